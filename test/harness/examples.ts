@@ -49,6 +49,7 @@ export function toProgram(language: Language, examples: Block[], url: string): s
   return examples
     .map(({ code }) => code)
     .join(PRINT[language])
+    .replaceAll('"@linkgate/client"', `"${ROOT}client/src/index.ts"`) // its package has to be built first
     .replaceAll("http://localhost:3000", url);
 }
 
