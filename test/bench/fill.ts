@@ -54,6 +54,8 @@ export async function fill(
       await insert(linkClickRows(clicks, engine), clicks.links * clicks.days);
       await insert(organizationClickRows(clicks), REFERRERS * clicks.days);
       await insert(hourRows(clicks), HOURS * clicks.days);
+      await insert(topLinkRows(clicks, engine), TOP_LINKS * clicks.days);
+      await insert(topReferrerRows(clicks, engine), TOP_LINKS * REFERRERS_PER_LINK * clicks.days);
     }
     if (engine === "postgres") await knex.raw("vacuum analyze");
     const result = await knex.raw(SIZE[engine]);
@@ -133,18 +135,35 @@ type Clicks = NonNullable<Fill["clicks"]>;
 
 // As many as an organization can have on a day.
 const REFERRERS = 500;
+// Those with the most clicks.
+const TOP_LINKS = 100;
+const REFERRERS_PER_LINK = 20;
 const HOURS = 24;
 const DAY_MS = 86_400_000;
 
+const linkAt = (engine: Engine, number: string) => `'lnk_00' || ${PADDED[engine](number)}`;
+
 /** One row per link and day. */
 function linkClickRows({ organizationId, links, days }: Clicks, engine: Engine): Rows {
-  const link = `'lnk_00' || ${PADDED[engine](`1 + (i - 1) % ${links}`)}`;
+  const link = linkAt(engine, `1 + (i - 1) % ${links}`);
   return clickRows(organizationId, link, "clicks", "'12'", dayOf(links, days));
 }
 
 function organizationClickRows({ organizationId, days }: Clicks): Rows {
   const name = `'site-' || ((i - 1) % ${REFERRERS}) || '.example'`;
   return clickRows(organizationId, "''", "referrer", name, dayOf(REFERRERS, days));
+}
+
+function topLinkRows({ organizationId, days }: Clicks, engine: Engine): Rows {
+  const name = linkAt(engine, `1 + (i - 1) % ${TOP_LINKS}`);
+  return clickRows(organizationId, "''", "link", name, dayOf(TOP_LINKS, days));
+}
+
+function topReferrerRows({ organizationId, days }: Clicks, engine: Engine): Rows {
+  const link = linkAt(engine, `1 + (i - 1) % ${TOP_LINKS}`);
+  const number = `cast(floor((i - 1) / ${TOP_LINKS}) as integer) % ${REFERRERS_PER_LINK}`;
+  const name = `'site-' || (${number}) || '.example'`;
+  return clickRows(organizationId, link, "referrer", name, dayOf(TOP_LINKS * REFERRERS_PER_LINK, days));
 }
 
 function hourRows({ organizationId, days }: Clicks): Rows {

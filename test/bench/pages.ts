@@ -18,6 +18,7 @@ const PAGES: Record<string, string> = {
   link: "/links/LINK",
   "clicks on a link, 90 days": "/links/LINK/analytics?from=FROM",
   "clicks on all links, 90 days": "/analytics?from=FROM",
+  "clicks from a referrer, 90 days": "/analytics?from=FROM&by=referrer&value=site-7.example",
   webhooks: "/webhooks",
   members: "/members",
   apps: "/apps",
