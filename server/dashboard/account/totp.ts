@@ -57,7 +57,7 @@ export function totpRoutes(router: Router, options: FactorOptions): void {
     enforceLimit(await authenticationLimits.secondFactor.attempt(id));
     const secret = await totp.findPending(id);
     // The form was sent twice, or is older than the app.
-    if (!secret && prefersHtml(ctx)) return seeOther(ctx, back.path);
+    if (!secret && prefersHtml(ctx)) return seeOther(ctx, ACCOUNT);
     if (!secret) throw notFound("authenticator app");
     const step = stepOfCode(secret, textFieldOf((await readInput(ctx)).code));
     if (step === undefined) throw wrongCode();
