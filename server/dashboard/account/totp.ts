@@ -4,7 +4,8 @@ import { notFound, Problem } from "../../../resources/http/problem.ts";
 import { requireRecentSignIn } from "../../auth/authenticate.ts";
 import { enforceLimit } from "../../auth/error-handler.ts";
 import { newTotpSecret, stepOfCode, totpUri } from "../../credentials/totp.ts";
-import { readInput, textFieldOf } from "../../http/request-body.ts";
+import { seeOther } from "../../http/redirects.ts";
+import { prefersHtml, readInput, textFieldOf } from "../../http/request-body.ts";
 import { CSRF_FIELD, copyable, field, linkButton } from "../../ui/controls.ts";
 import { type Html, html, trusted } from "../../ui/html.ts";
 import { ACCOUNT, signedInUserOf } from "../access.ts";
@@ -55,6 +56,8 @@ export function totpRoutes(router: Router, options: FactorOptions): void {
     const { id, actor, means } = signedInUserOf(ctx);
     enforceLimit(await authenticationLimits.secondFactor.attempt(id));
     const secret = await totp.findPending(id);
+    // The form was sent twice, or is older than the app.
+    if (!secret && prefersHtml(ctx)) return seeOther(ctx, ACCOUNT);
     if (!secret) throw notFound("authenticator app");
     const step = stepOfCode(secret, textFieldOf((await readInput(ctx)).code));
     if (step === undefined) throw wrongCode();

@@ -1,4 +1,5 @@
 import type { Context } from "koa";
+import type { Membership } from "../../../adapters/organizations/store.ts";
 import { notFound, Problem } from "../../../resources/http/problem.ts";
 import { describeApproval, showApproval } from "../../clients/client-view.ts";
 import { prefersHtml } from "../../http/request-body.ts";
@@ -15,6 +16,7 @@ import {
   shownAppOf,
 } from "../authorized-apps.ts";
 import { asksToDeleteWebhooks } from "../created-webhooks.ts";
+import { ownClientList } from "../own-client.ts";
 import { respondToChange, sendJson, showPage } from "../responses.ts";
 import { addForm, ORGANIZATION, type RouteModule } from "../route.ts";
 
@@ -26,7 +28,12 @@ const INTRO = "Apps that members have authorized. Revoking access takes effect i
 
 export const appRoutes: RouteModule = (router, options) => {
   const { storage, appPolicyCheck, allow } = options;
-  const { grants, appPolicies, approvedApps, enterpriseAuthorization } = storage;
+  const { grants, appPolicies, approvedApps, enterpriseAuthorization, clients, trustRules } = storage;
+
+  async function ownClient(membership: Membership) {
+    const client = await clients.findByOrganization(membership.id);
+    return client && ownClientList(membership, client, await trustRules.list(membership.id));
+  }
 
   router.get(PATH, allow(), async (ctx) => {
     const membership = membershipOf(ctx);
@@ -55,7 +62,8 @@ export const appRoutes: RouteModule = (router, options) => {
           user: { id: app.userId, username: app.username },
         })),
       });
-    showPage(ctx, { title: "Authorized apps", intro: INTRO, section: "apps", body: appsTable(ctx, apps) });
+    const body = html`${appsTable(ctx, apps)}${isManager(membership) && (await ownClient(membership))}`;
+    showPage(ctx, { title: "Authorized apps", intro: INTRO, section: "apps", body });
   });
   addRevocationRoutes(router, options);
 };

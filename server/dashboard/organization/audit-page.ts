@@ -6,8 +6,7 @@ import { type Html, html } from "../../ui/html.ts";
 import { type Columns, emptyState, pagination, pathWith, table } from "../../ui/table.ts";
 import { membershipOf } from "../access.ts";
 import { showPage } from "../responses.ts";
-import { EVENT_NAMES } from "./audit-event-names.ts";
-import { CATEGORY_OPTIONS, EVENT_GROUPS } from "./audit-query.ts";
+import { CATEGORY_OPTIONS, EVENT_GROUPS, EVENT_NAMES } from "./audit-query.ts";
 import { actorNameOf, appOf, groupSummaryOf, summaryOf } from "./audit-sentences.ts";
 
 type AuditPage = {

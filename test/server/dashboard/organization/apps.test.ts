@@ -147,6 +147,47 @@ test("another organization's authorized app can be neither seen nor revoked", as
   t.true(await isAcceptedByApi(service, token));
 });
 
+test("managers also see the client and the trust rules of the organization, with their last use", async (t) => {
+  const { organization, owner, member, base, path } = await withApp();
+  const client = await service.storage.clients.findByOrganization(organization.id);
+  const rule = await service.storage.trustRules.create(
+    organization.id,
+    {
+      name: "Deploy",
+      issuer: "https://ci.example",
+      subject: "job",
+      audience: service.url,
+      claims: {},
+      scopes: ["links:read"],
+    },
+    OPERATOR,
+  );
+  if (typeof rule === "string") return t.fail(rule);
+  const { browser } = await browserOf(service, owner);
+  const rowsOf = async () =>
+    (await browser.open(service.url + path)).html
+      .querySelectorAll("main table")
+      .at(-1)
+      ?.querySelectorAll("tbody tr");
+  const [own, workload, ...others] = (await rowsOf()) ?? [];
+  t.is(others.length, 0);
+  t.regex(own?.text ?? "", /^TTeam.*never/s);
+  t.regex(workload?.text ?? "", /^Deploy.*ci\.example.*never/s);
+  t.deepEqual(
+    [own, workload].flatMap((row) => row?.querySelectorAll("a").map(({ attributes }) => attributes.href)),
+    [`${base}/audit?client_id=${client?.clientId}`, `${base}/client`, `${base}/workload-identity`],
+  );
+
+  await service.storage.trustRules.markUsed([rule.id], Date.now());
+  const [secret] = client?.secrets ?? [];
+  const use = { program: "curl", network: "192.0.2.0/24", lastUsedAt: Date.now() };
+  await service.storage.clients.recordSecretUse(secret?.id ?? "", use);
+  for (const row of (await rowsOf()) ?? []) t.notRegex(row.text, /never/);
+
+  const { browser: other } = await browserOf(service, member);
+  t.notRegex((await other.open(service.url + path)).text, /Also acting for/);
+});
+
 test("an app can be revoked in a browser", async (t) => {
   const { owner, path, token, member } = await withApp();
   const { browser } = await browserOf(service, owner);

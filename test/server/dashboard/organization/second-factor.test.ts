@@ -99,6 +99,8 @@ test("a second factor that is set up from the account leads back to it", async (
   const secret = app.html.querySelector(".copyable code")?.text.replaceAll(" ", "") ?? "";
   const codes = await browser.press(app, "Confirm code", { code: codeOf(secret) });
   t.is((await follow(browser, codes, "Done")).url, account.url);
+  const again = await browser.press(app, "Confirm code", { code: codeOf(secret) });
+  t.is(again.url, account.url, "also if the form is sent twice");
 });
 
 test("owners and admins without a second factor can do nothing there until they set one up, members can", async (t) => {
