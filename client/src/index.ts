@@ -1,6 +1,6 @@
 import createFetchClient from "openapi-fetch";
 import { type Credentials, createTokenSource } from "./access-token.ts";
-import { OPERATIONS, type Operations, type paths } from "./api.ts";
+import { OPERATIONS, type Operations } from "./api.ts";
 import { type CallOptions, type Page, toPages } from "./calls.ts";
 import { LinkgateError } from "./errors.ts";
 import { fetchWithRetries } from "./retries.ts";
@@ -50,7 +50,7 @@ export function createClient(options: ClientOptions): Linkgate {
     return other === token ? response : sendWith(other);
   }
 
-  const client = createFetchClient<paths>({ baseUrl, fetch: send });
+  const client = createFetchClient<object>({ baseUrl, fetch: send });
   const request = client.request as (method: string, path: string, init: object) => Promise<Outcome>;
 
   async function call({ method, path, hasBody }: Operation, input: Input, options: CallOptions) {

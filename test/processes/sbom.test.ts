@@ -5,7 +5,7 @@ import test from "ava";
 import manifest from "../../package.json" with { type: "json" };
 import { Program, ROOT, stopPrograms } from "../harness/program.ts";
 
-type Locked = { version: string; dev?: true; link?: true; integrity?: string };
+type Locked = { version: string; dev?: true; integrity?: string };
 type Component = { name: string; version: string; hashes?: object[]; licenses?: object[] };
 
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-sbom-"));
@@ -16,8 +16,7 @@ test.after.always(() => {
 
 const read = (file: string) => readFileSync(path.join(folder, file), "utf8");
 const locked = Object.entries<Locked>(JSON.parse(readFileSync(`${ROOT}package-lock.json`, "utf8")).packages)
-  // A link, to client/, has no version. The folder itself is listed as well.
-  .filter(([place, { link }]) => place !== "" && !link)
+  .filter(([place]) => place !== "")
   .map(([place, entry]) => ({ ...entry, name: place.slice(place.lastIndexOf("node_modules/") + 13) }));
 const idOf = ({ name, version }: { name: string; version: string }) => `${name} ${version}`;
 
