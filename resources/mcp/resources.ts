@@ -40,11 +40,11 @@ const LINK_CACHE = { ttlMs: 0, cacheScope: "private" } as const;
 export function registerResources(server: McpServer, request: McpRequest, sources: ResourceSources): void {
   const { links, shortUrl, documentation } = sources;
   const { caller } = request;
-  const listPages = () => ({
-    resources: documentation()
-      .pages()
-      .map(({ path, ...page }) => ({ uri: SCHEME + path, name: path, ...page })),
-  });
+  const listPages = () =>
+    asProtocolError(request, async () => {
+      const pages = documentation().pages();
+      return { resources: pages.map(({ path, ...page }) => ({ uri: SCHEME + path, name: path, ...page })) };
+    });
   server.registerResource(
     "documentation",
     new ResourceTemplate(PAGE_TEMPLATE, { list: listPages }),
@@ -54,7 +54,10 @@ export function registerResources(server: McpServer, request: McpRequest, source
       mimeType: "text/markdown",
       cacheHint: PAGES_CACHE,
     },
-    ({ href }) => contentOf(href, "text/markdown", documentation().read(href.slice(SCHEME.length))),
+    ({ href }) =>
+      asProtocolError(request, async () =>
+        contentOf(href, "text/markdown", documentation().read(href.slice(SCHEME.length))),
+      ),
   );
   if (!covers(caller.scopes, LINK_SCOPES)) return;
   server.registerResource(

@@ -151,52 +151,33 @@ for (const [identity, { at, clientId, remote, inspector }] of Object.entries(IDE
 
 type Result = Record<string, { name?: string; text?: string; content?: { text: string } }[]>;
 
-const READS: [
-  what: string,
-  args: string[],
-  era: string,
-  isExpected: (result: Result) => boolean | undefined,
-][] = ["legacy", "modern"].flatMap((era) => [
+const READS: [args: string[], isExpected: (result: Result) => boolean | undefined][] = [
+  [["resources/list"], ({ resources }) => resources?.some(({ name }) => name === "/docs/mcp")],
+  [["resources/templates/list"], ({ resourceTemplates: all }) => all?.some(({ name }) => name === "link")],
   [
-    "the list of pages",
-    ["--method", "resources/list"],
-    era,
-    ({ resources }) => resources?.some(({ name }) => name === "/docs/mcp"),
-  ],
-  [
-    "the template of links",
-    ["--method", "resources/templates/list"],
-    era,
-    ({ resourceTemplates }) => resourceTemplates?.some(({ name }) => name === "link"),
-  ],
-  [
-    "a link",
-    ["--method", "resources/read", "--uri", "linkgate://links/inspected"],
-    era,
+    ["resources/read", "--uri", "linkgate://links/inspected"],
     ({ contents }) => JSON.parse(contents?.[0]?.text ?? "{}").slug === "inspected",
   ],
+  [["prompts/list"], ({ prompts }) => prompts?.some(({ name }) => name === "weekly_report")],
   [
-    "the list of prompts",
-    ["--method", "prompts/list"],
-    era,
-    ({ prompts }) => prompts?.some(({ name }) => name === "weekly_report"),
-  ],
-  [
-    "a prompt",
-    ["--method", "prompts/get", "--prompt-name", "weekly_report", "--prompt-args", "tag=mail"],
-    era,
+    ["prompts/get", "--prompt-name", "weekly_report", "--prompt-args", "tag=mail"],
     ({ messages }) => messages?.[0]?.content?.text.includes('the tag "mail"'),
   ],
-]);
-for (const [what, args, era, isExpected] of READS) {
-  test(`the Inspector’s command line reads ${what} in a ${era} revision`, async (t) => {
-    const target = ["--server-url", standard.urls.mcp, "--transport", "http", "--protocol-era", era];
-    const header = ["--header", `Authorization: Bearer ${token}`, "--format", "json"];
-    const program = new Program(process.execPath, [INSPECTOR, "--cli", ...target, ...header, ...args], {
-      settings: environment("inspector with a token"),
+];
+
+for (const era of ["legacy", "modern"]) {
+  for (const [args, isExpected] of READS) {
+    test(`the Inspector’s command line gets an answer to ${args[0]} in a ${era} revision`, async (t) => {
+      const target = ["--server-url", standard.urls.mcp, "--transport", "http", "--protocol-era", era];
+      const header = ["--header", `Authorization: Bearer ${token}`, "--format", "json"];
+      const program = new Program(
+        process.execPath,
+        [INSPECTOR, "--cli", ...target, ...header, "--method", ...args],
+        { settings: environment("inspector with a token") },
+      );
+      const { code, stdout, stderr } = await program.ended;
+      t.is(code, 0, stderr);
+      t.true(isExpected(JSON.parse(stdout).result));
     });
-    const { code, stdout, stderr } = await program.ended;
-    t.is(code, 0, stderr);
-    t.true(isExpected(JSON.parse(stdout).result));
-  });
+  }
 }
