@@ -38,7 +38,7 @@ export function docs({ urls, documentation, findClient }: Options): Middleware {
   }));
   const texts = createCache((page) => tagged(docsPage(documentation.all(), articles(page))));
   const index = lazy(() => buildIndex(documentation.all(), (page) => articles(page).rendered.sections));
-  const serializedIndex = lazy(() => tagged(JSON.stringify(index())));
+  const serializedIndex = lazy(async () => tagged(JSON.stringify(await index())));
   const summary = lazy(() => tagged(llmsText(documentation, urls.base)));
   const isSummary = isAt(`${urls.base}/llms.txt`);
 
@@ -71,7 +71,7 @@ export function docs({ urls, documentation, findClient }: Options): Middleware {
     const { path } = ctx;
     if (isSummary(ctx)) return respondWithTagged(ctx, summary(), "text/plain; charset=utf-8");
     if (path === "/docs/search") return respondWithResults(ctx);
-    if (path === "/docs/search.json") return respondWithTagged(ctx, serializedIndex(), "json");
+    if (path === "/docs/search.json") return respondWithTagged(ctx, await serializedIndex(), "json");
     const page = documentation.find(path);
     if (page) return respondWithPage(ctx, page);
     const source =
@@ -88,11 +88,11 @@ export function docs({ urls, documentation, findClient }: Options): Middleware {
     ctx.body = await readFile(file);
   };
 
-  function respondWithResults(ctx: Context): void {
+  async function respondWithResults(ctx: Context): Promise<void> {
     const query = String(ctx.query.q ?? "")
       .slice(0, QUERY_MAX)
       .trim();
-    const results = query === "" ? [] : find(index(), query);
+    const results = query === "" ? [] : find(await index(), query);
     respondWithTagged(ctx, tagged(searchPage(documentation.all(), query, results)), "html");
   }
 }

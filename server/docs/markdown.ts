@@ -8,6 +8,9 @@ export type Section = Heading & { text: string };
 
 export type Rendered = { body: Html; headings: Heading[]; sections: Section[] };
 
+/** The tables whose rows are a name, a detail and a text. They are shown as lists, which fit on phones. */
+const LISTS = ["Field,Type,Description", "Setting,Default,Description", "Code,Status,Meaning"];
+
 type Tabs = Tokens.Generic & { type: "tabs"; blocks: Tokens.Code[] };
 
 /**
@@ -59,10 +62,8 @@ function createRenderer(prefix: string, headings: Heading[]): Marked {
         const row = (cells: Tokens.TableCell[], name: "th" | "td") =>
           `<tr>${cells.map(({ text, tokens }) => `<${text ? name : "td"}>${this.parser.parseInline(tokens)}`).join("")}\n`;
         const hasHead = header.some(({ text }) => text !== "");
-        const kind = hasHead
-          ? html`${header[0]?.text === "Field" && html` class="fields"`}`
-          : html` class="plainlist"`;
-        return `<div class="scroll" tabindex="0"><table${kind}>${hasHead ? `<thead>${row(header, "th")}</thead>` : ""}
+        const isList = LISTS.includes(header.map(({ text }) => text).join());
+        return `<div class="scroll" tabindex="0"><table${isList ? ' class="fields"' : ""}>${hasHead ? `<thead>${row(header, "th")}</thead>` : ""}
 <tbody>${rows.map((cells) => row(cells, "td")).join("")}</tbody></table></div>\n`;
       },
     },
@@ -162,7 +163,7 @@ function searchable(token: Token): string {
   const source = token.type === "tabs" ? (token as Tabs).blocks[0]?.text : token.raw;
   return String(source)
     .replaceAll(/\]\([^)]*\)|<[^>]*>/g, " ")
-    .replaceAll(/[`*|#>[\](){}"\\]|-{2,}/g, " ")
+    .replaceAll(/^ *[-*] |[`*|#>[\]()"\\]|-{2,}/gm, " ")
     .replaceAll(/\s+/g, " ")
     .trim();
 }

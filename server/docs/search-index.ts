@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import MiniSearch from "minisearch";
 import { ERRORS } from "./errors.ts";
 import type { DocsPage } from "./guides.ts";
@@ -8,17 +9,22 @@ const EXCERPT = 110;
 // Of a page that isn't in the navigation, such as that of an error code, whose name finds it nevertheless.
 const LEAST_WEIGHT = 0.25;
 
-/** Indexes the sections of guides, and the pages of operations and error codes as a whole. */
-export function buildIndex(
+/**
+ * Indexes the sections of guides, and the pages of operations and error codes as a whole. Other requests are served
+ * between two pages.
+ */
+export async function buildIndex(
   pages: readonly DocsPage[],
   sectionsOf: (page: DocsPage) => Rendered["sections"],
-): MiniSearch<Entry> {
+): Promise<MiniSearch<Entry>> {
   const index = new MiniSearch<Entry>(OPTIONS);
   const order = [...new Set(pages.flatMap(({ section }) => section ?? []))];
-  const entries = pages.flatMap((page) =>
-    entriesOf(page, sectionsOf(page), weightOf(order.indexOf(page.section ?? ""))),
-  );
-  index.addAll(entries.map((entry, id) => ({ ...entry, id })));
+  for (const page of pages) {
+    const weight = weightOf(order.indexOf(page.section ?? ""));
+    for (const entry of entriesOf(page, sectionsOf(page), weight))
+      index.add({ ...entry, id: index.documentCount });
+    await setImmediate();
+  }
   return index;
 }
 

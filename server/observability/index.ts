@@ -18,6 +18,7 @@ const FIXED_ROUTES = new Set([
   "/.well-known/oauth-protected-resource/mcp/",
   "/v1/openapi.json",
   "/docs",
+  "/llms.txt",
   "/favicon.ico",
   "/robots.txt",
   "/.well-known/security.txt",
@@ -114,5 +115,6 @@ function rejectReader(ctx: Context, { token }: OperatorAccess): void {
 function routeOf(ctx: Context): string {
   if (typeof ctx._matchedRoute === "string") return ctx._matchedRoute;
   if (FIXED_ROUTES.has(ctx.path)) return ctx.path;
+  if (ctx.path.startsWith("/docs/")) return "/docs/:path";
   return /^\/[^/]+\/?$/.test(ctx.path) ? "/:slug" : "other";
 }

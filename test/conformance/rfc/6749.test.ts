@@ -129,7 +129,7 @@ for (const fields of TOKEN_REQUESTS) {
     t.regex(headers.get("content-type") ?? "", /^application\/json/);
     t.regex(String(body.error), ALLOWED);
     t.regex(String(body.error_description), ALLOWED);
-    t.false("error_uri" in body);
+    t.is(body.error_uri, `${service.url}/docs/errors/${body.error}`);
   });
 }
 

@@ -97,5 +97,5 @@ export function isRefused(
   // RFC 6749 §5.2
   t.regex(String(body.error_description), /^[\x20-\x21\x23-\x5b\x5d-\x7e]*$/);
   t.is(headers.get("cache-control"), "no-store");
-  t.deepEqual(Object.keys(body).sort(), ["error", "error_description"]);
+  t.deepEqual(Object.keys(body).sort(), ["error", "error_description", "error_uri"]);
 }
