@@ -53,9 +53,9 @@ export async function bundleProduct(options: {
   return map;
 }
 
-/** What tests import: files of the product, and packages that the product imports, too. */
+/** What the tests and the client import: files of the product, and packages that the product imports, too. */
 function entriesOf(): Entries {
-  const imported = importsIn("test/**/*.ts");
+  const imported = importsIn("{test,client}/**/*.ts");
   const used = new Set(importsIn(SOURCES).map(({ specifier }) => specifier));
   const files = imported.filter(
     ({ specifier }) => PRODUCT.includes(specifier.split("/")[0] as string) && /\.[jt]s$/.test(specifier),
@@ -71,7 +71,7 @@ function entriesOf(): Entries {
 }
 
 function importsIn(pattern: string): Import[] {
-  const files = globSync(pattern, { cwd: ROOT, exclude: ["test/bench/**"] });
+  const files = globSync(pattern, { cwd: ROOT, exclude: ["test/bench/**", "client/node_modules/**"] });
   return files.flatMap((file) => importsOf(ROOT, file));
 }
 

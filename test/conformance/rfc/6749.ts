@@ -339,7 +339,7 @@ export const standard: Standard = {
     {
       section: "4.1.2.1",
       rule: "error_uri is a URI reference.",
-      why: "no response has an error_uri",
+      why: "no authorization response has an error_uri",
     },
     {
       section: "4.1.2.1",
@@ -478,7 +478,9 @@ export const standard: Standard = {
     {
       section: "5.2",
       rule: "error_uri is a URI reference.",
-      why: "no response has an error_uri",
+      tests: [
+        "conformance/rfc/6749: the error for the token request ${JSON.stringify(fields)} has allowed characters only",
+      ],
     },
     {
       section: "6",

@@ -1,12 +1,9 @@
-import { readFileSync } from "node:fs";
-import path from "node:path";
 import { ResourceNotFoundError } from "@modelcontextprotocol/client";
 import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt, isProblem } from "../../harness/clients/api.ts";
 import { challengeOf } from "../../harness/clients/challenge.ts";
 import { ALL_ERAS, connectMcp, modernRequest, postMcp } from "../../harness/clients/mcp.ts";
-import { ROOT } from "../../harness/program.ts";
 import { bearer, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
@@ -53,7 +50,7 @@ for (const era of ALL_ERAS) {
       t.truthy(title && description, uri);
       t.is(mimeType, "text/markdown");
       const { text } = textOf(await client.readResource({ uri }));
-      t.is(text, readFileSync(path.join(ROOT, `${name}.md`), "utf8"), uri);
+      t.is(text, await (await fetch(`${service.url}${name}.md`)).text(), uri);
     }
     await client.close();
   });
