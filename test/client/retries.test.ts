@@ -41,6 +41,15 @@ for (const [what, lose] of Object.entries(LOSSES)) {
   });
 }
 
+test("a secret whose response is lost is not returned again, and the webhook is created once", async (t) => {
+  const { linkgate, proxy } = await connect(t);
+  proxy.once("/v1/webhooks", loseResponse);
+  const lost = linkgate.createWebhook({ url: "https://example.com/", events: ["link.created"] });
+  const error = await t.throwsAsync(lost, { instanceOf: LinkgateError });
+  t.is(error.code, "secret_shown_once");
+  t.is((await linkgate.listWebhooks()).data.length, 1);
+});
+
 test("each call has its own idempotency key, or that of the caller", async (t) => {
   const { linkgate, creations } = await connect(t);
   await linkgate.createLink(URL_OF_LINK);
