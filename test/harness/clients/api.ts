@@ -94,7 +94,7 @@ export function isProblem(
   t.is(problem.status, expected.status);
   t.is(problem.code, expected.code);
   t.is(problem.title, STATUS_CODES[expected.status] as string);
-  t.true(URL.canParse(problem.type) && problem.type.endsWith(`#${expected.code}`), problem.type);
+  t.true(URL.canParse(problem.type) && problem.type.endsWith(`/docs/errors/${expected.code}`), problem.type);
   t.true(problem.detail.length > 0);
   t.is(problem.request_id, headers.get("x-request-id") as string);
   if (!expected.fields) return;
