@@ -68,7 +68,7 @@ export function createApp(options: Dependencies) {
   (app as EventEmitter).on("error", onError);
   const introspect = remote ?? storage.findActiveToken;
   const protectedParts = createProtectedParts({ ...parts, onError, introspect });
-  const documentation = createDocumentation({ urls, resources: protectedParts });
+  const documentation = createDocumentation({ urls, describe: () => protectedParts });
   const setHeaders = commonHeaders(urls.base.startsWith("https:"));
   const first = [
     setHeaders,
