@@ -46,7 +46,7 @@ export type ResourceOptions = {
   signingSecret: string;
   webhookPageUrl: WebhookPageUrl;
   mcpExtensions: readonly string[];
-  documentation: () => Documentation;
+  documentation: Documentation;
   /** Called with each error that is answered with a 5xx. */
   onError(error: unknown, ctx?: Pick<Context, "state">): void;
   /** Renders the page shown to visitors of a short link that doesn't work. */

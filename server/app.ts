@@ -38,7 +38,7 @@ import { VERSION } from "./version.ts";
 const CLIENT_CREDENTIALS = "io.modelcontextprotocol/oauth-client-credentials";
 const ENTERPRISE = "io.modelcontextprotocol/enterprise-managed-authorization";
 
-const WITHOUT_SIGN_IN = { fastPaths: [], findClient: undefined, useKeys() {}, close: async () => {} };
+const WITHOUT_SIGN_IN = { fastPaths: [], findReader: undefined, useKeys() {}, close: async () => {} };
 
 /** Puts all other middleware before oidc-provider's routes; with remote introspection, serves only the resources. */
 export function createApp(options: Dependencies) {
@@ -61,20 +61,15 @@ export function createApp(options: Dependencies) {
   });
   const parts = { ...options, services };
   const remote = remoteIntrospection(settings, tracing);
-  const { app, fastPaths, middleware, findClient, useKeys, close } = remote
+  const { app, fastPaths, middleware, findReader, useKeys, close } = remote
     ? { ...WITHOUT_SIGN_IN, app: new Koa(), middleware: [landing(urls)] }
     : authorizationServer(parts, onError, respondWithError, showErrors);
   trustProxies(app, settings.TRUST_PROXY);
   parseQueries(app);
   (app as EventEmitter).on("error", onError);
   const introspect = remote ?? storage.findActiveToken;
-  const protectedParts = createProtectedParts({
-    ...parts,
-    onError,
-    introspect,
-    documentation: () => documentation,
-  });
-  const documentation = createDocumentation({ urls, resources: protectedParts });
+  const documentation = createDocumentation({ urls, describe: () => protectedParts });
+  const protectedParts = createProtectedParts({ ...parts, onError, introspect, documentation });
   const setHeaders = commonHeaders(urls.base.startsWith("https:"));
   const first = [
     setHeaders,
@@ -90,7 +85,7 @@ export function createApp(options: Dependencies) {
     mount(isBelow("/assets/"), [requireRead, assets]),
     ...redirectSlashes(urls.base),
     ...(remote ? [] : [redirectGuesses(urls.base)]),
-    mount(isDocs(urls.base), [requireRead, docs({ urls, documentation, findClient })]),
+    mount(isDocs(urls.base), [requireRead, docs({ urls, documentation, findReader })]),
     ...protectedParts.middleware,
   ];
   for (const step of [...first, ...middleware]) app.use(step);
@@ -130,7 +125,7 @@ type ProtectedOptions = Dependencies & {
   services: Services;
   onError: OnError;
   introspect: Introspect;
-  documentation: () => Documentation;
+  documentation: Documentation;
 };
 
 function createProtectedParts(options: ProtectedOptions): Resources {

@@ -15,7 +15,7 @@ import { createRegisteredClientIds } from "./clients/registered-client-id.ts";
 import { ExpiredRegistration } from "./clients/registered-clients.ts";
 import { dashboard } from "./dashboard/index.ts";
 import type { Dependencies } from "./dependencies.ts";
-import type { ExampleClient } from "./docs/index.ts";
+import type { Reader } from "./docs/index.ts";
 import type { OnError, RespondWithError } from "./http/error-pages.ts";
 import { createRememberedConsent } from "./interactions/remembered-consent.ts";
 import { interactions } from "./interactions/routes.ts";
@@ -83,14 +83,15 @@ export function authorizationServer(
   const isSignedIn = async (ctx: Context) =>
     Boolean(await signedInAccount(ctx, { sessions, accounts: storage.accounts }));
 
-  async function findClient(ctx: Context): Promise<ExampleClient | undefined> {
+  async function findReader(ctx: Context): Promise<Reader | undefined> {
     const account = await signedInAccount(ctx, { sessions, accounts: storage.accounts });
-    const memberships = account ? await storage.organizations.listByUser(account.id) : [];
-    for (const { id, name } of memberships.filter(isManager)) {
+    if (!account) return undefined;
+    const memberships = await storage.organizations.listByUser(account.id);
+    for (const { id, name: organization } of memberships.filter(isManager)) {
       const client = await storage.clients.findByOrganization(id);
-      if (client) return { clientId: client.clientId, organization: name };
+      if (client) return { client: { clientId: client.clientId, organization } };
     }
-    return undefined;
+    return { client: undefined };
   }
 
   let currentKeys = keys;
@@ -117,8 +118,8 @@ export function authorizationServer(
       useKeys(provider, latest);
     },
     close: signInAudit.close,
-    /** Finds the client ID that examples have for a signed-in user, who is an owner or admin of its organization. */
-    findClient,
+    /** Finds the signed-in user of the documentation, and the client of an organization that the user manages. */
+    findReader,
     fastPaths: ["/oauth/token", "/oauth/introspect"].map(fastPath),
     middleware: [
       landing(urls, { isSignedIn, mayRegister: isRegistrationOpen(settings, undefined) }),

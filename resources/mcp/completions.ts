@@ -27,7 +27,7 @@ export async function complete(
       case `${LINK_TEMPLATE} slug`:
         return links.suggestSlugs(caller, value, VALUES_MAX + 1);
       case `${PAGE_TEMPLATE} path`:
-        return documentation()
+        return documentation
           .pages()
           .map(({ path }) => path.replace("/docs/", ""))
           .filter((path) => path.startsWith(value));

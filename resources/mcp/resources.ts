@@ -20,8 +20,7 @@ export type Documentation = {
 export type ResourceSources = {
   links: LinkService;
   shortUrl: string;
-  /** Called on use, because pages may describe the tools. */
-  documentation: () => Documentation;
+  documentation: Documentation;
 };
 
 export const PAGE_TEMPLATE = "linkgate://docs/{+path}";
@@ -42,7 +41,7 @@ export function registerResources(server: McpServer, request: McpRequest, source
   const { caller } = request;
   const listPages = () =>
     asProtocolError(request, async () => {
-      const pages = documentation().pages();
+      const pages = documentation.pages();
       return { resources: pages.map(({ path, ...page }) => ({ uri: SCHEME + path, name: path, ...page })) };
     });
   server.registerResource(
@@ -56,7 +55,7 @@ export function registerResources(server: McpServer, request: McpRequest, source
     },
     ({ href }) =>
       asProtocolError(request, async () =>
-        contentOf(href, "text/markdown", documentation().read(href.slice(SCHEME.length))),
+        contentOf(href, "text/markdown", documentation.read(href.slice(SCHEME.length))),
       ),
   );
   if (!covers(caller.scopes, LINK_SCOPES)) return;

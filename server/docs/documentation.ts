@@ -15,14 +15,19 @@ export type Library = Documentation & {
   file(path: string): URL | undefined;
 };
 
-type Options = { urls: PublicUrls; resources: Pick<Resources, "document" | "tools"> };
+type Options = {
+  urls: PublicUrls;
+  /** Called on first use, so that what is documented may itself use the documentation. */
+  describe(): Pick<Resources, "document" | "tools">;
+};
 
 /** Reads the guides and describes the API on first use, because that takes longer than the rest of the startup. */
-export function createDocumentation({ urls, resources }: Options): Library {
+export function createDocumentation({ urls, describe }: Options): Library {
   const { base } = urls;
   const files = lazy(listFiles);
   const byPath = lazy(() => {
-    const content = { base, document: resources.document(), tools: resources.tools };
+    const { document, tools } = describe();
+    const content = { base, document: document(), tools };
     const pages = [
       ...readGuides(files(), createReplaceUrls(urls, isReservedWord)),
       ...referencePages({ ...content, events: WEBHOOK_EVENT_SCHEMAS }),

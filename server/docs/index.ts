@@ -11,14 +11,14 @@ import { type Article, docsPage, searchPage } from "./page.ts";
 import { find } from "./search.js";
 import { buildIndex } from "./search-index.ts";
 
-/** The client that the examples of a signed-in user's pages have. */
-export type ExampleClient = { clientId: string; organization: string };
+/** A signed-in user, with the client that the examples have. */
+export type Reader = { client: { clientId: string; organization: string } | undefined };
 
 type Options = {
   urls: PublicUrls;
   documentation: Library;
   /** Returns undefined for visitors; absent on servers without sign-in. */
-  findClient?: ((ctx: Context) => Promise<ExampleClient | undefined>) | undefined;
+  findReader?: ((ctx: Context) => Promise<Reader | undefined>) | undefined;
 };
 
 const MARKDOWN = "text/markdown; charset=utf-8";
@@ -27,10 +27,11 @@ const QUERY_MAX = 100;
 const IMAGES: Record<string, string> = { png: "image/png", svg: "image/svg+xml" };
 
 /** In files and examples, for the client ID of the organization. */
-const CLIENT_ID = /lgc_…|\$\{CLIENT_ID(?::\?[^}]*)?\}|\$CLIENT_ID\b/g;
+const HAS_CLIENT_ID = /lgc_…|\$\{CLIENT_ID(?::\?[^}]*)?\}|\$CLIENT_ID\b/;
+const CLIENT_ID = new RegExp(HAS_CLIENT_ID, "g");
 
 /** Serves `/docs`, the pages and files below it, and `/llms.txt`. Each page is rendered once, on its first request. */
-export function docs({ urls, documentation, findClient }: Options): Middleware {
+export function docs({ urls, documentation, findReader }: Options): Middleware {
   const articles = createCache((page) => ({
     page,
     rendered: renderMarkdown(page.markdown),
@@ -45,22 +46,20 @@ export function docs({ urls, documentation, findClient }: Options): Middleware {
   async function respondWithPage(ctx: Context, page: DocsPage): Promise<void> {
     ctx.vary("Accept");
     if (ctx.accepts("text/html", "text/markdown") === "text/markdown") return respondWithMarkdown(ctx, page);
-    if (findClient) ctx.vary("Cookie");
-    const client = await findClient?.(ctx);
-    if (!client) return respondWithTagged(ctx, texts(page), "html");
+    if (findReader) ctx.vary("Cookie");
+    const reader = await findReader?.(ctx);
+    if (!reader) return respondWithTagged(ctx, texts(page), "html");
+    // The response may renew the cookie of the session.
     ctx.set("Cache-Control", "private, no-store");
     ctx.type = "html";
-    ctx.body = pageOf(client, articles(page));
+    ctx.body = pageOf(reader, articles(page));
   }
 
-  function pageOf({ clientId, organization }: ExampleClient, article: Article): string {
-    const note = `Examples use the client ID of ${organization}.`;
-    const { markdown, examples = "" } = article.page;
-    const hasClient = (markdown + examples).search(CLIENT_ID) !== -1;
-    return docsPage(documentation.all(), article, hasClient ? note : undefined).replaceAll(
-      CLIENT_ID,
-      clientId,
-    );
+  function pageOf({ client }: Reader, article: Article): string {
+    const { page } = article;
+    if (!client || !HAS_CLIENT_ID.test(page.markdown)) return texts(page).text;
+    const note = `Examples use the client ID of ${client.organization}.`;
+    return docsPage(documentation.all(), article, note).replaceAll(CLIENT_ID, client.clientId);
   }
 
   function respondWithMarkdown(ctx: Context, page: DocsPage): void {

@@ -147,6 +147,11 @@ export const OAUTH_ERRORS: Record<string, ProblemCodeDescription> = {
     meaning: "The server doesn't have the `registration` parameter (OpenID Connect Core §3.1.2.6).",
     next: "Use a client ID metadata document, or register the client first.",
   },
+  invalid_signature: {
+    status: 401,
+    meaning: "The report of leaked credentials isn't signed with a key that the server knows.",
+    next: "Sign the body with a key of the settings, or ask the operator of the server to add yours.",
+  },
   slow_down: {
     status: 429,
     meaning: "The network or the client sent too many requests or wrong credentials.",

@@ -63,7 +63,7 @@ function landingPage({ base, api, mcp }: PublicUrls, entry: Entry | undefined): 
 <main>
 <h1>${HEADLINE}</h1>
 <p class="lead">${DESCRIPTION}</p>
-<div class="actions">${entry && entryButtons(entry)}${linkButton("/docs", "API documentation", entry ? "quiet" : "primary")}</div>
+<div class="actions">${entry && entryButtons(entry)}${linkButton("/docs", "Documentation", entry ? "quiet" : "primary")}</div>
 <ul class="tiles">
 ${tile("Links", "Custom or random slugs, expiry dates, click limits, tags and QR codes. Analytics by day, referrer and country.")}
 ${tile("API and webhooks", "A REST API with idempotent requests, described by OpenAPI, and signed webhooks that are retried for three days.")}

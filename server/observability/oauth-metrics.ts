@@ -29,7 +29,7 @@ export const ENDPOINTS: Record<string, string> = {
 // An allowlist, because each label stays in memory. RFC 6749 §4.1.2.1 and §5.2, RFC 6750 §3.1, RFC 7009 §2.2.1, RFC 7591
 // §3.2.2, RFC 8707 §2, RFC 9126 §2.3, RFC 9396 §5, RFC 9449 §5 and §7.1, OpenID Connect Core §3.1.2.6; and the codes of
 // problems with which the API refuses a caller.
-const ERRORS = new Set([
+export const ERRORS = new Set([
   "access_denied",
   "consent_required",
   "insufficient_scope",

@@ -110,7 +110,7 @@ ${organizations.length > 0 && switcher(organizations, organization)}
 <div class="sheet">
 <a href="/dashboard/account">${icon("circle-user")}Your account</a>
 <a href="/dashboard/notices">${icon("bell")}Security notices</a>
-<a href="/docs">${icon("book-open")}API documentation</a>
+<a href="/docs">${icon("book-open")}Documentation</a>
 <form method="post" action="/auth/logout">${CSRF_FIELD}<button type="submit" class="plain">${icon("log-out")}Sign out</button></form>
 </div>
 </details>

@@ -4,6 +4,7 @@ import test from "ava";
 import { type HTMLElement, parse } from "node-html-parser";
 import { PROBLEM_CODES } from "../../../resources/http/problem-codes.ts";
 import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
+import { ERRORS } from "../../../server/observability/oauth-metrics.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { connectMcp } from "../../harness/clients/mcp.ts";
 import { ROOT } from "../../harness/program.ts";
@@ -190,6 +191,10 @@ test("the page of an error code lists the operations that return it", async (t) 
     links.map((link) => link.getAttribute("href")),
     ["/docs/api/create-link", "/docs/api/update-link", "/docs/api/upsert-link"],
   );
+});
+
+test("every error code that the metrics of OAuth count is documented", async (t) => {
+  for (const code of ERRORS) t.is((await open(`/docs/errors/${code}`)).querySelector("h1")?.text, code);
 });
 
 test("the page of an OAuth error code has an example with its error_uri", async (t) => {

@@ -24,6 +24,14 @@ for (const role of ["owner", "admin"] as const) {
   });
 }
 
+test("a page of a signed-in user is never cached, also without a client ID in it", async (t) => {
+  for (const role of ["owner", "member", "stranger"] as const) {
+    const { browser } = await browserOf(service, team[role]);
+    const { headers } = await browser.open(`${service.url}/docs/errors/slug_taken`);
+    t.is(headers.get("cache-control"), "private, no-store", role);
+  }
+});
+
 test("the examples of a member, and of a visitor, have placeholders", async (t) => {
   const { browser } = await browserOf(service, team.member);
   const pages = [(await browser.open(QUICK_START)).text, await (await fetch(QUICK_START)).text()];

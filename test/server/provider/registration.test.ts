@@ -248,7 +248,7 @@ for (const [what, body, code, rule] of REFUSED) {
   test(`a registration with ${what} is refused with ${code}`, async (t) => {
     const answer = await postRegistration(service, body);
     t.is(answer.status, 400, answer.text);
-    t.deepEqual(Object.keys(answer.body), ["error", "error_description"]);
+    t.deepEqual(Object.keys(answer.body), ["error", "error_description", "error_uri"]);
     t.is(answer.body.error, code);
     t.regex(String(answer.body.error_description), rule);
     t.is(answer.headers.get("cache-control"), "no-store");
