@@ -69,6 +69,7 @@ for (const era of ALL_ERAS) {
     await call("resend_webhook_delivery", { id: webhook.id, delivery_id: delivery.id });
     await call("resend_failed_webhook_deliveries", { id: webhook.id });
     await call("delete_webhook", { id: webhook.id });
+    await call("list_events");
 
     t.deepEqual([...called].sort(), tools.map(({ name }) => name).sort());
     await client.close();
