@@ -85,7 +85,8 @@ function openBox() {
     ...document.querySelectorAll(".sections a"),
     ...document.querySelectorAll(".top .sheet a"),
   ].map((link) => ({
-    name: link.textContent.trim(),
+    // Without the initial of an organization.
+    name: (link.querySelector("bdi") ?? link).textContent.trim(),
     href: link.href,
   }));
   let links = [];

@@ -4,7 +4,7 @@ import type { ClientView } from "../../../adapters/oauth/clients.ts";
 import type { Problem } from "../../../resources/http/problem.ts";
 import { isPaid } from "../../../resources/plans.ts";
 import { prefersHtml } from "../../http/request-body.ts";
-import { linkButton } from "../../ui/controls.ts";
+import { linkButton, organizationLogo } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { emptyState } from "../../ui/table.ts";
@@ -59,8 +59,14 @@ export function tabContent(
   client: ClientView | undefined,
   body: Html = html``,
 ): PageContent {
-  const { id, plan } = membershipOf(ctx);
-  const page = { title: `${TABS[tab]} · API access`, heading: "API access", section: "client" as const };
+  const membership = membershipOf(ctx);
+  const { id, plan } = membership;
+  const page = {
+    title: `${TABS[tab]} · API access`,
+    heading: "API access",
+    tile: organizationLogo(membership),
+    section: "client" as const,
+  };
   if (!client) return { ...page, body: noClient(id) };
   const freePlan =
     !isPaid(plan) &&

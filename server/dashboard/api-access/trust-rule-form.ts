@@ -20,7 +20,7 @@ export function trustRuleForm({ path, platform: key, values, errors }: TrustRule
   const state = (name: string) => ({ name, value: textFieldOf(values[name]), error: errors[name] });
   const platform = platformOf(key);
   const fields = html`<input type="hidden" name="platform" value="${key}">
-${field({ ...state("name"), label: "Name", isWide: true, hint: "For your own use, such as the name of the workflow.", attributes: html`required maxlength="100" autocomplete="off"` })}
+${field({ ...state("name"), label: "Name", isWide: !platform, hint: "For your own use, such as the name of the workflow.", attributes: html`required maxlength="100" autocomplete="off"` })}
 ${platform ? platform.fields.map((one) => platformField(one, state(one.name))) : tokenFields(state)}
 ${checkboxes({
   name: "scopes",

@@ -3,6 +3,7 @@ import { notFound, Problem } from "../../../resources/http/problem.ts";
 import { validate } from "../../../resources/http/validate.ts";
 import { describeApproval, showApproval } from "../../clients/client-view.ts";
 import { prefersHtml, textFieldOf } from "../../http/request-body.ts";
+import { organizationLogo } from "../../ui/controls.ts";
 import { MANAGERS, membershipOf, pathTo, signedInUserOf } from "../access.ts";
 import {
   formFieldsOf,
@@ -60,7 +61,8 @@ export const settingsRoutes: RouteModule = (router, options) => {
       rejected: { name: "name" in typed ? textFieldOf(typed.name) : undefined, error: errors.name },
       fallback: { value: textFieldOf(typed.fallback_url ?? fallback_url), error: errors.fallback_url },
     });
-    showPage(ctx, { title: "Settings", section: "settings", error: rejection, body });
+    const tile = organizationLogo(membership);
+    showPage(ctx, { title: "Settings", tile, section: "settings", error: rejection, body });
   };
 
   router.get(`${ORGANIZATION}/settings`, allow(), (ctx) => show(ctx));

@@ -54,7 +54,8 @@ function obstacleOf({ webhook, path, plan, planPath }: DeliveryPage): Obstacle |
   }
   if (!webhook.enabled) {
     const fields = { enabled: "true" };
-    const reason = "This webhook is disabled. Enable it to resend this delivery.";
+    const why = webhook.disabledReason ? ` automatically: ${webhook.disabledReason}` : ".";
+    const reason = `This webhook was disabled${why} Enable it to resend this delivery.`;
     return { reason, step: formButton({ action: path, text: "Enable webhook", look: "primary", fields }) };
   }
   if (webhook.verified) return undefined;

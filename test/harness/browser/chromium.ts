@@ -56,12 +56,18 @@ export async function openPage(
   return { page, complaints };
 }
 
+// Without what screen readers skip, such as the initial of an organization.
+const FOCUSED_NAME = `(() => {
+  const focused = document.activeElement;
+  const named = (focused?.labels?.[0] ?? focused)?.cloneNode(true);
+  for (const hidden of named?.querySelectorAll("[aria-hidden]") ?? []) hidden.remove();
+  return named?.textContent ?? "";
+})()`;
+
 /** Presses Tab until an element with the text or label has the focus. */
 export async function tabTo(page: Page, name: string): Promise<void> {
   for (let presses = 0; presses < 30; presses++) {
-    const focused = await page.evaluate<string>(
-      "document.activeElement?.labels?.[0]?.textContent ?? document.activeElement?.textContent ?? ''",
-    );
+    const focused = await page.evaluate<string>(FOCUSED_NAME);
     if (focused.trim() === name) return;
     await page.keyboard.press("Tab");
   }

@@ -230,7 +230,10 @@ test("an organization has the logo of its client wherever it is shown, and its i
   const { browser, page } = await browserOf(service, user);
   t.deepEqual(tilesOf(page.html.querySelectorAll(".tiles li")), [src, "Z"]);
   const opened = await browser.open(`${service.url}/dashboard/organizations/${own.id}`);
-  t.deepEqual(tilesOf(opened.html.querySelectorAll("main > .title")), [src]);
+  for (const section of ["", "/settings", "/client/branding"]) {
+    const { html } = await browser.open(opened.url + section);
+    t.deepEqual(tilesOf(html.querySelectorAll("main > .title")), [src], section);
+  }
   const menu = opened.html.querySelector("details.menu");
   t.deepEqual(tilesOf(menu?.querySelectorAll("summary, .sheet a") ?? []), [src, src, "Z", undefined]);
   const account = await browser.open(`${service.url}/dashboard/account`);

@@ -129,6 +129,7 @@ inChromium("keys search, create, move, select and go anywhere", async (t, browse
 
   await page.keyboard.press("Control+k");
   const box = page.getByRole("dialog", { name: "Go to a page or link" });
+  await box.getByRole("link", { name: "Team", exact: true }).waitFor();
   await box.getByLabel("Go to").pressSequentially(slugs[0] as string);
   await box.getByRole("link", { name: `/${slugs[0]}` }).waitFor();
   await page.keyboard.press("Enter");

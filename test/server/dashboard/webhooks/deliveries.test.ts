@@ -145,7 +145,7 @@ test("a delivery that can't be resent says why, and offers the step that helps",
 
   await api.send("PATCH", path, { json: { enabled: false } });
   const disabled = await openDelivery();
-  t.regex(alertOf(disabled), /This webhook is disabled\. Enable it/);
+  t.regex(alertOf(disabled), /This webhook was disabled\. Enable it/);
   t.regex((await browser.press(disabled, "Enable webhook")).text, /Webhook enabled\./);
 
   receiver.exposeVerification("/moved");
