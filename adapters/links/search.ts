@@ -91,8 +91,13 @@ export function createSearch({ knex, engine, readAside }: Database): LinkSearch 
         if (!end || (isByCreation && found.length === limit)) return { found, isComplete: true };
         if (pieces >= maxPieces) return { found, isComplete: false };
         start = end.id;
-        // The first piece has filled no page, so few match, or old ones.
-        if (engine === "postgres" && isSelective(filter) && (await hasSearchIndex(knex))) {
+        // The first piece has filled no page, so few match, or old ones. The index finds all of them.
+        if (
+          engine === "postgres" &&
+          maxPieces === Infinity &&
+          isSelective(filter) &&
+          (await hasSearchIndex(knex))
+        ) {
           await add(matchesInIndex(organizationId, filter, { start, isUp }));
           return { found, isComplete: true };
         }

@@ -7,9 +7,9 @@ import type { FoundIds, IdScope, LinkFilter, LinkStore } from "./types.ts";
 
 // The list offers to select as many as one change may have, and says “of 1,000+” above that.
 const COUNTED_MAX = CHANGED_MAX;
-// The count is beside a page of 25 links, which are often found among the newest ones. To compare as many links takes
-// less than 100 ms on each database; without a limit, a rare text would be searched for in all links.
-const COMPARED_MAX = 20_000;
+// The count is beside a page of 25 links, which are often found among the newest ones. Without a limit, a rare text would
+// be searched for in all links. The search compares as many in one to three pieces, each of some milliseconds.
+const COMPARED_MAX = 10_000;
 
 const filterQuery = listQuery.pick({ search: true, tag: true, archived: true });
 
@@ -27,7 +27,7 @@ export function createMatches(store: Pick<LinkStore, "listIds">, reads: InTurn) 
   }
 
   return {
-    /** Counts up to 1,000 links that match, among the 20,000 newest ones. */
+    /** Counts up to 1,000 links that match, among the 10,000 or so newest ones. */
     async count(caller: Caller, query: unknown): Promise<LinkCount> {
       const scope = { maxCompared: COMPARED_MAX };
       const { ids, isComplete } = await find(caller, query, COUNTED_MAX + 1, scope);

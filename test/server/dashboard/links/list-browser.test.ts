@@ -101,6 +101,7 @@ inChromium("links are selected, archived and restored without scripts", async (t
   await page.keyboard.press("Enter");
   await page.waitForURL(/\/dashboard/);
   await page.goto(`${team.base}/links?limit=2`);
+  t.is(await page.locator("thead [type=checkbox]:visible").count(), 0, "it needs a script");
   await page.locator("tbody [type=checkbox]").first().check();
   await page.getByLabel("Select all 3 links").check();
   await page.getByRole("button", { name: "Archive" }).click();
