@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import type { DeliveryFilter, DeliveryLog, DeliveryStatus } from "../../resources/webhooks/types.ts";
 import type { Encryption } from "../crypto/encryption.ts";
-import { rowsOf } from "../database/engine.ts";
+import { pendingWebhook, rowsOf } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import type { DeliveryRow } from "../database/tables.ts";
 import { DELIVERED_TYPES, type Outbox } from "../events/outbox.ts";
@@ -15,10 +15,11 @@ const LOGGED_TYPES = [...DELIVERED_TYPES, ""];
 const RESENT_TOGETHER = 500;
 
 export function createDeliveryLog(
-  { knex }: Pick<Database, "knex">,
+  database: Pick<Database, "knex" | "engine">,
   outbox: Outbox,
   encryption: Encryption,
 ): DeliveryLog {
+  const { knex } = database;
   /** Merges the newest of each type and status, which the index of the log has in order. */
   async function findIds(id: string, { status, type }: DeliveryFilter, limit: number, before?: string) {
     const statuses = status ? [status] : DELIVERY_STATUSES;
@@ -72,12 +73,11 @@ export function createDeliveryLog(
 
     async resend(organizationId, id, eventId) {
       if (!(await log.findDelivery(organizationId, id, eventId))) return undefined;
-      const now = Date.now();
       await unblock(knex, id);
       await knex("deliveries")
         .where({ webhook_id: id, event_id: eventId })
-        .where((unleased) => unleased.whereNull("leased_by").orWhere("due_at", "<=", now))
-        .update(dueNow(now));
+        .where((unleased) => unleased.whereNull("leased_by").orWhere("due_at", "<=", Date.now()))
+        .update(dueAt(await firstDue(database, knex, id)));
       outbox.notify();
       return log.findDelivery(organizationId, id, eventId);
     },
@@ -92,7 +92,7 @@ export function createDeliveryLog(
         const failed = knex("deliveries")
           .where({ webhook_id: id, status: "failed" })
           .whereIn("event_id", ids);
-        resent += await failed.update(dueNow(Date.now()));
+        resent += await failed.update(dueAt(Date.now()));
       }
       if (resent > 0) await unblock(knex, id);
       outbox.notify();
@@ -102,8 +102,19 @@ export function createDeliveryLog(
   return log;
 }
 
-function dueNow(now: number) {
-  return { status: "pending" as const, attempts: 0, due_at: now, leased_by: null };
+function dueAt(due_at: number) {
+  return { status: "pending" as const, attempts: 0, due_at, leased_by: null };
+}
+
+/** Returns a time before those of all due deliveries of a webhook. A failing endpoint gets them one at a time. */
+export async function firstDue({ engine }: Pick<Database, "engine">, q: Knex, id: string): Promise<number> {
+  const { column, isPending } = pendingWebhook(engine);
+  const oldest = await q("deliveries")
+    .where(column as "webhook_id", id)
+    .whereRaw(isPending)
+    .min({ due: "due_at" })
+    .first();
+  return Math.min(Date.now(), Number(oldest?.due ?? Infinity) - 1);
 }
 
 /** Allows attempts after repeated failures, since a user who asks for one expects it now. */

@@ -90,7 +90,7 @@ export function createWebhookStore(database: Database, outbox: Outbox, encryptio
           ...HEALTHY,
           last_success_at: null,
           // A disabled webhook is verified when it is enabled.
-          ...(fields.enabled ? await startVerification(trx, outbox, owner, actor) : unverified()),
+          ...(fields.enabled ? await startVerification(database, trx, outbox, owner, actor) : unverified()),
           created_by: actor.id,
           created_via: actor.via ?? null,
           created_at: now,
@@ -156,8 +156,9 @@ export function createWebhookStore(database: Database, outbox: Outbox, encryptio
     async test(organizationId, id, actor) {
       const eventId = await change(organizationId, id, async (trx, webhook) => {
         await unblock(trx, id);
-        if (webhook.verification_expires_at === null) return recordTest(trx, outbox, webhook, actor, false);
-        const verification = await startVerification(trx, outbox, webhook, actor);
+        if (webhook.verification_expires_at === null)
+          return recordTest(database, trx, outbox, webhook, actor, false);
+        const verification = await startVerification(database, trx, outbox, webhook, actor);
         await trx("webhooks").where({ id }).update(verification);
         return verification.verification_event_id;
       });
@@ -184,7 +185,9 @@ export function createWebhookStore(database: Database, outbox: Outbox, encryptio
   ): Promise<Partial<Verification>> {
     const isVerified = before.verification_expires_at === null;
     if (url === undefined && (isVerified || !enabled)) return {};
-    return (enabled ?? before.enabled) ? startVerification(trx, outbox, before, actor) : unverified();
+    return (enabled ?? before.enabled)
+      ? startVerification(database, trx, outbox, before, actor)
+      : unverified();
   }
 }
 

@@ -2,8 +2,10 @@ import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import type { LeasedDelivery, Outcome } from "../../resources/webhooks/types.ts";
 import { type Engine, pendingWebhook } from "../database/engine.ts";
+import type { Database } from "../database/index.ts";
 import type { WebhookRow } from "../database/tables.ts";
 import { eventRow, type Outbox } from "../events/outbox.ts";
+import { firstDue } from "./delivery-log.ts";
 import { webhookEvent } from "./row.ts";
 
 export type Verification = Pick<WebhookRow, "verification_event_id" | "verification_expires_at">;
@@ -19,6 +21,7 @@ export function unverified(): Verification {
 
 /** Records a test event with one delivery, bypassing the outbox, which would add one for every webhook. */
 export async function recordTest(
+  database: Pick<Database, "engine">,
   trx: Knex.Transaction,
   outbox: Outbox,
   webhook: Owner,
@@ -35,7 +38,7 @@ export async function recordTest(
     type: event.type,
     status: "pending",
     attempts: 0,
-    due_at: created_at,
+    due_at: await firstDue(database, trx, webhook.id),
     log: "[]",
     created_at,
     expires_at,
@@ -43,8 +46,14 @@ export async function recordTest(
   return event_id;
 }
 
-export async function startVerification(trx: Knex.Transaction, outbox: Outbox, webhook: Owner, actor: Actor) {
-  const verification_event_id = await recordTest(trx, outbox, webhook, actor, true);
+export async function startVerification(
+  database: Pick<Database, "engine">,
+  trx: Knex.Transaction,
+  outbox: Outbox,
+  webhook: Owner,
+  actor: Actor,
+) {
+  const verification_event_id = await recordTest(database, trx, outbox, webhook, actor, true);
   return { verification_event_id, verification_expires_at: Date.now() + VERIFICATION_MS };
 }
 

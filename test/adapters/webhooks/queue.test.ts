@@ -209,6 +209,30 @@ test.serial(
   },
 );
 
+test.serial("a failing endpoint gets a test event, or what was resent, before its backlog", async (t) => {
+  const { id, webhooks } = await newOrganization();
+  const [webhook] = webhooks as [Webhook];
+  for (let link = 0; link < 3; link++) await createLink(id);
+  const [newest] = await first.webhooks.deliveries(id, webhook.id, 1);
+  for (const ask of [
+    () => first.webhooks.resend(id, webhook.id, newest?.event.id ?? ""),
+    () => first.webhooks.test(id, webhook.id, OPERATOR),
+  ]) {
+    await database.knex("webhooks").where({ id: webhook.id }).update({ failing_since: 1, failures: 5 });
+    const asked = await ask();
+    const leased = await first.deliveries.lease({
+      ...LEASE_LIMITS,
+      failing: { ...LEASE_LIMITS.failing, perWebhook: 1 },
+    });
+    t.deepEqual(
+      leased.map(({ event }) => event.id),
+      [asked?.event.id ?? ""],
+    );
+    for (const one of leased) await settle(first, one);
+  }
+  await settleAll(t);
+});
+
 test.serial("an accepted delivery that took too long makes its endpoint slow until a fast one", async (t) => {
   const { id, webhooks } = await newOrganization(1);
   const slowSince = async () =>
