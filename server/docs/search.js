@@ -23,10 +23,13 @@ function toStem(term) {
     .replace(/(?<=\w\w[^s])s$/, "");
 }
 
-/** Returns the best results, sections with all words before those with some. */
+/** Returns the best results: pages of this name, such as an error code, then sections with all words, then with some. */
 export function find(index, query) {
   const all = index.search(query, { ...SEARCH, combineWith: "AND" });
   const ids = new Set(all.map(({ id }) => id));
   const some = all.length < RESULTS_MAX ? index.search(query, SEARCH).filter(({ id }) => !ids.has(id)) : [];
-  return [...all, ...some].slice(0, RESULTS_MAX);
+  const name = query.trim().toLowerCase();
+  const isNamed = ({ page }) => page.toLowerCase() === name;
+  const results = [...all, ...some];
+  return [...results.filter(isNamed), ...results.filter((result) => !isNamed(result))].slice(0, RESULTS_MAX);
 }

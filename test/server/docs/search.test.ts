@@ -41,6 +41,12 @@ test("results lead to the section that answers", async (t) => {
   t.truthy(html.querySelector("#secret-urls"));
 });
 
+for (const code of ["slug_taken", "invalid_client", "Invalid_URL"]) {
+  test(`the first result for ${code} is its page`, async (t) => {
+    t.is((await search(code)).results[0], `/docs/errors/${code.toLowerCase()}`);
+  });
+}
+
 test("a search without results says so", async (t) => {
   const { text, results } = await search("xyzzyplugh");
   t.deepEqual(results, []);

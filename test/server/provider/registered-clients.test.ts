@@ -82,6 +82,7 @@ test("a public client can't introspect its own token", async (t) => {
   t.like(refusal, {
     error: "invalid_client",
     error_description: "client authentication failed: public clients cannot introspect tokens",
+    error_uri: `${service.url}/docs/errors/invalid_client`,
   });
 });
 
