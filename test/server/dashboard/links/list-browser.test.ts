@@ -90,6 +90,13 @@ inChromium("what was archived is restored by the button beside the confirmation"
   t.is(await page.locator("tbody tr").count(), 3);
 });
 
+inChromium("a whole page is selected on a phone", async (t, browser) => {
+  const { page } = await openList(browser);
+  await page.setViewportSize({ width: 360, height: 800 });
+  await page.getByLabel("Select all", { exact: true }).check();
+  t.is(await page.locator(".selection").getByRole("status").textContent(), "3 selected");
+});
+
 inChromium("links are selected, archived and restored without scripts", async (t, browser) => {
   const team = await createTeam(service);
   for (let number = 0; number < 3; number++) await createLink(team);
