@@ -45,7 +45,7 @@ function callsOf({ name, inputSchema }: Tool): fc.Arbitrary<McpRequest> {
   return requestsFor(
     "tools/call",
     fc
-      .oneof({ weight: 2, arbitrary: inputs(false) }, { weight: 1, arbitrary: inputs(true) })
+      .oneof({ weight: 4, arbitrary: inputs(false) }, { weight: 1, arbitrary: inputs(true) })
       .map((input) => ({ name, arguments: input as object })),
   );
 }

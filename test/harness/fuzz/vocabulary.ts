@@ -29,7 +29,7 @@ const URLS = {
     fc.webUrl({ withQueryParameters: true, withFragments: true }),
   ),
   // Other hosts would be connected to.
-  webhook: fc.nat(30).map((number) => `<receiver>/${number}`),
+  webhook: fc.nat(300).map((number) => `<receiver>/${number}`),
 };
 
 const number = fc.oneof({ weight: 1, arbitrary: fc.nat(3) }, { weight: 2, arbitrary: fc.nat(1000) });
@@ -44,10 +44,12 @@ const NAMED: Record<string, fc.Arbitrary<unknown>> = {
   max_clicks: fc.constantFrom(null, 1, 2 ** 31 - 1),
   tags: fc.subarray(["red", "Red", "blue green", "مرحبا"]),
   expires_at: fc.constantFrom(null, "2099-01-31T12:00:00+02:00", "9999-12-31T23:59:59.999Z"),
+  events: fc.subarray(["link.created", "link.deleted", "webhook.test"], { minLength: 1 }),
   enabled: fc.constantFrom(true, true, true, false),
   delivery_id: references("delivery"),
   limit: fc.integer({ min: 1, max: 3 }),
   cursor: fc.constantFrom(undefined, undefined, "<cursor>"),
+  after: fc.constantFrom(undefined, "latest", "<cursor>"),
   search: fc.constantFrom("example", "<run>", "É", "_"),
   tag: fc.constantFrom("red", "blue green"),
   from: fc.constantFrom("2026-01-01", "2026-01-31", "2025-02-28"),
