@@ -1,7 +1,8 @@
 import test from "ava";
-import type { Browser, Page } from "playwright-core";
+import type { Browser, Locator, Page } from "playwright-core";
 import { violationsOf } from "../../harness/browser/axe.ts";
 import { openPage, useChromium } from "../../harness/browser/chromium.ts";
+import { ANSWERS } from "../../harness/documentation.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
@@ -16,6 +17,10 @@ async function open(browser: Browser, path: string) {
 
 function copied(page: Page): Promise<string> {
   return page.evaluate<string>("navigator.clipboard.readText()");
+}
+
+async function hrefsOf(links: Locator): Promise<string[]> {
+  return Promise.all((await links.all()).map(async (link) => (await link.getAttribute("href")) ?? ""));
 }
 
 inChromium("the chosen language is that of all tabs, and of the next page", async (t, browser) => {
@@ -73,15 +78,33 @@ inChromium("the search finds pages while the user types, with the keyboard only"
   t.deepEqual(complaints, []);
 });
 
+inChromium("each question is answered by the search on a phone", async (t, browser) => {
+  const { page } = await open(browser, "");
+  await page.setViewportSize({ width: 390, height: 844 });
+  for (const [question, answer] of Object.entries(ANSWERS)) {
+    await page.goto(`${service.url}/docs`);
+    await page.getByRole("searchbox").fill(question);
+    const results = page.locator(".results a");
+    await results.first().waitFor();
+    const paths = await hrefsOf(results);
+    const found = paths.slice(0, 3).findIndex((path) => answer.test(path));
+    t.not(found, -1, `${question}: ${paths}`);
+    await results.nth(found).click();
+    await page.waitForURL((url) => answer.test(url.pathname + url.hash));
+    t.true(await page.locator("main h1").isVisible());
+  }
+});
+
 inChromium("what is found with JavaScript is found without it", async (t, browser) => {
   const { page } = await open(browser, "/search?q=rate+limits");
   const found = page.locator(".found a");
-  const without = await found.evaluateAll("links => links.map((link) => link.href)");
+  const without = await hrefsOf(found);
+  t.true(without.length > 0);
   await page.getByRole("searchbox").press("End");
   await page.keyboard.type(" ");
   await page.locator(".results a").first().waitFor();
   const results = page.locator(".results a");
-  t.deepEqual(await results.evaluateAll("links => links.map((link) => link.href)"), without);
+  t.deepEqual(await hrefsOf(results), without);
 });
 
 for (const [fragment, path] of Object.entries({

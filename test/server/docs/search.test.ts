@@ -1,5 +1,6 @@
 import test from "ava";
 import { parse } from "node-html-parser";
+import { ANSWERS } from "../../harness/documentation.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
@@ -11,18 +12,6 @@ async function search(query: string): Promise<{ status: number; text: string; re
   const links = parse(text).querySelectorAll(".found a");
   return { status: response.status, text, results: links.map((link) => link.getAttribute("href") ?? "") };
 }
-
-// Question → the pages, one of which answers it.
-const ANSWERS: Record<string, RegExp> = {
-  token: /^\/docs\/(authentication|authorization|quick-start)\b/,
-  "rate limits": /^\/docs\/rate-limits\b/,
-  countries: /^\/docs\/(analytics|settings|api\/get-(link-)?analytics)\b/,
-  retries: /^\/docs\/(webhooks|requests)\b/,
-  slug_taken: /^\/docs\/errors\/slug_taken$/,
-  "verify signature": /^\/docs\/(webhooks|verify)/,
-  "github actions": /^\/docs\/workload-identity\b/,
-  "custom domain": /^\/docs\/(custom-domains|settings|operations)\b/,
-};
 
 for (const [question, answer] of Object.entries(ANSWERS)) {
   test(`“${question}” is answered by one of the first three results`, async (t) => {
