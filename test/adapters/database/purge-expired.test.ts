@@ -7,6 +7,7 @@ import { OPERATOR } from "../../../resources/events/types.ts";
 import { limitsOf } from "../../../resources/plans.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { advanceClock } from "../../harness/clock.ts";
+import { purgeExpired } from "../../harness/database/purge.ts";
 import { createTestStorage } from "../../harness/database/storage.ts";
 import { createTestDatabase, engine } from "../../harness/database/test-database.ts";
 import { startTestService } from "../../harness/service.ts";
@@ -283,7 +284,7 @@ test("after an account and an organization are deleted, only what the README lis
   ]);
   t.deepEqual(await columnsWith(links.own.slug), ["events.data", "links.slug"]);
   advanceClock(61_000);
-  await service.storage.purgeExpired();
+  await purgeExpired(service.storage);
   t.deepEqual(await columnsWith("erased-"), ["events.data"]);
   t.false((await columnsWith(own.id)).includes("organization_usage.organization_id"));
 });

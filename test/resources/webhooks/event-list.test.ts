@@ -8,6 +8,7 @@ import { type Api, apiAt, isProblem } from "../../harness/clients/api.ts";
 import { tokensFor } from "../../harness/clients/flow.ts";
 import { connectMcp } from "../../harness/clients/mcp.ts";
 import { advanceClock } from "../../harness/clock.ts";
+import { purgeExpired } from "../../harness/database/purge.ts";
 import { createTestDatabase } from "../../harness/database/test-database.ts";
 import { startReceiver } from "../../harness/receiver.ts";
 import { startTestService } from "../../harness/service.ts";
@@ -274,6 +275,6 @@ test.serial("events are listed for 30 days, whatever the plan keeps in the audit
       [later.id],
     );
   }
-  await service.storage.purgeExpired();
+  await purgeExpired(service.storage);
   t.is((await readAll(organization.id, await reader())).events.length, 1);
 });

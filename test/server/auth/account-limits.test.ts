@@ -5,6 +5,7 @@ import { apiAt, isProblem, type Reply } from "../../harness/clients/api.ts";
 import { createColleague } from "../../harness/clients/dashboard.ts";
 import { addTotp, type Challenge, logIn, proveFactor } from "../../harness/clients/second-factor.ts";
 import { advanceClock } from "../../harness/clock.ts";
+import { purgeExpired } from "../../harness/database/purge.ts";
 import { atOnce, createTestStorage } from "../../harness/database/storage.ts";
 import { startTestService, type TestUser } from "../../harness/service.ts";
 
@@ -107,7 +108,7 @@ test.serial(
     const withoutId = ({ body }: Reply<unknown>) => ({ ...(body as object), request_id: "" });
     t.deepEqual(withoutId(unknown), withoutId(blocked));
     advanceClock(60 * 24 * 3600 * 1000);
-    await storage.purgeExpired();
+    await purgeExpired(storage);
     await service.close();
     service = await startTestService(settings);
     t.is((await signIn(username, password)).status, 403, "also after months and a restart");
@@ -289,7 +290,7 @@ test.serial(
       expires_at: index < 5 ? null : Date.now() + 1_000_000 + index,
     }));
     while (rows.length > 0) await knex("sign_in_failures").insert(rows.splice(0, 200));
-    await storage.purgeExpired();
+    await purgeExpired(storage);
     const [{ total } = { total: 0 }] = await knex("sign_in_failures").count({ total: "*" });
     t.is(Number(total), 20_005);
     t.is((await knex("sign_in_failures").whereNull("expires_at")).length, 5);

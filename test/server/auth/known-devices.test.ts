@@ -3,6 +3,7 @@ import { apiAt } from "../../harness/clients/api.ts";
 import { authorizeUrl, createApp, openConsent } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { advanceClock } from "../../harness/clock.ts";
+import { purgeExpired } from "../../harness/database/purge.ts";
 import { atOnce, createTestStorage } from "../../harness/database/storage.ts";
 import { startTestService, type TestUser } from "../../harness/service.ts";
 
@@ -197,6 +198,6 @@ test.serial("a device is unknown half a year after its last sign-in, and then pu
   await storage.knownDevices.remember(user.id, device);
   advanceClock(181 * DAY_MS);
   t.false(await storage.knownDevices.attempt(user.id, device.token));
-  await storage.purgeExpired();
+  await purgeExpired(storage);
   t.is((await devicesOf(user)).length, 0);
 });

@@ -16,6 +16,7 @@ import {
 } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { advanceClock } from "../../harness/clock.ts";
+import { purgeExpired } from "../../harness/database/purge.ts";
 import { rounds } from "../../harness/rounds.ts";
 import { startTestService } from "../../harness/service.ts";
 
@@ -53,7 +54,7 @@ test.serial("a replay after the retry window revokes every token issued from the
 test.serial("a replay is detected long after the code has expired, even after a purge", async (t) => {
   const { code, refreshToken } = await runCodeFlow(service, app, user);
   advanceClock(20 * 24 * 3600_000);
-  await service.storage.purgeExpired();
+  await purgeExpired(service.storage);
   t.is((await redeemCode(service, app, code)).body.error, "invalid_grant");
   t.is((await refresh(service, app, refreshToken)).body.error, "invalid_grant");
 });

@@ -9,6 +9,7 @@ import {
   runCodeFlow,
 } from "../../harness/clients/oauth.ts";
 import { advanceClock } from "../../harness/clock.ts";
+import { purgeExpired } from "../../harness/database/purge.ts";
 import { atOnce } from "../../harness/database/storage.ts";
 import { startTestService } from "../../harness/service.ts";
 
@@ -108,7 +109,7 @@ test.serial("a replay is detected weeks later, even after a purge", async (t) =>
   const { refreshToken } = await oldTokens();
   const first = await refresh(service, app, refreshToken);
   advanceClock(25 * DAY);
-  await service.storage.purgeExpired();
+  await purgeExpired(service.storage);
   const current = await refresh(service, app, String(first.body.refresh_token));
   t.is(current.status, 200);
   t.is((await refresh(service, app, refreshToken)).body.error, "invalid_grant");
