@@ -6,8 +6,8 @@ import { LOGO_FILE_MAX } from "../../http/request-body.ts";
 import { readImageHeader } from "./image-header.ts";
 
 const SIDE_MAX = 4096;
-// The largest images take two seconds of a processor.
-const TIME_MAX_MS = 15_000;
+// The largest images take two seconds of a processor, which others may use as well.
+const TIME_MAX_MS = 30_000;
 // More than a logo of 256 × 256 pixels, even without compression.
 const LOGO_MAX = 512 * 1024;
 const HEAP_MAX_MB = 512;

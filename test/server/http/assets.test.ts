@@ -16,8 +16,8 @@ function addressesIn(text: string): string[] {
 }
 
 const ALL = [
-  ...["app.js", "dashboard.css", "docs.css", "icon.svg", "icons.svg", "inter.woff2", "link-form.js"],
-  ...["passkeys.js", "shortcuts.js", "style.css", "utm.js"],
+  ...["app.js", "dashboard.css", "docs.css", "docs.js", "icon.svg", "icons.svg", "inter.woff2"],
+  ...["link-form.js", "passkeys.js", "search.js", "shortcuts.js", "style.css", "utm.js"],
 ];
 
 test("pages load assets by addresses that are cached forever, and so do these", async (t) => {
