@@ -60,7 +60,7 @@ ${link && html`<p>${linkButton(`${pathTo(ctx, "links")}/${link.id}`, "Back", "qu
     ? { title: `Clicks on ${displayUrl(link, options.urls.short)}`, section: "links" as const }
     : {
         title: "Analytics",
-        intro: "Clicks on all links, also on those that have since been deleted.",
+        intro: "Includes clicks on links that have since been deleted.",
         section: "analytics" as const,
       };
   showPage(ctx, { ...header, error, body });

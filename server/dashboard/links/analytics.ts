@@ -65,7 +65,7 @@ export function originPanel(found: ClicksFromView, previous: number | undefined)
   return html`<section class="panel group"><div class="title"><h2>${range}</h2></div>
 ${figure(clicks, 0, change)}
 ${clicks > 0 && days.length > 1 && chart({ unit: "day", range, points })}
-<p class="soft">Breakdowns are counted separately, by day. With a filter, the others, hours and known bots aren’t available.</p>
+<p class="soft">A filter shows clicks by day only. Hours, known bots and other breakdowns aren’t available.</p>
 </section>`;
 }
 

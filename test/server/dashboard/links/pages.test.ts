@@ -114,11 +114,7 @@ test("a concurrent change is not overwritten until the form is saved again", asy
       ["Title", "Theirs", "Mine"],
       ["Tags", "new, shop", "old"],
       ["Click limit", "empty", "5"],
-      [
-        "Redirect",
-        "301: permanent, browsers may cache it and skip the count",
-        "302: temporary, every click is counted",
-      ],
+      ["Redirect", "301: permanent", "302: temporary (default)"],
       ["Fallback URL", "https://example.com/theirs", "empty"],
     ],
   );
