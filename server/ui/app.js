@@ -101,7 +101,7 @@ function prepareFilter(form) {
       const results = page.querySelector("[data-results]");
       if (!results) return form.submit();
       document.querySelector("[data-results]").replaceWith(results);
-      document.querySelector("[data-export]").href = page.querySelector("[data-export]").href;
+      document.querySelector("[data-export]").replaceWith(page.querySelector("[data-export]"));
       history.replaceState(null, "", url);
       prepare(results);
     } catch (error) {

@@ -34,7 +34,7 @@ export function chart({ unit, range, points }: Chart): Html {
 ${[0, HEIGHT / 2, HEIGHT].map((y) => html`<line class="grid" x1="0" x2="${width}" y1="${y}" y2="${y}"/>`)}
 ${points.map((point, index) => bars(point, index * STEP, HEIGHT / top))}
 </svg>
-<svg class="ticks" aria-hidden="true">${points.map((point, index) => tick(point, index / points.length))}</svg>
+<svg class="ticks" aria-hidden="true">${points.map((point, index) => tick(point, index / points.length, index === points.length - 1))}</svg>
 </div>
 ${keyOf(points)}
 <details class="more"><summary class="opener">View as table</summary>
@@ -65,8 +65,9 @@ function bars({ name, clicks, bot_clicks, isOpen }: ChartPoint, left: number, sc
 `;
 }
 
-function tick({ tick: text }: ChartPoint, share: number): Html {
+function tick({ tick: text }: ChartPoint, share: number, isLast: boolean): Html {
   if (text === undefined) return html``;
+  if (isLast) return html`<text x="100%" y="17" text-anchor="end">${text}</text>`;
   const x = html`${(share * 100).toFixed(2)}%`;
   return html`<line class="grid" x1="${x}" x2="${x}" y1="0" y2="4"/><text x="${x}" y="17">${text}</text>`;
 }

@@ -22,7 +22,7 @@ import {
 import { displayUrl } from "./list-page.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-const TOP_LINKS = 5;
+const TOP_LINKS = 10;
 
 export const analytics: RouteModule = (router, options) => {
   const { allow } = options;
@@ -60,7 +60,7 @@ ${link && html`<p>${linkButton(`${pathTo(ctx, "links")}/${link.id}`, "Back", "qu
     ? { title: `Clicks on ${displayUrl(link, options.urls.short)}`, section: "links" as const }
     : {
         title: "Analytics",
-        intro: "Clicks on all links, also on those that have since been deleted.",
+        intro: "Includes clicks on links that have since been deleted.",
         section: "analytics" as const,
       };
   showPage(ctx, { ...header, error, body });
@@ -167,8 +167,9 @@ export function topLinksPanel(
     clicks,
     link,
   }));
+  const title = top.length === 1 ? "Top link by clicks" : `Top ${top.length} links by clicks`;
   const render = ({ name, link }: (typeof rows)[number]) => html`<a href="${path}/${link.id}">${name}</a>`;
-  return html`<section class="panel group"><h2>Top links</h2>${hint && html`<p class="soft">${hint}</p>`}
+  return html`<section class="panel group"><div class="title"><h2>${title}</h2>${linkButton(pathWith(path, { archived: "all", sort: "clicks" }), "All links by total clicks", "quiet")}</div>${hint && html`<p class="soft">${hint}</p>`}
 ${shareTable("Link", rows, total, render)}
 </section>`;
 }

@@ -9,6 +9,8 @@ const HOUR_MS = 60 * 60 * 1000;
 const DAY_MS = 24 * HOUR_MS;
 // With more days, the months are below the chart instead of the first and last day.
 const MAX_DAY_TICKS = 62;
+// The date of the last day is below the rest of the chart.
+const MONTHS_END = 0.7;
 // With more, there is room for every other month on a phone.
 const MAX_MONTHS = 6;
 const HOURS_PER_TICK = 6;
@@ -27,6 +29,7 @@ export type ClicksPanel = {
 };
 
 const COUNTRIES = new Intl.DisplayNames(["en"], { type: "region" });
+const DAYS = new Intl.DateTimeFormat("en-US", { month: "short", day: "numeric", timeZone: "UTC" });
 const MONTHS = new Intl.DateTimeFormat("en-US", { month: "short", timeZone: "UTC" });
 const RANGES = new Intl.DateTimeFormat("en-US", { dateStyle: "medium", timeZone: "UTC" });
 const DEVICES = new Map<string | null, string>([
@@ -65,7 +68,7 @@ export function originPanel(found: ClicksFromView, previous: number | undefined)
   return html`<section class="panel group"><div class="title"><h2>${range}</h2></div>
 ${figure(clicks, 0, change)}
 ${clicks > 0 && days.length > 1 && chart({ unit: "day", range, points })}
-<p class="soft">Breakdowns are counted separately, by day. With a filter, the others, hours and known bots aren’t available.</p>
+<p class="soft">With a filter, you see clicks by day. Hours, known bots and the other breakdowns aren’t available.</p>
 </section>`;
 }
 
@@ -132,7 +135,12 @@ function pointsOfDays(days: AnalyticsView["days"]): ChartPoint[] {
     const at = Date.parse(date);
     const isMonthTick = date.endsWith("-01") && new Date(at).getUTCMonth() % skipped === 0;
     const isDayTick = index === 0 || index === Math.floor(days.length / 2);
-    const tick = days.length > MAX_DAY_TICKS ? isMonthTick && monthOf(at) : isDayTick && formatDay(at);
+    const isLast = index === days.length - 1;
+    const isMonths = days.length > MAX_DAY_TICKS;
+    const tick =
+      isLast || (!isMonths && isDayTick)
+        ? DAYS.format(at)
+        : isMonths && isMonthTick && index < days.length * MONTHS_END && monthOf(at);
     return { name: formatDay(at), ...clicks, tick: tick || undefined, isOpen: date === today };
   });
 }

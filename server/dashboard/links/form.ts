@@ -96,10 +96,10 @@ type FormOptions = {
 };
 
 const REDIRECTS = [
-  ["302", "302: temporary, every click is counted"],
-  ["301", "301: permanent, browsers may cache it and skip the count"],
-  ["307", "307: like 302, keeps the request method"],
-  ["308", "308: like 301, keeps the request method"],
+  ["302", "302: temporary (default)"],
+  ["301", "301: permanent"],
+  ["307", "307: temporary, keeps the request method"],
+  ["308", "308: permanent, keeps the request method"],
 ] as const;
 
 const LABELS: Record<(typeof FIELD_NAMES)[number], string> = {
@@ -202,8 +202,8 @@ function advancedFields({ values, errors }: FieldOptions): Html {
   return html`<details class="more"${isOpen && html` open`}><summary class="opener">More options</summary><div class="stack">
 ${field({ ...state("expires_at"), label: LABELS.expires_at, type: "datetime-local", hint: "After this time the link stops working. Leave empty for no expiry.", attributes: html`autocomplete="off"` })}
 ${field({ ...state("max_clicks"), label: LABELS.max_clicks, type: "number", hint: "After this many clicks, known bots included, the link stops working. Leave empty for no limit.", attributes: html`min="1" max="2147483647" inputmode="numeric"` })}
-${select({ ...state("redirect_type"), label: LABELS.redirect_type, options: REDIRECTS })}
-${urlField({ ...state("fallback_url"), label: LABELS.fallback_url, hint: "Visitors go here when the link is archived, expired or used up. Leave empty for that of the organization." })}
+${select({ ...state("redirect_type"), label: LABELS.redirect_type, options: REDIRECTS, hint: "Browsers don’t cache any of them, so every click is counted." })}
+${urlField({ ...state("fallback_url"), label: LABELS.fallback_url, hint: "Visitors go here when the link is archived, expired or used up. Leave empty to use the organization’s fallback URL." })}
 ${field({ ...state("external_id"), label: LABELS.external_id, hint: "Your own ID for the link, to find it in the API.", attributes: html`maxlength="255" autocomplete="off" autocapitalize="none"` })}
 </div></details>`;
 }

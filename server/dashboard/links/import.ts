@@ -163,8 +163,29 @@ function outcome({ result, reason }: RowResult, isTrial: boolean): Html {
     case "left":
       return badge("no room", "warn");
     case "refused":
-      return html`${badge("refused", "bad")} ${reason}`;
+      return html`${badge("refused", "bad")} ${withSubjects(reason)}`;
   }
+}
+
+// As the help of the page calls the columns, where a field has another name.
+const SUBJECTS: Record<string, string> = {
+  url: "URL",
+  tags: "tag",
+  fallback_url: "fallback URL",
+  external_id: "external ID",
+  expires_at: "expiry",
+  max_clicks: "click limit",
+  created_at: "creation date",
+  last_clicked_at: "date of the last click",
+  bot_clicks: "number of clicks from bots",
+  clicks: "number of clicks",
+  redirect_type: "redirect type",
+};
+
+/** “url must be …” → “The URL must be …” */
+function withSubjects(reason = ""): string {
+  const subject = /(?<=^|\. )([a-z_]+)(?:\.\d+)? (?=must |is )/g;
+  return reason.replaceAll(subject, (_, field) => `The ${SUBJECTS[field] ?? field} `);
 }
 
 function links(count: number): string {

@@ -90,12 +90,18 @@ function describeRange({ links, offset, nextCursor, count }: LinksPage): string 
   return `${range} of ${formatCount(Math.max(last, count.links))}${count.isExact ? "" : "+"} links`;
 }
 
+/** Says how many links match the filter, such as “1 link” or “1,000+ links”. */
+function describeCount({ links, offset, count }: LinksPage): string {
+  if (count.isExact) return countLinks(count.links);
+  return `${formatCount(Math.max(offset + links.length, count.links))}+ links`;
+}
+
 function row(link: Link, { path, shortUrl, most }: { path: string; shortUrl: string; most: number }): Html {
   const { id, slug, url, title, clicks, lastClickedAt, createdAt } = link;
   const name = displayUrl(link, shortUrl);
   return html`<tr>
 <td><input type="checkbox" name="ids" value="${id}" aria-label="Select ${name}"></td>
-<td><div class="link">${initial(hostOf(url))}<span class="head"><a class="short" href="${path}/${id}">${name}</a>${copyIcon(`${shortUrl}/${slug}`, name)}${statusBadge(link)}</span>
+<td><div class="link">${initial(hostOf(url))}<span class="head"><a class="short" href="${path}/${id}">${name}</a>${statusBadge(link)}${copyIcon(`${shortUrl}/${slug}`, name)}</span>
 <span class="where" title="${url}">${title && html`<strong>${title}</strong> · `}${url.replace(/^https?:\/\/(www\.)?/, "")}</span></div></td>
 <td>${tagList(link, path, MAX_TAGS_IN_LIST)}</td>
 <td class="end"><span class="count">${meter(clicks / most)}<span>${clicks.toLocaleString("en")}</span></span></td>
@@ -108,15 +114,15 @@ function row(link: Link, { path, shortUrl, most }: { path: string; shortUrl: str
 /** Renders the actions on selected links; the style sheet shows them while a row is selected. */
 function selectionBar(page: LinksPage): Html {
   const { archived } = page.query;
-  return html`<div class="selection" role="group" aria-label="Selected links"><span class="chosen" role="status">Selected</span>
-${isPartOfList(page) && selectAll(page.count)}
+  return html`<div class="selection" role="group" aria-label="Selected links"><div><span class="chosen" role="status">Selected</span>
+${isPartOfList(page) && selectAll(page.count)}</div><div>
 ${archived !== "true" && html`<button type="submit" name="action" value="archive" class="quiet">${icon("archive")}Archive</button>`}
 ${archived && archived !== "false" && html`<button type="submit" name="action" value="restore" class="quiet">Restore</button>`}
 <input name="tag" aria-label="Tag" placeholder="Tag" maxlength="50" list="tags" autocapitalize="none" autocomplete="off">
 <button type="submit" name="action" value="add-tag" class="quiet">${icon("tag")}Add</button>
 <button type="submit" name="action" value="remove-tag" class="quiet">Remove</button>
 <button type="submit" name="action" value="export" class="quiet">${icon("download")}Export</button>
-<button type="submit" name="action" value="delete" class="danger">${icon("trash-2")}Delete</button></div>`;
+<button type="submit" name="action" value="delete" class="danger">${icon("trash-2")}Delete</button></div></div>`;
 }
 
 /** Renders what extends the selection to the other pages. With scripts, it is shown once the whole page is selected. */
@@ -177,12 +183,13 @@ const SORTS = [
   ["last_clicked_at", "Last clicked"],
 ] as const;
 const STATES = [
-  ["false", "Active"],
+  ["false", "Not archived"],
   ["true", "Archived"],
   ["all", "All"],
 ] as const;
 
-function filterForm({ path, query, errors, tags }: LinksPage): Html {
+function filterForm(page: LinksPage): Html {
+  const { path, query, errors, tags } = page;
   return html`<form method="get" action="${path}" class="filters" role="search" aria-label="Links" data-filter>
 <div class="field find">${icon("search")}<label for="search" class="visually-hidden">Search</label>
 <input id="search" name="search" type="search" value="${query.search}" maxlength="255" placeholder="Search URL, slug or title"${errors.search && html` aria-invalid="true" aria-describedby="search-error"`}>${
@@ -196,7 +203,7 @@ function filterForm({ path, query, errors, tags }: LinksPage): Html {
 ${filter("archived", "Show", query.archived ?? "false", STATES)}
 ${filter("sort", "Sort", query.sort ?? "created_at", SORTS)}
 <button type="submit" class="quiet" data-apply>Apply</button>
-<span class="actions">${linkButton(`${path}/import`, "Import", "quiet")}<a class="button quiet" href="${pathWith(`${path}.csv`, { search: query.search, tag: query.tag, archived: query.archived ?? "false" })}" data-export>Export<span class="visually-hidden"> as CSV</span></a></span>
+<span class="actions">${linkButton(`${path}/import`, "Import", "quiet")}<a class="button quiet" href="${pathWith(`${path}.csv`, { search: query.search, tag: query.tag, archived: query.archived ?? "false" })}" data-export>Export ${describeCount(page)}<span class="visually-hidden"> as CSV</span></a></span>
 </form>`;
 }
 

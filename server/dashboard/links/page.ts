@@ -1,9 +1,8 @@
 import type { AnalyticsView } from "../../../resources/links/analytics.ts";
 import type { Link } from "../../../resources/links/types.ts";
-import { CSRF_FIELD, copyable, field, formButton, linkButton, time } from "../../ui/controls.ts";
+import { copyable, formButton, linkButton, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { clicksPanel } from "./analytics.ts";
-import { valuesOf } from "./form.ts";
 import { displayUrl, statusBadge, tagList } from "./list-page.ts";
 import { qrCode } from "./qr-code.ts";
 
@@ -24,7 +23,7 @@ export function linkPage({ link, path, shortUrl, creator, analytics, ...panel }:
   return {
     actions: buttons(link, path),
     body: html`${disabledAlert(link)}<div class="panel beside">
-<div>${details(link, path, shortUrl, creator)}${link.disabledAt === null && quickEdit(link, path)}</div>
+<div>${details(link, path, shortUrl, creator)}</div>
 ${qrCode(path, displayUrl(link, shortUrl))}
 </div>
 ${clicksPanel(analytics, {
@@ -41,22 +40,10 @@ ${clicksPanel(analytics, {
   };
 }
 
-/** Renders the fields that change most often; the page with all fields shows what was rejected. */
-function quickEdit(link: Link, path: string): Html {
-  const { url, title, tags } = valuesOf(link);
-  return html`<details><summary class="opener">Edit here</summary>
-<form method="post" action="${path}" class="stack">${CSRF_FIELD}<input type="hidden" name="version" value="${link.version}">
-${field({ name: "url", label: "Destination URL", value: url, attributes: html`required maxlength="2048" inputmode="url"` })}
-${field({ name: "title", label: "Title", value: title, attributes: html`maxlength="255"` })}
-${field({ name: "tags", label: "Tags", value: tags, hint: "Separate tags with commas." })}
-<button type="submit">Save</button>
-</form></details>`;
-}
-
 function buttons({ disabledAt, archived }: Link, path: string): Html {
   if (disabledAt !== null) return html``;
   const fields = { archived: String(!archived) };
-  return html`${linkButton(`${path}/edit`, "Edit", "quiet")}${formButton({ action: path, text: archived ? "Restore" : "Archive", fields })}`;
+  return html`${linkButton(`${path}/edit`, "Edit link", "quiet")}${formButton({ action: path, text: archived ? "Restore" : "Archive", fields })}`;
 }
 
 function disabledAlert({ disabledAt, disabledReason }: Link): Html {
@@ -72,6 +59,7 @@ function details(link: Link, path: string, shortUrl: string, creator: Html): Htm
 <dt>Clicks</dt><dd>${clicksOf(link)}</dd>
 ${link.tags.length > 0 && html`<dt>Tags</dt><dd>${tagList(link, listPath)}</dd>`}
 ${link.expiresAt !== null && html`<dt>Expires</dt><dd>${time(link.expiresAt)}</dd>`}
+${link.fallbackUrl !== null && html`<dt>Fallback URL</dt><dd><a class="long" href="${link.fallbackUrl}" rel="noreferrer">${link.fallbackUrl}</a></dd>`}
 <dt>Redirect</dt><dd>${link.redirectType} (${REDIRECT_NAMES[link.redirectType]})</dd>
 ${link.externalId !== null && html`<dt>External ID</dt><dd><code>${link.externalId}</code></dd>`}
 ${Object.entries(link.metadata).map(([key, value]) => html`<dt><code>${key}</code></dt><dd>${String(value)}</dd>`)}

@@ -105,7 +105,7 @@ export function qrCode(path: string, shownUrl: string): Html {
 <details class="more"><summary class="opener">Size and color</summary>
 <form action="${path}/qr.png" class="stack"><input type="hidden" name="download" value="1">
 ${field({ name: "size", label: "Width in pixels", type: "number", value: DEFAULT_SIZE, attributes: html`min="${SIZE_MIN}" max="${SIZE_MAX}" required` })}
-${field({ name: "color", label: "Color", type: "color", value: DEFAULT_COLOR, hint: "Dark enough to be scanned." })}
+${field({ name: "color", label: "Color", type: "color", value: DEFAULT_COLOR, hint: "Choose a dark color. Light ones don’t scan." })}
 <div class="actions"><button type="submit" class="quiet small">Download PNG</button><button type="submit" class="quiet small" formaction="${path}/qr.svg">Download SVG</button></div>
 </form></details></figcaption></figure>`;
 }

@@ -143,7 +143,7 @@ ${linkButton(path, "Cancel", "quiet")}
 async function formPage(ctx: Context, shortUrl: string, problem?: Problem, link?: Link) {
   const { errors, ...error } = splitFieldErrors(problem);
   const shown = link ? valuesOf(link) : { url: ctx.query.url };
-  // The form on the page of a link has some of the fields.
+  // The button that archives a link sends no other field.
   const values = toFormValues({ ...shown, ...(problem && (await formFieldsOf(ctx))) });
   if (problem?.code === "slug_taken") errors.slug = `“${values.slug.trim()}” is already taken.`;
   const hasConflict = problem?.code === "precondition_failed";

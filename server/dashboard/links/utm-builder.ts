@@ -11,7 +11,10 @@ const FIELDS: Record<UtmField, { label: string; hint: string }> = {
   utm_medium: { label: "Medium", hint: "The kind of place, such as email." },
   utm_campaign: { label: "Campaign", hint: "Such as spring-sale." },
   utm_term: { label: "Term", hint: "The keyword of a search ad." },
-  utm_content: { label: "Content", hint: "What tells links of a campaign apart." },
+  utm_content: {
+    label: "Content",
+    hint: "Distinguishes links of the same campaign, such as header or footer.",
+  },
 };
 
 /** Returns the submitted fields, with the UTM fields that differ from those shown in the URL. */

@@ -7,7 +7,7 @@ import { type Columns, emptyState, pagination, pathWith, table } from "../../ui/
 import { membershipOf } from "../access.ts";
 import { showPage } from "../responses.ts";
 import { CATEGORY_OPTIONS, EVENT_GROUPS, EVENT_NAMES } from "./audit-query.ts";
-import { actorNameOf, appOf, groupSummaryOf, summaryOf } from "./audit-sentences.ts";
+import { actorNameOf, appOf, groupVerbOf, summaryOf } from "./audit-sentences.ts";
 
 type AuditPage = {
   entries: AuditEntry[];
@@ -17,10 +17,10 @@ type AuditPage = {
   clients: readonly (readonly [id: string, name: string])[];
 };
 
-/** Entries that one row of the page stands for, newest first. */
+/** Entries that one line stands for, newest first. */
 type Group = readonly [AuditEntry, ...AuditEntry[]];
 
-// Fewer rows would hide more than they save.
+// Fewer lines would hide more than they save.
 const MIN_GROUP = 3;
 // A group has one time, so its entries are close to each other.
 const MAX_DISTANCE_MS = 60 * 60 * 1000;
@@ -43,8 +43,8 @@ function filterOf({ cursor: _, limit: __, done: ___, ...filter }: Record<string,
   return Object.fromEntries(Object.entries(filter).filter(([, value]) => value));
 }
 
-/** Combines consecutive changes of links by one actor. A group that the next page continues has two rows. */
-function groupsOf(entries: AuditEntry[]): Group[] {
+/** Combines consecutive changes of links by one actor. Entries that were not read are missing in the last group. */
+export function groupsOf(entries: AuditEntry[]): Group[] {
   const groups: Group[] = [];
   for (const entry of entries) {
     const last = groups.at(-1);
@@ -54,12 +54,18 @@ function groupsOf(entries: AuditEntry[]): Group[] {
   return groups.flatMap((group) => (group.length < MIN_GROUP ? group.map((one): Group => [one]) : [group]));
 }
 
+/** Describes a group of several entries, as in “created 12 links”. @param isCut whether it has more entries */
+export function groupSummaryOf(group: Group, isCut = false): string {
+  return `${groupVerbOf(group[0])} ${group.length.toLocaleString("en")}${isCut ? "+" : ""} links`;
+}
+
 /** Returns whether an older entry belongs to the group that ends with another one. */
 function follows(last: AuditEntry, entry: AuditEntry): boolean {
   return (
-    groupSummaryOf(entry.type, MIN_GROUP) !== undefined &&
+    groupVerbOf(entry) !== undefined &&
+    groupVerbOf(entry) === groupVerbOf(last) &&
     last.at - entry.at <= MAX_DISTANCE_MS &&
-    (["type", "actor", "via", "address"] as const).every((name) => last[name] === entry[name])
+    (["actor", "via", "address"] as const).every((name) => last[name] === entry[name])
   );
 }
 
@@ -79,7 +85,7 @@ function viaLink({ via, names }: AuditEntry, path: string): Html {
 }
 
 function groupDetails(group: Group): Html {
-  return html`<details><summary>${groupSummaryOf(group[0].type, group.length)}</summary>
+  return html`<details><summary>${groupSummaryOf(group)}</summary>
 <ul class="entries">${group.map((entry) => html`<li>${summaryOf(entry)} <span class="soft">${time(entry.at)}</span></li>`)}</ul></details>`;
 }
 

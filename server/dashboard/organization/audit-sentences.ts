@@ -122,10 +122,10 @@ const SENTENCES: Record<EventType, (entry: Entry) => string> = {
       data.replayed === "authorization_code" ? "an authorization code" : "a refresh token"
     } of ${user} again`,
   "link.created": ({ data }) => `created link ${slugOf(data)}`,
-  "link.updated": ({ data }) =>
-    String(data.changed) === "archived"
-      ? `${linkOf(data).archived ? "archived" : "restored"} link ${slugOf(data)}`
-      : `updated link ${slugOf(data)} (${list(data.changed)})`,
+  "link.updated": ({ data }) => {
+    const verb = updateVerbOf(data);
+    return `${verb} link ${slugOf(data)}${verb === "updated" ? ` (${list(data.changed)})` : ""}`;
+  },
   "link.deleted": ({ data }) => `deleted link ${slugOf(data)}`,
   "link.clicked": ({ data }) => `followed link ${slugOf(data)}`,
   "link.disabled": ({ data }) => `disabled link /${data.slug}${because(data)}`,
@@ -167,14 +167,17 @@ export function summaryOf({ type, actor, data, names }: AuditEntry): string {
 // What apps and scripts do many times in a row.
 const GROUP_VERBS: Partial<Record<EventType, string>> = {
   "link.created": "created",
-  "link.updated": "updated",
   "link.deleted": "deleted",
 };
 
-/** Describes several entries of one type, as in “created 12 links”. Undefined for types that are never grouped. */
-export function groupSummaryOf(type: EventType, count: number): string | undefined {
-  const verb = GROUP_VERBS[type];
-  return verb && `${verb} ${count} links`;
+/** Returns the verb of a sentence about several entries like this one. Undefined for types that are never grouped. */
+export function groupVerbOf({ type, data }: Pick<AuditEntry, "type" | "data">): string | undefined {
+  return type === "link.updated" ? updateVerbOf(data) : GROUP_VERBS[type];
+}
+
+function updateVerbOf(data: Data): string {
+  if (String(data.changed) !== "archived") return "updated";
+  return linkOf(data).archived ? "archived" : "restored";
 }
 
 /** Names the actor of an entry: a user, a client, the operator or the system. */

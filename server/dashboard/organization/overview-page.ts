@@ -10,6 +10,7 @@ import { type Html, html } from "../../ui/html.ts";
 import { clicksPanel } from "../links/analytics.ts";
 import { topLinksPanel } from "../links/analytics-page.ts";
 import { statusOf, type WebhookStatus } from "../webhooks/context.ts";
+import { groupSummaryOf, groupsOf } from "./audit-page.ts";
 import { actorNameOf, summaryOf } from "./audit-sentences.ts";
 import { capitalized } from "./pages.ts";
 
@@ -24,9 +25,13 @@ type Overview = {
   topLinks: ClickedLink[];
   /** The latest entries of the audit log, for managers. */
   activity: AuditEntry[];
+  /** Whether the log may have older ones. */
+  hasMoreActivity: boolean;
   isChecklistDismissed: boolean;
   shortUrl: string;
 };
+
+const ACTIVITIES = 6;
 
 /** Renders what happened lately, with the plan and what needs attention at the side. */
 export function overviewPage(page: Overview): Html {
@@ -44,7 +49,7 @@ ${
   })
 }
 ${topLinks.length > 0 && topLinksPanel(topLinks, clicks.clicks, links, shortUrl)}
-${activity.length > 0 && activityPanel(activity, membership)}
+${activity.length > 0 && activityPanel(page)}
 </div>
 <aside aria-label="Organization">
 ${!page.isChecklistDismissed && checklist(page)}
@@ -101,12 +106,15 @@ function webhooksPanel({ membership, webhooks }: Overview): Html {
 ${linkButton(webhooks.length === 0 ? `${href}/new` : href, webhooks.length === 0 ? "Create webhook" : "View webhooks", "quiet")}</section>`;
 }
 
-function activityPanel(entries: AuditEntry[], { id }: Membership): Html {
+function activityPanel({ activity, hasMoreActivity, membership: { id } }: Overview): Html {
+  const groups = groupsOf(activity);
+  const lines = groups.slice(0, ACTIVITIES).map((group) => {
+    const [{ at }] = group;
+    const isCut = hasMoreActivity && group === groups.at(-1);
+    const summary = group.length > 1 ? groupSummaryOf(group, isCut) : summaryOf(group[0]);
+    return html`<li><span><bdi>${actorNameOf(group[0])}</bdi> ${summary}</span><span class="soft">${time(at)}</span></li>
+`;
+  });
   return html`<section class="panel"><div class="title"><h2>Recent activity</h2>${linkButton(sectionPath(id, "audit"), "Audit log", "quiet")}</div>
-<ul class="activity">${entries.map(
-    (
-      entry,
-    ) => html`<li><span><bdi>${actorNameOf(entry)}</bdi> ${summaryOf(entry)}</span><span class="soft">${time(entry.at)}</span></li>
-`,
-  )}</ul></section>`;
+<ul class="activity">${lines}</ul></section>`;
 }

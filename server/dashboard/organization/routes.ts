@@ -20,7 +20,8 @@ const COOKIE = "organization"; // the last one the user viewed
 const CHECKLIST_COOKIE = "checklist";
 const YEAR_MS = 365 * 24 * 60 * 60 * 1000;
 const TOP_LINKS = 5;
-const ACTIVITIES = 6;
+// The overview shows the latest of them in groups.
+const READ_ACTIVITIES = 100;
 
 /** What a form or program sends to name an organization. */
 export const naming = z.strictObject({ name: nameSchema });
@@ -75,7 +76,7 @@ export const organizationRoutes: RouteModule = (router, options) => {
       members.list(id),
       readPrevious(clicks, (range) => services.links.analytics(caller, undefined, range)),
       services.links.topLinks(caller, range, TOP_LINKS),
-      isReader ? storage.audit.list(id, { types: CHANGE_TYPES }, ACTIVITIES) : [],
+      isReader ? storage.audit.list(id, { types: CHANGE_TYPES }, READ_ACTIVITIES) : [],
       isReader ? services.webhooks.list(caller, { limit: 100 }) : undefined,
     ]);
     const { usage } = organization;
@@ -88,6 +89,7 @@ export const organizationRoutes: RouteModule = (router, options) => {
       previous,
       topLinks,
       activity,
+      hasMoreActivity: activity.length === READ_ACTIVITIES,
       isChecklistDismissed: ctx.cookies.get(CHECKLIST_COOKIE) !== undefined,
       shortUrl: urls.short,
     });

@@ -141,7 +141,7 @@ test("one day is shown by hours, and each preset marks itself", async (t) => {
   t.deepEqual(textsOf(today, ".ticks text"), ["00:00", "06:00", "12:00", "18:00"]);
 });
 
-test("a long range has its months below the chart", async (t) => {
+test("a range has its days or its months below the chart, and its last day at the end", async (t) => {
   const { open, link } = await createClickedLink();
   const page = await open(`/${link.id}/analytics?from=2025-10-15&to=2026-02-20`);
   t.regex(page.text, /No clicks in this date range/);
@@ -149,7 +149,9 @@ test("a long range has its months below the chart", async (t) => {
   if (!chosen) throw new Error("no link");
   await service.storage.links.click(chosen, clickAt(Date.parse("2026-01-05T12:00:00Z")));
   const clicked = await open(`/${link.id}/analytics?from=2025-10-15&to=2026-02-20`);
-  t.deepEqual(textsOf(clicked, ".ticks text"), ["Nov", "Dec", "2026", "Feb"]);
+  t.deepEqual(textsOf(clicked, ".ticks text"), ["Nov", "Dec", "2026", "Feb 20"]);
+  const month = await open(`/${link.id}/analytics?from=2026-01-01&to=2026-01-31`);
+  t.deepEqual(textsOf(month, ".ticks text"), ["Jan 1", "Jan 16", "Jan 31"]);
 });
 
 const CHANGES: [before: number, now: number, sentence: RegExp][] = [
@@ -185,6 +187,19 @@ test("the analytics of all links name those with the most clicks", async (t) => 
   t.is(first?.attributes.href, `${base}/links/${link.id}`);
 });
 
+test("the analytics of all links name the top 10, also with a filter, and lead to all links", async (t) => {
+  const { browser, base, create, link } = await createClickedLink();
+  for (let index = 0; index < 10; index++) await click(await create({ title: `Link ${index}` }));
+  const page = await browser.open(`${service.url}${base}/analytics`);
+  for (const shown of [page, await follow(browser, page, "Firefox")]) {
+    t.is(textsOf(shown, '[data-head="Link"]').length, 10);
+    t.true(textsOf(shown, "h2").includes("Top 10 links by clicks"));
+    const all = await follow(browser, shown, "All links by total clicks");
+    t.is(all.html.querySelectorAll("tbody tr").length, 12);
+    t.is(all.html.querySelector(".short")?.attributes.href, `${base}/links/${link.id}`);
+  }
+});
+
 const follow = (browser: TestBrowser, page: Page, text: string) => {
   const link = page.html.querySelectorAll("main a").find((candidate) => candidate.text.trim() === text);
   return browser.open(new URL(link?.attributes.href ?? "", page.url).href);
@@ -211,7 +226,7 @@ for (const [name, chip, clicks] of ORIGINS) {
       t.is(figureOn(filtered), clicks);
       t.is(filtered.html.querySelectorAll("svg[role=img] g").length, 30);
       t.deepEqual(textsOf(filtered, "h3"), []);
-      t.regex(filtered.text, /the others, hours and known bots aren’t available/);
+      t.regex(filtered.text, /Hours, known bots and the other breakdowns aren’t available/);
       t.is(figureOn(await follow(browser, filtered, "Clear the filter")), "5");
     }
     const filtered = await follow(browser, await browser.open(`${service.url}${base}/analytics`), name);

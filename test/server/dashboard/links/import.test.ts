@@ -43,7 +43,7 @@ test("a file is previewed without JavaScript, and imported on confirmation", asy
   t.regex(preview.text, /Nothing is imported yet/);
   t.deepEqual(facts(preview), { Rows: "4", "To import": "2", "Already imported": "1", Refused: "1" });
   t.deepEqual(rows(preview), [
-    ["3", "docs", "https://example.com/b", "refused slug is reserved."],
+    ["3", "docs", "https://example.com/b", "refused The slug is reserved."],
     ["5", `${prefix}-c`, "https://example.com/c", "already imported"],
     ["2", `${prefix}-a`, 'Title, "quoted" https://example.com/a?b=1&c=<d>', "to import"],
     ["4", `${prefix}-c`, "https://example.com/c", "to import"],

@@ -34,6 +34,7 @@ inChromium("the list is filtered while the user types", async (t, browser) => {
   await page.waitForURL((url) => url.searchParams.get("search") === slugs[1]);
   t.is(await page.locator("tbody tr").count(), 1);
   t.true(await page.evaluate("window.isSamePage"));
+  t.is(await page.locator("[data-export]").textContent(), "Export 1 link as CSV");
   await page.reload();
   t.is(await page.locator("tbody tr").count(), 1);
 });
@@ -51,6 +52,23 @@ inChromium("selected rows have actions, and say how many they are", async (t, br
   await page.getByText("3 links archived.").waitFor();
   t.is(await page.locator("tbody tr").count(), 0);
 });
+
+inChromium(
+  "on a phone, the actions on selected rows take two rows, and leave the number of links visible",
+  async (t, browser) => {
+    const { page } = await openList(browser);
+    await page.setViewportSize({ width: 390, height: 844 });
+    t.true(((await page.getByLabel("Sort").boundingBox())?.width ?? 0) >= 140);
+    await page.goto(`${page.url()}?limit=2&archived=all`);
+    await page.getByLabel("Select all", { exact: true }).check();
+    const bar = page.getByRole("group", { name: "Selected links" });
+    t.true(((await bar.boundingBox())?.height ?? Infinity) < 90);
+    await bar.getByRole("button", { name: "Delete" }).focus();
+    await page.evaluate("scrollTo(0, document.documentElement.scrollHeight)");
+    const [count, actions] = [await page.getByText("of 3 links").boundingBox(), await bar.boundingBox()];
+    t.true((count?.y ?? 0) >= (actions?.y ?? Infinity) + (actions?.height ?? Infinity));
+  },
+);
 
 inChromium("all links that match are offered once the page is selected", async (t, browser) => {
   const { page } = await openList(browser);

@@ -114,11 +114,7 @@ test("a concurrent change is not overwritten until the form is saved again", asy
       ["Title", "Theirs", "Mine"],
       ["Tags", "new, shop", "old"],
       ["Click limit", "empty", "5"],
-      [
-        "Redirect",
-        "301: permanent, browsers may cache it and skip the count",
-        "302: temporary, every click is counted",
-      ],
+      ["Redirect", "301: permanent", "302: temporary (default)"],
       ["Fallback URL", "https://example.com/theirs", "empty"],
     ],
   );
@@ -137,36 +133,70 @@ test("a concurrent change is not overwritten until the form is saved again", asy
   t.is((await look(link.id)).url, `${link.url}?utm_source=mine`);
 });
 
+/** Creates a link with an expiry that the service rejects. */
+async function createExpired(organizationId: string, slug: string): Promise<{ id: string }> {
+  const expiresAt = Date.parse("2020-01-31T12:00:00Z");
+  const fields = { ...LINK_DEFAULTS, url: "https://example.com/", slug, expiresAt };
+  return (await service.storage.links.create(organizationId, { id: "operator" }, fields)) as { id: string };
+}
+
 test("an expired link keeps its expiry when another field is changed", async (t) => {
   const { browser, organization, open, look } = await linksInBrowser(service);
-  const { id } = (await service.storage.links.create(
-    organization.id,
-    { id: "operator" },
-    {
-      ...LINK_DEFAULTS,
-      url: "https://example.com/",
-      slug: "expired",
-      expiresAt: Date.parse("2020-01-31T12:00:00Z"),
-    },
-  )) as { id: string };
+  const { id } = await createExpired(organization.id, "expired");
   const page = await open(`/${id}`);
   t.regex(page.text, /expired/);
   await browser.press(await open(`/${id}/edit`), "Save link", { title: "Expired" });
   t.like(await look(id), { title: "Expired", expires_at: "2020-01-31T12:00:00.000Z" });
 });
 
-test("a link is edited on its page, and on that with all fields after an error", async (t) => {
-  const { create, open, browser, look } = await linksInBrowser(service);
-  const { id, slug } = await create({ title: "Before", tags: ["one"] });
-  const saved = await browser.press(await open(`/${id}`), "Save", { title: "After", tags: "one, two" });
-  t.is(saved.html.querySelector("h1")?.text, "After");
-  t.like(await look(id), { title: "After", tags: ["one", "two"], slug });
-  const rejected = await browser.press(saved, "Save", { url: "https://", title: "Later" });
-  t.is(rejected.status, 422);
-  t.is(typedIn(rejected, "title"), "Later");
-  t.is(typedIn(rejected, "slug"), slug);
-  await browser.press(rejected, "Save link", { url: "https://example.com/later" });
-  t.like(await look(id), { title: "Later", url: "https://example.com/later", slug });
+test("the page of a link shows its fallback URL, its limit and its expiry", async (t) => {
+  const { create, open } = await linksInBrowser(service);
+  const facts = async (link: LinkBody) =>
+    Object.fromEntries(
+      (await open(`/${link.id}`)).html
+        .querySelectorAll(".facts dt")
+        .map((term) => [term.text, term.nextElementSibling?.text ?? ""]),
+    );
+  const limited = await facts(
+    await create({
+      fallback_url: "https://example.com/gone",
+      max_clicks: 1200,
+      expires_at: "2030-01-31T12:00:00Z",
+    }),
+  );
+  t.is(limited["Fallback URL"], "https://example.com/gone");
+  t.regex(limited.Clicks ?? "", /limit 1,200/);
+  t.regex(limited.Expires ?? "", /Jan 31, 2030/);
+  const plain = await facts(await create());
+  t.false("Fallback URL" in plain || "Expires" in plain);
+});
+
+test("links that expired or reached their limit are marked among those that aren't archived", async (t) => {
+  const { create, open, organization } = await linksInBrowser(service);
+  const expired = await createExpired(organization.id, "expired-in-list");
+  const used = await create({ max_clicks: 1 });
+  const plain = await create();
+  await follow(used);
+  const page = await open();
+  const markOf = ({ id }: { id: string }) =>
+    page.html.querySelector(`[href$="${id}"]`)?.closest("tr")?.querySelector(".badge.warn")?.text;
+  t.deepEqual([expired, used, plain].map(markOf), ["expired", "limit reached", undefined]);
+  t.deepEqual(
+    page.html.querySelectorAll("#archived option").map(({ text }) => text),
+    ["Not archived", "Archived", "All"],
+  );
+});
+
+test("the export says how many links of the filter it has", async (t) => {
+  const { create, open } = await linksInBrowser(service);
+  await create({ tags: ["mail"] });
+  await create({ tags: ["mail"] });
+  await create();
+  const nameIn = async (query: string) => (await open(query)).html.querySelector("[data-export]")?.text;
+  t.is(await nameIn(""), "Export 3 links as CSV");
+  t.is(await nameIn("?limit=1"), "Export 3 links as CSV");
+  t.is(await nameIn("?tag=mail"), "Export 2 links as CSV");
+  t.is(await nameIn("?tag=none"), "Export 0 links as CSV");
 });
 
 const FILTERS: [query: string, found: string[]][] = [

@@ -141,6 +141,37 @@ test("the overview shows top links, activity to managers, and steps that can be 
   t.notRegex(others.html.querySelector("aside")?.text ?? "", /Webhooks/);
 });
 
+test("the overview combines what one change of many links recorded", async (t) => {
+  const { base, owner } = await createTeam(service);
+  const { browser } = await browserOf(service, owner);
+  const ids: string[] = [];
+  for (let index = 0; index < 13; index++) {
+    const json = { url: "https://example.com/" };
+    ids.push((await owner.api.send<LinkBody>("POST", `${base}/links`, { json })).body.id);
+  }
+  for (const action of ["archive", "restore"])
+    await owner.api.send("POST", `${base}/links/selection`, { json: { ids, action } });
+  await owner.api.send("PATCH", `${base}/links/${ids[0]}`, { json: { title: "New" } });
+  const page = await browser.open(service.url + base);
+  const lines = page.html.querySelectorAll(".activity li > span:first-child").map(({ text }) => text);
+  t.deepEqual(
+    lines.slice(0, 4).map((line) => line.replace(/^\S+ /, "").replace(/\/\S+/, "/slug")),
+    ["updated link /slug (title)", "restored 13 links", "archived 13 links", "created 13 links"],
+  );
+});
+
+test("the overview says that a change has more links than it read", async (t) => {
+  const { base, owner } = await createTeam(service);
+  const { browser } = await browserOf(service, owner);
+  const rows = Array.from({ length: 101 }, () =>
+    owner.api.send<LinkBody>("POST", `${base}/links`, { json: { url: "https://example.com/" } }),
+  );
+  const ids = (await Promise.all(rows)).map(({ body }) => body.id);
+  await owner.api.send("POST", `${base}/links/selection`, { json: { ids, action: "archive" } });
+  const page = await browser.open(service.url + base);
+  t.regex(page.html.querySelector(".activity li")?.text ?? "", /archived 100\+ links/);
+});
+
 test("the fallback URL of an organization is set, shown, audited and removed", async (t) => {
   const { base, admin, member } = await createTeam(service);
   const { body: link } = await member.api.send<LinkBody>("POST", `${base}/links`, {
