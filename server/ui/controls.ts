@@ -214,6 +214,11 @@ export function time(at: number | null): Html {
   return html`<time datetime="${new Date(at).toISOString()}"><span>${formatDay(at)},</span> <span>${hourOf(at)}</span></time>`;
 }
 
+/** Renders a time as `time` does, or “now” if it is past. */
+export function timeOrNow(at: number): Html {
+  return at <= Date.now() ? html`now` : time(at);
+}
+
 /** As `time`, with seconds, such as “Nov 22, 2026, 14:05:09 UTC”. */
 export function exactTime(at: number): Html {
   const iso = new Date(at).toISOString();
