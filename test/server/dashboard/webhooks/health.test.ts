@@ -146,9 +146,11 @@ test("the next attempt of a paused webhook is at the end of the pause, which its
   t.is((await list())[0]?.next_attempt_at, expected);
   t.regex(alertOf(await open()), / Paused until .* UTC, as your endpoint asked for with Retry-After\.$/);
   await row().update({ blocked_until: until + 1, paused_until: null });
-  receiver.respond("/paused", (response) => response.writeHead(500).end());
+  const held = Promise.withResolvers<ServerResponse>();
+  receiver.respond("/paused", held.resolve);
   await api.send("POST", `${path}/${id}/test`);
   t.notRegex(alertOf(await open()), /Paused/, "a test event ends the pause");
+  (await held.promise).writeHead(204).end();
 });
 
 test("a due attempt is now, and the share of delivered events is rounded", async (t) => {
