@@ -94,11 +94,11 @@ ${content}
 </form>`;
 }
 
-type SettingPanel = { title: string; text: Html | string; isDangerous?: boolean };
+type SettingPanel = { id?: string; title: string; text: Html | string; isDangerous?: boolean };
 
 /** Renders a setting in a panel of its own: what it means, and its control beside it. */
-export function settingPanel({ title, text, isDangerous }: SettingPanel, control: Html): Html {
-  return html`<section class="panel${isDangerous && html` danger`} setting"><div><h2>${title}</h2><p class="soft">${text}</p></div>
+export function settingPanel({ id, title, text, isDangerous }: SettingPanel, control: Html): Html {
+  return html`<section${id && html` id="${id}"`} class="panel${isDangerous && html` danger`} setting"><div><h2>${title}</h2><p class="soft">${text}</p></div>
 <div>${control}</div></section>
 `;
 }
