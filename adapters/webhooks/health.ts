@@ -2,11 +2,14 @@ import type { DeliveryStatus, WebhookHealth, WebhookStore } from "../../resource
 import { idBound } from "../crypto/ids.ts";
 import { pendingWebhook } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
+import type { WebhookRow } from "../database/tables.ts";
 
 // How long the database may take to count.
 const READ_MS = 10_000;
 
-type NextRow = { id: string; due_at: number | null };
+type NextRow = Pick<WebhookRow, "id" | "blocked_until" | "paused_until" | "failures"> & {
+  due_at: number | null;
+};
 // Some engines return counts as strings.
 type CountRow = { webhook_id: string; status: DeliveryStatus; total: number | string };
 
@@ -22,10 +25,16 @@ export function createHealth({ knex, engine, readAside }: Database): WebhookStor
   return async function health(organizationId, since, max) {
     const next: NextRow[] = await knex("webhooks as w")
       .where("w.organization_id", organizationId)
-      .select("w.id", knex.raw(due));
+      .select("w.id", "w.blocked_until", "w.paused_until", "w.failures", knex.raw(due));
     const found = new Map<string, WebhookHealth>();
-    for (const { id, due_at } of next)
-      found.set(id, { nextAttemptAt: due_at, counts: { pending: 0, succeeded: 0, failed: 0 } });
+    for (const { id, due_at, blocked_until, paused_until, failures } of next)
+      found.set(id, {
+        nextAttemptAt: due_at === null ? null : Math.max(due_at, blocked_until ?? 0, paused_until ?? 0),
+        blockedUntil: blocked_until,
+        pausedUntil: paused_until,
+        failures,
+        counts: { pending: 0, succeeded: 0, failed: 0 },
+      });
     if (found.size === 0) return found;
     const counts = [...found.keys()].map((id) =>
       knex

@@ -104,15 +104,25 @@ function withSize(origin: string, size: string): string {
 
 /**
  * Sets `ctx.state.query`, with numbers, booleans and lists of one item converted. Others stay strings, and fail
- * validation.
+ * validation. @throws Problem 422 `invalid_<field>` for a list
  */
 export function readQuery(schema: z.ZodObject): ApiMiddleware {
   const types = new Map(Object.entries(schema.shape).map(([name, field]) => [name, typeOf(field)]));
+  const lists = Object.entries<z.ZodType>(schema.shape).filter(([name]) => types.get(name) === "array");
   return function convertQuery(ctx, next) {
     const values = Object.entries(ctx.query).map(([name, value]) => [name, convert(value, types.get(name))]);
-    ctx.state.query = Object.fromEntries(values);
+    const query = Object.fromEntries(values);
+    for (const [name, field] of lists) validateList(name, field, query[name]);
+    ctx.state.query = query;
     return next();
   };
+}
+
+/** A repeated parameter has one name, so an invalid item has no other name than the list. */
+function validateList(name: string, field: z.ZodType, value: unknown): void {
+  const result = field.safeParse(value, { error: defaultMessage });
+  const message = result.error?.issues[0]?.message;
+  if (message !== undefined) throw invalidField(name, message);
 }
 
 function convert(value: unknown, type: string | undefined): unknown {

@@ -86,8 +86,17 @@ export type DeliveryFilter = { status?: DeliveryStatus | undefined; type?: Webho
 /** How many of the recent deliveries have each status. */
 export type DeliveryCounts = Record<DeliveryStatus, number>;
 
-/** The state of a webhook that its deliveries have: when the next one is due, if any, and how recent ones went. */
-export type WebhookHealth = { nextAttemptAt: number | null; counts: DeliveryCounts };
+/** How the deliveries of a webhook go. */
+export type WebhookHealth = {
+  /** When the next delivery is due and no pause holds it back, which may be past; null if none is pending. */
+  nextAttemptAt: number | null;
+  /** Until when the endpoint gets nothing, which may be past: because it failed, or because it asked. */
+  blockedUntil: number | null;
+  pausedUntil: number | null;
+  /** How many attempts in a row have failed. */
+  failures: number;
+  counts: DeliveryCounts;
+};
 
 /** Every change commits with its event. Only `viewSecret` returns an (encrypted) secret. */
 export type WebhookStore = {

@@ -12,5 +12,6 @@ export function safeReturnTo(text: unknown): string {
   if (typeof text !== "string" || !OWN_PATH.test(text)) return HOME;
   const url = URL.parse(text, PROBE);
   if (url?.origin !== PROBE || !PAGES.test(url.pathname)) return HOME;
-  return url.pathname + url.search;
+  // An authorization request gets no fragment, which redirects would pass on to the app.
+  return url.pathname + url.search + (url.pathname.startsWith(HOME) ? url.hash : "");
 }

@@ -142,9 +142,14 @@ export function respondToChange(
     body,
   }: { to: string; done?: Done | undefined; status?: number; body?: object | undefined },
 ): void {
-  if (prefersHtml(ctx)) seeOther(ctx, done ? `${to}${to.includes("?") ? "&" : "?"}done=${done}` : to);
+  if (prefersHtml(ctx)) seeOther(ctx, done ? withDone(to, done) : to);
   else if (body) sendJson(ctx, body, status);
   else ctx.status = 204;
+}
+
+function withDone(to: string, done: Done): string {
+  const [path = "", anchor] = to.split("#");
+  return `${path}${path.includes("?") ? "&" : "?"}done=${done}${anchor ? `#${anchor}` : ""}`;
 }
 
 /** Responds to a client other than a browser. */

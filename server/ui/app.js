@@ -39,8 +39,18 @@ function localizeTimes(root) {
 function relative(at) {
   const minutes = (at - Date.now()) / MINUTE_MS;
   if (Math.abs(minutes) >= RECENT_MINUTES) return undefined;
-  const [unit, length] = UNITS.find(([, length]) => Math.abs(minutes) >= length) ?? UNITS.at(-1);
+  if (Math.abs(minutes) < 1) return "just now";
+  const [unit, length] = UNITS.find(([, length]) => Math.abs(minutes) >= length);
   return RELATIVE.format(Math.trunc(minutes / length), unit);
+}
+
+/** Scrolls the navigation of narrow screens to the current section. */
+function showCurrentSection() {
+  const current = document.querySelector(".sections [aria-current]");
+  const navigation = current?.closest(".sections");
+  if (!navigation) return;
+  const [inner, outer] = [current.getBoundingClientRect(), navigation.getBoundingClientRect()];
+  navigation.scrollLeft += inner.left + inner.width / 2 - (outer.left + outer.width / 2);
 }
 
 /** Counts the selected rows, and selects all of them. Those of other pages are offered once all of this one are. */
@@ -77,6 +87,7 @@ function prepare(root) {
 }
 
 prepare(document);
+showCurrentSection();
 
 const FILTER_DELAY_MS = 200;
 

@@ -94,11 +94,11 @@ ${content}
 </form>`;
 }
 
-type SettingPanel = { title: string; text: Html | string; isDangerous?: boolean };
+type SettingPanel = { id?: string; title: string; text: Html | string; isDangerous?: boolean };
 
 /** Renders a setting in a panel of its own: what it means, and its control beside it. */
-export function settingPanel({ title, text, isDangerous }: SettingPanel, control: Html): Html {
-  return html`<section class="panel${isDangerous && html` danger`} setting"><div><h2>${title}</h2><p class="soft">${text}</p></div>
+export function settingPanel({ id, title, text, isDangerous }: SettingPanel, control: Html): Html {
+  return html`<section${id && html` id="${id}"`} class="panel${isDangerous && html` danger`} setting"><div><h2>${title}</h2><p class="soft">${text}</p></div>
 <div>${control}</div></section>
 `;
 }
@@ -212,6 +212,11 @@ export function copyIcon(value: string, label: string): Html {
 export function time(at: number | null): Html {
   if (at === null) return html`<span class="soft">never</span>`;
   return html`<time datetime="${new Date(at).toISOString()}"><span>${formatDay(at)},</span> <span>${hourOf(at)}</span></time>`;
+}
+
+/** Renders a time as `time` does, or “now” if it is past. */
+export function timeOrNow(at: number): Html {
+  return at <= Date.now() ? html`now` : time(at);
 }
 
 /** As `time`, with seconds, such as “Nov 22, 2026, 14:05:09 UTC”. */

@@ -74,6 +74,29 @@ function showHelp() {
 
 const SEARCH_DELAY_MS = 150;
 
+// What the navigation doesn't name: name, section that links to it, path below that section, other words for it.
+const PLACES = [
+  ["Second factor and passkeys", "account", "", "two-factor 2fa mfa totp authenticator app recovery codes"],
+  ["Password", "account", "", "change"],
+  ["Credentials", "client", "", "rotate client secret id"],
+  ["Public keys", "client", "/keys", "jwks private_key_jwt"],
+  ["Redirect URIs", "client", "/redirect-uris", "callback url"],
+  ["Workload identity", "client", "/../workload-identity", "github actions gitlab kubernetes ci trust rules"],
+  ["Rotate a signing secret", "webhooks", "", "webhook"],
+  ["Invite a member", "members", "", "invitation user"],
+  ["Require a second factor", "settings", "#second-factor", "two-factor 2fa mfa"],
+  ["Import links", "links", "/import", "csv upload"],
+  ["Export links", "links", "", "csv download"],
+];
+
+/** Returns the places on pages that this user may open. */
+function findPlaces() {
+  return PLACES.flatMap(([name, section, path, words]) => {
+    const link = document.querySelector(`:is(.sections, .sheet) a[href$="/${section}"]`);
+    return link ? [{ name, href: new URL(link.href + path).href, words }] : [];
+  });
+}
+
 /** Goes to a section, an organization or a link, by a part of its name. */
 function openBox() {
   if (document.querySelector("dialog[open]")) return;
@@ -89,12 +112,17 @@ function openBox() {
     name: (link.querySelector("bdi") ?? link).textContent.trim(),
     href: link.href,
   }));
+  const places = findPlaces();
   let links = [];
   let timer;
 
   function show() {
     const text = input.value.trim().toLowerCase();
-    const found = [...pages.filter(({ name }) => name.toLowerCase().includes(text)), ...links];
+    const matches = ({ name, words = "" }) => {
+      const known = `${name} ${words}`.toLowerCase();
+      return text.split(/\s+/).every((word) => known.includes(word));
+    };
+    const found = [...pages.filter(matches), ...(text ? places.filter(matches) : []), ...links];
     list.replaceChildren(...found.map(({ name, href }) => create("li", {}, create("a", { href }, name))));
     if (found.length === 0) list.append(create("li", { className: "soft" }, "Nothing found"));
     list.querySelector("a")?.classList.add("first");

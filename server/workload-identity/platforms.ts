@@ -11,6 +11,7 @@ export type PlatformField = {
   isOptional?: boolean;
 } & ({ pattern: RegExp; message: string } | { options: readonly (readonly [value: string, name: string])[] });
 
+type Input = Record<string, unknown>;
 type Values = Record<string, string>;
 type Composed = Pick<NewTrustRule, "issuer" | "subject" | "claims">;
 
@@ -18,6 +19,8 @@ type Composed = Pick<NewTrustRule, "issuer" | "subject" | "claims">;
 export type Platform = {
   name: string;
   fields: PlatformField[];
+  /** Reads values in another form that the platform shows. */
+  prepare?: (input: Input) => Input;
   /** `refuse` reports a value that doesn't fit the others. */
   compose(values: Values, refuse: (field: string, message: string) => void): Composed;
 };
@@ -29,22 +32,32 @@ const ID = { pattern: /^\d{1,20}$/, message: "must be a number" };
 
 const REF_KINDS = { branch: "heads", tag: "tags" } as Record<string, string>;
 
+const OWNER_MESSAGE = "must be the name of a user or organization on GitHub";
+const GITHUB_PATH = /^(?:https:\/\/github\.com\/)?([^/\s]+)\/([^/\s]+?)(?:\.git)?\/?$/i;
+
 const GITHUB: Platform = {
   name: "GitHub Actions",
+  prepare(input) {
+    const [, owner = "", repository] = GITHUB_PATH.exec(String(input.repository).trim()) ?? [];
+    const typed = String(input.owner ?? "").trim();
+    const isSame = typed === "" || typed.toLowerCase() === owner.toLowerCase();
+    return repository && isSame ? { ...input, owner: typed || owner, repository } : input;
+  },
   fields: [
     {
       name: "owner",
       label: "Owner",
       placeholder: "octo-org",
       hint: "The user or organization, as GitHub spells it.",
+      isOptional: true,
       pattern: /^[A-Za-z0-9][A-Za-z0-9_-]{0,38}$/,
-      message: "must be the name of a user or organization on GitHub",
+      message: OWNER_MESSAGE,
     },
     {
       name: "repository",
       label: "Repository",
       placeholder: "octo-repo",
-      hint: "Without the owner.",
+      hint: "The name. You can also paste “owner/repository” or the URL on GitHub.",
       pattern: /^[\w.-]{1,100}$/,
       message: "must be the name of a repository, without its owner",
     },
@@ -57,7 +70,7 @@ const GITHUB: Platform = {
         ["tag", "On a tag"],
         ["environment", "In an environment"],
         ["pull_request", "Of pull requests"],
-        ["any", "Any job of the repository, also of pull requests"],
+        ["any", "Any job of the repository, including those of pull requests"],
       ],
     },
     {
@@ -98,6 +111,7 @@ const GITHUB: Platform = {
     { owner, repository, jobs = "", ref = "", subject_format, owner_id = "", repository_id = "" },
     refuse,
   ) {
+    if (!owner) refuse("owner", OWNER_MESSAGE);
     const hasIds = subject_format === "ids";
     if (hasIds && !owner_id) refuse("owner_id", REQUIRED_ID);
     if (hasIds && !repository_id) refuse("repository_id", REQUIRED_ID);

@@ -36,7 +36,7 @@ export function ruleContextOf(settings: Settings, urls: PublicUrls): RuleContext
  * Composes a rule from the fields of a platform, or takes one as it is. Throws Problem 422 with an error for each
  * invalid field.
  */
-type ValidateTrustRule = (input: unknown, platform?: Platform) => NewTrustRule;
+type ValidateTrustRule = (input: Record<string, unknown>, platform?: Platform) => NewTrustRule;
 
 export function trustRuleValidation({ audience, fetchable, plain }: RuleContext): ValidateTrustRule {
   const rule = z
@@ -54,7 +54,10 @@ export function trustRuleValidation({ audience, fetchable, plain }: RuleContext)
       const message = hasIssue ? undefined : findStrangers(context.value);
       if (message) context.issues.push({ code: "custom", input: context.value, message, path: ["subject"] });
     });
-  return (input, platform) => validate(rule, platform ? validate(platformSchema(platform), input) : input);
+  return (input, platform) => {
+    if (!platform) return validate(rule, input);
+    return validate(rule, validate(platformSchema(platform), platform.prepare?.(input) ?? input));
+  };
 }
 
 /** The composed rule has the audience of this server. */

@@ -173,5 +173,6 @@ export function setupPage(organization: string | undefined, mayAddPasskey: boole
 <div class="actions">
 ${mayAddPasskey && linkButton(back.query(`${ACCOUNT}/passkeys/new`), "Add passkey")}
 <form method="post" action="${ACCOUNT}/totp" class="inline">${CSRF_FIELD}${back.field}<button type="submit" class="${mayAddPasskey ? "quiet" : "primary"}">Set up authenticator app</button></form>
+${linkButton(organization ? ACCOUNT : back.path, "Cancel", "quiet")}
 </div></section>`;
 }

@@ -2,18 +2,20 @@ import type { Router } from "@koa/router";
 import type { Context } from "koa";
 import type { Storage } from "../../../adapters/index.ts";
 import { Problem } from "../../../resources/http/problem.ts";
+import { invalidField } from "../../../resources/http/validate.ts";
 import { requireRecentSignIn } from "../../auth/authenticate.ts";
 import type { RelyingParty } from "../../auth/second-factors/passkeys.ts";
 import type { Sessions } from "../../auth/sessions.ts";
-import { prefersHtml } from "../../http/request-body.ts";
+import { prefersHtml, readInput, textFieldOf } from "../../http/request-body.ts";
 import type { AuthenticationLimits } from "../../rate-limits/authentication.ts";
-import { linkButton } from "../../ui/controls.ts";
+import { copyButton, formButton, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { ACCOUNT, signedInUserOf } from "../access.ts";
 import { type OneTimeView, shownOnce } from "../one-time-view.ts";
 import { type Done, respondToChange } from "../responses.ts";
 
 const PATH = `${ACCOUNT}/recovery-codes`;
+const CODE = /^[0-9a-z]{6}(-[0-9a-z]{6}){3}$/;
 const NO_FACTOR = "Recovery codes replace a second factor. Set up an authenticator app or a passkey first.";
 
 export type FactorOptions = {
@@ -35,6 +37,8 @@ export function recoveryCodeRoutes(router: Router, { storage, codesView }: Facto
     respondWithCodes(ctx, codesView, { codes, back: ACCOUNT });
   });
 
+  router.post(`${PATH}/download`, downloadCodes);
+
   router.get(`${PATH}/:view`, async (ctx) => {
     ctx.state.memberships = await organizations.listByUser(signedInUserOf(ctx).id);
     codesView.show(ctx, {
@@ -44,6 +48,15 @@ export function recoveryCodeRoutes(router: Router, { storage, codesView }: Facto
       back: { href: ACCOUNT, text: "Go to account" },
     });
   });
+}
+
+/** Echoes the codes of the page as a file: they are stored as hashes, and no URL may contain them. */
+async function downloadCodes(ctx: Context): Promise<void> {
+  const codes = textFieldOf((await readInput(ctx)).codes).split(" ");
+  if (!codes.every((code) => CODE.test(code))) throw invalidField("codes", "must be recovery codes");
+  ctx.attachment("linkgate-recovery-codes.txt");
+  ctx.type = "text/plain";
+  ctx.body = `${codes.join("\n")}\n`;
 }
 
 /**
@@ -65,6 +78,10 @@ function codesPage(codes: string[], back: string): Html {
 <p class="alert">Save these codes now, for example in a password manager. You won’t be able to see them again.</p>
 <p>If you lose your authenticator app or passkey, each code signs you in once instead.</p>
 <ul class="codes">${codes.map((code) => html`<li><code>${code}</code></li>`)}</ul>
-<div class="actions">${linkButton(back, back === ACCOUNT ? "Done" : "Continue")}</div>
+<div class="actions">${copyButton(codes.join("\n"), "the recovery codes")}${formButton({
+    action: `${PATH}/download`,
+    text: "Download as text",
+    fields: { codes: codes.join(" ") },
+  })}${linkButton(back, back === ACCOUNT ? "Done" : "Continue")}</div>
 </div>`;
 }

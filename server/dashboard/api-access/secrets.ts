@@ -6,7 +6,7 @@ import { notFound, Problem } from "../../../resources/http/problem.ts";
 import { invalidField, validate } from "../../../resources/http/validate.ts";
 import { showRotation } from "../../clients/client-view.ts";
 import { prefersHtml, textFieldOf } from "../../http/request-body.ts";
-import { badge, copyable, field, formButton, linkButton, panelForm, time } from "../../ui/controls.ts";
+import { copyable, field, formButton, linkButton, panelForm, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
 import { actorOf, MANAGERS, membershipOf, pathTo } from "../access.ts";
@@ -160,7 +160,7 @@ function secretsTable({ secrets }: ClientView, path: string): Html {
     Created: ({ createdAt }) => time(createdAt),
     "Last used": ({ lastUsedAt }) => time(lastUsedAt),
     "Used by": callersOf,
-    Expires: ({ expiresAt: at }) => (at === null ? badge("active", "good") : time(at)),
+    Expires: ({ expiresAt }) => time(expiresAt),
   };
   return table("Secrets", columns, secrets, ({ id, last4, expiresAt }) => {
     const about = `secret ending in ${last4}`;

@@ -55,7 +55,7 @@ function obstacleOf({ identity, isHosted }: Host, conditions: Conditions): Obsta
 const SENTENCES: Record<Obstacle, string> = {
   plan_required: "Connecting AI clients requires the Growth or Premium plan.",
   local_server:
-    "This client connects from its vendor’s servers, which can’t reach a server on localhost. Set `BASE_URL` to a public https URL.",
+    "This client connects from its vendor’s servers, which can’t reach a server on localhost. The server’s operator can set `BASE_URL` to a public https URL.",
   dpop_required:
     "{organization} requires DPoP, which this client isn’t known to support. An owner can change that under API access.",
   documents_disabled:
@@ -65,6 +65,17 @@ const SENTENCES: Record<Obstacle, string> = {
     "This client registers itself with the server, and registration is off. The server’s operator can turn it on with the setting `DYNAMIC_REGISTRATION=stateless`.",
   unknown_client:
     "This server accepts known AI clients only. The server’s operator can add the metadata document of another one to the setting `CIMD`, or let clients register themselves with `DYNAMIC_REGISTRATION=stateless`.",
+};
+
+/** The same in a few words that follow the names of the hosts. */
+export const SHORT_REASONS: Record<Obstacle, string> = {
+  plan_required: "requires a paid plan",
+  local_server: "needs a public https address of this server",
+  dpop_required: "doesn’t support DPoP, which {organization} requires",
+  documents_disabled: "not accepted by this server",
+  not_allowed: "not allowed by {organization}",
+  registration_disabled: "not accepted by this server",
+  unknown_client: "not accepted by this server",
 };
 
 /** How to connect a host to an organization; without steps, the host can't connect by a user's sign-in. */

@@ -20,6 +20,7 @@ import {
   type Guide,
   guideOf,
   type Refusal,
+  SHORT_REASONS,
   type Step,
 } from "./guides.ts";
 import { HOSTS } from "./hosts.ts";
@@ -50,7 +51,7 @@ export const connectRoutes: RouteModule = (router, { storage, settings, urls, al
       if (!isPaid(membership.plan))
         return showPage(ctx, { ...page, body: planRequired(pathTo(ctx, "plan")) });
       const intro = `Let an AI client work with the links of ${membership.name}. Sign in and approve its permissions.`;
-      return showPage(ctx, { ...page, intro, body: connectPage(ctx, guides, accepted, requiresDpop) });
+      return showPage(ctx, { ...page, intro, body: connectPage(ctx, guides, accepted, conditions) });
     }
     const { knownDocument, otherDocument, registration } = accepted;
     ctx.body = {
@@ -98,9 +99,12 @@ function planRequired(planPath: string): Html {
   );
 }
 
+const HOSTED =
+  "Those that connect from their vendor’s servers, such as Claude and ChatGPT, can’t reach this one: it has no public https address.";
+const NAME_LIST = new Intl.ListFormat("en-US");
 const SCRIPTS = { id: "scripts", name: "Scripts and CI", obstacle: null };
 
-function connectPage(ctx: Context, guides: Guide[], accepted: Acceptance, requiresDpop: boolean): Html {
+function connectPage(ctx: Context, guides: Guide[], accepted: Acceptance, conditions: Conditions): Html {
   const membership = membershipOf(ctx);
   const tabs = [...guides, SCRIPTS];
   const firstAvailable = guides.find(({ obstacle }) => !obstacle) ?? guides[0];
@@ -108,8 +112,9 @@ function connectPage(ctx: Context, guides: Guide[], accepted: Acceptance, requir
   const guide = guides.find(({ id }) => id === current.id);
   return html`<nav class="tabs" aria-label="AI clients"><ul>
 ${tabs.map((tab) => tabLink(tab, tab === current))}</ul></nav>
+${unavailableHosts(guides, membership)}
 ${guide ? guidePanel(guide, membership, signedInUserOf(ctx).username) : scriptsPanel(membership)}
-${guide && html`${permissions(membership)}${acceptedApps(membership, accepted, requiresDpop)}`}`;
+${guide && html`${permissions(membership)}${acceptedApps(membership, accepted, conditions)}`}`;
 }
 
 function tabLink({ id, name, obstacle }: Pick<Guide, "id" | "name" | "obstacle">, isCurrent: boolean): Html {
@@ -118,6 +123,17 @@ function tabLink({ id, name, obstacle }: Pick<Guide, "id" | "name" | "obstacle">
     obstacle && html`<span class="visually-hidden"> (can’t connect)</span>`
   }</a></li>
 `;
+}
+
+/** Says why hosts can’t connect, grouped by the reason. */
+function unavailableHosts(guides: Guide[], { name }: Membership): Html {
+  const reasonOf = ({ obstacle }: Guide) => obstacle && SHORT_REASONS[obstacle.code];
+  const groups = Map.groupBy(guides.filter(reasonOf), reasonOf);
+  if (groups.size === 0) return html``;
+  return html`<p class="soft">Can’t connect: ${[...groups].map(
+    ([reason, hosts], index) =>
+      html`${index > 0 && "; "}${NAME_LIST.format(hosts.map((host) => host.name))} (${reason?.replace("{organization}", () => name)})`,
+  )}.</p>`;
 }
 
 function guidePanel(guide: Guide, membership: Membership, username: string): Html {
@@ -181,25 +197,29 @@ function permissions(membership: Membership): Html {
 </section>`;
 }
 
-function acceptedApps({ id, name }: Membership, accepted: Acceptance, requiresDpop: boolean): Html {
+function acceptedApps(
+  { id, name }: Membership,
+  accepted: Acceptance,
+  { requiresDpop, isLocal }: Conditions,
+): Html {
   const reasons: Record<Refusal, Html> = {
     documents_disabled: turnedOffBy("CIMD"),
     registration_disabled: turnedOffBy("DYNAMIC_REGISTRATION"),
     not_allowed: html`Not allowed by ${name}, see <a href="${sectionPath(id, "apps")}">Apps</a>.`,
   };
-  const fact = (title: string, about: string, refusal: Refusal | undefined) =>
+  const fact = (title: string, about: string, refusal: Refusal | undefined, hint = "") =>
     html`<dt>${title}</dt><dd>${refusal ? badge("not accepted") : badge("accepted", "good")}
-<span class="soft">${about}</span>${refusal && html`<p class="hint">${reasons[refusal]}</p>`}</dd>`;
+<span class="soft">${about}</span>${refusal && html`<p class="hint">${reasons[refusal]}</p>`}${!refusal && hint && html`<p class="hint">${hint}</p>`}</dd>`;
   return html`<section class="panel"><h2>Which apps can connect</h2>
 <dl class="facts">
-${fact("Known AI clients", KNOWN_CLIENT_NAMES, accepted.knownDocument)}
+${fact("Known AI clients", KNOWN_CLIENT_NAMES, accepted.knownDocument, isLocal ? HOSTED : "")}
 ${fact("Other apps", "identified by a metadata document", accepted.otherDocument)}
 ${fact("Registered apps", "Cursor, Gemini CLI and other apps on your computer that register themselves", accepted.registration)}
 </dl>${requiresDpop && html`<p class="alert">${name} requires DPoP: an app has to bind its tokens to a key as well.</p>`}</section>`;
 }
 
 function turnedOffBy(setting: string): Html {
-  return html`Disabled by the server setting <code>${setting}</code>.`;
+  return html`The operator of this server turned this off with the setting <code>${setting}</code>.`;
 }
 
 /** Renders a text in which backticks enclose code. */

@@ -104,7 +104,10 @@ export function appPolicyPanel(
     );
   }
   return settingPanel(
-    { title: TITLE, text: `${ALWAYS} Owners and admins are bound by this setting.` },
+    {
+      title: TITLE,
+      text: `${ALWAYS} Owners and admins may authorize any accepted app, and you can limit members further.`,
+    },
     html`<form method="post" action="${sectionPath(membership.id, "apps")}" class="stack">${CSRF_FIELD}
 ${select({
   name: "allowed_clients",
@@ -118,7 +121,7 @@ ${select({
   label: "Apps members may authorize",
   value: memberApps,
   options: Object.entries(MEMBER_APPS_LABELS),
-  hint: "Owners and admins may authorize any accepted app. Apps that are no longer allowed lose access immediately.",
+  hint: "Apps that are no longer allowed lose access immediately.",
 })}
 <button type="submit" class="quiet">Save settings</button>
 </form>`,

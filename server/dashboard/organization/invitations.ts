@@ -1,7 +1,7 @@
 import type { Router } from "@koa/router";
 import { z } from "zod";
 import type { Invitation } from "../../../adapters/organizations/invitations.ts";
-import { type Membership, manageableRoles, ROLES } from "../../../adapters/organizations/store.ts";
+import { type Membership, manageableRoles, ROLES, type Role } from "../../../adapters/organizations/store.ts";
 import { notFound, Problem } from "../../../resources/http/problem.ts";
 import { withQuotaProblems } from "../../../resources/http/quota.ts";
 import { hasAtMost } from "../../../resources/http/text.ts";
@@ -162,6 +162,12 @@ function showInvitation({ id, role, label, email, createdBy, createdAt, expiresA
 /** What the form for an invitation shows: whether it can be emailed, and a rejected one with its errors. */
 export type InvitationForm = { hasMail: boolean; typed: Input; errors: FieldErrors };
 
+const ROLE_MEANINGS: Record<Role, string> = {
+  owner: "Full access, including other owners and the deletion of the organization.",
+  admin: "Everything except managing owners and deleting the organization.",
+  member: "Creates and edits links, sees their clicks, and authorizes apps for this.",
+};
+
 export function invitationPanel({ id, role }: Membership, { hasMail, typed, errors }: InvitationForm): Html {
   const roles = manageableRoles(role).map((one) => [one, capitalized(one)] as const);
   return html`<section class="panel"><h2>Invite a member</h2>
@@ -171,7 +177,8 @@ ${select({ name: "role", label: "Role", options: roles, value: textFieldOf(typed
 ${field({ name: "label", label: "For whom (optional)", value: textFieldOf(typed.label), error: errors.label, attributes: html`maxlength="${NAME_MAX}" autocomplete="off"` })}
 ${hasMail && field({ name: "email", label: "Email address (optional)", type: "email", value: textFieldOf(typed.email), error: errors.email, attributes: html`maxlength="254" autocomplete="off"` })}
 <button type="submit">${icon("user-plus")}Create invitation link</button>
-</form></section>`;
+</form>
+<dl class="facts">${manageableRoles(role).map((one) => html`<dt>${capitalized(one)}</dt><dd class="soft">${ROLE_MEANINGS[one]}</dd>`)}</dl></section>`;
 }
 
 export function openInvitations({ id }: Membership, open: Invitation[]): Html {

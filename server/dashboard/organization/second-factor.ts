@@ -10,6 +10,7 @@ import { SECOND_FACTOR_SETUP, signedInUserOf } from "../access.ts";
 import type { Show } from "../responses.ts";
 import { addOwnerSwitch, ORGANIZATION, type RouteOptions } from "../route.ts";
 
+const ANCHOR = "second-factor";
 const OWN_FACTOR_MISSING = "Set up a second factor for your own account and sign in with it first.";
 
 export function addSecondFactorRoutes(router: Router, { storage, allow }: RouteOptions, show: Show): void {
@@ -29,7 +30,7 @@ export function addSecondFactorRoutes(router: Router, { storage, allow }: RouteO
 }
 
 function ownFactorFirst({ id }: Membership): Html {
-  const setup = pathWith(SECOND_FACTOR_SETUP, { return_to: sectionPath(id, "settings") });
+  const setup = pathWith(SECOND_FACTOR_SETUP, { return_to: `${sectionPath(id, "settings")}#${ANCHOR}` });
   return html`<p>To require one, first set up a second factor for your own account.</p>
 ${linkButton(setup, "Set up a second factor", "quiet")}`;
 }
@@ -52,7 +53,7 @@ export function secondFactorPanel(
       : "Owners and admins can sign in with only a password. If you require a second factor, those without one must set it up before they continue."
   } SSO sign-ins meet the requirement if the identity provider reports multi-factor authentication.`;
   return settingPanel(
-    { title: "Second factor", text },
+    { id: ANCHOR, title: "Second factor", text },
     membership.role === "owner" ? ownerControl : html`<p class="soft">Only owners can change this.</p>`,
   );
 }

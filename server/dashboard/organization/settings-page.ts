@@ -38,7 +38,7 @@ ${isOwner && deletionPanel(membership)}`;
 
 function namePanel({ id, name }: Membership, rejected: SettingsPage["rejected"]): Html {
   return settingPanel(
-    { title: "Name", text: "Shown to members, and to users whom your app asks for access." },
+    { title: "Name", text: "Shown to your members, and to users when your app requests access." },
     html`<form method="post" action="${sectionPath(id, "overview")}" class="row">${CSRF_FIELD}
 ${field({ name: "name", label: "Organization name", value: rejected.name ?? name, error: rejected.error, attributes: html`required maxlength="100"` })}
 <button type="submit" class="quiet">Rename organization</button>

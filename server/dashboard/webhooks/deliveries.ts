@@ -1,4 +1,5 @@
 import type { Context } from "koa";
+import { found } from "../../../resources/http/problem.ts";
 import { readQuery } from "../../../resources/http/validate.ts";
 import { deliveryQuery, toDeliveryDetailsView, toDeliveryView } from "../../../resources/webhooks/schema.ts";
 import type { Delivery, Webhook } from "../../../resources/webhooks/types.ts";
@@ -32,17 +33,24 @@ export const deliveries: RouteModule = (router, { services, storage, urls, allow
     const failed = [next ?? [], log.deliveries]
       .flat()
       .find(({ event, attempts }) => event.type === "webhook.test" && attempts.length > 0);
+    const { failingSince } = webhook;
+    const failedAttempts = [next ?? [], log.deliveries]
+      .flat()
+      .flatMap(({ attempts }) => attempts)
+      .filter(({ at }) => failingSince !== null && at >= failingSince)
+      .sort((one, other) => one.at - other.at);
+    const health = await webhooks.health(caller);
     const content = webhookPage({
       webhook,
       creator: await creatorOf(storage, webhook.organizationId, webhook),
-      counts: (await webhooks.health(caller)).get(webhook.id)?.counts,
+      health: found(health.get(webhook.id), "webhook"),
       path: webhookPath(ctx),
       deliveries: log.deliveries.map(toView),
       query,
       nextCursor: log.nextCursor,
-      nextAttemptAt: next?.nextAttemptAt ?? null,
+      failedAttempt: failedAttempts.at(-1),
       // A new endpoint hasn't failed yet, unlike those before it in the log.
-      failedTest: webhook.failingSince === null ? undefined : failed?.attempts.at(-1),
+      failedTest: failingSince === null ? undefined : failed?.attempts.at(-1),
       plan,
     });
     showPage(ctx, { ...titleOf(webhook), section: "webhooks", error, ...content });
@@ -50,15 +58,17 @@ export const deliveries: RouteModule = (router, { services, storage, urls, allow
 
   const showDelivery: Show = async (ctx, error) => {
     const webhook = await find(ctx);
-    const found = await webhooks.delivery(actorOf(ctx), webhook.id, deliveryIdOf(ctx));
-    const delivery = toDeliveryDetailsView(found, urls.short);
+    const details = await webhooks.delivery(actorOf(ctx), webhook.id, deliveryIdOf(ctx));
+    const delivery = toDeliveryDetailsView(details, urls.short);
     if (!prefersHtml(ctx)) {
       ctx.body = delivery;
       return;
     }
     const { plan } = membershipOf(ctx);
     const planPath = pathTo(ctx, "plan");
-    const content = deliveryPage({ webhook, path: webhookPath(ctx), delivery, plan, planPath });
+    const health = found((await webhooks.health(actorOf(ctx))).get(webhook.id), "webhook");
+    const path = webhookPath(ctx);
+    const content = deliveryPage({ webhook, health, path, delivery, plan, planPath });
     showPage(ctx, { title: `Delivery of ${delivery.type}`, section: "webhooks", error, ...content });
   };
 
@@ -74,8 +84,8 @@ export const deliveries: RouteModule = (router, { services, storage, urls, allow
     redisplayForm(show),
     async (ctx) => {
       if (prefersHtml(ctx)) return show(ctx);
-      const found = await webhooks.deliveries(actorOf(ctx), webhookIdOf(ctx), ctx.state.query);
-      ctx.body = { data: found.deliveries.map(toView), next_cursor: found.nextCursor };
+      const log = await webhooks.deliveries(actorOf(ctx), webhookIdOf(ctx), ctx.state.query);
+      ctx.body = { data: log.deliveries.map(toView), next_cursor: log.nextCursor };
     },
   );
 

@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import type { deliverySchema } from "../../../resources/webhooks/schema.ts";
-import type { Webhook } from "../../../resources/webhooks/types.ts";
-import { badge, exactTime, formButton, linkButton } from "../../ui/controls.ts";
+import type { Webhook, WebhookHealth } from "../../../resources/webhooks/types.ts";
+import { badge, breakable, exactTime, formButton, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, emptyState, pagination, table } from "../../ui/table.ts";
 
@@ -9,6 +9,7 @@ export type ShownDelivery = z.output<typeof deliverySchema>;
 
 export type DeliveryList = {
   webhook: Webhook;
+  health: WebhookHealth;
   /** That of the webhook. */
   path: string;
   /** Newest first. */
@@ -35,7 +36,7 @@ export function deliveryList(list: DeliveryList): Html {
     return emptyState("No deliveries yet", "Send a test event to see its delivery here.");
   const matches =
     deliveries.length > 0
-      ? html`<div class="links">${table("Deliveries", columnsOf(list), deliveries, list.canResend ? resendOf(list) : undefined)}</div>`
+      ? html`<div class="links dense">${table("Deliveries", columnsOf(list), deliveries, list.canResend ? resendOf(list) : undefined)}</div>`
       : emptyState("No deliveries found", "", linkButton(path, "Clear filters", "quiet"));
   return html`${filters(list)}
 ${matches}
@@ -72,14 +73,16 @@ function addressOf(path: string, status: string, type: string): string {
   return query.size > 0 ? `${path}?${query}` : path;
 }
 
-function columnsOf({ path, isOn }: DeliveryList): Columns<ShownDelivery> {
+function columnsOf({ path, isOn, health }: DeliveryList): Columns<ShownDelivery> {
   return {
-    Event: ({ id, type, created_at }) =>
-      html`<a href="${path}/deliveries/${id}">${type}<span class="visually-hidden"> at ${created_at}</span></a>`,
+    Event: ({ id, type, created_at, request: { data } }) =>
+      html`<a href="${path}/deliveries/${id}">${type}<span class="visually-hidden"> at ${created_at}</span></a>${
+        "slug" in data && html` <span class="soft">/${breakable(String(data.slug))}</span>`
+      }`,
     Status: deliveryBadge,
     Response: ({ attempts }) => String(attempts.at(-1)?.status ?? attempts.at(-1)?.error ?? ""),
     Created: ({ created_at }) => exactTime(Date.parse(created_at)),
-    "Next attempt": (delivery) => (isOn ? nextAttempt(delivery) : ""),
+    "Next attempt": (delivery) => (isOn ? nextAttempt(delivery, health) : ""),
   };
 }
 
@@ -108,9 +111,15 @@ export function deliveryBadge(delivery: ShownDelivery): Html {
   return lastAttemptFailed(delivery) ? badge("Retrying", "warn") : badge("Waiting");
 }
 
-export function nextAttempt({ status, next_attempt_at: at }: ShownDelivery): Html {
+/** Renders when a delivery is attempted next: when it is due and no pause holds it back. */
+export function nextAttempt(
+  { status, next_attempt_at: due }: ShownDelivery,
+  { blockedUntil, pausedUntil }: WebhookHealth,
+): Html {
   if (status !== "pending") return html``;
-  return at === null ? html`once the endpoint is verified` : exactTime(Date.parse(at));
+  if (due === null) return html`once the endpoint is verified`;
+  const at = Math.max(Date.parse(due), blockedUntil ?? 0, pausedUntil ?? 0);
+  return at <= Date.now() ? html`now` : exactTime(at);
 }
 
 /** The last attempt of a resent delivery may have succeeded. */

@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import { isPaid, type Plan } from "../../../resources/plans.ts";
 import type { deliveryDetailsSchema } from "../../../resources/webhooks/schema.ts";
-import type { Webhook } from "../../../resources/webhooks/types.ts";
+import type { Webhook, WebhookHealth } from "../../../resources/webhooks/types.ts";
 import { breakable, exactTime, formButton, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
@@ -11,6 +11,7 @@ type Details = z.output<typeof deliveryDetailsSchema>;
 
 type DeliveryPage = {
   webhook: Webhook;
+  health: WebhookHealth;
   /** That of the webhook. */
   path: string;
   delivery: Details;
@@ -19,7 +20,7 @@ type DeliveryPage = {
 };
 
 export function deliveryPage(page: DeliveryPage) {
-  const { webhook, path, delivery, plan } = page;
+  const { webhook, health, path, delivery, plan } = page;
   const { id, status, attempts, created_at } = delivery;
   const isOn = webhook.enabled && isPaid(plan);
   const obstacle = obstacleOf(page);
@@ -31,7 +32,7 @@ export function deliveryPage(page: DeliveryPage) {
 <dt>ID</dt><dd><code>${id}</code></dd>
 <dt>Status</dt><dd data-fact="status">${deliveryBadge(delivery)}</dd>
 <dt>Created</dt><dd>${exactTime(Date.parse(created_at))}</dd>
-${isOn && status === "pending" && html`<dt>Next attempt</dt><dd>${nextAttempt(delivery)}</dd>`}
+${isOn && status === "pending" && html`<dt>Next attempt</dt><dd>${nextAttempt(delivery, health)}</dd>`}
 </dl></section>
 <section class="group"><h2>Attempts</h2>
 ${attempts.length > 0 ? table("Attempts", ATTEMPTS, attempts) : html`<p class="soft">No attempts yet.</p>`}
@@ -85,7 +86,7 @@ function response({ response }: Details): Html {
   if (!response) return html``;
   const { status, headers, body, truncated } = response;
   return html`<section class="group"><h2>Response</h2>
-<p>Status ${status}, to the last request.${truncated && " The response is longer: this is its start."}</p>
+<p>The response to the last request had the status ${status}.${truncated && " Only the start of its body is stored."}</p>
 ${Object.keys(headers).length > 0 && table("Response headers", HEADERS, Object.entries(headers))}
 ${body === "" ? html`<p class="soft">The body is empty.</p>` : content("Response body", body)}
 </section>`;

@@ -1,7 +1,7 @@
 import { isPaid, limitsOf, type Plan } from "../../../resources/plans.ts";
 import { HEALTH_MAX } from "../../../resources/webhooks/service.ts";
 import type { DeliveryCounts, Webhook, WebhookHealth } from "../../../resources/webhooks/types.ts";
-import { badge, linkButton, time } from "../../ui/controls.ts";
+import { badge, linkButton, time, timeOrNow } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, emptyState, table } from "../../ui/table.ts";
 import { isRetried, statusOf } from "./context.ts";
@@ -70,10 +70,15 @@ export function recentDeliveries({ succeeded, failed, pending }: DeliveryCounts)
   if (total === 0) return html`<span class="soft">none</span>`;
   const others = [failed > 0 && `${format(failed)} failed`, pending > 0 && `${format(pending)} waiting`];
   const text = others.filter(Boolean).join(", ");
-  // Rounded down: 100% means all of them.
-  const percent = Math.floor((succeeded / total) * 100);
+  const percent = roundedShare(succeeded, total);
   const all = total < HEALTH_MAX ? format(total) : `the last ${format(total)}`;
   return html`${percent}% of ${all} delivered${text && html` <span class="soft">${text}</span>`}`;
+}
+
+/** Rounds to a percentage, of which 0 means none and 100 means all. */
+function roundedShare(part: number, total: number): number {
+  if (part === 0 || part === total) return part === 0 ? 0 : 100;
+  return Math.min(99, Math.max(1, Math.round((part / total) * 100)));
 }
 
 function format(count: number): string {
@@ -96,7 +101,7 @@ function columnsOf({ path, plan, health }: WebhooksPage): Columns<Webhook> {
 function nextAttempt(webhook: Webhook, plan: Plan, health: WebhooksPage["health"]): Html {
   const at = health.get(webhook.id)?.nextAttemptAt ?? null;
   if (at === null || !isRetried(webhook, plan)) return html``;
-  return html` <span class="soft">· next attempt ${time(at)}</span>`;
+  return html` <span class="soft">· next attempt ${timeOrNow(at)}</span>`;
 }
 
 function planRequiredState(planPath: string): Html {

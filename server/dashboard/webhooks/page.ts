@@ -1,6 +1,6 @@
 import { isPaid, type Plan } from "../../../resources/plans.ts";
-import type { Attempt, DeliveryCounts } from "../../../resources/webhooks/types.ts";
-import { formButton, linkButton, time } from "../../ui/controls.ts";
+import type { Attempt, WebhookHealth } from "../../../resources/webhooks/types.ts";
+import { formButton, linkButton, time, timeOrNow } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { canResend, statusOf } from "./context.ts";
 import { type DeliveryList, deliveryList } from "./delivery-list.ts";
@@ -8,9 +8,8 @@ import { eventsOf, recentDeliveries, statusBadge } from "./list-page.ts";
 
 type WebhookPage = Omit<DeliveryList, "isOn" | "canResend"> & {
   creator: Html;
-  counts: DeliveryCounts | undefined;
-  /** When the next attempt of a failing or unverified webhook is due; null if none is pending. */
-  nextAttemptAt: number | null;
+  /** A failed attempt of a failing webhook, if the log has one here. */
+  failedAttempt: Attempt | undefined;
   failedTest: Attempt | undefined;
   plan: Plan;
 };
@@ -29,7 +28,7 @@ export function webhookPage(page: WebhookPage) {
 <dt>Events</dt><dd>${eventsOf(webhook)}</dd>
 <dt>Status</dt><dd data-fact="status">${statusBadge(webhook, plan)}</dd>
 <dt>Last success</dt><dd>${time(webhook.lastSuccessAt)}</dd>
-${page.counts && html`<dt>Last 24 hours</dt><dd>${recentDeliveries(page.counts)}</dd>`}
+<dt>Last 24 hours</dt><dd>${recentDeliveries(page.health.counts)}</dd>
 <dt>Created</dt><dd>${time(webhook.createdAt)} ${page.creator}</dd>
 <dt>Signing secret</dt><dd><span class="soft">hidden</span></dd>
 </dl>
@@ -59,12 +58,13 @@ function buttons({ webhook: { enabled }, path }: WebhookPage): Html {
   })}`;
 }
 
-function statusAlert({ webhook, plan, nextAttemptAt, failedTest }: WebhookPage): Html {
+function statusAlert({ webhook, plan, health, failedAttempt, failedTest }: WebhookPage): Html {
   const status = statusOf(webhook, plan);
   if (!isPaid(plan)) {
     return html`<p class="alert">Webhooks are paused on the Free plan. Upgrade to Growth or Premium to resume them.</p>`;
   }
-  const next = nextAttemptAt === null ? html`` : html` Next attempt: ${time(nextAttemptAt)}.`;
+  const { nextAttemptAt } = health;
+  const next = nextAttemptAt === null ? html`` : html` Next attempt: ${timeOrNow(nextAttemptAt)}.`;
   if (status === "unverified") {
     return html`<p class="alert${failedTest ? " bad" : ""}">${verificationState(failedTest)} Other events are sent once your endpoint responds with 2xx.${
       nextAttemptAt === null && failedTest?.status === undefined
@@ -73,7 +73,7 @@ function statusAlert({ webhook, plan, nextAttemptAt, failedTest }: WebhookPage):
     }</p>`;
   }
   if (status === "failing") {
-    return html`<p class="alert bad">Deliveries to this webhook have been failing since ${time(webhook.failingSince)}.${next}</p>`;
+    return html`<p class="alert bad">Deliveries to this webhook have been failing since ${time(webhook.failingSince)}.${responseOf(failedAttempt)}${pauseOf(health) ?? next}</p>`;
   }
   if (status === "active") return html``;
   const { disabledReason } = webhook;
@@ -81,6 +81,22 @@ function statusAlert({ webhook, plan, nextAttemptAt, failedTest }: WebhookPage):
     ? `This webhook was disabled automatically: ${disabledReason} Enable it when the endpoint is working again.`
     : "This webhook is disabled. Events that happen while it is disabled are not sent later.";
   return html`<p class="alert">${reason}</p>`;
+}
+
+function responseOf(failed: Attempt | undefined): string {
+  if (!failed) return "";
+  return failed.status === undefined
+    ? ` ${failed.error ?? ""}`
+    : ` Your endpoint responded with ${failed.status}.`;
+}
+
+/** Returns why nothing is sent, and until when. */
+function pauseOf({ blockedUntil, pausedUntil, failures }: WebhookHealth): Html | undefined {
+  const now = Date.now();
+  if (pausedUntil !== null && pausedUntil > Math.max(now, blockedUntil ?? 0))
+    return html` Paused until ${time(pausedUntil)}, as your endpoint asked for with <code>Retry-After</code>.`;
+  if (blockedUntil === null || blockedUntil <= now) return undefined;
+  return html` Paused until ${time(blockedUntil)} after ${failures.toLocaleString("en")} failures in a row. A test event or Send now ends the pause.`;
 }
 
 function verificationState(failed: Attempt | undefined): string {

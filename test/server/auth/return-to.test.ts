@@ -46,6 +46,7 @@ const OURS = [
   "/dashboard",
   "/dashboard/account",
   "/dashboard/account?done=password-changed",
+  "/dashboard/account#password",
   "/dashboard/organizations/new",
 ];
 

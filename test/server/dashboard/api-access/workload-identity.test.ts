@@ -176,6 +176,16 @@ const WITH_IDS = { subject_format: "ids", owner_id: "65", repository_id: "74" };
 
 const COMPOSED: [platform: string, fields: Filled, subject: string, claims?: object][] = [
   ["github", GITHUB, "repo:octo-org/octo-repo:ref:refs/heads/main"],
+  [
+    "github",
+    { ...GITHUB, owner: "", repository: "octo-org/octo-repo" },
+    "repo:octo-org/octo-repo:ref:refs/heads/main",
+  ],
+  [
+    "github",
+    { ...GITHUB, owner: "octo-org", repository: " https://github.com/Octo-Org/octo-repo.git " },
+    "repo:octo-org/octo-repo:ref:refs/heads/main",
+  ],
   ["github", { ...GITHUB, ref: " feature/* " }, "repo:octo-org/octo-repo:ref:refs/heads/feature/*"],
   ["github", { ...GITHUB, jobs: "tag", ref: "v1.2" }, "repo:octo-org/octo-repo:ref:refs/tags/v1.2"],
   [
@@ -230,7 +240,7 @@ test("in a browser, issuer, audience, subject and claims are composed from the f
 const REFUSED: [platform: string, fields: Filled, field: string, error: RegExp][] = [
   ["github", { ...GITHUB, owner: "" }, "owner", /^Must be the name of a user or organization on GitHub\.$/],
   ["github", { ...GITHUB, owner: "octo*" }, "owner", /^Must be the name of a user/],
-  ["github", { ...GITHUB, repository: "octo-org/octo-repo" }, "repository", /without its owner/],
+  ["github", { ...GITHUB, repository: "other-org/octo-repo" }, "repository", /without its owner/],
   ["github", { ...GITHUB, jobs: "some" }, "jobs", /^Must be one of branch, /],
   ["github", { ...GITHUB, ref: "" }, "ref", /^Must be the name of a branch\.$/],
   ["github", { ...GITHUB, ref: "refs/heads/main" }, "ref", /without refs\/heads\//],

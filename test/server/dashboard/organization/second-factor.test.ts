@@ -64,6 +64,15 @@ test("the settings page sends an owner without a second factor to set one up bef
   const mistyped = await browser.press(app, "Confirm code", { code: "000000x" });
   t.is(mistyped.status, 422);
   const codes = await browser.press(mistyped, "Confirm code", { code: codeOf(secret) });
+  const listed = codes.html.querySelectorAll(".codes li").map(({ text }) => text);
+  t.is(listed.length, 10);
+  t.is(codes.html.querySelector("[data-copy]")?.attributes["data-copy"], listed.join("\n"));
+  const file = await browser.press(codes, "Download as text");
+  t.is(file.text, `${listed.join("\n")}\n`);
+  t.is(file.headers.get("content-disposition"), 'attachment; filename="linkgate-recovery-codes.txt"');
+  t.is((await browser.press(codes, "Download as text", { codes: "<script>" })).status, 422);
+  const section = codes.html.querySelectorAll("main a").find(({ text }) => text === "Continue");
+  t.regex(section?.attributes.href ?? "", /\/settings#second-factor$/);
   const required = await browser.press(await follow(browser, codes, "Continue"), "Require a second factor");
   t.is(required.html.querySelector("[role=status]")?.text, "Owners and admins now need a second factor.");
   t.is(required.url, `${settings}?done=second-factor-required`);

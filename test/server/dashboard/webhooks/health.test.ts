@@ -1,6 +1,8 @@
+import type { ServerResponse } from "node:http";
 import test from "ava";
 import { browserOf, createTeam } from "../../../harness/clients/dashboard.ts";
 import type { Page } from "../../../harness/clients/test-browser.ts";
+import { createTestStorage } from "../../../harness/database/storage.ts";
 import { startReceiver } from "../../../harness/receiver.ts";
 import { startTestService } from "../../../harness/service.ts";
 import {
@@ -14,8 +16,16 @@ import {
 export const databases = "all";
 
 const receiver = await startReceiver();
-const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });
-test.after.always(() => Promise.all([service.close(), receiver.close()]));
+const { database, url, encryptionKey, close } = await createTestStorage();
+const service = await startTestService({
+  DATABASE_URL: url,
+  ENCRYPTION_KEY: encryptionKey.toString("base64url"),
+  WEBHOOK_ALLOW_HOSTS: "127.0.0.1",
+});
+test.after.always(async () => {
+  await Promise.all([service.close(), receiver.close()]);
+  await close();
+});
 
 type Health = WebhookBody & {
   last_success_at: string | null;
@@ -106,6 +116,60 @@ test("a failing webhook has the time of the next attempt, and keeps that of its 
   receiver.respond("/failing", (response) => response.writeHead(410).end());
   await attempt(webhook.id);
   t.like((await list())[0]?.recent_deliveries, { succeeded: 1, failed: 1 });
+});
+
+test("the next attempt of a paused webhook is at the end of the pause, which its page explains", async (t) => {
+  const { api, path, browser, create, attempt, list } = await withTeam();
+  const { id } = await create("/paused");
+  receiver.respond("/paused", (response) => response.writeHead(500).end());
+  await attempt(id);
+  const until = Date.now() + 8 * 60_000;
+  const row = () => database.knex("webhooks").where({ id });
+  await row().update({ blocked_until: until, failures: 11 });
+  const expected = new Date(until).toISOString();
+  t.is((await list())[0]?.next_attempt_at, expected);
+  const address = `${service.url}${path}/${id}`;
+  const open = async () => (await browser.open(address)).html;
+  const page = await open();
+  const alertOf = (html: typeof page) => html.querySelector(".alert.bad")?.text.replaceAll(/\s+/g, " ") ?? "";
+  t.regex(
+    alertOf(page),
+    / Your endpoint responded with 500\. Paused until .* UTC after 11 failures in a row\. A test event or Send now ends the pause\.$/,
+  );
+  t.deepEqual(
+    page
+      .querySelectorAll(".alert.bad time, [data-head='Next attempt'] time")
+      .map((time) => time.attributes.datetime),
+    [(await list())[0]?.failing_since ?? "", expected, expected],
+  );
+  await row().update({ blocked_until: 1, paused_until: until });
+  t.is((await list())[0]?.next_attempt_at, expected);
+  t.regex(alertOf(await open()), / Paused until .* UTC, as your endpoint asked for with Retry-After\.$/);
+  await row().update({ blocked_until: until + 1, paused_until: null });
+  const held = Promise.withResolvers<ServerResponse>();
+  receiver.respond("/paused", held.resolve);
+  await api.send("POST", `${path}/${id}/test`);
+  t.notRegex(alertOf(await open()), /Paused/, "a test event ends the pause");
+  (await held.promise).writeHead(204).end();
+});
+
+test("a due attempt is now, and the share of delivered events is rounded", async (t) => {
+  const { api, path, browser, create, attempt } = await withTeam();
+  const { id } = await create("/due");
+  for (let delivered = 0; delivered < 3; delivered++) await attempt(id);
+  receiver.respond("/due", (response) => response.writeHead(500).end());
+  await attempt(id);
+  await attempt(id);
+  const held = Promise.withResolvers<ServerResponse>();
+  receiver.respond("/due", held.resolve);
+  const { data } = (await api.get<DeliveryPage>(`${path}/${id}/deliveries?status=pending`)).body;
+  for (const delivery of data) await api.send("POST", `${path}/${id}/deliveries/${delivery.id}/resend`);
+  // A failing endpoint gets one request at a time, so the other delivery is due.
+  const response = await held.promise;
+  const page = await browser.open(`${service.url}${path}/${id}`);
+  t.regex(page.html.querySelector(".alert.bad")?.text ?? "", /Next attempt: now\.$/);
+  t.is(factOf(page, "Last 24 hours"), "67% of 6 delivered 2 waiting");
+  response.writeHead(204).end();
 });
 
 test("a webhook that was never verified has no success", async (t) => {

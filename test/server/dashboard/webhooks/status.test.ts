@@ -101,7 +101,7 @@ test("an unverified webhook waits for a test event, which can be sent from its p
   );
   t.regex(
     textOf(page, "tbody tr:nth-child(1)"),
-    /^link\.created at \S+ ?Waiting.*once the endpoint is verified$/,
+    /^link\.created at \S+ \/\w+Waiting.*once the endpoint is verified$/,
   );
   t.regex(textOf(page, "tbody tr:nth-child(2)"), /^webhook\.test at \S+ ?Retrying ?500/);
   t.false(page.text.includes("Resend"));
