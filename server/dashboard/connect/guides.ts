@@ -69,9 +69,9 @@ const SENTENCES: Record<Obstacle, string> = {
 
 /** The same in a few words that follow the names of the hosts. */
 export const SHORT_REASONS: Record<Obstacle, string> = {
-  plan_required: "requires a paid plan",
-  local_server: "needs a public https address of this server",
-  dpop_required: "doesn’t support DPoP, which {organization} requires",
+  plan_required: "a paid plan is required",
+  local_server: "this server has no public https address",
+  dpop_required: "{organization} requires DPoP",
   documents_disabled: "not accepted by this server",
   not_allowed: "not allowed by {organization}",
   registration_disabled: "not accepted by this server",
