@@ -114,9 +114,12 @@ const GUIDES: Record<string, Guide> = {
     prints: {
       "Create a webhook": /whk_.*whsec_/s,
       "Receive events": /202|evt_/,
+      "Without a receiver": /evt_.*link\.created|link\.created.*evt_/s,
       "Find out why deliveries fail": /resent["']?: ?0/,
     },
     async prepare(api) {
+      await api.createLink();
+      await until(async () => (await api.get<PageBody>("/v1/events")).body.data.length || undefined);
       return { WEBHOOK_ID: (await createWebhook(api, receiver.url("/"))).id };
     },
     async check(t, api) {
