@@ -65,6 +65,9 @@ inChromium("the accessibility check finds violations", async (t, browser) => {
   await page.context().close();
 });
 
+// Pages of its own, which test/server/docs/accessibility.test.ts checks.
+const DOCUMENTATION = `${service.url}/docs/`;
+
 for (const [name, who, open] of PAGES) {
   inChromium(
     `the page “${name}” is accessible and fits at every width, in light and dark`,
@@ -77,7 +80,8 @@ for (const [name, who, open] of PAGES) {
       visited.add(kindOf(page.url()));
       const links = await page.evaluate<string[]>("[...document.links].map(({ href }) => href)");
       for (const href of links)
-        if (href.startsWith(service.url)) linked.set(kindOf(href), { page, from: name, href });
+        if (href.startsWith(service.url) && !href.startsWith(DOCUMENTATION))
+          linked.set(kindOf(href), { page, from: name, href });
     },
   );
 }
