@@ -89,7 +89,7 @@ const SCOPES = `must be a list of one or more of ${API_SCOPES.join(", ")}`;
 // Enough for duplicates, which are dropped.
 const MAX_SCOPES = 20;
 
-/** What every rule has, whatever it is composed from. */
+/** The fields that every rule has. The others depend on the platform. */
 const namedRule = {
   name: line(NAME_MAX, validateCharacters),
   scopes: z

@@ -124,10 +124,10 @@ test.serial("a receiver that refuses or doesn't respond gets the next event", as
   t.regex(stdout, /Stopped after 2 events, 2 not accepted\./);
 
   const unused = `http://127.0.0.1:${await freePort()}/`;
-  const alone = await listen(settings, ["--forward", unused]);
+  const unanswered = await listen(settings, ["--forward", unused]);
   await api.createLink();
-  await alone.says(/evt_\w+ The connection was refused\. /);
-  t.is((await interrupt(alone)).code, 0);
+  await unanswered.says(/evt_\w+ The connection was refused\. /);
+  t.is((await interrupt(unanswered)).code, 0);
 });
 
 test.serial("the command waits for a server that restarts, says so, and misses no event", async (t) => {

@@ -93,7 +93,7 @@ inChromium("all links that match are offered once the page is selected", async (
   t.is(await page.locator("tbody tr").count(), 0);
 });
 
-inChromium("what was archived is restored by the button beside the confirmation", async (t, browser) => {
+inChromium("the Undo button of the confirmation restores archived links", async (t, browser) => {
   const { page, slugs } = await openList(browser);
   await page.getByLabel(`/${slugs[0]}`).check();
   await page.getByRole("button", { name: "Archive" }).click();
