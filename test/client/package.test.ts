@@ -62,8 +62,36 @@ test("the package has the version of the server, and contains the compiled clien
   );
 });
 
-test("the types of the package accept calls of the API and refuse others", async (t) => {
+test("the types of the package accept calls of the API", async (t) => {
   t.is(await compile("--noEmit", "walk.ts"), "");
+});
+
+// What is wrong → a statement, which must not compile.
+const REFUSED: Record<string, string> = {
+  "a link without a URL": "linkgate.createLink({});",
+  "an unknown field": 'linkgate.createLink({ url, alias: "spring" });',
+  "an unknown redirect type": "linkgate.createLink({ url, redirect_type: 303 });",
+  "a link without an ID": "linkgate.getLink({});",
+  "an unknown filter": 'linkgate.listLinks({ tags: ["mail"] });',
+  "an unknown event": 'linkgate.createWebhook({ url, events: ["link.opened"] });',
+  "an unknown operation": "linkgate.archiveLink({ id });",
+  "an unknown property of a link": "(await linkgate.getLink({ id })).is_archived;",
+  "a title that may be null": "(await linkgate.getLink({ id })).title.length;",
+  "an unknown error code": 'error.code === "slug_is_taken";',
+  "a property that only some events have": "event.data.link_id;",
+  "a client without a secret or a token": 'createClient({ baseUrl: url, clientId: "lgc_1" });',
+};
+const DECLARATIONS = `import { createClient, type Linkgate, type LinkgateError, type WebhookEvent } from "@linkgate/client";
+declare const linkgate: Linkgate, error: LinkgateError, event: WebhookEvent, id: string, url: string;`;
+
+test("the types of the package refuse each mistake", async (t) => {
+  const lines = [...DECLARATIONS.split("\n"), ...Object.values(REFUSED)];
+  await writeFile(path.join(folder, "refused.ts"), lines.join("\n"));
+  const failure = await t.throwsAsync(compile("--noEmit", "refused.ts"));
+  const found = [...failure.message.matchAll(/^refused\.ts\((\d+),/gm)].map(
+    ([, line]) => lines[Number(line) - 1],
+  );
+  t.deepEqual([...new Set(found)], Object.values(REFUSED));
 });
 
 // The examples leave these to their readers.

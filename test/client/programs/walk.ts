@@ -44,31 +44,3 @@ export async function accepted(linkgate: Linkgate, event: WebhookEvent): Promise
     await linkgate.deleteWebhook({ id: "whk_1" }),
   ];
 }
-
-/** The types refuse what the API does. Nothing calls this. */
-export async function refused(linkgate: Linkgate, error: LinkgateError, event: WebhookEvent) {
-  // @ts-expect-error: a link has a URL
-  await linkgate.createLink({});
-  // @ts-expect-error: no such field
-  await linkgate.createLink({ url: "https://example.com/", alias: "spring" });
-  // @ts-expect-error: no such status
-  await linkgate.createLink({ url: "https://example.com/", redirect_type: 303 });
-  // @ts-expect-error: no ID
-  await linkgate.getLink({});
-  // @ts-expect-error: no such filter
-  linkgate.listLinks({ tags: ["mail"] });
-  // @ts-expect-error: no such event
-  await linkgate.createWebhook({ url: "https://example.com/", events: ["link.opened"] });
-  // @ts-expect-error: no such operation
-  await linkgate.archiveLink({ id: "lnk_1" });
-  // @ts-expect-error: a link is not archived by this field
-  (await linkgate.getLink({ id: "lnk_1" })).is_archived;
-  // @ts-expect-error: the title may be null
-  (await linkgate.getLink({ id: "lnk_1" })).title.length;
-  // @ts-expect-error: no such code
-  error.code === "slug_is_taken";
-  // @ts-expect-error: only some events have an ID of a link
-  event.data.link_id;
-  // @ts-expect-error: a secret or a token of the workload is missing
-  createClient({ baseUrl: "https://links.example", clientId: "lgc_1" });
-}
