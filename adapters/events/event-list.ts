@@ -55,8 +55,7 @@ export function createEventList({ knex }: Pick<Database, "knex">): EventList {
         .whereRaw("(c.id is not null or (e.copy_id is null and e.type <> 'link.updated'))")
         .orderBy("e.seq")
         .limit(limit)
-        .select("e.seq", "e.type", knex.raw("coalesce(c.id, e.id) as id"))
-        .select(knex.raw("coalesce(c.created_at, e.created_at) as created_at"))
+        .select("e.seq", "e.type", "e.created_at", knex.raw("coalesce(c.id, e.id) as id"))
         .select(knex.raw("coalesce(c.data, e.data) as data"));
       const page = firstOf(rows);
       const isComplete = page.length === rows.length && rows.length < limit;

@@ -134,20 +134,17 @@ export function createOutbox(
       const deliverable: string[] = [];
       for (const { delivered, ...event } of events) {
         const column = trace.of(event.type);
+        const row = { ...eventRow(actor, event, delivered ? withoutTrace(column) : column), copy_id: null };
         if (!delivered) {
-          const row = { ...eventRow(actor, event, column), copy_id: null };
           rows.push(row);
           deliverable.push(row.id);
           continue;
         }
         // Isn't part of the audit log, and expires with its deliveries.
-        const copy = {
-          ...eventRow(actor, { ...event, data: delivered }, column),
-          audited: false,
-          copy_id: null,
-        };
-        rows.push({ ...eventRow(actor, event, withoutTrace(column)), copy_id: copy.id }, copy);
-        deliverable.push(copy.id);
+        const id = newId("evt");
+        const copy = { ...row, ...column, id, audited: false, data: JSON.stringify(delivered) };
+        rows.push({ ...row, copy_id: id }, copy);
+        deliverable.push(id);
       }
       await trx("events").insert(rows);
       await addDeliveries(trx, engine, deliverable);

@@ -35,9 +35,6 @@ export type WebhookChanges = { [Field in keyof WebhookFields]?: WebhookFields[Fi
 
 export type DeliveredEvent = StoredEvent & { id: string; type: WebhookEvent; createdAt: number };
 
-/** Events that programs can list without a webhook. */
-export type ListedEvent = Exclude<WebhookEvent, "link.clicked" | "webhook.test">;
-
 /** The events of an organization in a fixed order. A position is behind one event and before the next; the first is 0. */
 export type EventList = {
   /** Returns the position behind all events. No event is ever added before it. */
@@ -48,7 +45,7 @@ export type EventList = {
    */
   read(
     organizationId: string,
-    page: { after: number; end: number; since: number; types: readonly ListedEvent[]; limit: number },
+    page: { after: number; end: number; since: number; types: readonly WebhookEvent[]; limit: number },
   ): Promise<{ events: DeliveredEvent[]; position: number }>;
 };
 

@@ -1,8 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import test from "ava";
 import { createOutbox } from "../../../adapters/events/outbox.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
-import type { ListedEvent } from "../../../resources/webhooks/types.ts";
+import { OPERATOR, type WebhookEvent } from "../../../resources/events/types.ts";
 import { atOnce, createTestStorage, linkFields } from "../../harness/database/storage.ts";
 import { engine } from "../../harness/database/test-database.ts";
 import { skip } from "../../harness/skip.ts";
@@ -14,7 +13,7 @@ const { first, second, database } = storage;
 const outbox = createOutbox(database, undefined);
 test.after.always(() => storage.close());
 
-const TYPES: ListedEvent[] = ["link.created", "link.updated", "link.deleted", "client.secret_rotated"];
+const TYPES: WebhookEvent[] = ["link.created", "link.updated", "link.deleted", "client.secret_rotated"];
 const LIMIT = 7;
 const DAY_MS = 24 * 60 * 60 * 1000;
 

@@ -254,7 +254,7 @@ test.serial("list_events returns the same as REST, and refuses the same", async 
 });
 
 // Advances the clock, so it is the last one.
-test.serial("events are listed for 30 days, whatever the plan keeps in the audit log", async (t) => {
+test.serial("events are listed for 30 days on every plan, unlike the audit log", async (t) => {
   const { organization, api } = await createApi();
   const { id } = await api.createLink();
   await api.send("PATCH", `/v1/links/${id}`, { json: { title: "New" } });
