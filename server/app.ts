@@ -18,7 +18,7 @@ import { createFront } from "./http/fast-path.ts";
 import { checkFraming, checkHost, normalizeTargets, separateHosts } from "./http/hosts.ts";
 import { linkPreviewPage, unavailableLinkPage } from "./http/link-pages.ts";
 import { parseQueries } from "./http/query.ts";
-import { redirectGuesses, redirectSlashes } from "./http/redirects.ts";
+import { redirectDashboardSlash, redirectGuesses } from "./http/redirects.ts";
 import { commonHeaders } from "./http/security-headers.ts";
 import { createFindCountry } from "./http/visitor-country.ts";
 import { nonceSecretOf } from "./keys/shared-keys.ts";
@@ -83,7 +83,7 @@ export function createApp(options: Dependencies) {
     siteFiles(urls.base, settings.SECURITY_CONTACT),
     separateHosts(urls, services.links.isReserved),
     mount(isBelow("/assets/"), [requireRead, assets]),
-    ...redirectSlashes(urls.base),
+    redirectDashboardSlash(urls.base),
     ...(remote ? [] : [redirectGuesses(urls.base)]),
     mount(isDocs(urls.base), [requireRead, docs({ urls, documentation, findReader })]),
     ...protectedParts.middleware,

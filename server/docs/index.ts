@@ -76,7 +76,7 @@ export function docs({ urls, documentation, findReader }: Options): Middleware {
     const source =
       path.endsWith(".md") && documentation.find(path === "/docs/README.md" ? START : path.slice(0, -3));
     if (source) return respondWithMarkdown(ctx, source);
-    if (documentation.find(path.replace(/\/$/, ""))) {
+    if (path.endsWith("/") && documentation.find(path.slice(0, -1))) {
       ctx.status = 308;
       return ctx.redirect(path.slice(0, -1) + ctx.search);
     }

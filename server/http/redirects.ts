@@ -40,16 +40,15 @@ export function seeOther(ctx: Context, to: string): void {
   ctx.redirect(to);
 }
 
-export function redirectSlashes(base: string): Middleware[] {
-  return ["/dashboard", "/docs"].map((page) =>
-    mount(isAt(`${base}${page}/`), [
-      async function redirectSlash(ctx, next) {
-        if (!isRead(ctx)) return next();
-        ctx.status = 308;
-        ctx.redirect(page + ctx.search);
-      },
-    ]),
-  );
+/** Other pages of the dashboard have no slash to remove, and the documentation redirects its own. */
+export function redirectDashboardSlash(base: string): Middleware {
+  return mount(isAt(`${base}/dashboard/`), [
+    async function redirectSlash(ctx, next) {
+      if (!isRead(ctx)) return next();
+      ctx.status = 308;
+      ctx.redirect(`/dashboard${ctx.search}`);
+    },
+  ]);
 }
 
 export function redirectGuesses(base: string): Middleware {
