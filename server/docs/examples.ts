@@ -4,15 +4,6 @@ import { exampleOf } from "./fields.ts";
 /** An operation with its method and path. */
 export type LocatedOperation = { base: string; method: string; path: string; operation: OperationObject };
 
-/** Returns a shell script that sets `TOKEN`, or prints the error of the token endpoint. */
-export function tokenScript(base: string, clientId: string): string {
-  return `RESPONSE=$(curl -sS --fail-with-body ${base}/oauth/token \\
-  -d grant_type=client_credentials \\
-  -d client_id=${clientId} \\
-  -d client_secret="\${CLIENT_SECRET:?}") || echo "$RESPONSE" >&2
-TOKEN=$(echo "$RESPONSE" | sed -n 's/.*"access_token":"\\([^"]*\\)".*/\\1/p')`;
-}
-
 /** Returns the request of an operation in three languages, as Markdown. `TOKEN` is in the environment. */
 export function requestExamples(located: LocatedOperation, body: unknown): string {
   return [

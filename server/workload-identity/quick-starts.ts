@@ -32,7 +32,7 @@ function githubActions(urls: Target, clientId: string): string {
   const script = `ID_TOKEN=$(curl -sSf "$ACTIONS_ID_TOKEN_REQUEST_URL&audience=${urls.base}" \\
   -H "Authorization: Bearer $ACTIONS_ID_TOKEN_REQUEST_TOKEN" |
   sed -n 's/.*"value":"\\([^"]*\\)".*/\\1/p')
-${tokenScript(urls, clientId, `-d assertion="\${ID_TOKEN:?}"`)}
+${assertionScript(urls, clientId, `-d assertion="\${ID_TOKEN:?}"`)}
 echo "::add-mask::$TOKEN"
 ${linkScript(urls)}`;
   return `on:
@@ -49,7 +49,7 @@ ${indented(script, 10)}`;
 }
 
 function gitlabCi(urls: Target, clientId: string): string {
-  const script = `${tokenScript(urls, clientId, `-d assertion="\${LINKGATE_ID_TOKEN:?}"`)}
+  const script = `${assertionScript(urls, clientId, `-d assertion="\${LINKGATE_ID_TOKEN:?}"`)}
 ${linkScript(urls)}`;
   return `create-link:
   image: curlimages/curl
@@ -62,7 +62,7 @@ ${indented(script, 6)}`;
 }
 
 function kubernetes(urls: Target, clientId: string): string {
-  const script = `${tokenScript(urls, clientId, `--data-urlencode assertion@${TOKEN_FILE}`)}
+  const script = `${assertionScript(urls, clientId, `--data-urlencode assertion@${TOKEN_FILE}`)}
 ${linkScript(urls)}`;
   return `apiVersion: batch/v1
 kind: Job
@@ -93,16 +93,21 @@ ${indented(script, 14)}
                   expirationSeconds: 600`;
 }
 
+function assertionScript(urls: Target, clientId: string, assertion: string): string {
+  return tokenScript(urls, clientId, "urn:ietf:params:oauth:grant-type:jwt-bearer", assertion);
+}
+
 /** Returns a shell script that sets `TOKEN`, or prints the error of the token endpoint. */
-function tokenScript({ base }: Target, clientId: string, assertion: string): string {
+export function tokenScript({ base }: Target, clientId: string, grantType: string, proof: string): string {
   return `RESPONSE=$(curl -sS --fail-with-body ${base}/oauth/token \\
-  -d grant_type=urn:ietf:params:oauth:grant-type:jwt-bearer \\
+  -d grant_type=${grantType} \\
   -d client_id=${clientId} \\
-  ${assertion}) || echo "$RESPONSE" >&2
+  ${proof}) || echo "$RESPONSE" >&2
 TOKEN=$(echo "$RESPONSE" | sed -n 's/.*"access_token":"\\([^"]*\\)".*/\\1/p')`;
 }
 
-function linkScript({ api }: Target): string {
+/** Returns a shell command that creates a link with `TOKEN`. */
+export function linkScript({ api }: Target): string {
   return `curl -sS --fail-with-body ${api}/links \\
   -H "Authorization: Bearer \${TOKEN:?}" \\
   -H "Content-Type: application/json" \\

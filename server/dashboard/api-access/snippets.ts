@@ -1,5 +1,5 @@
 import type { PublicUrls } from "../../../resources/access/resource-metadata.ts";
-import { tokenScript } from "../../docs/examples.ts";
+import { linkScript, tokenScript } from "../../workload-identity/quick-starts.ts";
 
 export type Snippet = { name: string; title: string; note: string; code: string };
 
@@ -38,13 +38,10 @@ export function snippetsOf(urls: PublicUrls, clientId: string): Snippet[] {
   ];
 }
 
-function curl({ base, api }: PublicUrls, clientId: string): string {
-  return `${tokenScript(base, clientId)}
+function curl(urls: PublicUrls, clientId: string): string {
+  return `${tokenScript(urls, clientId, "client_credentials", `-d client_secret="\${CLIENT_SECRET:?}"`)}
 
-curl -sS --fail-with-body ${api}/links \\
-  -H "Authorization: Bearer \${TOKEN:?}" \\
-  -H "Content-Type: application/json" \\
-  -d '{"url": "https://example.com/"}'`;
+${linkScript(urls)}`;
 }
 
 function client({ base }: PublicUrls, clientId: string): string {
