@@ -2,6 +2,7 @@ import type { SecondFactors } from "../../../adapters/accounts/second-factors/in
 import type { ActiveSession } from "../../../adapters/accounts/sessions.ts";
 import type { Storage } from "../../../adapters/index.ts";
 import type { AuthorizedApp } from "../../../adapters/oauth/grants.ts";
+import type { Membership } from "../../../adapters/organizations/store.ts";
 import { allowedByRole } from "../../../resources/access/scopes.ts";
 import { describeApp } from "../../clients/app-identity.ts";
 import type { SignedInUser } from "../../http/state.ts";
@@ -12,11 +13,10 @@ type Stores = Pick<
   "accounts" | "identities" | "secondFactors" | "sessions" | "organizations" | "grants"
 >;
 
-export async function showAccount(stores: Stores, user: SignedInUser) {
+export async function showAccount(stores: Stores, user: SignedInUser, memberships: Membership[]) {
   const { id, username } = user;
-  const [account, organizations, identities, factors, sessions] = await Promise.all([
+  const [account, identities, factors, sessions] = await Promise.all([
     stores.accounts.find(id),
-    stores.organizations.listByUser(id),
     stores.identities.listByUser(id),
     stores.secondFactors.find(id),
     stores.sessions.listByUser(id),
@@ -28,7 +28,7 @@ export async function showAccount(stores: Stores, user: SignedInUser) {
       has_password: account !== undefined && account.passwordHash !== null,
       email: account?.email ?? null,
     },
-    organizations: organizations.map(showMembership),
+    organizations: memberships.map(showMembership),
     identities: identities.map(({ createdAt, ...identity }) => ({
       ...identity,
       created_at: toTime(createdAt),
@@ -66,7 +66,11 @@ export function showSession(
 
 /** Links and other resources belong to organizations, so they are not included. */
 export async function exportOf(stores: Stores, user: SignedInUser) {
-  const [account, apps] = await Promise.all([showAccount(stores, user), stores.grants.listByUser(user.id)]);
+  const memberships = await stores.organizations.listByUser(user.id);
+  const [account, apps] = await Promise.all([
+    showAccount(stores, user, memberships),
+    stores.grants.listByUser(user.id),
+  ]);
   return { exported_at: toTime(Date.now()), ...account, apps: apps.map(showApp) };
 }
 

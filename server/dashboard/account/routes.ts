@@ -45,8 +45,9 @@ export function accountRoutes(
 
   const show: Show = async (ctx, error) => {
     const user = signedInUserOf(ctx);
-    const account = await showAccount(storage, user);
-    ctx.state.memberships = await storage.organizations.listByUser(user.id);
+    const memberships = await storage.organizations.listByUser(user.id);
+    const account = await showAccount(storage, user, memberships);
+    ctx.state.memberships = memberships;
     const mayAddPasskey = options.relyingParty !== undefined;
     const body = accountPage({ account, hasMail, provider: provider?.name, mayAddPasskey });
     showPage(ctx, { title: "Your account", error, body });
@@ -54,7 +55,8 @@ export function accountRoutes(
 
   router.get(ACCOUNT, async (ctx) => {
     if (prefersHtml(ctx)) return show(ctx);
-    ctx.body = await showAccount(storage, signedInUserOf(ctx));
+    const user = signedInUserOf(ctx);
+    ctx.body = await showAccount(storage, user, await storage.organizations.listByUser(user.id));
   });
   router.get(`${ACCOUNT}/export`, async (ctx) => {
     // A browser returns to the page: it would not leave the sign-in page for a download.
