@@ -1,8 +1,9 @@
 import type { AnalyticsView } from "../../../resources/links/analytics.ts";
 import type { Link } from "../../../resources/links/types.ts";
-import { copyable, formButton, linkButton, time } from "../../ui/controls.ts";
+import { CSRF_FIELD, copyable, field, formButton, linkButton, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { clicksPanel } from "./analytics.ts";
+import { valuesOf } from "./form.ts";
 import { displayUrl, statusBadge, tagList } from "./list-page.ts";
 import { qrCode } from "./qr-code.ts";
 
@@ -23,7 +24,7 @@ export function linkPage({ link, path, shortUrl, creator, analytics, ...panel }:
   return {
     actions: buttons(link, path),
     body: html`${disabledAlert(link)}<div class="panel beside">
-<div>${details(link, path, shortUrl, creator)}</div>
+<div>${details(link, path, shortUrl, creator)}${link.disabledAt === null && quickEdit(link, path)}</div>
 ${qrCode(path, displayUrl(link, shortUrl))}
 </div>
 ${clicksPanel(analytics, {
@@ -38,6 +39,18 @@ ${clicksPanel(analytics, {
 })}
 <p>${linkButton(`${path}/delete`, "Delete link", "danger")}</p>`,
   };
+}
+
+/** Renders the fields that change most often; the page with all fields shows what was rejected. */
+function quickEdit(link: Link, path: string): Html {
+  const { url, title, tags } = valuesOf(link);
+  return html`<details><summary class="opener">Quick edit</summary>
+<form method="post" action="${path}" class="stack">${CSRF_FIELD}<input type="hidden" name="version" value="${link.version}">
+${field({ name: "url", label: "Destination URL", value: url, attributes: html`required maxlength="2048" inputmode="url"` })}
+${field({ name: "title", label: "Title", value: title, attributes: html`maxlength="255"` })}
+${field({ name: "tags", label: "Tags", value: tags, hint: "Separate tags with commas." })}
+<button type="submit">Save</button>
+</form></details>`;
 }
 
 function buttons({ disabledAt, archived }: Link, path: string): Html {

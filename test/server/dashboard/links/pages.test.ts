@@ -51,6 +51,17 @@ test("a link can be archived and restored", async (t) => {
   t.is((await follow(link)).status, 302);
 });
 
+test("a link is edited on its page, and keeps the fields that aren't there", async (t) => {
+  const { browser, create, open, look } = await linksInBrowser(service);
+  const { id, slug } = await create({ max_clicks: 7, tags: ["old"] });
+  const fields = { url: "https://example.com/edited", title: "Edited", tags: "new, two" };
+  const saved = await browser.press(await open(`/${id}`), "Save", fields);
+  t.regex(saved.text, /Link saved|Link updated/);
+  const { url, title, tags, max_clicks } = await look(id);
+  t.deepEqual({ url, title, tags, max_clicks }, { ...fields, tags: ["new", "two"], max_clicks: 7 });
+  t.is((await look(id)).slug, slug);
+});
+
 test("archiving and restoring a link can be undone from the confirmation", async (t) => {
   const { browser, create, open, look } = await linksInBrowser(service);
   const { id } = await create();
