@@ -1,80 +1,12 @@
-import { isIP } from "node:net";
-import { VERSION } from "../version.ts";
-import { appCommands, grantCommands } from "./apps.ts";
-import { verifyAttestationCommand } from "./attestation.ts";
-import { auditCommands } from "./audit.ts";
-import { clientCommands } from "./clients.ts";
-import { type Command, CommandError } from "./command.ts";
-import { conformanceCommand } from "./conformance.ts";
-import { databaseCommands } from "./database.ts";
-import { doctorCommand } from "./doctor.ts";
-import { importCommand } from "./import.ts";
-import { keyCommands } from "./keys.ts";
-import { linkCommands } from "./links.ts";
-import { listenCommand } from "./listen.ts";
-import { organizationCommands } from "./organizations.ts";
+import { commands } from "./commands/index.ts";
+import { type Command, CommandError } from "./execution/command.ts";
 import { createProgram, isHelp } from "./program.ts";
-import { trustCommands } from "./trust.ts";
-import { userCommands } from "./users.ts";
-
-const SERVER_JSON_SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json";
-// The schema allows 100 characters.
-const DESCRIPTION = "Create and manage short links, read their clicks, and send events to webhooks.";
-
-const serverJsonCommand: Command = {
-  name: "mcp server-json",
-  summary: "Print the server.json that lists this service in the MCP registry",
-  isDocument: true,
-  isReadOnly: true,
-  needs: "nothing",
-  async run({ urls: { base, mcp } }) {
-    return {
-      $schema: SERVER_JSON_SCHEMA,
-      name: `${namespaceOf(base)}/linkgate`,
-      title: "linkgate",
-      description: DESCRIPTION,
-      version: VERSION,
-      websiteUrl: base,
-      remotes: [{ type: "streamable-http", url: mcp }],
-    };
-  },
-};
-
-const commands: Command[] = [
-  ...databaseCommands,
-  doctorCommand,
-  ...organizationCommands,
-  ...appCommands,
-  ...clientCommands,
-  ...keyCommands,
-  ...trustCommands,
-  ...userCommands,
-  ...linkCommands,
-  importCommand,
-  ...grantCommands,
-  ...auditCommands,
-  serverJsonCommand,
-  listenCommand,
-  conformanceCommand,
-  verifyAttestationCommand,
-];
-
-/** Reverse-DNS notation, which the registry verifies by DNS or HTTP. */
-function namespaceOf(base: string): string {
-  const { protocol, hostname } = new URL(base);
-  const isPublic = protocol === "https:" && hostname.includes(".") && isIP(hostname) === 0;
-  if (isPublic) return hostname.split(".").reverse().join(".");
-  throw new CommandError(
-    "not_public",
-    `The registry lists public servers only, and the service's URL is ${base}. Set BASE_URL to an https URL with a domain name.`,
-  );
-}
 
 async function main(argv: string[]): Promise<void> {
   const isJson = argv.includes("--json");
   const program = createProgram(commands, async (command, args, options) => {
     // Help and usage errors appear without loading the database.
-    const { runCommand } = await import("./run.ts");
+    const { runCommand } = await import("./execution/run.ts");
     const note = (text: string) => void (isJson || console.error(text));
     const print = (part: object, text: string) => console.log(isJson ? JSON.stringify(part) : text);
     const result = await runCommand(command, { args, options, note, print });

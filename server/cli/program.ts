@@ -1,6 +1,6 @@
 import { CommanderError, Command as Program } from "commander";
 import { VERSION } from "../version.ts";
-import { type Command, CommandError, type CommandInput, EXAMPLE_ORG } from "./command.ts";
+import { type Command, CommandError, type CommandInput, EXAMPLE_ORG } from "./execution/command.ts";
 
 const GROUPS: Record<string, { summary: string; example: string }> = {
   org: { summary: "Manage organizations and their plans", example: "org list" },

@@ -1,13 +1,13 @@
 import { text } from "node:stream/consumers";
 import { read } from "read";
-import { WrongEncryptionKey } from "../../adapters/crypto/keys.ts";
-import { isMissing } from "../../adapters/database/engine.ts";
-import { openStorage, type Storage } from "../../adapters/index.ts";
-import { limitsOf } from "../../resources/plans.ts";
-import { createMissingKey, encryptionKeys, rejectLostDatabase } from "../keys/encryption-keys.ts";
-import { InvalidSettings, readSettings, type Settings } from "../settings/config.ts";
-import { publicUrlsOf } from "../settings/public-urls.ts";
-import { describeMissing, describeStartupError } from "../startup-errors.ts";
+import { WrongEncryptionKey } from "../../../adapters/crypto/keys.ts";
+import { isMissing } from "../../../adapters/database/engine.ts";
+import { openStorage, type Storage } from "../../../adapters/index.ts";
+import { limitsOf } from "../../../resources/plans.ts";
+import { createMissingKey, encryptionKeys, rejectLostDatabase } from "../../keys/encryption-keys.ts";
+import { InvalidSettings, readSettings, type Settings } from "../../settings/config.ts";
+import { publicUrlsOf } from "../../settings/public-urls.ts";
+import { describeMissing, describeStartupError } from "../../startup-errors.ts";
 import { type Command, CommandError, type CommandInput, type StorageCommand } from "./command.ts";
 import { recorded } from "./record-command.ts";
 

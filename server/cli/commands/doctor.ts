@@ -1,16 +1,16 @@
 import { statfs } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Engine, isMissing, sqliteFile } from "../../adapters/database/engine.ts";
-import { CREATE_SEARCH_INDEX } from "../../adapters/database/migrations/0005_links.ts";
-import { encryptionKeys, keyFileOf, rejectLostKey } from "../keys/encryption-keys.ts";
-import { createMailer } from "../mail/mailer.ts";
-import type { RequestReport } from "../observability/health.ts";
-import { readDescriptorLimit } from "../rate-limits/connections.ts";
-import { describePlans, describeScope } from "../settings/production-warnings.ts";
-import { hostsOf } from "../settings/public-urls.ts";
-import { describeMissing, describeStartupError } from "../startup-errors.ts";
-import type { Command, CommandContext } from "./command.ts";
+import { type Engine, isMissing, sqliteFile } from "../../../adapters/database/engine.ts";
+import { CREATE_SEARCH_INDEX } from "../../../adapters/database/migrations/0005_links.ts";
+import { encryptionKeys, keyFileOf, rejectLostKey } from "../../keys/encryption-keys.ts";
+import { createMailer } from "../../mail/mailer.ts";
+import type { RequestReport } from "../../observability/health.ts";
+import { readDescriptorLimit } from "../../rate-limits/connections.ts";
+import { describePlans, describeScope } from "../../settings/production-warnings.ts";
+import { hostsOf } from "../../settings/public-urls.ts";
+import { describeMissing, describeStartupError } from "../../startup-errors.ts";
+import type { Command, CommandContext } from "../execution/command.ts";
 
 type Check = {
   name: string;

@@ -1,7 +1,7 @@
-import type { Storage } from "../../adapters/index.ts";
-import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
-import { hasAtMost, isLine } from "../../resources/http/text.ts";
-import type { Settings } from "../settings/config.ts";
+import type { Storage } from "../../../adapters/index.ts";
+import type { PublicUrls } from "../../../resources/access/resource-metadata.ts";
+import { hasAtMost, isLine } from "../../../resources/http/text.ts";
+import type { Settings } from "../../settings/config.ts";
 
 /** Scripts read `code`. */
 export class CommandError extends Error {

@@ -1,6 +1,6 @@
 import { statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { newSecret } from "../../adapters/crypto/ids.ts";
+import { newSecret } from "../../../adapters/crypto/ids.ts";
 import {
   encryptionKeys,
   KeyFileBusy,
@@ -8,8 +8,8 @@ import {
   lockKeyFile,
   rejectLostKey,
   writeKeyFile,
-} from "../keys/encryption-keys.ts";
-import { REFRESH_MS } from "../keys/refresh.ts";
+} from "../../keys/encryption-keys.ts";
+import { REFRESH_MS } from "../../keys/refresh.ts";
 import {
   activeFrom,
   endOf,
@@ -18,9 +18,9 @@ import {
   loadStoredKeys,
   rotateKey,
   type Scheduled,
-} from "../keys/shared-keys.ts";
-import { KEY_SET_MAX_AGE } from "../settings/lifetimes.ts";
-import { type Command, type CommandContext, CommandError } from "./command.ts";
+} from "../../keys/shared-keys.ts";
+import { KEY_SET_MAX_AGE } from "../../settings/lifetimes.ts";
+import { type Command, type CommandContext, CommandError } from "../execution/command.ts";
 
 const KINDS = ["signing", "cookies", "encryption"] as const;
 // Servers look for new keys every few seconds, and one of them may be late.

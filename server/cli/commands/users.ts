@@ -1,10 +1,10 @@
-import type { DisabledAccount } from "../../adapters/accounts/disable.ts";
-import { ROLES, type Role } from "../../resources/access/scopes.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
-import { validateNewUsername } from "../credentials/names.ts";
-import { validatePassword } from "../credentials/password-rules.ts";
-import { createPasswords } from "../credentials/passwords.ts";
-import { RESET_LINK_MS, resetUrl } from "../credentials/reset-links.ts";
+import type { DisabledAccount } from "../../../adapters/accounts/disable.ts";
+import { ROLES, type Role } from "../../../resources/access/scopes.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { validateNewUsername } from "../../credentials/names.ts";
+import { validatePassword } from "../../credentials/password-rules.ts";
+import { createPasswords } from "../../credentials/passwords.ts";
+import { RESET_LINK_MS, resetUrl } from "../../credentials/reset-links.ts";
 import {
   type Command,
   CommandError,
@@ -15,7 +15,7 @@ import {
   notFound,
   reasonOf,
   reasonOption,
-} from "./command.ts";
+} from "../execution/command.ts";
 
 const userCommand = commandsOn({ "<username>": "the user's name" }, "ada", async ({ args, storage }) => {
   const { id, username } = found(await storage.accounts.findByUsername(args[0]), "User", args[0]);

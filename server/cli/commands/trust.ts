@@ -1,9 +1,15 @@
-import { MAX_TRUST_RULES } from "../../adapters/organizations/trust-rules.ts";
-import { API_SCOPES } from "../../resources/access/scopes.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
-import { Problem } from "../../resources/http/problem.ts";
-import { ruleContextOf, showTrustRule, trustRuleValidation } from "../workload-identity/trust-rules.ts";
-import { type Command, type CommandContext, CommandError, notFound, organizationCommand } from "./command.ts";
+import { MAX_TRUST_RULES } from "../../../adapters/organizations/trust-rules.ts";
+import { API_SCOPES } from "../../../resources/access/scopes.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { Problem } from "../../../resources/http/problem.ts";
+import { ruleContextOf, showTrustRule, trustRuleValidation } from "../../workload-identity/trust-rules.ts";
+import {
+  type Command,
+  type CommandContext,
+  CommandError,
+  notFound,
+  organizationCommand,
+} from "../execution/command.ts";
 
 export const trustCommands: Command[] = [
   organizationCommand({

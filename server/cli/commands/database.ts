@@ -15,13 +15,13 @@ import {
   copyDatabase,
   DatabaseUnavailable,
   nameOf,
-} from "../../adapters/copy/index.ts";
-import { engineOf } from "../../adapters/database/engine.ts";
-import { createMissingKey, keyFileOf } from "../keys/encryption-keys.ts";
-import { describeMissingDriver } from "../settings/optional-packages.ts";
-import { describeStartupError } from "../startup-errors.ts";
-import { type Command, type CommandContext, CommandError, type CommandInput } from "./command.ts";
-import { whoRuns } from "./record-command.ts";
+} from "../../../adapters/copy/index.ts";
+import { engineOf } from "../../../adapters/database/engine.ts";
+import { createMissingKey, keyFileOf } from "../../keys/encryption-keys.ts";
+import { describeMissingDriver } from "../../settings/optional-packages.ts";
+import { describeStartupError } from "../../startup-errors.ts";
+import { type Command, type CommandContext, CommandError, type CommandInput } from "../execution/command.ts";
+import { whoRuns } from "../execution/record-command.ts";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const OTHER_ENGINES: Record<string, string> = { postgres: "pg_dump", mysql: "mariadb-dump" };

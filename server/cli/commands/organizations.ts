@@ -1,9 +1,8 @@
-import { OPERATOR } from "../../resources/events/types.ts";
-import { isPlan, PLANS, type Plan } from "../../resources/plans.ts";
-import { showClient, showPlanChange } from "../clients/client-view.ts";
-import { NAME_MAX, normalizeName, validateName } from "../credentials/names.ts";
-import { showSuspension } from "../dashboard/membership-view.ts";
-import { clientIdOf, missingClient, refuseConflict } from "./clients.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { isPlan, PLANS, type Plan } from "../../../resources/plans.ts";
+import { showClient, showPlanChange } from "../../clients/client-view.ts";
+import { NAME_MAX, normalizeName, validateName } from "../../credentials/names.ts";
+import { showSuspension } from "../../dashboard/membership-view.ts";
 import {
   type Command,
   CommandError,
@@ -12,7 +11,8 @@ import {
   organizationCommand,
   reasonOf,
   reasonOption,
-} from "./command.ts";
+} from "../execution/command.ts";
+import { clientIdOf, missingClient, refuseConflict } from "./clients.ts";
 
 const SWITCHES = [
   {

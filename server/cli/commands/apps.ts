@@ -1,9 +1,9 @@
-import type { MemberApps } from "../../adapters/oauth/app-policy.ts";
-import { MAX_APPROVED_APPS } from "../../adapters/organizations/approved-apps.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
-import { findApp } from "../clients/app-identity.ts";
-import { describeApproval, showApproval } from "../clients/client-view.ts";
-import { type Command, CommandError, notFound, organizationCommand } from "./command.ts";
+import type { MemberApps } from "../../../adapters/oauth/app-policy.ts";
+import { MAX_APPROVED_APPS } from "../../../adapters/organizations/approved-apps.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { findApp } from "../../clients/app-identity.ts";
+import { describeApproval, showApproval } from "../../clients/client-view.ts";
+import { type Command, CommandError, notFound, organizationCommand } from "../execution/command.ts";
 
 const MEMBER_APPS: readonly string[] = ["any", "approved", "none"] satisfies MemberApps[];
 

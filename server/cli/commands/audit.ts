@@ -1,4 +1,4 @@
-import { type Command, CommandError, EXAMPLE_ORG, notFound, ORG_ID } from "./command.ts";
+import { type Command, CommandError, EXAMPLE_ORG, notFound, ORG_ID } from "../execution/command.ts";
 
 const LIMIT = 50;
 const LIMIT_MAX = 1000;

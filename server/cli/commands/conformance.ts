@@ -1,13 +1,13 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { z } from "zod";
-import { startBrowser } from "../../certification/browser.ts";
-import type { Result } from "../../certification/check.ts";
-import { wellKnown } from "../../certification/checks/metadata.ts";
-import { countOf, type Report, toJunit, toText } from "../../certification/report.ts";
-import { runChecks } from "../../certification/run.ts";
-import type { Metadata, Target } from "../../certification/target.ts";
+import { startBrowser } from "../../../certification/browser.ts";
+import type { Result } from "../../../certification/check.ts";
+import { wellKnown } from "../../../certification/checks/metadata.ts";
+import { countOf, type Report, toJunit, toText } from "../../../certification/report.ts";
+import { runChecks } from "../../../certification/run.ts";
+import type { Metadata, Target } from "../../../certification/target.ts";
+import { type Command, CommandError, type CommandInput, showStatus } from "../execution/command.ts";
 import { attest } from "./attestation.ts";
-import { type Command, CommandError, type CommandInput, showStatus } from "./command.ts";
 
 const credentials = z.strictObject({ client_id: z.string().min(1), client_secret: z.string().min(1) });
 const configuration = credentials.extend({

@@ -1,11 +1,11 @@
-import type { AllowedHosts } from "../../resources/outbound/ssrf-guard.ts";
-import { validateWebhookUrl } from "../../resources/webhooks/schema.ts";
-import { createSend, type EndpointResponse } from "../../resources/webhooks/send.ts";
-import { newWebhookSecret, signatureHeaders } from "../../resources/webhooks/signature.ts";
-import { followEvents, Refused, type RemoteEvent } from "../remote-events.ts";
-import { readVariables } from "../settings/config.ts";
-import { VERSION } from "../version.ts";
-import { type Command, CommandError, type CommandInput } from "./command.ts";
+import type { AllowedHosts } from "../../../resources/outbound/ssrf-guard.ts";
+import { validateWebhookUrl } from "../../../resources/webhooks/schema.ts";
+import { createSend, type EndpointResponse } from "../../../resources/webhooks/send.ts";
+import { newWebhookSecret, signatureHeaders } from "../../../resources/webhooks/signature.ts";
+import { followEvents, Refused, type RemoteEvent } from "../../remote-events.ts";
+import { readVariables } from "../../settings/config.ts";
+import { VERSION } from "../../version.ts";
+import { type Command, CommandError, type CommandInput } from "../execution/command.ts";
 
 const SERVER = "http://localhost:3000";
 // Standard Webhooks 1.0.0: 24 to 64 bytes.

@@ -1,5 +1,5 @@
 import { hostname, userInfo } from "node:os";
-import type { Storage } from "../../adapters/index.ts";
+import type { Storage } from "../../../adapters/index.ts";
 import { type CommandContext, CommandError, type StorageCommand } from "./command.ts";
 
 const REDACTED = "[redacted]";

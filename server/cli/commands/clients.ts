@@ -1,9 +1,9 @@
 import { readFile } from "node:fs/promises";
-import { FapiConflict } from "../../adapters/oauth/clients.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
-import { showDisabled, showKey, showRotation } from "../clients/client-view.ts";
-import { validateRedirectUris } from "../clients/redirect-uris.ts";
-import { InvalidKey, parsePublicKey } from "../credentials/public-keys.ts";
+import { FapiConflict } from "../../../adapters/oauth/clients.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { showDisabled, showKey, showRotation } from "../../clients/client-view.ts";
+import { validateRedirectUris } from "../../clients/redirect-uris.ts";
+import { InvalidKey, parsePublicKey } from "../../credentials/public-keys.ts";
 import {
   type Command,
   type CommandContext,
@@ -11,7 +11,7 @@ import {
   organizationCommand,
   reasonOf,
   reasonOption,
-} from "./command.ts";
+} from "../execution/command.ts";
 
 const HOUR_MS = 60 * 60 * 1000;
 const DEFAULT_OVERLAP_HOURS = 24;

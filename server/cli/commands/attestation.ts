@@ -9,14 +9,14 @@ import {
   signStatement,
   summarizeHeads,
   verifyEnvelope,
-} from "../../certification/attestation.ts";
-import type { Report } from "../../certification/report.ts";
-import { keysAt, loadStoredKeys, statementKeyOf } from "../keys/shared-keys.ts";
-import { withoutSecrets } from "../settings/public-settings.ts";
-import { VERSION } from "../version.ts";
-import { type Command, CommandError } from "./command.ts";
+} from "../../../certification/attestation.ts";
+import type { Report } from "../../../certification/report.ts";
+import { keysAt, loadStoredKeys, statementKeyOf } from "../../keys/shared-keys.ts";
+import { withoutSecrets } from "../../settings/public-settings.ts";
+import { VERSION } from "../../version.ts";
+import { type Command, CommandError } from "../execution/command.ts";
 
-const ROOT = path.join(import.meta.dirname, "../..");
+const ROOT = path.join(import.meta.dirname, "../../..");
 const PACKAGE = ["adapters", "certification", "package.json", "resources", "server"];
 
 /** Signs a report with the key of the server, which is that of the settings. Throws CommandError `other_server`. */
@@ -44,7 +44,7 @@ export async function attest(report: Report, jwksUri: string, file: string): Pro
     },
   };
   // Loads the database, which no other server needs.
-  const { runCommand } = await import("./run.ts");
+  const { runCommand } = await import("../execution/run.ts");
   await runCommand(command, { args: ["", ""], options: {}, note() {}, print() {} });
 }
 

@@ -1,7 +1,14 @@
-import type { OwnedLink } from "../../adapters/links/disable.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
-import { toView } from "../../resources/links/schema.ts";
-import { type Command, type CommandContext, commandsOn, found, reasonOf, reasonOption } from "./command.ts";
+import type { OwnedLink } from "../../../adapters/links/disable.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { toView } from "../../../resources/links/schema.ts";
+import {
+  type Command,
+  type CommandContext,
+  commandsOn,
+  found,
+  reasonOf,
+  reasonOption,
+} from "../execution/command.ts";
 
 const linkCommand = commandsOn(
   { "<link>": "ID, slug or short URL of the link" },

@@ -1,14 +1,14 @@
 import { createReadStream, type ReadStream, type Stats } from "node:fs";
 import { open, stat } from "node:fs/promises";
 import { finished } from "node:stream/promises";
-import { engineOf, sqliteFile } from "../../adapters/database/engine.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
-import { Problem } from "../../resources/http/problem.ts";
-import { createImportLinks, type RowResult } from "../../resources/links/import/index.ts";
-import { readLinkFile } from "../../resources/links/import/read-file.ts";
-import { reservedNamesOf } from "../../resources/services.ts";
-import { toCsv } from "../csv.ts";
-import type { Settings } from "../settings/config.ts";
+import { engineOf, sqliteFile } from "../../../adapters/database/engine.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { Problem } from "../../../resources/http/problem.ts";
+import { createImportLinks, type RowResult } from "../../../resources/links/import/index.ts";
+import { readLinkFile } from "../../../resources/links/import/read-file.ts";
+import { reservedNamesOf } from "../../../resources/services.ts";
+import { toCsv } from "../../csv.ts";
+import type { Settings } from "../../settings/config.ts";
 import {
   type Command,
   type CommandContext,
@@ -17,7 +17,7 @@ import {
   findOrganization,
   ORG_ID,
   showStatus,
-} from "./command.ts";
+} from "../execution/command.ts";
 
 const REFUSAL_COLUMNS = ["row", "reason", "url", "slug", "title"];
 // So many refusals are shown. The others are in the file of `--rejected`.
