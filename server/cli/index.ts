@@ -10,12 +10,12 @@ async function main(argv: string[]): Promise<void> {
     const note = (text: string) => void (isJson || console.error(text));
     const print = (part: object, text: string) => console.log(isJson ? JSON.stringify(part) : text);
     const result = await runCommand(command, { args, options, note, print });
+    if (!result) return;
     console.log(toText(result, isJson, command));
     if (hasFailed(result)) process.exitCode = 1;
   });
-  if (argv.length === 0) return program.outputHelp();
   try {
-    await program.parseAsync(argv, { from: "user" });
+    await program.parseAsync(argv.length === 0 ? ["start"] : argv, { from: "user" });
   } catch (error) {
     if (isHelp(error)) return;
     process.exitCode = 1;

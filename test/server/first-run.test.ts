@@ -274,5 +274,5 @@ else
     const { code, stdout, stderr } = await endingOf(startServer({ cwd: emptyFolder("older"), node: file }));
     t.is(code, 1);
     t.is(stdout, "");
-    t.is(stderr, `linkgate needs Node 24 or newer; this is Node ${version.slice(1)}.\n`);
+    t.is(stderr, `linkgate needs Node 22.18 or newer; this is Node ${version.slice(1)}.\n`);
   });

@@ -39,7 +39,17 @@ const serverJsonCommand: Command = {
   },
 };
 
+const startCommand: Command = {
+  name: "start",
+  summary: "Start the server; so does linkgate without a command",
+  // Runs until a signal stops it.
+  async runAlone() {
+    await import("../../main.ts");
+  },
+};
+
 export const commands: Command[] = [
+  startCommand,
   ...databaseCommands,
   doctorCommand,
   ...organizationCommands,

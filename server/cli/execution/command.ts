@@ -56,8 +56,8 @@ export type StorageCommand = {
   run(context: CommandContext): Promise<object>;
 };
 
-/** Uses no settings, but the databases that its options name. */
-type StandaloneCommand = { runAlone(input: CommandInput): Promise<object> };
+/** Opens no database but those that its options name. Resolves to nothing if it prints everything itself. */
+type StandaloneCommand = { runAlone(input: CommandInput): Promise<object | undefined> };
 
 export const ORG_ID = 'ID of the organization, as "org list" prints it';
 export const EXAMPLE_ORG = "org_01JD9K2M4N6P8Q0R2S4T6V8W0X";

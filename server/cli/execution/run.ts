@@ -12,7 +12,7 @@ import { type Command, CommandError, type CommandInput, type StorageCommand } fr
 import { recorded } from "./record-command.ts";
 
 /** Throws CommandError if the settings are invalid or the database can't be used. */
-export async function runCommand(command: Command, input: CommandInput): Promise<object> {
+export async function runCommand(command: Command, input: CommandInput): Promise<object | undefined> {
   if ("runAlone" in command) return command.runAlone(input);
   let databaseUrl: string | undefined;
   try {

@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process";
-import { fileURLToPath } from "node:url";
+import { findPackageJSON } from "node:module";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import pLimit from "p-limit";
 import { invalidField } from "../../../resources/http/validate.ts";
 import { LOGO_FILE_MAX } from "../../http/request-body.ts";
@@ -20,8 +21,9 @@ const BROKEN = "must be a complete PNG or JPEG image. This one is damaged, or co
 const DECODER = new URL("decoder.ts", import.meta.url);
 const READABLE = [
   new URL(".", DECODER),
-  new URL("../../../node_modules/", DECODER),
   new URL("../../../package.json", DECODER),
+  // An npm client may have installed these beside linkgate's own folder.
+  ...["jpeg-js", "pngjs"].map((name) => new URL("./", pathToFileURL(String(findPackageJSON(name, DECODER))))),
 ];
 
 // Each takes the memory of an image.

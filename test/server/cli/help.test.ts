@@ -51,7 +51,7 @@ const COMMANDS = [
   "verify-attestation",
 ];
 
-for (const words of [[], ["--help"], ["-h"], ["help"], ["--help", "--json"]]) {
+for (const words of [["--help"], ["-h"], ["help"], ["--help", "--json"]]) {
   test(`"linkgate ${words.join(" ")}" lists every command on stdout`, async (t) => {
     const { code, stdout, stderr } = await runCommand(words, { settings });
     t.is(code, 0);

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import path from "node:path";
-import manifest from "../package.json" with { type: "json" };
+import manifest from "../../package.json" with { type: "json" };
 
 type License = { license?: { id?: string; name?: string }; expression?: string };
 type Component = { "bom-ref": string; name: string; version: string; licenses?: License[] };
