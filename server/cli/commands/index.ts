@@ -9,6 +9,7 @@ import { conformanceCommand } from "./conformance.ts";
 import { databaseCommands } from "./database.ts";
 import { doctorCommand } from "./doctor.ts";
 import { importCommand } from "./import.ts";
+import { initCommand } from "./init.ts";
 import { keyCommands } from "./keys.ts";
 import { linkCommands } from "./links.ts";
 import { listenCommand } from "./listen.ts";
@@ -50,6 +51,7 @@ const startCommand: Command = {
 
 export const commands: Command[] = [
   startCommand,
+  initCommand,
   ...databaseCommands,
   doctorCommand,
   ...organizationCommands,
