@@ -1,13 +1,14 @@
 // Runs every test that this machine can run: all of them on SQLite, and on each other database the files that say
 // `export const databases = "all";`.
 //
-//   node test/run.ts [--rest | --processes | --browser | --clients | --races] [option…] [file…] [-- option of ava…]
+//   node test/run.ts [--rest | --processes | --browser | --clients | --release | --races] [option…] [file…] [-- option of ava…]
 //
 // --rest runs what is skipped on a machine without databases and optional programs: on SQLite, only the files with a test
 // that can be skipped.
 // --processes runs only the tests that start servers and commands as processes of their own.
 // --browser runs only the tests that drive Chromium, which take minutes of processor time.
 // --clients runs only the tests of client libraries, some of which are programs that Debian installs.
+// --release runs only the tests of the package, the image and the release, which install packages from npm.
 // --races runs only the tests of concurrent requests, with many more rounds.
 // --changed [commit] runs only the files that import what differs from a commit, by default the last one.
 // --titles=<file> writes the titles of the tests, which test/titles.ts compares.
@@ -39,6 +40,7 @@ const { values: options, positionals } = parseArgs({
     processes: { type: "boolean", default: false },
     browser: { type: "boolean", default: false },
     clients: { type: "boolean", default: false },
+    release: { type: "boolean", default: false },
     races: { type: "boolean", default: false },
     changed: { type: "boolean", default: false },
     verbose: { type: "boolean", default: false },
@@ -75,7 +77,7 @@ function filesIn(word: string): string[] {
 
 /** Returns the bundle to load; the tests of processes start the sources, and load them. */
 async function bundleFor(files: string[]): Promise<string | undefined> {
-  if (TEST_SOURCES || options.processes) return undefined;
+  if (TEST_SOURCES || options.processes || options.release) return undefined;
   return bundleProduct({ unlessCached: files.length < MANY_FILES ? "skip" : "build" });
 }
 
@@ -121,13 +123,14 @@ if (options.titles)
       .join(""),
   );
 for (const reason of [...skipped, ...missingPrograms(options)]) console.log(`SKIPPED ${reason}`);
-const { rest, processes, browser, clients, races, changed } = options;
-const isPart = words.length > 0 || rest || processes || browser || clients || races || changed;
+const { rest, processes, browser, clients, release, races, changed } = options;
+const isPart = words.length > 0 || rest || processes || browser || clients || release || races || changed;
 if (!isPart)
   console.log(`
 Not in this run:
   npm run test:processes  tests that start servers and commands as processes
   npm run test:browser    tests that drive Chromium
   npm run test:clients    tests of client libraries
+  npm run test:release    tests of the package, the image and the release
   npm run test:races      tests of concurrent requests, with many more rounds`);
 process.exit(hasPassed ? 0 : 1);

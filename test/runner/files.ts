@@ -6,6 +6,7 @@ export type Selection = {
   processes: boolean;
   browser: boolean;
   clients: boolean;
+  release: boolean;
   races: boolean;
 };
 export type Engine = "sqlite" | "postgres" | "mysql";
@@ -40,9 +41,10 @@ const IN_BROWSER = [
   "test/server/mail/pages.test.ts",
 ];
 const IN_CLIENTS = ["test/clients/*.test.ts", "test/conformance/mcp/*.test.ts"];
+const IN_RELEASE = ["test/release/*.test.ts"];
 const ON_SQLITE = [
   "test/**/*.test.ts",
-  ...[...IN_PROCESSES_ON_SQLITE, ...IN_BROWSER, ...IN_CLIENTS]
+  ...[...IN_PROCESSES_ON_SQLITE, ...IN_BROWSER, ...IN_CLIENTS, ...IN_RELEASE]
     .filter((file) => !file.startsWith("!"))
     .map((file) => `!${file}`),
 ];
@@ -62,6 +64,7 @@ export function filesFor(selection: Selection, engine: Engine): string[] {
   if (selection.processes) return filesOf(engine === "sqlite" ? IN_PROCESSES_ON_SQLITE : IN_PROCESSES);
   if (selection.browser) return filesOf(IN_BROWSER);
   if (selection.clients) return filesOf(IN_CLIENTS);
+  if (selection.release) return filesOf(IN_RELEASE);
   if (selection.races) return filesOf(RACES);
   if (engine !== "sqlite")
     return filesOf(ON_SQLITE).filter((file) => textOf(file).includes(ON_EVERY_DATABASE));

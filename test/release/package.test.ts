@@ -1,0 +1,124 @@
+import { hash } from "node:crypto";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import test from "ava";
+import { blocksOf } from "../harness/examples.ts";
+import { stopPrograms } from "../harness/program.ts";
+import { CAN_ISOLATE, createMachine, type Machine } from "../harness/release/machine.ts";
+import { filesOfRepository, outputOf, packProduct } from "../harness/release/package.ts";
+import { skip } from "../harness/skip.ts";
+
+const MB = 1024 * 1024;
+const BREACHED = "dist/server/credentials/breached-passwords/passwords.bloom";
+const MAX_PACKAGES = 170;
+
+const folder = mkdtempSync(path.join(tmpdir(), "linkgate-package-"));
+const emptyFolder = (name: string) => {
+  const empty = path.join(folder, name);
+  mkdirSync(empty);
+  return empty;
+};
+const tarball = await packProduct(emptyFolder("first"));
+await outputOf("tar", ["xzf", tarball, "-C", emptyFolder("unpacked")]);
+const listed = (await outputOf("tar", ["tzf", tarball]))
+  .trimEnd()
+  .split("\n")
+  .map((file) => file.replace("package/", ""));
+
+test.after.always(() => {
+  stopPrograms();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** The files that are built from one of the repository. */
+function builtFrom(file: string): string[] {
+  const isPart = /^(server|adapters|resources|certification|docs)\/|^(SECURITY\.md|package\.json)$/.test(
+    file,
+  );
+  if (
+    !isPart ||
+    file.endsWith(".d.ts") ||
+    file.startsWith("docs/images/") ||
+    (!file.startsWith("docs/") && /README\.md$/.test(file))
+  )
+    return [];
+  const compiled = file.replace(/\.ts$/, ".js");
+  return compiled === file ? [`dist/${file}`] : [`dist/${compiled}`, `dist/${compiled}.map`];
+}
+
+test("the package has what is built from the sources, and nothing else", (t) => {
+  const own = ["CHANGELOG.md", "LICENSE", "README.md", "package.json", "server/cli/linkgate.js"];
+  const expected = new Set([...filesOfRepository().flatMap(builtFrom), ...own]);
+  t.deepEqual([...expected.difference(new Set(listed))], [], "missing");
+  t.deepEqual([...new Set(listed).difference(expected)], [], "not expected");
+});
+
+test("the tarball is smaller than 3 MB without the list of breached passwords", (t) => {
+  const list = statSync(path.join(folder, "unpacked/package", BREACHED)).size;
+  t.true(statSync(tarball).size - list < 3 * MB, `${statSync(tarball).size}`);
+});
+
+test("two builds have the same bytes", async (t) => {
+  const [first, second] = [tarball, await packProduct(emptyFolder("second"))].map((file) =>
+    hash("sha256", readFileSync(file)),
+  );
+  t.is(second, first);
+});
+
+// The walk needs the credentials that the first start prints.
+const WALK = blocksOf("README.md")
+  .filter(({ heading }) => heading === "A short walk with curl")
+  .map(({ code }) => code)
+  .slice(1)
+  .join("\n");
+const START = `
+node_modules/.bin/linkgate >out.txt 2>err.txt &
+server=$!
+for _ in $(seq 300); do
+  if grep -q "^linkgate listening on" out.txt; then break; fi
+  kill -0 $server
+  sleep 0.1
+done
+CLIENT_ID=$(sed -n 's/^ *client id *//p' out.txt) CLIENT_SECRET=$(sed -n 's/^ *client secret *//p' out.txt)
+`;
+const STOP = `
+cat err.txt >&2
+kill $server
+wait $server
+`;
+
+async function install(machine: Machine): Promise<string> {
+  await outputOf("cp", [tarball, machine.folder]);
+  const { code, stdout, stderr } = await machine.run("npm install ./linkgate-*.tgz", true).ended;
+  if (code !== 0) throw new Error(stdout + stderr);
+  return stderr;
+}
+
+const nodes = { 24: process.execPath, 22: process.env.TEST_NODE_22 };
+for (const [version, node] of Object.entries(nodes)) {
+  const title = `a machine with Node ${version} and npm installs the package and walks through the API offline`;
+  if (!node) skip(title, "TEST_NODE_22 is not set");
+  else if (!CAN_ISOLATE) skip(title, "namespaces can't be created");
+  else
+    test.serial(title, async (t) => {
+      const machine = createMachine(path.join(folder, `node-${version}`), node);
+      const started = performance.now();
+      t.notRegex(await install(machine), /EBADENGINE|deprecated/);
+      const installed = performance.now();
+      const { stdout, stderr } = await machine.run(`${START}(set +e\n${WALK})\n${STOP}`).ended;
+      t.regex(stdout, /"slug":"spring"/, stderr);
+      t.regex(stdout, /^302 https:\/\/example\.com\/spring$/m);
+      t.regex(stdout, /"code":"invalid_token"/);
+      const seconds = [installed, performance.now()].map((time) => ((time - started) / 1000).toFixed(1));
+      t.log(`installed after ${seconds[0]} s, the walk after ${seconds[1]} s`);
+
+      const packages = (await outputOf("npm", ["ls", "--all", "--parseable"], { cwd: machine.folder }))
+        .trimEnd()
+        .split("\n").length;
+      const bytes = Number((await outputOf("du", ["-sb", `${machine.folder}/node_modules`])).split("\t")[0]);
+      t.log(`${packages - 1} packages, ${Math.ceil(bytes / MB)} MB`);
+      t.true(packages - 1 <= MAX_PACKAGES, `${packages - 1} packages`);
+      t.true(bytes < 100 * MB, `${bytes} bytes`);
+    });
+}
