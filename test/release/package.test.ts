@@ -3,8 +3,9 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs"
 import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
+import manifest from "../../package.json" with { type: "json" };
 import { blocksOf } from "../harness/examples.ts";
-import { stopPrograms } from "../harness/program.ts";
+import { Program, stopPrograms } from "../harness/program.ts";
 import { CAN_ISOLATE, createMachine, type Machine } from "../harness/release/machine.ts";
 import { filesOfRepository, outputOf, packProduct } from "../harness/release/package.ts";
 import { skip } from "../harness/skip.ts";
@@ -122,3 +123,26 @@ for (const [version, node] of Object.entries(nodes)) {
       t.true(bytes < 100 * MB, `${bytes} bytes`);
     });
 }
+
+test.serial("a server without optional packages names those that its settings need", async (t) => {
+  // prom-client depends on the API.
+  const telemetry = Object.keys(manifest.peerDependencies).filter((name) =>
+    /^@opentelemetry\/(?!api$)/.test(name),
+  );
+  const missing = {
+    DATABASE_URL: ["postgres://localhost/linkgate", "pg"],
+    REDIS_URL: ["redis://localhost", "ioredis"],
+    OTEL_TRACES_EXPORTER: ["otlp", telemetry.join(", ")],
+  };
+  const settings = Object.fromEntries(
+    Object.entries(missing).map(([name, [value]]) => [name, String(value)]),
+  );
+  const installed = path.join(folder, "node-24/node_modules/.bin/linkgate");
+  const { code, stderr } = await new Program(process.execPath, [installed], { cwd: folder, settings }).ended;
+  const end = 'See "Optional packages" in docs/operate/deploy.md';
+  const lines = Object.entries(missing).map(
+    ([name, [, packages]]) => `  ${name} needs packages that aren't installed: ${packages}. ${end}\n`,
+  );
+  t.is(code, 1);
+  t.is(stderr, `Invalid settings:\n${lines.join("")}`);
+});
