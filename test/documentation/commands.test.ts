@@ -68,34 +68,42 @@ const EXIT_CODES: Record<string, number> = {
 
 type Reader = { service: TestService; organization: TestOrganization; owner: TestUser };
 
-/** What a reader has besides an organization. Resolves to files, by their names. */
-const PREPARED: Record<string, (reader: Reader) => Promise<Record<string, string>>> = {
+/** What a reader has besides an organization: files by their names, and variables. */
+type Preparation = { files: Record<string, string>; variables?: Record<string, string> };
+
+const PREPARED: Record<string, (reader: Reader) => Promise<Preparation>> = {
   async "docs/audit-log.md"({ service, organization: { id }, owner }) {
     const api = apiAt(service.url, await firstPartyToken(service, owner));
-    const { text } = await api.get(`/dashboard/organizations/${id}/audit.csv`);
-    return { [`audit-${id}.csv`]: text };
+    const log = `/dashboard/organizations/${id}/audit`;
+    const { body } = await api.get<{ head: { hash: string } }>(log);
+    const { text } = await api.get(`${log}.csv`);
+    return { files: { [`audit-${id}.csv`]: text }, variables: { NOTED_HASH: body.head.hash } };
   },
-  "docs/import.md": async () => ({ "links.csv": blockIn("docs/import.md", "csv") }),
+  "docs/import.md": async () => ({ files: { "links.csv": blockIn("docs/import.md", "csv") } }),
   async "docs/operate/checks.md"({ service, organization }) {
-    const { redirect_uri, ...config } = JSON.parse(blockIn("docs/operate/checks.md", "json"));
+    const { redirect_uri, ...config } = JSON.parse(blockIn("docs/operate/checks.md", "json")); // it needs a browser
     const other = await service.createOrganization();
     Object.assign(config.other_client, { client_id: other.clientId, client_secret: other.clientSecret });
-    return { "conformance.json": replaceValues(JSON.stringify(config), service, organization) };
+    return { files: { "conformance.json": replaceValues(JSON.stringify(config), service, organization) } };
   },
 };
 
 /** What the commands of a document print. */
 const PRINTS: Record<string, RegExp> = {
-  "docs/audit-log.md": /are unchanged/,
+  "docs/audit-log.md": /are unchanged[\s\S]*are unchanged[\s\S]*operator/,
   "docs/mcp.md": /"name":"create_link"/,
   "docs/users.md": /"access_token":"lga_/,
 };
+
+// A block of settings only.
+const SETTINGS = /^([A-Z_]+=\S+\n)+$/;
+const startWith = (settings: string) => `${settings.replaceAll("\n", " ")}npm start\n`;
 
 /** The commands of each document, in one script. */
 const scripts = new Map(
   DOCUMENTS.map((document) => {
     const blocks = blocksOf(document).filter(({ language, title }) => language === "sh" && !title);
-    return [document, blocks.map(({ code }) => code).join("")];
+    return [document, blocks.map(({ code }) => (SETTINGS.test(code) ? startWith(code) : code)).join("")];
   }),
 );
 const all = [...scripts.values()].join("");
@@ -133,13 +141,15 @@ async function setUp(document: string, script: string) {
   if (!script.includes("user create ada")) await service.createUser([organization.id], "ada");
   if (!script.includes('"slug": "spring"'))
     await apiAt(service.url, await service.token(organization)).createLink({ slug: "spring" });
-  const files = await PREPARED[document]?.({ service, organization, owner });
-  for (const [name, content] of Object.entries(files ?? {}))
+  const { files, variables } = (await PREPARED[document]?.({ service, organization, owner })) ?? {
+    files: {},
+  };
+  for (const [name, content] of Object.entries(files))
     writeFileSync(path.join(checkout.folder, name), content);
   const credentials = { CLIENT_ID: organization.clientId, CLIENT_SECRET: organization.clientSecret };
   return {
     folder: checkout.folder,
-    settings: { ...settings, ...credentials, PASSWORD: owner.password },
+    settings: { ...settings, ...credentials, PASSWORD: owner.password, ...variables },
     script: replaceValues(script, service, organization)
       .replaceAll("postgres://linkgate@db.example.com/linkgate", target.url)
       .replaceAll('"demo"', `"${owner.username}"`),
@@ -236,6 +246,8 @@ test("docs/cli.md lists each command with its options", (t) => {
 test("each npm script that a document names exists", (t) => {
   const { scripts } = JSON.parse(readFileSync(`${ROOT}package.json`, "utf8"));
   for (const document of DOCUMENTS)
-    for (const [, name = ""] of readFileSync(ROOT + document, "utf8").matchAll(/npm run (?:--silent )?([\w:-]+)(?![\w:-]| --prefix)/g))
+    for (const [, name = ""] of readFileSync(ROOT + document, "utf8").matchAll(
+      /npm run (?:--silent )?([\w:-]+)(?![\w:-]| --prefix)/g,
+    ))
       t.true(name in scripts, `${document}: ${name}`);
 });
