@@ -51,7 +51,7 @@ const NOT_RUN: Record<string, string> = {
   goose: AI_CLIENT,
   sudo: ROOT_USER,
   "git archive HEAD | sudo": ROOT_USER,
-  find: "test/conformance/command/linkgate.test.ts compares the digest",
+  "find adapters certification": "test/conformance/command/linkgate.test.ts compares the digest",
   "npm run --silent conformance:oidf": "test/conformance/oidf/plan.test.ts runs the program",
   podman: "needs a registry of images; test/processes/deploy.test.ts runs what the image contains",
   "git clone": OIDF_SUITE,
@@ -177,12 +177,7 @@ for (const [document, written] of scripts) {
       const reader = await setUp(document, script);
       try {
         t.notRegex(reader.script, /<[\w-]+>|…/, "a placeholder");
-        const { code, stdout, stderr } = await runScript(
-          reader.script,
-          reader.folder,
-          reader.settings,
-          "a fine password",
-        );
+        const { code, stdout, stderr } = await runScript(reader, "a fine password");
         t.is(code, 0, stdout + stderr);
         t.regex(stdout, PRINTS[document] ?? /^/);
       } finally {

@@ -5,14 +5,20 @@ import { type Ending, Program, ROOT } from "./program.ts";
 
 // `npx linkgate` is this checkout. What runs until it is interrupted is interrupted when it is ready.
 const SHELL = `
+trap 'echo "failed: $BASH_COMMAND" >&2' ERR
 run_until() {
-  local pattern=$1 pid
+  local pattern=$1 pid line
   shift
   exec 3< <(exec "$@" 2>&1)
   pid=$!
-  grep -m 1 "$pattern" <&3
-  kill $pid
-  wait $pid || true
+  while IFS= read -r line <&3; do
+    echo "$line"
+    [[ $line =~ $pattern ]] || continue
+    kill $pid
+    wait $pid || true
+    return 0
+  done
+  return 1
 }
 npx() {
   [ "$1" = linkgate ] && shift
@@ -24,7 +30,8 @@ npx() {
 npm() {
   case $* in
   start | 'run dev') PORT=0 run_until '^linkgate listening on ' npm "$@" ;;
-  *) command npm "$@" ;;
+  run\\ *) command npm "$@" ;;
+  *) echo "npm $* would change the packages of this checkout" >&2 && return 1 ;;
   esac
 }
 `;
@@ -54,18 +61,13 @@ export function createCheckout(): { folder: string; remove(): void } {
   return { folder, remove: () => rmSync(folder, { recursive: true }) };
 }
 
+type Script = { script: string; folder: string; settings: Record<string, string> };
+
 /** Runs a script in a folder until it exits or a command fails. `input` is the standard input of its commands. */
-export function runScript(
-  script: string,
-  cwd: string,
-  settings: Record<string, string>,
-  input: string,
-): Promise<Ending> {
+export function runScript({ script, folder: cwd, settings }: Script, input: string): Promise<Ending> {
   const PATH = `${path.dirname(process.execPath)}:${process.env.PATH}`;
-  const program = new Program("bash", ["--norc", "-euc", SHELL + script], {
-    cwd,
-    settings: { ...settings, PATH },
-  });
+  const options = { cwd, settings: { ...settings, PATH } };
+  const program = new Program("bash", ["--norc", "-euc", SHELL + script], options);
   program.write(input);
   return program.ended;
 }
