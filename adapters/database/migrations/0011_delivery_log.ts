@@ -4,9 +4,11 @@ import { BYTE_BY_BYTE, createOnce, type Migration } from "./migration.ts";
 
 const TYPE = 40; // as in `events`
 
-/** Adds what was last sent and received, the filters of the delivery log, and the last success of a webhook. */
 export const deliveryLog: Migration = {
   name: "0011_delivery_log",
+  changes:
+    "Adds the last request and response of webhook deliveries, their event types, and the last success of webhooks.",
+  rewrites: ["deliveries"],
   oldestCompatible: "0007_webhooks",
   async up(knex, engine) {
     await addToDeliveries(knex, engine);

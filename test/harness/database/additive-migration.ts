@@ -4,6 +4,8 @@ import type { Migration } from "../../../adapters/database/migrations/migration.
 /** What a newer version may add while this one runs: a table, and a column and an index of others. */
 export const ADDITIVE: Migration = {
   name: "9000_notes",
+  changes: "Adds notes to links.",
+  rewrites: [],
   oldestCompatible: String(MIGRATIONS.at(-1)?.name),
   async up(knex) {
     await knex.schema.createTable("link_notes", (table) => {
