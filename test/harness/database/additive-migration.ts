@@ -1,4 +1,3 @@
-import { MIGRATIONS } from "../../../adapters/database/migrations/index.ts";
 import type { Migration } from "../../../adapters/database/migrations/migration.ts";
 
 /** What a newer version may add while this one runs: a table, and a column and an index of others. */
@@ -6,7 +5,7 @@ export const ADDITIVE: Migration = {
   name: "9000_notes",
   changes: "Adds notes to links.",
   rewrites: [],
-  oldestCompatible: String(MIGRATIONS.at(-1)?.name),
+  oldestCompatible: "0007_webhooks",
   async up(knex) {
     await knex.schema.createTable("link_notes", (table) => {
       table.string("link_id", 40).primary();
