@@ -6,7 +6,7 @@ export const clickCounts: Migration = {
   name: "0009_click_counts",
   changes:
     "Counts people and known bots apart everywhere, and clicks by hour, device, browser and operating system.",
-  rewrites: ["click_stats"],
+  rewrites: () => ["click_stats"],
   // A version before would count bots as people.
   oldestCompatible: null,
   async up(knex, engine) {

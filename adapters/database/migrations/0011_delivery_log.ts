@@ -7,8 +7,8 @@ const TYPE = 40; // as in `events`
 export const deliveryLog: Migration = {
   name: "0011_delivery_log",
   changes:
-    "Adds the last request and response of webhook deliveries, their event types, and the last success of webhooks.",
-  rewrites: ["deliveries"],
+    "Adds the event type and the last request and response to webhook deliveries, and the last success to webhooks.",
+  rewrites: () => ["deliveries"],
   oldestCompatible: "0007_webhooks",
   async up(knex, engine) {
     await addToDeliveries(knex, engine);

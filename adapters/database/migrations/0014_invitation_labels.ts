@@ -2,8 +2,8 @@ import type { Migration } from "./migration.ts";
 
 export const invitationLabels: Migration = {
   name: "0014_invitation_labels",
-  changes: "Adds for whom an invitation is, in the words of its creator.",
-  rewrites: [],
+  changes: "Adds labels to invitations, which say whom they are for.",
+  rewrites: () => [],
   oldestCompatible: "0007_webhooks",
   async up(knex) {
     if (await knex.schema.hasColumn("invitations", "label")) return;

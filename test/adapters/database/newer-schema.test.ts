@@ -18,7 +18,7 @@ const NEWEST_KNOWN = String(MIGRATIONS.at(-1)?.name);
 const INCOMPATIBLE: Migration = {
   name: "9001_no_titles",
   changes: "Removes the titles of links.",
-  rewrites: [],
+  rewrites: () => [],
   oldestCompatible: null,
   up: (knex) => knex.schema.alterTable("links", (table) => table.dropColumn("title")),
 };

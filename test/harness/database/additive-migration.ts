@@ -4,7 +4,7 @@ import type { Migration } from "../../../adapters/database/migrations/migration.
 export const ADDITIVE: Migration = {
   name: "9000_notes",
   changes: "Adds notes to links.",
-  rewrites: [],
+  rewrites: () => [],
   oldestCompatible: "0007_webhooks",
   async up(knex) {
     await knex.schema.createTable("link_notes", (table) => {
