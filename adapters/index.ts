@@ -175,6 +175,7 @@ export function openStorage(
     backUp: database.backUp,
     pendingMigrations: database.pendingMigrations,
     newerMigrations: database.newerMigrations,
+    planUpgrade: database.planUpgrade,
     onCheckpointError: database.onCheckpointError,
     onFailure: database.onFailure,
     async close() {

@@ -88,15 +88,6 @@ test("the walk says which variable is not set, and shows why a request for a tok
   t.regex(wrong.stderr, /TOKEN: is not set/);
 });
 
-test("an agent without a browser lists the tools as documented", async (t) => {
-  const organization = await service.createOrganization();
-  const { clientId, clientSecret } = organization;
-  const [command = ""] = commandsOf("docs/mcp.md", "Without a browser", organization);
-  const { stdout, code } = await runShell(`CLIENT_ID=${clientId} CLIENT_SECRET=${clientSecret}\n${command}`);
-  t.is(code, 0);
-  t.regex(stdout, /"name":"create_link"/);
-});
-
 test("what the guides of AI clients say to paste is the same as on the Connect page", (t) => {
   const mcpUrl = "http://localhost:3000/mcp";
   const readme = read("README.md");
@@ -118,16 +109,6 @@ test("the redirect URIs of AI clients are the same as on the Connect page", (t) 
     const withoutPort = ({ hostname, pathname }: URL) => hostname + pathname;
     t.is(withoutPort(new URL(documented)), withoutPort(new URL(ownClient.redirectUri)), name);
   }
-});
-
-test("a program signs in as documented", async (t) => {
-  const organization = await service.createOrganization();
-  const { username, password } = await service.createUser([organization.id]);
-  const [command = ""] = commandsOf("docs/users.md", "Sessions", organization);
-  const own = command.replace('"demo"', `"${username}"`);
-  const { stdout, code } = await runShell(`PASSWORD='${password}'\n${own}`);
-  t.is(code, 0);
-  t.regex(JSON.parse(stdout).access_token, /^lga_/, username);
 });
 
 test("an encryption key that was generated as documented is accepted", async (t) => {

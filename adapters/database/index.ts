@@ -3,6 +3,7 @@ import { createBatchInsert, type Insertion, type LookupQuery, prepareLookup } fr
 import { type DatabaseOptions, engineOf, knexConfig, sqliteFile } from "./engine.ts";
 import type { LimitedClient } from "./limited-client.ts";
 import { migrate, migrations, newerMigrations, pendingMigrations } from "./migrations/index.ts";
+import { planUpgrade } from "./migrations/plan.ts";
 import { createPrepare } from "./prepared-statements.ts";
 import { withRetries } from "./retry.ts";
 import { backUp, type CountedTable } from "./sqlite/backup.ts";
@@ -68,6 +69,7 @@ export function openDatabase(url: string, options: DatabaseOptions = {}) {
 
     pendingMigrations: () => pendingMigrations(knex),
     newerMigrations: () => newerMigrations(knex),
+    planUpgrade: () => planUpgrade(knex, engine),
 
     /** Calls the listener for each failed checkpoint of a SQLite database. The checkpoint is retried. */
     onCheckpointError: (listener: (error: Error) => void) =>

@@ -1,18 +1,16 @@
-import { globSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
 import { parse } from "csv-parse/sync";
 import { generate } from "selfsigned";
 import { parseAllDocuments } from "yaml";
-import { type Block, blocksOf } from "../harness/examples.ts";
+import { type Block, blocksOf, DOCUMENTS } from "../harness/examples.ts";
 import { HAS_NGINX, NGINX } from "../harness/nginx.ts";
-import { Program, ROOT, stopPrograms } from "../harness/program.ts";
+import { Program, stopPrograms } from "../harness/program.ts";
 import { skip } from "../harness/skip.ts";
 
-const blocks = globSync("{docs/**/*.md,README.md,CONTRIBUTING.md,SECURITY.md}", { cwd: ROOT })
-  .toSorted()
-  .flatMap((document) => blocksOf(document).map((block) => ({ ...block, document })));
+const blocks = DOCUMENTS.flatMap((document) => blocksOf(document).map((block) => ({ ...block, document })));
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-blocks-"));
 
 test.after.always(() => {
@@ -40,6 +38,7 @@ function errorOf(parse: () => unknown): string {
 }
 
 const CHECKS: Record<string, Check> = {
+  // commands.test.ts and guides.test.ts run them, except for what can't run in a test.
   // `<org-id>` stands for a word. Without the replacement, a shell takes it for two files.
   sh: (code) => failureOf("sh", ["-nc", code.replaceAll(/<([\w-]+)>/g, "$1")]),
   js(code) {

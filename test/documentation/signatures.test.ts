@@ -7,11 +7,12 @@ import { apiAt } from "../harness/clients/api.ts";
 import { compileGo, HAS_GO } from "../harness/clients/go.ts";
 import { PYTHON } from "../harness/clients/python.ts";
 import { blocksOf } from "../harness/examples.ts";
+import { freePort } from "../harness/port.ts";
 import { Program, stopPrograms } from "../harness/program.ts";
 import { type Received, startReceiver } from "../harness/receiver.ts";
 import { startTestService } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
-import { createWebhook } from "../harness/webhooks.ts";
+import { createWebhook, until } from "../harness/webhooks.ts";
 
 const receiver = await startReceiver();
 const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });
@@ -160,3 +161,26 @@ for (const [language, isMissing] of Object.entries(MISSING)) {
       );
     });
 }
+
+test("the documented receiver accepts a delivery, and refuses every tampered one", async (t) => {
+  const [request, port] = await Promise.all([receive(), freePort()]);
+  const code = blocksOf("docs/webhooks.md").find(({ language }) => language === "js")?.code ?? "";
+  const settings = { WEBHOOK_SECRET: request.secret, PORT: String(port) };
+  const program = new Program(process.execPath, ["--input-type=module", "--eval", code], { settings });
+  const send = ({ headers, text }: Pick<Received, "headers" | "text">) => {
+    const signed = Object.entries(headers).filter(([name]) => name.startsWith("webhook-"));
+    return fetch(`http://localhost:${port}`, {
+      method: "POST",
+      headers: signed as [string, string][],
+      body: text,
+    });
+  };
+  await until(() => send(request).catch(() => undefined));
+  for (const [what, isGenuine, change] of CASES) {
+    const changed = change(request);
+    // The receiver has one secret.
+    if (changed.secret === request.secret) t.is((await send(changed)).status, isGenuine ? 204 : 401, what);
+  }
+  await program.says(/^evt_\w+ link\.created \{/m);
+  await program.stop();
+});

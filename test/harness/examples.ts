@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { type Ending, Program, ROOT } from "./program.ts";
 
@@ -8,6 +8,11 @@ export type Block = { language: string; title?: string; code: string; heading: s
 /** The languages of the examples that call the API. */
 export const LANGUAGES = ["curl", "TypeScript", "Python"] as const;
 export type Language = (typeof LANGUAGES)[number];
+
+/** The documents whose examples are tested. */
+export const DOCUMENTS = globSync("{docs/**/*.md,README.md,CONTRIBUTING.md,SECURITY.md}", {
+  cwd: ROOT,
+}).toSorted();
 
 // Headings and blocks, which may be part of a list.
 const PARTS =

@@ -1,14 +1,14 @@
 import { randomBytes } from "node:crypto";
-import { openStorage } from "../../adapters/index.ts";
+import { openStorage, type Storage } from "../../adapters/index.ts";
 import { startBalancer } from "./balancer.ts";
 import { createTestDatabase } from "./database/test-database.ts";
 import { freePort } from "./port.ts";
 import { unpackPreviousRelease } from "./previous-release.ts";
-import { addressOf, Program, ROOT } from "./program.ts";
+import { addressOf, type Program, startServer } from "./program.ts";
 import { populate, type TestService } from "./service.ts";
 
-// Adds a migration, so that there is one to apply while both versions run.
-const NEWER = import.meta.resolve("./newer-version.ts");
+/** A setting of the server and the commands of this version: adds a migration, so that there is one to apply. */
+export const NEWER = { NODE_OPTIONS: `--import=${import.meta.resolve("./newer-version.ts")}` };
 
 /** One database, and a URL in front of the server of the previous release, of this one, or of both in turn. */
 export type TwoVersions = {
@@ -49,10 +49,6 @@ export async function startPreviousRelease(): Promise<TwoVersions> {
   const previousStorage = await release.openStorage(database.url, encryptionKey);
   const storage = openStorage(database.url, encryptionKey);
 
-  const serviceAt = (url: string, stores: typeof storage): TestService => {
-    const urls = { base: url, api: `${url}/v1`, mcp: `${url}/mcp`, short: url };
-    return { url, urls, storage: stores, close: async () => {}, ...populate(url, stores) };
-  };
   const sendTo = (...chosen: number[]) =>
     Object.assign(backends, { authorization: chosen, resources: chosen });
   const stop = async (server: Program) => {
@@ -67,11 +63,7 @@ export async function startPreviousRelease(): Promise<TwoVersions> {
     current: serviceAt(await balancer.pin(ports.current), storage),
     databaseUrl: database.url,
     async startCurrent() {
-      current = new Program(
-        process.execPath,
-        ["--import", `${ROOT}server/runtime.js`, "--import", NEWER, `${ROOT}server/main.ts`],
-        { settings: { ...settings, PORT: String(ports.current) } },
-      );
+      current = startServer({ settings: { ...settings, ...NEWER, PORT: String(ports.current) } });
       await addressOf(current);
       sendTo(ports.old, ports.current);
     },
@@ -87,4 +79,10 @@ export async function startPreviousRelease(): Promise<TwoVersions> {
       release.remove();
     },
   };
+}
+
+/** A server of another process. */
+export function serviceAt(url: string, storage: Storage): TestService {
+  const urls = { base: url, api: `${url}/v1`, mcp: `${url}/mcp`, short: url };
+  return { url, urls, storage, close: async () => {}, ...populate(url, storage) };
 }

@@ -2,12 +2,13 @@ import { apiAt } from "./clients/api.ts";
 import { codeFor, postAsClient, redeemCode, refresh } from "./clients/oauth.ts";
 import { TestBrowser } from "./clients/test-browser.ts";
 import { bearer, type TestOrganization, type TestService, type TestUser } from "./service.ts";
-import type { TwoVersions } from "./two-versions.ts";
 
 /** What servers acknowledged. */
 export type Acknowledged = {
-  /** Slugs by link ID. Each link has redirected once. */
+  /** Slugs by link ID. Each link redirects once. */
   links: Map<string, string>;
+  /** IDs of links that redirected. */
+  redirected: Set<string>;
   tokens: string[];
   refreshTokens: string[];
   failures: string[];
@@ -24,15 +25,17 @@ type Caller = { app: TestOrganization; user: TestUser };
 
 /**
  * Repeats, each time at the server whose turn it is: client credentials, new links, one redirect of each, introspection, the code flow
- * with its pages, and refreshes.
+ * with its pages, and refreshes. While the only server restarts, those whose connection fails wait for it.
  */
 export function startUpgradeLoad(
-  { both }: TwoVersions,
+  { both }: { both: TestService },
   { app, user }: Caller,
   serversNow: () => TestService[],
+  whileRestarting?: () => Promise<void> | undefined,
 ): UpgradeLoad {
   const known: Acknowledged = {
     links: new Map(),
+    redirected: new Set(),
     tokens: [],
     refreshTokens: [],
     failures: [],
@@ -51,6 +54,7 @@ export function startUpgradeLoad(
     known.links.set(id, slug);
     const redirect = await apiAt(nextServer().url).get(`/${slug}`);
     if (redirect.status !== 302) throw new Error(`redirect: ${redirect.status}`);
+    known.redirected.add(id);
     const { body } = await postAsClient(nextServer(), "introspect", app, { token });
     if (body.active !== true) throw new Error("introspection: inactive");
   }
@@ -79,7 +83,12 @@ export function startUpgradeLoad(
 
   async function repeat(work: () => Promise<void>) {
     while (!isStopped) {
-      await work().catch((error) => known.failures.push(String(error)));
+      await work().catch((error) => {
+        const text = String(error);
+        const restarted = text === "TypeError: fetch failed" ? whileRestarting?.() : undefined;
+        if (!restarted) known.failures.push(text);
+        return restarted;
+      });
       rounds++;
       for (const look of waiting) look();
     }

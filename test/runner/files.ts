@@ -25,6 +25,7 @@ const IN_PROCESSES_ON_SQLITE = [
   "test/adapters/database/{migrations,newer-schema}.test.ts",
   "test/client/package.test.ts",
   "test/conformance/oidf/*.test.ts",
+  "test/documentation/commands.test.ts",
   "test/server/cli/**/*.test.ts",
   "test/server/{disk-full,first-run,startup-errors,stored-secrets}.test.ts",
   "test/server/keys/key-file.test.ts",

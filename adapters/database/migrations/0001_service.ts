@@ -4,6 +4,8 @@ const MIGRATION = 255; // Knex's length of a migration's name
 
 export const service: Migration = {
   name: "0001_service",
+  changes: "Creates the tables of the service: schema versions, leases, keys and idempotency keys.",
+  rewrites: () => [],
   oldestCompatible: null,
   async up(knex, engine) {
     await createTable(knex, engine, "schema_compatibility", (table, key) => {

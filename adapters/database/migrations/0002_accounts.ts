@@ -5,6 +5,8 @@ const KIND = 40;
 
 export const accounts: Migration = {
   name: "0002_accounts",
+  changes: "Creates the tables of accounts: users, identities, second factors, known devices and mails.",
+  rewrites: () => [],
   oldestCompatible: null,
   async up(knex, engine) {
     await createTable(knex, engine, "users", (table, key) => {

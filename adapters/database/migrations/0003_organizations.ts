@@ -2,6 +2,8 @@ import { CLIENT_ID, createTable, HASH, ID, type Migration } from "./migration.ts
 
 export const organizations: Migration = {
   name: "0003_organizations",
+  changes: "Creates the tables of organizations: members, invitations, approved apps and trust rules.",
+  rewrites: () => [],
   oldestCompatible: null,
   async up(knex, engine) {
     await createTable(knex, engine, "organizations", (table, key) => {

@@ -2,6 +2,8 @@ import { ADDRESS, CLIENT_ID, createTable, HASH, ID, type Migration } from "./mig
 
 export const oauth: Migration = {
   name: "0004_oauth",
+  changes: "Creates the tables of OAuth: clients, grants, tokens and sessions.",
+  rewrites: () => [],
   oldestCompatible: null,
   async up(knex, engine) {
     await createTable(knex, engine, "clients", (table, key) => {

@@ -5,6 +5,8 @@ import { CLIENT_ID, createOnce, createTable, HOST, ID, type Migration } from "./
 
 export const links: Migration = {
   name: "0005_links",
+  changes: "Creates the tables of links and their clicks.",
+  rewrites: () => [],
   oldestCompatible: null,
   async up(knex, engine) {
     await createLinks(knex, engine);

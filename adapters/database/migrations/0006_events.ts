@@ -8,6 +8,8 @@ const TRACEPARENT = 55; // version, trace ID, parent ID and flags
 
 export const events: Migration = {
   name: "0006_events",
+  changes: "Creates the tables of events and audit logs.",
+  rewrites: () => [],
   oldestCompatible: null,
   async up(knex, engine) {
     await createTable(knex, engine, "events", (table, key) => {

@@ -13,6 +13,8 @@ import {
 
 export const webhooks: Migration = {
   name: "0007_webhooks",
+  changes: "Creates the tables of webhooks and their deliveries.",
+  rewrites: () => [],
   oldestCompatible: null,
   async up(knex, engine) {
     await createTable(knex, engine, "webhooks", (table, key) => {

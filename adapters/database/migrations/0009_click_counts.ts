@@ -2,9 +2,11 @@ import type { Knex } from "knex";
 import type { Engine } from "../engine.ts";
 import { createOnce, createTable, HOST, ID, type Migration } from "./migration.ts";
 
-/** Counts people and known bots apart everywhere, and clicks by hour, device, browser and operating system. */
 export const clickCounts: Migration = {
   name: "0009_click_counts",
+  changes:
+    "Counts people and known bots apart everywhere, and clicks by hour, device, browser and operating system.",
+  rewrites: () => ["click_stats"],
   // A version before would count bots as people.
   oldestCompatible: null,
   async up(knex, engine) {

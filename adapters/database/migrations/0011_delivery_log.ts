@@ -4,9 +4,11 @@ import { BYTE_BY_BYTE, createOnce, type Migration } from "./migration.ts";
 
 const TYPE = 40; // as in `events`
 
-/** Adds what was last sent and received, the filters of the delivery log, and the last success of a webhook. */
 export const deliveryLog: Migration = {
   name: "0011_delivery_log",
+  changes:
+    "Adds the event type and the last request and response to webhook deliveries, and the last success to webhooks.",
+  rewrites: () => ["deliveries"],
   oldestCompatible: "0007_webhooks",
   async up(knex, engine) {
     await addToDeliveries(knex, engine);

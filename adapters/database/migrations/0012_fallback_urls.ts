@@ -1,8 +1,9 @@
 import type { Migration } from "./migration.ts";
 
-/** Adds where visitors go when a short link is no longer available. */
 export const fallbackUrls: Migration = {
   name: "0012_fallback_urls",
+  changes: "Adds fallback URLs, where visitors go when a short link is no longer available.",
+  rewrites: () => [],
   oldestCompatible: "0007_webhooks",
   async up(knex) {
     for (const name of ["links", "organizations"]) {

@@ -1,8 +1,9 @@
 import type { Migration } from "./migration.ts";
 
-/** Adds for whom an invitation is, in the words of its creator. */
 export const invitationLabels: Migration = {
   name: "0014_invitation_labels",
+  changes: "Adds labels to invitations, which say whom they are for.",
+  rewrites: () => [],
   oldestCompatible: "0007_webhooks",
   async up(knex) {
     if (await knex.schema.hasColumn("invitations", "label")) return;

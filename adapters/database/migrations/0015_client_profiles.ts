@@ -1,8 +1,9 @@
 import { createTable, HASH, ID, type Migration } from "./migration.ts";
 
-/** Adds how an organization presents its client to users: a name, a homepage and a logo. */
 export const clientProfiles: Migration = {
   name: "0015_client_profiles",
+  changes: "Adds profiles of clients: a name, a homepage and a logo.",
+  rewrites: () => [],
   oldestCompatible: "0007_webhooks",
   async up(knex, engine) {
     await createTable(knex, engine, "client_profiles", (table, key) => {

@@ -147,7 +147,8 @@ export async function newerMigrations(knex: Knex): Promise<string[]> {
   return newer;
 }
 
-async function appliedMigrations(knex: Knex): Promise<string[]> {
+/** Resolves to the names of applied migrations, oldest first. */
+export async function appliedMigrations(knex: Knex): Promise<string[]> {
   const isNew = !(await knex.schema.hasTable("knex_migrations"));
   return isNew ? [] : knex("knex_migrations").orderBy("id").pluck("name");
 }

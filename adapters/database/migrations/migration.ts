@@ -5,6 +5,10 @@ import { isAlreadyCreated } from "../errors.ts";
 /** Each statement may commit, so a migration completes what a dead process began. Released ones never change. */
 export type Migration = {
   name: string;
+  /** A sentence for operators, who read it before an upgrade. */
+  changes: string;
+  /** The tables whose rows it changes, indexes or copies, which takes long if there are many, and writes to them wait. */
+  rewrites(engine: Engine): string[];
   /**
    * The last migration of the oldest version that works on the resulting schema; null if none does. For one that only
    * adds tables, indexes, and columns that may be omitted, the last migration of any earlier version.

@@ -121,7 +121,9 @@ async function checkMigrations({ storage }: CommandContext): Promise<string> {
   const newer = await storage.newerMigrations();
   const pending = await storage.pendingMigrations();
   if (pending.length)
-    throw new Error(`pending: ${pending.join(", ")} (run "linkgate migrate" or start the server)`);
+    throw new Error(
+      `pending: ${pending.join(", ")} (run "linkgate upgrade --check" to see what they change, and "linkgate migrate" or start the server to apply them)`,
+    );
   return newer.length ? `newer than this version, which can use it: ${newer.join(", ")}` : "up to date";
 }
 

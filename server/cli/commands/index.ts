@@ -15,6 +15,7 @@ import { linkCommands } from "./links.ts";
 import { listenCommand } from "./listen.ts";
 import { organizationCommands } from "./organizations.ts";
 import { trustCommands } from "./trust.ts";
+import { upgradeCommand } from "./upgrade.ts";
 import { userCommands } from "./users.ts";
 
 const SERVER_JSON_SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json";
@@ -53,6 +54,7 @@ export const commands: Command[] = [
   startCommand,
   initCommand,
   ...databaseCommands,
+  upgradeCommand,
   doctorCommand,
   ...organizationCommands,
   ...appCommands,

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import test from "ava";
-import { MIGRATIONS } from "../../../adapters/database/migrations/index.ts";
+import { type Engine, rowsOf } from "../../../adapters/database/engine.ts";
+import { MIGRATIONS, migrations } from "../../../adapters/database/migrations/index.ts";
 import { openStorage } from "../../../adapters/index.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { createTestStorage, linkFields } from "../../harness/database/storage.ts";
@@ -100,6 +101,39 @@ test("listing pending migrations changes nothing", async (t) => {
   await first.pendingMigrations();
   t.false(await database.knex.schema.hasTable("knex_migrations"));
 });
+
+// A table that is rebuilt gets another one.
+const IDS: Record<string, string> = {
+  postgres:
+    "select relname as name, relfilenode as id from pg_class where relkind = 'r' and relnamespace = current_schema()::regnamespace",
+  mysql:
+    "select substring_index(name, '/', -1) as name, table_id as id from information_schema.innodb_sys_tables where name like concat(database(), '/%')",
+};
+
+if (engine !== "sqlite") {
+  test("a migration that rebuilds a table announces it", async (t) => {
+    const { database, close } = await createTestStorage({ migrated: false });
+    t.teardown(close);
+    const read = async () => {
+      const rows = rowsOf<{ name: string; id: number }>(await database.knex.raw(IDS[engine] ?? ""));
+      return new Map(rows.map(({ name, id }) => [name, id]));
+    };
+    for (const [index, { name, rewrites }] of MIGRATIONS.entries()) {
+      const before = await read();
+      const migrationSource = migrations(engine as Engine, MIGRATIONS.slice(0, index + 1));
+      await database.knex.migrate.latest({ migrationSource, disableTransactions: engine === "mysql" });
+      const after = await read();
+      const rebuilt = [...before].filter(([table, id]) => after.has(table) && after.get(table) !== id);
+      const announced = rewrites(engine as Engine);
+      t.deepEqual(
+        rebuilt.map(([table]) => table).filter((table) => !announced.includes(table)),
+        [],
+        name,
+      );
+      if (engine === "mysql" && name === "0016_event_copies") t.is(rebuilt[0]?.[0], "events");
+    }
+  });
+}
 
 if (engine === "mysql") {
   test("MariaDB: titles may use any script, regardless of the server's default character set", async (t) => {

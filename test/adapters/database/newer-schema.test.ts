@@ -17,6 +17,8 @@ const NEWEST_KNOWN = String(MIGRATIONS.at(-1)?.name);
 /** Drops a column that this version writes to. */
 const INCOMPATIBLE: Migration = {
   name: "9001_no_titles",
+  changes: "Removes the titles of links.",
+  rewrites: () => [],
   oldestCompatible: null,
   up: (knex) => knex.schema.alterTable("links", (table) => table.dropColumn("title")),
 };

@@ -22,6 +22,11 @@ export function contractOf(url: string): Promise<Contract> {
   return known;
 }
 
+/** Reads the document again, for another version at the same URL. */
+export function forgetContract(url: string): void {
+  contracts.delete(url);
+}
+
 async function readContract(url: string): Promise<Contract> {
   const answer = await fetch(`${url}/v1/openapi.json`);
   const document = (answer.ok ? await answer.json() : NOTHING) as OpenApiDocument;

@@ -1,0 +1,248 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import test from "ava";
+import pLimit from "p-limit";
+import { commands } from "../../server/cli/commands/index.ts";
+import { createProgram } from "../../server/cli/program.ts";
+import { apiAt } from "../harness/clients/api.ts";
+import { firstPartyToken } from "../harness/clients/dashboard.ts";
+import { createTestDatabase, serverOf } from "../harness/database/test-database.ts";
+import { createCheckout, runScript, withExitCode, withoutCommand } from "../harness/documented-commands.ts";
+import { blocksOf, DOCUMENTS } from "../harness/examples.ts";
+import { settingsFor } from "../harness/inhabited.ts";
+import { ROOT, runShell, stopPrograms } from "../harness/program.ts";
+import {
+  startTestService,
+  type TestOrganization,
+  type TestService,
+  type TestUser,
+} from "../harness/service.ts";
+import { skip } from "../harness/skip.ts";
+
+// The commands of each document run in turn, in one shell, as if they were pasted. guides.test.ts runs the examples in
+// several languages.
+
+const ON_POSTGRES = "test/processes/backup.test.ts runs it on PostgreSQL";
+const ON_MARIADB = "test/processes/backup.test.ts runs it on MariaDB";
+const AI_CLIENT = "needs an account; test/documentation.test.ts compares it with the Connect page";
+const OIDF_SUITE = "the suite of the OpenID Foundation is downloaded, and runs in containers";
+const ROOT_USER = "changes the machine; test/processes/deploy.test.ts checks the unit";
+
+/** The commands that don't run here, by how they begin, and why. */
+const NOT_RUN: Record<string, string> = {
+  "npm ci": "would replace the packages that the tests use; .ci/newcomer runs it",
+  "npm test": ".ci/newcomer runs it",
+  "npm install --omit=dev --no-save --save-prod":
+    "test/processes/deploy.test.ts compares the names of the packages",
+  "npm install standardwebhooks": "a package that the tests use themselves",
+  "npm pack ./client": "test/client/package.test.ts packs the client",
+  "npm install ../linkgate/": "test/client/package.test.ts installs the client",
+  "WEBHOOK_SECRET=whsec_… node receiver.mjs": "test/documentation/signatures.test.ts runs it",
+  "node test/processes/fixtures/make.ts": "needs the tag of a release, and replaces a file of the repository",
+  pg_dump: ON_POSTGRES,
+  pg_restore: ON_POSTGRES,
+  "mariadb-dump": ON_MARIADB,
+  mariadb: ON_MARIADB,
+  claude: AI_CLIENT,
+  code: AI_CLIENT,
+  codex: AI_CLIENT,
+  gemini: AI_CLIENT,
+  opencode: AI_CLIENT,
+  goose: AI_CLIENT,
+  sudo: ROOT_USER,
+  "git archive HEAD | sudo": ROOT_USER,
+  "find adapters certification": "test/conformance/command/linkgate.test.ts compares the digest",
+  "npm run --silent conformance:oidf": "test/conformance/oidf/plan.test.ts runs the program",
+  podman: "needs a registry of images; test/processes/deploy.test.ts runs what the image contains",
+  "git clone": OIDF_SUITE,
+  "cd conformance-suite": OIDF_SUITE,
+  "python3 -m venv": OIDF_SUITE,
+  ".venv/bin/": OIDF_SUITE,
+  "IMAGE_TAG=": OIDF_SUITE,
+};
+
+/** The commands that fail as documented, by how they begin, with their exit codes. */
+const EXIT_CODES: Record<string, number> = {
+  "api http://localhost:3000/v1/organization": 22, // the token was revoked
+};
+
+type Reader = { service: TestService; organization: TestOrganization; owner: TestUser };
+
+/** What a reader has besides an organization: files by their names, and variables. */
+type Preparation = { files: Record<string, string>; variables?: Record<string, string> };
+
+const PREPARED: Record<string, (reader: Reader) => Promise<Preparation>> = {
+  async "docs/audit-log.md"({ service, organization: { id }, owner }) {
+    const api = apiAt(service.url, await firstPartyToken(service, owner));
+    const log = `/dashboard/organizations/${id}/audit`;
+    const { body } = await api.get<{ head: { hash: string } }>(log);
+    const { text } = await api.get(`${log}.csv`);
+    return { files: { [`audit-${id}.csv`]: text }, variables: { NOTED_HASH: body.head.hash } };
+  },
+  "docs/import.md": async () => ({ files: { "links.csv": blockIn("docs/import.md", "csv") } }),
+  async "docs/operate/checks.md"({ service, organization }) {
+    const { redirect_uri, ...config } = JSON.parse(blockIn("docs/operate/checks.md", "json")); // it needs a browser
+    const other = await service.createOrganization();
+    Object.assign(config.other_client, { client_id: other.clientId, client_secret: other.clientSecret });
+    return { files: { "conformance.json": replaceValues(JSON.stringify(config), service, organization) } };
+  },
+};
+
+/** What the commands of a document print. */
+const PRINTS: Record<string, RegExp> = {
+  "docs/audit-log.md": /are unchanged[\s\S]*are unchanged[\s\S]*operator/,
+  "docs/mcp.md": /"name":"create_link"/,
+  "docs/users.md": /"access_token":"lga_/,
+};
+
+// A block of settings only.
+const SETTINGS = /^([A-Z_]+=\S+\n)+$/;
+const startWith = (settings: string) => `${settings.replaceAll("\n", " ")}npm start\n`;
+
+/** The commands of each document, in one script. */
+const scripts = new Map(
+  DOCUMENTS.map((document) => {
+    const blocks = blocksOf(document).filter(({ language, title }) => language === "sh" && !title);
+    return [document, blocks.map(({ code }) => (SETTINGS.test(code) ? startWith(code) : code)).join("")];
+  }),
+);
+const all = [...scripts.values()].join("");
+// More would only wait for the processors.
+const inTurn = pLimit(3);
+const hasOpenssl = (await runShell("openssl version")).code === 0;
+
+test.after.always(stopPrograms);
+
+function blockIn(document: string, language: string): string {
+  return blocksOf(document).find((block) => block.language === language)?.code ?? "";
+}
+
+/** Replaces the values that differ from reader to reader. */
+function replaceValues(text: string, service: TestService, organization: TestOrganization): string {
+  return text
+    .replaceAll(/http:\/\/localhost:3000|https:\/\/(links|go)\.example\.com/g, service.url)
+    .replaceAll(/<org-id>|org_01JD9K2M4N6P8Q0R2S4T6V8W0X/g, organization.id)
+    .replaceAll(/<client-id>|lgc_…/g, organization.clientId)
+    .replaceAll("lgs_…", organization.clientSecret);
+}
+
+/** Starts the service of a reader, with the folder in which the commands run. */
+async function setUp(document: string, script: string) {
+  const checkout = createCheckout();
+  const database = await createTestDatabase();
+  const target = await createTestDatabase({ empty: true, on: serverOf("postgres") ? "postgres" : "sqlite" });
+  const { ENCRYPTION_KEY = "", ...others } = await settingsFor(database.url);
+  const settings = { ...others, ENCRYPTION_KEY_FILE: path.join(checkout.folder, "encryption.key") };
+  writeFileSync(settings.ENCRYPTION_KEY_FILE, ENCRYPTION_KEY, { mode: 0o600 });
+  const service = await startTestService(settings);
+  const organization = await service.createOrganization();
+  const owner = await service.createUser([organization.id], "owner", "owner");
+  // What the commands don't create themselves, they expect.
+  if (!script.includes("user create ada")) await service.createUser([organization.id], "ada");
+  if (!script.includes('"slug": "spring"'))
+    await apiAt(service.url, await service.token(organization)).createLink({ slug: "spring" });
+  const { files, variables } = (await PREPARED[document]?.({ service, organization, owner })) ?? {
+    files: {},
+  };
+  for (const [name, content] of Object.entries(files))
+    writeFileSync(path.join(checkout.folder, name), content);
+  const credentials = { CLIENT_ID: organization.clientId, CLIENT_SECRET: organization.clientSecret };
+  return {
+    folder: checkout.folder,
+    settings: { ...settings, ...credentials, PASSWORD: owner.password, ...variables },
+    script: replaceValues(script, service, organization)
+      .replaceAll("postgres://linkgate@db.example.com/linkgate", target.url)
+      .replaceAll('"demo"', `"${owner.username}"`),
+    async close() {
+      await service.close();
+      await Promise.all([database.drop(), target.drop()]);
+      checkout.remove();
+    },
+  };
+}
+
+for (const [document, written] of scripts) {
+  const title = `the commands of ${document} work when pasted one after the other`;
+  const script = Object.entries(EXIT_CODES).reduce(
+    withExitCode,
+    Object.keys(NOT_RUN).reduce(withoutCommand, written),
+  );
+  if (!/^[^:]/m.test(script)) continue;
+  if (!hasOpenssl && script.includes("openssl ")) {
+    skip(title, "openssl is not installed");
+    continue;
+  }
+  test(title, (t) =>
+    inTurn(async () => {
+      const reader = await setUp(document, script);
+      try {
+        t.notRegex(reader.script, /<[\w-]+>|…/, "a placeholder");
+        const { code, stdout, stderr } = await runScript(reader, "a fine password");
+        t.is(code, 0, stdout + stderr);
+        t.regex(stdout, PRINTS[document] ?? /^/);
+      } finally {
+        await reader.close();
+      }
+    }),
+  );
+}
+
+test("the tables of commands name nothing that isn't documented, and files that exist", (t) => {
+  for (const beginning of Object.keys(NOT_RUN)) t.not(withoutCommand(all, beginning), all, beginning);
+  for (const command of Object.entries(EXIT_CODES)) t.not(withExitCode(all, command), all, command[0]);
+  for (const reason of Object.values(NOT_RUN))
+    for (const [file] of reason.matchAll(/(test|\.ci)\/[\w./-]+\w/g)) t.true(existsSync(ROOT + file), file);
+  for (const document of Object.keys({ ...PREPARED, ...PRINTS })) t.truthy(scripts.get(document), document);
+});
+
+/** Returns the inline code of a document. */
+function codesIn(document: string): string[] {
+  const text = readFileSync(ROOT + document, "utf8").replaceAll(/^ *```[\s\S]*?^ *```$/gm, "");
+  return Array.from(text.matchAll(/`([^`\n]+)`/g), ([, code = ""]) => code.replaceAll("\\|", "|"));
+}
+
+/** Returns the words of a command, with the first of several alternatives; none for other code, and for help. */
+function wordsOf(code: string): string[] {
+  const [, program, text = ""] = /^((?:npx )?linkgate )?([a-z-].*)$/.exec(code) ?? [];
+  const words = text.replaceAll(/[[\]…]/g, "").match(/"[^"]*"|\S+/g) ?? [];
+  const isCommand = commands.some(({ name }) => `${name} `.startsWith(`${words[0]} `) && words.length > 1);
+  if (!program && !isCommand) return [];
+  return words.flatMap((word) => (/^--(help|version)$/.test(word) ? [] : word.split("|").slice(0, 1)));
+}
+
+// A text may leave arguments out.
+const LEFT_OUT = /^Missing required argument|^Option "--.*" argument missing/;
+
+test("each command in the text of the documentation is accepted", async (t) => {
+  for (const document of DOCUMENTS) {
+    for (const code of codesIn(document)) {
+      const words = wordsOf(code);
+      if (words.length === 0) continue;
+      await createProgram(commands, async () => {})
+        .parseAsync(words, { from: "user" })
+        .catch(({ message }) => t.regex(message, LEFT_OUT, `${document}: ${code}`));
+      t.pass();
+    }
+  }
+});
+
+test("docs/cli.md lists each command with its options", (t) => {
+  const codes = codesIn("docs/cli.md");
+  for (const { name, options = {} } of commands) {
+    const own = codes.filter((code) => `${code} `.startsWith(`${name} `));
+    t.true(own.length > 0, name);
+    for (const option of Object.keys(options)) {
+      const [flag = ""] = option.split(" ");
+      t.true(own.join().includes(flag), `${name} ${flag}`);
+    }
+  }
+});
+
+test("each npm script that a document names exists", (t) => {
+  const { scripts } = JSON.parse(readFileSync(`${ROOT}package.json`, "utf8"));
+  for (const document of DOCUMENTS)
+    for (const [, name = ""] of readFileSync(ROOT + document, "utf8").matchAll(
+      /npm run (?:--silent )?([\w:-]+)(?![\w:-]| --prefix)/g,
+    ))
+      t.true(name in scripts, `${document}: ${name}`);
+});
