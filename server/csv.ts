@@ -1,10 +1,25 @@
 import { Readable } from "node:stream";
-import { type Options, stringify } from "csv-stringify/sync";
 import type { Context } from "koa";
 
-/** Formats rows as CSV. Without the escape, a spreadsheet would run a cell that starts like a formula. */
-export const toCsv = (rows: object[], options: Options = {}): string =>
-  stringify(rows, { ...options, escape_formulas: true });
+/** Formats the first row, after the byte order mark without which Excel doesn't read UTF-8. */
+export function csvHeader(columns: readonly string[]): string {
+  return `\ufeff${toCsv([columns])}`;
+}
+
+/** Formats rows as CSV (RFC 4180), with the line endings of Unix. */
+export function toCsv(rows: (readonly unknown[])[]): string {
+  return rows.map((cells) => `${cells.map(toCell).join(",")}\n`).join("");
+}
+
+// Also in full width, which Apple Numbers normalizes. ESCAPED_FORMULA reads them again.
+const FORMULA = /^[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]/;
+
+/** OWASP, "CSV Injection": without the apostrophe, a spreadsheet would run a text that starts like a formula. */
+function toCell(value: unknown): string {
+  const text = String(value ?? "");
+  const safe = typeof value === "string" && FORMULA.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
 
 /** Sends a CSV file to be saved, as fast as the client reads it. */
 export function sendCsv(ctx: Context, name: string, parts: AsyncIterable<string>): void {

@@ -63,7 +63,7 @@ function createRequest(options: Options) {
     const credentials = { client_id: id, client_secret: secret, scope: SCOPE };
     const body = new URLSearchParams({ grant_type: "client_credentials", ...credentials });
     const response = await insist(options, new URL("/oauth/token", options.server), { method: "POST", body });
-    const { access_token, expires_in } = await readBody(response);
+    const { access_token, expires_in } = (await readBody(response)) as TokenResponse;
     token = { value: access_token, expiresAt: Date.now() + expires_in * 1000 - EARLY_MS };
     return token;
   }
@@ -108,8 +108,11 @@ function causeOf({ name, cause }: Error): string {
   return (cause as NodeJS.ErrnoException | undefined)?.code ?? name;
 }
 
-async function readBody(response: Response) {
-  const body = await response.json().catch(() => ({}));
+type TokenResponse = { access_token: string; expires_in: number };
+type ErrorResponse = { error?: string; error_description?: string; code?: string; detail?: string };
+
+async function readBody(response: Response): Promise<unknown> {
+  const body = (await response.json().catch(() => ({}))) as ErrorResponse;
   if (response.ok) return body;
   // RFC 6749 §5.2 at the token endpoint, RFC 9457 at the API.
   const code = body.error ?? body.code ?? "unexpected_response";

@@ -1,22 +1,10 @@
-import { randomBytes, randomFillSync } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
-import { encodeTime, incrementBase32, monotonicFactory, ulid } from "ulid";
-
-const pool = new Uint8Array(4096);
-let used = pool.length;
-
-// Draws from a pool, because the package would ask the system for each byte.
-function random(): number {
-  if (used === pool.length) {
-    randomFillSync(pool);
-    used = 0;
-  }
-  return (pool[used++] as number) / 256; // enough to pick one of 32 characters
-}
-
-const nextUlid = monotonicFactory(random);
 
 export const OPERATOR_ID = "operator";
+
+let last = "";
+let lastAt = 0;
 
 /** Returns a new public id: prefix, underscore, ULID. Ids from one process sort in the order of their creation. */
 export function newId(
@@ -36,7 +24,11 @@ export function newId(
     | "lss"
     | "psk",
 ): string {
-  return `${prefix}_${nextUlid()}`;
+  const now = Date.now();
+  // Also when the clock was set back.
+  last = now > lastAt ? ulid(now) : increment(last);
+  lastAt = Math.max(now, lastAt);
+  return `${prefix}_${last}`;
 }
 
 /** Returns what the public ids of a time or later sort after. */
@@ -46,18 +38,41 @@ export function idBound(prefix: "evt" | "lnk", at: number): string {
 
 /** Returns a new id that sorts among those created at a time, in epoch milliseconds. */
 export function newIdAt(prefix: "lnk", createdAt: number): string {
-  return `${prefix}_${ulid(createdAt, random)}`;
+  return `${prefix}_${ulid(createdAt)}`;
 }
 
 export function newIdSeed(): string {
-  return ulid(undefined, random);
+  return ulid(Date.now());
 }
 
 /** Returns the id at an index in the sequence of a seed, always the same one. Ids sort by index. */
 export function idFromSeed(seed: string, prefix: "lnk", index: number): string {
   let id = seed;
-  for (let step = 0; step < index; step++) id = incrementBase32(id);
+  for (let step = 0; step < index; step++) id = increment(id);
   return `${prefix}_${id}`;
+}
+
+// https://github.com/ulid/spec: ten characters of time in milliseconds, and 80 random bits, in Crockford's base 32.
+const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+const TIME_LENGTH = 10;
+
+function ulid(at: number): string {
+  return encodeTime(at) + Array.from(randomBytes(16), (byte) => ALPHABET[byte % 32]).join("");
+}
+
+function encodeTime(at: number): string {
+  const digits = Array.from({ length: TIME_LENGTH }, (_, index) => Math.floor(at / 32 ** index) % 32);
+  return digits
+    .map((digit) => ALPHABET.charAt(digit))
+    .reverse()
+    .join("");
+}
+
+/** Increases the last character that isn't the highest one; those after it start over. */
+function increment(id: string): string {
+  const kept = id.replace(/Z*$/, "");
+  const next = ALPHABET.charAt(ALPHABET.indexOf(kept.slice(-1)) + 1);
+  return (kept.slice(0, -1) + next).padEnd(id.length, "0");
 }
 
 /** Returns a new secret: a prefix and 32 random bytes in base64url, so it needs no further encoding. */

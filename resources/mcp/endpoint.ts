@@ -19,7 +19,6 @@ const MESSAGES_MAX = 10;
 
 type EndpointOptions = McpOptions & {
   bearerCheck: BearerCheck;
-  mcpUrl: string;
   /** The browser origins that may call. Requests without an Origin don't come from a browser. */
   origins: ReadonlySet<string>;
 };

@@ -1,4 +1,4 @@
-import { toNodeHandler } from "@modelcontextprotocol/node";
+import { pipeline } from "node:stream/promises";
 import {
   type AuthInfo,
   type CallToolResult,
@@ -40,6 +40,7 @@ const OF_TOKEN = { ttlMs: CACHE_MS, cacheScope: "private" } as const;
 const OF_VERSION = { ttlMs: CACHE_MS, cacheScope: "public" } as const;
 
 export type McpOptions = ResourceSources & {
+  mcpUrl: string;
   tools: Tool[];
   runOnce: RunOnce;
   /** Signs the questions to users; shared by all processes. */
@@ -181,27 +182,40 @@ const compileOnFirstUse: jsonSchemaValidator = {
 };
 
 export function createHandler(options: McpOptions) {
-  const { signingSecret, onError } = options;
+  const { mcpUrl, signingSecret, onError } = options;
   const confirmations = createConfirmations(signingSecret, (ctx) => requestOf(ctx.http?.authInfo).caller);
   const createServer = createServerFactory(options, confirmations);
-  const handle = toNodeHandler(
-    createMcpHandler(({ authInfo }) => createServer(requestOf(authInfo)), {
-      onerror: (error) => void (isClientError(error) || onError(error)),
-    }),
-  );
+  const handler = createMcpHandler(({ authInfo }) => createServer(requestOf(authInfo)), {
+    onerror: (error) => void (isClientError(error) || onError(error)),
+  });
   return async function respond(ctx: Context, request: McpRequest): Promise<void> {
     const { caller } = request;
-    const auth: AuthInfo = {
+    const authInfo: AuthInfo = {
       token: "", // never passed on: the tools don't need it
       clientId: caller.clientId,
       scopes: [...caller.scopes],
       expiresAt: caller.expiresAt,
       extra: { request },
     };
-    ctx.respond = false; // the SDK writes the response itself
-    const incoming = Object.assign(ctx.req, { auth, method: ctx.method, url: ctx.url });
-    await handle(incoming, ctx.res, ctx.request.body);
+    const headers = ctx.headers as Record<string, string>;
+    const parsedBody = ctx.request.body;
+    const incoming = new Request(mcpUrl, { method: "POST", headers, signal: disconnection(ctx) });
+    const response = await handler.fetch(incoming, { authInfo, parsedBody });
+    ctx.respond = false; // Koa would log each disconnection, and measure the time without the stream
+    ctx.status = response.status;
+    ctx.set(Object.fromEntries(response.headers));
+    if (!response.body) return void ctx.res.end();
+    await pipeline(response.body, ctx.res).catch((error) => {
+      if (error.code !== "ERR_STREAM_PREMATURE_CLOSE") throw error;
+    });
   };
+}
+
+/** Returns a signal that is aborted if the client disconnects before the whole response was sent. */
+function disconnection({ res }: Context): AbortSignal {
+  const controller = new AbortController();
+  res.once("close", () => res.writableFinished || controller.abort());
+  return controller.signal;
 }
 
 function requestOf(authInfo: AuthInfo | undefined): McpRequest {

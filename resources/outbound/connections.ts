@@ -2,8 +2,7 @@ import { Resolver } from "node:dns/promises";
 import http from "node:http";
 import https from "node:https";
 import type { LookupFunction, Socket } from "node:net";
-import { RequestFilteringHttpsAgent } from "request-filtering-agent";
-import { type AllowedHosts, isAllowedHost, isPublicAddress } from "./ssrf-guard.ts";
+import { type AllowedHosts, isAllowedHost, isPublicAddress, mayBePublic } from "./ssrf-guard.ts";
 
 export type ConnectionDefaults = {
   /** Resolves a hostname that isn't on the allowlist to all of its addresses. */
@@ -32,7 +31,7 @@ export function createConnections(
     ? { ...reuse, keepAlive: true, scheduling: "lifo" }
     : { keepAlive: false };
   const tls = { ...sockets, maxCachedSessions: 0, ...(ca && { ca }) };
-  const guarded = new RequestFilteringHttpsAgent(tls);
+  const guarded = new https.Agent(tls);
   const secure = new https.Agent(tls);
   const plain = new http.Agent(sockets);
   const onlyPublic = publicLookup(lookup ?? createDnsLookup());
@@ -43,6 +42,8 @@ export function createConnections(
       const resolver = allowedLookup && { lookup: allowedLookup };
       return start(url, { ...options, agent: isSecure ? secure : plain, ...resolver, ...(port && { port }) });
     }
+    // No lookup is made for an IP address.
+    if (!mayBePublic(url.hostname)) throw new Error(NOT_PUBLIC);
     const request = start(url, { ...options, agent: guarded, lookup: onlyPublic });
     return request.on("socket", (socket: Socket) => {
       if (request.reusedSocket) return;
@@ -83,7 +84,7 @@ function lookupError(answer: PromiseSettledResult<string[]>): NodeJS.ErrnoExcept
 
 export const NOT_PUBLIC = "The hostname resolves to an IP address that is not on the public internet.";
 
-/** The socket connects to a checked address, against DNS rebinding. The agent takes unassigned IPv6 as public. */
+/** The socket connects to a checked address, against DNS rebinding. */
 export function publicLookup(lookup: LookupFunction): LookupFunction {
   return (hostname, options, done) =>
     lookup(hostname, { ...options, all: true }, (error, found) => {

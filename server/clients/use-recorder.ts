@@ -1,4 +1,3 @@
-import ipaddr from "ipaddr.js";
 import type { Context } from "koa";
 import { LRUCache } from "lru-cache";
 import type { ClientStore } from "../../adapters/oauth/clients.ts";
@@ -63,7 +62,7 @@ export function createSecretUseRecorder(
 function networkOf(address: string): string {
   const ip = parseIpAddress(address);
   if (!ip) return "unknown";
-  const bits = ip instanceof ipaddr.IPv4 ? 24 : 64;
-  const base = ip instanceof ipaddr.IPv4 ? ipaddr.IPv4 : ipaddr.IPv6;
-  return `${base.networkAddressFromCIDR(`${ip}/${bits}`)}/${bits}`;
+  if (ip.version === 4) return `${ip.parts.slice(0, 3).join(".")}.0/24`;
+  const prefix = ip.parts.slice(0, 4).map((group) => group.toString(16));
+  return `${parseIpAddress(`${prefix.join(":")}::`)?.text}/64`;
 }

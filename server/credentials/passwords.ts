@@ -1,5 +1,4 @@
 import { hash, verify } from "@node-rs/argon2";
-import pLimit from "p-limit";
 import { UNAVAILABLE } from "../../resources/http/problem.ts";
 
 // OWASP Password Storage Cheat Sheet: argon2id (the default of the package), 19 MiB, two passes, one lane.
@@ -46,7 +45,7 @@ export function createPasswords(isLimited = true) {
 
 function createHashQueue(isLimited: boolean) {
   const queue = (concurrency: number) => ({
-    limit: pLimit(concurrency),
+    limit: createLimit(concurrency),
     byNetwork: new Map<string, number>(),
   });
   const ofAll = queue(CONCURRENCY);
@@ -54,18 +53,38 @@ function createHashQueue(isLimited: boolean) {
 
   return async <T>(work: () => Promise<T>, from?: Origin): Promise<T> => {
     const { limit, byNetwork } = from?.isKnownDevice ? ofKnownDevices : ofAll;
-    if (limit.pendingCount >= MAX_WAITING) throw new PasswordQueueFull();
-    if (!from || !isLimited) return limit(work);
+    if (limit.waiting.length >= MAX_WAITING) throw new PasswordQueueFull();
+    if (!from || !isLimited) return limit.run(work);
     const { network } = from;
     const count = byNetwork.get(network) ?? 0;
     if (count >= MAX_PER_NETWORK) throw new PasswordQueueFull();
     byNetwork.set(network, count + 1);
     try {
-      return await limit(work);
+      return await limit.run(work);
     } finally {
       const others = (byNetwork.get(network) as number) - 1;
       if (others > 0) byNetwork.set(network, others);
       else byNetwork.delete(network);
     }
+  };
+}
+
+/** Runs this many pieces of work at a time, and the others in the order of their arrival. */
+function createLimit(concurrency: number) {
+  const waiting: (() => void)[] = [];
+  let free = concurrency;
+  return {
+    waiting,
+    async run<T>(work: () => Promise<T>): Promise<T> {
+      if (free > 0) free--;
+      else await new Promise<void>((resolve) => waiting.push(resolve));
+      try {
+        return await work();
+      } finally {
+        const next = waiting.shift(); // gets the place of this one
+        if (next) next();
+        else free++;
+      }
+    },
   };
 }

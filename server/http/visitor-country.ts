@@ -24,7 +24,7 @@ export function createFindCountry(
   });
   return (request) => {
     const address = parseIpAddress(clientAddress(request, TRUST_PROXY));
-    const code = address && countries.get(address.toString())?.country?.iso_code;
+    const code = address && countries.get(address.text)?.country?.iso_code;
     return code && COUNTRY.test(code) ? code : null;
   };
 }

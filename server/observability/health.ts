@@ -1,5 +1,4 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import ipaddr from "ipaddr.js";
 import type { Context } from "koa";
 import type { Storage } from "../../adapters/index.ts";
 import { RETRY_AFTER_S } from "../../resources/http/problem.ts";
@@ -91,7 +90,7 @@ function isLocal(ctx: Context, publicHost: string): boolean {
 
 function isLoopback(address: string): boolean {
   const ip = parseIpAddress(address);
-  return ip instanceof ipaddr.IPv4 || ip instanceof ipaddr.IPv6 ? ip.range() === "loopback" : false;
+  return ip?.version === 4 ? ip.parts[0] === 127 : ip?.text === "::1";
 }
 
 function isLoopbackHost(host: string): boolean {

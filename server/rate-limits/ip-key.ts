@@ -1,5 +1,4 @@
-import ipaddr from "ipaddr.js";
-import { parseIpAddress } from "../http/client-ip.ts";
+import { type IpAddress, parseIpAddress } from "../http/client-ip.ts";
 
 /** `share` is how many times the limit of the smallest network this one gets. */
 export type Network = { key: string; share: number };
@@ -14,7 +13,7 @@ const IPV6_NETWORKS = [
 /** Returns the networks that one caller may control, smallest first: a /24 of IPv4; a /64, a /56 and a /48 of IPv6. */
 export function networksOf(address: string): Network[] {
   const ip = parseIpAddress(address);
-  if (!(ip instanceof ipaddr.IPv6)) return [{ key: networkKeyOf(address), share: 1 }];
+  if (ip?.version !== 6) return [{ key: networkKeyOf(address), share: 1 }];
   return IPV6_NETWORKS.map(({ bits, share }) => ({ key: prefixOf(ip, bits), share }));
 }
 
@@ -25,18 +24,18 @@ export function siteKeyOf(address: string): string {
 /** Returns the rate-limit key of the network that one caller may control: a /24 of IPv4, a /64 of IPv6. */
 export function networkKeyOf(address: string): string {
   const ip = parseIpAddress(address);
-  return ip instanceof ipaddr.IPv4 ? ip.octets.slice(0, 3).join(".") : hostKeyOf(address);
+  return ip?.version === 4 ? ip.parts.slice(0, 3).join(".") : hostKeyOf(address);
 }
 
 /** Returns the rate-limit key of one machine: an IPv4 address, or a /64 of IPv6. */
 export function hostKeyOf(address: string): string {
   const ip = parseIpAddress(address);
   if (!ip) return address;
-  return ip instanceof ipaddr.IPv4 ? ip.toString() : prefixOf(ip, 64);
+  return ip.version === 4 ? ip.text : prefixOf(ip, 64);
 }
 
 /** The length of a prefix is part of its key unless it is 64. */
-function prefixOf({ parts }: ipaddr.IPv6, bits: number): string {
+function prefixOf({ parts }: IpAddress, bits: number): string {
   const groups = parts.slice(0, Math.ceil(bits / 16));
   const rest = bits % 16;
   if (rest) groups.push((groups.pop() as number) & (0xffff << (16 - rest)));

@@ -1,5 +1,4 @@
 import { setImmediate as endOfTurn } from "node:timers/promises";
-import pLimit from "p-limit";
 import type { SqliteSettings } from "./connection.ts";
 import type { Statement } from "./group-transaction.ts";
 import type { LogFile } from "./log-file.ts";
@@ -30,11 +29,17 @@ export function createWriter(
 ) {
   const file = new URL("./writer-thread.ts", import.meta.url);
   const thread = createThread<WriterRequest, Outcome[]>(file, { settings, log });
-  const inTurn = pLimit(1);
+  let last: Promise<unknown> = Promise.resolve();
   let waiting: Waiting[] = [];
   let changes = 0;
   let checkpointAfter = FIRST_CHECKPOINT;
   let failure: Error | undefined;
+
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = last.then(work);
+    last = result.catch(() => {});
+    return result;
+  }
 
   async function commitWaiting(): Promise<void> {
     await endOfTurn();
@@ -111,8 +116,7 @@ export function createWriter(
 
     /** Waits for pending writes. */
     async close(): Promise<void> {
-      // The writes that wait have their turn before this.
-      await inTurn(() => {});
+      await last;
       await thread.close();
     },
   };

@@ -83,7 +83,8 @@ async function findMetadata(base: string): Promise<{ url: string; metadata: Meta
   const openid = `${base.replace(/\/$/, "")}/.well-known/openid-configuration`;
   for (const url of [wellKnown(base, "oauth-authorization-server"), openid]) {
     const response = await fetch(url).catch(() => undefined);
-    const metadata = response?.ok && (await response.json().catch(() => undefined));
+    if (!response?.ok) continue;
+    const metadata = (await response.json().catch(() => undefined)) as Metadata | undefined;
     if (metadata?.issuer) return { url, metadata };
   }
   throw new CommandError("no_metadata", `${base} publishes no authorization server metadata.`);

@@ -1,5 +1,6 @@
+import { createInterface } from "node:readline";
+import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
-import { read } from "read";
 import { WrongEncryptionKey } from "../../../adapters/crypto/keys.ts";
 import { isMissing } from "../../../adapters/database/engine.ts";
 import { openStorage, type Storage } from "../../../adapters/index.ts";
@@ -73,20 +74,18 @@ async function readPassword(): Promise<string> {
 }
 
 async function prompt(label: string): Promise<string> {
-  // On stderr, because stdout carries the result. `terminal` hides the input even if stderr is redirected.
-  const options = { prompt: label, silent: true, terminal: true, output: process.stderr };
+  // Hides the input: the terminal doesn't echo it, but readline does.
+  const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const input = createInterface({ input: process.stdin, output: nowhere, terminal: true });
+  // On stderr, because stdout carries the result.
+  process.stderr.write(`${label} `);
   try {
-    return await Promise.race([read(options), endOfInput()]);
+    // Ctrl-C closes it, and so does Ctrl-D on an empty line.
+    return await new Promise((resolve, reject) => input.once("line", resolve).once("close", reject));
   } catch {
     throw new CommandError("canceled", "Canceled.");
   } finally {
+    input.close();
     process.stderr.write("\n");
   }
-}
-
-/** Rejects after Ctrl-D on an empty line, which the library doesn't report: it only stops reading. */
-function endOfInput(): Promise<never> {
-  return new Promise((_, reject) => {
-    process.stdin.once("pause", () => setImmediate(reject, new Error("end of input")));
-  });
 }

@@ -14,7 +14,7 @@ const JPEG_LIMITS = { maxResolutionInMP: 17, maxMemoryUsageInMB: 512 };
 function decode(bytes: Buffer): Pixels {
   if (readImageHeader(bytes)?.type === "jpeg")
     return jpeg.decode(bytes, { ...JPEG_LIMITS, tolerantDecoding: false });
-  checkInflatedSize(bytes);
+  checkPixels(bytes);
   return PNG.sync.read(bytes);
 }
 
@@ -25,8 +25,15 @@ const SIGNATURE = 8;
 const BYTES_PER_PIXEL = 8;
 const BYTES_PER_ROW = 16;
 
-/** Throws if the pixels take more space than the dimensions say: pngjs inflates all of an interlaced image. */
-function checkInflatedSize(bytes: Buffer): void {
+// Samples of a pixel by color type (PNG §11.2.1), and where the header says how the pixels are stored.
+const CHANNELS: Record<number, number> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4 };
+const [DEPTH_AT, COLOR_TYPE_AT, INTERLACE_AT] = [24, 25, 28];
+
+/**
+ * Throws if the pixels take more or less space than the dimensions say. pngjs inflates all of an interlaced image, and
+ * fills up another one with what its memory contains.
+ */
+function checkPixels(bytes: Buffer): void {
   const parts: Buffer[] = [];
   for (let at = SIGNATURE; at + CHUNK_FRAME <= bytes.length; ) {
     const length = bytes.readUInt32BE(at);
@@ -36,7 +43,10 @@ function checkInflatedSize(bytes: Buffer): void {
   }
   const { width = 0, height = 0 } = readImageHeader(bytes) ?? {};
   const maxOutputLength = width * height * BYTES_PER_PIXEL + (width + height) * BYTES_PER_ROW;
-  inflateSync(Buffer.concat(parts), { maxOutputLength });
+  const { length } = inflateSync(Buffer.concat(parts), { maxOutputLength });
+  const bitsPerPixel = bytes.readUInt8(DEPTH_AT) * (CHANNELS[bytes.readUInt8(COLOR_TYPE_AT)] ?? 0);
+  const expected = height * (1 + Math.ceil((width * bitsPerPixel) / 8));
+  if (bytes.readUInt8(INTERLACE_AT) === 0 && length < expected) throw new Error("there are too few pixels");
 }
 
 const image = await buffer(process.stdin);

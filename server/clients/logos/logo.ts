@@ -1,8 +1,8 @@
 import { execFile } from "node:child_process";
 import { findPackageJSON } from "node:module";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import pLimit from "p-limit";
 import { invalidField } from "../../../resources/http/validate.ts";
+import { createTurns } from "../../../resources/turns.ts";
 import { LOGO_FILE_MAX } from "../../http/request-body.ts";
 import { readImageHeader } from "./image-header.ts";
 
@@ -27,7 +27,8 @@ const READABLE = [
 ];
 
 // Each takes the memory of an image.
-const inTurn = pLimit(1);
+const inTurn = createTurns({ pauses: false });
+const ALL = "all organizations";
 
 /** Decodes an uploaded image and encodes it as a square PNG of at most 256 pixels a side. Throws Problem 422. */
 export async function createLogo(file: Buffer): Promise<Buffer> {
@@ -40,7 +41,7 @@ export async function createLogo(file: Buffer): Promise<Buffer> {
     const message = `must be at most ${SIDE_MAX} × ${SIDE_MAX} pixels. This image has ${width} × ${height}`;
     throw invalidField(FIELD, message);
   }
-  const logo = await inTurn(() => decode(file));
+  const logo = await inTurn(ALL, () => decode(file));
   if (!logo) throw invalidField(FIELD, BROKEN);
   return logo;
 }

@@ -8,7 +8,7 @@ import { listQuery } from "../../../resources/links/list.ts";
 import { linkSchema, toView } from "../../../resources/links/schema.ts";
 import type { LinkService } from "../../../resources/links/service.ts";
 import type { Link } from "../../../resources/links/types.ts";
-import { sendCsv, toCsv } from "../../csv.ts";
+import { csvHeader, sendCsv, toCsv } from "../../csv.ts";
 import { actorOf, membershipOf } from "../access.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 
@@ -68,18 +68,17 @@ export function sendLinks(
 }
 
 async function* linksAsCsv(pages: AsyncIterable<Link[]> | Iterable<Link[]>, shortUrl: string) {
-  yield toCsv([COLUMNS], { bom: true });
-  for await (const page of pages)
-    yield toCsv(
-      page.map((link) => toRow(toView(link, shortUrl))),
-      { columns: COLUMNS },
-    );
+  yield csvHeader(COLUMNS);
+  for await (const page of pages) yield toCsv(page.map((link) => toRow(toView(link, shortUrl))));
 }
 
-function toRow({ tags, metadata, archived, ...fields }: ReturnType<typeof toView>): object {
-  const texts = { ...fields, tags: joinTags(tags), metadata: JSON.stringify(metadata) };
-  const escaped = Object.entries(texts).map(([name, value]) => [name, keepApostrophe(value)]);
-  return { ...Object.fromEntries(escaped), archived: String(archived) };
+function toRow({ tags, metadata, ...fields }: ReturnType<typeof toView>): unknown[] {
+  const texts: Record<string, unknown> = {
+    ...fields,
+    tags: joinTags(tags),
+    metadata: JSON.stringify(metadata),
+  };
+  return COLUMNS.map((name) => keepApostrophe(texts[name]));
 }
 
 /** An import removes the apostrophe before a formula, so one that the link itself has needs another. */
@@ -105,7 +104,7 @@ async function* clicksAsCsv(
   clicked: AsyncIterable<Link> | Iterable<Link>,
   query: object,
 ): AsyncGenerator<string> {
-  yield toCsv([CLICK_COLUMNS], { bom: true });
+  yield csvHeader(CLICK_COLUMNS);
   for await (const { id, slug } of clicked) {
     const { days } = await links.analytics(caller, id, query);
     const rows = days.filter(({ clicks, bot_clicks }) => clicks + bot_clicks > 0);

@@ -4,7 +4,7 @@ import { toPublicData } from "../../../resources/events/public-data.ts";
 import { createCursors } from "../../../resources/http/pagination.ts";
 import { createTurns } from "../../../resources/turns.ts";
 import { describeApp } from "../../clients/app-identity.ts";
-import { sendCsv, toCsv } from "../../csv.ts";
+import { csvHeader, sendCsv, toCsv } from "../../csv.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import { MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
@@ -65,7 +65,7 @@ export const audit: RouteModule = (router, { storage, urls, keys, allow }) => {
 
   /** Formats the entries up to the head, so that the export is a complete part of the chain. */
   async function* csvOf(id: string, filter: AuditFilter, headSeq: number): AsyncGenerator<string> {
-    yield toCsv([CSV_COLUMNS], { bom: true });
+    yield csvHeader(CSV_COLUMNS);
     let before: string | undefined;
     let count = CSV_PART.min;
     for (let isLast = false; !isLast; ) {
@@ -75,8 +75,10 @@ export const audit: RouteModule = (router, { storage, urls, keys, allow }) => {
         before = entries.at(-1)?.id;
         const rows = entries.map(toEntryView).filter(({ seq }) => seq !== null && seq <= headSeq);
         const text = toCsv(
-          rows.map((row) => ({ ...row, data: JSON.stringify(row.data) })),
-          { columns: CSV_COLUMNS },
+          rows.map(({ data, ...row }) => {
+            const texts: Record<string, unknown> = { ...row, data: JSON.stringify(data) };
+            return CSV_COLUMNS.map((name) => texts[name]);
+          }),
         );
         const fitting = Math.ceil((count * CSV_PART_LENGTH) / (text.length + 1));
         count = Math.min(Math.max(CSV_PART.min, fitting), CSV_PART.max);

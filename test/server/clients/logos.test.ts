@@ -83,6 +83,7 @@ const REJECTED: Record<string, [file: () => Buffer, message: RegExp]> = {
   "a PNG that claims 4097 × 1 pixels": [() => header(4097, 1), TOO_WIDE],
   "a PNG without pixels": [() => header(0, 8), BROKEN],
   "a PNG with too few pixels": [() => header(8, 8), BROKEN],
+  "a PNG without its last row": [() => pngOf({ width: 8, height: 8 }, [["IDAT", pixels(7 * ROW)]]), BROKEN],
   "a truncated PNG": [() => png(300, 300).subarray(0, 150), BROKEN],
   "a PNG with a wrong checksum": [
     () => Buffer.from(png(9, 9).map((byte, at) => (at === 29 ? byte ^ 1 : byte))),
