@@ -176,6 +176,8 @@ const OPENED: Record<string, string> = {
   "server/cli/commands/import.ts: createReadStream":
     "the links that a command names; not the database, which is refused",
   "server/cli/commands/import.ts: open": "a new file of refused rows",
+  "server/cli/commands/init.ts: readFileSync": "the files of the package",
+  "server/cli/commands/init.ts: writeFileSync": "new files of settings",
   "server/credentials/breached-passwords/build.ts: readFileSync": "the list of passwords",
   "server/credentials/breached-passwords/build.ts: writeFileSync": "the filter",
   "server/credentials/breached-passwords/is-breached.ts: readFileSync": "the filter",
