@@ -7,6 +7,7 @@ import { auditCommands } from "./audit.ts";
 import { clientCommands } from "./clients.ts";
 import { conformanceCommand } from "./conformance.ts";
 import { databaseCommands } from "./database.ts";
+import { devCommand } from "./dev.ts";
 import { doctorCommand } from "./doctor.ts";
 import { importCommand } from "./import.ts";
 import { keyCommands } from "./keys.ts";
@@ -40,6 +41,7 @@ const serverJsonCommand: Command = {
 };
 
 export const commands: Command[] = [
+  devCommand,
   ...databaseCommands,
   doctorCommand,
   ...organizationCommands,
