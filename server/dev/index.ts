@@ -30,9 +30,22 @@ export async function runDevServer(port: string, listeners: Listeners): Promise<
   return starting;
 }
 
+async function start(port: string, listeners: Listeners): Promise<DevServer> {
+  const started = new AsyncDisposableStack();
+  try {
+    return await startAll(started, port, listeners);
+  } catch (error) {
+    await started.disposeAsync();
+    throw error;
+  }
+}
+
 /** Only what is temporary and printed differs from a server that people use: its security is the same. */
-async function start(port: string, { onMail, onEvent }: Listeners): Promise<DevServer> {
-  await using started = new AsyncDisposableStack();
+async function startAll(
+  started: AsyncDisposableStack,
+  port: string,
+  { onMail, onEvent }: Listeners,
+): Promise<DevServer> {
   const folder = await mkdtemp(path.join(tmpdir(), "linkgate-dev-"));
   started.defer(() => rm(folder, { recursive: true, force: true }));
   const settings = readSettings({
@@ -55,8 +68,7 @@ async function start(port: string, { onMail, onEvent }: Listeners): Promise<DevS
   const service = await startService(settings, createLog(settings.LOG_LEVEL), {}, { mailer });
   started.defer(service.close);
   await addWebhook(service.storage, seeded, receiver);
-  const running = started.move();
-  return { ...service, seeded, close: () => running.disposeAsync() };
+  return { ...service, seeded, close: () => started.disposeAsync() };
 }
 
 /** Before the server starts, which would create the demo organization in an empty database. */
