@@ -20,10 +20,12 @@ const BOTS = 0.06;
 // How many different sources the clicks of a day have: a few, so that a year is stored in seconds.
 const SOURCES = 2;
 const CLICKS_PER_SOURCE = 40;
-// The last days are looked at by the hour.
-const DETAILED_DAYS = 7;
+// Today and yesterday are looked at by the hour.
+const DETAILED_DAYS = 2;
 // Of a day in UTC, seen from Europe and America.
-const HOURS = [3, 2, 2, 2, 2, 3, 5, 7, 9, 10, 10, 9, 10, 11, 11, 11, 11, 12, 12, 12, 11, 9, 7, 5];
+const HOURS: Weighted<number> = [
+  3, 2, 2, 2, 2, 3, 5, 7, 9, 10, 10, 9, 10, 11, 11, 11, 11, 12, 12, 12, 11, 9, 7, 5,
+].map((weight, hour) => [hour, weight]);
 const AGENTS: Weighted<Agent> = [
   [["mobile", "Safari", "iOS"], 31],
   [["mobile", "Chrome", "Android"], 24],
@@ -105,10 +107,7 @@ function botClick(clickedAt: number): Click {
 }
 
 function timeIn(day: number, random: Random): number {
-  const hour = pick(
-    HOURS.map((weight, hour) => [hour, weight]),
-    random,
-  );
+  const hour = pick(HOURS, random);
   return day * DAY_MS + Math.floor((hour + random()) * HOUR_MS);
 }
 
@@ -118,12 +117,14 @@ function weekdayOf(day: number): number {
 }
 
 function pick<Value>(weighted: Weighted<Value>, random: Random): Value {
-  let left = random() * weighted.reduce((sum, [, weight]) => sum + weight, 0);
-  const found = weighted.find(([, weight]) => {
+  let sum = 0;
+  for (const [, weight] of weighted) sum += weight;
+  let left = random() * sum;
+  for (const [value, weight] of weighted) {
     left -= weight;
-    return left < 0;
-  });
-  return (found ?? (weighted[0] as [Value, number]))[0];
+    if (left < 0) return value;
+  }
+  return (weighted[0] as [Value, number])[0];
 }
 
 /** Rounds up as often as the fraction says, so that small numbers keep their sum. */
