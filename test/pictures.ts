@@ -2,32 +2,36 @@ import { mkdir, mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { type Browser, chromium } from "playwright-core";
-import { createGallery } from "./harness/browser/gallery.ts";
-import { addressOf, ROOT, startServer } from "./harness/program.ts";
-import { startReceiver } from "./harness/receiver.ts";
-import { startTestService } from "./harness/service.ts";
+import { addressOf, ROOT, startDevServer, startServer } from "./harness/program.ts";
 
-// Takes the pictures of the README: the dashboard of a service with a month of history, and what a first start prints.
+// Takes the pictures of the README: the dashboard of `linkgate dev`, and what a first start prints.
 
 const FOLDER = path.join(ROOT, "docs/images");
 const MAX_BYTES = 300 * 1024;
 
 async function takeDashboard(browser: Browser): Promise<void> {
-  const receiver = await startReceiver();
-  const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: new URL(receiver.url("/")).hostname });
+  const server = startDevServer(["--port", "0", "--json"]);
   try {
-    const { users, organization } = await createGallery(service, receiver);
+    const [line] = await server.says(/^\{.*\}$/m);
+    const { base, password, organizations } = JSON.parse(line);
+    const [{ id, members }] = organizations;
     const page = await browser.newPage({ viewport: { width: 1280, height: 860 } });
-    await page.goto(`${service.url}/auth/login`);
-    await page.fill("[name=username]", users.owner.username);
-    await page.fill("[name=password]", users.owner.password);
+    await page.goto(`${base}/auth/login`);
+    await page.fill("[name=username]", members[0].username);
+    await page.fill("[name=password]", password);
     await Promise.all([page.waitForURL("**/dashboard**"), page.keyboard.press("Enter")]);
-    await page.goto(`${service.url}/dashboard/organizations/${organization.id}`);
+    // The notice of the new device.
+    await page.goto(`${base}/dashboard/notices`);
+    await page
+      .getByRole("button", { name: /^Dismiss/ })
+      .first()
+      .click();
+    await page.goto(`${base}/dashboard/organizations/${id}`);
+    await page.locator(".panel form.inline button").click(); // dismisses the first steps
     await page.screenshot({ path: path.join(FOLDER, "dashboard.png") });
     await page.close();
   } finally {
-    await service.close();
-    await receiver.close();
+    await server.stop();
   }
 }
 

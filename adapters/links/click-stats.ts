@@ -50,8 +50,8 @@ export function createClickStats(database: Database) {
   }
 
   return {
-    /** Adds one click. It is stored a few seconds later; a crash loses at most the clicks of those seconds. */
-    add({ id, organizationId }: ResolvedLink, click: Click): void {
+    /** Adds equal clicks. They are stored a few seconds later; a crash loses at most the clicks of those seconds. */
+    add({ id, organizationId }: Pick<ResolvedLink, "id" | "organizationId">, click: Click, clicks = 1): void {
       const { clickedAt, bot, country } = click;
       const hour = Math.floor(clickedAt / HOUR_MS);
       const referrer = click.referrer ?? "";
@@ -59,7 +59,7 @@ export function createClickStats(database: Database) {
       const { equals } = buffer.next();
       const key = `${id} ${hour} ${referrer} ${country} ${agent} ${bot}`;
       const equal = equals.get(key);
-      if (equal) equal.clicks++;
+      if (equal) equal.clicks += clicks;
       else
         equals.set(key, {
           id,
@@ -69,7 +69,7 @@ export function createClickStats(database: Database) {
           country: country ?? "",
           agent,
           bot,
-          clicks: 1,
+          clicks,
         });
     },
 

@@ -6,7 +6,8 @@ import type { Message } from "./messages.ts";
 // The server may be slow to greet, but a hanging one must not hold a lease until it expires.
 const TIMEOUT_MS = 15_000;
 
-export type Mailer = NonNullable<ReturnType<typeof createMailer>>;
+/** Sends the emails of the queue. An error is one of Nodemailer. */
+export type Mailer = { send(mail: Message & { to: string }): Promise<void>; close(): void };
 
 export function createMailer({ SMTP_URL, SMTP_FROM }: Pick<Settings, "SMTP_URL" | "SMTP_FROM">) {
   if (!SMTP_URL) return undefined;

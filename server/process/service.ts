@@ -17,7 +17,7 @@ import { encryptionKeys } from "../keys/encryption-keys.ts";
 import { startKeyRefresh } from "../keys/refresh.ts";
 import type { Log } from "../log.ts";
 import { startMails } from "../mail/dispatcher.ts";
-import { createMailer } from "../mail/mailer.ts";
+import { createMailer, type Mailer } from "../mail/mailer.ts";
 import { createMetrics } from "../observability/metrics.ts";
 import type { PassedOn } from "../observability/tracing.ts";
 import { limitConnections } from "../rate-limits/connections.ts";
@@ -46,6 +46,8 @@ const WORK_MS = 10_500;
 type ServiceOptions = {
   lingerMs?: number;
   observer?: StatementObserver;
+  /** Takes the place of the server of `SMTP_URL`. */
+  mailer?: Mailer;
 };
 
 /** Throws StartupError if the database or a port can't be used, or WrongEncryptionKey. */
@@ -53,7 +55,7 @@ export async function startService(
   settings: Settings,
   log: Log,
   sendDefaults: SendDefaults = {},
-  { observer, ...shutdown }: ServiceOptions = {},
+  { observer, mailer = createMailer(settings), ...shutdown }: ServiceOptions = {},
 ): Promise<Service> {
   const appPolicyCheck = appPolicyCheckOf(settings);
   const metrics = createMetrics();
@@ -128,7 +130,6 @@ export async function startService(
       onError: (error) => log.error({ err: error }, "delivery failed, will retry"),
     });
 
-    const mailer = createMailer(settings);
     const mails = mailer && startMails({ queue: storage.mails, mailer, base: urls.base, log });
 
     const waiting = new Set<string>();

@@ -104,6 +104,12 @@ export function startServer({ node = process.execPath, ...options }: ProgramOpti
   return new Program(node, ["--import", `${SERVER}runtime.js`, `${SERVER}main.ts`], options);
 }
 
+/** Starts `linkgate dev`, which prints where it listens like a server. */
+export function startDevServer(words: string[], options: ProgramOptions = {}): Program {
+  const args = ["--import", `${SERVER}runtime.js`, `${SERVER}cli/index.ts`, "dev", ...words];
+  return new Program(process.execPath, args, options);
+}
+
 /** Resolves to how a server ended that must not start. One that starts is stopped, so its exit code is 0. */
 export function endingOf(server: Program): Promise<Ending> {
   return addressOf(server).then(

@@ -7,6 +7,7 @@ import { auditCommands } from "./audit.ts";
 import { clientCommands } from "./clients.ts";
 import { conformanceCommand } from "./conformance.ts";
 import { databaseCommands } from "./database.ts";
+import { devCommand } from "./dev.ts";
 import { doctorCommand } from "./doctor.ts";
 import { importCommand } from "./import.ts";
 import { initCommand } from "./init.ts";
@@ -53,6 +54,7 @@ const startCommand: Command = {
 export const commands: Command[] = [
   startCommand,
   initCommand,
+  devCommand,
   ...databaseCommands,
   upgradeCommand,
   doctorCommand,

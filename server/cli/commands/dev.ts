@@ -1,0 +1,129 @@
+import { styleText } from "node:util";
+import type { DevServer, SentMail } from "../../dev/index.ts";
+import type { ReceivedEvent } from "../../dev/receiver.ts";
+import { InvalidSettings } from "../../settings/config.ts";
+import { StartupError } from "../../startup-errors.ts";
+import { type Command, CommandError } from "../execution/command.ts";
+
+const PORT = "3000";
+
+export const devCommand: Command = {
+  name: "dev",
+  summary: "Start a server to try out or build against, with a temporary database and a year of clicks",
+  options: { "--port <port>": `the port (default: ${PORT}); 0 chooses a free one` },
+  example: "--port 4000",
+  describe: (result) => toText(result as Result),
+  async runAlone({ options, print }) {
+    // The whole server, which other commands don't need.
+    const { runDevServer } = await import("../../dev/index.ts");
+    const port = String(options.port ?? PORT);
+    const onMail = (mail: SentMail) => print({ mail }, mailToText(mail));
+    const onEvent = (event: ReceivedEvent) => print({ event }, eventToText(event));
+    return toResult(await runDevServer(port, { onMail, onEvent }).catch(rethrow(port)));
+  },
+};
+
+function rethrow(port: string): (error: Error) => never {
+  return (error) => {
+    if (error instanceof InvalidSettings)
+      throw new CommandError("invalid_port", "--port must be a number from 0 to 65535.");
+    const { code } = (error.cause ?? {}) as NodeJS.ErrnoException;
+    if (code === "EADDRINUSE")
+      throw new CommandError("port_in_use", `Port ${port} is in use. Choose another one with --port.`);
+    throw error instanceof StartupError ? new CommandError("failed", error.message) : error;
+  };
+}
+
+type Result = ReturnType<typeof toResult>;
+
+function toResult({ urls: { base, api, mcp }, seeded: { password, organizations } }: DevServer) {
+  return {
+    dashboard: `${base}/dashboard`,
+    api,
+    mcp,
+    docs: `${base}/docs`,
+    base,
+    password,
+    organizations: organizations.map(
+      ({ id, name, plan, clientId, clientSecret, members, links, clicks }) => ({
+        id,
+        name,
+        plan,
+        client_id: clientId,
+        client_secret: clientSecret,
+        members: members.map(([username, role]) => ({ username, role })),
+        links,
+        clicks,
+      }),
+    ),
+  };
+}
+
+function toText({ dashboard, api, mcp, docs, base, password, organizations }: Result): string {
+  const [first] = organizations;
+  return `
+A server to try out. Its data is in a temporary folder, which is deleted when you stop it with Ctrl-C.
+
+  ${bold("Dashboard")}  ${dashboard}
+  ${bold("API")}        ${api}
+  ${bold("MCP")}        ${mcp}
+  ${bold("Docs")}       ${docs}
+
+Sign in as one of these users, all with the password ${bold(password)}
+
+${usersOf(organizations).join("\n")}
+${organizations.map(organizationToText).join("")}
+Get a token:
+
+  curl -s ${base}/oauth/token -d grant_type=client_credentials -d client_id=${first?.client_id} -d client_secret=${first?.client_secret}
+
+Emails, and the webhook events of ${first?.name}, are printed below.
+
+linkgate listening on ${base}`;
+}
+
+function usersOf(organizations: Result["organizations"]): string[] {
+  const roles = organizations.flatMap(({ name, members }) =>
+    members.map(({ username, role }) => ({ username, text: `${role} of ${name}` })),
+  );
+  const byUser = Map.groupBy(roles, ({ username }) => username);
+  return [...byUser].map(
+    ([username, roles]) => `  ${bold(username.padEnd(9))}  ${roles.map(({ text }) => text).join(", ")}`,
+  );
+}
+
+function organizationToText({
+  name,
+  plan,
+  links,
+  clicks,
+  ...client
+}: Result["organizations"][number]): string {
+  return `
+${bold(name)} (${plan === "growth" ? "Growth" : "Premium"} plan): ${links} links, ${clicks.toLocaleString("en")} clicks
+
+  client id      ${client.client_id}
+  client secret  ${client.client_secret}
+`;
+}
+
+function mailToText({ to, subject, text }: SentMail): string {
+  const lines = text.trimEnd().split("\n");
+  return `${now()}  ${bold("email")}  to ${to}: ${subject}\n${lines.map((line) => `  │ ${line}`).join("\n")}`;
+}
+
+function eventToText({ id, type, data }: ReceivedEvent): string {
+  const { short_url, url, referrer, client_id, user_id, webhook_id } = data;
+  const subject = [short_url ?? client_id ?? webhook_id, url && `→ ${url}`];
+  const origin = [referrer && `from ${referrer}`, user_id && `for ${user_id}`];
+  const words = [...subject, ...origin].filter(Boolean).join(" ");
+  return `${now()}  ${bold("event")}  ${type}  ${id}  ${words}`;
+}
+
+function now(): string {
+  return styleText("dim", new Date().toISOString().slice(11, 19));
+}
+
+function bold(text: string): string {
+  return styleText("bold", text);
+}

@@ -1,0 +1,130 @@
+import { randomBytes } from "node:crypto";
+import type { Storage } from "../../adapters/index.ts";
+import type { NewClient } from "../../adapters/oauth/clients.ts";
+import type { Actor } from "../../resources/access/actor.ts";
+import type { Role } from "../../resources/access/scopes.ts";
+import { OPERATOR } from "../../resources/events/types.ts";
+import type { ImportedLink } from "../../resources/links/types.ts";
+import type { Plan } from "../../resources/plans.ts";
+import { createPasswords } from "../credentials/passwords.ts";
+import { clicksOf, type DemoClicks } from "./clicks.ts";
+import { type DemoLink, type DemoOrganization, ORGANIZATIONS } from "./organizations.ts";
+
+export type SeededOrganization = {
+  id: string;
+  name: string;
+  plan: Plan;
+  owner: Actor;
+  members: [username: string, role: Role][];
+  links: number;
+  clicks: number;
+} & NewClient;
+
+/** What was created. All users have the same password. */
+export type Seeded = { password: string; organizations: SeededOrganization[] };
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+// More links than an organization has.
+const PAGE = 100;
+const MAILS = 10;
+
+/** Fills an empty database with organizations, their users, links and a year of clicks. */
+export async function seed(storage: Storage): Promise<Seeded> {
+  const password = randomBytes(9).toString("base64url");
+  const users = await createUsers(storage, password);
+  const organizations: SeededOrganization[] = [];
+  for (const organization of ORGANIZATIONS)
+    organizations.push(await createOrganization(storage, organization, users));
+  return { password, organizations };
+}
+
+async function createUsers(storage: Storage, password: string): Promise<Map<string, Actor>> {
+  const { accounts, emails, mails, notices } = storage;
+  const hash = await createPasswords().hash(password);
+  const users = new Map<string, Actor>();
+  for (const name of new Set(ORGANIZATIONS.flatMap(({ members }) => members.map(([name]) => name)))) {
+    const user = await accounts.create(name, hash, OPERATOR);
+    if (!user) throw new Error(`${name} is taken`);
+    const actor: Actor = { id: user.id };
+    users.set(name, actor);
+    await emails.requestChange(`${name}@example.com`, actor);
+    for (const mail of await mails.lease(MAILS)) {
+      await emails.confirm(mail.token ?? "", actor);
+      await mails.settle(mail);
+    }
+    await notices.dismiss(user.id);
+  }
+  return users;
+}
+
+async function createOrganization(
+  storage: Storage,
+  demo: DemoOrganization,
+  users: Map<string, Actor>,
+): Promise<SeededOrganization> {
+  const { name, plan, members, links } = demo;
+  const actors = members.map(([username]) => users.get(username) as Actor);
+  const owner = actors[0] as Actor;
+  const { organization, client } = await storage.organizations.create(name, plan, owner, owner.id);
+  for (const [index, [, role]] of members.entries())
+    if (index > 0)
+      await storage.organizations.addMember(organization.id, (actors[index] as Actor).id, role, owner);
+  const now = Date.now();
+  const clicks = clicksOf(demo, now);
+  const imported = importedLinks(demo, clicks, now);
+  for (const [index, actor] of actors.entries()) {
+    const { add } = storage.links.beginImport(organization.id, actor, "linkgate", false);
+    await add(imported.filter((_, position) => position % actors.length === index));
+  }
+  await countClicks(storage, organization.id, clicks);
+  return {
+    ...organization,
+    ...(client as NewClient),
+    owner,
+    members,
+    links: links.length,
+    clicks: clicks.reduce((sum, { click, count }) => sum + (click.bot ? 0 : count), 0),
+  };
+}
+
+function importedLinks({ site, links }: DemoOrganization, clicks: DemoClicks[], now: number): ImportedLink[] {
+  const bySlug = Map.groupBy(clicks, ({ slug }) => slug);
+  return links.map((link) => toImported(link, site, bySlug.get(link.slug) ?? [], now));
+}
+
+function toImported(link: DemoLink, site: string, clicks: DemoClicks[], now: number): ImportedLink {
+  const { slug, title, tags, age } = link;
+  const sum = (isBot: boolean) =>
+    clicks.reduce((sum, { click, count }) => sum + (click.bot === isBot ? count : 0), 0);
+  const source = ["newsletter", "social"].find((tag) => tags.includes(tag));
+  const utm = source ? `?utm_source=${source}&utm_campaign=${slug}` : "";
+  return {
+    slug,
+    title,
+    tags,
+    url: `${site}/${tags[0]}/${slug}${utm}`,
+    externalId: null,
+    metadata: {},
+    archived: false,
+    expiresAt: null,
+    maxClicks: null,
+    redirectType: 302,
+    fallbackUrl: null,
+    createdAt: (Math.floor(now / DAY_MS) - age) * DAY_MS,
+    clicks: sum(false),
+    botClicks: sum(true),
+    lastClickedAt: Math.max(0, ...clicks.map(({ click }) => click.clickedAt)) || null,
+  };
+}
+
+async function countClicks(storage: Storage, organizationId: string, clicks: DemoClicks[]): Promise<void> {
+  const links = await storage.links.list(organizationId, {}, PAGE);
+  if (links === "timeout") throw new Error("the links could not be read");
+  const bySlug = new Map(links.map((link) => [link.slug, link]));
+  for (const { slug, click, count } of clicks) {
+    const link = bySlug.get(slug);
+    if (link) storage.addPastClicks(link, click, count);
+  }
+  // A read waits until they are stored.
+  await storage.links.analytics(organizationId, undefined, 0, 0);
+}

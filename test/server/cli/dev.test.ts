@@ -1,0 +1,141 @@
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import test from "ava";
+import { apiAt, BROWSER } from "../../harness/clients/api.ts";
+import { firstPartyToken } from "../../harness/clients/dashboard.ts";
+import { addressOf, type Program, runShell, startDevServer, stopPrograms } from "../../harness/program.ts";
+import { postForm } from "../../harness/service.ts";
+import { waitUntilVerified } from "../../harness/webhooks.ts";
+
+const folders = mkdtempSync(path.join(tmpdir(), "linkgate-dev-test-"));
+test.after.always(stopPrograms);
+test.after.always(() => rmSync(folders, { recursive: true, force: true }));
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const DAYS = 365;
+
+type Description = {
+  base: string;
+  password: string;
+  organizations: { id: string; client_id: string; client_secret: string; clicks: number }[];
+};
+
+/** Starts the server with a folder of its own for temporary files. */
+function start(name: string, words: string[]): { server: Program; folder: string } {
+  const folder = path.join(folders, name);
+  mkdirSync(folder);
+  return { server: startDevServer(words, { cwd: folder, settings: { TMPDIR: folder } }), folder };
+}
+
+test.serial(
+  "the printed user signs in, the printed command gets a token, and there is a year of clicks",
+  async (t) => {
+    const { server, folder } = start("text", ["--port", "0"]);
+    const base = await addressOf(server);
+    const password = /password (\S+)$/m.exec(server.stdout)?.[1] ?? "";
+    const [, id = "", username = ""] = /^ {2}((\w+)) +owner of Harbor Coffee/m.exec(server.stdout) ?? [];
+    const own = apiAt(base, await firstPartyToken({ url: base }, { id, username, password }));
+    const { body: me } = await own.get<{ organizations: { name: string; plan: string; role: string }[] }>(
+      "/dashboard/me",
+    );
+    t.deepEqual(
+      me.organizations.map(({ name, plan, role }) => `${name} ${plan} ${role}`),
+      ["Harbor Coffee growth owner", "Northwind Books premium admin"],
+    );
+
+    const [command = ""] = /^ {2}curl .*$/m.exec(server.stdout) ?? [];
+    const api = apiAt(base, JSON.parse((await runShell(command)).stdout).access_token);
+    const from = new Date(Date.now() - (DAYS - 1) * DAY_MS).toISOString().slice(0, 10);
+    type Analytics = { clicks: number; bot_clicks: number; days: { clicks: number }[]; countries: object[] };
+    const { body } = await api.get<Analytics>(`/v1/analytics?from=${from}`);
+    const printed = /Harbor Coffee \(Growth plan\): 40 links, ([\d,]+) clicks/.exec(server.stdout)?.[1];
+    t.is(body.clicks.toLocaleString("en"), printed ?? "");
+    t.true(body.bot_clicks > 0);
+    t.true(body.countries.length > 5);
+    t.is(body.days.length, DAYS);
+    // Today may have just begun.
+    t.true(body.days.slice(0, -1).every(({ clicks }) => clicks > 0));
+    const { body: links } = await api.get<{ data: { clicks: number }[] }>("/v1/links?limit=100");
+    t.is(
+      links.data.reduce((sum, { clicks }) => sum + clicks, 0),
+      body.clicks,
+      "the links count the same clicks",
+    );
+
+    const link = await api.createLink({ slug: "first", url: "https://example.com/first" });
+    await server.says(/event {2}link\.created {2}evt_\w+ {2}(\S+)\/first → https:\/\/example\.com\/first$/m);
+    await fetch(link.short_url, { redirect: "manual", headers: { "user-agent": BROWSER } });
+    await server.says(/event {2}link\.clicked {2}evt_\w+ {2}\S+\/first /);
+
+    await postForm(`${base}/auth/forgot-password`, { username });
+    const [, reset = ""] = await server.says(
+      /email {2}to nora@example\.com: Reset your linkgate password\n[\s\S]*?│ (http\S+\/auth\/reset-password\/\S+)/,
+    );
+    t.is((await fetch(reset)).status, 200);
+
+    t.is(readdirSync(folder).length, 1);
+    const { code, stdout, stderr } = await server.stop();
+    t.is(code, 0);
+    t.is(stderr, "");
+    t.is(stdout.match(/linkgate listening on/g)?.length, 1);
+    t.deepEqual(readdirSync(folder), [], "the temporary folder is removed");
+  },
+);
+
+test.serial(
+  "--json prints the description as one line, and a line for each event; unsigned ones are refused",
+  async (t) => {
+    const { server, folder } = start("json", ["--port", "0", "--json"]);
+    const [line] = await server.says(/^\{.*\}$/m);
+    const { base, organizations }: Description = JSON.parse(line);
+    t.is(organizations.length, 2);
+    for (const { client_id, client_secret, clicks } of organizations) {
+      t.true(clicks > 100_000);
+      const response = await postForm(`${base}/oauth/token`, {
+        grant_type: "client_credentials",
+        client_id,
+        client_secret,
+      });
+      const api = apiAt(base, ((await response.json()) as { access_token: string }).access_token);
+      const { body } = await api.get<{ data: { id: string; url: string }[] }>("/v1/webhooks");
+      for (const { id, url } of body.data) {
+        await waitUntilVerified(api, `/v1/webhooks/${id}`);
+        const forged = JSON.stringify({
+          type: "link.deleted",
+          timestamp: "2026-01-01T00:00:00.000Z",
+          data: {},
+        });
+        const headers = { "webhook-id": "evt_1", "webhook-timestamp": "1", "webhook-signature": "v1,AAAA" };
+        t.is((await fetch(url, { method: "POST", body: forged, headers })).status, 401);
+      }
+      await api.createLink({ title: client_id });
+    }
+    const [event] = await server.says(/^\{"event".*$/m);
+    t.like(JSON.parse(event), {
+      event: { type: "link.created", data: { title: organizations[0]?.client_id } },
+    });
+
+    const { port } = new URL(base);
+    const second = start("second", ["--port", port, "--json"]);
+    const ending = await second.server.ended;
+    t.is(ending.code, 1);
+    t.is(ending.stdout, "");
+    t.is(JSON.parse(ending.stderr).error.code, "port_in_use");
+    t.deepEqual(readdirSync(second.folder), []);
+
+    const { code, stdout } = await server.stop();
+    t.is(code, 0);
+    t.notRegex(stdout, /link\.deleted|verification/);
+    t.deepEqual(readdirSync(folder), []);
+  },
+);
+
+test("a port that isn't one is refused, and nothing remains", async (t) => {
+  const { server, folder } = start("wrong", ["--port", "http"]);
+  const { code, stdout, stderr } = await server.ended;
+  t.is(code, 1);
+  t.is(stdout, "");
+  t.is(stderr, "--port must be a number from 0 to 65535.\n");
+  t.deepEqual(readdirSync(folder), []);
+});
