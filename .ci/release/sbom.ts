@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process";
+import { hash } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import path from "node:path";
 import manifest from "../../package.json" with { type: "json" };
@@ -7,7 +8,8 @@ type License = { license?: { id?: string; name?: string }; expression?: string }
 type Component = { "bom-ref": string; name: string; version: string; licenses?: License[] };
 type Packages = { properties?: { name: string }[] } & Component;
 type Bom = {
-  metadata: { component: Component };
+  serialNumber: string;
+  metadata: { timestamp: string; component: Component };
   components: Packages[];
   dependencies: { ref: string; dependsOn: string[] }[];
 };
@@ -34,6 +36,14 @@ const nameOf = ({ expression, license }: License) => expression ?? license?.id ?
 const lines = bom.components.map(
   ({ name, version, licenses = [] }) => `${name} ${version} ${licenses.map(nameOf).join(" AND ")}\n`,
 );
+// npm writes the time and a random number. The same commit has the same list.
+bom.metadata.timestamp = execFileSync("git", ["log", "-1", "--format=%cI"], { encoding: "utf8" }).trim();
+bom.serialNumber = `urn:uuid:${toUuid(hash("sha256", JSON.stringify(bom.components)))}`;
 const [folder = "."] = process.argv.slice(2);
 writeFileSync(path.join(folder, "sbom.json"), `${JSON.stringify(bom, null, 2)}\n`);
 writeFileSync(path.join(folder, "licenses.txt"), lines.toSorted().join(""));
+
+/** A UUID of version 8 (RFC 9562 §5.8) from a hash in hex. */
+function toUuid(hex: string): string {
+  return hex.replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*$/, "$1-$2-8$3-8$4-$5");
+}

@@ -7,7 +7,7 @@ import type { Storage } from "../../adapters/index.ts";
 import manifest from "../../package.json" with { type: "json" };
 import { Program, ROOT } from "./program.ts";
 
-/** The sources of the previous release. `fixtures/make.ts` makes it. */
+/** The sources of the previous release, as `npm run release` has archived them. */
 export const ARCHIVE = path.join(ROOT, "test/processes/fixtures/previous-release.tar.zst");
 
 /** The previous release, in a temporary folder. */

@@ -1,0 +1,108 @@
+import { execFileSync } from "node:child_process";
+import { hash } from "node:crypto";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { zstdDecompressSync } from "node:zlib";
+import test from "ava";
+import { Program, stopPrograms } from "../harness/program.ts";
+import { copyRepository, outputOf } from "../harness/release/package.ts";
+
+const VERSION = "9.9.0";
+const folder = mkdtempSync(path.join(tmpdir(), "linkgate-release-"));
+const git = (copy: string, ...args: string[]) =>
+  execFileSync("git", ["-c", "user.name=Test", "-c", "user.email=test@example.com", ...args], {
+    cwd: copy,
+    encoding: "utf8",
+    env: {
+      ...process.env,
+      GIT_COMMITTER_DATE: "2026-01-02T03:04:05Z",
+      GIT_AUTHOR_DATE: "2026-01-02T03:04:05Z",
+    },
+  });
+
+test.after.always(() => {
+  stopPrograms();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Commits the files of this repository to one of its own. */
+function createCopy(name: string): string {
+  const copy = path.join(folder, name);
+  copyRepository(copy);
+  git(copy, "init", "--quiet");
+  writeFileSync(path.join(copy, ".git/info/exclude"), "node_modules\n");
+  git(copy, "add", ".");
+  git(copy, "commit", "--quiet", "--message", "test: everything");
+  return copy;
+}
+
+const release = (copy: string, ...words: string[]) =>
+  new Program("npm", ["run", "--silent", "release", "--", ...words], { cwd: copy }).ended;
+const filesIn = (copy: string) => readdirSync(path.join(copy, "releases", VERSION)).toSorted();
+const sumsOf = (copy: string) => readFileSync(path.join(copy, "releases", VERSION, "SHA256SUMS"), "utf8");
+
+test.serial("a release has packages, a list of packages, licenses, an archive and checksums", async (t) => {
+  const copy = createCopy("first");
+  const { code, stderr } = await release(copy, VERSION);
+  t.is(code, 0, stderr);
+  const files = [
+    "Containerfile",
+    "SHA256SUMS",
+    "licenses.txt",
+    `linkgate-${VERSION}-sources.tar.zst`,
+    `linkgate-${VERSION}.tgz`,
+    `linkgate-client-${VERSION}.tgz`,
+    "sbom.json",
+  ];
+  t.deepEqual(filesIn(copy), files.toSorted());
+  const read = (file: string) => readFileSync(path.join(copy, "releases", VERSION, file));
+  const sums = files.filter((file) => file !== "SHA256SUMS").toSorted();
+  t.is(sumsOf(copy), sums.map((file) => `${hash("sha256", read(file))}  ${file}\n`).join(""));
+  for (const name of [`linkgate-${VERSION}.tgz`, `linkgate-client-${VERSION}.tgz`]) {
+    const tarball = path.join(copy, "releases", VERSION, name);
+    const manifest = await outputOf("tar", ["xzOf", tarball, "package/package.json"]);
+    t.is(JSON.parse(manifest).version, VERSION);
+  }
+  const { metadata } = JSON.parse(String(read("sbom.json")));
+  t.deepEqual([metadata.component.version, metadata.timestamp.slice(0, 10)], [VERSION, "2026-01-02"]);
+  const archive = zstdDecompressSync(read(`linkgate-${VERSION}-sources.tar.zst`));
+  t.true(archive.includes("server/main.ts") && archive.includes("adapters/index.ts"));
+
+  t.regex(
+    readFileSync(path.join(copy, "CHANGELOG.md"), "utf8"),
+    new RegExp(`^## ${VERSION} – 2026-01-02$`, "m"),
+  );
+  const changed = git(copy, "status", "--porcelain").trimEnd().split("\n");
+  t.deepEqual(changed.map((line) => line.slice(3)).toSorted(), [
+    "CHANGELOG.md",
+    "client/README.md",
+    "client/package.json",
+    "docs/operate/deploy/kubernetes.yaml",
+    "package-lock.json",
+    "package.json",
+  ]);
+});
+
+test.serial("two runs have the same bytes, in the same folder and in another one", async (t) => {
+  const first = path.join(folder, "first");
+  const sums = sumsOf(first);
+  t.is((await release(first, VERSION)).code, 0);
+  t.is(sumsOf(first), sums);
+  const second = createCopy("second");
+  t.is((await release(second, VERSION)).code, 0);
+  t.is(sumsOf(second), sums);
+});
+
+test.serial("a version that is missing, malformed or lower is refused, and so are changes", async (t) => {
+  const copy = path.join(folder, "second");
+  for (const words of [[], ["1"], ["v1.0.0"]])
+    t.regex(
+      (await release(copy, ...words)).stderr,
+      /^Usage: npm run release -- <version>, such as 1\.0\.0\n$/,
+    );
+  t.is((await release(copy, "0.0.1")).stderr, `The version must be higher than ${VERSION}.\n`);
+  writeFileSync(path.join(copy, "server/other.ts"), "");
+  const { code, stderr } = await release(copy, VERSION);
+  t.deepEqual([code, stderr], [1, "Commit or discard your changes first: server/other.ts\n"]);
+});
