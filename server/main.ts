@@ -18,7 +18,7 @@ const STOP_WORKERS_MS = STOP_MS + 2_000;
 
 async function main(): Promise<void> {
   const settings = readSettings();
-  const log = createLog(settings.LOG_LEVEL);
+  const log = createLog(settings.LOG_LEVEL, settings.LOG_FORMAT);
   if (cluster.isPrimary) for (const warning of productionWarningsOf(settings)) log.warn(warning);
   const starting = start(settings, log).catch((error) => {
     throw toFileError(error);
