@@ -1,34 +1,24 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import test, { type ExecutionContext } from "ava";
-import { Program, ROOT, runCommand, runShell, stopPrograms } from "../../harness/program.ts";
-import { skip } from "../../harness/skip.ts";
+import test from "ava";
+import { ROOT, runCommand, stopPrograms } from "../../harness/program.ts";
+import { type Script, startOnTerminal, testOnTerminal } from "../../harness/terminal.ts";
 
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-terminal-"));
 const settings = { DATABASE_URL: `sqlite:${folder}/test.sqlite` };
 const { stdout } = await runCommand(["org", "create", "Acme", "--json"], { settings });
 const organizationId = JSON.parse(stdout).organization.id as string;
-const hasPython = (await runShell("python3 -c 'import pty'")).code === 0;
 test.after.always(stopPrograms);
 test.after.always(() => rmSync(folder, { recursive: true, force: true }));
 
 const PASSWORD = "correct horse battery";
 
-/** Runs a command on a pseudo-terminal and types each text after its prompt. */
-async function onTerminal(words: string[], script: [prompt: string, keys: string][]) {
-  const command = [process.execPath, `${ROOT}server/cli/linkgate.js`, ...words];
-  const args = [`${ROOT}test/harness/terminal.py`, JSON.stringify(command), JSON.stringify(script)];
-  const ended = await new Program("python3", args, { settings }).ended;
-  return JSON.parse(ended.stdout) as { shown: string; code: number };
-}
+/** Runs a command of the CLI on a terminal, and types each text after its prompt. */
+const onTerminal = (words: string[], script: Script) =>
+  startOnTerminal([`${ROOT}server/cli/linkgate.js`, ...words], script, settings).ended;
 
 const createUser = (name: string) => ["user", "create", name, "--org", organizationId];
-
-function testOnTerminal(title: string, run: (t: ExecutionContext) => Promise<void>) {
-  if (hasPython) test(title, run);
-  else skip(title, "there is no python3");
-}
 
 testOnTerminal("on a terminal, the password is prompted for twice and never shown", async (t) => {
   const { shown, code } = await onTerminal(createUser("ada"), [
