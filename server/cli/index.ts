@@ -1,5 +1,6 @@
 import { commands } from "./commands/index.ts";
 import { type Command, CommandError } from "./execution/command.ts";
+import { showStatus } from "./execution/progress.ts";
 import { createProgram, isHelp } from "./program.ts";
 
 async function main(argv: string[]): Promise<void> {
@@ -7,9 +8,13 @@ async function main(argv: string[]): Promise<void> {
   const program = createProgram(commands, async (command, args, options) => {
     // Help and usage errors appear without loading the database.
     const { runCommand } = await import("./execution/run.ts");
-    const note = (text: string) => void (isJson || console.error(text));
+    const note = (text: string) => {
+      if (isJson) return;
+      showStatus("");
+      console.error(text);
+    };
     const print = (part: object, text: string) => console.log(isJson ? JSON.stringify(part) : text);
-    const result = await runCommand(command, { args, options, note, print });
+    const result = await runCommand(command, { args, options, note, print }).finally(() => showStatus(""));
     console.log(toText(result, isJson, command));
     if (hasFailed(result)) process.exitCode = 1;
   });

@@ -6,7 +6,8 @@ import { wellKnown } from "../../../certification/checks/metadata.ts";
 import { countOf, type Report, toJunit, toText } from "../../../certification/report.ts";
 import { runChecks } from "../../../certification/run.ts";
 import type { Metadata, Target } from "../../../certification/target.ts";
-import { type Command, CommandError, type CommandInput, showStatus } from "../execution/command.ts";
+import { type Command, CommandError, type CommandInput } from "../execution/command.ts";
+import { showStatus } from "../execution/progress.ts";
 import { attest } from "./attestation.ts";
 
 const credentials = z.strictObject({ client_id: z.string().min(1), client_secret: z.string().min(1) });

@@ -21,6 +21,7 @@ import { createMissingKey, keyFileOf } from "../../keys/encryption-keys.ts";
 import { describeMissingDriver } from "../../settings/optional-packages.ts";
 import { describeStartupError } from "../../startup-errors.ts";
 import { type Command, type CommandContext, CommandError, type CommandInput } from "../execution/command.ts";
+import { createProgress, shareOf } from "../execution/progress.ts";
 import { whoRuns } from "../execution/record-command.ts";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
@@ -41,7 +42,9 @@ export const databaseCommands: Command[] = [
     name: "sweep",
     summary: "Delete expired rows now; the server does this every minute",
     async run({ storage }) {
-      const deleted = await storage.purgeExpired();
+      const showProgress = createProgress("rows");
+      const onProgress = (done: number, total: number) => showProgress(done, shareOf(done, total));
+      const deleted = await storage.purgeExpired(undefined, onProgress);
       if (!deleted)
         throw new CommandError("busy", "Another process is deleting expired rows. Try again later.");
       return { deleted };
@@ -87,7 +90,10 @@ async function backUp({ args, options, settings, storage }: CommandContext): Pro
   const stop = (signal: NodeJS.Signals) => stopping.abort(new Error(`interrupted by ${signal}`));
   for (const signal of SIGNALS) process.once(signal, stop);
   try {
-    const tables = await storage.backUp(file, stopping.signal);
+    const showProgress = createProgress("MB");
+    const tables = await storage.backUp(file, stopping.signal, (done, total) =>
+      showProgress(done / 1_000_000, shareOf(done, total)),
+    );
     if (keyFile) copyKey(keyFile, `${file}.key`);
     return { file, bytes: statSync(file).size, ...(keyFile && { key_file: `${file}.key` }), tables };
   } catch (error) {
@@ -110,8 +116,10 @@ async function copy({ options, note }: CommandInput): Promise<object> {
   const [from, to] = [nameOf(urls.from), nameOf(urls.to)];
   const run: CommandRun = { command: "copy", arguments: [], options: { from, to }, ...whoRuns() };
   const onTable = (step: string, table: string, rows: number) => note(`${step} ${table}: ${rows} rows`);
+  const showProgress = createProgress("rows");
+  const onProgress = (done: number, total: number) => showProgress(done, shareOf(done, total));
   try {
-    return { from, to, tables: await copyDatabase(urls.from, urls.to, { onTable, run }) };
+    return { from, to, tables: await copyDatabase(urls.from, urls.to, { onTable, onProgress, run }) };
   } catch (error) {
     if (error instanceof CopyFailed) throw new CommandError(error.code, error.message);
     if (!(error instanceof DatabaseUnavailable)) throw error;

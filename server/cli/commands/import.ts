@@ -1,4 +1,4 @@
-import { createReadStream, type ReadStream, type Stats } from "node:fs";
+import { createReadStream, type Stats } from "node:fs";
 import { open, stat } from "node:fs/promises";
 import { finished } from "node:stream/promises";
 import { engineOf, sqliteFile } from "../../../adapters/database/engine.ts";
@@ -16,14 +16,12 @@ import {
   EXAMPLE_ORG,
   findOrganization,
   ORG_ID,
-  showStatus,
 } from "../execution/command.ts";
+import { createProgress, number, shareOf } from "../execution/progress.ts";
 
 const REFUSAL_COLUMNS = ["row", "reason", "url", "slug", "title"];
 // So many refusals are shown. The others are in the file of `--rejected`.
 const SHOWN = 10;
-const BAR_LENGTH = 20;
-const STATUS_MS = 100;
 
 type Result = {
   dry_run: boolean;
@@ -65,14 +63,14 @@ async function importFile({
   const refusals = typeof rejected === "string" ? await createRefusalFile(rejected) : undefined;
   const input = createReadStream(file);
   const shown: Result["refusals"] = [];
-  const showProgress = createProgress(input, size);
+  const showProgress = createProgress("rows");
   const importLinks = createImportLinks(storage.links, reservedNamesOf(urls), (_, work) => work());
   try {
     const linkFile = await readLinkFile(input);
     const { stopped, ...report } = await importLinks({ organizationId, actor: OPERATOR }, linkFile, {
       isTrial: Boolean(isTrial),
       async onRow({ row, result, reason = "", url, slug, title }: RowResult) {
-        showProgress();
+        showProgress(row, shareOf(input.bytesRead, size));
         if (result !== "refused") return;
         if (shown.length < SHOWN) shown.push({ row, reason, url, slug });
         await refusals?.add([row, reason, url, slug, title]);
@@ -90,7 +88,6 @@ async function importFile({
     throw (error as NodeJS.ErrnoException).path === file ? unreadable(error) : error;
   } finally {
     input.destroy();
-    showStatus("");
   }
 }
 
@@ -134,30 +131,6 @@ async function createRefusalFile(name: string) {
     },
   };
 }
-
-/** Returns a function that shows the share of the file that was read, the speed and the time left. */
-function createProgress(input: ReadStream, size: number): () => void {
-  const start = performance.now();
-  let rows = 0;
-  let shownAt = start;
-  return () => {
-    rows++;
-    const now = performance.now();
-    if (now < shownAt + STATUS_MS) return;
-    shownAt = now;
-    const share = Math.min(1, input.bytesRead / Math.max(1, size));
-    const bar = "#".repeat(Math.round(share * BAR_LENGTH)).padEnd(BAR_LENGTH, ".");
-    const seconds = (now - start) / 1000;
-    const left = Math.ceil(seconds / share - seconds);
-    const time = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}`;
-    const speed = number(Math.round(rows / seconds));
-    showStatus(
-      `[${bar}] ${Math.floor(share * 100)}%, ${number(rows)} rows, ${speed} per second, ${time} left`,
-    );
-  };
-}
-
-const number = (value: number) => value.toLocaleString("en");
 
 function toText(result: Result): string {
   const { dry_run, format, rows, imported, skipped, refused, left, stopped, refusals } = result;

@@ -21,6 +21,7 @@ import {
 } from "../../keys/shared-keys.ts";
 import { KEY_SET_MAX_AGE } from "../../settings/lifetimes.ts";
 import { type Command, type CommandContext, CommandError } from "../execution/command.ts";
+import { createProgress, shareOf } from "../execution/progress.ts";
 
 const KINDS = ["signing", "cookies", "encryption"] as const;
 // Servers look for new keys every few seconds, and one of them may be late.
@@ -149,12 +150,19 @@ async function rotateEncryptionKey(context: CommandContext): Promise<object> {
     writeKeyFile(file, [newer, ...older]);
     storage.useEncryptionKeys([newer, ...older]);
     note("Encrypting stored secrets with the new key.");
-    const done = (await storage.reencrypt()) ?? { reencrypted: 0, unreadable: 0 };
+    const done = (await reencrypt(context)) ?? { reencrypted: 0, unreadable: 0 };
     return { encryption: { ...(await encryptionState(context)), ...done } };
   });
 }
 
-async function pruneEncryptionKeys({ settings, storage, note }: CommandContext): Promise<object> {
+async function reencrypt({ storage }: CommandContext) {
+  const showProgress = createProgress("values");
+  const total = await storage.countOutdatedCiphertexts();
+  return storage.reencrypt(undefined, (done) => showProgress(done, shareOf(done, total)));
+}
+
+async function pruneEncryptionKeys(context: CommandContext): Promise<object> {
+  const { settings, storage, note } = context;
   const file = keyFileOf(settings);
   if (!file) throw new CommandError("no_key_file", "Remove the older keys from ENCRYPTION_KEY.");
   return change(file, async () => {
@@ -167,7 +175,7 @@ async function pruneEncryptionKeys({ settings, storage, note }: CommandContext):
       note(`Waiting ${Math.ceil(wait / 1000)} seconds for running servers to use the current key.`);
       await sleep(wait);
     }
-    await storage.reencrypt();
+    await reencrypt(context);
     const outdated = await storage.countOutdatedCiphertexts();
     if (outdated > 0) {
       const message = `${outdated} stored values still need an older key. Try again later.`;

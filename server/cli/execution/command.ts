@@ -87,11 +87,6 @@ export const organizationCommand = commandsOn(
   async ({ storage, args }) => ({ organization: await findOrganization(storage, args[0]) }),
 );
 
-/** Shows a line on a terminal in place of the one before; an empty one ends it. */
-export function showStatus(text: string): void {
-  if (process.stderr.isTTY) process.stderr.write(`\r\u001b[K${text}`);
-}
-
 /** Throws CommandError `not_found`. */
 export async function findOrganization(storage: Storage, id: string) {
   return found(await storage.organizations.find(id), "Organization", id);
