@@ -8,6 +8,7 @@ import {
   type Command,
   type CommandContext,
   CommandError,
+  type CommandInput,
   organizationCommand,
   reasonOf,
   reasonOption,
@@ -31,6 +32,7 @@ export const clientCommands: Command[] = [
       "--compromised": "revoke all older secrets and every token of the client now",
     },
     example: "--overlap 48h",
+    irreversible: revokesAll,
     async run({ args: [id], options, storage }) {
       const compromised = options.compromised === true;
       if (compromised && options.overlap !== undefined)
@@ -101,6 +103,7 @@ export const clientCommands: Command[] = [
     arguments: { "<key-id>": 'ID of the key, as "org show" prints it' },
     options: { "--compromised": "also revoke every token and authorization of the client now" },
     example: "key_01JD0000000000000000000000",
+    irreversible: revokesAll,
     async run({ args: [id, keyId], options, storage }) {
       const compromised = options.compromised === true;
       if (!(await storage.clients.removeKey(id, keyId, { compromised }, OPERATOR)))
@@ -111,6 +114,7 @@ export const clientCommands: Command[] = [
   organizationCommand({
     name: "client remove-secrets",
     summary: "Remove all client secrets; the client then authenticates with its keys only",
+    irreversible: () => "Removes all secrets of the client.",
     async run(context) {
       const [id] = context.args;
       if (!(await context.storage.clients.removeSecrets(id, OPERATOR))) throw missingClient(id);
@@ -118,6 +122,10 @@ export const clientCommands: Command[] = [
     },
   }),
 ];
+
+function revokesAll({ options }: Pick<CommandInput, "options">): string | undefined {
+  return options.compromised ? "Revokes every token of the client." : undefined;
+}
 
 /** Throws CommandError `fapi_conflict`. */
 export function refuseConflict(error: unknown): never {

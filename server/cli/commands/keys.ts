@@ -46,11 +46,14 @@ export const keyCommands: Command[] = [
       "--compromised": "stop honoring the previous signing or cookie keys now",
     },
     example: "signing",
+    irreversible: ({ args: [kind], options }) =>
+      options.compromised ? `Rejects everything that older ${kind} keys signed.` : undefined,
     run: async (context) => rotate(context, parseKind(context.args[0])),
   },
   {
     name: "keys prune",
     summary: "Remove older encryption keys from their file, once nothing needs them",
+    irreversible: () => "Removes the older encryption keys.",
     run: pruneEncryptionKeys,
   },
 ];

@@ -130,6 +130,7 @@ export const organizationCommands: Command[] = [
     name: "org delete",
     summary: "Delete an organization with its client, webhooks and members; this can't be undone",
     options: reasonOption("the audit log"),
+    irreversible: ({ args: [id] }) => `Deletes organization ${id} with its client, webhooks and members.`,
     async run({ args: [id], options, storage, organization }) {
       const reason = reasonOf(options) ?? undefined;
       if (!(await storage.organizations.remove(id, OPERATOR, reason))) throw notFound("Organization", id);

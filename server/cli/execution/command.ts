@@ -39,6 +39,8 @@ type CommandSyntax = {
   arguments?: Record<string, string>;
   /** Descriptions by syntax, such as `--plan <plan>`; `--claim <pair...>` can be repeated. */
   options?: Record<string, string>;
+  /** Returns what the command does for good, if it does with this input. On a terminal, the user has to agree. */
+  irreversible?(input: Pick<CommandInput, "args" | "options">): string | undefined;
   /** What follows the name in the example that the help shows. */
   example?: string;
   /** Returns what people read instead of the members of the result. */

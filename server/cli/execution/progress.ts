@@ -1,9 +1,12 @@
 const BAR_LENGTH = 20;
 const STATUS_MS = 100;
+let isShown = false;
 
 /** Shows a line on a terminal in place of the one before; an empty one ends it. */
 export function showStatus(text: string): void {
-  if (process.stderr.isTTY) process.stderr.write(`\r\u001b[K${text}`);
+  if (!process.stderr.isTTY || (text === "" && !isShown)) return;
+  process.stderr.write(`\r\u001b[K${text}`);
+  isShown = text !== "";
 }
 
 /**

@@ -13,6 +13,7 @@ import { recorded } from "./record-command.ts";
 
 /** Throws CommandError if the settings are invalid or the database can't be used. */
 export async function runCommand(command: Command, input: CommandInput): Promise<object> {
+  await confirm(command, input);
   if ("runAlone" in command) return command.runAlone(input);
   let databaseUrl: string | undefined;
   try {
@@ -38,6 +39,14 @@ export async function runCommand(command: Command, input: CommandInput): Promise
     const message = describeStartupError(error, databaseUrl);
     throw message ? new CommandError("failed", message) : error;
   }
+}
+
+/** Scripts, which have no terminal, aren't asked. Throws CommandError `canceled`. */
+async function confirm(command: Command, input: CommandInput): Promise<void> {
+  const effect = command.irreversible?.(input);
+  if (!effect || input.options.yes || !process.stdin.isTTY || !process.stderr.isTTY) return;
+  const answer = await prompt(`${effect} This can't be undone. Continue? [y/N]`, false);
+  if (!/^y(es)?$/i.test(answer.trim())) throw new CommandError("canceled", "Canceled.");
 }
 
 function needsExisting({ needs, isReadOnly }: StorageCommand): boolean {
@@ -72,15 +81,16 @@ async function readPassword(): Promise<string> {
   return password;
 }
 
-async function prompt(label: string): Promise<string> {
+async function prompt(label: string, silent = true): Promise<string> {
   // On stderr, because stdout carries the result. `terminal` hides the input even if stderr is redirected.
-  const options = { prompt: label, silent: true, terminal: true, output: process.stderr };
+  const options = { prompt: label, silent, terminal: true, output: process.stderr };
   try {
-    return await Promise.race([read(options), endOfInput()]);
+    const answer = await Promise.race([read(options), endOfInput()]);
+    if (silent) process.stderr.write("\n"); // the terminal didn't show the one that the user typed
+    return answer;
   } catch {
-    throw new CommandError("canceled", "Canceled.");
-  } finally {
     process.stderr.write("\n");
+    throw new CommandError("canceled", "Canceled.");
   }
 }
 

@@ -6,9 +6,12 @@ import { ROOT, runCommand, stopPrograms } from "../../harness/program.ts";
 import { startOnTerminal, testOnTerminal } from "../../harness/terminal.ts";
 
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-progress-"));
+// Nothing may change it while it is copied.
+const source = `sqlite:${folder}/source.sqlite`;
 const settings = { DATABASE_URL: `sqlite:${folder}/test.sqlite` };
 test.before(async () => {
   await runCommand(["org", "create", "Acme", "--plan", "growth"], { settings });
+  await runCommand(["org", "create", "Acme"], { settings: { DATABASE_URL: source } });
 });
 test.after.always(stopPrograms);
 test.after.always(() => rmSync(folder, { recursive: true, force: true }));
@@ -16,7 +19,7 @@ test.after.always(() => rmSync(folder, { recursive: true, force: true }));
 const COMMANDS: [words: string[], unit: string][] = [
   [["sweep"], "rows"],
   [["backup", `${folder}/backup.sqlite`], "MB"],
-  [["copy", "--from", settings.DATABASE_URL, "--to", `sqlite:${folder}/copy.sqlite`], "rows"],
+  [["copy", "--from", source, "--to", `sqlite:${folder}/copy.sqlite`], "rows"],
   [["keys", "rotate", "encryption"], "values"],
 ];
 

@@ -64,3 +64,48 @@ testOnTerminal("a password that is too short is rejected on a terminal as well",
   t.is(code, 1);
   t.regex(shown, /"code":"invalid_password"/);
 });
+
+const ASKED = "This can't be undone. Continue? [y/N]";
+
+for (const [answer, keys] of Object.entries({ "no answer": "\r", n: "n\r", "Ctrl-C": "\x03" })) {
+  testOnTerminal(`after ${answer}, a command that can't be undone changes nothing`, async (t) => {
+    const { shown, code } = await onTerminal(["org", "delete", organizationId], [[ASKED, keys]]);
+    t.is(code, 1, shown);
+    t.regex(shown, new RegExp(`Deletes organization ${organizationId} with .*\\?`));
+    t.regex(shown, /^Canceled\.\r?$/m);
+    const { code: found } = await runCommand(["org", "show", organizationId, "--json"], { settings });
+    t.is(found, 0);
+  });
+}
+
+async function createOrganization(): Promise<string> {
+  const created = await runCommand(["org", "create", "Short-lived", "--json"], { settings });
+  return JSON.parse(created.stdout).organization.id;
+}
+
+testOnTerminal("a command that can't be undone runs after y, or with --yes", async (t) => {
+  const agreed = await onTerminal(["org", "delete", await createOrganization()], [[ASKED, "y\r"]]);
+  t.is(agreed.code, 0, agreed.shown);
+  t.true(agreed.shown.includes(ASKED));
+  for (const option of ["--yes", "-y"]) {
+    const { shown, code } = await onTerminal(["org", "delete", await createOrganization(), option], []);
+    t.is(code, 0, shown);
+    t.false(shown.includes("Continue?"));
+  }
+});
+
+test("without a terminal, a command that can't be undone runs as it did", async (t) => {
+  const { code, stderr } = await runCommand(["org", "delete", await createOrganization()], { settings });
+  t.is(code, 0);
+  t.is(stderr, "");
+});
+
+testOnTerminal("a rotation asks only if it revokes tokens", async (t) => {
+  const created = await runCommand(["org", "create", "Paid", "--plan", "growth", "--json"], { settings });
+  const { id } = JSON.parse(created.stdout).organization;
+  const routine = await onTerminal(["client", "rotate", id], []);
+  t.is(routine.code, 0, routine.shown);
+  const compromised = await onTerminal(["client", "rotate", id, "--compromised"], [[ASKED, "n\r"]]);
+  t.is(compromised.code, 1);
+  t.regex(compromised.shown, /Revokes every token of the client\./);
+});
