@@ -49,6 +49,7 @@ const COMMANDS = [
   "listen",
   "conformance",
   "verify-attestation",
+  "completion",
 ];
 
 for (const words of [[], ["--help"], ["-h"], ["help"], ["--help", "--json"]]) {
