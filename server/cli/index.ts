@@ -19,7 +19,7 @@ async function main(argv: string[]): Promise<void> {
       };
       const print = (part: object, text: string) => console.log(isJson ? JSON.stringify(part) : text);
       const result = await runCommand(command, { args, options, note, print }).finally(() => showStatus(""));
-      console.log(toText(result, isJson, command));
+      console.log(await toText(result, isJson, command));
       if (hasFailed(result)) process.exitCode = 1;
     },
   );
@@ -35,7 +35,7 @@ async function main(argv: string[]): Promise<void> {
   }
 }
 
-function toText(result: object, isJson: boolean, { isDocument, describe }: Command): string {
+async function toText(result: object, isJson: boolean, { isDocument, describe }: Command): Promise<string> {
   if (isJson) return JSON.stringify(result);
   if (describe) return describe(result);
   return isDocument ? JSON.stringify(result, null, 2) : toLines(result).join("\n");

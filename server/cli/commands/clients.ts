@@ -1,9 +1,7 @@
 import { readFile } from "node:fs/promises";
-import { FapiConflict } from "../../../adapters/oauth/clients.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { showDisabled, showKey, showRotation } from "../../clients/client-view.ts";
 import { validateRedirectUris } from "../../clients/redirect-uris.ts";
-import { InvalidKey, parsePublicKey } from "../../credentials/public-keys.ts";
 import {
   type Command,
   type CommandContext,
@@ -129,7 +127,9 @@ function revokesAll({ options }: Pick<CommandInput, "options">): string | undefi
 
 /** Throws CommandError `fapi_conflict`. */
 export function refuseConflict(error: unknown): never {
-  if (error instanceof FapiConflict) throw new CommandError("fapi_conflict", error.message);
+  // By its name, because its class is in a module that loads the database.
+  if (error instanceof Error && error.name === "FapiConflict")
+    throw new CommandError("fapi_conflict", error.message);
   throw error;
 }
 
@@ -158,6 +158,7 @@ async function readKey(file: string) {
   const text = await readFile(file, "utf8").catch(() => {
     throw new CommandError("file_not_found", `Can't read ${file}.`);
   });
+  const { InvalidKey, parsePublicKey } = await import("../../credentials/public-keys.ts");
   try {
     return await parsePublicKey(text);
   } catch (error) {

@@ -9,21 +9,14 @@ import { readLinkFile } from "../../../resources/links/import/read-file.ts";
 import { reservedNamesOf } from "../../../resources/services.ts";
 import { toCsv } from "../../csv.ts";
 import type { Settings } from "../../settings/config.ts";
-import {
-  type Command,
-  type CommandContext,
-  CommandError,
-  EXAMPLE_ORG,
-  findOrganization,
-  ORG_ID,
-} from "../execution/command.ts";
+import { type CommandContext, CommandError, findOrganization } from "../execution/command.ts";
 import { createProgress, number, shareOf } from "../execution/progress.ts";
 
 const REFUSAL_COLUMNS = ["row", "reason", "url", "slug", "title"];
 // So many refusals are shown. The others are in the file of `--rejected`.
 const SHOWN = 10;
 
-type Result = {
+export type ImportResult = {
   dry_run: boolean;
   format: string;
   rows: number;
@@ -35,34 +28,21 @@ type Result = {
   refusals: { row: number; reason: string; url: string; slug: string }[];
 };
 
-export const importCommand: Command = {
-  name: "import",
-  summary: "Import links from a CSV or JSON file of Bitly, Dub, Shlink, YOURLS, Kutt, Short.io or linkgate",
-  arguments: { "<file>": "the file; its format is recognized by its columns" },
-  options: {
-    "--org <org-id>": ORG_ID,
-    "--dry-run": "check every row, and store nothing",
-    "--rejected <file>": "write the refused rows to a new CSV file, with the reasons",
-  },
-  example: `links.csv --org ${EXAMPLE_ORG}`,
-  describe: (result) => toText(result as Result),
-  run: importFile,
-};
-
-async function importFile({
+/** Imports the links of a file. */
+export async function importFile({
   args: [file],
   options,
   settings,
   storage,
   urls,
-}: CommandContext): Promise<Result> {
+}: CommandContext): Promise<ImportResult> {
   const { org, dryRun: isTrial = false, rejected } = options;
   if (typeof org !== "string") throw new CommandError("usage", "Missing option --org <org-id>.");
   const { id: organizationId } = await findOrganization(storage, org);
   const { size } = await checkFile(file, settings);
   const refusals = typeof rejected === "string" ? await createRefusalFile(rejected) : undefined;
   const input = createReadStream(file);
-  const shown: Result["refusals"] = [];
+  const shown: ImportResult["refusals"] = [];
   const showProgress = createProgress("rows");
   const importLinks = createImportLinks(storage.links, reservedNamesOf(urls), (_, work) => work());
   try {
@@ -132,7 +112,8 @@ async function createRefusalFile(name: string) {
   };
 }
 
-function toText(result: Result): string {
+/** Describes what was imported. */
+export function describeImport(result: ImportResult): string {
   const { dry_run, format, rows, imported, skipped, refused, left, stopped, refusals } = result;
   const counts = [
     `Format: ${format}`,

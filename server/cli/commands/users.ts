@@ -1,9 +1,7 @@
 import type { DisabledAccount } from "../../../adapters/accounts/disable.ts";
 import { ROLES, type Role } from "../../../resources/access/scopes.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import { validateNewUsername } from "../../credentials/names.ts";
 import { validatePassword } from "../../credentials/password-rules.ts";
-import { createPasswords } from "../../credentials/passwords.ts";
 import { RESET_LINK_MS, resetUrl } from "../../credentials/reset-links.ts";
 import {
   type Command,
@@ -37,10 +35,12 @@ export const userCommands: Command[] = [
       if (typeof options.org !== "string") throw new CommandError("invalid_org", "--org is required.");
       if (!ROLES.includes(role))
         throw new CommandError("invalid_role", `The role must be ${ROLES.join(", ")}.`);
+      const { validateNewUsername } = await import("../../credentials/names.ts");
       assertNoError("invalid_username", validateNewUsername(username));
       const { id: organizationId, name } = await findOrganization(storage, options.org);
       const password = await readPassword();
       assertNoError("invalid_password", validatePassword(password, { username, organizations: [name] }));
+      const { createPasswords } = await import("../../credentials/passwords.ts");
       const hash = await createPasswords().hash(password);
       const user = await storage.accounts.create(username, hash, OPERATOR, { organizationId, role });
       if (!user) throw new CommandError("username_taken", `The username ${username} is taken.`);

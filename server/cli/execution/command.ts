@@ -44,7 +44,7 @@ type CommandSyntax = {
   /** What follows the name in the example that the help shows. */
   example?: string;
   /** Returns what people read instead of the members of the result. */
-  describe?(result: object): string;
+  describe?(result: object): string | Promise<string>;
   /** Whether the result is a document of a known format, which is printed as JSON without `--json`, too. */
   isDocument?: boolean;
 };

@@ -2,16 +2,16 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
-import { ROOT, runCommand, stopPrograms } from "../../harness/program.ts";
+import { ROOT, resultOf, runCommand, stopPrograms } from "../../harness/program.ts";
 import { startOnTerminal, testOnTerminal } from "../../harness/terminal.ts";
 
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-progress-"));
 // Nothing may change it while it is copied.
-const source = `sqlite:${folder}/source.sqlite`;
+const source = `sqlite:${folder}/source/source.sqlite`;
 const settings = { DATABASE_URL: `sqlite:${folder}/test.sqlite` };
 test.before(async () => {
-  await runCommand(["org", "create", "Acme", "--plan", "growth"], { settings });
-  await runCommand(["org", "create", "Acme"], { settings: { DATABASE_URL: source } });
+  await resultOf(["org", "create", "Acme", "--plan", "growth"], { settings });
+  await resultOf(["org", "create", "Acme"], { settings: { DATABASE_URL: source } });
 });
 test.after.always(stopPrograms);
 test.after.always(() => rmSync(folder, { recursive: true, force: true }));
