@@ -76,7 +76,9 @@ export async function copy({ options, note }: CommandInput): Promise<object> {
   const urls = { from: urlOf(options, "from"), to: urlOf(options, "to") };
   const [from, to] = [nameOf(urls.from), nameOf(urls.to)];
   const run: CommandRun = { command: "copy", arguments: [], options: { from, to }, ...whoRuns() };
-  const onTable = (step: string, table: string, rows: number) => note(`${step} ${table}: ${rows} rows`);
+  const onTable = (step: string, table: string, rows: number) => {
+    if (!process.stderr.isTTY) note(`${step} ${table}: ${rows} rows`); // a terminal shows the bar instead
+  };
   const showProgress = createProgress("rows");
   const onProgress = (done: number, total: number) => showProgress(done, shareOf(done, total));
   try {
