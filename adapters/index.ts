@@ -16,7 +16,7 @@ import { createKeyStore } from "./crypto/keys.ts";
 import type { DatabaseOptions } from "./database/engine.ts";
 import { openDatabase } from "./database/index.ts";
 import { createLeases } from "./database/leases.ts";
-import { purgeExpired } from "./database/purge-expired.ts";
+import { type OnPurge, purgeExpired } from "./database/purge-expired.ts";
 import { createAuditChain } from "./events/audit-chain.ts";
 import { createAuditStore } from "./events/audit-log.ts";
 import { acceptFirstHeads, acceptHeads } from "./events/chain-heads.ts";
@@ -150,14 +150,16 @@ export function openStorage(
     /** Replaces the encryption keys. @throws TypeError for a key of another length */
     useEncryptionKeys: encryption.use,
     /** Encrypts again what an older key encrypted. Resolves to undefined while another process does. */
-    reencrypt: (stop?: AbortSignal) => reencrypt(database, encryption, leases, stop),
+    reencrypt: (stop?: AbortSignal, onProgress?: (done: number) => void) =>
+      reencrypt(database, encryption, leases, stop, onProgress),
     /** Counts the values that an older encryption key encrypted; without a key, all that are encrypted. */
     countOutdatedCiphertexts: () => countOutdated(database, encryption),
     /** Verifies one audit log, or all. Resolves to no reports if there is no such log. */
     verifyAuditLogs: (organizationId?: string) =>
       verifyChains(database, encryption, auditChain, organizationId),
     /** Resolves to undefined while another process purges. `stop` ends it after the current batch. */
-    purgeExpired: (stop?: AbortSignal) => purgeExpired(database, leases, purgeLogs, eraseLinks, stop),
+    purgeExpired: (stop?: AbortSignal, onProgress?: OnPurge) =>
+      purgeExpired(database, leases, purgeLogs, eraseLinks, stop, onProgress),
     backlog: () => readBacklog(database),
     clockAhead: () => readClockAhead(database),
     connections: database.connections,

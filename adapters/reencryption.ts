@@ -51,12 +51,16 @@ const LEASE = "reencrypt";
 // How long a process that died while re-encrypting blocks the others.
 const LEASE_MS = 30_000;
 
-/** Encrypts again what an older key encrypted, in one process at a time; undefined in the others. */
+/**
+ * Encrypts again what an older key encrypted, in one process at a time; undefined in the others. Reports how many values
+ * are done.
+ */
 export async function reencrypt(
   database: Database,
   encryption: Encryption,
   leases: Leases,
   stop?: AbortSignal,
+  onProgress?: (done: number) => void,
 ): Promise<Reencrypted | undefined> {
   if (!(await leases.acquire(LEASE, LEASE_MS))) return undefined;
   const { knex } = database;
@@ -64,6 +68,7 @@ export async function reencrypt(
   let unreadable = 0;
   try {
     reencrypted += await renewCodes(database, encryption);
+    onProgress?.(reencrypted);
     for await (const { field, row } of outdated(database, encryption)) {
       if (stop?.aborted) break;
       const ciphertext = row[field.column] as string;
@@ -77,6 +82,7 @@ export async function reencrypt(
         .where({ ...keyOf(field, row), [field.column]: ciphertext })
         .update({ [field.column]: encryption.encrypt(text, context) });
       reencrypted += replaced;
+      onProgress?.(reencrypted + unreadable);
       if (reencrypted % BATCH === 0) await leases.acquire(LEASE, LEASE_MS);
     }
     return { reencrypted, unreadable };

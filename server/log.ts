@@ -1,6 +1,7 @@
 import { pino } from "pino";
+import type { Settings } from "./settings/config.ts";
+import { type LoggedError, toLogLine } from "./terminal/log-lines.ts";
 
-type LoggedError = { type: string; code?: string; message?: string; stack?: string; cause?: LoggedError };
 type Thrown = Error & { code?: unknown; cause?: unknown };
 
 // The codes of SQLite, MariaDB and MySQL, and the SQLSTATE of PostgreSQL.
@@ -13,14 +14,21 @@ export type Log = Pick<
 >;
 
 /** Log chosen fields only, never a header, query or body. */
-export function createLog(level: string): Log {
-  return pino({
+export function createLog(level: string, format: Settings["LOG_FORMAT"] = "json"): Log {
+  const options = {
     level,
     base: null,
     serializers: { err: (error: unknown) => toLoggedError(error) },
-    formatters: { level: (label) => ({ level: label }) },
+    formatters: { level: (label: string) => ({ level: label }) },
     timestamp: pino.stdTimeFunctions.isoTime,
-  });
+  };
+  if (!isText(format)) return pino(options);
+  return pino(options, { write: (line: string) => void process.stdout.write(toLogLine(line)) });
+}
+
+/** Returns whether the log consists of lines for people, as it does on a terminal. */
+export function isText(format: Settings["LOG_FORMAT"]): boolean {
+  return format === "auto" ? process.stdout.isTTY === true : format === "text";
 }
 
 /** Messages of database errors contain SQL and values, so only their type, code and frames are shown. */

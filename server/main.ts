@@ -1,6 +1,6 @@
 import cluster from "node:cluster";
 import { WrongEncryptionKey } from "../adapters/crypto/keys.ts";
-import { type Demo, describeDemo } from "./demo.ts";
+import type { Demo } from "./demo.ts";
 import { rejectLostDatabase } from "./keys/encryption-keys.ts";
 import { createLog, type Log } from "./log.ts";
 import type { Service } from "./process/service.ts";
@@ -10,6 +10,7 @@ import { InvalidSettings, readSettings, type Settings } from "./settings/config.
 import { productionWarningsOf } from "./settings/production-warnings.ts";
 import { publicUrlsOf } from "./settings/public-urls.ts";
 import { StartupError, toFileError } from "./startup-errors.ts";
+import { describeDemo, describeParts } from "./terminal/start-page.ts";
 
 // Beyond SHUTDOWN_DELAY: requests get 10 s, then the database a few more. Process managers often send SIGKILL after 30 s.
 const STOP_MS = 15_000;
@@ -18,7 +19,7 @@ const STOP_WORKERS_MS = STOP_MS + 2_000;
 
 async function main(): Promise<void> {
   const settings = readSettings();
-  const log = createLog(settings.LOG_LEVEL);
+  const log = createLog(settings.LOG_LEVEL, settings.LOG_FORMAT);
   if (cluster.isPrimary) for (const warning of productionWarningsOf(settings)) log.warn(warning);
   const starting = start(settings, log).catch((error) => {
     throw toFileError(error);
@@ -58,6 +59,7 @@ async function serveAsWorker(settings: Settings, log: Log): Promise<RunningProce
 
 function announce(settings: Settings, base: string, demo: Demo | undefined): void {
   const urls = publicUrlsOf({ ...settings, BASE_URL: base }, 0);
+  if (demo || process.stdout.isTTY) console.log(describeParts(urls, settings));
   if (demo) console.log(describeDemo(demo, urls));
   console.log(`linkgate listening on ${base}`);
 }

@@ -34,6 +34,8 @@ export class DatabaseUnavailable extends Error {
 
 export type CopyOptions = {
   onTable(step: "copied" | "verified", table: string, rows: number): void;
+  /** A row counts twice: when it is copied, and when it is verified. */
+  onProgress?(done: number, total: number): void;
   run: CommandRun;
 };
 
@@ -63,13 +65,14 @@ export async function copyDatabase(from: string, to: string, options: CopyOption
     if (state === "complete") {
       await progress.remove();
       const others = tables.filter(({ name }) => name !== RECORDED);
-      return await verify(source, target, others, options);
+      return await verify(source, target, others, options, await countingOf(source, others, 1, options));
     }
+    const count = await countingOf(source, tables, 2, options);
     for (const table of tables) {
-      const rows = await copyTable(source, target, progress, table);
+      const rows = await copyTable(source, target, progress, table, count);
       options.onTable("copied", table.name, rows);
     }
-    const copied = await verify(source, target, tables, options);
+    const copied = await verify(source, target, tables, options, count);
     await complete(target, progress, options.run);
     return copied;
   } finally {
@@ -144,6 +147,28 @@ async function plan(source: Database, target: Database): Promise<Table[]> {
   return tables;
 }
 
+type Count = (rows: number) => void;
+
+/** Returns a function that reports further rows. */
+async function countingOf(
+  { knex }: Database,
+  tables: Table[],
+  steps: 1 | 2,
+  { onProgress }: CopyOptions,
+): Promise<Count> {
+  if (!onProgress) return () => {};
+  let total = 0;
+  for (const { name } of tables) {
+    const [row] = await knex(name).count({ count: "*" });
+    total += steps * Number(row?.count);
+  }
+  let done = 0;
+  return (rows) => {
+    done += rows;
+    onProgress(done, total);
+  };
+}
+
 async function hasRows({ knex }: Database, table: string): Promise<boolean> {
   return (await knex(table).first(knex.raw("1 as found"))) !== undefined;
 }
@@ -154,8 +179,10 @@ async function copyTable(
   target: Database,
   progress: Progress,
   table: Table,
+  count: Count,
 ): Promise<number> {
   const { lastKey: start, rows: before } = await progress.of(table.name);
+  count(before);
   let copied = before;
   for await (const { rows, lastKey } of batchesOf(source, table, start)) {
     const insert = async (trx: Knex.Transaction) => {
@@ -170,6 +197,7 @@ async function copyTable(
       );
     });
     copied += rows.length;
+    count(rows.length);
   }
   return copied;
 }
@@ -184,10 +212,11 @@ async function verify(
   target: Database,
   tables: Table[],
   { onTable }: CopyOptions,
+  count: Count,
 ): Promise<CopiedTable[]> {
   const copied: CopiedTable[] = [];
   for (const table of tables) {
-    const [expected, actual] = await Promise.all([digestOf(source, table), digestOf(target, table)]);
+    const [expected, actual] = await Promise.all([digestOf(source, table), digestOf(target, table, count)]);
     if (expected.rows !== actual.rows || expected.checksum !== actual.checksum) {
       throw new CopyFailed(
         "different_rows",

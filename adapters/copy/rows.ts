@@ -53,11 +53,16 @@ function sizeOf(row: Row): number {
 }
 
 /** Reads a table and returns its number of rows and checksum: the sum of the SHA-256 hashes of its rows. */
-export async function digestOf(database: Pick<Database, "knex" | "engine">, table: Table): Promise<Digest> {
+export async function digestOf(
+  database: Pick<Database, "knex" | "engine">,
+  table: Table,
+  onBatch?: (rows: number) => void,
+): Promise<Digest> {
   let rows = 0;
   let sum = 0n;
   for await (const batch of batchesOf(database, table)) {
     rows += batch.rows.length;
+    onBatch?.(batch.rows.length);
     for (const row of batch.rows) sum += BigInt(`0x${hash("sha256", textOf(row))}`);
   }
   return { rows, checksum: BigInt.asUintN(256, sum).toString(16).padStart(64, "0") };

@@ -6,7 +6,7 @@ import { migrate, migrations, newerMigrations, pendingMigrations } from "./migra
 import { planUpgrade } from "./migrations/plan.ts";
 import { createPrepare } from "./prepared-statements.ts";
 import { withRetries } from "./retry.ts";
-import { backUp, type CountedTable } from "./sqlite/backup.ts";
+import { backUp, type CountedTable, type OnBackUp } from "./sqlite/backup.ts";
 import type { SqliteClient } from "./sqlite/client.ts";
 import { observed, type Pool } from "./statement-observer.ts";
 
@@ -79,9 +79,9 @@ export function openDatabase(url: string, options: DatabaseOptions = {}) {
     onFailure: (listener: (error: Error) => void) => void knex.client.on("failure", listener),
 
     /** Copies a SQLite database to a new file, and resolves to its tables. Throws DamagedBackup. */
-    async backUp(file: string, stop?: AbortSignal): Promise<CountedTable[]> {
+    async backUp(file: string, stop?: AbortSignal, onProgress?: OnBackUp): Promise<CountedTable[]> {
       if (engine !== "sqlite") throw new TypeError(`${engine} has tools of its own`);
-      return backUp(sqliteFile(url), file, stop);
+      return backUp(sqliteFile(url), file, stop, onProgress);
     },
 
     connections: (): Pool | undefined =>

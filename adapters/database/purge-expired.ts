@@ -42,6 +42,9 @@ export type Deleted = Record<(typeof TABLES)[number]["table"], number>;
 const LEASE_MS = 30_000;
 const LEASE = "sweep";
 
+/** Of the rows that had expired when the purge began. */
+export type OnPurge = (done: number, total: number) => void;
+
 type Job = (database: Database, mayContinue: () => Promise<boolean>) => Promise<void>;
 
 /** Resolves to the number of deleted rows per table, or undefined while another process purges. */
@@ -51,6 +54,7 @@ export async function purgeExpired(
   purgeAuditLogs: (mayContinue: () => Promise<boolean>) => Promise<number>,
   job: Job,
   stop?: AbortSignal,
+  onProgress?: OnPurge,
 ): Promise<Deleted | undefined> {
   if (!(await leases.acquire(LEASE, LEASE_MS))) return undefined;
   let leasedAt = Date.now();
@@ -63,8 +67,15 @@ export async function purgeExpired(
   }
 
   try {
+    const total = onProgress ? await countExpired(database, Date.now()) : 0;
+    let done = 0;
+    const onBatch = (rows: number) => {
+      done += rows;
+      onProgress?.(done, total);
+    };
     const deleted = {} as Deleted;
-    for (const purged of TABLES) deleted[purged.table] = await purgeTable(database, purged, mayContinue);
+    for (const purged of TABLES)
+      deleted[purged.table] = await purgeTable(database, purged, mayContinue, onBatch);
     deleted.events += await purgeAuditLogs(mayContinue);
     await job(database, mayContinue);
     return deleted;
@@ -84,10 +95,20 @@ export async function findOldestExpiry(database: Database, now: number): Promise
   return oldest;
 }
 
+async function countExpired({ knex }: Database, now: number): Promise<number> {
+  let total = 0;
+  for (const { table, where = {} } of TABLES as readonly Purged[]) {
+    const [row] = await knex(table).where(where).where("expires_at", "<=", now).count({ count: "*" });
+    total += Number(row?.count);
+  }
+  return total;
+}
+
 async function purgeTable(
   { knex }: Database,
   { table, key, max, where = {} }: Purged,
   mayContinue: () => Promise<boolean>,
+  onBatch: (rows: number) => void,
 ): Promise<number> {
   let total = 0;
   const surplus = max === undefined ? 0 : await endOfSurplus(knex, table, max);
@@ -104,6 +125,7 @@ async function purgeTable(
     // Checks the expiry again: a row may have been renewed since, such as a reused idempotency key.
     if (keys.length > 0)
       total += await knex(table).whereIn(key, keys).where("expires_at", "<=", end).delete();
+    onBatch(expired.length);
     if (expired.length < BATCH) break;
     await sleep(PAUSE_MS);
   }

@@ -37,7 +37,7 @@ export function createBearerCheck({ introspect, checkProof, audiences, limits, m
   const insufficientScope = (caller: AuthenticatedCaller, required: readonly string[]) =>
     challenges.insufficientScope(caller.scopes, required, schemeOf(caller));
 
-  /** Authenticates a request without requiring a scope. A challenge names the `offered` scopes. */
+  /** Sets `ctx.state.caller` without requiring a scope. A challenge names the `offered` scopes. */
   async function authenticate(ctx: ApiContext, offered: readonly string[]): Promise<AuthenticatedCaller> {
     const credentials = readCredentials(ctx, challenges);
     if (credentials === undefined) throw challenges.missingToken(offered);
@@ -47,7 +47,9 @@ export function createBearerCheck({ introspect, checkProof, audiences, limits, m
     await limits.organization(ctx, active, 1);
     const scopes = active.role ? new Set(allowedByRole(active.scopes, active.role)) : active.scopes;
     const countFurther = (calls: number) => limits.organization(ctx, active, calls);
-    return { ...active, scopes, actor: actorOf(active, ctx.ip), countFurther };
+    const caller = { ...active, scopes, actor: actorOf(active, ctx.ip), countFurther };
+    ctx.state.caller = caller;
+    return caller;
   }
 
   async function findActive(ctx: ApiContext, { scheme, token }: Credentials, offered: readonly string[]) {
@@ -74,7 +76,6 @@ export function createBearerCheck({ introspect, checkProof, audiences, limits, m
         ctx.set("Cache-Control", "private, no-cache");
         const caller = await authenticate(ctx, required);
         if (!covers(caller.scopes, required)) throw insufficientScope(caller, required);
-        ctx.state.caller = caller;
         return next();
       },
   };

@@ -59,6 +59,7 @@ function addCommand(program: Program, command: Command, execute: Execute): void 
   const leaf = configure(parent.command(name)).description(command.summary);
   for (const [syntax, text] of Object.entries(command.arguments ?? {})) leaf.argument(syntax, text);
   for (const [syntax, text] of Object.entries(command.options ?? {})) leaf.option(syntax, text);
+  if (command.irreversible) leaf.option("-y, --yes", "don't ask before what can't be undone");
   leaf
     .usage([...Object.keys(command.arguments ?? {}), "[options]"].join(" "))
     .addHelpText("after", exampleOf(`${command.name} ${command.example ?? ""}`))

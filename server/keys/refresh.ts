@@ -1,11 +1,10 @@
 import type { Storage } from "../../adapters/index.ts";
 import type { Log } from "../log.ts";
 import type { Settings } from "../settings/config.ts";
+import { KEY_REFRESH_MS } from "../settings/lifetimes.ts";
 import { encryptionKeys, keyFileOf, readKeyFile } from "./encryption-keys.ts";
 import { deleteEndedKeys, type Keys, keysAt, loadStoredKeys, type StoredKeys } from "./shared-keys.ts";
 
-/** A key must be known for longer than this before it is used. */
-export const REFRESH_MS = 5_000;
 const REENCRYPT_MS = 60_000;
 
 type RefreshOptions = {
@@ -74,7 +73,7 @@ export function startKeyRefresh({ storage, settings, log, keys, use }: RefreshOp
 
   const timer = setInterval(() => {
     running = running.then(() => (stopping.signal.aborted ? undefined : refresh()));
-  }, REFRESH_MS).unref();
+  }, KEY_REFRESH_MS).unref();
   return {
     stop() {
       clearInterval(timer);

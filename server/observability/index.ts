@@ -2,8 +2,10 @@ import type { Context, Next } from "koa";
 import { mount, requireRead } from "../../resources/http/routing.ts";
 import type { Dependencies } from "../dependencies.ts";
 import { forwardedFor } from "../http/client-ip.ts";
+import { isText } from "../log.ts";
 import { createReadiness, isOperator, type OperatorAccess, readClockAhead, respondReady } from "./health.ts";
 import { ENDPOINTS } from "./oauth-metrics.ts";
+import { describeForPeople } from "./request-line.ts";
 
 // An allowlist, because each label stays in memory and callers could request any number of paths.
 const FIXED_ROUTES = new Set([
@@ -27,7 +29,8 @@ const FIXED_ROUTES = new Set([
 const FIRST_ERROR = 400;
 
 export function createObservability({ settings, urls, storage, metrics, tracing, log }: Dependencies) {
-  const { ACCESS_LOG_SAMPLE, METRICS_PORT, METRICS_TOKEN, TRUST_PROXY } = settings;
+  const { ACCESS_LOG_SAMPLE, LOG_FORMAT, METRICS_PORT, METRICS_TOKEN, TRUST_PROXY } = settings;
+  const isForPeople = isText(LOG_FORMAT);
   const operatorAccess = { publicHost: new URL(urls.base).host, token: METRICS_TOKEN };
   const serveMetrics = metrics.serve(storage);
   const readiness = createReadiness(storage, log);
@@ -44,8 +47,9 @@ export function createObservability({ settings, urls, storage, metrics, tracing,
     metrics.countRequest({ method, route, status, seconds });
     tracing?.describeRequest({ requestId, method, route, status });
     if (!log.isLevelEnabled("info") || !isSampled(status, ACCESS_LOG_SAMPLE)) return;
+    const ms = Math.round(seconds * 1e6) / 1e3;
     log.info(
-      { request_id: requestId, method, route, status, ms: Math.round(seconds * 1e6) / 1e3 },
+      { request_id: requestId, method, route, status, ms, ...(isForPeople && describeForPeople(ctx, route)) },
       "request",
     );
   }

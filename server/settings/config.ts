@@ -100,6 +100,7 @@ const schema = z.object({
       error: "must be one of fatal, error, warn, info, debug, trace, silent",
     })
     .default("info"),
+  LOG_FORMAT: z.enum(["auto", "json", "text"], { error: "must be auto, json or text" }).default("auto"),
   ACCESS_LOG_SAMPLE: share.default(1),
   ENCRYPTION_KEY: z
     .string()

@@ -1,4 +1,7 @@
-"""Runs a command on a pseudo-terminal: types each input after its prompt, prints what the terminal shows as JSON."""
+"""Runs a command on a pseudo-terminal: types each input after its prompt, and prints what the terminal shows as JSON.
+
+What it shows also appears on stderr, as it happens.
+"""
 
 import json
 import os
@@ -20,7 +23,8 @@ while select.select([terminal], [], [], 30)[0]:
         break
     if not chunk:
         break
-    shown += chunk.decode()
+    shown += chunk.decode(errors="replace")
+    os.write(2, chunk)
     while script and script[0][0] in shown[read:]:
         prompt, keys = script.pop(0)
         read = shown.index(prompt, read) + len(prompt)

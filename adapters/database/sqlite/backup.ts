@@ -5,6 +5,9 @@ import { syncFile, syncFolder } from "../../durable-files.ts";
 
 export type CountedTable = { name: string; rows: number };
 
+/** What was copied so far, in bytes. */
+export type OnBackUp = (done: number, total: number) => void;
+
 /** A backup doesn't contain what the database did when it began. */
 export class DamagedBackup extends Error {
   override readonly name = "DamagedBackup";
@@ -17,11 +20,16 @@ const PAGES_PER_STEP = 1000;
  * Copies the present state to a file that must not exist, and appears when complete and on the disk. An open read
  * keeps SQLite from starting again after each write (https://sqlite.org/backup.html). Throws DamagedBackup.
  */
-export async function backUp(filename: string, target: string, stop?: AbortSignal): Promise<CountedTable[]> {
+export async function backUp(
+  filename: string,
+  target: string,
+  stop?: AbortSignal,
+  onProgress?: OnBackUp,
+): Promise<CountedTable[]> {
   const draft = `${target}.${process.pid}.partial`;
   closeSync(openSync(draft, "wx", 0o600));
   try {
-    const tables = await copyPages(filename, draft, stop);
+    const tables = await copyPages(filename, draft, stop, onProgress);
     verify(draft, tables);
     syncFile(draft);
     renameSync(draft, target);
@@ -32,13 +40,20 @@ export async function backUp(filename: string, target: string, stop?: AbortSigna
   }
 }
 
-async function copyPages(filename: string, draft: string, stop?: AbortSignal): Promise<CountedTable[]> {
+async function copyPages(
+  filename: string,
+  draft: string,
+  stop?: AbortSignal,
+  onProgress?: OnBackUp,
+): Promise<CountedTable[]> {
   const source = new Sqlite(filename, { fileMustExist: true, readonly: true });
   try {
     source.exec("BEGIN");
     const tables = countRows(source);
-    const progress = () => {
+    const pageSize = source.pragma("page_size", { simple: true }) as number;
+    const progress = ({ totalPages, remainingPages }: Sqlite.BackupMetadata) => {
       stop?.throwIfAborted();
+      onProgress?.((totalPages - remainingPages) * pageSize, totalPages * pageSize);
       return PAGES_PER_STEP;
     };
     await source.backup(draft, { progress });

@@ -41,6 +41,7 @@ export const auditCommands: Command[] = [
     name: "audit accept",
     summary:
       "Authenticate the heads of all audit logs as they are, after the encryption key was lost or a fault was examined",
+    irreversible: () => "Accepts all audit logs as they are, even those that were changed.",
     async run({ storage }) {
       await storage.acceptAuditLogs();
       return { logs: await storage.verifyAuditLogs() };

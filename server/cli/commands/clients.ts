@@ -1,13 +1,12 @@
 import { readFile } from "node:fs/promises";
-import { FapiConflict } from "../../../adapters/oauth/clients.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { showDisabled, showKey, showRotation } from "../../clients/client-view.ts";
 import { validateRedirectUris } from "../../clients/redirect-uris.ts";
-import { InvalidKey, parsePublicKey } from "../../credentials/public-keys.ts";
 import {
   type Command,
   type CommandContext,
   CommandError,
+  type CommandInput,
   organizationCommand,
   reasonOf,
   reasonOption,
@@ -31,6 +30,7 @@ export const clientCommands: Command[] = [
       "--compromised": "revoke all older secrets and every token of the client now",
     },
     example: "--overlap 48h",
+    irreversible: revokesAll,
     async run({ args: [id], options, storage }) {
       const compromised = options.compromised === true;
       if (compromised && options.overlap !== undefined)
@@ -101,6 +101,7 @@ export const clientCommands: Command[] = [
     arguments: { "<key-id>": 'ID of the key, as "org show" prints it' },
     options: { "--compromised": "also revoke every token and authorization of the client now" },
     example: "key_01JD0000000000000000000000",
+    irreversible: revokesAll,
     async run({ args: [id, keyId], options, storage }) {
       const compromised = options.compromised === true;
       if (!(await storage.clients.removeKey(id, keyId, { compromised }, OPERATOR)))
@@ -111,6 +112,7 @@ export const clientCommands: Command[] = [
   organizationCommand({
     name: "client remove-secrets",
     summary: "Remove all client secrets; the client then authenticates with its keys only",
+    irreversible: () => "Removes all secrets of the client.",
     async run(context) {
       const [id] = context.args;
       if (!(await context.storage.clients.removeSecrets(id, OPERATOR))) throw missingClient(id);
@@ -119,9 +121,15 @@ export const clientCommands: Command[] = [
   }),
 ];
 
+function revokesAll({ options }: Pick<CommandInput, "options">): string | undefined {
+  return options.compromised ? "Revokes every token of the client." : undefined;
+}
+
 /** Throws CommandError `fapi_conflict`. */
 export function refuseConflict(error: unknown): never {
-  if (error instanceof FapiConflict) throw new CommandError("fapi_conflict", error.message);
+  // By its name, because its class is in a module that loads the database.
+  if (error instanceof Error && error.name === "FapiConflict")
+    throw new CommandError("fapi_conflict", error.message);
   throw error;
 }
 
@@ -150,6 +158,7 @@ async function readKey(file: string) {
   const text = await readFile(file, "utf8").catch(() => {
     throw new CommandError("file_not_found", `Can't read ${file}.`);
   });
+  const { InvalidKey, parsePublicKey } = await import("../../credentials/public-keys.ts");
   try {
     return await parsePublicKey(text);
   } catch (error) {

@@ -3,10 +3,11 @@ import { z } from "zod";
 import { startBrowser } from "../../../certification/browser.ts";
 import type { Result } from "../../../certification/check.ts";
 import { wellKnown } from "../../../certification/checks/metadata.ts";
-import { countOf, type Report, toJunit, toText } from "../../../certification/report.ts";
+import { countOf, type Report, toJunit } from "../../../certification/report.ts";
 import { runChecks } from "../../../certification/run.ts";
 import type { Metadata, Target } from "../../../certification/target.ts";
-import { type Command, CommandError, type CommandInput, showStatus } from "../execution/command.ts";
+import { CommandError, type CommandInput } from "../execution/command.ts";
+import { showStatus } from "../execution/progress.ts";
 import { attest } from "./attestation.ts";
 
 const credentials = z.strictObject({ client_id: z.string().min(1), client_secret: z.string().min(1) });
@@ -20,47 +21,34 @@ const configuration = credentials.extend({
 });
 
 /** Checks a running authorization server, of linkgate or another one, from outside. */
-export const conformanceCommand: Command = {
-  name: "conformance",
-  summary: "Check a running authorization server against its standards, with requests only",
-  arguments: { "<base-url>": "the issuer" },
-  options: {
-    "--config <file>": "JSON: client_id, client_secret and what else the checks may use",
-    "--only <prefix...>": "only checks whose ID starts with a prefix, such as dpop",
-    "--attest <file>": "also sign the results with the key of this server, as an in-toto statement",
-    "--junit <file>": "also write the results as JUnit XML",
-  },
-  example: "https://links.example.com --config conformance.json",
-  describe: (report) => toText(report as Report),
-  async runAlone({ args: [base], options, note }) {
-    const given = await readConfiguration(options.config);
-    const { url, metadata } = await findMetadata(base);
-    const browser = given.redirect_uri ? await startBrowser(given.redirect_uri) : undefined;
-    const target: Target = {
-      issuer: base === `${metadata.issuer}/` || `${base}/` === metadata.issuer ? metadata.issuer : base,
-      metadata,
-      metadataUrl: url,
-      client: { client_id: given.client_id, client_secret: given.client_secret },
-      other: given.other_client,
-      scope: given.scope,
-      resource: given.resource,
-      audience: given.resource_indicator,
-      mcp: given.mcp,
-      redirectUri: browser?.redirectUri,
-      browser,
-    };
-    // With --json, too: without the address the checks could not continue.
-    if (browser)
-      process.stderr.write(`Open ${browser.address} in a browser, and sign in when it asks you to.\n`);
-    const checks = await runChecks(target, options.only as string[] | undefined, progressOf(note)).finally(
-      () => browser?.close(),
-    );
-    const report: Report = { issuer: target.issuer, ...countOf(checks), checks };
-    if (typeof options.junit === "string") await writeFile(options.junit, toJunit(report));
-    if (typeof options.attest === "string") await attest(report, String(metadata.jwks_uri), options.attest);
-    return report;
-  },
-};
+export async function checkConformance({ args: [base], options, note }: CommandInput): Promise<Report> {
+  const given = await readConfiguration(options.config);
+  const { url, metadata } = await findMetadata(base);
+  const browser = given.redirect_uri ? await startBrowser(given.redirect_uri) : undefined;
+  const target: Target = {
+    issuer: base === `${metadata.issuer}/` || `${base}/` === metadata.issuer ? metadata.issuer : base,
+    metadata,
+    metadataUrl: url,
+    client: { client_id: given.client_id, client_secret: given.client_secret },
+    other: given.other_client,
+    scope: given.scope,
+    resource: given.resource,
+    audience: given.resource_indicator,
+    mcp: given.mcp,
+    redirectUri: browser?.redirectUri,
+    browser,
+  };
+  // With --json, too: without the address the checks could not continue.
+  if (browser)
+    process.stderr.write(`Open ${browser.address} in a browser, and sign in when it asks you to.\n`);
+  const checks = await runChecks(target, options.only as string[] | undefined, progressOf(note)).finally(() =>
+    browser?.close(),
+  );
+  const report: Report = { issuer: target.issuer, ...countOf(checks), checks };
+  if (typeof options.junit === "string") await writeFile(options.junit, toJunit(report));
+  if (typeof options.attest === "string") await attest(report, String(metadata.jwks_uri), options.attest);
+  return report;
+}
 
 /** Throws CommandError that names the field. */
 async function readConfiguration(file: CommandInput["options"][string]) {

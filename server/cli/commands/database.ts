@@ -20,59 +20,22 @@ import { engineOf } from "../../../adapters/database/engine.ts";
 import { createMissingKey, keyFileOf } from "../../keys/encryption-keys.ts";
 import { describeMissingDriver } from "../../settings/optional-packages.ts";
 import { describeStartupError } from "../../startup-errors.ts";
-import { type Command, type CommandContext, CommandError, type CommandInput } from "../execution/command.ts";
+import { type CommandContext, CommandError, type CommandInput } from "../execution/command.ts";
+import { createProgress, shareOf } from "../execution/progress.ts";
 import { whoRuns } from "../execution/record-command.ts";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const OTHER_ENGINES: Record<string, string> = { postgres: "pg_dump", mysql: "mariadb-dump" };
 
-export const databaseCommands: Command[] = [
-  {
-    name: "migrate",
-    summary: "Apply pending migrations",
-    needs: "nothing",
-    async run({ settings, storage }) {
-      const applied = await storage.migrate();
-      await createMissingKey(settings, storage);
-      return { applied };
-    },
-  },
-  {
-    name: "sweep",
-    summary: "Delete expired rows now; the server does this every minute",
-    async run({ storage }) {
-      const deleted = await storage.purgeExpired();
-      if (!deleted)
-        throw new CommandError("busy", "Another process is deleting expired rows. Try again later.");
-      return { deleted };
-    },
-  },
-  {
-    name: "backup",
-    summary: "Back up a SQLite database while the server runs",
-    arguments: { "<file>": "the backup, which must not exist yet" },
-    options: {
-      "--with-key":
-        "copy the encryption key to <file>.key. Anyone with both files can read every secret in the database",
-    },
-    example: "backup.sqlite",
-    needs: "database",
-    run: backUp,
-  },
-  {
-    name: "copy",
-    summary:
-      "Copy the database to an empty one, on the same or another system; continues if it was interrupted",
-    options: {
-      "--from <url>": "the source. Stop every server that uses it",
-      "--to <url>": "the target: an empty database, or one with an unfinished copy of the source",
-    },
-    example: "--from sqlite:data/linkgate.sqlite --to postgres://localhost/linkgate",
-    runAlone: copy,
-  },
-];
+/** Applies pending migrations. */
+export async function migrate({ settings, storage }: CommandContext): Promise<object> {
+  const applied = await storage.migrate();
+  await createMissingKey(settings, storage);
+  return { applied };
+}
 
-async function backUp({ args, options, settings, storage }: CommandContext): Promise<object> {
+/** Backs up a SQLite database, and its key with `--with-key`. */
+export async function backUp({ args, options, settings, storage }: CommandContext): Promise<object> {
   const tool = OTHER_ENGINES[storage.engine];
   if (tool) throw new CommandError("not_sqlite", `Use ${tool}, as described in docs/operate/backup.md.`);
   const file = path.resolve(args[0]);
@@ -87,7 +50,10 @@ async function backUp({ args, options, settings, storage }: CommandContext): Pro
   const stop = (signal: NodeJS.Signals) => stopping.abort(new Error(`interrupted by ${signal}`));
   for (const signal of SIGNALS) process.once(signal, stop);
   try {
-    const tables = await storage.backUp(file, stopping.signal);
+    const showProgress = createProgress("MB");
+    const tables = await storage.backUp(file, stopping.signal, (done, total) =>
+      showProgress(done / 1_000_000, shareOf(done, total)),
+    );
     if (keyFile) copyKey(keyFile, `${file}.key`);
     return { file, bytes: statSync(file).size, ...(keyFile && { key_file: `${file}.key` }), tables };
   } catch (error) {
@@ -105,13 +71,18 @@ function copyKey(from: string, to: string): void {
   closeSync(handle);
 }
 
-async function copy({ options, note }: CommandInput): Promise<object> {
+/** Copies a database to an empty one. */
+export async function copy({ options, note }: CommandInput): Promise<object> {
   const urls = { from: urlOf(options, "from"), to: urlOf(options, "to") };
   const [from, to] = [nameOf(urls.from), nameOf(urls.to)];
   const run: CommandRun = { command: "copy", arguments: [], options: { from, to }, ...whoRuns() };
-  const onTable = (step: string, table: string, rows: number) => note(`${step} ${table}: ${rows} rows`);
+  const onTable = (step: string, table: string, rows: number) => {
+    if (!process.stderr.isTTY) note(`${step} ${table}: ${rows} rows`); // a terminal shows the bar instead
+  };
+  const showProgress = createProgress("rows");
+  const onProgress = (done: number, total: number) => showProgress(done, shareOf(done, total));
   try {
-    return { from, to, tables: await copyDatabase(urls.from, urls.to, { onTable, run }) };
+    return { from, to, tables: await copyDatabase(urls.from, urls.to, { onTable, onProgress, run }) };
   } catch (error) {
     if (error instanceof CopyFailed) throw new CommandError(error.code, error.message);
     if (!(error instanceof DatabaseUnavailable)) throw error;

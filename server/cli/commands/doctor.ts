@@ -10,7 +10,7 @@ import { readDescriptorLimit } from "../../rate-limits/connections.ts";
 import { describePlans, describeScope } from "../../settings/production-warnings.ts";
 import { hostsOf } from "../../settings/public-urls.ts";
 import { describeMissing, describeStartupError } from "../../startup-errors.ts";
-import type { Command, CommandContext } from "../execution/command.ts";
+import type { CommandContext } from "../execution/command.ts";
 
 type Check = {
   name: string;
@@ -51,26 +51,21 @@ const CHECKS: Check[] = [
   { name: "plans", inspect: ({ settings }) => describePlans(settings) },
 ];
 
-export const doctorCommand: Command = {
-  name: "doctor",
-  summary: "Check the settings, database, keys and public addresses without changing anything",
-  isReadOnly: true,
-  needs: "nothing",
-  async run(context) {
-    const checks: { name: string; ok: boolean; detail: string }[] = [];
-    for (const { name, inspect, applies = () => true } of CHECKS) {
-      if (!applies(context)) continue;
-      try {
-        checks.push({ name, ok: true, detail: await inspect(context) });
-      } catch (error) {
-        // Errors of the database are described as at startup.
-        const detail = describeStartupError(error, context.settings.DATABASE_URL);
-        checks.push({ name, ok: false, detail: detail ?? (error as Error).message });
-      }
+/** Runs every check that applies. */
+export async function checkAll(context: CommandContext): Promise<object> {
+  const checks: { name: string; ok: boolean; detail: string }[] = [];
+  for (const { name, inspect, applies = () => true } of CHECKS) {
+    if (!applies(context)) continue;
+    try {
+      checks.push({ name, ok: true, detail: await inspect(context) });
+    } catch (error) {
+      // Errors of the database are described as at startup.
+      const detail = describeStartupError(error, context.settings.DATABASE_URL);
+      checks.push({ name, ok: false, detail: detail ?? (error as Error).message });
     }
-    return { checks };
-  },
-};
+  }
+  return { checks };
+}
 
 function checkNodeEnv({ settings, urls }: CommandContext): string {
   if (settings.isProduction) return "NODE_ENV=production";

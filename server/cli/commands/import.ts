@@ -1,4 +1,4 @@
-import { createReadStream, type ReadStream, type Stats } from "node:fs";
+import { createReadStream, type Stats } from "node:fs";
 import { open, stat } from "node:fs/promises";
 import { finished } from "node:stream/promises";
 import { engineOf, sqliteFile } from "../../../adapters/database/engine.ts";
@@ -9,23 +9,14 @@ import { readLinkFile } from "../../../resources/links/import/read-file.ts";
 import { reservedNamesOf } from "../../../resources/services.ts";
 import { toCsv } from "../../csv.ts";
 import type { Settings } from "../../settings/config.ts";
-import {
-  type Command,
-  type CommandContext,
-  CommandError,
-  EXAMPLE_ORG,
-  findOrganization,
-  ORG_ID,
-  showStatus,
-} from "../execution/command.ts";
+import { type CommandContext, CommandError, findOrganization } from "../execution/command.ts";
+import { createProgress, number, shareOf } from "../execution/progress.ts";
 
 const REFUSAL_COLUMNS = ["row", "reason", "url", "slug", "title"];
 // So many refusals are shown. The others are in the file of `--rejected`.
 const SHOWN = 10;
-const BAR_LENGTH = 20;
-const STATUS_MS = 100;
 
-type Result = {
+export type ImportResult = {
   dry_run: boolean;
   format: string;
   rows: number;
@@ -37,42 +28,29 @@ type Result = {
   refusals: { row: number; reason: string; url: string; slug: string }[];
 };
 
-export const importCommand: Command = {
-  name: "import",
-  summary: "Import links from a CSV or JSON file of Bitly, Dub, Shlink, YOURLS, Kutt, Short.io or linkgate",
-  arguments: { "<file>": "the file; its format is recognized by its columns" },
-  options: {
-    "--org <org-id>": ORG_ID,
-    "--dry-run": "check every row, and store nothing",
-    "--rejected <file>": "write the refused rows to a new CSV file, with the reasons",
-  },
-  example: `links.csv --org ${EXAMPLE_ORG}`,
-  describe: (result) => toText(result as Result),
-  run: importFile,
-};
-
-async function importFile({
+/** Imports the links of a file. */
+export async function importFile({
   args: [file],
   options,
   settings,
   storage,
   urls,
-}: CommandContext): Promise<Result> {
+}: CommandContext): Promise<ImportResult> {
   const { org, dryRun: isTrial = false, rejected } = options;
   if (typeof org !== "string") throw new CommandError("usage", "Missing option --org <org-id>.");
   const { id: organizationId } = await findOrganization(storage, org);
   const { size } = await checkFile(file, settings);
   const refusals = typeof rejected === "string" ? await createRefusalFile(rejected) : undefined;
   const input = createReadStream(file);
-  const shown: Result["refusals"] = [];
-  const showProgress = createProgress(input, size);
+  const shown: ImportResult["refusals"] = [];
+  const showProgress = createProgress("rows");
   const importLinks = createImportLinks(storage.links, reservedNamesOf(urls), (_, work) => work());
   try {
     const linkFile = await readLinkFile(input);
     const { stopped, ...report } = await importLinks({ organizationId, actor: OPERATOR }, linkFile, {
       isTrial: Boolean(isTrial),
       async onRow({ row, result, reason = "", url, slug, title }: RowResult) {
-        showProgress();
+        showProgress(row, shareOf(input.bytesRead, size));
         if (result !== "refused") return;
         if (shown.length < SHOWN) shown.push({ row, reason, url, slug });
         await refusals?.add([row, reason, url, slug, title]);
@@ -90,7 +68,6 @@ async function importFile({
     throw (error as NodeJS.ErrnoException).path === file ? unreadable(error) : error;
   } finally {
     input.destroy();
-    showStatus("");
   }
 }
 
@@ -135,31 +112,8 @@ async function createRefusalFile(name: string) {
   };
 }
 
-/** Returns a function that shows the share of the file that was read, the speed and the time left. */
-function createProgress(input: ReadStream, size: number): () => void {
-  const start = performance.now();
-  let rows = 0;
-  let shownAt = start;
-  return () => {
-    rows++;
-    const now = performance.now();
-    if (now < shownAt + STATUS_MS) return;
-    shownAt = now;
-    const share = Math.min(1, input.bytesRead / Math.max(1, size));
-    const bar = "#".repeat(Math.round(share * BAR_LENGTH)).padEnd(BAR_LENGTH, ".");
-    const seconds = (now - start) / 1000;
-    const left = Math.ceil(seconds / share - seconds);
-    const time = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}`;
-    const speed = number(Math.round(rows / seconds));
-    showStatus(
-      `[${bar}] ${Math.floor(share * 100)}%, ${number(rows)} rows, ${speed} per second, ${time} left`,
-    );
-  };
-}
-
-const number = (value: number) => value.toLocaleString("en");
-
-function toText(result: Result): string {
+/** Describes what was imported. */
+export function describeImport(result: ImportResult): string {
   const { dry_run, format, rows, imported, skipped, refused, left, stopped, refusals } = result;
   const counts = [
     `Format: ${format}`,

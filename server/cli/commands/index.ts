@@ -5,16 +5,18 @@ import { appCommands, grantCommands } from "./apps.ts";
 import { verifyAttestationCommand } from "./attestation.ts";
 import { auditCommands } from "./audit.ts";
 import { clientCommands } from "./clients.ts";
-import { conformanceCommand } from "./conformance.ts";
-import { databaseCommands } from "./database.ts";
 import { devCommand } from "./dev.ts";
-import { doctorCommand } from "./doctor.ts";
-import { importCommand } from "./import.ts";
 import { initCommand } from "./init.ts";
-import { keyCommands } from "./keys.ts";
 import { linkCommands } from "./links.ts";
-import { listenCommand } from "./listen.ts";
 import { organizationCommands } from "./organizations.ts";
+import {
+  conformanceCommand,
+  databaseCommands,
+  doctorCommand,
+  importCommand,
+  keyCommands,
+  listenCommand,
+} from "./service.ts";
 import { trustCommands } from "./trust.ts";
 import { upgradeCommand } from "./upgrade.ts";
 import { userCommands } from "./users.ts";

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { lexer, type Tokens } from "marked";
+import type { Tokens } from "marked";
 import { type Command, CommandError } from "../execution/command.ts";
 
 const DOCS = new URL("../../../docs/", import.meta.url);
@@ -65,13 +65,14 @@ export const initCommand: Command = {
     for (const file of examples)
       writeFileSync(file, readFileSync(new URL(`operate/deploy/${file}`, DOCS)), { flag: "wx" });
     // Settings can be secrets.
-    writeFileSync(settingsFile, describeSettings(target.settings()), { flag: "wx", mode: 0o600 });
+    writeFileSync(settingsFile, await describeSettings(target.settings()), { flag: "wx", mode: 0o600 });
     return { files, next };
   },
 };
 
 /** Describes every setting of the documentation, with the given value, or as a comment with its default. */
-function describeSettings(given: Record<string, string>): string {
+async function describeSettings(given: Record<string, string>): Promise<string> {
+  const { lexer } = await import("marked");
   const others = new Map(Object.entries(given));
   const tokens = lexer(readFileSync(new URL("settings.md", DOCS), "utf8"));
   const parts = tokens.flatMap((token) => {

@@ -9,7 +9,6 @@ import {
   rejectLostKey,
   writeKeyFile,
 } from "../../keys/encryption-keys.ts";
-import { REFRESH_MS } from "../../keys/refresh.ts";
 import {
   activeFrom,
   endOf,
@@ -19,40 +18,22 @@ import {
   rotateKey,
   type Scheduled,
 } from "../../keys/shared-keys.ts";
-import { KEY_SET_MAX_AGE } from "../../settings/lifetimes.ts";
-import { type Command, type CommandContext, CommandError } from "../execution/command.ts";
+import { KEY_PUBLISH_MS, KEY_SPREAD_MS } from "../../settings/lifetimes.ts";
+import { type CommandContext, CommandError } from "../execution/command.ts";
+import { createProgress, shareOf } from "../execution/progress.ts";
 
 const KINDS = ["signing", "cookies", "encryption"] as const;
-// Servers look for new keys every few seconds, and one of them may be late.
-const SPREAD_MS = 2 * REFRESH_MS;
-// Until then, every client has fetched the new public key.
-const PUBLISH_MS = 3 * KEY_SET_MAX_AGE * 1000;
 const UNITS: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000 };
 
-export const keyCommands: Command[] = [
-  {
-    name: "keys list",
-    summary: "List the keys of the service and their state, never the keys themselves",
-    isReadOnly: true,
-    run: async (context) => ({ ...(await listKeys(context)), encryption: await encryptionState(context) }),
-  },
-  {
-    name: "keys rotate",
-    summary: "Replace a key; running servers follow without a restart",
-    arguments: { "<kind>": KINDS.join(", ") },
-    options: {
-      "--publish-for <time>": `how long a new signing key is published before it signs, at least ${SPREAD_MS / 1000}s (default: ${PUBLISH_MS / 60_000}m)`,
-      "--compromised": "stop honoring the previous signing or cookie keys now",
-    },
-    example: "signing",
-    run: async (context) => rotate(context, parseKind(context.args[0])),
-  },
-  {
-    name: "keys prune",
-    summary: "Remove older encryption keys from their file, once nothing needs them",
-    run: pruneEncryptionKeys,
-  },
-];
+/** Lists all keys, never the keys themselves. */
+export async function listAllKeys(context: CommandContext): Promise<object> {
+  return { ...(await listKeys(context)), encryption: await encryptionState(context) };
+}
+
+/** Rotates the kind of key that the first argument names. */
+export async function rotateKeys(context: CommandContext): Promise<object> {
+  return rotate(context, parseKind(context.args[0]));
+}
 
 function parseKind(text = ""): (typeof KINDS)[number] {
   const kind = KINDS.find((known) => known === text);
@@ -73,18 +54,18 @@ async function rotate(context: CommandContext, kind: (typeof KINDS)[number]): Pr
       throw new CommandError("invalid_options", "--compromised is for signing and cookie keys.");
     return rotateEncryptionKey(context);
   }
-  const delay = compromised ? 0 : kind === "cookies" ? SPREAD_MS : parseTime(publishFor);
+  const delay = compromised ? 0 : kind === "cookies" ? KEY_SPREAD_MS : parseTime(publishFor);
   await loadStoredKeys(context.storage.keys); // creates them on a new database
   await rotateKey(context.storage.keys, kind, { activeFrom: Date.now() + delay, compromised });
   return { [kind]: (await listKeys(context))[kind] };
 }
 
 function parseTime(text: unknown): number {
-  if (text === undefined) return PUBLISH_MS;
+  if (text === undefined) return KEY_PUBLISH_MS;
   const [, count, unit = ""] = /^(\d{1,6})([smh])$/.exec(String(text)) ?? [];
   const time = Number(count) * (UNITS[unit] ?? Number.NaN);
-  if (time >= SPREAD_MS) return time;
-  const message = `--publish-for must be a time of at least ${SPREAD_MS / 1000}s, for example 15m or 24h.`;
+  if (time >= KEY_SPREAD_MS) return time;
+  const message = `--publish-for must be a time of at least ${KEY_SPREAD_MS / 1000}s, for example 15m or 24h.`;
   throw new CommandError("invalid_publish_for", message);
 }
 
@@ -144,17 +125,25 @@ async function rotateEncryptionKey(context: CommandContext): Promise<object> {
     const older = encryptionKeys(settings);
     const newer = Buffer.from(key, "base64url");
     writeKeyFile(file, [...older, newer]);
-    note(`Waiting ${SPREAD_MS / 1000} seconds for running servers to read the new key.`);
-    await sleep(SPREAD_MS);
+    note(`Waiting ${KEY_SPREAD_MS / 1000} seconds for running servers to read the new key.`);
+    await sleep(KEY_SPREAD_MS);
     writeKeyFile(file, [newer, ...older]);
     storage.useEncryptionKeys([newer, ...older]);
     note("Encrypting stored secrets with the new key.");
-    const done = (await storage.reencrypt()) ?? { reencrypted: 0, unreadable: 0 };
+    const done = (await reencrypt(context)) ?? { reencrypted: 0, unreadable: 0 };
     return { encryption: { ...(await encryptionState(context)), ...done } };
   });
 }
 
-async function pruneEncryptionKeys({ settings, storage, note }: CommandContext): Promise<object> {
+async function reencrypt({ storage }: CommandContext) {
+  const showProgress = createProgress("values");
+  const total = await storage.countOutdatedCiphertexts();
+  return storage.reencrypt(undefined, (done) => showProgress(done, shareOf(done, total)));
+}
+
+/** Removes the older keys from the key file. */
+export async function pruneEncryptionKeys(context: CommandContext): Promise<object> {
+  const { settings, storage, note } = context;
   const file = keyFileOf(settings);
   if (!file) throw new CommandError("no_key_file", "Remove the older keys from ENCRYPTION_KEY.");
   return change(file, async () => {
@@ -162,12 +151,12 @@ async function pruneEncryptionKeys({ settings, storage, note }: CommandContext):
     const [current, ...older] = keys;
     storage.useEncryptionKeys(keys);
     // Until running servers have read the file, they encrypt with an older key.
-    const wait = Math.min(statSync(file).mtimeMs + SPREAD_MS - Date.now(), SPREAD_MS);
+    const wait = Math.min(statSync(file).mtimeMs + KEY_SPREAD_MS - Date.now(), KEY_SPREAD_MS);
     if (older.length > 0 && wait > 0) {
       note(`Waiting ${Math.ceil(wait / 1000)} seconds for running servers to use the current key.`);
       await sleep(wait);
     }
-    await storage.reencrypt();
+    await reencrypt(context);
     const outdated = await storage.countOutdatedCiphertexts();
     if (outdated > 0) {
       const message = `${outdated} stored values still need an older key. Try again later.`;

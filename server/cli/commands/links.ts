@@ -1,6 +1,5 @@
 import type { OwnedLink } from "../../../adapters/links/disable.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import { toView } from "../../../resources/links/schema.ts";
 import {
   type Command,
   type CommandContext,
@@ -46,9 +45,10 @@ export const linkCommands: Command[] = [
 ];
 
 /** @param link undefined if it was deleted meanwhile */
-function showLink(
+async function showLink(
   { args, urls, organization }: CommandContext & OwnedLink,
   link: OwnedLink["link"] | undefined,
-): object {
+): Promise<object> {
+  const { toView } = await import("../../../resources/links/schema.ts");
   return { link: toView(found(link, "Link", args[0]), urls.short), organization };
 }

@@ -5,67 +5,54 @@ import { newWebhookSecret, signatureHeaders } from "../../../resources/webhooks/
 import { followEvents, Refused, type RemoteEvent } from "../../remote-events.ts";
 import { readVariables } from "../../settings/config.ts";
 import { VERSION } from "../../version.ts";
-import { type Command, CommandError, type CommandInput } from "../execution/command.ts";
+import { CommandError, type CommandInput } from "../execution/command.ts";
 
 const SERVER = "http://localhost:3000";
 // Standard Webhooks 1.0.0: 24 to 64 bytes.
 const SECRET = /^whsec_[A-Za-z0-9+/]{32,86}={0,2}$/;
 
-type Result = { events: number; failed: number; after: string | null };
+export type ListenResult = { events: number; failed: number; after: string | null };
 type Forwarded = EndpointResponse & { ms: number };
 
 /** Prints the events of a running server, and forwards them as a webhook would. */
-export const listenCommand: Command = {
-  name: "listen",
-  summary:
-    "Print events of a running server as they happen, and forward them to a local receiver of webhooks",
-  options: {
-    "--forward <url>": "where to send each event, signed like the request of a webhook",
-    "--server <url>": `the server (default: ${SERVER})`,
-    "--types <type...>": "only events of these types, such as link.created",
-    "--after <cursor>": "the position to start after, as this command prints it at its end (default: now)",
-  },
-  example: "--forward http://localhost:8080/",
-  describe: (result) => toSummary(result as Result),
-  async runAlone({ options, note, print }) {
-    const { server, client, secret } = readInput(options);
-    const forward = options.forward as string | undefined;
-    const send = forward === undefined ? undefined : createForward(forward, secret.value);
-    const stop = new AbortController();
-    for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => stop.abort());
-    const { signal } = stop;
-    const result: Result = { events: 0, failed: 0, after: (options.after as string | undefined) ?? null };
-    let isListening = false;
-    const pages = followEvents({
-      server,
-      client,
-      types: options.types as string[] | undefined,
-      after: result.after ?? "latest",
-      signal,
-      onRetry: (reason, waitMs) => note(`${reason}. Trying again in ${Math.ceil(waitMs / 1000)} s.`),
-      onRecovered: () => note("Connected again."),
-    });
-    try {
-      for await (const page of pages) {
-        if (!isListening) announce(print, server, forward, secret);
-        isListening = true;
-        for (const event of page.data) {
-          const forwarded = await send?.(event, signal);
-          // Not complete, so the page is read again from the printed position.
-          if (signal.aborted) return result;
-          result.events++;
-          if (forwarded && !isAccepted(forwarded)) result.failed++;
-          print({ ...event, forwarded: forwarded ?? null }, toLine(event, forwarded));
-        }
-        result.after = page.next_cursor;
+export async function listen({ options, note, print }: CommandInput): Promise<ListenResult> {
+  const { server, client, secret } = readInput(options);
+  const forward = options.forward as string | undefined;
+  const send = forward === undefined ? undefined : createForward(forward, secret.value);
+  const stop = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => stop.abort());
+  const { signal } = stop;
+  const result: ListenResult = { events: 0, failed: 0, after: (options.after as string | undefined) ?? null };
+  let isListening = false;
+  const pages = followEvents({
+    server,
+    client,
+    types: options.types as string[] | undefined,
+    after: result.after ?? "latest",
+    signal,
+    onRetry: (reason, waitMs) => note(`${reason}. Trying again in ${Math.ceil(waitMs / 1000)} s.`),
+    onRecovered: () => note("Connected again."),
+  });
+  try {
+    for await (const page of pages) {
+      if (!isListening) announce(print, server, forward, secret);
+      isListening = true;
+      for (const event of page.data) {
+        const forwarded = await send?.(event, signal);
+        // Not complete, so the page is read again from the printed position.
+        if (signal.aborted) return result;
+        result.events++;
+        if (forwarded && !isAccepted(forwarded)) result.failed++;
+        print({ ...event, forwarded: forwarded ?? null }, toLine(event, forwarded));
       }
-    } catch (error) {
-      if (error instanceof Refused) throw new CommandError(error.code, error.message);
-      if (!signal.aborted) throw error;
+      result.after = page.next_cursor;
     }
-    return result;
-  },
-};
+  } catch (error) {
+    if (error instanceof Refused) throw new CommandError(error.code, error.message);
+    if (!signal.aborted) throw error;
+  }
+  return result;
+}
 
 /** Returns the allowlist of one host: the user chose it, and it is usually local. */
 function allowOf(url: string): AllowedHosts {
@@ -128,7 +115,8 @@ function toLine({ timestamp, type, id }: RemoteEvent, forwarded: Forwarded | und
   return `${timestamp} ${type} ${id}${outcome}`;
 }
 
-function toSummary({ events, failed, after }: Result): string {
+/** Describes what was received. */
+export function describeListening({ events, failed, after }: ListenResult): string {
   const counts = `Stopped after ${events} ${events === 1 ? "event" : "events"}, ${failed} not accepted.`;
   return after === null ? counts : `${counts} To continue: --after ${after}`;
 }

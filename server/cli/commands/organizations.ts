@@ -1,7 +1,6 @@
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { isPlan, PLANS, type Plan } from "../../../resources/plans.ts";
 import { showClient, showPlanChange } from "../../clients/client-view.ts";
-import { NAME_MAX, normalizeName, validateName } from "../../credentials/names.ts";
 import { showSuspension } from "../../dashboard/membership-view.ts";
 import {
   type Command,
@@ -39,10 +38,11 @@ export const organizationCommands: Command[] = [
   {
     name: "org create",
     summary: "Create an organization; on a paid plan, also its OAuth client",
-    arguments: { "<name>": `1 to ${NAME_MAX} characters` },
+    arguments: { "<name>": "1 to 100 characters" },
     options: { "--plan <plan>": `${PLANS.join(", ")} (default: free)` },
     example: "Acme --plan growth",
     async run({ args, options, storage }) {
+      const { normalizeName, validateName } = await import("../../credentials/names.ts");
       const name = normalizeName(args[0]);
       const message = validateName(name);
       if (message) throw new CommandError("invalid_name", `The name ${message}.`);
@@ -130,6 +130,7 @@ export const organizationCommands: Command[] = [
     name: "org delete",
     summary: "Delete an organization with its client, webhooks and members; this can't be undone",
     options: reasonOption("the audit log"),
+    irreversible: ({ args: [id] }) => `Deletes organization ${id} with its client, webhooks and members.`,
     async run({ args: [id], options, storage, organization }) {
       const reason = reasonOf(options) ?? undefined;
       if (!(await storage.organizations.remove(id, OPERATOR, reason))) throw notFound("Organization", id);

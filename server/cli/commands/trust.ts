@@ -1,8 +1,6 @@
 import { MAX_TRUST_RULES } from "../../../adapters/organizations/trust-rules.ts";
 import { API_SCOPES } from "../../../resources/access/scopes.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import { Problem } from "../../../resources/http/problem.ts";
-import { ruleContextOf, showTrustRule, trustRuleValidation } from "../../workload-identity/trust-rules.ts";
 import {
   type Command,
   type CommandContext,
@@ -17,6 +15,7 @@ export const trustCommands: Command[] = [
     summary: "List the trust rules of an organization",
     isReadOnly: true,
     async run({ args: [id], storage }) {
+      const { showTrustRule } = await loadRules();
       return { trust_rules: (await storage.trustRules.list(id)).map(showTrustRule) };
     },
   }),
@@ -35,12 +34,13 @@ export const trustCommands: Command[] = [
       "--name Deploy --issuer https://token.actions.githubusercontent.com --subject repo:octo-org@65/octo-repo@74:ref:refs/heads/main --scope links:write",
     async run(context) {
       const { args, storage } = context;
-      const created = await storage.trustRules.create(args[0], parseRule(context), OPERATOR);
+      const created = await storage.trustRules.create(args[0], await parseRule(context), OPERATOR);
       if (created === "limit") {
         const message = `An organization can have at most ${MAX_TRUST_RULES} trust rules. Remove one to add another.`;
         throw new CommandError("trust_rule_limit", message);
       }
       if (created === "missing") throw notFound("Organization", args[0]);
+      const { showTrustRule } = await loadRules();
       return { trust_rule: showTrustRule(created) };
     },
   }),
@@ -56,8 +56,11 @@ export const trustCommands: Command[] = [
   }),
 ];
 
+const loadRules = () => import("../../workload-identity/trust-rules.ts");
+
 /** Throws a CommandError that names each invalid option. */
-function parseRule({ options, settings, urls }: CommandContext) {
+async function parseRule({ options, settings, urls }: CommandContext) {
+  const { ruleContextOf, trustRuleValidation } = await loadRules();
   const { name, issuer, subject, audience, claim, scope } = options;
   const validateTrustRule = trustRuleValidation(ruleContextOf(settings, urls));
   const pairs = [claim ?? []].flat().map((pair) => String(pair).split("="));
@@ -71,6 +74,7 @@ function parseRule({ options, settings, urls }: CommandContext) {
       scopes: scope === undefined ? undefined : String(scope).split(" ").filter(Boolean),
     });
   } catch (error) {
+    const { Problem } = await import("../../../resources/http/problem.ts");
     if (!(error instanceof Problem)) throw error;
     const lines = (error.errors ?? []).map(({ field, message }) => `${optionOf(field)} ${message}`);
     throw new CommandError(error.code, lines.join("\n"));

@@ -1,9 +1,7 @@
 import type { DisabledAccount } from "../../../adapters/accounts/disable.ts";
 import { ROLES, type Role } from "../../../resources/access/scopes.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import { validateNewUsername } from "../../credentials/names.ts";
 import { validatePassword } from "../../credentials/password-rules.ts";
-import { createPasswords } from "../../credentials/passwords.ts";
 import { RESET_LINK_MS, resetUrl } from "../../credentials/reset-links.ts";
 import {
   type Command,
@@ -37,10 +35,12 @@ export const userCommands: Command[] = [
       if (typeof options.org !== "string") throw new CommandError("invalid_org", "--org is required.");
       if (!ROLES.includes(role))
         throw new CommandError("invalid_role", `The role must be ${ROLES.join(", ")}.`);
+      const { validateNewUsername } = await import("../../credentials/names.ts");
       assertNoError("invalid_username", validateNewUsername(username));
       const { id: organizationId, name } = await findOrganization(storage, options.org);
       const password = await readPassword();
       assertNoError("invalid_password", validatePassword(password, { username, organizations: [name] }));
+      const { createPasswords } = await import("../../credentials/passwords.ts");
       const hash = await createPasswords().hash(password);
       const user = await storage.accounts.create(username, hash, OPERATOR, { organizationId, role });
       if (!user) throw new CommandError("username_taken", `The username ${username} is taken.`);
@@ -60,6 +60,7 @@ export const userCommands: Command[] = [
     name: "user reset-second-factors",
     summary:
       "Remove all passkeys, authenticator apps and recovery codes of a user, and end the user's sessions",
+    irreversible: ({ args: [name] }) => `Removes all second factors of ${name}.`,
     async run({ user, storage }) {
       await storage.secondFactors.reset(user.id, OPERATOR);
       return { user };
@@ -104,6 +105,8 @@ export const userCommands: Command[] = [
     summary: "End all sessions of a user",
     options: { "--apps": "also revoke the apps that the user authorized" },
     example: "--apps",
+    irreversible: ({ args: [name], options }) =>
+      options.apps ? `Revokes all apps that ${name} authorized.` : undefined,
     async run({ user, options, storage }) {
       const apps = options.apps === true;
       return { user, ended: await storage.disabledAccounts.signOut(user.id, { apps }, OPERATOR) };
@@ -112,6 +115,8 @@ export const userCommands: Command[] = [
   userCommand({
     name: "user delete",
     summary: "Delete an account, and the organizations that have no other member; this can't be undone",
+    irreversible: ({ args: [name] }) =>
+      `Deletes the account ${name}, and the organizations that have no other member.`,
     async run({ user, storage }) {
       const deletion = await storage.accountDeletions.deleteAccount(user.id, OPERATOR);
       if ("blockedBy" in deletion) throw lastOwner(user.username, deletion.blockedBy);

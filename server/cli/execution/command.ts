@@ -39,10 +39,12 @@ type CommandSyntax = {
   arguments?: Record<string, string>;
   /** Descriptions by syntax, such as `--plan <plan>`; `--claim <pair...>` can be repeated. */
   options?: Record<string, string>;
+  /** Returns what the command does for good, if it does with this input. On a terminal, the user has to agree. */
+  irreversible?(input: Pick<CommandInput, "args" | "options">): string | undefined;
   /** What follows the name in the example that the help shows. */
   example?: string;
   /** Returns what people read instead of the members of the result. */
-  describe?(result: object): string;
+  describe?(result: object): string | Promise<string>;
   /** Whether the result is a document of a known format, which is printed as JSON without `--json`, too. */
   isDocument?: boolean;
 };
@@ -86,11 +88,6 @@ export const organizationCommand = commandsOn(
   EXAMPLE_ORG,
   async ({ storage, args }) => ({ organization: await findOrganization(storage, args[0]) }),
 );
-
-/** Shows a line on a terminal in place of the one before; an empty one ends it. */
-export function showStatus(text: string): void {
-  if (process.stderr.isTTY) process.stderr.write(`\r\u001b[K${text}`);
-}
 
 /** Throws CommandError `not_found`. */
 export async function findOrganization(storage: Storage, id: string) {

@@ -14,6 +14,7 @@ import { recorded } from "./record-command.ts";
 
 /** Throws CommandError if the settings are invalid or the database can't be used. */
 export async function runCommand(command: Command, input: CommandInput): Promise<object | undefined> {
+  await confirm(command, input);
   if ("runAlone" in command) return command.runAlone(input);
   let databaseUrl: string | undefined;
   try {
@@ -39,6 +40,14 @@ export async function runCommand(command: Command, input: CommandInput): Promise
     const message = describeStartupError(error, databaseUrl);
     throw message ? new CommandError("failed", message) : error;
   }
+}
+
+/** Scripts, which have no terminal, aren't asked. Throws CommandError `canceled`. */
+async function confirm(command: Command, input: CommandInput): Promise<void> {
+  const effect = command.irreversible?.(input);
+  if (!effect || input.options.yes || !process.stdin.isTTY || !process.stderr.isTTY) return;
+  const answer = await prompt(`${effect} This can't be undone. Continue? [y/N]`, false);
+  if (!/^y(es)?$/i.test(answer.trim())) throw new CommandError("canceled", "Canceled.");
 }
 
 function needsExisting({ needs, isReadOnly }: StorageCommand): boolean {
@@ -73,19 +82,25 @@ async function readPassword(): Promise<string> {
   return password;
 }
 
-async function prompt(label: string): Promise<string> {
+async function prompt(label: string, silent = true): Promise<string> {
   // Hides the input: the terminal doesn't echo it, but readline does.
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
-  const input = createInterface({ input: process.stdin, output: nowhere, terminal: true });
   // On stderr, because stdout carries the result.
-  process.stderr.write(`${label} `);
+  const output = silent ? nowhere : process.stderr;
+  const input = createInterface({ input: process.stdin, output, terminal: true, prompt: `${label} ` });
+  if (silent) process.stderr.write(`${label} `);
+  else input.prompt();
   try {
     // Ctrl-C closes it, and so does Ctrl-D on an empty line.
-    return await new Promise((resolve, reject) => input.once("line", resolve).once("close", reject));
+    const answer = await new Promise<string>((resolve, reject) =>
+      input.once("line", resolve).once("close", reject),
+    );
+    if (silent) process.stderr.write("\n"); // the terminal didn't show the one that the user typed
+    return answer;
   } catch {
+    process.stderr.write("\n");
     throw new CommandError("canceled", "Canceled.");
   } finally {
     input.close();
-    process.stderr.write("\n");
   }
 }

@@ -49,6 +49,7 @@ const COMMANDS = [
   "listen",
   "conformance",
   "verify-attestation",
+  "completion",
 ];
 
 for (const words of [["--help"], ["-h"], ["help"], ["--help", "--json"]]) {
@@ -96,6 +97,21 @@ test("help needs no valid settings", async (t) => {
   const { code, stderr } = await runCommand(["org", "create", "--help"], { settings: { PORT: "abc" } });
   t.is(code, 0);
   t.is(stderr, "");
+});
+
+test("help loads no database and no large package, so it appears quickly", async (t) => {
+  const report = `import { registerHooks } from "node:module";
+    registerHooks({ load: (url, context, next) => { console.error(url); return next(url, context); } });`;
+  const hook = `data:text/javascript,${encodeURIComponent(report)}`;
+  const args = ["--import", hook, `${ROOT}server/cli/linkgate.js`, "--help"];
+  const { code, stderr } = await new Program(process.execPath, args, { settings }).ended;
+  t.is(code, 0);
+  const loaded = stderr.split("\n").filter((line) => line.startsWith("file:"));
+  t.true(loaded.some((url) => url.endsWith("/server/cli/commands/index.ts")));
+  t.deepEqual(
+    loaded.filter((url) => /node_modules\/(?!commander|ulid)|adapters\/(database|copy|index)/.test(url)),
+    [],
+  );
 });
 
 const SENTENCES: [words: string[], stderr: RegExp][] = [

@@ -1,34 +1,24 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import test, { type ExecutionContext } from "ava";
-import { Program, ROOT, runCommand, runShell, stopPrograms } from "../../harness/program.ts";
-import { skip } from "../../harness/skip.ts";
+import test from "ava";
+import { ROOT, runCommand, stopPrograms } from "../../harness/program.ts";
+import { type Script, startOnTerminal, testOnTerminal } from "../../harness/terminal.ts";
 
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-terminal-"));
 const settings = { DATABASE_URL: `sqlite:${folder}/test.sqlite` };
 const { stdout } = await runCommand(["org", "create", "Acme", "--json"], { settings });
 const organizationId = JSON.parse(stdout).organization.id as string;
-const hasPython = (await runShell("python3 -c 'import pty'")).code === 0;
 test.after.always(stopPrograms);
 test.after.always(() => rmSync(folder, { recursive: true, force: true }));
 
 const PASSWORD = "correct horse battery";
 
-/** Runs a command on a pseudo-terminal and types each text after its prompt. */
-async function onTerminal(words: string[], script: [prompt: string, keys: string][]) {
-  const command = [process.execPath, `${ROOT}server/cli/linkgate.js`, ...words];
-  const args = [`${ROOT}test/harness/terminal.py`, JSON.stringify(command), JSON.stringify(script)];
-  const ended = await new Program("python3", args, { settings }).ended;
-  return JSON.parse(ended.stdout) as { shown: string; code: number };
-}
+/** Runs a command of the CLI on a terminal, and types each text after its prompt. */
+const onTerminal = (words: string[], script: Script) =>
+  startOnTerminal([`${ROOT}server/cli/linkgate.js`, ...words], script, settings).ended;
 
 const createUser = (name: string) => ["user", "create", name, "--org", organizationId];
-
-function testOnTerminal(title: string, run: (t: ExecutionContext) => Promise<void>) {
-  if (hasPython) test(title, run);
-  else skip(title, "there is no python3");
-}
 
 testOnTerminal("on a terminal, the password is prompted for twice and never shown", async (t) => {
   const { shown, code } = await onTerminal(createUser("ada"), [
@@ -73,4 +63,49 @@ testOnTerminal("a password that is too short is rejected on a terminal as well",
   );
   t.is(code, 1);
   t.regex(shown, /"code":"invalid_password"/);
+});
+
+const ASKED = "This can't be undone. Continue? [y/N]";
+
+for (const [answer, keys] of Object.entries({ "no answer": "\r", n: "n\r", "Ctrl-C": "\x03" })) {
+  testOnTerminal(`after ${answer}, a command that can't be undone changes nothing`, async (t) => {
+    const { shown, code } = await onTerminal(["org", "delete", organizationId], [[ASKED, keys]]);
+    t.is(code, 1, shown);
+    t.regex(shown, new RegExp(`Deletes organization ${organizationId} with .*\\?`));
+    t.regex(shown, /^Canceled\.\r?$/m);
+    const { code: found } = await runCommand(["org", "show", organizationId, "--json"], { settings });
+    t.is(found, 0);
+  });
+}
+
+async function createOrganization(): Promise<string> {
+  const created = await runCommand(["org", "create", "Short-lived", "--json"], { settings });
+  return JSON.parse(created.stdout).organization.id;
+}
+
+testOnTerminal("a command that can't be undone runs after y, or with --yes", async (t) => {
+  const agreed = await onTerminal(["org", "delete", await createOrganization()], [[ASKED, "y\r"]]);
+  t.is(agreed.code, 0, agreed.shown);
+  t.true(agreed.shown.includes(ASKED));
+  for (const option of ["--yes", "-y"]) {
+    const { shown, code } = await onTerminal(["org", "delete", await createOrganization(), option], []);
+    t.is(code, 0, shown);
+    t.false(shown.includes("Continue?"));
+  }
+});
+
+test("without a terminal, a command that can't be undone runs as it did", async (t) => {
+  const { code, stderr } = await runCommand(["org", "delete", await createOrganization()], { settings });
+  t.is(code, 0);
+  t.is(stderr, "");
+});
+
+testOnTerminal("a rotation asks only if it revokes tokens", async (t) => {
+  const created = await runCommand(["org", "create", "Paid", "--plan", "growth", "--json"], { settings });
+  const { id } = JSON.parse(created.stdout).organization;
+  const routine = await onTerminal(["client", "rotate", id], []);
+  t.is(routine.code, 0, routine.shown);
+  const compromised = await onTerminal(["client", "rotate", id, "--compromised"], [[ASKED, "n\r"]]);
+  t.is(compromised.code, 1);
+  t.regex(compromised.shown, /Revokes every token of the client\./);
 });

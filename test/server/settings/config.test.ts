@@ -108,6 +108,7 @@ const WRONG: Record<string, string[]> = {
     "http://auth.example.com/oauth/introspect",
   ],
   LOG_LEVEL: ["verbose", "INFO"],
+  LOG_FORMAT: ["pretty", "JSON"],
   RESOURCE_SERVER_SECRET: ["too short", "x".repeat(31)],
   ENCRYPTION_KEY: ["secret", key(31), key(33), `${key(32)}!`, Buffer.alloc(32, 255).toString("base64")],
   ALLOWED_ORIGINS: [
