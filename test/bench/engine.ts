@@ -1,4 +1,5 @@
 import type { NewClient } from "../../adapters/oauth/clients.ts";
+import { KUTT, startKutt } from "./kutt.ts";
 import { interleaved, type Subject } from "./measure.ts";
 import { noteForReadme } from "./readme-table.ts";
 import { type Comparison, compareSystems, startIn } from "./systems.ts";
@@ -61,30 +62,37 @@ export async function createsLinks(server: Ours | Reference): Promise<Pick<Subje
   return { next: links(server.host, token), expected: 201 };
 }
 
-/** Redirects of short links. */
-export const redirectRows = () =>
-  section(async (workspace): Promise<Row[]> => {
-    const redirect = ({ host, slug }: { host: string; slug: string }) => ({
-      next: redirects(host, [slug]),
-      expected: 302,
-    });
-    const { ours, subjects } = await startVersions(startIn(workspace), redirect);
-    const floor = await workspace.floor();
-    const measured = await interleaved([
-      ...subjects,
-      { name: "floor", server: floor.server, ...redirect(floor) },
-    ]);
-    await ours.server.stop(); // a graceful stop stores the last clicks
-    expectStored("redirect", await count(ours.url, "links", "clicks"), answered(measured, OURS));
-    noteForReadme("Redirects", measured);
-    return [
-      compare("redirect / bare Koa, cached SELECT, grouped count", measured, [OURS, "floor"], {
-        atLeast: 1.5,
-        note: workspace.syncNote(),
-      }),
-      ...againstRows("redirect", measured),
-    ];
-  });
+const followsLink = ({ host, slug }: { host: string; slug: string }) => ({
+  next: redirects(host, [slug]),
+  expected: 302,
+});
+
+/** Redirects of short links, whose clicks are counted. */
+export const redirectRows = Object.assign(
+  (parts: string[]) =>
+    section(async (workspace): Promise<Row[]> => {
+      const wants = (part: string) => parts.length === 0 || parts.includes(part);
+      const { ours, subjects } = await startVersions(startIn(workspace), followsLink);
+      const floor = wants("floor") ? await workspace.floor() : undefined;
+      const kutt = wants("kutt") ? await startKutt(workspace) : undefined;
+      if (floor) subjects.push({ name: "floor", server: floor.server, ...followsLink(floor) });
+      if (kutt) subjects.push({ name: KUTT, server: kutt.server, ...followsLink(kutt) });
+      const measured = await interleaved(subjects);
+      await ours.server.stop(); // a graceful stop stores the last clicks
+      expectStored("redirect", await count(ours.url, "links", "clicks"), answered(measured, OURS));
+      if (kutt) expectStored(KUTT, await kutt.visits(), answered(measured, KUTT));
+      noteForReadme("Redirects", measured);
+      const rows: Row[] = [];
+      if (floor) {
+        const target = { atLeast: 1.5, note: workspace.syncNote() };
+        const name = "redirect / bare Koa, cached SELECT, grouped count";
+        rows.push(compare(name, measured, [OURS, "floor"], target));
+      }
+      if (kutt) rows.push(compare(`redirect / ${kutt.version}`, measured, [OURS, KUTT]));
+      return [...rows, ...againstRows("redirect", measured)];
+    }),
+  { parts: ["floor", "kutt"] },
+);
 
 /** T from a thousand clients in turn, compared with T from one. */
 export const clientRows = () =>

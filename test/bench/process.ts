@@ -25,6 +25,7 @@ export type StartOptions = {
   /** Node options. */
   flags?: string[];
   env: Record<string, string>;
+  cwd?: string;
   /** Matches the line that the server prints when it listens. The first group is the port. */
   ready: RegExp;
   /** The CPU cores that it may use. */
@@ -59,13 +60,14 @@ function onCores(cores: number[], command: string[]): string[] {
 
 /** Starts a script and waits until it listens. */
 export async function startServer(options: StartOptions): Promise<ServerProcess> {
-  const { script, flags = [], env, ready, cores = SERVER_CORES } = options;
+  const { script, flags = [], env, cwd, ready, cores = SERVER_CORES } = options;
   const [command, ...words] = onCores(cores, [process.execPath, ...PROFILE, ...flags, script]) as [
     string,
     ...string[],
   ];
   const child = spawn(command, words, {
     env: { PATH: process.env.PATH, ...env },
+    ...(cwd && { cwd }),
     stdio: ["ignore", "pipe", "inherit"],
   });
   const port = await readPort(child, ready);

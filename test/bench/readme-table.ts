@@ -1,7 +1,8 @@
+import { KUTT } from "./kutt.ts";
 import type { Measured } from "./measure.ts";
 import { OURS } from "./versions.ts";
 
-const SYSTEMS = [OURS, "better-auth", "node-oauth2-server", "oidc-provider + Knex"];
+const SYSTEMS = [OURS, "better-auth", "node-oauth2-server", "oidc-provider + Knex", KUTT];
 const rows = new Map<string, Map<string, Measured>>();
 
 /** Adds a row to the table for the README. */

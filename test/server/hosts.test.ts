@@ -5,11 +5,11 @@ import { createSigningKey } from "../harness/clients/document-client.ts";
 import { authorizeUrl } from "../harness/clients/oauth.ts";
 import { connectHost, serverIdOf } from "../harness/hosts/connect.ts";
 import { HOSTS, type Host } from "../harness/hosts/host.ts";
-import { renderTable, tableOf, withTable } from "../harness/hosts/table.ts";
+import { listOf, renderList, withList } from "../harness/hosts/table.ts";
 import { startPublisher } from "../harness/publisher.ts";
 import { startTestService, type TestService } from "../harness/service.ts";
 
-const README = new URL("../../README.md", import.meta.url);
+const DOCUMENT = new URL("../../docs/mcp.md", import.meta.url);
 
 // It has the keys of ChatGPT, the only thing that the server fetches; the setting lets it be on this computer.
 const publisher = await startPublisher(["chatgpt.com"]);
@@ -104,10 +104,11 @@ test.serial("the copies in the server agree with the documents", (t) => {
   }
 });
 
-test.serial("the README lists the hosts that have connected", (t) => {
-  const readme = readFileSync(README, "utf8");
-  const table = renderTable(connected);
-  if (process.env.WRITE_HOSTS) writeFileSync(README, withTable(readme, table));
-  else t.is(tableOf(readme), tableOf(withTable(readme, table)), "run npm run docs:hosts");
+test.serial("the documentation lists the hosts that have connected", (t) => {
+  const document = readFileSync(DOCUMENT, "utf8");
+  const list = renderList(connected);
+  if (process.env.WRITE_HOSTS) writeFileSync(DOCUMENT, withList(document, list));
+  else t.is(listOf(document), listOf(withList(document, list)), "run npm run docs:hosts");
+  t.truthy(listOf(document));
   t.is(connected.size, HOSTS.length);
 });

@@ -1,8 +1,6 @@
 import { styleText } from "node:util";
 import type { DevServer, SentMail } from "../../dev/index.ts";
 import type { ReceivedEvent } from "../../dev/receiver.ts";
-import { InvalidSettings } from "../../settings/config.ts";
-import { StartupError } from "../../startup-errors.ts";
 import { type Command, CommandError } from "../execution/command.ts";
 
 const PORT = "3000";
@@ -25,12 +23,13 @@ export const devCommand: Command = {
 
 function rethrow(port: string): (error: Error) => never {
   return (error) => {
-    if (error instanceof InvalidSettings)
+    // Its class is loaded with the server only.
+    if (error.name === "InvalidSettings")
       throw new CommandError("invalid_port", "--port must be a number from 0 to 65535.");
     const { code } = (error.cause ?? {}) as NodeJS.ErrnoException;
     if (code === "EADDRINUSE")
       throw new CommandError("port_in_use", `Port ${port} is in use. Choose another one with --port.`);
-    throw error instanceof StartupError ? new CommandError("failed", error.message) : error;
+    throw error.name === "StartupError" ? new CommandError("failed", error.message) : error;
   };
 }
 

@@ -1,36 +1,36 @@
 import type { Host } from "./host.ts";
 
-const TABLE = /(?<=<!-- hosts -->\n).*?(?=<!-- \/hosts -->)/s;
+// The page shows HTML comments as text, so the list ends where the next heading starts.
+const LIST = /(?<=^## Tested clients\n\n).*?(?=\n## )/ms;
 const DATE = /^Tested on [^.]*/m;
 
-const IDENTITIES = { document: "a metadata document", registration: "registration" };
-const SETTINGS = {
-  document: "–",
-  registration: "`DYNAMIC_REGISTRATION=stateless`",
+/** How clients identify themselves, and what that means to the reader. */
+const IDENTITIES: Record<Host["identifies_by"], string> = {
+  document: "These have a metadata document, so they connect to a server with default settings:",
+  registration: "These register themselves, so they need `DYNAMIC_REGISTRATION=stateless`:",
 };
 
-/** Returns the table of the hosts that have connected, by the redirect URIs with which they did. */
-export function renderTable(connected: Map<Host, string[]>): string {
-  const rows = [...connected].map(([{ name, identifies_by }, uris]) =>
-    [
-      name,
-      IDENTITIES[identifies_by],
-      uris.map((uri) => `\`${uri}\``).join(", "),
-      SETTINGS[identifies_by],
-    ].join(" | "),
-  );
+/** Returns the hosts that have connected, by the redirect URIs with which they did, as a table for each identity. */
+export function renderList(connected: Map<Host, string[]>): string {
   const date = new Date().toLocaleDateString("en-US", { dateStyle: "medium", timeZone: "UTC" });
-  const lines = ["Client | Identified by | Redirect URIs | Needs", ...rows].map((row) => `| ${row} |`);
-  lines.splice(1, 0, "|---|---|---|---|");
-  return `Tested on ${date}. Each test replays the client's requests, from discovery to a tool call:\n\n${lines.join("\n")}\n`;
+  const tables = Object.entries(IDENTITIES).map(([identity, text]) => {
+    const rows = [...connected]
+      .filter(([host]) => host.identifies_by === identity)
+      .map(([{ name }, uris]) => `| ${name} | ${uris.map((uri) => `\`${uri}\``).join(", ")} |`);
+    return [text, "", "| Client | Redirect URIs |", "|---|---|", ...rows, ""].join("\n");
+  });
+  return [
+    `Tested on ${date}. Each test replays the client's requests, from discovery to a tool call.\n`,
+    ...tables,
+  ].join("\n");
 }
 
-/** Replaces the table of a document. */
-export function withTable(document: string, table: string): string {
-  return document.replace(TABLE, () => table);
+/** Replaces the list of a document. */
+export function withList(document: string, list: string): string {
+  return document.replace(LIST, () => list);
 }
 
-/** Returns the table of a document without its date. */
-export function tableOf(document: string): string | undefined {
-  return TABLE.exec(document)?.[0].replace(DATE, "");
+/** Returns the list of a document without its date. */
+export function listOf(document: string): string | undefined {
+  return LIST.exec(document)?.[0].replace(DATE, "");
 }

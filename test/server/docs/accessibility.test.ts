@@ -11,6 +11,7 @@ const PAGES = [
   "",
   "/quick-start",
   "/webhooks",
+  "/mcp",
   "/settings",
   "/security/asvs",
   "/api",
