@@ -69,7 +69,7 @@ test("two builds have the same bytes", async (t) => {
 
 // The walk needs the credentials that the first start prints.
 const WALK = blocksOf("README.md")
-  .filter(({ heading }) => heading === "A short walk with curl")
+  .filter(({ heading }) => heading === "A walk of six commands")
   .map(({ code }) => code)
   .slice(1)
   .join("\n");
