@@ -110,7 +110,8 @@ for (const [version, node] of Object.entries(nodes)) {
       const { stdout, stderr } = await machine.run(`${START}(set +e\n${WALK})\n${STOP}`).ended;
       t.regex(stdout, /"slug":"spring"/, stderr);
       t.regex(stdout, /^302 https:\/\/example\.com\/spring$/m);
-      t.regex(stdout, /"code":"invalid_token"/);
+      t.regex(stdout, /"name":"demo"|\\"name\\":\\"demo\\"/);
+      t.regex(stdout, /^200$/m);
       const seconds = [installed, performance.now()].map((time) => ((time - started) / 1000).toFixed(1));
       t.log(`installed after ${seconds[0]} s, the walk after ${seconds[1]} s`);
 
