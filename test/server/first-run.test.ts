@@ -196,7 +196,7 @@ test("a port in use is reported in one sentence with a way out", async (t) => {
     startServer({ cwd, settings: { PORT: port, LOG_LEVEL: "silent" } }),
   );
   t.is(code, 1);
-  t.is(stderr, `Port ${port} is in use. Try PORT=4000 npm start\n`);
+  t.is(stderr, `Port ${port} is in use. Set another PORT, such as PORT=4000\n`);
   const metrics = { PORT: "0", METRICS_PORT: port, LOG_LEVEL: "silent" };
   const second = await endingOf(startServer({ cwd, settings: metrics }));
   t.is(second.code, 1);
