@@ -140,15 +140,19 @@ function toErrorResult(error: unknown, requestId: string, report: () => void): C
 }
 
 /**
- * The text is the whole result in compact JSON (MCP, "Structured Content"): many hosts show a model only the text, and a
- * summary would lack what the next call needs, such as an ID or a cursor.
+ * The text is the result in compact JSON (MCP, "Structured Content"), without members that are null: many hosts show a
+ * model only the text, and a summary would lack what the next call needs, such as an ID or a cursor.
  */
 function toToolResult({ body, isReplayed }: Awaited<ReturnType<typeof runTool>>): CallToolResult {
   return {
-    content: [{ type: "text", text: JSON.stringify(body) }],
+    content: [{ type: "text", text: JSON.stringify(body, withoutNull) }],
     structuredContent: body,
     ...(isReplayed && { _meta: { idempotency_replayed: true } }),
   };
+}
+
+function withoutNull(_name: string, value: unknown): unknown {
+  return value === null ? undefined : value;
 }
 
 /** Returns the schemas shown to agents. The tool itself validates its input, so its errors are those of REST. */

@@ -8,6 +8,9 @@ export type Section = Heading & { text: string };
 
 export type Rendered = { body: Html; headings: Heading[]; sections: Section[] };
 
+// Markdown has no comments of its own.
+const COMMENT = /^<!--(?:(?!-->)[\s\S])*-->\s*$/;
+
 /** The tables whose rows are a name, a detail and a text. They are shown as lists, which fit on phones. */
 const LISTS = ["Field,Type,Description", "Setting,Default,Description", "Code,Status,Meaning"];
 
@@ -35,7 +38,8 @@ function createRenderer(prefix: string, headings: Heading[]): Marked {
       },
     ],
     renderer: {
-      html: ({ text }) => html`${text}`.toString(),
+      // A comment is for those who edit the file.
+      html: ({ text }) => (COMMENT.test(text) ? "" : html`${text}`.toString()),
       code: (block) => codeView(block).toString(),
       heading({ depth, tokens }) {
         const title = plain(tokens);

@@ -27,6 +27,12 @@ for (const markdown of [
   });
 }
 
+test("a comment isn't shown, unless it is code", (t) => {
+  t.is(render("before\n\n<!-- results -->\n\nafter").text.trim().replaceAll(/\s+/g, " "), "before after");
+  t.regex(render("<!-- a --> <script>b()</script>").text, /script/);
+  t.regex(render("`<!-- shown -->`").text, /<!-- shown -->/);
+});
+
 for (const target of [
   "javascript:alert(1)",
   "JavaScript:alert(1)",
