@@ -1,3 +1,4 @@
+import path from "node:path";
 import { styleText } from "node:util";
 import { engineOf, sqliteFile } from "../../adapters/database/engine.ts";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
@@ -28,9 +29,15 @@ export function describeParts({ base, api, mcp }: PublicUrls, settings: Settings
 
 /** Without the credentials in the URL. */
 function databaseOf(databaseUrl: string): string {
-  if (engineOf(databaseUrl) === "sqlite") return sqliteFile(databaseUrl);
+  if (engineOf(databaseUrl) === "sqlite") return shortestPathOf(sqliteFile(databaseUrl));
   const { protocol, host, pathname } = new URL(databaseUrl);
   return `${protocol}//${host}${pathname}`;
+}
+
+/** Relative to the working directory, if the file is below it. */
+function shortestPathOf(file: string): string {
+  const relative = path.relative("", file);
+  return relative.startsWith("..") ? file : relative;
 }
 
 /** Returns the rest of the first page: credentials, and three next steps. */
