@@ -7,7 +7,7 @@ type Leaf = { path: string; options: (Word & { takesValue: boolean })[]; choices
 const SHELLS: Record<string, (program: Program) => string> = { bash, zsh, fish };
 
 /** Prints a script with which a shell completes commands and options. The program isn't run for it. */
-export function completionCommand(program: () => Program): Command {
+export function completionCommand(program: Program): Command {
   return {
     name: "completion",
     summary: "Print a script that completes commands in bash, zsh or fish",
@@ -17,7 +17,7 @@ export function completionCommand(program: () => Program): Command {
     async runAlone({ args: [shell] }) {
       const write = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
       if (!write) throw new CommandError("invalid_shell", "The shell must be bash, zsh or fish.");
-      return { script: write(program()) };
+      return { script: write(program) };
     },
   };
 }

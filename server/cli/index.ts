@@ -1,29 +1,23 @@
-import type { Command as Program } from "commander";
-import { commands } from "./commands/index.ts";
-import { completionCommand } from "./completion.ts";
 import { type Command, CommandError } from "./execution/command.ts";
 import { showStatus } from "./execution/progress.ts";
 import { createProgram, isHelp } from "./program.ts";
 
 async function main(argv: string[]): Promise<void> {
   const isJson = argv.includes("--json");
-  const program: Program = createProgram(
-    [...commands, completionCommand(() => program)],
-    async (command, args, options) => {
-      // Help and usage errors appear without loading the database.
-      const { runCommand } = await import("./execution/run.ts");
-      const note = (text: string) => {
-        if (isJson) return;
-        showStatus("");
-        console.error(text);
-      };
-      const print = (part: object, text: string) => console.log(isJson ? JSON.stringify(part) : text);
-      const result = await runCommand(command, { args, options, note, print }).finally(() => showStatus(""));
-      if (!result) return;
-      console.log(await toText(result, isJson, command));
-      if (hasFailed(result)) process.exitCode = 1;
-    },
-  );
+  const program = createProgram(async (command, args, options) => {
+    // Help and usage errors appear without loading the database.
+    const { runCommand } = await import("./execution/run.ts");
+    const note = (text: string) => {
+      if (isJson) return;
+      showStatus("");
+      console.error(text);
+    };
+    const print = (part: object, text: string) => console.log(isJson ? JSON.stringify(part) : text);
+    const result = await runCommand(command, { args, options, note, print }).finally(() => showStatus(""));
+    if (!result) return;
+    console.log(await toText(result, isJson, command));
+    if (hasFailed(result)) process.exitCode = 1;
+  });
   try {
     await program.parseAsync(argv.length === 0 ? ["start"] : argv, { from: "user" });
   } catch (error) {

@@ -1,5 +1,7 @@
 import { CommanderError, Command as Program } from "commander";
 import { VERSION } from "../version.ts";
+import { commands } from "./commands/index.ts";
+import { completionCommand } from "./completion.ts";
 import { type Command, CommandError, type CommandInput, EXAMPLE_ORG } from "./execution/command.ts";
 
 const GROUPS: Record<string, { summary: string; example: string }> = {
@@ -34,9 +36,11 @@ type Execute = (
 ) => Promise<void>;
 
 /** Parsing throws `CommandError`, or an error that `isHelp` recognizes after printing the help or the version. */
-export function createProgram(commands: Command[], execute: Execute): Program {
+export function createProgram(execute: Execute): Program {
   const program = configure(new Program("linkgate"))
-    .description("Administer linkgate. Commands use the same settings as the server and work while it runs.")
+    .description(
+      "Start and administer linkgate. Commands use the same settings as the server and work while it runs.",
+    )
     .usage("<command> [options]")
     .version(VERSION, "-v, --version", "Print the version")
     .option("--json", "Print the result as one JSON document")
@@ -48,7 +52,7 @@ export function createProgram(commands: Command[], execute: Execute): Program {
     visibleCommands: (parent) => (parent === program ? leavesOf(parent) : [...parent.commands]),
     subcommandTerm: (command) => `${nameOf(command)} ${command.usage()}`,
   });
-  for (const command of commands) addCommand(program, command, execute);
+  for (const command of [...commands, completionCommand(program)]) addCommand(program, command, execute);
   return program;
 }
 

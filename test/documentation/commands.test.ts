@@ -31,7 +31,7 @@ const ROOT_USER = "changes the machine; test/processes/deploy.test.ts checks the
 /** The commands that don't run here, by how they begin, and why. */
 const NOT_RUN: Record<string, string> = {
   "npm ci": "would replace the packages that the tests use; .ci/newcomer runs it",
-  "npm test": ".ci/newcomer runs it",
+  "npm install ./linkgate-": "test/release/package.test.ts installs the package",
   "npm install pg ioredis": "test/processes/deploy.test.ts compares the names of the packages",
   "npm install standardwebhooks": "a package that the tests use themselves",
   "npm pack ./client": "test/client/package.test.ts packs the client",
@@ -204,7 +204,11 @@ function codesIn(document: string): string[] {
 /** Returns the words of a command, with the first of several alternatives; none for other code, and for help. */
 function wordsOf(code: string): string[] {
   const [, program, text = ""] = /^((?:npx )?linkgate )?([a-z-].*)$/.exec(code) ?? [];
-  const words = text.replaceAll(/[[\]…]/g, "").match(/"[^"]*"|\S+/g) ?? [];
+  const words =
+    text
+      .replace(/ [>|] .*/, "")
+      .replaceAll(/[[\]…]/g, "")
+      .match(/"[^"]*"|\S+/g) ?? [];
   const isCommand = commands.some(({ name }) => `${name} `.startsWith(`${words[0]} `) && words.length > 1);
   if (!program && !isCommand) return [];
   return words.flatMap((word) => (/^--(help|version)$/.test(word) ? [] : word.split("|").slice(0, 1)));
@@ -218,7 +222,7 @@ test("each command in the text of the documentation is accepted", async (t) => {
     for (const code of codesIn(document)) {
       const words = wordsOf(code);
       if (words.length === 0) continue;
-      await createProgram(commands, async () => {})
+      await createProgram(async () => {})
         .parseAsync(words, { from: "user" })
         .catch(({ message }) => t.regex(message, LEFT_OUT, `${document}: ${code}`));
       t.pass();

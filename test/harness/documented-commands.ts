@@ -22,14 +22,17 @@ run_until() {
 }
 npx() {
   [ "$1" = linkgate ] && shift
-  case $1 in
+  case \${1-start} in
+  start) PORT=0 run_until '^linkgate listening on ' node ${ROOT}server/cli/linkgate.js ;;
+  dev) run_until '^linkgate listening on ' node ${ROOT}server/cli/linkgate.js dev --port 0 ;;
   listen) run_until '^Listening to ' node ${ROOT}server/cli/linkgate.js "$@" ;;
   *) node ${ROOT}server/cli/linkgate.js "$@" ;;
   esac
 }
 npm() {
   case $* in
-  start | 'run dev') PORT=0 run_until '^linkgate listening on ' npm "$@" ;;
+  start) PORT=0 run_until '^linkgate listening on ' npm start ;;
+  'run dev') run_until '^linkgate listening on ' npm run dev -- --port 0 ;;
   run\\ *) command npm "$@" ;;
   *) echo "npm $* would change the packages of this checkout" >&2 && return 1 ;;
   esac
