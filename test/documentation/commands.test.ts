@@ -7,7 +7,7 @@ import { createProgram } from "../../server/cli/program.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import { firstPartyToken } from "../harness/clients/dashboard.ts";
 import { createTestDatabase, serverOf } from "../harness/database/test-database.ts";
-import { createCheckout, runScript, withExitCode, withoutCommand } from "../harness/documented-commands.ts";
+import { createCheckout, runScript, withoutCommand } from "../harness/documented-commands.ts";
 import { blocksOf, DOCUMENTS } from "../harness/examples.ts";
 import { settingsFor } from "../harness/inhabited.ts";
 import { ROOT, runShell, stopPrograms } from "../harness/program.ts";
@@ -59,11 +59,6 @@ const NOT_RUN: Record<string, string> = {
   "python3 -m venv": OIDF_SUITE,
   ".venv/bin/": OIDF_SUITE,
   "IMAGE_TAG=": OIDF_SUITE,
-};
-
-/** The commands that fail as documented, by how they begin, with their exit codes. */
-const EXIT_CODES: Record<string, number> = {
-  "api http://localhost:3000/v1/organization": 22, // the token was revoked
 };
 
 type Reader = { service: TestService; organization: TestOrganization; owner: TestUser };
@@ -163,10 +158,7 @@ async function setUp(document: string, script: string) {
 
 for (const [document, written] of scripts) {
   const title = `the commands of ${document} work when pasted one after the other`;
-  const script = Object.entries(EXIT_CODES).reduce(
-    withExitCode,
-    Object.keys(NOT_RUN).reduce(withoutCommand, written),
-  );
+  const script = Object.keys(NOT_RUN).reduce(withoutCommand, written);
   if (!/^[^:]/m.test(script)) continue;
   if (!hasOpenssl && script.includes("openssl ")) {
     skip(title, "openssl is not installed");
@@ -189,7 +181,6 @@ for (const [document, written] of scripts) {
 
 test("the tables of commands name nothing that isn't documented, and files that exist", (t) => {
   for (const beginning of Object.keys(NOT_RUN)) t.not(withoutCommand(all, beginning), all, beginning);
-  for (const command of Object.entries(EXIT_CODES)) t.not(withExitCode(all, command), all, command[0]);
   for (const reason of Object.values(NOT_RUN))
     for (const [file] of reason.matchAll(/(test|\.ci)\/[\w./-]+\w/g)) t.true(existsSync(ROOT + file), file);
   for (const document of Object.keys({ ...PREPARED, ...PRINTS })) t.truthy(scripts.get(document), document);

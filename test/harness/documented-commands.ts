@@ -48,12 +48,6 @@ export function withoutCommand(script: string, beginning: string): string {
   return script.replaceAll(new RegExp(`(?<=^|&& )${start}${rest}`, "gm"), ":");
 }
 
-/** Makes a script fail unless the command that begins so exits with this code. */
-export function withExitCode(script: string, [beginning, code]: [string, number]): string {
-  const command = new RegExp(`^${quote(beginning)}.*$`, "gm");
-  return script.replaceAll(command, `$& && false || [ $? -eq ${code} ]`);
-}
-
 /** Creates a folder with the files of the checkout, in which commands can create others. */
 export function createCheckout(): { folder: string; remove(): void } {
   const folder = mkdtempSync(path.join(tmpdir(), "linkgate-commands-"));
