@@ -2,7 +2,6 @@ import cluster from "node:cluster";
 import { once } from "node:events";
 import type { AddressInfo, Server } from "node:net";
 import type { Storage } from "../../adapters/index.ts";
-import { createDemo, type Demo } from "../demo.ts";
 import { createMissingKey } from "../keys/encryption-keys.ts";
 import { type Keys, keysAt, loadStoredKeys } from "../keys/shared-keys.ts";
 import type { Log } from "../log.ts";
@@ -10,20 +9,14 @@ import type { Settings } from "../settings/config.ts";
 import { toListenError, toStartupError } from "../startup-errors.ts";
 
 /** With workers, one process prepares for all. Throws StartupError or WrongEncryptionKey. */
-export async function prepareStorage(
-  settings: Settings,
-  storage: Storage,
-  log: Log,
-): Promise<{ keys: Keys; demo?: Demo }> {
+export async function prepareStorage(settings: Settings, storage: Storage, log: Log): Promise<Keys> {
   try {
     await storage.migrate();
     await createMissingKey(settings, storage);
     const newer = cluster.isPrimary ? await storage.newerMigrations() : [];
     if (newer.length > 0)
       log.warn({ newer }, "the database was migrated by a newer version; this version can use it");
-    const keys = keysAt(await loadStoredKeys(storage.keys), Date.now());
-    const demo = settings.INTROSPECTION_URL ? undefined : await createDemo(settings, storage);
-    return { keys, ...(demo && { demo }) };
+    return keysAt(await loadStoredKeys(storage.keys), Date.now());
   } catch (error) {
     throw toStartupError(error, settings.DATABASE_URL);
   }

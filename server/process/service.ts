@@ -12,7 +12,7 @@ import { startDeliveries } from "../../resources/webhooks/dispatcher.ts";
 import { createSend, type SendDefaults } from "../../resources/webhooks/send.ts";
 import { createApp } from "../app.ts";
 import { appPolicyCheckOf } from "../clients/app-policy.ts";
-import type { Demo } from "../demo.ts";
+import { createDemo, type Demo } from "../demo.ts";
 import { encryptionKeys } from "../keys/encryption-keys.ts";
 import { startKeyRefresh } from "../keys/refresh.ts";
 import type { Log } from "../log.ts";
@@ -79,7 +79,7 @@ export async function startService(
   });
   const rateLimitStore = await createRateLimitStore(settings.REDIS_URL, log, metrics.countLimited);
   try {
-    const { keys, demo } = await prepareStorage(settings, storage, log);
+    const keys = await prepareStorage(settings, storage, log);
 
     // With PORT=0, the issuer contains the port, and the provider needs the issuer: listen first, answer later.
     const { promise: handler, resolve: answerWith } = Promise.withResolvers<RequestListener>();
@@ -118,6 +118,7 @@ export async function startService(
 
     const metricsServer = createGracefulServer(new Koa().use(observability.metrics).callback(), shutdown);
     if (settings.METRICS_PORT !== undefined) await listen(metricsServer.server, "METRICS_PORT", settings);
+    const demo = cluster.isPrimary ? await createDemo(settings, storage) : undefined;
     const sweeper = schedulePurge(storage, log);
     const keyRefresh = startKeyRefresh({ storage, settings, log, keys, use: useKeys });
     const auditChain = scheduleAuditChain(storage, log);

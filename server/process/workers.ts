@@ -1,7 +1,7 @@
 import cluster, { type Worker } from "node:cluster";
 import { once } from "node:events";
 import { openStorage } from "../../adapters/index.ts";
-import type { Demo } from "../demo.ts";
+import { createDemo, type Demo } from "../demo.ts";
 import { encryptionKeys } from "../keys/encryption-keys.ts";
 import type { Log } from "../log.ts";
 import { collectWorkerMetrics } from "../observability/worker-metrics.ts";
@@ -22,17 +22,22 @@ export async function startWorkers(settings: Settings, log: Log): Promise<Worker
   const storage = openStorage(settings.DATABASE_URL, encryptionKeys(settings), {
     timeoutMs: settings.DATABASE_TIMEOUT * 1000,
   });
-  const { demo } = await prepareStorage(settings, storage, log).finally(() => storage.close());
   let stopping = false;
   let restarting: Promise<void> | undefined;
   // Workers that are being started or stopped by a restart, which handles their exit itself.
   const changing = new WeakSet<Worker>();
 
-  const port = await listen(
-    createSharedPort(() => stopping),
-    "PORT",
-    settings,
-  );
+  async function prepare() {
+    await prepareStorage(settings, storage, log);
+    const port = await listen(
+      createSharedPort(() => stopping),
+      "PORT",
+      settings,
+    );
+    return { port, demo: await createDemo(settings, storage) };
+  }
+
+  const { port, demo } = await prepare().finally(() => storage.close());
   const fork = () => cluster.fork({ PORT: String(port) });
   const { promise: failed, resolve: fail } = Promise.withResolvers<void>();
   cluster.on("message", (_worker, message) => message?.failed && fail());

@@ -49,7 +49,7 @@ export async function createFronts() {
         LOG_LEVEL: "silent",
         ...changes,
       });
-      const { keys } = await prepareStorage(settings, storage, log);
+      const keys = await prepareStorage(settings, storage, log);
       const unused = () => Promise.reject(new Error("nothing is fetched"));
       const { app, listener, observability } = createApp({
         settings,

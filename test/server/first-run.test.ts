@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -25,7 +27,7 @@ const versions = await Promise.all(
     version: (await new Program(file, ["--version"]).ended).stdout.trim(),
   })),
 );
-const tooOld = versions.find(({ version }) => /^v(19|2[0-3])\./.test(version));
+const tooOld = versions.find(({ version }) => /^v(19|2[01])\./.test(version));
 
 const folders = mkdtempSync(path.join(tmpdir(), "linkgate-first-"));
 test.after.always(stopPrograms);
@@ -187,6 +189,22 @@ test("a key file that other users can read is rejected with the command that fix
   await runShell(mend, { cwd });
   t.is((await startOnce(cwd)).code, 0);
 });
+
+for (const WORKERS of ["1", "2"])
+  test(`a first start on a port in use, with WORKERS=${WORKERS}, leaves the credentials to the next one`, async (t) => {
+    const other = createServer().listen(0, "127.0.0.1");
+    await once(other, "listening");
+    t.teardown(() => other.close());
+    const { port } = other.address() as AddressInfo;
+    const cwd = emptyFolder(`port-${WORKERS}`);
+    const settings = { WORKERS, LOG_LEVEL: "silent" };
+    const refused = await endingOf(startServer({ cwd, settings: { ...settings, PORT: String(port) } }));
+    t.regex(refused.stderr, /is in use/);
+    const server = startServer({ cwd, settings: { ...settings, PORT: "0" } });
+    await addressOf(server);
+    t.regex(server.stdout, DEMO);
+    await server.stop();
+  });
 
 test("a port in use is reported in one sentence with a way out", async (t) => {
   const cwd = emptyFolder("port");

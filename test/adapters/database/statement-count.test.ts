@@ -58,7 +58,7 @@ async function serveRequestsOnly(): Promise<{ service: OwnService; close(): Prom
   const urls = publicUrlsOf(settings, port);
   const appPolicyCheck = appPolicyCheckOf(settings);
   const storage = openObserved(database.url, encryptionKeys(settings), { appPolicyCheck, limitsOf });
-  const { keys } = await prepareStorage(settings, storage, log);
+  const keys = await prepareStorage(settings, storage, log);
   const unused = () => Promise.reject(new Error("nothing is fetched"));
   const { listener } = createApp({
     settings,

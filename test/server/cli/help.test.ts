@@ -12,7 +12,7 @@ const nodes = (await runShell("which -a node")).stdout.split("\n").filter(Boolea
 const versions = await Promise.all(
   nodes.map(async (file) => ({ file, version: (await new Program(file, ["--version"]).ended).stdout })),
 );
-const older = versions.find(({ version }) => /^v(19|2[0-3])\./.test(version));
+const older = versions.find(({ version }) => /^v(19|2[01])\./.test(version));
 
 test.before(async () => {
   await runCommand(["migrate"], { settings });
