@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, watch } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
@@ -26,6 +26,18 @@ function start(name: string, words: string[]): { server: Program; folder: string
   const folder = path.join(folders, name);
   mkdirSync(folder);
   return { server: startDevServer(words, { cwd: folder, settings: { TMPDIR: folder } }), folder };
+}
+
+/** Resolves to the name of a file when it exists in the folder. */
+function created(folder: string, name: RegExp): Promise<string> {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const look = () => {
+    const found = readdirSync(folder).find((file) => name.test(file));
+    if (found) resolve(found);
+  };
+  const watcher = watch(folder, look);
+  look();
+  return promise.finally(() => watcher.close());
 }
 
 test.serial(
@@ -130,6 +142,16 @@ test.serial(
     t.deepEqual(readdirSync(folder), []);
   },
 );
+
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
+  test.serial(`${signal} during the start ends it without a banner, and nothing remains`, async (t) => {
+    const { server, folder } = start(signal, ["--port", "0"]);
+    // The key is created before the data.
+    await created(path.join(folder, await created(folder, /^linkgate-dev-/)), /\.key$/);
+    server.kill(signal);
+    t.deepEqual(await server.ended, { code: 0, signal: null, stdout: "", stderr: "" });
+    t.deepEqual(readdirSync(folder), []);
+  });
 
 test("a port that isn't one is refused, and nothing remains", async (t) => {
   const { server, folder } = start("wrong", ["--port", "http"]);
