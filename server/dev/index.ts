@@ -1,4 +1,5 @@
 import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { openStorage, type Storage } from "../../adapters/index.ts";
@@ -7,6 +8,7 @@ import { WEBHOOK_EVENTS } from "../../resources/events/schemas.ts";
 import { limitsOf } from "../../resources/plans.ts";
 import { createMissingKey, encryptionKeys } from "../keys/encryption-keys.ts";
 import { createLog } from "../log.ts";
+import { listen } from "../process/prepare.ts";
 import { startService } from "../process/service.ts";
 import { followSignals, type RunningProcess } from "../process/signals.ts";
 import { readSettings, type Settings } from "../settings/config.ts";
@@ -47,6 +49,7 @@ async function start(port: string, { onMail, onEvent }: Listeners): Promise<DevS
     SMTP_URL: "smtp://localhost",
     SMTP_FROM: "linkgate <noreply@example.com>",
   });
+  await checkPort(given);
   const database = path.join(createTemporaryFolder(), "linkgate.sqlite");
   const settings = { ...given, DATABASE_URL: `sqlite:${database}?synchronous=normal` };
   const seeded = await fill(settings);
@@ -67,6 +70,13 @@ function createTemporaryFolder(): string {
   // The threads of the database may still write: then the folder isn't empty at first.
   process.once("exit", () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
   return folder;
+}
+
+/** Throws StartupError before the data is created, which takes seconds. */
+async function checkPort(settings: Settings): Promise<void> {
+  const server = createServer();
+  await listen(server, "PORT", settings);
+  server.close();
 }
 
 /** Before the server starts, which would create the demo organization in an empty database. */

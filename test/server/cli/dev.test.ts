@@ -129,12 +129,12 @@ test.serial(
     });
 
     const { port } = new URL(base);
-    const second = start("second", ["--port", port, "--json"]);
-    const ending = await second.server.ended;
+    const missing = path.join(folder, "missing");
+    const second = startDevServer(["--port", port, "--json"], { settings: { TMPDIR: missing } });
+    const ending = await second.ended;
     t.is(ending.code, 1);
     t.is(ending.stdout, "");
-    t.is(JSON.parse(ending.stderr).error.code, "port_in_use");
-    t.deepEqual(readdirSync(second.folder), []);
+    t.is(JSON.parse(ending.stderr).error.code, "port_in_use", "the port is checked before data is created");
 
     const { code, stdout } = await server.stop();
     t.is(code, 0);
