@@ -2,6 +2,7 @@ import { styleText } from "node:util";
 import type { DevServer, SentMail } from "../../dev/index.ts";
 import type { ReceivedEvent } from "../../dev/receiver.ts";
 import { type Command, CommandError } from "../execution/command.ts";
+import { showStatus } from "../execution/progress.ts";
 
 const PORT = "3000";
 
@@ -12,6 +13,9 @@ export const devCommand: Command = {
   example: "--port 4000",
   describe: (result) => toText(result as Result),
   async runAlone({ options, print }) {
+    showStatus("Creating sample data …");
+    // A signal ends the process before the caller clears it.
+    process.once("exit", () => showStatus(""));
     // The whole server, which other commands don't need.
     const { runDevServer } = await import("../../dev/index.ts");
     const port = String(options.port ?? PORT);
