@@ -1,4 +1,5 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { openStorage, type Storage } from "../../adapters/index.ts";
@@ -7,6 +8,7 @@ import { WEBHOOK_EVENTS } from "../../resources/events/schemas.ts";
 import { limitsOf } from "../../resources/plans.ts";
 import { createMissingKey, encryptionKeys } from "../keys/encryption-keys.ts";
 import { createLog } from "../log.ts";
+import { listen } from "../process/prepare.ts";
 import { startService } from "../process/service.ts";
 import { followSignals, type RunningProcess } from "../process/signals.ts";
 import { readSettings, type Settings } from "../settings/config.ts";
@@ -21,36 +23,25 @@ type Listeners = { onMail(mail: SentMail): void; onEvent(event: ReceivedEvent): 
 
 // Longer than requests and the database get.
 const STOP_MS = 15_000;
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
-/** Starts a server until a signal stops it. Throws InvalidSettings for a wrong port, or StartupError. */
+/**
+ * Starts a server until a signal stops it; during the start, a signal ends the process immediately. Throws
+ * InvalidSettings for a wrong port, or StartupError.
+ */
 export async function runDevServer(port: string, listeners: Listeners): Promise<DevServer> {
-  const log = createLog("warn");
-  const starting = start(port, listeners);
-  followSignals(starting, log, STOP_MS);
-  return starting;
-}
-
-async function start(port: string, listeners: Listeners): Promise<DevServer> {
-  const started = new AsyncDisposableStack();
-  try {
-    return await startAll(started, port, listeners);
-  } catch (error) {
-    await started.disposeAsync();
-    throw error;
-  }
+  const stop = () => process.exit(0);
+  for (const signal of SIGNALS) process.once(signal, stop);
+  const server = await start(port, listeners);
+  for (const signal of SIGNALS) process.off(signal, stop);
+  followSignals(Promise.resolve(server), createLog("warn"), STOP_MS);
+  return server;
 }
 
 /** Only what is temporary and printed differs from a server that people use: its security is the same. */
-async function startAll(
-  started: AsyncDisposableStack,
-  port: string,
-  { onMail, onEvent }: Listeners,
-): Promise<DevServer> {
-  const folder = await mkdtemp(path.join(tmpdir(), "linkgate-dev-"));
-  started.defer(() => rm(folder, { recursive: true, force: true }));
-  const settings = readSettings({
+async function start(port: string, { onMail, onEvent }: Listeners): Promise<DevServer> {
+  const given = readSettings({
     PORT: port,
-    DATABASE_URL: `sqlite:${path.join(folder, "linkgate.sqlite")}?synchronous=normal`,
     LOG_LEVEL: "warn",
     // For the receiver, and for those of the user.
     WEBHOOK_ALLOW_HOSTS: "127.0.0.1,localhost",
@@ -58,17 +49,34 @@ async function startAll(
     SMTP_URL: "smtp://localhost",
     SMTP_FROM: "linkgate <noreply@example.com>",
   });
+  await checkPort(given);
+  const database = path.join(createTemporaryFolder(), "linkgate.sqlite");
+  const settings = { ...given, DATABASE_URL: `sqlite:${database}?synchronous=normal` };
   const seeded = await fill(settings);
-  const receiver = await startReceiver(onEvent);
-  started.defer(receiver.close);
   const mailer = {
     send: async ({ to, subject, text }: SentMail) => onMail({ to, subject, text }),
     close() {},
   };
   const service = await startService(settings, createLog(settings.LOG_LEVEL), {}, { mailer });
-  started.defer(service.close);
+  const receiver = await startReceiver(onEvent);
   await addWebhook(service.storage, seeded, receiver);
-  return { ...service, seeded, close: () => started.disposeAsync() };
+  const close = () => service.close().finally(receiver.close);
+  return { ...service, seeded, close };
+}
+
+/** Returns a folder that is removed when the process exits, for whatever reason. */
+function createTemporaryFolder(): string {
+  const folder = mkdtempSync(path.join(tmpdir(), "linkgate-dev-"));
+  // The threads of the database may still write: then the folder isn't empty at first.
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
+  return folder;
+}
+
+/** Throws StartupError before the data is created, which takes seconds. */
+async function checkPort(settings: Settings): Promise<void> {
+  const server = createServer();
+  await listen(server, "PORT", settings);
+  server.close();
 }
 
 /** Before the server starts, which would create the demo organization in an empty database. */

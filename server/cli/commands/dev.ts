@@ -2,16 +2,20 @@ import { styleText } from "node:util";
 import type { DevServer, SentMail } from "../../dev/index.ts";
 import type { ReceivedEvent } from "../../dev/receiver.ts";
 import { type Command, CommandError } from "../execution/command.ts";
+import { showStatus } from "../execution/progress.ts";
 
 const PORT = "3000";
 
 export const devCommand: Command = {
   name: "dev",
-  summary: "Start a server to try out or build against, with a temporary database and a year of clicks",
+  summary: "Start a sandbox server with sample data",
   options: { "--port <port>": `the port (default: ${PORT}); 0 chooses a free one` },
   example: "--port 4000",
   describe: (result) => toText(result as Result),
   async runAlone({ options, print }) {
+    showStatus("Creating sample data …");
+    // A signal ends the process before the caller clears it.
+    process.once("exit", () => showStatus(""));
     // The whole server, which other commands don't need.
     const { runDevServer } = await import("../../dev/index.ts");
     const port = String(options.port ?? PORT);
@@ -61,7 +65,7 @@ function toResult({ urls: { base, api, mcp }, seeded: { password, organizations 
 function toText({ dashboard, api, mcp, docs, base, password, organizations }: Result): string {
   const [first] = organizations;
   return `
-A server to try out. Its data is in a temporary folder, which is deleted when you stop it with Ctrl-C.
+Sandbox server. Press Ctrl-C to stop it and delete its data.
 
   ${bold("Dashboard")}  ${dashboard}
   ${bold("API")}        ${api}
@@ -107,16 +111,21 @@ ${bold(name)} (${plan === "growth" ? "Growth" : "Premium"} plan): ${links} links
 }
 
 function mailToText({ to, subject, text }: SentMail): string {
-  const lines = text.trimEnd().split("\n");
+  const lines = text.trimEnd().split("\n").flatMap(wrap);
   return `${now()}  ${bold("email")}  to ${to}: ${subject}\n${lines.map((line) => `  │ ${line}`).join("\n")}`;
 }
 
-function eventToText({ id, type, data }: ReceivedEvent): string {
-  const { short_url, url, referrer, client_id, user_id, webhook_id } = data;
-  const subject = [short_url ?? client_id ?? webhook_id, url && `→ ${url}`];
-  const origin = [referrer && `from ${referrer}`, user_id && `for ${user_id}`];
-  const words = [...subject, ...origin].filter(Boolean).join(" ");
-  return `${now()}  ${bold("event")}  ${type}  ${id}  ${words}`;
+/** A longer word, such as a URL, has a line of its own. */
+function wrap(line: string): string[] {
+  return line.match(/\S.{0,89}(?!\S)|\S+/g) ?? [""];
+}
+
+/** `--json` prints all of it. */
+function eventToText({ type, data }: ReceivedEvent): string {
+  const { slug, url, referrer, client_id, user_id, webhook_id } = data;
+  const target = type === "link.clicked" ? referrer && `from ${referrer}` : url && `→ ${url}`;
+  const words = [slug ?? client_id ?? webhook_id, target, user_id && `for ${user_id}`];
+  return `${now()}  ${bold("event")}  ${type}  ${words.filter(Boolean).join(" ")}`.trimEnd();
 }
 
 function now(): string {

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, watch } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
@@ -26,6 +26,18 @@ function start(name: string, words: string[]): { server: Program; folder: string
   const folder = path.join(folders, name);
   mkdirSync(folder);
   return { server: startDevServer(words, { cwd: folder, settings: { TMPDIR: folder } }), folder };
+}
+
+/** Resolves to the name of a file when it exists in the folder. */
+function created(folder: string, name: RegExp): Promise<string> {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const look = () => {
+    const found = readdirSync(folder).find((file) => name.test(file));
+    if (found) resolve(found);
+  };
+  const watcher = watch(folder, look);
+  look();
+  return promise.finally(() => watcher.close());
 }
 
 test.serial(
@@ -64,9 +76,9 @@ test.serial(
     );
 
     const link = await api.createLink({ slug: "first", url: "https://example.com/first" });
-    await server.says(/event {2}link\.created {2}evt_\w+ {2}(\S+)\/first → https:\/\/example\.com\/first$/m);
+    await server.says(/event {2}link\.created {2}first → https:\/\/example\.com\/first$/m);
     await fetch(link.short_url, { redirect: "manual", headers: { "user-agent": BROWSER } });
-    await server.says(/event {2}link\.clicked {2}evt_\w+ {2}\S+\/first /);
+    await server.says(/event {2}link\.clicked {2}first$/m);
 
     await postForm(`${base}/auth/forgot-password`, { username });
     const [, reset = ""] = await server.says(
@@ -117,12 +129,12 @@ test.serial(
     });
 
     const { port } = new URL(base);
-    const second = start("second", ["--port", port, "--json"]);
-    const ending = await second.server.ended;
+    const missing = path.join(folder, "missing");
+    const second = startDevServer(["--port", port, "--json"], { settings: { TMPDIR: missing } });
+    const ending = await second.ended;
     t.is(ending.code, 1);
     t.is(ending.stdout, "");
-    t.is(JSON.parse(ending.stderr).error.code, "port_in_use");
-    t.deepEqual(readdirSync(second.folder), []);
+    t.is(JSON.parse(ending.stderr).error.code, "port_in_use", "the port is checked before data is created");
 
     const { code, stdout } = await server.stop();
     t.is(code, 0);
@@ -130,6 +142,16 @@ test.serial(
     t.deepEqual(readdirSync(folder), []);
   },
 );
+
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
+  test.serial(`${signal} during the start ends it without a banner, and nothing remains`, async (t) => {
+    const { server, folder } = start(signal, ["--port", "0"]);
+    // The key is created before the data.
+    await created(path.join(folder, await created(folder, /^linkgate-dev-/)), /\.key$/);
+    server.kill(signal);
+    t.deepEqual(await server.ended, { code: 0, signal: null, stdout: "", stderr: "" });
+    t.deepEqual(readdirSync(folder), []);
+  });
 
 test("a port that isn't one is refused, and nothing remains", async (t) => {
   const { server, folder } = start("wrong", ["--port", "http"]);
