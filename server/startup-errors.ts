@@ -18,7 +18,8 @@ export function toListenError(
   switch (error.code) {
     case "EADDRINUSE": {
       const other = port === 4000 ? 4001 : 4000;
-      const hint = setting === "PORT" ? `Set another PORT, such as PORT=${other}` : "Choose another METRICS_PORT";
+      const hint =
+        setting === "PORT" ? `Set another PORT, such as PORT=${other}` : "Choose another METRICS_PORT";
       return new StartupError(`Port ${port} is in use. ${hint}`, options);
     }
     case "EACCES":
