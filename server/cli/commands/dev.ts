@@ -1,6 +1,7 @@
 import { styleText } from "node:util";
 import type { DevServer, SentMail } from "../../dev/index.ts";
 import type { ReceivedEvent } from "../../dev/receiver.ts";
+import { clockTime, plain } from "../../terminal/log-lines.ts";
 import { type Command, CommandError } from "../execution/command.ts";
 
 const PORT = "3000";
@@ -107,8 +108,8 @@ ${bold(name)} (${plan === "growth" ? "Growth" : "Premium"} plan): ${links} links
 }
 
 function mailToText({ to, subject, text }: SentMail): string {
-  const lines = text.trimEnd().split("\n");
-  return `${now()}  ${bold("email")}  to ${to}: ${subject}\n${lines.map((line) => `  │ ${line}`).join("\n")}`;
+  const lines = text.trimEnd().split("\n").map(plain);
+  return `${now()}  ${bold("email")}  to ${to}: ${plain(subject)}\n${lines.map((line) => `  │ ${line}`).join("\n")}`;
 }
 
 function eventToText({ id, type, data }: ReceivedEvent): string {
@@ -116,11 +117,11 @@ function eventToText({ id, type, data }: ReceivedEvent): string {
   const subject = [short_url ?? client_id ?? webhook_id, url && `→ ${url}`];
   const origin = [referrer && `from ${referrer}`, user_id && `for ${user_id}`];
   const words = [...subject, ...origin].filter(Boolean).join(" ");
-  return `${now()}  ${bold("event")}  ${type}  ${id}  ${words}`;
+  return `${now()}  ${bold("event")}  ${type}  ${id}  ${plain(words)}`;
 }
 
 function now(): string {
-  return styleText("dim", new Date().toISOString().slice(11, 19));
+  return styleText("gray", clockTime(new Date()));
 }
 
 function bold(text: string): string {
