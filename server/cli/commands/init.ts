@@ -49,14 +49,14 @@ const TARGETS: Record<string, Target> = {
 export const initCommand: Command = {
   name: "init",
   summary: "Write a .env file, a systemd unit or a compose file",
-  arguments: { "[target]": "env (the default), systemd or compose" },
+  arguments: { "[env|systemd|compose]": "what to write (default: env)" },
   example: "compose",
   describe: (result) => {
     const { files, next } = result as { files: string[]; next: string };
     return `${files.map((file) => `Wrote ${file}.`).join("\n")}\n${next}`;
   },
   async runAlone({ args: [name = "env"] }) {
-    const target = TARGETS[name];
+    const target = Object.hasOwn(TARGETS, name) ? TARGETS[name] : undefined;
     if (!target) throw new CommandError("invalid_target", "The target must be env, systemd or compose.");
     const { examples, settingsFile, next } = target;
     const files = [...examples, settingsFile].map((file) => path.resolve(file));
@@ -70,7 +70,7 @@ export const initCommand: Command = {
   },
 };
 
-/** Describes every setting of the documentation, with the given value, or as a comment with its default. */
+/** Lists every setting of the documentation with its description: the given ones, others as comments. */
 async function describeSettings(given: Record<string, string>): Promise<string> {
   const { lexer } = await import("marked");
   const others = new Map(Object.entries(given));
