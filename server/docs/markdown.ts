@@ -8,7 +8,7 @@ export type Section = Heading & { text: string };
 
 export type Rendered = { body: Html; headings: Heading[]; sections: Section[] };
 
-// Markdown has no comments of its own.
+// CommonMark has no syntax for comments, so documents use that of HTML.
 const COMMENT = /^<!--(?:(?!-->)[\s\S])*-->\s*$/;
 
 /** The tables whose rows are a name, a detail and a text. They are shown as lists, which fit on phones. */
