@@ -62,7 +62,7 @@ function toResult({ urls: { base, api, mcp }, seeded: { password, organizations 
 function toText({ dashboard, api, mcp, docs, base, password, organizations }: Result): string {
   const [first] = organizations;
   return `
-A server to try out. Its data is in a temporary folder, which is deleted when you stop it with Ctrl-C.
+A server to try out. Its data is temporary: stop the server with Ctrl-C to delete it.
 
   ${bold("Dashboard")}  ${dashboard}
   ${bold("API")}        ${api}

@@ -22,7 +22,7 @@ const TARGETS: Record<string, Target> = {
     examples: [],
     settingsFile: ".env",
     settings: () => ({}),
-    next: "Remove the # before the settings that you want to change, then start the server: npx linkgate",
+    next: "Uncomment the settings that you want to change, then start the server: npx linkgate",
   },
   systemd: {
     examples: ["linkgate.service"],
@@ -32,7 +32,7 @@ const TARGETS: Record<string, Target> = {
       DATABASE_URL: "sqlite:/var/lib/linkgate/linkgate.sqlite",
       TRUST_PROXY: "1",
     }),
-    next: "Set BASE_URL in linkgate.env, then install both files as the documentation says, under Deploy: systemd.",
+    next: 'Set BASE_URL in linkgate.env, then install both files; see "systemd" in docs/operate/deploy.md.',
   },
   compose: {
     examples: ["compose.yaml", "Containerfile"],
@@ -85,7 +85,8 @@ async function describeSettings(given: Record<string, string>): Promise<string> 
       return [...wrap(plainTextOf(description?.text ?? "")), ...lines].join("\n");
     });
   });
-  const head = "# The settings of linkgate. Those that begin with # have the value that is shown, or none.";
+  const head =
+    "# The settings of linkgate. Those that are commented out show their default, if they have one.";
   const first = [...others].map(([name, value]) => `${name}=${value}`);
   return `${[head, ...first, ...parts].join("\n\n")}\n`;
 }
