@@ -2,7 +2,8 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import test from "ava";
 import pLimit from "p-limit";
-import { commands } from "../../server/cli/commands/index.ts";
+import { commands as others } from "../../server/cli/commands/index.ts";
+import { completionCommand } from "../../server/cli/completion.ts";
 import { createProgram } from "../../server/cli/program.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import { firstPartyToken } from "../harness/clients/dashboard.ts";
@@ -22,6 +23,7 @@ import { skip } from "../harness/skip.ts";
 // The commands of each document run in turn, in one shell, as if they were pasted. guides.test.ts runs the examples in
 // several languages.
 
+const commands = [...others, completionCommand(() => createProgram(others, async () => {}))];
 const ON_POSTGRES = "test/processes/backup.test.ts runs it on PostgreSQL";
 const ON_MARIADB = "test/processes/backup.test.ts runs it on MariaDB";
 const AI_CLIENT = "needs an account; test/documentation.test.ts compares it with the Connect page";
@@ -31,7 +33,6 @@ const ROOT_USER = "changes the machine; test/processes/deploy.test.ts checks the
 /** The commands that don't run here, by how they begin, and why. */
 const NOT_RUN: Record<string, string> = {
   "npm ci": "would replace the packages that the tests use; .ci/newcomer runs it",
-  "npm test": ".ci/newcomer runs it",
   "npm install pg ioredis": "test/processes/deploy.test.ts compares the names of the packages",
   "npm install standardwebhooks": "a package that the tests use themselves",
   "npm pack ./client": "test/client/package.test.ts packs the client",
