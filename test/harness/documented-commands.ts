@@ -24,12 +24,14 @@ npx() {
   [ "$1" = linkgate ] && shift
   case $1 in
   listen) run_until '^Listening to ' node ${ROOT}server/cli/linkgate.js "$@" ;;
+  dev) run_until '^linkgate listening on ' node ${ROOT}server/cli/linkgate.js "$@" --port 0 ;;
   *) node ${ROOT}server/cli/linkgate.js "$@" ;;
   esac
 }
 npm() {
   case $* in
-  start | 'run dev') PORT=0 run_until '^linkgate listening on ' npm "$@" ;;
+  start) PORT=0 run_until '^linkgate listening on ' npm "$@" ;;
+  'run dev') run_until '^linkgate listening on ' npm "$@" -- --port 0 ;;
   run\\ *) command npm "$@" ;;
   *) echo "npm $* would change the packages of this checkout" >&2 && return 1 ;;
   esac
@@ -43,12 +45,6 @@ export function withoutCommand(script: string, beginning: string): string {
   const start = quote(beginning) + (/\w$/.test(beginning) ? "(?![\\w-])" : "");
   const rest = "(?:.*<<'EOF'[\\s\\S]*?\\nEOF|(?:\\\\\\n|(?! && ).)*)";
   return script.replaceAll(new RegExp(`(?<=^|&& )${start}${rest}`, "gm"), ":");
-}
-
-/** Makes a script fail unless the command that begins so exits with this code. */
-export function withExitCode(script: string, [beginning, code]: [string, number]): string {
-  const command = new RegExp(`^${quote(beginning)}.*$`, "gm");
-  return script.replaceAll(command, `$& && false || [ $? -eq ${code} ]`);
 }
 
 /** Creates a folder with the files of the checkout, in which commands can create others. */
