@@ -19,8 +19,9 @@ export type ConnectionDefaults = {
 type Reuse = { maxSockets: number; maxFreeSockets: number; timeout: number };
 
 /**
- * Returns the function that starts a request. Allowed hosts are used as they are, others only at public addresses: the
- * request fails with NOT_PUBLIC. No connection is shared between hosts.
+ * Returns the function that starts a request. Allowed hosts are used as they are, others only at public addresses:
+ * otherwise, the request fails with NOT_PUBLIC. No connection is shared between hosts.
+ * @throws NOT_PUBLIC for a private address, or a name that is only local, as the host of the URL
  */
 export function createConnections(
   allowed: AllowedHosts,
@@ -42,7 +43,7 @@ export function createConnections(
       const resolver = allowedLookup && { lookup: allowedLookup };
       return start(url, { ...options, agent: isSecure ? secure : plain, ...resolver, ...(port && { port }) });
     }
-    // No lookup is made for an IP address.
+    // Node makes no lookup for an IP address.
     if (!mayBePublic(url.hostname)) throw new Error(NOT_PUBLIC);
     const request = start(url, { ...options, agent: guarded, lookup: onlyPublic });
     return request.on("socket", (socket: Socket) => {

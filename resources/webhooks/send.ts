@@ -112,7 +112,7 @@ const REASONS: Record<string, string> = {
 
 /** The library's own messages may disclose addresses of the internal network. */
 function explain(error: NodeJS.ErrnoException): string {
-  if (error.message === NOT_PUBLIC || /is not allowed/.test(error.message)) return NOT_PUBLIC;
+  if (error.message === NOT_PUBLIC) return NOT_PUBLIC;
   const { code = "" } = error;
   if (/^(ERR_TLS|ERR_SSL|CERT_|DEPTH_|SELF_SIGNED|UNABLE_TO|EPROTO)/.test(code))
     return `The TLS handshake failed (${code}).`;

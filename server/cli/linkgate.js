@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=16
+#!/usr/bin/env node
 // Plain JavaScript: an older Node can't read TypeScript. If the Node of a clone is too old, the command runs again on
 // the one that the development dependencies bring.
 import { spawn } from "node:child_process";

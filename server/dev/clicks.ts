@@ -1,8 +1,8 @@
 import type { Click, Device } from "../../resources/links/types.ts";
-import type { DemoLink, DemoOrganization } from "./organizations.ts";
+import type { SampleLink, SampleOrganization } from "./organizations.ts";
 
 /** Equal clicks on one link. */
-export type DemoClicks = { slug: string; click: Click; count: number };
+export type SampleClicks = { slug: string; click: Click; count: number };
 
 type Random = () => number;
 type Weighted<Value> = [value: Value, weight: number][];
@@ -40,10 +40,10 @@ const AGENTS: Weighted<Agent> = [
 ];
 
 /** Returns a year of clicks, the oldest day first: the same in every run on a day, and no later than `now`. */
-export function clicksOf(organization: DemoOrganization, now: number): DemoClicks[] {
+export function clicksOf(organization: SampleOrganization, now: number): SampleClicks[] {
   const random = createRandom(organization.links.length);
   const today = Math.floor(now / DAY_MS);
-  const found: DemoClicks[] = [];
+  const found: SampleClicks[] = [];
   for (let age = DAYS - 1; age >= 0; age--) {
     for (const link of organization.links) {
       if (link.age < age) continue;
@@ -54,12 +54,12 @@ export function clicksOf(organization: DemoOrganization, now: number): DemoClick
 }
 
 function clicksOfDay(
-  { week, countries, referrers }: DemoOrganization,
-  link: DemoLink,
+  { week, countries, referrers }: SampleOrganization,
+  link: SampleLink,
   day: number,
   age: number,
   random: Random,
-): DemoClicks[] {
+): SampleClicks[] {
   const { slug, tags } = link;
   const total = round(
     expected(link, age) * (week[weekdayOf(day)] ?? 1) * (1 + NOISE * (random() - 0.5)),
@@ -86,7 +86,7 @@ function clicksOfDay(
 }
 
 /** Returns the clicks of a day before the rhythm of the week and chance. */
-function expected({ daily, peaks }: DemoLink, age: number): number {
+function expected({ daily, peaks }: SampleLink, age: number): number {
   const growth = FIRST + (1 - FIRST) * (1 - age / DAYS);
   const campaigns = peaks.map(([start, clicks]) =>
     age > start ? 0 : clicks * Math.exp((age - start) / PEAK_DAYS),

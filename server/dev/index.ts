@@ -23,6 +23,8 @@ type Listeners = { onMail(mail: SentMail): void; onEvent(event: ReceivedEvent): 
 
 // Longer than requests and the database get.
 const STOP_MS = 15_000;
+// Requests would hide emails and events.
+const LOG_LEVEL = "warn";
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /**
@@ -34,7 +36,7 @@ export async function runDevServer(port: string, listeners: Listeners): Promise<
   for (const signal of SIGNALS) process.once(signal, stop);
   const server = await start(port, listeners);
   for (const signal of SIGNALS) process.off(signal, stop);
-  followSignals(Promise.resolve(server), createLog("warn"), STOP_MS);
+  followSignals(Promise.resolve(server), createLog(LOG_LEVEL, "auto"), STOP_MS);
   return server;
 }
 
@@ -42,7 +44,7 @@ export async function runDevServer(port: string, listeners: Listeners): Promise<
 async function start(port: string, { onMail, onEvent }: Listeners): Promise<DevServer> {
   const given = readSettings({
     PORT: port,
-    LOG_LEVEL: "warn",
+    LOG_LEVEL,
     // For the receiver, and for those of the user.
     WEBHOOK_ALLOW_HOSTS: "127.0.0.1,localhost",
     // Not connected to, but pages offer email.
@@ -57,7 +59,7 @@ async function start(port: string, { onMail, onEvent }: Listeners): Promise<DevS
     send: async ({ to, subject, text }: SentMail) => onMail({ to, subject, text }),
     close() {},
   };
-  const service = await startService(settings, createLog(settings.LOG_LEVEL), {}, { mailer });
+  const service = await startService(settings, createLog(settings.LOG_LEVEL, "auto"), {}, { mailer });
   const receiver = await startReceiver(onEvent);
   await addWebhook(service.storage, seeded, receiver);
   const close = () => service.close().finally(receiver.close);

@@ -2,7 +2,7 @@ import type { Role } from "../../resources/access/scopes.ts";
 import type { Plan } from "../../resources/plans.ts";
 
 /** A link and its history. Ages are in days. */
-export type DemoLink = {
+export type SampleLink = {
   slug: string;
   title: string;
   tags: string[];
@@ -15,7 +15,7 @@ export type DemoLink = {
 
 type Weighted<Value> = [value: Value, weight: number][];
 
-export type DemoOrganization = {
+export type SampleOrganization = {
   name: string;
   plan: Plan;
   /** Where the links lead. */
@@ -27,10 +27,10 @@ export type DemoOrganization = {
   countries: Weighted<string>;
   /** By the tag of a link. Links without one of these have those of `""`. Null is a visit without a referrer. */
   referrers: Record<string, Weighted<string | null>>;
-  links: DemoLink[];
+  links: SampleLink[];
 };
 
-export const ORGANIZATIONS: DemoOrganization[] = [
+export const ORGANIZATIONS: SampleOrganization[] = [
   {
     name: "Harbor Coffee",
     plan: "growth",
@@ -223,8 +223,8 @@ function link(
   tags: string,
   age: number,
   daily: number,
-  peaks: DemoLink["peaks"] = [],
-): DemoLink {
+  peaks: SampleLink["peaks"] = [],
+): SampleLink {
   return { slug, title, tags: tags.split(","), age, daily, peaks };
 }
 

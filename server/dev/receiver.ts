@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { createServer, type IncomingMessage } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { newWebhookSecret, signatureHeaders } from "../../resources/webhooks/signature.ts";
 
@@ -10,12 +10,16 @@ export type Receiver = { url: string; secret: string; close(): void };
 /** Receives webhooks on loopback, as an app would. Those that verify the endpoint are accepted, but not passed on. */
 export async function startReceiver(onEvent: (event: ReceivedEvent) => void): Promise<Receiver> {
   const secret = newWebhookSecret();
-  const server = createServer(async (request, response) => {
+  async function receive(request: IncomingMessage, response: ServerResponse) {
     const body = Buffer.concat(await request.toArray()).toString();
     if (!isSigned(request, body, secret)) return void response.writeHead(401).end();
     response.writeHead(204).end();
     const event = { id: headerOf(request, "webhook-id"), ...JSON.parse(body) } as ReceivedEvent;
     if (event.data.verification !== true) onEvent(event);
+  }
+  const server = createServer((request, response) => {
+    // The client disconnected before the end of the request.
+    receive(request, response).catch(() => response.destroy());
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   return {

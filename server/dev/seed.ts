@@ -7,8 +7,8 @@ import { OPERATOR } from "../../resources/events/types.ts";
 import type { ImportedLink } from "../../resources/links/types.ts";
 import type { Plan } from "../../resources/plans.ts";
 import { createPasswords } from "../credentials/passwords.ts";
-import { clicksOf, type DemoClicks } from "./clicks.ts";
-import { type DemoLink, type DemoOrganization, ORGANIZATIONS } from "./organizations.ts";
+import { clicksOf, type SampleClicks } from "./clicks.ts";
+import { ORGANIZATIONS, type SampleLink, type SampleOrganization } from "./organizations.ts";
 
 export type SeededOrganization = {
   id: string;
@@ -59,10 +59,10 @@ async function createUsers(storage: Storage, password: string): Promise<Map<stri
 
 async function createOrganization(
   storage: Storage,
-  demo: DemoOrganization,
+  sample: SampleOrganization,
   users: Map<string, Actor>,
 ): Promise<SeededOrganization> {
-  const { name, plan, members, links } = demo;
+  const { name, plan, members, links } = sample;
   const actors = members.map(([username]) => users.get(username) as Actor);
   const owner = actors[0] as Actor;
   const { organization, client } = await storage.organizations.create(name, plan, owner, owner.id);
@@ -70,8 +70,8 @@ async function createOrganization(
     if (index > 0)
       await storage.organizations.addMember(organization.id, (actors[index] as Actor).id, role, owner);
   const now = Date.now();
-  const clicks = clicksOf(demo, now);
-  const imported = importedLinks(demo, clicks, now);
+  const clicks = clicksOf(sample, now);
+  const imported = importedLinks(sample, clicks, now);
   for (const [index, actor] of actors.entries()) {
     const { add } = storage.links.beginImport(organization.id, actor, "linkgate", false);
     await add(imported.filter((_, position) => position % actors.length === index));
@@ -87,12 +87,16 @@ async function createOrganization(
   };
 }
 
-function importedLinks({ site, links }: DemoOrganization, clicks: DemoClicks[], now: number): ImportedLink[] {
+function importedLinks(
+  { site, links }: SampleOrganization,
+  clicks: SampleClicks[],
+  now: number,
+): ImportedLink[] {
   const bySlug = Map.groupBy(clicks, ({ slug }) => slug);
   return links.map((link) => toImported(link, site, bySlug.get(link.slug) ?? [], now));
 }
 
-function toImported(link: DemoLink, site: string, clicks: DemoClicks[], now: number): ImportedLink {
+function toImported(link: SampleLink, site: string, clicks: SampleClicks[], now: number): ImportedLink {
   const { slug, title, tags, age } = link;
   const sum = (isBot: boolean) =>
     clicks.reduce((sum, { click, count }) => sum + (click.bot === isBot ? count : 0), 0);
@@ -117,7 +121,7 @@ function toImported(link: DemoLink, site: string, clicks: DemoClicks[], now: num
   };
 }
 
-async function countClicks(storage: Storage, organizationId: string, clicks: DemoClicks[]): Promise<void> {
+async function countClicks(storage: Storage, organizationId: string, clicks: SampleClicks[]): Promise<void> {
   const links = await storage.links.list(organizationId, {}, PAGE);
   if (links === "timeout") throw new Error("the links could not be read");
   const bySlug = new Map(links.map((link) => [link.slug, link]));

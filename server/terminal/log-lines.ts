@@ -25,22 +25,21 @@ const STATUS_STYLES: { [digit: string]: Style } = { 2: "green", 3: "cyan", 4: "y
 const METHOD_WIDTH = 6;
 const LEVEL_WIDTH = 5;
 
-// Only these are colored: without a terminal, with NO_COLOR or with TERM=dumb, `styleText` returns the text itself.
-const paint = (style: Style, text: string) => styleText(style, text, { stream: process.stdout });
-const dim = (text: string) => paint("gray", text);
+// Without a terminal, with NO_COLOR or with TERM=dumb, `styleText` returns the text itself.
+const dim = (text: string) => styleText("gray", text);
 
 /** Returns what a person reads instead of a JSON line of the log. */
 export function toLogLine(json: string): string {
   const { level, time, msg = "", err, ...fields } = JSON.parse(json) as LogRecord;
-  const start = dim(timeOf(time));
+  const start = dim(clockTime(new Date(time)));
   if (msg === "request") return `${start} ${requestOf(fields)}\n`;
-  const label = paint(LEVEL_STYLES[level] ?? "gray", level.padEnd(LEVEL_WIDTH));
+  const label = styleText(LEVEL_STYLES[level] ?? "gray", level.padEnd(LEVEL_WIDTH));
   const details = Object.entries(fields).map(([name, value]) => dim(`${name}=${plain(textOf(value))}`));
   return `${[start, label, plain(msg), ...details].join(" ")}\n${err ? errorOf(err) : ""}`;
 }
 
 function requestOf({ status, method, route, path = route, ms, who }: { [field: string]: unknown }): string {
-  const shownStatus = paint(STATUS_STYLES[String(status)[0] as string] ?? "gray", String(status));
+  const shownStatus = styleText(STATUS_STYLES[String(status)[0] as string] ?? "gray", String(status));
   const words = [
     shownStatus,
     String(method).padEnd(METHOD_WIDTH),
@@ -52,8 +51,8 @@ function requestOf({ status, method, route, path = route, ms, who }: { [field: s
 }
 
 function errorOf({ type, code, message, stack, cause }: LoggedError, indent = "  "): string {
-  const title = [type, code && `(${code})`].filter(Boolean).join(" ");
-  const first = `${indent}${paint("red", title)}${message === undefined ? "" : `: ${plain(message)}`}\n`;
+  const title = plain([type, code && `(${code})`].filter(Boolean).join(" "));
+  const first = `${indent}${styleText("red", title)}${message === undefined ? "" : `: ${plain(message)}`}\n`;
   const frames = (stack ?? "").split("\n").filter(Boolean);
   const lines = frames.map((frame) => `${indent}  ${dim(plain(frame.trim()))}\n`);
   return `${first}${lines.join("")}${cause ? `${indent}caused by\n${errorOf(cause, indent)}` : ""}`;
@@ -68,14 +67,13 @@ function round(ms: unknown): string {
   return value < 10 ? value.toFixed(1) : value.toFixed(0);
 }
 
-/** In local time, as the terminal's user reads it on the wall. */
-function timeOf(timestamp: string): string {
-  const time = new Date(timestamp);
+/** Returns the local time of day. */
+export function clockTime(time: Date): string {
   const digits = [time.getHours(), time.getMinutes(), time.getSeconds()];
   return digits.map((value) => String(value).padStart(2, "0")).join(":");
 }
 
-/** A request must not move the cursor or change colors. */
-function plain(text: string): string {
-  return text.replace(/\p{Cc}/gu, "\ufffd");
+/** Replaces what would move the cursor, change colors or reverse text: a request must not. */
+export function plain(text: string): string {
+  return text.replace(/[\p{Cc}\p{Bidi_Control}]/gu, "\ufffd");
 }

@@ -10,9 +10,9 @@ import { VERSION } from "../version.ts";
 const BROWSER = "Mozilla/5.0 (X11; Linux x86_64)";
 
 // Without colors unless stdout is a terminal; see `styleText`.
-const strong = (text: string) => styleText("bold", text, { stream: process.stdout });
-const secret = (text: string) => styleText("yellow", text, { stream: process.stdout });
-const url = (text: string) => styleText("cyan", text, { stream: process.stdout });
+const strong = (text: string) => styleText("bold", text);
+const secret = (text: string) => styleText("yellow", text);
+const url = (text: string) => styleText("cyan", text);
 
 /** Returns what a start prints on a terminal: where each part of the service is. */
 export function describeParts({ base, api, mcp }: PublicUrls, settings: Settings): string {

@@ -105,9 +105,12 @@ export function startServer({ node = process.execPath, ...options }: ProgramOpti
 }
 
 /** Starts `linkgate dev`, which prints where it listens like a server. */
-export function startDevServer(words: string[], options: ProgramOptions = {}): Program {
+export function startDevServer(
+  words: string[],
+  { node = process.execPath, ...options }: ProgramOptions = {},
+): Program {
   const args = ["--import", `${SERVER}runtime.js`, `${SERVER}cli/index.ts`, "dev", ...words];
-  return new Program(process.execPath, args, options);
+  return new Program(node, args, options);
 }
 
 /** Resolves to how a server ended that must not start. One that starts is stopped, so its exit code is 0. */

@@ -32,11 +32,15 @@ test("every optional package is in the list of what to install", (t) => {
 
 test("the unit and the image start the server with the options of npm start", (t) => {
   const [options] = /--max-semi-space-size=\d+/.exec(manifest.scripts.start) ?? [];
-  const launcher = readFileSync(`${ROOT}${manifest.bin.linkgate}`, "utf8");
-  t.is(launcher.split("\n")[0], `#!/usr/bin/env -S node ${options}`);
+  t.truthy(options);
   t.true(read("Containerfile").includes(`'#!/nodejs/bin/node ${options}'`));
   const installed = `/opt/linkgate/node_modules/linkgate/${manifest.bin.linkgate}`;
   t.true(read("linkgate.service").includes(`\nExecStart=/usr/bin/node ${options} ${installed} start\n`));
+});
+
+test("the command has no options of Node: env of BusyBox, which Alpine Linux has, passes none on", (t) => {
+  const launcher = readFileSync(`${ROOT}${manifest.bin.linkgate}`, "utf8");
+  t.is(launcher.split("\n")[0], "#!/usr/bin/env node");
 });
 
 test("the examples only use settings that exist", (t) => {

@@ -9,7 +9,7 @@ export type UpgradePlan = {
   /** The version that applied it. */
   version: string | undefined;
   pending: PlannedMigration[];
-  /** Whether the version that created `schema` works on the result, beside this one or after a roll back. */
+  /** Whether the version that created `schema` works on the result, beside this one or after a rollback. */
   isCompatible: boolean;
 };
 

@@ -1,6 +1,7 @@
 import { styleText } from "node:util";
 import type { DevServer, SentMail } from "../../dev/index.ts";
 import type { ReceivedEvent } from "../../dev/receiver.ts";
+import { clockTime, plain } from "../../terminal/log-lines.ts";
 import { type Command, CommandError } from "../execution/command.ts";
 import { showStatus } from "../execution/progress.ts";
 
@@ -111,8 +112,8 @@ ${bold(name)} (${plan === "growth" ? "Growth" : "Premium"} plan): ${links} links
 }
 
 function mailToText({ to, subject, text }: SentMail): string {
-  const lines = text.trimEnd().split("\n").flatMap(wrap);
-  return `${now()}  ${bold("email")}  to ${to}: ${subject}\n${lines.map((line) => `  │ ${line}`).join("\n")}`;
+  const lines = text.trimEnd().split("\n").map(plain).flatMap(wrap);
+  return `${now()}  ${bold("email")}  to ${to}: ${plain(subject)}\n${lines.map((line) => `  │ ${line}`).join("\n")}`;
 }
 
 /** A longer word, such as a URL, has a line of its own. */
@@ -125,11 +126,11 @@ function eventToText({ type, data }: ReceivedEvent): string {
   const { slug, url, referrer, client_id, user_id, webhook_id } = data;
   const target = type === "link.clicked" ? referrer && `from ${referrer}` : url && `→ ${url}`;
   const words = [slug ?? client_id ?? webhook_id, target, user_id && `for ${user_id}`];
-  return `${now()}  ${bold("event")}  ${type}  ${words.filter(Boolean).join(" ")}`.trimEnd();
+  return `${now()}  ${bold("event")}  ${type}  ${plain(words.filter(Boolean).join(" "))}`.trimEnd();
 }
 
 function now(): string {
-  return styleText("dim", new Date().toISOString().slice(11, 19));
+  return styleText("gray", clockTime(new Date()));
 }
 
 function bold(text: string): string {

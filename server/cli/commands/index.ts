@@ -46,7 +46,7 @@ const serverJsonCommand: Command = {
 
 const startCommand: Command = {
   name: "start",
-  summary: "Start the server; so does linkgate without a command",
+  summary: "Start the server; the default without a command",
   // Runs until a signal stops it.
   async runAlone() {
     await import("../../main.ts");

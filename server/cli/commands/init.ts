@@ -22,7 +22,7 @@ const TARGETS: Record<string, Target> = {
     examples: [],
     settingsFile: ".env",
     settings: () => ({}),
-    next: "Remove the # before the settings that you want to change, then start the server: npx linkgate",
+    next: "Uncomment the settings that you want to change, then start the server: npx linkgate",
   },
   systemd: {
     examples: ["linkgate.service"],
@@ -32,7 +32,7 @@ const TARGETS: Record<string, Target> = {
       DATABASE_URL: "sqlite:/var/lib/linkgate/linkgate.sqlite",
       TRUST_PROXY: "1",
     }),
-    next: "Set BASE_URL in linkgate.env, then install both files as the documentation says, under Deploy: systemd.",
+    next: 'Set BASE_URL in linkgate.env, then install both files; see "systemd" in docs/operate/deploy.md.',
   },
   compose: {
     examples: ["compose.yaml", "Containerfile"],
@@ -49,14 +49,14 @@ const TARGETS: Record<string, Target> = {
 export const initCommand: Command = {
   name: "init",
   summary: "Write a .env file, a systemd unit or a compose file",
-  arguments: { "[target]": "env (the default), systemd or compose" },
+  arguments: { "[env|systemd|compose]": "what to write (default: env)" },
   example: "compose",
   describe: (result) => {
     const { files, next } = result as { files: string[]; next: string };
     return `${files.map((file) => `Wrote ${file}.`).join("\n")}\n${next}`;
   },
   async runAlone({ args: [name = "env"] }) {
-    const target = TARGETS[name];
+    const target = Object.hasOwn(TARGETS, name) ? TARGETS[name] : undefined;
     if (!target) throw new CommandError("invalid_target", "The target must be env, systemd or compose.");
     const { examples, settingsFile, next } = target;
     const files = [...examples, settingsFile].map((file) => path.resolve(file));
@@ -70,7 +70,7 @@ export const initCommand: Command = {
   },
 };
 
-/** Describes every setting of the documentation, with the given value, or as a comment with its default. */
+/** Lists every setting of the documentation with its description: the given ones, others as comments. */
 async function describeSettings(given: Record<string, string>): Promise<string> {
   const { lexer } = await import("marked");
   const others = new Map(Object.entries(given));
@@ -85,7 +85,8 @@ async function describeSettings(given: Record<string, string>): Promise<string> 
       return [...wrap(plainTextOf(description?.text ?? "")), ...lines].join("\n");
     });
   });
-  const head = "# The settings of linkgate. Those that begin with # have the value that is shown, or none.";
+  const head =
+    "# The settings of linkgate. Those that are commented out show their default, if they have one.";
   const first = [...others].map(([name, value]) => `${name}=${value}`);
   return `${[head, ...first, ...parts].join("\n\n")}\n`;
 }

@@ -10,13 +10,13 @@ type Report = {
   pending: (PlannedMigration & { blocked_writes: BlockedWrites })[];
   /** 0 for less than one. */
   seconds: number;
-  /** Whether the version of the database works on the result: beside this version, and after a roll back. */
+  /** Whether the version of the database can use the new schema: beside this version, and after a rollback. */
   previous_version_works: boolean;
 };
 
 export const upgradeCommand: Command = {
   name: "upgrade",
-  summary: "Say what this version will change in the database, and how long it may take",
+  summary: "Show what this version will change in the database, and how long it may take",
   options: { "--check": "required: the command changes nothing. To apply the changes, use migrate" },
   example: "--check",
   isReadOnly: true,
@@ -55,17 +55,17 @@ function blockedBy({ tables }: PlannedMigration, engine: CommandContext["storage
 function describe({ version, database, pending, seconds, previous_version_works }: Report): string {
   const previous = database.version ? `linkgate ${database.version}` : "another version";
   const origin = `The database is at schema ${database.schema} of ${previous}. This is linkgate ${version}.`;
-  if (pending.length === 0) return `${origin}\nNothing is pending: this version changes nothing.`;
+  if (pending.length === 0) return `${origin}\nNo migrations are pending: this version changes nothing.`;
   const count = pending.length === 1 ? "1 migration is" : `${pending.length} migrations are`;
   return [
     `${origin} ${count} pending:`,
     "",
     ...pending.flatMap((planned) => [`${planned.name}: ${planned.changes}`, `  ${describeEffort(planned)}`]),
     "",
-    `All together: ${durationOf(seconds)}.`,
+    `In total: ${durationOf(seconds)}.`,
     previous_version_works
-      ? "The previous version works on the result: you can restart one server after the other, and roll back without a backup."
-      : "The previous version can't use the result: stop all servers first. To roll back, you need the backup.",
+      ? "The previous version can use the new schema: you can restart one server after the other, and roll back without a backup."
+      : "The previous version can't use the new schema: stop all servers first. To roll back, you need the backup.",
     'Back up the database first. Then restart the servers with this version, or run "linkgate migrate".',
   ].join("\n");
 }
@@ -73,8 +73,9 @@ function describe({ version, database, pending, seconds, previous_version_works 
 function describeEffort({ tables, seconds, blocked_writes }: Report["pending"][number]): string {
   if (tables.length === 0) return "No rows change. It takes less than a second.";
   const rows = tables.map(({ name, rows }) => `${rows.toLocaleString("en")} rows of ${name}`).join(" and ");
-  const writes = blocked_writes === "all" ? "All writes" : "Writes to these rows, and new ones,";
-  return `${rows} change. It takes ${durationOf(seconds)}. ${writes} wait meanwhile.`;
+  const table = tables.length === 1 ? "this table" : "these tables";
+  const writes = blocked_writes === "all" ? "All writes" : `Writes to ${table}`;
+  return `${rows} change. It takes ${durationOf(seconds)}. ${writes} wait until then.`;
 }
 
 function durationOf(seconds: number): string {

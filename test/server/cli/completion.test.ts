@@ -44,6 +44,7 @@ const LINES: [typed: string[], offered: string[], not: string[]][] = [
   [["linkgate", "org", "delete", "org_1", "--"], ["--reason", "--yes"], ["--plan"]],
   [["linkgate", "org", "fapi", "org_1", ""], ["on", "off"], ["--json"]],
   [["linkgate", "completion", ""], ["bash", "zsh", "fish"], ["org"]],
+  [["linkgate", "init", ""], ["env", "systemd", "compose"], ["org"]],
 ];
 
 for (const [shell, scriptOf] of Object.entries(SHELLS)) {

@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, watch } from "node:fs";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
@@ -6,6 +8,7 @@ import { apiAt, BROWSER } from "../../harness/clients/api.ts";
 import { firstPartyToken } from "../../harness/clients/dashboard.ts";
 import { addressOf, type Program, runShell, startDevServer, stopPrograms } from "../../harness/program.ts";
 import { postForm } from "../../harness/service.ts";
+import { skip } from "../../harness/skip.ts";
 import { waitUntilVerified } from "../../harness/webhooks.ts";
 
 const folders = mkdtempSync(path.join(tmpdir(), "linkgate-dev-test-"));
@@ -15,6 +18,14 @@ test.after.always(() => rmSync(folders, { recursive: true, force: true }));
 const DAY_MS = 24 * 60 * 60 * 1000;
 const DAYS = 365;
 
+/** Sends a part of a request. */
+async function disconnectFrom(url: string): Promise<void> {
+  const socket = connect(Number(new URL(url).port), "127.0.0.1");
+  socket.write("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n");
+  await once(socket, "data");
+  socket.destroy();
+}
+
 type Description = {
   base: string;
   password: string;
@@ -22,10 +33,10 @@ type Description = {
 };
 
 /** Starts the server with a folder of its own for temporary files. */
-function start(name: string, words: string[]): { server: Program; folder: string } {
+function start(name: string, words: string[], node = process.execPath): { server: Program; folder: string } {
   const folder = path.join(folders, name);
   mkdirSync(folder);
-  return { server: startDevServer(words, { cwd: folder, settings: { TMPDIR: folder } }), folder };
+  return { server: startDevServer(words, { cwd: folder, settings: { TMPDIR: folder }, node }), folder };
 }
 
 /** Resolves to the name of a file when it exists in the folder. */
@@ -96,7 +107,7 @@ test.serial(
 );
 
 test.serial(
-  "--json prints the description as one line, and a line for each event; unsigned ones are refused",
+  "--json prints the description as one line, and a line for each event; unsigned and incomplete ones are refused",
   async (t) => {
     const { server, folder } = start("json", ["--port", "0", "--json"]);
     const [line] = await server.says(/^\{.*\}$/m);
@@ -120,6 +131,7 @@ test.serial(
         });
         const headers = { "webhook-id": "evt_1", "webhook-timestamp": "1", "webhook-signature": "v1,AAAA" };
         t.is((await fetch(url, { method: "POST", body: forged, headers })).status, 401);
+        await disconnectFrom(url);
       }
       await api.createLink({ title: client_id });
     }
@@ -161,3 +173,13 @@ test("a port that isn't one is refused, and nothing remains", async (t) => {
   t.is(stderr, "--port must be a number from 0 to 65535.\n");
   t.deepEqual(readdirSync(folder), []);
 });
+
+const onNode22 = "on Node 22, the server starts and stops";
+if (!process.env.TEST_NODE_22) skip(onNode22, "TEST_NODE_22 is not set");
+else
+  test.serial(onNode22, async (t) => {
+    const { server, folder } = start("node-22", ["--port", "0"], process.env.TEST_NODE_22);
+    await addressOf(server);
+    t.is((await server.stop()).code, 0, server.stderr);
+    t.deepEqual(readdirSync(folder), []);
+  });

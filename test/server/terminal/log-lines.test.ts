@@ -111,6 +111,9 @@ test("a line that isn't a request shows its level, message, fields and errors", 
 
 test("what a request contains can't control the terminal", (t) => {
   const time = new Date().toISOString();
-  const line = toLogLine(JSON.stringify({ level: "warn", time, msg: "\u001b[2Jgone\r\n\u009b1A" }));
-  t.notRegex(line.slice(0, -1), /\p{Cc}/u);
+  const text = "\u001b[2Jgone\r\n\u009b1A\u202etxt.exe";
+  const err = { type: text, code: text, message: text, stack: text };
+  const line = toLogLine(JSON.stringify({ level: "warn", time, msg: text, detail: text, err }));
+  t.notRegex(line, /[^\P{Cc}\n]|\p{Bidi_Control}/u);
+  t.is(line.match(/gone/g)?.length, 6);
 });
