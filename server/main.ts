@@ -1,11 +1,10 @@
 import cluster from "node:cluster";
 import { WrongEncryptionKey } from "../adapters/crypto/keys.ts";
-import type { Demo } from "./demo.ts";
 import { rejectLostDatabase } from "./keys/encryption-keys.ts";
 import { createLog, type Log } from "./log.ts";
 import type { Service } from "./process/service.ts";
 import { followSignals, type RunningProcess } from "./process/signals.ts";
-import { startWorkers } from "./process/workers.ts";
+import { startWorkers, type Workers } from "./process/workers.ts";
 import { InvalidSettings, readSettings, type Settings } from "./settings/config.ts";
 import { productionWarningsOf } from "./settings/production-warnings.ts";
 import { publicUrlsOf } from "./settings/public-urls.ts";
@@ -35,11 +34,11 @@ async function start(settings: Settings, log: Log): Promise<RunningProcess> {
   if (cluster.isWorker) return serveAsWorker(settings, log);
   if (settings.WORKERS > 1) {
     const workers = await startWorkers(settings, log);
-    announce(settings, workers.base, workers.demo);
+    announce(settings, workers);
     return workers;
   }
   const service = await startServing(settings, log);
-  announce(settings, service.urls.base, service.demo);
+  announce(settings, { base: service.urls.base, ...service });
   return service;
 }
 
@@ -57,9 +56,9 @@ async function serveAsWorker(settings: Settings, log: Log): Promise<RunningProce
   return service;
 }
 
-function announce(settings: Settings, base: string, demo: Demo | undefined): void {
+function announce(settings: Settings, { base, port, demo }: Pick<Workers, "base" | "port" | "demo">): void {
   const urls = publicUrlsOf({ ...settings, BASE_URL: base }, 0);
-  if (demo || process.stdout.isTTY) console.log(describeParts(urls, settings));
+  if (demo || process.stdout.isTTY) console.log(describeParts(urls, port, settings));
   if (demo) console.log(describeDemo(demo, urls));
   console.log(`linkgate listening on ${base}`);
 }

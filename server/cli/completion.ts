@@ -2,7 +2,8 @@ import type { Command as Program } from "commander";
 import { type Command, CommandError } from "./execution/command.ts";
 
 type Word = { name: string; summary: string };
-type Leaf = { path: string; options: (Word & { takesValue: boolean })[]; choices: string[] };
+type Option = Word & { takesValue: boolean };
+type Leaf = { path: string; options: Option[]; choices: string[] };
 
 const SHELLS: Record<string, (program: Program) => string> = { bash, zsh, fish };
 
@@ -28,7 +29,8 @@ _linkgate() {
   local word=\${COMP_WORDS[COMP_CWORD]} command=\${COMP_WORDS[1]} position=2 candidates=
   case $command in ${groupsOf(program).join("|")}) command+=" \${COMP_WORDS[2]}" position=3 ;; esac
   if ((COMP_CWORD == 1)); then
-    candidates=${quote(namesOf(program))}
+    candidates=${quote([...namesOf(program), "help"])}
+    [[ $word == -* ]] && candidates=${quote(FIRST.map(({ name }) => name))}
   elif ((COMP_CWORD < position)); then
     case \${COMP_WORDS[1]} in
 ${groups(program)
@@ -61,7 +63,8 @@ _linkgate() {
   local -a candidates
   case $command in ${groupsOf(program).join("|")}) command+=" $words[3]" position=4 ;; esac
   if ((CURRENT == 2)); then
-    candidates=(${list(wordsOf(program))})
+    candidates=(${list([...wordsOf(program), HELP])})
+    [[ $PREFIX == -* ]] && candidates=(${list(FIRST)})
   elif ((CURRENT < position)); then
     case $words[2] in
 ${groups(program)
@@ -89,19 +92,19 @@ function fish(program: Program): string {
   const seen = (words: string) => `__fish_seen_subcommand_from ${words}`;
   const add = (condition: string, { name, summary }: Word) =>
     `complete -c linkgate -n ${quote([condition])} -a ${name} -d ${quote([summary])}`;
+  const addOption = (condition: string, { name, summary, takesValue }: Option) =>
+    `complete -c linkgate -n ${quote([condition])} -l ${name.slice(2)} -d ${quote([summary])}${takesValue ? " -r" : ""}`;
   return [
     "# Save this in ~/.config/fish/completions/linkgate.fish",
-    ...wordsOf(program).map((word) => add(isFirst, word)),
+    ...[...wordsOf(program), HELP].map((word) => add(isFirst, word)),
+    ...FIRST.map((word) => addOption(isFirst, word)),
     ...groups(program).flatMap((group) => {
       const condition = `${seen(group.name())}; and not ${seen(namesOf(group).join(" "))}`;
       return wordsOf(group).map((word) => `${add(condition, word)} -f`);
     }),
     ...leavesOf(program).flatMap(({ path, options, choices }) => {
       const condition = path.split(" ").map(seen).join("; and ");
-      const lines = options.map(
-        ({ name, summary, takesValue }) =>
-          `complete -c linkgate -n ${quote([condition])} -l ${name.slice(2)} -d ${quote([summary])}${takesValue ? " -r" : ""}`,
-      );
+      const lines = options.map((option) => addOption(condition, option));
       return choices.length > 0
         ? [...lines, `complete -c linkgate -n ${quote([condition])} -f -a ${quote(choices)}`]
         : lines;
@@ -120,10 +123,14 @@ function wordsOf(parent: Program): Word[] {
   return parent.commands.map((command) => ({ name: command.name(), summary: command.description() }));
 }
 
-function leavesOf(parent: Program, path: string[] = []): Leaf[] {
+function leavesOf(program: Program): Leaf[] {
+  return [...commandsOf(program), { path: "help", options: GLOBAL, choices: namesOf(program) }];
+}
+
+function commandsOf(parent: Program, path: string[] = []): Leaf[] {
   return parent.commands.flatMap((command) => {
     const own = [...path, command.name()];
-    if (command.commands.length > 0) return leavesOf(command, own);
+    if (command.commands.length > 0) return commandsOf(command, own);
     const options = command.options.map(({ long, description, required, optional }) => ({
       name: long ?? "",
       summary: description,
@@ -139,6 +146,8 @@ const GLOBAL = [
   { name: "--json", summary: "Print the result as one JSON document", takesValue: false },
   { name: "--help", summary: "Show the help", takesValue: false },
 ];
+const FIRST = [...GLOBAL, { name: "--version", summary: "Print the version", takesValue: false }];
+const HELP = { name: "help", summary: "Show the help of a command" };
 
 /** In single quotes, as all three shells understand them. */
 function quote(words: string[]): string {

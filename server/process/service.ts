@@ -35,6 +35,7 @@ import type { RunningProcess } from "./signals.ts";
 /** `close` waits for `SHUTDOWN_DELAY`, finishes the requests in flight, then releases everything. */
 export type Service = RunningProcess & {
   failed: Promise<void>;
+  port: number;
   urls: PublicUrls;
   storage: Storage;
   demo?: Demo;
@@ -141,6 +142,7 @@ export async function startService(
     }
 
     return {
+      port,
       urls,
       storage,
       ...(demo && { demo }),

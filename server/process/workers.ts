@@ -12,7 +12,7 @@ import { listen, prepareStorage } from "./prepare.ts";
 import { createSharedPort } from "./shared-port.ts";
 import type { RunningProcess } from "./signals.ts";
 
-export type Workers = RunningProcess & { base: string; demo?: Demo };
+export type Workers = RunningProcess & { base: string; port: number; demo?: Demo };
 
 // Delays restarts, so a worker that crashes on start doesn't loop.
 const RESTART_MS = 1000;
@@ -80,6 +80,7 @@ export async function startWorkers(settings: Settings, log: Log): Promise<Worker
 
   return {
     base: bases[0] as string,
+    port,
     ...(demo && { demo }),
     failed,
     /** If a new worker doesn't start, the others keep running. */

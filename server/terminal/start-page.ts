@@ -1,3 +1,4 @@
+import { isIPv6 } from "node:net";
 import path from "node:path";
 import { styleText } from "node:util";
 import { engineOf, sqliteFile } from "../../adapters/database/engine.ts";
@@ -15,16 +16,24 @@ const secret = (text: string) => styleText("yellow", text);
 const url = (text: string) => styleText("cyan", text);
 
 /** Returns what a start prints on a terminal: where each part of the service is. */
-export function describeParts({ base, api, mcp }: PublicUrls, settings: Settings): string {
+export function describeParts({ base, api, mcp }: PublicUrls, port: number, settings: Settings): string {
+  const address = addressOf(settings.HOST, port);
+  const isBase = [address, address.replace("127.0.0.1", "localhost")].includes(base);
   const rows = [
-    ...(settings.INTROSPECTION_URL ? [] : [["dashboard", url(`${base}/dashboard`)]]),
+    ...(isBase ? [] : [["Address", url(address)]]),
+    ...(settings.INTROSPECTION_URL ? [] : [["Dashboard", url(`${base}/dashboard`)]]),
     ["API", url(api)],
     ["MCP", url(mcp)],
-    ["documentation", url(`${base}/docs`)],
-    ["database", databaseOf(settings.DATABASE_URL)],
+    ["Docs", url(`${base}/docs`)],
+    ["Database", databaseOf(settings.DATABASE_URL)],
   ];
-  const lines = rows.map(([name = "", place]) => `  ${name.padEnd(13)}  ${place}`);
-  return `${strong(`linkgate ${VERSION}`)}\n\n${lines.join("\n")}\n`;
+  const lines = rows.map(([name = "", place]) => `  ${strong(name.padEnd(9))}  ${place}\n`);
+  return `${strong(`linkgate ${VERSION}`)}\n\n${lines.join("")}`;
+}
+
+/** Behind a proxy, the server doesn't listen at its base URL. */
+function addressOf(host: string, port: number): string {
+  return `http://${isIPv6(host) ? `[${host}]` : host}:${port}`;
 }
 
 /** Without the credentials in the URL. */
@@ -40,14 +49,13 @@ function shortestPathOf(file: string): string {
   return relative.startsWith("..") ? file : relative;
 }
 
-/** Returns the rest of the first page: credentials, and three next steps. */
+/** Returns the rest of the first page: credentials, and three next steps. Lines fit in 80 columns. */
 export function describeDemo(
   { clientId, clientSecret, username, password }: Demo,
   { base, mcp, short }: PublicUrls,
 ): string {
-  const credentials = `-d client_id=${clientId} -d client_secret=${clientSecret}`;
-  return `
-${strong("Created a demo organization (Growth plan). Save these credentials; they won't be shown again:")}
+  return `${strong("Created a demo organization (Growth plan).")}
+Save these credentials; they won't be shown again:
 
   client id      ${clientId}
   client secret  ${secret(clientSecret)}
@@ -56,18 +64,30 @@ ${strong("Created a demo organization (Growth plan). Save these credentials; the
 
 ${strong("1. Sign in")} to the dashboard at ${url(`${base}/dashboard`)}
 
-${strong("2. Connect Claude Code")}, or see the dashboard's Connect page for other AI clients:
+${strong("2. Connect Claude Code")}, or another AI client of the dashboard's Connect page:
 
   claude mcp add --transport http linkgate ${mcp}
 
-${strong("3. Get a token")}, create a link, follow it as a browser would, and revoke the token:
+${strong("3. Try the API")}: get a token, create a link, follow it, and revoke the token:
 
-  TOKEN=$(curl -s ${base}/oauth/token -d grant_type=client_credentials ${credentials} | sed 's/.*"access_token":"\\([^"]*\\)".*/\\1/')
+  export CLIENT_ID=${clientId} \\
+    CLIENT_SECRET=${secret(clientSecret)}
 
-  curl -s ${base}/v1/links -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" -d '{"url":"https://example.com/hello","slug":"hello"}'
+  RESPONSE=$(curl -sS --fail-with-body ${base}/oauth/token \\
+    -d grant_type=client_credentials \\
+    -d client_id="$CLIENT_ID" -d client_secret="$CLIENT_SECRET") ||
+    echo "$RESPONSE"
+  TOKEN=$(echo "$RESPONSE" | sed -n 's/.*"access_token":"\\([^"]*\\)".*/\\1/p')
 
-  curl -si -A "${BROWSER}" ${short}/hello
+  curl -sS ${base}/v1/links -H "Authorization: Bearer $TOKEN" \\
+    -H "Content-Type: application/json" -w '\\n' \\
+    -d '{"url": "https://example.com/hello", "slug": "hello"}'
 
-  curl -s -o /dev/null -w '%{http_code}\\n' ${base}/oauth/revoke -d "token=$TOKEN" ${credentials}
+  curl -sS -o /dev/null -w '%{http_code} %{redirect_url}\\n' \\
+    -A "${BROWSER}" ${short}/hello
+
+  curl -sS -o /dev/null -w '%{http_code}\\n' \\
+    ${base}/oauth/revoke -d token="$TOKEN" \\
+    -d client_id="$CLIENT_ID" -d client_secret="$CLIENT_SECRET"
 `;
 }

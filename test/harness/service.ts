@@ -26,7 +26,7 @@ export type Population = {
 };
 
 /** A service with its own port and database. */
-export type TestService = Omit<Service, "waitingFor" | "failed"> & { url: string } & Population;
+export type TestService = Omit<Service, "waitingFor" | "failed" | "port"> & { url: string } & Population;
 /** A service in this process, whose statements can be heard. */
 export type OwnService = TestService & { onStatement: OnStatement };
 

@@ -145,16 +145,16 @@ test.serial("a server without optional packages names those that its settings ne
   const missing = {
     DATABASE_URL: ["postgres://localhost/linkgate", "pg"],
     REDIS_URL: ["redis://localhost", "ioredis"],
-    OTEL_TRACES_EXPORTER: ["otlp", telemetry.join(", ")],
+    OTEL_TRACES_EXPORTER: ["otlp", telemetry.join(" ")],
   };
   const settings = Object.fromEntries(
     Object.entries(missing).map(([name, [value]]) => [name, String(value)]),
   );
   const installed = path.join(folder, "node-24/node_modules/.bin/linkgate");
   const { code, stderr } = await new Program(process.execPath, [installed], { cwd: folder, settings }).ended;
-  const end = 'See "Optional packages" in docs/operate/deploy.md';
   const lines = Object.entries(missing).map(
-    ([name, [, packages]]) => `  ${name} needs packages that aren't installed: ${packages}. ${end}\n`,
+    ([name, [, packages]]) =>
+      `  ${name} needs packages that aren't installed. Run: npm install ${packages}\n`,
   );
   t.is(code, 1);
   t.is(stderr, `Invalid settings:\n${lines.join("")}`);

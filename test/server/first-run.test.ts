@@ -61,31 +61,35 @@ test("the first start prints credentials and four commands that work when pasted
   t.regex(clientId ?? "", /^lgc_/);
   t.regex(clientSecret ?? "", /^lgs_/);
   t.is(username, "demo");
-  t.is(server.stdout.match(/lgs_/g)?.length, 3, "the secret itself and the two commands that need it");
+  t.is(server.stdout.match(/lgs_/g)?.length, 2, "the secret itself and in one command");
   t.is(server.stdout.match(/linkgate listening on/g)?.length, 1);
-
-  const commands = server.stdout.split("\n").filter((line) => /^ {2}(TOKEN=|curl )/.test(line));
-  t.is(commands.length, 4);
-  for (const command of commands) t.true(command.includes(address));
+  for (const line of server.stdout.split("\n")) t.true(line.length <= 80, line);
+  t.false(server.stdout.includes("\n\n\n"));
   t.true(server.stdout.includes(`\n  claude mcp add --transport http linkgate ${address}/mcp\n`));
-  const { code, stdout, stderr } = await runShell(commands.join("\necho; echo ----\n"));
+
+  const [, page = ""] = /\n3\. .*\n\n([\s\S]*)\nlinkgate listening/.exec(server.stdout) ?? [];
+  const [credentials = "", getToken = "", ...others] = page.trimEnd().split("\n\n");
+  t.is(others.length, 3);
+  const { code, stdout, stderr } = await runShell(page);
   t.is(stderr, "");
   t.is(code, 0);
-  const [token, created, followed, revoked] = stdout.split("\n----\n");
-  t.is(token?.trim(), "", "the token is in the variable");
+  const [created, followed, revoked, ...rest] = stdout.split("\n");
   t.like(JSON.parse(created ?? ""), { slug: "hello", short_url: `${address}/hello` });
-  t.regex(followed ?? "", /^HTTP\/1.1 302 Found/);
-  t.regex(followed ?? "", /^Location: https:\/\/example\.com\/hello\r?$/im);
-  t.is(revoked?.trim(), "200");
+  t.is(followed, "302 https://example.com/hello");
+  t.is(revoked, "200");
+  t.deepEqual(rest, [""]);
 
+  const withToken = `${credentials}\n${getToken}`;
   const clicked = await runShell(
-    `${commands[0]}\ncurl -s "${address}/v1/links?search=hello" -H "Authorization: Bearer $TOKEN"`,
+    `${withToken}\ncurl -s "${address}/v1/links?search=hello" -H "Authorization: Bearer $TOKEN"`,
   );
   t.like(JSON.parse(clicked.stdout).data[0], { clicks: 1, bot_clicks: 0 });
   const list = await runShell(
-    `${commands[0]}\n${commands[3]}\ncurl -s -o /dev/null -w '%{http_code}' ${address}/v1/links -H "Authorization: Bearer $TOKEN"`,
+    `${withToken}\n${others[2]}\ncurl -s -o /dev/null -w '%{http_code}' ${address}/v1/links -H "Authorization: Bearer $TOKEN"`,
   );
   t.is(list.stdout, "200\n401", "the token is revoked");
+  const refused = await runShell(`CLIENT_ID=lgc_wrong\n${getToken}\necho "token: $TOKEN"`);
+  t.regex(refused.stdout, /"error":"invalid_client"[\s\S]*\ntoken: \n$/);
 
   t.like(await server.stop(), { code: 0, stderr: "" });
   t.is(permissionsOf(path.join(cwd, "data")), 0o700);

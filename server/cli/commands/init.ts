@@ -22,7 +22,7 @@ const TARGETS: Record<string, Target> = {
     examples: [],
     settingsFile: ".env",
     settings: () => ({}),
-    next: "Uncomment the settings that you want to change, then start the server: npx linkgate",
+    next: "Edit .env, then run: npx linkgate",
   },
   systemd: {
     examples: ["linkgate.service"],
@@ -32,7 +32,13 @@ const TARGETS: Record<string, Target> = {
       DATABASE_URL: "sqlite:/var/lib/linkgate/linkgate.sqlite",
       TRUST_PROXY: "1",
     }),
-    next: 'Set BASE_URL in linkgate.env, then install both files; see "systemd" in docs/operate/deploy.md.',
+    next: `Set BASE_URL in linkgate.env. The unit runs the package in /opt/linkgate as
+the user linkgate. When both exist, run:
+
+  sudo install -m 640 -g linkgate linkgate.env /etc/linkgate.env
+  sudo install -m 644 linkgate.service /etc/systemd/system/
+  sudo systemctl daemon-reload
+  sudo systemctl enable --now linkgate`,
   },
   compose: {
     examples: ["compose.yaml", "Containerfile"],
@@ -42,7 +48,7 @@ const TARGETS: Record<string, Target> = {
       ENCRYPTION_KEY: randomKey(),
       POSTGRES_PASSWORD: randomKey(),
     }),
-    next: "Set BASE_URL in .env, put the tarball of the release beside it, then: docker compose up -d",
+    next: "Set BASE_URL in .env, copy linkgate-*.tgz here, then run: docker compose up -d",
   },
 };
 
@@ -85,8 +91,7 @@ async function describeSettings(given: Record<string, string>): Promise<string> 
       return [...wrap(plainTextOf(description?.text ?? "")), ...lines].join("\n");
     });
   });
-  const head =
-    "# The settings of linkgate. Those that are commented out show their default, if they have one.";
+  const head = "# The settings of linkgate. Lines such as #PORT=3000 show the defaults.";
   const first = [...others].map(([name, value]) => `${name}=${value}`);
   return `${[head, ...first, ...parts].join("\n\n")}\n`;
 }
@@ -97,7 +102,9 @@ function defaultOf(text: string): string {
 }
 
 function plainTextOf(markdown: string): string {
-  return markdown.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1").replaceAll("`", "");
+  // The pages are not beside the file.
+  const text = markdown.replaceAll(/; see \[[^\]]*\]\([^)]*\)/g, "");
+  return text.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1").replaceAll("`", "");
 }
 
 function wrap(text: string): string[] {

@@ -53,7 +53,7 @@ export const organizationCommands: Command[] = [
   organizationCommand({
     name: "org plan",
     summary: "Change the plan; the first paid plan creates the OAuth client",
-    arguments: { "<plan>": PLANS.join(", ") },
+    arguments: { [`<${PLANS.join("|")}>`]: "the new plan" },
     example: "premium",
     async run({ args: [id, plan], storage }) {
       const changed = await storage.organizations.setPlan(id, parsePlan(plan), OPERATOR);

@@ -32,9 +32,12 @@ complete -C '${words.join(" ")}' | string split -f 1 \\t`,
 const LINES: [typed: string[], offered: string[], not: string[]][] = [
   [
     ["linkgate", ""],
-    ["migrate", "org", "client", "completion"],
+    ["migrate", "org", "client", "completion", "help"],
     ["create", "--plan"],
   ],
+  [["linkgate", "--"], ["--json", "--help", "--version"], ["org"]],
+  [["linkgate", "help", ""], ["org", "init"], ["create"]],
+  [["linkgate", "init", ""], ["env", "systemd", "compose"], ["--json"]],
   [
     ["linkgate", "org", ""],
     ["create", "list", "fapi"],
@@ -43,6 +46,7 @@ const LINES: [typed: string[], offered: string[], not: string[]][] = [
   [["linkgate", "org", "create", "--"], ["--plan", "--json", "--help"], ["--overlap"]],
   [["linkgate", "org", "delete", "org_1", "--"], ["--reason", "--yes"], ["--plan"]],
   [["linkgate", "org", "fapi", "org_1", ""], ["on", "off"], ["--json"]],
+  [["linkgate", "org", "plan", "org_1", ""], ["free", "growth", "premium"], ["--json"]],
   [["linkgate", "completion", ""], ["bash", "zsh", "fish"], ["org"]],
   [["linkgate", "init", ""], ["env", "systemd", "compose"], ["org"]],
 ];

@@ -27,14 +27,14 @@ testOnTerminal(
     const page = stripVTControlCharacters(first);
     const [, base] = /^linkgate listening on (\S+)$/m.exec(page) ?? [];
     const parts = [
-      ["dashboard", `${base}/dashboard`],
+      ["Dashboard", `${base}/dashboard`],
       ["API", `${base}/v1`],
       ["MCP", `${base}/mcp`],
-      ["documentation", `${base}/docs`],
-      ["database", `${folder}/test.sqlite`],
+      ["Docs", `${base}/docs`],
+      ["Database", `${folder}/test.sqlite`],
     ];
     const positions = [
-      ...parts.map(([name = "", place]) => page.indexOf(`\n  ${name.padEnd(13)}  ${place}\n`)),
+      ...parts.map(([name = "", place]) => page.indexOf(`\n  ${name.padEnd(9)}  ${place}\n`)),
       ...["\n  client secret  lgs_", "\n  password       ", "\n1. ", "\n2. ", "\n3. "].map((text) =>
         page.indexOf(text),
       ),
@@ -47,10 +47,16 @@ testOnTerminal(
       "in this order",
     );
 
-    const second = await startOnce({ NO_COLOR: "1", LOG_LEVEL: "silent" });
+    const second = await startOnce({
+      NO_COLOR: "1",
+      LOG_LEVEL: "silent",
+      BASE_URL: "https://links.example.com",
+    });
     t.false(second.includes("\x1b"));
     t.notRegex(second, /secret|password/);
     for (const [name = ""] of parts) t.regex(second, new RegExp(`^  ${name} `, "m"));
+    t.notRegex(page, /Address/, "the base URL is where it listens");
+    t.regex(second, /^ {2}Address {4}http:\/\/127\.0\.0\.1:\d+$/m);
     t.is(second.match(/^linkgate listening on /gm)?.length, 1);
   },
 );
