@@ -206,11 +206,11 @@ test.serial("what is wrong with a file or an option is said in one sentence", as
     t.like(await fail(url.slice("sqlite:".length), "--org", org), { code: "invalid_file" });
 });
 
-const onTerminal = (file: string, org: string, keys: [string, string][] = []) =>
-  startOnTerminal([`${ROOT}server/cli/linkgate.js`, "import", file, "--org", org], keys, settings).ended;
+const onTerminal = (words: string[], keys: [string, string][] = []) =>
+  startOnTerminal([`${ROOT}server/cli/linkgate.js`, "import", ...words], keys, settings).ended;
 
 testOnTerminal("a terminal shows a bar from 0% to the last batch, with the speed", async (t) => {
-  const { shown, code } = await onTerminal(writeExport(5000), await createOrganization());
+  const { shown, code } = await onTerminal([writeExport(5000), "--org", await createOrganization()]);
   t.is(code, 0, shown);
   t.regex(shown, /\[\.{20}\] 0%, 0 rows\r/);
   const bars = [...shown.matchAll(/\[#*\.*\] (\d+)%, ([\d,]+) rows, [\d,]+ per second/g)];
@@ -227,9 +227,10 @@ testOnTerminal("a terminal shows a bar from 0% to the last batch, with the speed
 testOnTerminal("an import that Ctrl-C stops says how to continue, and continues", async (t) => {
   const org = await createOrganization();
   const file = writeExport(20_000);
-  const { shown, code } = await onTerminal(file, org, [["per second", "\x03"]]);
+  const rejected = ["--rejected", path.join(folder, "stopped.csv")];
+  const { shown, code } = await onTerminal([file, "--org", org, ...rejected], [["per second", "\x03"]]);
   t.is(code, -2, shown);
   t.regex(shown, /\[KStopped after [\d,]+ rows\. Run the command again to continue\.\r\n$/);
   const before = await storedLinks(org);
-  t.like(await run(file, org), { imported: 19_980 - before, skipped: before });
+  t.like(await run(file, org, ...rejected), { imported: 19_980 - before, skipped: before });
 });
