@@ -11,8 +11,9 @@ export function toCsv(rows: (readonly unknown[])[]): string {
   return rows.map((cells) => `${cells.map(toCell).join(",")}\n`).join("");
 }
 
-// Also in full width, which Apple Numbers normalizes. ESCAPED_FORMULA reads them again.
-const FORMULA = /^[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]/;
+// Also in full width, which Apple Numbers normalizes. An import removes one apostrophe, so a text that has its own gets
+// another.
+const FORMULA = /^'*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]/;
 
 /** OWASP, "CSV Injection": without the apostrophe, a spreadsheet would run a text that starts like a formula. */
 function toCell(value: unknown): string {

@@ -1,17 +1,22 @@
 """Runs a command on a pseudo-terminal: types each input after its prompt, and prints what the terminal shows as JSON.
 
-What it shows also appears on stderr, as it happens.
+What it shows also appears on stderr, as it happens. COLUMNS is the width of the terminal.
 """
 
+import fcntl
 import json
 import os
 import pty
 import select
+import struct
 import sys
+import termios
 
 command, script = json.loads(sys.argv[1]), json.loads(sys.argv[2])
 child, terminal = pty.fork()
 if child == 0:
+    size = struct.pack("HHHH", 24, int(os.environ.get("COLUMNS", 80)), 0, 0)
+    fcntl.ioctl(0, termios.TIOCSWINSZ, size)
     os.execvp(command[0], command)
 
 shown = ""

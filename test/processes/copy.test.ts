@@ -6,6 +6,7 @@ import { storeManyLinks } from "../harness/database/many-links.ts";
 import { createTestDatabase, engine, serverOf } from "../harness/database/test-database.ts";
 import { inhabit, settingsFor } from "../harness/inhabited.ts";
 import { endingOf, Program, ROOT, runCommand, startServer, stopPrograms } from "../harness/program.ts";
+import { startOnTerminal, testOnTerminal } from "../harness/terminal.ts";
 import { until } from "../harness/webhooks.ts";
 
 const PASSWORD = /:([^:@/]+)@/;
@@ -168,6 +169,16 @@ for (const other of targets) {
     );
   }
 }
+
+testOnTerminal("a copy that Ctrl-C stops says how to continue, and continues", async (t) => {
+  const target = await createTestDatabase({ empty: true });
+  const command = [`${ROOT}server/cli/linkgate.js`, ...words(target.url).slice(0, -1)];
+  const { shown, code } = await startOnTerminal(command, [["per second", "\x03"]], {}).ended;
+  t.is(code, -2, shown);
+  t.regex(shown, /\[KStopped after [\d,]+ rows\. Run the command again to continue\.\r\n$/);
+  t.is((await copy(target.url)).error, undefined);
+  await target.drop();
+});
 
 test("a source that isn't migrated, and one that doesn't exist, are refused", async (t) => {
   const [from, to] = [await createTestDatabase({ empty: true }), await createTestDatabase({ empty: true })];

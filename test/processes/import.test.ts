@@ -1,13 +1,13 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import test, { type ExecutionContext } from "ava";
+import test from "ava";
 import { parse } from "csv-parse/sync";
 import { openDatabase } from "../../adapters/database/index.ts";
 import { createTestDatabase, engine } from "../harness/database/test-database.ts";
 import { settingsFor } from "../harness/inhabited.ts";
-import { Program, ROOT, resultOf, runCommand, runShell, stopPrograms } from "../harness/program.ts";
-import { skip } from "../harness/skip.ts";
+import { Program, ROOT, resultOf, runCommand, stopPrograms } from "../harness/program.ts";
+import { startOnTerminal, testOnTerminal } from "../harness/terminal.ts";
 import { until } from "../harness/webhooks.ts";
 
 export const databases = "all";
@@ -15,7 +15,6 @@ export const databases = "all";
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-import-"));
 const { url, drop } = await createTestDatabase();
 const settings = await settingsFor(url);
-const hasPython = (await runShell("python3 -c 'import pty'")).code === 0;
 const { knex, close } = openDatabase(url);
 test.after.always(stopPrograms);
 test.after.always(async () => {
@@ -96,20 +95,68 @@ test.serial(
   },
 );
 
-test.serial("refused rows are written to a file with their number and reason", async (t) => {
+test.serial("refused rows are written to a file with their columns, number and reason", async (t) => {
   const org = await createOrganization();
   const file = writeExport(2000);
   const rejected = path.join(folder, "rejected.csv");
   t.like(await run(file, org, "--rejected", rejected), { imported: 1998, refused: 2 });
-  const reason = "slug is reserved.";
-  t.deepEqual(parse(readFileSync(rejected), { columns: true }), [
-    { row: "1001", reason, url: "https://www.acme.example/?a=999,b", slug: "docs", title: "" },
-    { row: "2001", reason, url: "https://www.acme.example/?a=1999,b", slug: "docs", title: "" },
+  const [header, ...lines] = parse(readFileSync(file));
+  t.deepEqual(parse(readFileSync(rejected), { bom: true }), [
+    ["row", "reason", ...(header as string[])],
+    ["1001", "slug is reserved.", ...(lines[999] as string[])],
+    ["2001", "slug is reserved.", ...(lines[1999] as string[])],
   ]);
   const again = await runCommand(["import", file, "--org", org, "--rejected", rejected], { settings });
   t.is(again.code, 1);
   t.regex(again.stderr, /exists\. Choose another name\./);
 });
+
+const REFUSED: [name: string, content: string][] = [
+  [
+    "refused.csv",
+    `url;slug;title;tags;expires_at;Note
+https://www.acme.example/;docs;'=1+1;a,b;2099-01-01;=kept
+`,
+  ],
+  [
+    "refused.json",
+    JSON.stringify([
+      {
+        url: "https://www.acme.example/",
+        slug: "docs",
+        title: "=1+1",
+        tags: ["a", "b"],
+        metadata: { campaign: "spring" },
+        expires_at: "2099-01-01T00:00:00Z",
+        max_clicks: null,
+      },
+    ]),
+  ],
+];
+
+for (const [name, content] of REFUSED) {
+  test.serial(`the repaired rows of ${name} are imported with all that the file says of them`, async (t) => {
+    const org = await createOrganization();
+    const file = path.join(folder, name);
+    const [first, second] = [path.join(folder, `${name}-1.csv`), path.join(folder, `${name}-2.csv`)];
+    writeFileSync(file, content);
+    const { code, stdout } = await runCommand(["import", file, "--org", org, "--rejected", first, "--json"], {
+      settings,
+    });
+    t.is(code, 1);
+    t.like(JSON.parse(stdout), { imported: 0, refused: 1 });
+    // Refused again, the row is the same, except for its number.
+    await runCommand(["import", first, "--org", org, "--rejected", second], { settings });
+    t.is(readFileSync(second, "utf8"), readFileSync(first, "utf8").replace("\n1,", "\n2,"));
+    const slug = name.replace(".", "-");
+    writeFileSync(second, readFileSync(first, "utf8").replace("docs", slug));
+    t.like(await run(second, org), { imported: 1, refused: 0 });
+    const link = await knex("links").where({ slug }).first();
+    t.like(link, { title: "=1+1", expires_at: Date.UTC(2099, 0, 1) });
+    t.deepEqual(link?.tags.match(/\w+/g), ["a", "b"]);
+    if (name === "refused.json") t.deepEqual(JSON.parse(link?.metadata ?? ""), { campaign: "spring" });
+  });
+}
 
 test.serial("a dry run has the result of the import, and stores nothing", async (t) => {
   const org = await createOrganization();
@@ -159,23 +206,31 @@ test.serial("what is wrong with a file or an option is said in one sentence", as
     t.like(await fail(url.slice("sqlite:".length), "--org", org), { code: "invalid_file" });
 });
 
-async function showsBar(t: ExecutionContext) {
-  const org = await createOrganization();
-  const command = [
-    process.execPath,
-    `${ROOT}server/cli/linkgate.js`,
-    "import",
-    writeExport(5000),
-    "--org",
-    org,
-  ];
-  const args = [`${ROOT}test/harness/terminal.py`, JSON.stringify(command), "[]"];
-  const { shown, code } = JSON.parse((await new Program("python3", args, { settings }).ended).stdout);
-  t.is(code, 0, shown);
-  t.regex(shown, /\[#*\.*\] \d+%, [\d,]+ rows, [\d,]+ per second, \d+:\d\d left/);
-  t.regex(shown, /Imported: 4,995/);
-}
+const onTerminal = (words: string[], keys: [string, string][] = []) =>
+  startOnTerminal([`${ROOT}server/cli/linkgate.js`, "import", ...words], keys, settings).ended;
 
-const BAR = "a terminal shows a bar with the speed and the time left";
-if (hasPython) test.serial(BAR, showsBar);
-else skip(BAR, "there is no python3");
+testOnTerminal("a terminal shows a bar from 0% to the last batch, with the speed", async (t) => {
+  const { shown, code } = await onTerminal([writeExport(5000), "--org", await createOrganization()]);
+  t.is(code, 0, shown);
+  t.regex(shown, /\[\.{20}\] 0%, 0 rows\r/);
+  const bars = [...shown.matchAll(/\[#*\.*\] (\d+)%, ([\d,]+) rows, [\d,]+ per second/g)];
+  t.true(bars.length > 0, shown);
+  for (const [, percent, rows] of bars) {
+    const done = Number(rows?.replace(",", ""));
+    t.is(done % 500, 0);
+    // The rows have almost the same length.
+    t.true(Math.abs(Number(percent) - done / 50) <= 2, `${percent}% after ${done}`);
+  }
+  t.regex(shown, /Imported: 4,995/);
+});
+
+testOnTerminal("an import that Ctrl-C stops says how to continue, and continues", async (t) => {
+  const org = await createOrganization();
+  const file = writeExport(20_000);
+  const rejected = ["--rejected", path.join(folder, "stopped.csv")];
+  const { shown, code } = await onTerminal([file, "--org", org, ...rejected], [["per second", "\x03"]]);
+  t.is(code, -2, shown);
+  t.regex(shown, /\[KStopped after [\d,]+ rows\. Run the command again to continue\.\r\n$/);
+  const before = await storedLinks(org);
+  t.like(await run(file, org, ...rejected), { imported: 19_980 - before, skipped: before });
+});

@@ -37,7 +37,9 @@ type ImportOptions = {
   /** Checks every row, and stores nothing. */
   isTrial?: boolean;
   /** Called in the order of the rows. Reading waits for it. */
-  onRow?(result: RowResult): void | Promise<void>;
+  onRow?(result: RowResult, row: FileRow): void | Promise<void>;
+  /** Called after each batch with how many rows are done, and the last of them. */
+  onBatch?(rows: number, last: FileRow): void;
 };
 
 export type ImportLinks = (caller: Caller, file: LinkFile, options?: ImportOptions) => Promise<ImportReport>;
@@ -71,7 +73,7 @@ export function createImportLinks(store: LinkStore, reserved: ReservedNames, inT
     }
   }
 
-  return async ({ organizationId, actor }, { format, rows }, { isTrial = false, onRow = () => {} } = {}) => {
+  return async ({ organizationId, actor }, { format, rows }, { isTrial = false, onRow, onBatch } = {}) => {
     const { add } = store.beginImport(organizationId, actor, format.name, isTrial);
     const addInTurn: Add = (links) => inTurn(organizationId, () => add(links));
     const report: ImportReport = {
@@ -94,14 +96,11 @@ export function createImportLinks(store: LinkStore, reserved: ReservedNames, inT
         report.rows++;
         report[result.result]++;
         const { url, slug, title } = input;
-        await onRow({
-          row: row.number,
-          ...result,
-          url: textOf(url),
-          slug: textOf(slug),
-          title: textOf(title),
-        });
+        const texts = { url: textOf(url), slug: textOf(slug), title: textOf(title) };
+        await onRow?.({ row: row.number, ...result, ...texts }, row);
       }
+      const last = batch.at(-1);
+      if (last) onBatch?.(report.rows, last.row);
     }
 
     let batch: Checked[] = [];

@@ -2,11 +2,22 @@ import { Readable } from "node:stream";
 import { CsvError, parse } from "csv-parse";
 import { invalidField } from "../../http/validate.ts";
 import { type Fields, type Format, formatOf, plainName } from "./formats.ts";
-import { withoutNull } from "./values.ts";
+import { withoutEscape, withoutNull } from "./values.ts";
 
 /** A row, by plain names of its columns. `number` is that of a spreadsheet for CSV, and counts from 1 for JSON. */
-export type FileRow = { number: number; fields: Fields };
-export type LinkFile = { format: Format; rows: AsyncIterable<FileRow> };
+export type FileRow = {
+  number: number;
+  fields: Fields;
+  /** As the file has them, in the order of `LinkFile.columns`. */
+  cells: readonly unknown[];
+  /** How many bytes of the file end with this row; an estimate for JSON. */
+  end: number;
+};
+/** An object in JSON is one column, and those of its fields that are read, such as `meta.maxVisits`, are others. */
+export type LinkFile = { format: Format; columns: string[]; rows: AsyncIterable<FileRow> };
+
+/** The first columns of a file of refused rows. What follows is as in the file that they come from. */
+export const REFUSAL_COLUMNS = ["row", "reason"];
 
 /** JSON is parsed as a whole. CSV files are read in parts, and have no limit. */
 export const JSON_MAX = 100 * 2 ** 20;
@@ -16,7 +27,7 @@ const RECORD_MAX = 2 ** 20;
 const SAMPLE = 100;
 const DELIMITERS = [",", ";", "\t"];
 
-type Info = { info: { records: number; empty_lines: number }; record: string[] };
+type Info = { info: { records: number; empty_lines: number; bytes: number }; record: string[] };
 
 /** Reads as much as it takes to know the format. @throws Problem 422 */
 export async function readLinkFile(bytes: AsyncIterable<Uint8Array>): Promise<LinkFile> {
@@ -37,7 +48,7 @@ async function* decode(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<string>
     yield decoder.decode();
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
-    throw invalidField("file", "must be UTF-8 text, such as CSV UTF-8 of a spreadsheet program");
+    throw invalidField("file", "The file isn't UTF-8. In a spreadsheet program, save it as CSV UTF-8.");
   }
 }
 
@@ -67,18 +78,23 @@ async function readCsv(texts: AsyncIterable<string>, start: string): Promise<Lin
     [Symbol.asyncIterator]() as AsyncIterator<Info>;
   const next = () => records.next().catch(rejectCsv);
   const header: string[] = (await next()).value?.record ?? [];
-  const format = formatOf(header);
+  const hasRefusals = REFUSAL_COLUMNS.every((name, index) => header[index] === name);
+  const cellsOf = (record: string[]) =>
+    hasRefusals ? record.slice(REFUSAL_COLUMNS.length).map(withoutEscape) : record;
+  const columns = cellsOf(header);
+  const format = formatOf(columns);
   const { readCell = withoutNull } = format;
-  const names = header.map(plainName);
+  const names = columns.map(plainName);
 
   async function* rows(): AsyncGenerator<FileRow> {
-    for (let read = await next(); !read.done; read = await next()) {
-      const { info, record } = read.value;
-      const fields = Object.fromEntries(names.map((name, index) => [name, readCell(record[index] ?? "")]));
-      yield { number: info.records + info.empty_lines, fields };
+    for (let result = await next(); !result.done; result = await next()) {
+      const { info, record } = result.value;
+      const cells = cellsOf(record);
+      const fields = Object.fromEntries(names.map((name, index) => [name, readCell(cells[index] ?? "")]));
+      yield { number: info.records + info.empty_lines, fields, cells, end: info.bytes };
     }
   }
-  return { format, rows: rows() };
+  return { format, columns, rows: rows() };
 }
 
 function rejectCsv(error: unknown): never {
@@ -105,13 +121,31 @@ async function readJson(texts: AsyncIterable<string>): Promise<LinkFile> {
     if (length > JSON_MAX)
       throw invalidField("file", `must be at most ${JSON_MAX / 2 ** 20} MB if it is JSON; CSV has no limit`);
   }
-  const objects = listIn(parseJson(parts.join(""))) ?? [];
+  const text = parts.join("");
+  const bytes = Buffer.byteLength(text);
+  const objects = listIn(parseJson(text)) ?? [];
   const rows = objects.map(flatten);
   const format = formatOf([...new Set(rows.slice(0, SAMPLE).flatMap((row) => Object.keys(row)))]);
+  const isRead = new Set(Object.values(format.columns).flat());
+  const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))].filter(
+    (column) => !column.includes(".") || isRead.has(column),
+  );
   return {
     format,
+    columns,
     rows: (async function* () {
-      for (const [index, row] of rows.entries()) yield { number: index + 1, fields: toPlainNames(row) };
+      for (const [index, row] of rows.entries()) {
+        const number = index + 1;
+        yield {
+          number,
+          fields: toPlainNames(row),
+          // Only of refused rows: if every object has other fields, there are as many columns as fields in the file.
+          get cells() {
+            return columns.map((column) => row[column]);
+          },
+          end: (bytes * number) / rows.length,
+        };
+      }
     })(),
   };
 }

@@ -70,7 +70,7 @@ export function toNumber(value: unknown): unknown {
 }
 
 /** A cell that an export keeps spreadsheets from running as a formula, by an apostrophe. */
-export const ESCAPED_FORMULA = /^'+[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]/;
+const ESCAPED_FORMULA = /^'+[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]/;
 
 export function withoutEscape(text: string): string {
   return ESCAPED_FORMULA.test(text) ? text.slice(1) : text;

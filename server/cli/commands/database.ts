@@ -21,7 +21,7 @@ import { createMissingKey, keyFileOf } from "../../keys/encryption-keys.ts";
 import { describeMissingDriver } from "../../settings/optional-packages.ts";
 import { describeStartupError } from "../../startup-errors.ts";
 import { type CommandContext, CommandError, type CommandInput } from "../execution/command.ts";
-import { createProgress, shareOf } from "../execution/progress.ts";
+import { createProgress, number, shareOf, untilInterrupted } from "../execution/progress.ts";
 import { whoRuns } from "../execution/record-command.ts";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
@@ -80,9 +80,15 @@ export async function copy({ options, note }: CommandInput): Promise<object> {
     if (!process.stderr.isTTY) note(`${step} ${table}: ${rows} rows`); // a terminal shows the bar instead
   };
   const showProgress = createProgress("rows");
-  const onProgress = (done: number, total: number) => showProgress(done, shareOf(done, total));
+  let rows = 0;
+  const onProgress = (done: number, total: number) => {
+    rows = done;
+    showProgress(done, shareOf(done, total));
+  };
+  const onInterrupt = () => note(`Stopped after ${number(rows)} rows. Run the command again to continue.`);
   try {
-    return { from, to, tables: await copyDatabase(urls.from, urls.to, { onTable, onProgress, run }) };
+    const copying = copyDatabase(urls.from, urls.to, { onTable, onProgress, run });
+    return { from, to, tables: await untilInterrupted(copying, onInterrupt) };
   } catch (error) {
     if (error instanceof CopyFailed) throw new CommandError(error.code, error.message);
     if (!(error instanceof DatabaseUnavailable)) throw error;

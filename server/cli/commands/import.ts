@@ -1,18 +1,17 @@
-import { createReadStream, type Stats } from "node:fs";
+import { createReadStream, rmSync, type Stats } from "node:fs";
 import { open, stat } from "node:fs/promises";
 import { finished } from "node:stream/promises";
 import { engineOf, sqliteFile } from "../../../adapters/database/engine.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { Problem } from "../../../resources/http/problem.ts";
 import { createImportLinks, type RowResult } from "../../../resources/links/import/index.ts";
-import { readLinkFile } from "../../../resources/links/import/read-file.ts";
+import { REFUSAL_COLUMNS, readLinkFile } from "../../../resources/links/import/read-file.ts";
 import { reservedNamesOf } from "../../../resources/services.ts";
-import { toCsv } from "../../csv.ts";
+import { csvHeader, toCsv } from "../../csv.ts";
 import type { Settings } from "../../settings/config.ts";
 import { type CommandContext, CommandError, findOrganization } from "../execution/command.ts";
-import { createProgress, number, shareOf } from "../execution/progress.ts";
+import { createProgress, number, shareOf, untilInterrupted } from "../execution/progress.ts";
 
-const REFUSAL_COLUMNS = ["row", "reason", "url", "slug", "title"];
 // So many refusals are shown. The others are in the file of `--rejected`.
 const SHOWN = 10;
 
@@ -35,28 +34,41 @@ export async function importFile({
   settings,
   storage,
   urls,
+  note,
 }: CommandContext): Promise<ImportResult> {
   const { org, dryRun: isTrial = false, rejected } = options;
   if (typeof org !== "string") throw new CommandError("usage", "Missing option --org <org-id>.");
   const { id: organizationId } = await findOrganization(storage, org);
   const { size } = await checkFile(file, settings);
-  const refusals = typeof rejected === "string" ? await createRefusalFile(rejected) : undefined;
   const input = createReadStream(file);
   const shown: ImportResult["refusals"] = [];
   const showProgress = createProgress("rows");
   const importLinks = createImportLinks(storage.links, reservedNamesOf(urls), (_, work) => work());
+  let done = 0;
+  showProgress(done, 0);
   try {
     const linkFile = await readLinkFile(input);
-    const { stopped, ...report } = await importLinks({ organizationId, actor: OPERATOR }, linkFile, {
+    const refusals =
+      typeof rejected === "string" ? await createRefusalFile(rejected, linkFile.columns) : undefined;
+    const onInterrupt = () => {
+      refusals?.discard();
+      note(`Stopped after ${number(done)} rows.${isTrial ? "" : " Run the command again to continue."}`);
+    };
+    const work = importLinks({ organizationId, actor: OPERATOR }, linkFile, {
       isTrial: Boolean(isTrial),
-      async onRow({ row, result, reason = "", url, slug, title }: RowResult) {
-        showProgress(row, shareOf(input.bytesRead, size));
+      async onRow({ row, result, reason = "", url, slug }: RowResult, { cells }) {
         if (result !== "refused") return;
         if (shown.length < SHOWN) shown.push({ row, reason, url, slug });
-        await refusals?.add([row, reason, url, slug, title]);
+        await refusals?.add([row, reason, ...cells.map(toText)]);
+      },
+      onBatch(rows, { end }) {
+        done = rows;
+        showProgress(done, shareOf(end, size));
       },
     });
+    const { stopped, ...report } = await untilInterrupted(work, onInterrupt);
     await refusals?.close();
+    if (report.rows > 0 && report.refused === report.rows) process.exitCode = 1;
     return {
       dry_run: Boolean(isTrial),
       ...report,
@@ -64,7 +76,7 @@ export async function importFile({
       refusals: shown,
     };
   } catch (error) {
-    if (error instanceof Problem) throw new CommandError(error.code, error.message);
+    if (error instanceof Problem) throw new CommandError(error.code, error.message.replace(/^file: /, ""));
     throw (error as NodeJS.ErrnoException).path === file ? unreadable(error) : error;
   } finally {
     input.destroy();
@@ -90,26 +102,32 @@ function unreadable(error: unknown): CommandError {
   return new CommandError("file_not_found", `Can't read the file: ${(error as Error).message}.`);
 }
 
-/** Throws CommandError `file_exists`. */
-async function createRefusalFile(name: string) {
+/** Creates a file from which the repaired rows can be imported. Throws CommandError `file_exists`. */
+async function createRefusalFile(name: string, columns: string[]) {
   const handle = await open(name, "wx").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "EEXIST")
       throw new CommandError("file_exists", `${name} exists. Choose another name.`);
     throw new CommandError("failed", `Can't write ${name}: ${error.message}.`);
   });
   const output = handle.createWriteStream();
-  const add = async (cells: unknown[]) => {
-    if (!output.write(toCsv([cells])))
-      await new Promise<void>((resolve) => output.once("drain", () => resolve()));
-  };
-  await add(REFUSAL_COLUMNS);
+  output.write(csvHeader([...REFUSAL_COLUMNS, ...columns]));
   return {
-    add,
+    async add(cells: unknown[]) {
+      if (!output.write(toCsv([cells])))
+        await new Promise<void>((resolve) => output.once("drain", () => resolve()));
+    },
+    /** Repeating the import refuses the same rows, and may use the name again. */
+    discard: () => rmSync(name),
     async close() {
       output.end();
       await finished(output);
     },
   };
+}
+
+/** Nested values of JSON are read from their text as well. */
+function toText(cell: unknown): unknown {
+  return typeof cell === "object" && cell !== null ? JSON.stringify(cell) : cell;
 }
 
 /** Describes what was imported. */

@@ -1,11 +1,15 @@
 const BAR_LENGTH = 20;
 const STATUS_MS = 100;
+// Before, the time left would be a guess.
+const ESTIMATE_SECONDS = 2;
 let isShown = false;
 
 /** Shows a line on a terminal in place of the one before; an empty one ends it. */
 export function showStatus(text: string): void {
   if (!process.stderr.isTTY || (text === "" && !isShown)) return;
-  process.stderr.write(`\r\u001b[K${text}`);
+  // A line that wraps could not be replaced. A terminal that doesn't know its width reports 0.
+  const width = process.stderr.columns || Number.POSITIVE_INFINITY;
+  process.stderr.write(`\r\u001b[K${text.slice(0, width)}`);
   isShown = text !== "";
 }
 
@@ -25,7 +29,8 @@ export function createProgress(unit: string): (done: number, share?: number) => 
     const parts = [`${number(done)} ${unit}`];
     if (done > first.done) parts.push(`${number((done - first.done) / seconds)} per second`);
     if (share === undefined) return showStatus(parts.join(", "));
-    if (share > first.share) parts.push(`${time((seconds * (1 - share)) / (share - first.share))} left`);
+    if (seconds >= ESTIMATE_SECONDS && share > first.share)
+      parts.push(`${time((seconds * (1 - share)) / (share - first.share))} left`);
     showStatus([`${bar(share)} ${Math.floor(share * 100)}%`, ...parts].join(", "));
   };
 }
@@ -33,6 +38,16 @@ export function createProgress(unit: string): (done: number, share?: number) => 
 /** The share for `createProgress`: there may be more to do than was counted before. */
 export function shareOf(done: number, total: number): number {
   return Math.min(1, done / Math.max(1, total));
+}
+
+/** Calls the function when the user presses Ctrl-C, before the signal ends the process. */
+export async function untilInterrupted<T>(work: Promise<T>, onInterrupt: () => void): Promise<T> {
+  const interrupt = () => {
+    onInterrupt();
+    process.kill(process.pid, "SIGINT"); // without a listener, it has its usual effect
+  };
+  process.once("SIGINT", interrupt);
+  return work.finally(() => process.off("SIGINT", interrupt));
 }
 
 export function number(value: number): string {

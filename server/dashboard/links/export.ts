@@ -3,7 +3,6 @@ import { z } from "zod";
 import type { Caller } from "../../../resources/access/actor.ts";
 import { readQuery, validate } from "../../../resources/http/validate.ts";
 import { parseDateRange } from "../../../resources/links/analytics.ts";
-import { ESCAPED_FORMULA } from "../../../resources/links/import/values.ts";
 import { listQuery } from "../../../resources/links/list.ts";
 import { linkSchema, toView } from "../../../resources/links/schema.ts";
 import type { LinkService } from "../../../resources/links/service.ts";
@@ -78,12 +77,7 @@ function toRow({ tags, metadata, ...fields }: ReturnType<typeof toView>): unknow
     tags: joinTags(tags),
     metadata: JSON.stringify(metadata),
   };
-  return COLUMNS.map((name) => keepApostrophe(texts[name]));
-}
-
-/** An import removes the apostrophe before a formula, so one that the link itself has needs another. */
-function keepApostrophe(value: unknown): unknown {
-  return typeof value === "string" && ESCAPED_FORMULA.test(value) ? `'${value}` : value;
+  return COLUMNS.map((name) => texts[name]);
 }
 
 /** Joins tags by commas, or writes a JSON array if a tag would not be read as one again. */

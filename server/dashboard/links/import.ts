@@ -66,14 +66,14 @@ async function bytesOf(file: string | File): Promise<Buffer> {
 
 /** Reads all rows first, so a file that can't be read to its end imports nothing. @throws Problem 422 */
 async function readFew(bytes: Buffer): Promise<LinkFile> {
-  const { format, rows } = await readLinkFile(iterate([bytes]));
+  const { rows, ...file } = await readLinkFile(iterate([bytes]));
   const read: FileRow[] = [];
   for await (const row of rows) {
     read.push(row);
     if (read.length > ROWS_MAX)
       throw invalidField("file", `must have at most ${ROWS_MAX.toLocaleString("en")} rows. ${USE_COMMAND}`);
   }
-  return { format, rows: iterate(read) };
+  return { ...file, rows: iterate(read) };
 }
 
 async function* iterate<T>(values: Iterable<T>): AsyncGenerator<T> {

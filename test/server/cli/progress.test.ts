@@ -34,6 +34,29 @@ for (const [words, unit] of COMMANDS) {
   });
 }
 
+/** Shows a bar at half the work, this many seconds after its beginning. */
+async function barAfter(seconds: number, columns: string): Promise<string> {
+  const script = `import { createProgress } from "${ROOT}server/cli/execution/progress.ts";
+    let now = 0;
+    performance.now = () => now;
+    const show = createProgress("rows");
+    show(0, 0);
+    now = ${seconds * 1000};
+    show(5000, 0.5);`;
+  const args = ["--input-type=module", "--eval", script];
+  const { shown } = await startOnTerminal(args, [], { COLUMNS: columns }).ended;
+  return shown.slice(shown.lastIndexOf("\x1b[K") + 3);
+}
+
+testOnTerminal("the time left is shown after two seconds of work", async (t) => {
+  t.is(await barAfter(1.9, "80"), "[##########..........] 50%, 5,000 rows, 2,632 per second");
+  t.is(await barAfter(2, "80"), "[##########..........] 50%, 5,000 rows, 2,500 per second, 0:02 left");
+});
+
+testOnTerminal("a bar is cut to the width of the terminal", async (t) => {
+  t.is(await barAfter(2, "40"), "[##########..........] 50%, 5,000 rows, ");
+});
+
 test("without a terminal there is no bar", async (t) => {
   const words = ["backup", `${folder}/quiet.sqlite`];
   const { code, stdout, stderr } = await runCommand(words, { settings });

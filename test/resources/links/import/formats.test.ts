@@ -144,7 +144,7 @@ const UNREADABLE: Record<string, [content: string | Uint8Array, message: RegExp]
   "an empty file": ["", /must not be empty/],
   "a file of another encoding": [
     Buffer.from("url,title\nhttps://example.com/,caf\xe9", "latin1"),
-    /must be UTF-8/,
+    /^file: The file isn't UTF-8\. In a spreadsheet program, save it as CSV UTF-8\.$/,
   ],
   "unknown columns": [
     "target,name\n1,2",
