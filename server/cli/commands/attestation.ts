@@ -24,7 +24,8 @@ export async function attest(report: Report, jwksUri: string, file: string): Pro
   const published = (await (await fetch(jwksUri)).json()) as { keys: JWK[] };
   const command: Command = {
     name: "conformance",
-    summary: "",
+    summary: "Check an authorization server",
+    description: "",
     isReadOnly: true,
     async run({ settings, storage }) {
       const key = statementKeyOf(keysAt(await loadStoredKeys(storage.keys), Date.now())) as JWK;
@@ -68,7 +69,8 @@ function sha256(content: string | Buffer): string {
 
 export const verifyAttestationCommand: Command = {
   name: "verify-attestation",
-  summary: "Verify what conformance --attest wrote, with the public keys of the server",
+  summary: "Verify what conformance --attest wrote",
+  description: "Verify what conformance --attest wrote, with the public keys of the server",
   arguments: { "<file>": "the attestation" },
   options: { "--keys <file>": "the JWK Set of the server, as /oauth/jwks returned it" },
   example: "attestation.json --keys jwks.json",

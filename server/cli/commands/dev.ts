@@ -7,7 +7,8 @@ const PORT = "3000";
 
 export const devCommand: Command = {
   name: "dev",
-  summary: "Start a server to try out or build against, with a temporary database and a year of clicks",
+  summary: "Start a temporary server with example data",
+  description: "Start a server to try out or build against, with a temporary database and a year of clicks",
   options: { "--port <port>": `the port (default: ${PORT}); 0 chooses a free one` },
   example: "--port 4000",
   describe: (result) => toText(result as Result),

@@ -48,7 +48,7 @@ const TARGETS: Record<string, Target> = {
 
 export const initCommand: Command = {
   name: "init",
-  summary: "Write a .env file, a systemd unit or a compose file",
+  summary: "Write .env, or files for systemd or compose",
   arguments: { "[target]": "env (the default), systemd or compose" },
   example: "compose",
   describe: (result) => {

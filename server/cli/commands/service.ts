@@ -10,13 +10,15 @@ import type { ListenResult } from "./listen.ts";
 export const keyCommands: Command[] = [
   {
     name: "keys list",
-    summary: "List the keys of the service and their state, never the keys themselves",
+    summary: "List the keys of the service and their state",
+    description: "List the keys of the service and their state, never the keys themselves",
     isReadOnly: true,
     run: async (context) => (await import("./keys.ts")).listAllKeys(context),
   },
   {
     name: "keys rotate",
-    summary: "Replace a key; running servers follow without a restart",
+    summary: "Replace a key",
+    description: "Replace a key; running servers follow without a restart",
     arguments: { "<signing|cookies|encryption>": "the kind of key" },
     options: {
       "--publish-for <time>": `how long a new signing key is published before it signs, at least ${KEY_SPREAD_MS / 1000}s (default: ${KEY_PUBLISH_MS / 60_000}m)`,
@@ -29,7 +31,8 @@ export const keyCommands: Command[] = [
   },
   {
     name: "keys prune",
-    summary: "Remove older encryption keys from their file, once nothing needs them",
+    summary: "Remove older encryption keys from their file",
+    description: "Remove older encryption keys from their file, once nothing needs them",
     irreversible: () => "Removes the older encryption keys.",
     run: async (context) => (await import("./keys.ts")).pruneEncryptionKeys(context),
   },
@@ -44,7 +47,8 @@ export const databaseCommands: Command[] = [
   },
   {
     name: "sweep",
-    summary: "Delete expired rows now; the server does this every minute",
+    summary: "Delete expired rows now",
+    description: "Delete expired rows now; the server does this every minute",
     async run({ storage }) {
       const showProgress = createProgress("rows");
       const onProgress = (done: number, total: number) => showProgress(done, shareOf(done, total));
@@ -68,7 +72,8 @@ export const databaseCommands: Command[] = [
   },
   {
     name: "copy",
-    summary:
+    summary: "Copy the database to an empty one",
+    description:
       "Copy the database to an empty one, on the same or another system; continues if it was interrupted",
     options: {
       "--from <url>": "the source. Stop every server that uses it",
@@ -81,7 +86,8 @@ export const databaseCommands: Command[] = [
 
 export const doctorCommand: Command = {
   name: "doctor",
-  summary: "Check the settings, database, keys and public addresses without changing anything",
+  summary: "Check settings, database, keys and addresses",
+  description: "Check the settings, database, keys and public addresses without changing anything",
   isReadOnly: true,
   needs: "nothing",
   run: async (context) => (await import("./doctor.ts")).checkAll(context),
@@ -89,7 +95,9 @@ export const doctorCommand: Command = {
 
 export const importCommand: Command = {
   name: "import",
-  summary: "Import links from a CSV or JSON file of Bitly, Dub, Shlink, YOURLS, Kutt, Short.io or linkgate",
+  summary: "Import links from a CSV or JSON file",
+  description:
+    "Import links from a CSV or JSON file of Bitly, Dub, Shlink, YOURLS, Kutt, Short.io or linkgate",
   arguments: { "<file>": "the file; its format is recognized by its columns" },
   options: {
     "--org <org-id>": ORG_ID,
@@ -104,7 +112,8 @@ export const importCommand: Command = {
 /** Prints the events of a running server, and forwards them as a webhook would. */
 export const listenCommand: Command = {
   name: "listen",
-  summary:
+  summary: "Print events as they happen, and forward them",
+  description:
     "Print events of a running server as they happen, and forward them to a local receiver of webhooks",
   options: {
     "--forward <url>": "where to send each event, signed like the request of a webhook",
@@ -120,7 +129,8 @@ export const listenCommand: Command = {
 /** Checks a running authorization server, of linkgate or another one, from outside. */
 export const conformanceCommand: Command = {
   name: "conformance",
-  summary: "Check a running authorization server against its standards, with requests only",
+  summary: "Check an authorization server",
+  description: "Check a running authorization server against its standards, with requests only",
   arguments: { "<base-url>": "the issuer" },
   options: {
     "--config <file>": "JSON: client_id, client_secret and what else the checks may use",

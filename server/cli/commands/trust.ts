@@ -21,7 +21,8 @@ export const trustCommands: Command[] = [
   }),
   organizationCommand({
     name: "trust add",
-    summary: "Add a trust rule: CI jobs or clusters get access with tokens of their platform",
+    summary: "Add a trust rule for CI jobs or clusters",
+    description: "Add a trust rule: CI jobs or clusters get access with tokens of their platform",
     options: {
       "--name <name>": "1 to 100 characters (required)",
       "--issuer <url>": "the iss claim of the tokens (required)",
@@ -46,7 +47,8 @@ export const trustCommands: Command[] = [
   }),
   organizationCommand({
     name: "trust remove",
-    summary: "Remove a trust rule; tokens issued by it expire within 15 minutes",
+    summary: "Remove a trust rule",
+    description: "Remove a trust rule; tokens issued by it expire within 15 minutes",
     arguments: { "<rule-id>": 'ID of the trust rule, as "trust list" prints it' },
     example: "trs_01JD9K2M4N6P8Q0R2S4T6V8W0X",
     async run({ args: [id, ruleId], storage }) {

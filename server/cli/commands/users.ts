@@ -23,7 +23,8 @@ const userCommand = commandsOn({ "<username>": "the user's name" }, "ada", async
 export const userCommands: Command[] = [
   {
     name: "user create",
-    summary: "Create a user; prompts for the password, or reads it from stdin",
+    summary: "Create a user",
+    description: "Create a user; prompts for the password, or reads it from stdin",
     arguments: { "<username>": "3 to 64 letters, digits and . _ @ + -" },
     options: {
       "--org <org-id>": "the organization to join (required)",
@@ -49,7 +50,8 @@ export const userCommands: Command[] = [
   },
   userCommand({
     name: "user reset-password",
-    summary: "Create a single-use password reset link that expires in one hour",
+    summary: "Create a single-use password reset link",
+    description: "Create a single-use password reset link that expires in one hour",
     async run({ user, storage, settings, urls: { base }, note }) {
       const token = await storage.accounts.createResetToken(user.id, RESET_LINK_MS);
       if (!settings.BASE_URL) note(`BASE_URL is not set, so the link starts with ${base}.`);
@@ -58,7 +60,8 @@ export const userCommands: Command[] = [
   }),
   userCommand({
     name: "user reset-second-factors",
-    summary:
+    summary: "Remove all second factors of a user",
+    description:
       "Remove all passkeys, authenticator apps and recovery codes of a user, and end the user's sessions",
     irreversible: ({ args: [name] }) => `Removes all second factors of ${name}.`,
     async run({ user, storage }) {
@@ -68,7 +71,8 @@ export const userCommands: Command[] = [
   }),
   userCommand({
     name: "user show",
-    summary: "Show a user's organizations and whether the account is disabled",
+    summary: "Show a user and their organizations",
+    description: "Show a user's organizations and whether the account is disabled",
     isReadOnly: true,
     async run({ user, storage }) {
       const [disabled, organizations] = await Promise.all([
@@ -84,7 +88,8 @@ export const userCommands: Command[] = [
   }),
   userCommand({
     name: "user disable",
-    summary: "Sign a user out everywhere, revoke their tokens and apps, and refuse further sign-ins",
+    summary: "Disable a user and sign them out",
+    description: "Sign a user out everywhere, revoke their tokens and apps, and refuse further sign-ins",
     options: reasonOption("the audit log"),
     example: '--reason "Account taken over"',
     async run({ user, options, storage }) {
@@ -94,7 +99,8 @@ export const userCommands: Command[] = [
   }),
   userCommand({
     name: "user enable",
-    summary: "Let a disabled user sign in again; ended sessions and revoked apps stay ended",
+    summary: "Let a disabled user sign in again",
+    description: "Let a disabled user sign in again; ended sessions and revoked apps stay ended",
     async run({ user, storage }) {
       if (!(await storage.disabledAccounts.enable(user.id, OPERATOR))) throw notFound("User", user.username);
       return { user, disabled: null };
@@ -114,7 +120,8 @@ export const userCommands: Command[] = [
   }),
   userCommand({
     name: "user delete",
-    summary: "Delete an account, and the organizations that have no other member; this can't be undone",
+    summary: "Delete a user",
+    description: "Delete an account, and the organizations that have no other member; this can't be undone",
     irreversible: ({ args: [name] }) =>
       `Deletes the account ${name}, and the organizations that have no other member.`,
     async run({ user, storage }) {

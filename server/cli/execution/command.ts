@@ -34,7 +34,10 @@ export type Command = CommandSyntax & (StorageCommand | StandaloneCommand);
 
 type CommandSyntax = {
   name: string;
+  /** At most 48 characters, so a line of the list of commands fits on a terminal. */
   summary: string;
+  /** What the help of the command says; by default, the summary. */
+  description?: string;
   /** Descriptions by syntax: `<name>` is required, `[name...]` takes any number. */
   arguments?: Record<string, string>;
   /** Descriptions by syntax, such as `--plan <plan>`; `--claim <pair...>` can be repeated. */
