@@ -72,7 +72,7 @@ export const grantCommands: Command[] = [
       "<grant-id>": 'ID of the grant, as the audit log shows it; after "--" if it starts with a hyphen',
     },
     example: "Zr3vYb0aQn5fTtK1Zr3vYb0aQn5fTtK1Zr3vYb0aQn5",
-    irreversible: () => "Revokes the app's access and all its tokens.",
+    irreversible: () => "Revoke the app's access and all its tokens?",
     async run({ args: [id], storage }) {
       if (!(await storage.grants.revokeAny(id, OPERATOR))) throw notFound("Grant", id);
       return { revoked: id };

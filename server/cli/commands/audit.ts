@@ -44,7 +44,7 @@ export const auditCommands: Command[] = [
     summary: "Accept all audit logs as they are",
     description:
       "Authenticate the heads of all audit logs as they are, after the encryption key was lost or a fault was examined",
-    irreversible: () => "Accepts all audit logs as they are, even those that were changed.",
+    irreversible: () => "Accept all audit logs as they are, even those that were changed?",
     async run({ storage }) {
       await storage.acceptAuditLogs();
       return { logs: await storage.verifyAuditLogs() };

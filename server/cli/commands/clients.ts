@@ -6,8 +6,9 @@ import {
   type Command,
   type CommandContext,
   CommandError,
-  type CommandInput,
+  nameInQuestion,
   organizationCommand,
+  type Planned,
   reasonOf,
   reasonOption,
 } from "../execution/command.ts";
@@ -118,7 +119,7 @@ export const clientCommands: Command[] = [
     name: "client remove-secrets",
     summary: "Remove all client secrets",
     description: "Remove all client secrets; the client then authenticates with its keys only",
-    irreversible: () => "Removes all secrets of the client.",
+    irreversible: async (planned) => `Remove all secrets of the client of ${await nameInQuestion(planned)}?`,
     async run(context) {
       const [id] = context.args;
       if (!(await context.storage.clients.removeSecrets(id, OPERATOR))) throw missingClient(id);
@@ -127,8 +128,9 @@ export const clientCommands: Command[] = [
   }),
 ];
 
-function revokesAll({ options }: Pick<CommandInput, "options">): string | undefined {
-  return options.compromised ? "Revokes every token of the client." : undefined;
+async function revokesAll(planned: Planned): Promise<string | undefined> {
+  if (!planned.options.compromised) return undefined;
+  return `Revoke every token of the client of ${await nameInQuestion(planned)}?`;
 }
 
 /** Throws CommandError `fapi_conflict`. */

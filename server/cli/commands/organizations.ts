@@ -6,6 +6,7 @@ import {
   type Command,
   CommandError,
   found,
+  nameInQuestion,
   notFound,
   organizationCommand,
   reasonOf,
@@ -140,7 +141,8 @@ export const organizationCommands: Command[] = [
     summary: "Delete an organization",
     description: "Delete an organization with its client, webhooks and members; this can't be undone",
     options: reasonOption("the audit log"),
-    irreversible: ({ args: [id] }) => `Deletes organization ${id} with its client, webhooks and members.`,
+    irreversible: async (planned) =>
+      `Delete organization ${await nameInQuestion(planned)} with its links, members and webhooks?`,
     async run({ args: [id], options, storage, organization }) {
       const reason = reasonOf(options) ?? undefined;
       if (!(await storage.organizations.remove(id, OPERATOR, reason))) throw notFound("Organization", id);

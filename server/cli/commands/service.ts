@@ -26,14 +26,14 @@ export const keyCommands: Command[] = [
     },
     example: "signing",
     irreversible: ({ args: [kind], options }) =>
-      options.compromised ? `Rejects everything that older ${kind} keys signed.` : undefined,
+      options.compromised ? `Reject everything that older ${kind} keys signed?` : undefined,
     run: async (context) => (await import("./keys.ts")).rotateKeys(context),
   },
   {
     name: "keys prune",
     summary: "Remove older encryption keys from their file",
     description: "Remove older encryption keys from their file, once nothing needs them",
-    irreversible: () => "Removes the older encryption keys.",
+    irreversible: () => "Remove the older encryption keys?",
     run: async (context) => (await import("./keys.ts")).pruneEncryptionKeys(context),
   },
 ];

@@ -63,7 +63,7 @@ export const userCommands: Command[] = [
     summary: "Remove all second factors of a user",
     description:
       "Remove all passkeys, authenticator apps and recovery codes of a user, and end the user's sessions",
-    irreversible: ({ args: [name] }) => `Removes all second factors of ${name}.`,
+    irreversible: ({ args: [name] }) => `Remove all second factors of ${name}?`,
     async run({ user, storage }) {
       await storage.secondFactors.reset(user.id, OPERATOR);
       return { user };
@@ -112,7 +112,7 @@ export const userCommands: Command[] = [
     options: { "--apps": "also revoke the apps that the user authorized" },
     example: "--apps",
     irreversible: ({ args: [name], options }) =>
-      options.apps ? `Revokes all apps that ${name} authorized.` : undefined,
+      options.apps ? `Revoke all apps that ${name} authorized?` : undefined,
     async run({ user, options, storage }) {
       const apps = options.apps === true;
       return { user, ended: await storage.disabledAccounts.signOut(user.id, { apps }, OPERATOR) };
@@ -123,7 +123,7 @@ export const userCommands: Command[] = [
     summary: "Delete a user",
     description: "Delete an account, and the organizations that have no other member; this can't be undone",
     irreversible: ({ args: [name] }) =>
-      `Deletes the account ${name}, and the organizations that have no other member.`,
+      `Delete the account ${name}, and the organizations that have no other member?`,
     async run({ user, storage }) {
       const deletion = await storage.accountDeletions.deleteAccount(user.id, OPERATOR);
       if ("blockedBy" in deletion) throw lastOwner(user.username, deletion.blockedBy);
