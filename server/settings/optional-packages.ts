@@ -30,7 +30,7 @@ export function describeMissingDriver(setting: string, databaseUrl: string): str
 function describeMissing(setting: string, packages: string[]): string | undefined {
   const missing = packages.filter((name) => !isInstalled(name));
   if (missing.length === 0) return undefined;
-  return `${setting} needs packages that aren't installed: ${missing.join(", ")}. See "Optional packages" in docs/operate/deploy.md`;
+  return `${setting} needs packages that aren't installed. Install them: npm install ${missing.join(" ")}. See "Optional packages" in docs/operate/deploy.md`;
 }
 
 function isInstalled(name: string): boolean {

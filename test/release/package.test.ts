@@ -145,7 +145,7 @@ test.serial("a server without optional packages names those that its settings ne
   const missing = {
     DATABASE_URL: ["postgres://localhost/linkgate", "pg"],
     REDIS_URL: ["redis://localhost", "ioredis"],
-    OTEL_TRACES_EXPORTER: ["otlp", telemetry.join(", ")],
+    OTEL_TRACES_EXPORTER: ["otlp", telemetry.join(" ")],
   };
   const settings = Object.fromEntries(
     Object.entries(missing).map(([name, [value]]) => [name, String(value)]),
@@ -154,7 +154,8 @@ test.serial("a server without optional packages names those that its settings ne
   const { code, stderr } = await new Program(process.execPath, [installed], { cwd: folder, settings }).ended;
   const end = 'See "Optional packages" in docs/operate/deploy.md';
   const lines = Object.entries(missing).map(
-    ([name, [, packages]]) => `  ${name} needs packages that aren't installed: ${packages}. ${end}\n`,
+    ([name, [, packages]]) =>
+      `  ${name} needs packages that aren't installed. Install them: npm install ${packages}. ${end}\n`,
   );
   t.is(code, 1);
   t.is(stderr, `Invalid settings:\n${lines.join("")}`);

@@ -14,7 +14,7 @@ import type { Report } from "../../../certification/report.ts";
 import { keysAt, loadStoredKeys, statementKeyOf } from "../../keys/shared-keys.ts";
 import { withoutSecrets } from "../../settings/public-settings.ts";
 import { VERSION } from "../../version.ts";
-import { type Command, CommandError } from "../execution/command.ts";
+import { type Command, CommandError, missingOption } from "../execution/command.ts";
 
 const ROOT = path.join(import.meta.dirname, "../../..");
 const PACKAGE = ["adapters", "certification", "package.json", "resources", "server"];
@@ -75,7 +75,7 @@ export const verifyAttestationCommand: Command = {
   options: { "--keys <file>": "the JWK Set of the server, as /oauth/jwks returned it" },
   example: "attestation.json --keys jwks.json",
   async runAlone({ args: [file], options }) {
-    if (typeof options.keys !== "string") throw new CommandError("usage", "--keys is missing.");
+    if (typeof options.keys !== "string") throw missingOption("usage", "--keys <file>");
     const { keys } = await readJson<{ keys: JWK[] }>(options.keys);
     const statement = verifyEnvelope(await readJson<Envelope>(file), keys);
     if (!statement) throw new CommandError("invalid_signature", `No key of ${options.keys} signed ${file}.`);

@@ -5,6 +5,7 @@ import { showSuspension } from "../../dashboard/membership-view.ts";
 import {
   type Command,
   CommandError,
+  eitherOf,
   found,
   nameInQuestion,
   notFound,
@@ -44,7 +45,7 @@ export const organizationCommands: Command[] = [
     summary: "Create an organization",
     description: "Create an organization; on a paid plan, also its OAuth client",
     arguments: { "<name>": "1 to 100 characters" },
-    options: { "--plan <plan>": `${PLANS.join(", ")} (default: free)` },
+    options: { "--plan <plan>": `${eitherOf(PLANS)} (default: free)` },
     example: "Acme --plan growth",
     async run({ args, options, storage }) {
       const { normalizeName, validateName } = await import("../../credentials/names.ts");
@@ -59,7 +60,7 @@ export const organizationCommands: Command[] = [
     name: "org plan",
     summary: "Change the plan of an organization",
     description: "Change the plan; the first paid plan creates the OAuth client",
-    arguments: { "<plan>": PLANS.join(", ") },
+    arguments: { "<plan>": eitherOf(PLANS) },
     example: "premium",
     async run({ args: [id, plan], storage }) {
       const changed = await storage.organizations.setPlan(id, parsePlan(plan), OPERATOR);
@@ -158,5 +159,5 @@ function parseSwitch(word: unknown): boolean {
 
 function parsePlan(word: unknown): Plan {
   if (isPlan(word)) return word;
-  throw new CommandError("invalid_plan", `The plan must be ${PLANS.join(", ")}.`);
+  throw new CommandError("invalid_plan", `The plan must be ${eitherOf(PLANS)}.`);
 }

@@ -1,7 +1,10 @@
 import { type Report, toText } from "../../../certification/report.ts";
 import { KEY_PUBLISH_MS, KEY_SPREAD_MS } from "../../settings/lifetimes.ts";
 import { type Command, CommandError, EXAMPLE_ORG, ORG_ID } from "../execution/command.ts";
-import { createProgress, shareOf } from "../execution/progress.ts";
+import { align } from "../execution/lines.ts";
+import { createProgress, number, shareOf } from "../execution/progress.ts";
+import type { BackupResult, CopyResult } from "./database.ts";
+import type { Diagnosis } from "./doctor.ts";
 import type { ImportResult } from "./import.ts";
 import type { ListenResult } from "./listen.ts";
 
@@ -67,6 +70,7 @@ export const databaseCommands: Command[] = [
         "copy the encryption key to <file>.key. Anyone with both files can read every secret in the database",
     },
     example: "backup.sqlite",
+    describe: (result) => describeBackup(result as BackupResult),
     needs: "database",
     run: async (context) => (await import("./database.ts")).backUp(context),
   },
@@ -80,9 +84,20 @@ export const databaseCommands: Command[] = [
       "--to <url>": "the target: an empty database, or one with an unfinished copy of the source",
     },
     example: "--from sqlite:data/linkgate.sqlite --to postgres://localhost/linkgate",
+    describe: (result) => describeCopy(result as CopyResult),
     runAlone: async (input) => (await import("./database.ts")).copy(input),
   },
 ];
+
+function describeBackup({ file, bytes, key_file }: BackupResult): string {
+  const key = key_file ? `, and its encryption key to ${key_file}` : "";
+  return `Backed up the database to ${file} (${(bytes / 1_000_000).toFixed(1)} MB)${key}.`;
+}
+
+function describeCopy({ from, to, tables }: CopyResult): string {
+  const rows = tables.reduce((sum, table) => sum + table.rows, 0);
+  return `Copied ${tables.length} tables with ${number(rows)} rows from ${from} to ${to}, and verified them.`;
+}
 
 export const doctorCommand: Command = {
   name: "doctor",
@@ -90,8 +105,21 @@ export const doctorCommand: Command = {
   description: "Check the settings, database, keys and public addresses without changing anything",
   isReadOnly: true,
   needs: "nothing",
+  describe: (result) => describeChecks(result as Diagnosis),
   run: async (context) => (await import("./doctor.ts")).checkAll(context),
 };
+
+function describeChecks({ checks }: Diagnosis): string {
+  const lines = align(
+    checks.map(({ name, ok, detail }) => {
+      const mark = ok ? (detail.startsWith("not checked") ? "–" : "✓") : "✗";
+      return [`${mark} ${name}`, detail];
+    }),
+  );
+  const problems = checks.filter(({ ok }) => !ok).length;
+  const count = problems === 1 ? "1 problem." : `${problems || "No"} problems.`;
+  return [...lines, "", count].join("\n");
+}
 
 export const importCommand: Command = {
   name: "import",

@@ -8,8 +8,10 @@ import {
   CommandError,
   commandsOn,
   EXAMPLE_ORG,
+  eitherOf,
   findOrganization,
   found,
+  missingOption,
   notFound,
   reasonOf,
   reasonOption,
@@ -28,14 +30,14 @@ export const userCommands: Command[] = [
     arguments: { "<username>": "3 to 64 letters, digits and . _ @ + -" },
     options: {
       "--org <org-id>": "the organization to join (required)",
-      "--role <role>": `${ROLES.join(", ")} (default: member)`,
+      "--role <role>": `${eitherOf(ROLES)} (default: member)`,
     },
     example: `ada --org ${EXAMPLE_ORG} --role admin`,
     async run({ args: [username], options, storage, readPassword }) {
       const role = (options.role ?? "member") as Role;
-      if (typeof options.org !== "string") throw new CommandError("invalid_org", "--org is required.");
+      if (typeof options.org !== "string") throw missingOption("invalid_org", "--org <org-id>");
       if (!ROLES.includes(role))
-        throw new CommandError("invalid_role", `The role must be ${ROLES.join(", ")}.`);
+        throw new CommandError("invalid_role", `The role must be ${eitherOf(ROLES)}.`);
       const { validateNewUsername } = await import("../../credentials/names.ts");
       assertNoError("invalid_username", validateNewUsername(username));
       const { id: organizationId, name } = await findOrganization(storage, options.org);

@@ -106,6 +106,16 @@ export async function nameInQuestion({ args: [id], storage }: Planned): Promise<
   return organization ? `"${organization.name}" (${id})` : id;
 }
 
+/** @param syntax such as `--org <org-id>` */
+export function missingOption(code: string, syntax: string): CommandError {
+  return new CommandError(code, `Missing option ${syntax}.`);
+}
+
+/** `a, b or c` */
+export function eitherOf(words: readonly string[]): string {
+  return new Intl.ListFormat("en-GB", { type: "disjunction" }).format(words);
+}
+
 /** Throws CommandError `not_found` for a missing value. */
 export function found<T>(value: T | undefined, what: string, id: string): T {
   if (value === undefined) throw notFound(what, id);
