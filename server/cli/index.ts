@@ -1,4 +1,5 @@
 import { type Command, CommandError } from "./execution/command.ts";
+import { toLines } from "./execution/lines.ts";
 import { showStatus } from "./execution/progress.ts";
 import { createProgram, isHelp } from "./program.ts";
 
@@ -33,17 +34,6 @@ async function toText(result: object, isJson: boolean, { isDocument, describe }:
   if (isJson) return JSON.stringify(result);
   if (describe) return describe(result);
   return isDocument ? JSON.stringify(result, null, 2) : toLines(result).join("\n");
-}
-
-function toLines(value: object, indent = ""): string[] {
-  return Object.entries(value).flatMap(([name, item]) => {
-    if (item === null || item === undefined) return [`${indent}${name}: -`];
-    if (typeof item !== "object") return [`${indent}${Array.isArray(value) ? "-" : `${name}:`} ${item}`];
-    const inner = toLines(item, `${indent}  `);
-    return Array.isArray(value)
-      ? [`${indent}-`, ...inner]
-      : [`${indent}${name}:${inner.length ? "" : " none"}`, ...inner];
-  });
 }
 
 function hasFailed(result: object): boolean {

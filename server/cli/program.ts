@@ -4,29 +4,49 @@ import { commands } from "./commands/index.ts";
 import { completionCommand } from "./completion.ts";
 import { type Command, CommandError, type CommandInput, EXAMPLE_ORG } from "./execution/command.ts";
 
-const GROUPS: Record<string, { summary: string; example: string }> = {
-  org: { summary: "Manage organizations and their plans", example: "org list" },
+const GROUPS: Record<string, { topic: string; summary: string; example: string }> = {
+  org: {
+    topic: "Organizations",
+    summary: "Manage organizations and their plans",
+    example: "org list",
+  },
   client: {
+    topic: "Clients",
     summary: "Manage the OAuth client of an organization",
     example: `client rotate ${EXAMPLE_ORG}`,
   },
   app: {
+    topic: "Apps",
     summary: "Manage which apps members of an organization may authorize",
     example: `app list ${EXAMPLE_ORG}`,
   },
   trust: {
+    topic: "Trust rules",
     summary: "Manage which CI jobs and clusters get access without a secret",
     example: `trust list ${EXAMPLE_ORG}`,
   },
-  user: { summary: "Manage users", example: "user reset-password ada" },
-  link: { summary: "Show, disable and enable links of any organization", example: "link show spring" },
+  user: { topic: "Users", summary: "Manage users", example: "user reset-password ada" },
+  link: {
+    topic: "Links",
+    summary: "Show, disable and enable links of any organization",
+    example: "link show spring",
+  },
   grant: {
+    topic: "Apps",
     summary: "Revoke the access of apps",
     example: "grant revoke Zr3vYb0aQn5fTtK1Zr3vYb0aQn5fTtK1Zr3vYb0aQn5",
   },
-  keys: { summary: "Rotate the keys of the service", example: "keys rotate signing" },
-  audit: { summary: "Verify the audit logs", example: "audit verify" },
-  mcp: { summary: "Publish the MCP server", example: "mcp server-json" },
+  keys: { topic: "Keys", summary: "Rotate the keys of the service", example: "keys rotate signing" },
+  audit: { topic: "Audit logs", summary: "Verify the audit logs", example: "audit verify" },
+  mcp: { topic: "Tools", summary: "Publish the MCP server", example: "mcp server-json" },
+};
+
+const TOPICS: Record<string, string> = {
+  import: "Links",
+  listen: "Tools",
+  conformance: "Tools",
+  "verify-attestation": "Tools",
+  completion: "Tools",
 };
 
 type Execute = (
@@ -42,15 +62,21 @@ export function createProgram(execute: Execute): Program {
       "Start and administer linkgate. Commands use the same settings as the server and work while it runs.",
     )
     .usage("<command> [options]")
-    .version(VERSION, "-v, --version", "Print the version")
-    .option("--json", "Print the result as one JSON document")
-    .helpCommand("help [command]", "Show the help of a command")
-    .addHelpText("after", exampleOf("org create Acme --plan growth --json"));
+    .version(VERSION, "-v, --version", "print the version")
+    .option("--json", "print the result as one JSON document")
+    .helpCommand("help [command]", "show the help of a command")
+    .addHelpText(
+      "after",
+      `\nRun "linkgate <command> --help" for the options of a command.\n${exampleOf("org create Acme --plan growth --json")}`,
+    );
   program.configureHelp({
     showGlobalOptions: true,
-    // The first screen lists every command; a group lists its own.
-    visibleCommands: (parent) => (parent === program ? leavesOf(parent) : [...parent.commands]),
-    subcommandTerm: (command) => `${nameOf(command)} ${command.usage()}`,
+    // The first screen lists every command; a group lists its own. Without a width, the names are those that a typo
+    // is compared with.
+    visibleCommands(parent) {
+      return parent === program && this.helpWidth ? leavesOf(parent) : [...parent.commands];
+    },
+    subcommandTerm: nameOf,
   });
   for (const command of [...commands, completionCommand(program)]) addCommand(program, command, execute);
   return program;
@@ -60,10 +86,13 @@ function addCommand(program: Program, command: Command, execute: Execute): void 
   const words = command.name.split(" ");
   const name = words.pop() as string;
   const parent = words[0] ? groupOf(program, words[0]) : program;
-  const leaf = configure(parent.command(name)).description(command.summary);
+  const leaf = configure(parent.command(name))
+    .summary(command.summary)
+    .description(command.description ?? command.summary)
+    .helpGroup(`${(words[0] && GROUPS[words[0]]?.topic) ?? TOPICS[name] ?? "Server and database"}:`);
   for (const [syntax, text] of Object.entries(command.arguments ?? {})) leaf.argument(syntax, text);
   for (const [syntax, text] of Object.entries(command.options ?? {})) leaf.option(syntax, text);
-  if (command.irreversible) leaf.option("-y, --yes", "don't ask before what can't be undone");
+  if (command.irreversible) leaf.option("-y, --yes", "skip the confirmation (scripts aren't asked)");
   leaf
     .usage([...Object.keys(command.arguments ?? {}), "[options]"].join(" "))
     .addHelpText("after", exampleOf(`${command.name} ${command.example ?? ""}`))
@@ -73,9 +102,10 @@ function addCommand(program: Program, command: Command, execute: Execute): void 
 function groupOf(program: Program, name: string): Program {
   const existing = program.commands.find((command) => command.name() === name);
   if (existing) return existing;
-  const { summary = "", example = "" } = GROUPS[name] ?? {};
+  const { topic, summary, example } = GROUPS[name] ?? { topic: "", summary: "", example: "" };
   return configure(program.command(name))
     .description(summary)
+    .helpGroup(`${topic}:`)
     .usage("<command> [options]")
     .helpCommand(false)
     .addHelpText("after", exampleOf(example));
@@ -84,29 +114,43 @@ function groupOf(program: Program, name: string): Program {
 /** The library would print errors before it exits. */
 function configure(command: Program): Program {
   return command
-    .helpOption("-h, --help", "Show this help")
+    .helpOption("-h, --help", "show this help")
     .configureOutput({ writeErr() {}, outputError() {} })
     .exitOverride((error) => {
       throw toCommandError(error, command);
-    })
-    .on("command:*", ([word]: string[]) => {
-      const words = [nameOf(command), word].filter(Boolean).join(" ");
-      throw new CommandError("unknown_command", `Unknown command "${words}".\n${seeHelp(command)}`);
     });
 }
 
 function toCommandError(error: CommanderError, command: Program): Error {
   if (error.exitCode === 0) return error; // the help or the version was printed
-  if (error.code === "commander.help")
-    return new CommandError("unknown_command", `Missing command.\n${seeHelp(command)}`);
+  const { args, registeredArguments } = command;
+  const [, suggestion] = /\n\((Did you mean .*\?)\)$/.exec(error.message) ?? [];
+  const end = suggestion ? ` ${suggestion}` : "";
+  const unknown = (word = "") => `Unknown command "${wordsOf(nameOf(command), word)}".${end}`;
+  switch (error.code) {
+    case "commander.help": // `linkgate help <word>` ends here, too
+      return unknownCommand(args[0] === "help" ? unknown(args[1]) : "Missing command.", command);
+    case "commander.unknownCommand":
+      return unknownCommand(unknown(args[0]), command);
+    case "commander.excessArguments":
+      return usageError(`Unexpected argument "${args[registeredArguments.length]}".`, command);
+  }
   const sentence = error.message
+    .replace(/\n\(Did you mean .*$/, "")
     .replace(/^error: ./, (start) => start.slice(-1).toUpperCase())
     .replaceAll("'", '"')
     .replace(/[^.)]$/, "$&.");
-  return new CommandError(
-    "usage",
-    `${sentence}\nUsage: linkgate ${nameOf(command)} ${command.usage()}`.trim(),
-  );
+  return usageError(`${sentence}${end}`, command);
+}
+
+function unknownCommand(sentence: string, command: Program): CommandError {
+  const help = wordsOf("linkgate", nameOf(command), "--help");
+  return new CommandError("unknown_command", `${sentence}\nRun "${help}" for a list of commands.`);
+}
+
+function usageError(sentence: string, command: Program): CommandError {
+  const usage = wordsOf("linkgate", nameOf(command), command.usage());
+  return new CommandError("usage", `${sentence}\nUsage: ${usage}`);
 }
 
 export function isHelp(error: unknown): boolean {
@@ -121,8 +165,8 @@ function nameOf(command: Program): string {
   return command.parent ? `${nameOf(command.parent)} ${command.name()}`.trim() : "";
 }
 
-function seeHelp(command: Program): string {
-  return `Run "${["linkgate", nameOf(command), "--help"].filter(Boolean).join(" ")}" for a list of commands.`;
+function wordsOf(...words: string[]): string {
+  return words.filter(Boolean).join(" ");
 }
 
 function exampleOf(words: string): string {

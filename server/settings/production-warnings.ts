@@ -1,21 +1,22 @@
 import { engineOf } from "../../adapters/database/engine.ts";
 import type { Settings } from "./config.ts";
 
+const PLANS_WARNING =
+  "Owners and admins can change plans themselves. To prevent this, set SELF_SERVICE_PLANS=off.";
+
 export function productionWarningsOf(settings: Settings): string[] {
   if (!settings.isProduction) return [];
   const warnings = [
     mayCountApart(settings) &&
-      "rate limits are shared by the workers of this server only; set REDIS_URL if there are several servers",
-    settings.SELF_SERVICE_PLANS &&
-      "every owner and admin can choose any plan at no charge; set SELF_SERVICE_PLANS=off if only you should",
+      "Rate limits are shared by the workers of this server only. If there are several servers, set REDIS_URL.",
+    settings.SELF_SERVICE_PLANS && PLANS_WARNING,
   ];
   return warnings.filter((warning) => warning !== false);
 }
 
 export function describePlans({ SELF_SERVICE_PLANS, isProduction }: Settings): string {
   if (!SELF_SERVICE_PLANS) return "changed by the CLI only";
-  const who = "changed by owners and admins at no charge";
-  return isProduction ? `${who}; set SELF_SERVICE_PLANS=off if only you should change them` : who;
+  return isProduction ? PLANS_WARNING : "changed by owners and admins";
 }
 
 /** Returns whether other servers could use the same database and count apart, which multiplies every limit. */

@@ -10,7 +10,8 @@ const MEMBER_APPS: readonly string[] = ["any", "approved", "none"] satisfies Mem
 export const appCommands: Command[] = [
   organizationCommand({
     name: "org member-apps",
-    summary: "Choose which apps members may authorize; owners and admins may authorize any",
+    summary: "Choose which apps members may authorize",
+    description: "Choose which apps members may authorize; owners and admins may authorize any",
     arguments: { "<any|approved|none>": "apps that are no longer allowed lose access" },
     example: "approved",
     async run({ args: [id, word], storage, organization }) {
@@ -22,7 +23,8 @@ export const appCommands: Command[] = [
   }),
   organizationCommand({
     name: "app list",
-    summary: "List the apps that an organization has approved for its members",
+    summary: "List the approved apps of an organization",
+    description: "List the apps that an organization has approved for its members",
     isReadOnly: true,
     async run({ args: [id], storage }) {
       const approved = await storage.approvedApps.list(id);
@@ -31,7 +33,8 @@ export const appCommands: Command[] = [
   }),
   organizationCommand({
     name: "app approve",
-    summary: "Approve an app for the members of an organization",
+    summary: "Approve an app for members",
+    description: "Approve an app for the members of an organization",
     arguments: { "<client-id>": "client ID of an organization, or URL of a metadata document" },
     example: "lgc_Zr3vYb0aQn5fTtK1pWxLmA",
     async run({ args: [id, clientId], storage }) {
@@ -48,7 +51,8 @@ export const appCommands: Command[] = [
   }),
   organizationCommand({
     name: "app withdraw",
-    summary: "Withdraw the approval of an app, which ends its access for members",
+    summary: "Withdraw the approval of an app",
+    description: "Withdraw the approval of an app, which ends its access for members",
     arguments: { "<approval-id>": 'ID of the approval, as "app list" prints it' },
     example: "app_01JD9K2M4N6P8Q0R2S4T6V8W0X",
     async run({ args: [id, approvalId], storage }) {
@@ -62,12 +66,13 @@ export const appCommands: Command[] = [
 export const grantCommands: Command[] = [
   {
     name: "grant revoke",
-    summary: "Revoke an app's access for one user, with all its tokens",
+    summary: "Revoke an app's access for one user",
+    description: "Revoke an app's access for one user, with all its tokens",
     arguments: {
       "<grant-id>": 'ID of the grant, as the audit log shows it; after "--" if it starts with a hyphen',
     },
     example: "Zr3vYb0aQn5fTtK1Zr3vYb0aQn5fTtK1Zr3vYb0aQn5",
-    irreversible: () => "Revokes the app's access and all its tokens.",
+    irreversible: () => "Revoke the app's access and all its tokens?",
     async run({ args: [id], storage }) {
       if (!(await storage.grants.revokeAny(id, OPERATOR))) throw notFound("Grant", id);
       return { revoked: id };

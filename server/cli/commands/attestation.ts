@@ -14,7 +14,7 @@ import type { Report } from "../../../certification/report.ts";
 import { keysAt, loadStoredKeys, statementKeyOf } from "../../keys/shared-keys.ts";
 import { withoutSecrets } from "../../settings/public-settings.ts";
 import { VERSION } from "../../version.ts";
-import { type Command, CommandError } from "../execution/command.ts";
+import { type Command, CommandError, missingOption } from "../execution/command.ts";
 
 const ROOT = path.join(import.meta.dirname, "../../..");
 const PACKAGE = ["adapters", "certification", "package.json", "resources", "server"];
@@ -24,7 +24,8 @@ export async function attest(report: Report, jwksUri: string, file: string): Pro
   const published = (await (await fetch(jwksUri)).json()) as { keys: JWK[] };
   const command: Command = {
     name: "conformance",
-    summary: "",
+    summary: "Check an authorization server",
+    description: "",
     isReadOnly: true,
     async run({ settings, storage }) {
       const key = statementKeyOf(keysAt(await loadStoredKeys(storage.keys), Date.now())) as JWK;
@@ -68,12 +69,13 @@ function sha256(content: string | Buffer): string {
 
 export const verifyAttestationCommand: Command = {
   name: "verify-attestation",
-  summary: "Verify what conformance --attest wrote, with the public keys of the server",
+  summary: "Verify what conformance --attest wrote",
+  description: "Verify what conformance --attest wrote, with the public keys of the server",
   arguments: { "<file>": "the attestation" },
   options: { "--keys <file>": "the JWK Set of the server, as /oauth/jwks returned it" },
   example: "attestation.json --keys jwks.json",
   async runAlone({ args: [file], options }) {
-    if (typeof options.keys !== "string") throw new CommandError("usage", "--keys is missing.");
+    if (typeof options.keys !== "string") throw missingOption("usage", "--keys <file>");
     const { keys } = await readJson<{ keys: JWK[] }>(options.keys);
     const statement = verifyEnvelope(await readJson<Envelope>(file), keys);
     if (!statement) throw new CommandError("invalid_signature", `No key of ${options.keys} signed ${file}.`);

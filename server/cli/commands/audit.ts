@@ -6,7 +6,8 @@ const LIMIT_MAX = 1000;
 export const auditCommands: Command[] = [
   {
     name: "audit operator",
-    summary: "List the commands that changed something, newest first, and who ran them",
+    summary: "List the commands that changed something",
+    description: "List the commands that changed something, newest first, and who ran them",
     options: {
       "--limit <count>": `how many, 1 to ${LIMIT_MAX} (default: ${LIMIT})`,
       "--before <id>": "only those before this one",
@@ -27,7 +28,8 @@ export const auditCommands: Command[] = [
   },
   {
     name: "audit verify",
-    summary: "Verify the hash chains of the audit logs; exits with 1 if one is broken",
+    summary: "Verify the hash chains of the audit logs",
+    description: "Verify the hash chains of the audit logs; exits with 1 if one is broken",
     arguments: { "[log]": `${ORG_ID}, or "operator"; without it, every log` },
     example: EXAMPLE_ORG,
     isReadOnly: true,
@@ -39,9 +41,10 @@ export const auditCommands: Command[] = [
   },
   {
     name: "audit accept",
-    summary:
+    summary: "Accept all audit logs as they are",
+    description:
       "Authenticate the heads of all audit logs as they are, after the encryption key was lost or a fault was examined",
-    irreversible: () => "Accepts all audit logs as they are, even those that were changed.",
+    irreversible: () => "Accept all audit logs as they are, even those that were changed?",
     async run({ storage }) {
       await storage.acceptAuditLogs();
       return { logs: await storage.verifyAuditLogs() };

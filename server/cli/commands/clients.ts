@@ -6,8 +6,9 @@ import {
   type Command,
   type CommandContext,
   CommandError,
-  type CommandInput,
+  nameInQuestion,
   organizationCommand,
+  type Planned,
   reasonOf,
   reasonOption,
 } from "../execution/command.ts";
@@ -24,7 +25,8 @@ const KEY_REFUSALS = {
 export const clientCommands: Command[] = [
   organizationCommand({
     name: "client rotate",
-    summary: "Rotate the client secret; the old one stays valid during the overlap",
+    summary: "Rotate the client secret",
+    description: "Rotate the client secret; the old one stays valid during the overlap",
     options: {
       "--overlap <time>": `how long the old secret stays valid, 0h to ${MAX_OVERLAP_HOURS}h (default: ${DEFAULT_OVERLAP_HOURS}h)`,
       "--compromised": "revoke all older secrets and every token of the client now",
@@ -45,7 +47,8 @@ export const clientCommands: Command[] = [
   }),
   organizationCommand({
     name: "client redirect-uris",
-    summary: "Replace the redirect URIs; without any, only client credentials work",
+    summary: "Replace the redirect URIs",
+    description: "Replace the redirect URIs; without any, only client credentials work",
     arguments: { "[uri...]": "absolute redirect URIs" },
     example: "https://app.example.com/callback",
     async run(context) {
@@ -64,7 +67,8 @@ export const clientCommands: Command[] = [
   }),
   organizationCommand({
     name: "client disable",
-    summary: "Disable the client: it gets no new tokens, and all its tokens are inactive",
+    summary: "Disable the client and all its tokens",
+    description: "Disable the client: it gets no new tokens, and all its tokens are inactive",
     options: reasonOption("the organization"),
     example: '--reason "Leaked secret"',
     async run(context) {
@@ -76,7 +80,8 @@ export const clientCommands: Command[] = [
   }),
   organizationCommand({
     name: "client enable",
-    summary: "Enable a disabled client and its unexpired tokens",
+    summary: "Enable a disabled client",
+    description: "Enable a disabled client and its unexpired tokens",
     async run(context) {
       const [id] = context.args;
       if (await context.storage.clients.enable(id, OPERATOR)) throw missingClient(id);
@@ -85,7 +90,8 @@ export const clientCommands: Command[] = [
   }),
   organizationCommand({
     name: "client add-key",
-    summary: "Add a public key that the client authenticates with (private_key_jwt)",
+    summary: "Add a public key of the client",
+    description: "Add a public key that the client authenticates with (private_key_jwt)",
     arguments: { "<file>": "the public key: a JWK or PEM" },
     example: "public-key.pem",
     async run({ args: [id, file], storage }) {
@@ -111,8 +117,9 @@ export const clientCommands: Command[] = [
   }),
   organizationCommand({
     name: "client remove-secrets",
-    summary: "Remove all client secrets; the client then authenticates with its keys only",
-    irreversible: () => "Removes all secrets of the client.",
+    summary: "Remove all client secrets",
+    description: "Remove all client secrets; the client then authenticates with its keys only",
+    irreversible: async (planned) => `Remove all secrets of the client of ${await nameInQuestion(planned)}?`,
     async run(context) {
       const [id] = context.args;
       if (!(await context.storage.clients.removeSecrets(id, OPERATOR))) throw missingClient(id);
@@ -121,8 +128,9 @@ export const clientCommands: Command[] = [
   }),
 ];
 
-function revokesAll({ options }: Pick<CommandInput, "options">): string | undefined {
-  return options.compromised ? "Revokes every token of the client." : undefined;
+async function revokesAll(planned: Planned): Promise<string | undefined> {
+  if (!planned.options.compromised) return undefined;
+  return `Revoke every token of the client of ${await nameInQuestion(planned)}?`;
 }
 
 /** Throws CommandError `fapi_conflict`. */

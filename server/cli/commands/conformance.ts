@@ -6,7 +6,7 @@ import { wellKnown } from "../../../certification/checks/metadata.ts";
 import { countOf, type Report, toJunit } from "../../../certification/report.ts";
 import { runChecks } from "../../../certification/run.ts";
 import type { Metadata, Target } from "../../../certification/target.ts";
-import { CommandError, type CommandInput } from "../execution/command.ts";
+import { CommandError, type CommandInput, missingOption } from "../execution/command.ts";
 import { showStatus } from "../execution/progress.ts";
 import { attest } from "./attestation.ts";
 
@@ -52,7 +52,7 @@ export async function checkConformance({ args: [base], options, note }: CommandI
 
 /** Throws CommandError that names the field. */
 async function readConfiguration(file: CommandInput["options"][string]) {
-  if (typeof file !== "string") throw new CommandError("usage", "--config is missing.");
+  if (typeof file !== "string") throw missingOption("usage", "--config <file>");
   const text = await readFile(file, "utf8").catch(() => {
     throw new CommandError("file_not_found", `Can't read ${file}.`);
   });

@@ -20,12 +20,16 @@ import { engineOf } from "../../../adapters/database/engine.ts";
 import { createMissingKey, keyFileOf } from "../../keys/encryption-keys.ts";
 import { describeMissingDriver } from "../../settings/optional-packages.ts";
 import { describeStartupError } from "../../startup-errors.ts";
-import { type CommandContext, CommandError, type CommandInput } from "../execution/command.ts";
+import { type CommandContext, CommandError, type CommandInput, missingOption } from "../execution/command.ts";
 import { createProgress, number, shareOf, untilInterrupted } from "../execution/progress.ts";
 import { whoRuns } from "../execution/record-command.ts";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const OTHER_ENGINES: Record<string, string> = { postgres: "pg_dump", mysql: "mariadb-dump" };
+
+type Tables = { name: string; rows: number }[];
+export type BackupResult = { file: string; bytes: number; key_file?: string; tables: Tables };
+export type CopyResult = { from: string; to: string; tables: Tables };
 
 /** Applies pending migrations. */
 export async function migrate({ settings, storage }: CommandContext): Promise<object> {
@@ -35,7 +39,7 @@ export async function migrate({ settings, storage }: CommandContext): Promise<ob
 }
 
 /** Backs up a SQLite database, and its key with `--with-key`. */
-export async function backUp({ args, options, settings, storage }: CommandContext): Promise<object> {
+export async function backUp({ args, options, settings, storage }: CommandContext): Promise<BackupResult> {
   const tool = OTHER_ENGINES[storage.engine];
   if (tool) throw new CommandError("not_sqlite", `Use ${tool}, as described in docs/operate/backup.md.`);
   const file = path.resolve(args[0]);
@@ -57,7 +61,9 @@ export async function backUp({ args, options, settings, storage }: CommandContex
     if (keyFile) copyKey(keyFile, `${file}.key`);
     return { file, bytes: statSync(file).size, ...(keyFile && { key_file: `${file}.key` }), tables };
   } catch (error) {
-    throw new CommandError("backup_failed", `The backup failed: ${(error as Error).message}`);
+    const { code, message } = error as NodeJS.ErrnoException;
+    const reason = code === "ENOENT" ? `${path.dirname(file)} doesn't exist.` : message;
+    throw new CommandError("backup_failed", `The backup failed: ${reason}`);
   } finally {
     for (const signal of SIGNALS) process.off(signal, stop);
   }
@@ -72,7 +78,7 @@ function copyKey(from: string, to: string): void {
 }
 
 /** Copies a database to an empty one. */
-export async function copy({ options, note }: CommandInput): Promise<object> {
+export async function copy({ options, note }: CommandInput): Promise<CopyResult> {
   const urls = { from: urlOf(options, "from"), to: urlOf(options, "to") };
   const [from, to] = [nameOf(urls.from), nameOf(urls.to)];
   const run: CommandRun = { command: "copy", arguments: [], options: { from, to }, ...whoRuns() };
@@ -99,7 +105,7 @@ export async function copy({ options, note }: CommandInput): Promise<object> {
 
 function urlOf(options: CommandInput["options"], name: "from" | "to"): string {
   const url = options[name];
-  if (typeof url !== "string") throw new CommandError("usage", `Missing option --${name} <url>.`);
+  if (typeof url !== "string") throw missingOption("usage", `--${name} <url>`);
   try {
     if (engineOf(url) !== "sqlite") new URL(url);
   } catch {

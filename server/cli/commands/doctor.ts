@@ -19,6 +19,8 @@ type Check = {
   applies?(context: CommandContext): unknown;
 };
 
+export type Diagnosis = { checks: { name: string; ok: boolean; detail: string }[] };
+
 /** With a database that is missing, most checks would create it. */
 const hasDatabase = ({ settings }: CommandContext) => !isMissing(settings.DATABASE_URL);
 const uses = (engine: Engine) => (context: CommandContext) =>
@@ -52,8 +54,8 @@ const CHECKS: Check[] = [
 ];
 
 /** Runs every check that applies. */
-export async function checkAll(context: CommandContext): Promise<object> {
-  const checks: { name: string; ok: boolean; detail: string }[] = [];
+export async function checkAll(context: CommandContext): Promise<Diagnosis> {
+  const checks: Diagnosis["checks"] = [];
   for (const { name, inspect, applies = () => true } of CHECKS) {
     if (!applies(context)) continue;
     try {
@@ -132,7 +134,7 @@ async function checkKeys({ storage, settings }: CommandContext): Promise<string>
   if ((await storage.pendingMigrations()).length > 0)
     throw new Error("not checked: apply the pending migrations first");
   if (encryptionKeys(settings).length === 0) return "not checked: there is no encryption key";
-  return (await storage.keys.check()) ? "decrypted" : "none yet; the first start creates them";
+  return (await storage.keys.check()) ? "keys can be decrypted" : "none yet; the first start creates them";
 }
 
 async function checkEncryption({ storage, settings }: CommandContext): Promise<string> {
@@ -227,6 +229,13 @@ async function checkMail({ settings }: CommandContext): Promise<string> {
   try {
     await mailer?.verify();
     return `connected, sender ${settings.SMTP_FROM}`;
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === "EAUTH") throw error;
+    const reason = /ECONNREFUSED/.test(message) ? "connection refused" : message;
+    throw new Error(
+      `can't connect to the SMTP server at ${URL.parse(settings.SMTP_URL ?? "")?.host} (${reason})`,
+    );
   } finally {
     mailer?.close();
   }

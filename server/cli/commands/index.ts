@@ -27,7 +27,8 @@ const DESCRIPTION = "Create and manage short links, read their clicks, and send 
 
 const serverJsonCommand: Command = {
   name: "mcp server-json",
-  summary: "Print the server.json that lists this service in the MCP registry",
+  summary: "Print the server.json for the MCP registry",
+  description: "Print the server.json that lists this service in the MCP registry",
   isDocument: true,
   isReadOnly: true,
   needs: "nothing",
@@ -46,7 +47,7 @@ const serverJsonCommand: Command = {
 
 const startCommand: Command = {
   name: "start",
-  summary: "Start the server; the default without a command",
+  summary: "Start the server (default)",
   // Runs until a signal stops it.
   async runAlone() {
     await import("../../main.ts");

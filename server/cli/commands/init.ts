@@ -54,7 +54,7 @@ the user linkgate. When both exist, run:
 
 export const initCommand: Command = {
   name: "init",
-  summary: "Write a .env file, a systemd unit or a compose file",
+  summary: "Write .env, or files for systemd or compose",
   arguments: { "[env|systemd|compose]": "what to write (default: env)" },
   example: "compose",
   describe: (result) => {

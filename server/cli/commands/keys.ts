@@ -19,7 +19,7 @@ import {
   type Scheduled,
 } from "../../keys/shared-keys.ts";
 import { KEY_PUBLISH_MS, KEY_SPREAD_MS } from "../../settings/lifetimes.ts";
-import { type CommandContext, CommandError } from "../execution/command.ts";
+import { type CommandContext, CommandError, eitherOf } from "../execution/command.ts";
 import { createProgress, shareOf } from "../execution/progress.ts";
 
 const KINDS = ["signing", "cookies", "encryption"] as const;
@@ -38,7 +38,7 @@ export async function rotateKeys(context: CommandContext): Promise<object> {
 function parseKind(text = ""): (typeof KINDS)[number] {
   const kind = KINDS.find((known) => known === text);
   if (kind) return kind;
-  throw new CommandError("invalid_kind", `The kind of key must be one of ${KINDS.join(", ")}.`);
+  throw new CommandError("invalid_kind", `The kind of key must be ${eitherOf(KINDS)}.`);
 }
 
 async function rotate(context: CommandContext, kind: (typeof KINDS)[number]): Promise<object> {

@@ -21,13 +21,15 @@ const linkCommand = commandsOn(
 export const linkCommands: Command[] = [
   linkCommand({
     name: "link show",
-    summary: "Show a link and the organization that it belongs to",
+    summary: "Show a link and its organization",
+    description: "Show a link and the organization that it belongs to",
     isReadOnly: true,
     run: async (context) => showLink(context, context.link),
   }),
   linkCommand({
     name: "link disable",
-    summary: "Stop a link from redirecting; its organization can't change or enable it",
+    summary: "Stop a link from redirecting",
+    description: "Stop a link from redirecting; its organization can't change or enable it",
     options: reasonOption("the organization"),
     example: '--reason "Phishing"',
     async run(context) {

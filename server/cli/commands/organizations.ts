@@ -5,7 +5,9 @@ import { showSuspension } from "../../dashboard/membership-view.ts";
 import {
   type Command,
   CommandError,
+  eitherOf,
   found,
+  nameInQuestion,
   notFound,
   organizationCommand,
   reasonOf,
@@ -16,19 +18,22 @@ import { clientIdOf, missingClient, refuseConflict } from "./clients.ts";
 const SWITCHES = [
   {
     name: "require-dpop",
-    summary: "Require tokens that are bound to a key (DPoP, RFC 9449), or stop requiring them",
+    summary: "Require tokens that are bound to a key (DPoP)",
+    description: "Require tokens that are bound to a key (DPoP, RFC 9449), or stop requiring them",
     effect: "on rejects bearer tokens, including those already issued",
     store: "dpopRequirement",
   },
   {
     name: "require-second-factor",
-    summary: "Require owners and admins to sign in with a second factor, or stop requiring it",
+    summary: "Require a second factor of owners and admins",
+    description: "Require owners and admins to sign in with a second factor, or stop requiring it",
     effect: "on requires those without a second factor to set one up",
     store: "secondFactorRequirement",
   },
   {
     name: "enterprise-authorization",
-    summary: "Let the identity provider authorize apps for an organization's members, or stop that",
+    summary: "Let the identity provider authorize apps",
+    description: "Let the identity provider authorize apps for an organization's members, or stop that",
     effect: "on accepts the identity provider's assertions about members",
     store: "enterpriseAuthorization",
   },
@@ -37,9 +42,10 @@ const SWITCHES = [
 export const organizationCommands: Command[] = [
   {
     name: "org create",
-    summary: "Create an organization; on a paid plan, also its OAuth client",
+    summary: "Create an organization",
+    description: "Create an organization; on a paid plan, also its OAuth client",
     arguments: { "<name>": "1 to 100 characters" },
-    options: { "--plan <plan>": `${PLANS.join(", ")} (default: free)` },
+    options: { "--plan <plan>": `${eitherOf(PLANS)} (default: free)` },
     example: "Acme --plan growth",
     async run({ args, options, storage }) {
       const { normalizeName, validateName } = await import("../../credentials/names.ts");
@@ -52,7 +58,8 @@ export const organizationCommands: Command[] = [
   },
   organizationCommand({
     name: "org plan",
-    summary: "Change the plan; the first paid plan creates the OAuth client",
+    summary: "Change the plan of an organization",
+    description: "Change the plan; the first paid plan creates the OAuth client",
     arguments: { [`<${PLANS.join("|")}>`]: "the new plan" },
     example: "premium",
     async run({ args: [id, plan], storage }) {
@@ -60,10 +67,11 @@ export const organizationCommands: Command[] = [
       return showPlanChange(found(changed, "Organization", id));
     },
   }),
-  ...SWITCHES.map(({ name, summary, effect, store }) =>
+  ...SWITCHES.map(({ name, summary, description, effect, store }) =>
     organizationCommand({
       name: `org ${name}`,
       summary,
+      description,
       arguments: { "<on|off>": effect },
       example: "on",
       async run({ args: [id, word], storage, organization }) {
@@ -75,7 +83,8 @@ export const organizationCommands: Command[] = [
   ),
   organizationCommand({
     name: "org fapi",
-    summary: "Restrict the client to the FAPI 2.0 Security Profile, or stop that",
+    summary: "Restrict the client to FAPI 2.0",
+    description: "Restrict the client to the FAPI 2.0 Security Profile, or stop that",
     arguments: { "<on|off>": "on requires a public key, no secrets, and only https redirect URIs" },
     example: "on",
     async run(context) {
@@ -110,7 +119,8 @@ export const organizationCommands: Command[] = [
   }),
   organizationCommand({
     name: "org suspend",
-    summary: "Stop an organization's tokens, apps, links and webhooks; its members can only view it",
+    summary: "Suspend an organization",
+    description: "Stop an organization's tokens, apps, links and webhooks; its members can only view it",
     options: reasonOption("its members"),
     example: '--reason "Phishing links"',
     async run({ args: [id], options, storage, organization }) {
@@ -120,7 +130,8 @@ export const organizationCommands: Command[] = [
   }),
   organizationCommand({
     name: "org resume",
-    summary: "Resume a suspended organization, its tokens, apps, links and webhooks",
+    summary: "Resume a suspended organization",
+    description: "Resume a suspended organization, its tokens, apps, links and webhooks",
     async run({ args: [id], storage, organization }) {
       if (!(await storage.suspensions.resume(id, OPERATOR))) throw notFound("Organization", id);
       return { organization, suspended: null };
@@ -128,9 +139,11 @@ export const organizationCommands: Command[] = [
   }),
   organizationCommand({
     name: "org delete",
-    summary: "Delete an organization with its client, webhooks and members; this can't be undone",
+    summary: "Delete an organization",
+    description: "Delete an organization with its client, webhooks and members; this can't be undone",
     options: reasonOption("the audit log"),
-    irreversible: ({ args: [id] }) => `Deletes organization ${id} with its client, webhooks and members.`,
+    irreversible: async (planned) =>
+      `Delete organization ${await nameInQuestion(planned)} with its links, members and webhooks?`,
     async run({ args: [id], options, storage, organization }) {
       const reason = reasonOf(options) ?? undefined;
       if (!(await storage.organizations.remove(id, OPERATOR, reason))) throw notFound("Organization", id);
@@ -146,5 +159,5 @@ function parseSwitch(word: unknown): boolean {
 
 function parsePlan(word: unknown): Plan {
   if (isPlan(word)) return word;
-  throw new CommandError("invalid_plan", `The plan must be ${PLANS.join(", ")}.`);
+  throw new CommandError("invalid_plan", `The plan must be ${eitherOf(PLANS)}.`);
 }

@@ -1,7 +1,10 @@
 import { type Report, toText } from "../../../certification/report.ts";
 import { KEY_PUBLISH_MS, KEY_SPREAD_MS } from "../../settings/lifetimes.ts";
 import { type Command, CommandError, EXAMPLE_ORG, ORG_ID } from "../execution/command.ts";
-import { createProgress, shareOf } from "../execution/progress.ts";
+import { align } from "../execution/lines.ts";
+import { createProgress, number, shareOf } from "../execution/progress.ts";
+import type { BackupResult, CopyResult } from "./database.ts";
+import type { Diagnosis } from "./doctor.ts";
 import type { ImportResult } from "./import.ts";
 import type { ListenResult } from "./listen.ts";
 
@@ -10,13 +13,15 @@ import type { ListenResult } from "./listen.ts";
 export const keyCommands: Command[] = [
   {
     name: "keys list",
-    summary: "List the keys of the service and their state, never the keys themselves",
+    summary: "List the keys of the service and their state",
+    description: "List the keys of the service and their state, never the keys themselves",
     isReadOnly: true,
     run: async (context) => (await import("./keys.ts")).listAllKeys(context),
   },
   {
     name: "keys rotate",
-    summary: "Replace a key; running servers follow without a restart",
+    summary: "Replace a key",
+    description: "Replace a key; running servers follow without a restart",
     arguments: { "<signing|cookies|encryption>": "the kind of key" },
     options: {
       "--publish-for <time>": `how long a new signing key is published before it signs, at least ${KEY_SPREAD_MS / 1000}s (default: ${KEY_PUBLISH_MS / 60_000}m)`,
@@ -24,13 +29,14 @@ export const keyCommands: Command[] = [
     },
     example: "signing",
     irreversible: ({ args: [kind], options }) =>
-      options.compromised ? `Rejects everything that older ${kind} keys signed.` : undefined,
+      options.compromised ? `Reject everything that older ${kind} keys signed?` : undefined,
     run: async (context) => (await import("./keys.ts")).rotateKeys(context),
   },
   {
     name: "keys prune",
-    summary: "Remove older encryption keys from their file, once nothing needs them",
-    irreversible: () => "Removes the older encryption keys.",
+    summary: "Remove older encryption keys from their file",
+    description: "Remove older encryption keys from their file, once nothing needs them",
+    irreversible: () => "Remove the older encryption keys?",
     run: async (context) => (await import("./keys.ts")).pruneEncryptionKeys(context),
   },
 ];
@@ -44,7 +50,8 @@ export const databaseCommands: Command[] = [
   },
   {
     name: "sweep",
-    summary: "Delete expired rows now; the server does this every minute",
+    summary: "Delete expired rows now",
+    description: "Delete expired rows now; the server does this every minute",
     async run({ storage }) {
       const showProgress = createProgress("rows");
       const onProgress = (done: number, total: number) => showProgress(done, shareOf(done, total));
@@ -63,33 +70,62 @@ export const databaseCommands: Command[] = [
         "copy the encryption key to <file>.key. Anyone with both files can read every secret in the database",
     },
     example: "backup.sqlite",
+    describe: (result) => describeBackup(result as BackupResult),
     needs: "database",
     run: async (context) => (await import("./database.ts")).backUp(context),
   },
   {
     name: "copy",
-    summary:
+    summary: "Copy the database to an empty one",
+    description:
       "Copy the database to an empty one, on the same or another system; continues if it was interrupted",
     options: {
       "--from <url>": "the source. Stop every server that uses it",
       "--to <url>": "the target: an empty database, or one with an unfinished copy of the source",
     },
     example: "--from sqlite:data/linkgate.sqlite --to postgres://localhost/linkgate",
+    describe: (result) => describeCopy(result as CopyResult),
     runAlone: async (input) => (await import("./database.ts")).copy(input),
   },
 ];
 
+function describeBackup({ file, bytes, key_file }: BackupResult): string {
+  const key = key_file ? `, and its encryption key to ${key_file}` : "";
+  return `Backed up the database to ${file} (${(bytes / 1_000_000).toFixed(1)} MB)${key}.`;
+}
+
+function describeCopy({ from, to, tables }: CopyResult): string {
+  const rows = tables.reduce((sum, table) => sum + table.rows, 0);
+  return `Copied ${tables.length} tables with ${number(rows)} rows from ${from} to ${to}, and verified them.`;
+}
+
 export const doctorCommand: Command = {
   name: "doctor",
-  summary: "Check the settings, database, keys and public addresses without changing anything",
+  summary: "Check settings, database, keys and addresses",
+  description: "Check the settings, database, keys and public addresses without changing anything",
   isReadOnly: true,
   needs: "nothing",
+  describe: (result) => describeChecks(result as Diagnosis),
   run: async (context) => (await import("./doctor.ts")).checkAll(context),
 };
 
+function describeChecks({ checks }: Diagnosis): string {
+  const lines = align(
+    checks.map(({ name, ok, detail }) => {
+      const mark = ok ? (detail.startsWith("not checked") ? "–" : "✓") : "✗";
+      return [`${mark} ${name}`, detail];
+    }),
+  );
+  const problems = checks.filter(({ ok }) => !ok).length;
+  const count = problems === 1 ? "1 problem." : `${problems || "No"} problems.`;
+  return [...lines, "", count].join("\n");
+}
+
 export const importCommand: Command = {
   name: "import",
-  summary: "Import links from a CSV or JSON file of Bitly, Dub, Shlink, YOURLS, Kutt, Short.io or linkgate",
+  summary: "Import links from a CSV or JSON file",
+  description:
+    "Import links from a CSV or JSON file of Bitly, Dub, Shlink, YOURLS, Kutt, Short.io or linkgate",
   arguments: { "<file>": "the file; its format is recognized by its columns" },
   options: {
     "--org <org-id>": ORG_ID,
@@ -104,7 +140,8 @@ export const importCommand: Command = {
 /** Prints the events of a running server, and forwards them as a webhook would. */
 export const listenCommand: Command = {
   name: "listen",
-  summary:
+  summary: "Print events as they happen, and forward them",
+  description:
     "Print events of a running server as they happen, and forward them to a local receiver of webhooks",
   options: {
     "--forward <url>": "where to send each event, signed like the request of a webhook",
@@ -120,7 +157,8 @@ export const listenCommand: Command = {
 /** Checks a running authorization server, of linkgate or another one, from outside. */
 export const conformanceCommand: Command = {
   name: "conformance",
-  summary: "Check a running authorization server against its standards, with requests only",
+  summary: "Check an authorization server",
+  description: "Check a running authorization server against its standards, with requests only",
   arguments: { "<base-url>": "the issuer" },
   options: {
     "--config <file>": "JSON: client_id, client_secret and what else the checks may use",

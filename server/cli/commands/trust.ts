@@ -5,9 +5,19 @@ import {
   type Command,
   type CommandContext,
   CommandError,
+  missingOption,
   notFound,
   organizationCommand,
 } from "../execution/command.ts";
+
+const RULE_OPTIONS = {
+  "--name <name>": "1 to 100 characters (required)",
+  "--issuer <url>": "the iss claim of the tokens (required)",
+  "--subject <subject>": "their sub claim; a * at the end matches anything (required)",
+  "--audience <audience>": "their aud claim (default: the URL of this server)",
+  "--claim <name=value...>": "another claim that they must have; can be repeated",
+  "--scope <scopes>": `at most these, separated by spaces: ${API_SCOPES.join(" ")} (required)`,
+};
 
 export const trustCommands: Command[] = [
   organizationCommand({
@@ -21,15 +31,9 @@ export const trustCommands: Command[] = [
   }),
   organizationCommand({
     name: "trust add",
-    summary: "Add a trust rule: CI jobs or clusters get access with tokens of their platform",
-    options: {
-      "--name <name>": "1 to 100 characters (required)",
-      "--issuer <url>": "the iss claim of the tokens (required)",
-      "--subject <subject>": "their sub claim; a * at the end matches anything (required)",
-      "--audience <audience>": "their aud claim (default: the URL of this server)",
-      "--claim <name=value...>": "another claim that they must have; can be repeated",
-      "--scope <scopes>": `at most these, separated by spaces: ${API_SCOPES.join(" ")} (required)`,
-    },
+    summary: "Add a trust rule for CI jobs or clusters",
+    description: "Add a trust rule: CI jobs or clusters get access with tokens of their platform",
+    options: RULE_OPTIONS,
     example:
       "--name Deploy --issuer https://token.actions.githubusercontent.com --subject repo:octo-org@65/octo-repo@74:ref:refs/heads/main --scope links:write",
     async run(context) {
@@ -46,7 +50,8 @@ export const trustCommands: Command[] = [
   }),
   organizationCommand({
     name: "trust remove",
-    summary: "Remove a trust rule; tokens issued by it expire within 15 minutes",
+    summary: "Remove a trust rule",
+    description: "Remove a trust rule; tokens issued by it expire within 15 minutes",
     arguments: { "<rule-id>": 'ID of the trust rule, as "trust list" prints it' },
     example: "trs_01JD9K2M4N6P8Q0R2S4T6V8W0X",
     async run({ args: [id, ruleId], storage }) {
@@ -76,9 +81,14 @@ async function parseRule({ options, settings, urls }: CommandContext) {
   } catch (error) {
     const { Problem } = await import("../../../resources/http/problem.ts");
     if (!(error instanceof Problem)) throw error;
-    const lines = (error.errors ?? []).map(({ field, message }) => `${optionOf(field)} ${message}`);
+    const lines = (error.errors ?? []).map(({ field, message }) => describeError(optionOf(field), message));
     throw new CommandError(error.code, lines.join("\n"));
   }
+}
+
+function describeError(option: string, message: string): string {
+  const syntax = Object.keys(RULE_OPTIONS).find((known) => known.startsWith(`${option} `));
+  return message === "is required" && syntax ? missingOption("", syntax).message : `${option} ${message}`;
 }
 
 /** `claims.ref` → `--claim ref`; `scopes.1` → `--scope` */

@@ -16,7 +16,8 @@ type Report = {
 
 export const upgradeCommand: Command = {
   name: "upgrade",
-  summary: "Show what this version will change in the database, and how long it may take",
+  summary: "Show pending migrations",
+  description: "Show pending migrations and how long they may take",
   options: { "--check": "required: the command changes nothing. To apply the changes, use migrate" },
   example: "--check",
   isReadOnly: true,
@@ -55,7 +56,7 @@ function blockedBy({ tables }: PlannedMigration, engine: CommandContext["storage
 function describe({ version, database, pending, seconds, previous_version_works }: Report): string {
   const previous = database.version ? `linkgate ${database.version}` : "another version";
   const origin = `The database is at schema ${database.schema} of ${previous}. This is linkgate ${version}.`;
-  if (pending.length === 0) return `${origin}\nNo migrations are pending: this version changes nothing.`;
+  if (pending.length === 0) return `${origin}\nThe database is up to date.`;
   const count = pending.length === 1 ? "1 migration is" : `${pending.length} migrations are`;
   return [
     `${origin} ${count} pending:`,

@@ -8,8 +8,10 @@ import {
   CommandError,
   commandsOn,
   EXAMPLE_ORG,
+  eitherOf,
   findOrganization,
   found,
+  missingOption,
   notFound,
   reasonOf,
   reasonOption,
@@ -23,18 +25,19 @@ const userCommand = commandsOn({ "<username>": "the user's name" }, "ada", async
 export const userCommands: Command[] = [
   {
     name: "user create",
-    summary: "Create a user; prompts for the password, or reads it from stdin",
+    summary: "Create a user",
+    description: "Create a user; prompts for the password, or reads it from stdin",
     arguments: { "<username>": "3 to 64 letters, digits and . _ @ + -" },
     options: {
       "--org <org-id>": "the organization to join (required)",
-      "--role <role>": `${ROLES.join(", ")} (default: member)`,
+      "--role <role>": `${eitherOf(ROLES)} (default: member)`,
     },
     example: `ada --org ${EXAMPLE_ORG} --role admin`,
     async run({ args: [username], options, storage, readPassword }) {
       const role = (options.role ?? "member") as Role;
-      if (typeof options.org !== "string") throw new CommandError("invalid_org", "--org is required.");
+      if (typeof options.org !== "string") throw missingOption("invalid_org", "--org <org-id>");
       if (!ROLES.includes(role))
-        throw new CommandError("invalid_role", `The role must be ${ROLES.join(", ")}.`);
+        throw new CommandError("invalid_role", `The role must be ${eitherOf(ROLES)}.`);
       const { validateNewUsername } = await import("../../credentials/names.ts");
       assertNoError("invalid_username", validateNewUsername(username));
       const { id: organizationId, name } = await findOrganization(storage, options.org);
@@ -49,7 +52,8 @@ export const userCommands: Command[] = [
   },
   userCommand({
     name: "user reset-password",
-    summary: "Create a single-use password reset link that expires in one hour",
+    summary: "Create a single-use password reset link",
+    description: "Create a single-use password reset link that expires in one hour",
     async run({ user, storage, settings, urls: { base }, note }) {
       const token = await storage.accounts.createResetToken(user.id, RESET_LINK_MS);
       if (!settings.BASE_URL) note(`BASE_URL is not set, so the link starts with ${base}.`);
@@ -58,9 +62,10 @@ export const userCommands: Command[] = [
   }),
   userCommand({
     name: "user reset-second-factors",
-    summary:
+    summary: "Remove all second factors of a user",
+    description:
       "Remove all passkeys, authenticator apps and recovery codes of a user, and end the user's sessions",
-    irreversible: ({ args: [name] }) => `Removes all second factors of ${name}.`,
+    irreversible: ({ args: [name] }) => `Remove all second factors of ${name}?`,
     async run({ user, storage }) {
       await storage.secondFactors.reset(user.id, OPERATOR);
       return { user };
@@ -68,7 +73,8 @@ export const userCommands: Command[] = [
   }),
   userCommand({
     name: "user show",
-    summary: "Show a user's organizations and whether the account is disabled",
+    summary: "Show a user and their organizations",
+    description: "Show a user's organizations and whether the account is disabled",
     isReadOnly: true,
     async run({ user, storage }) {
       const [disabled, organizations] = await Promise.all([
@@ -84,7 +90,8 @@ export const userCommands: Command[] = [
   }),
   userCommand({
     name: "user disable",
-    summary: "Sign a user out everywhere, revoke their tokens and apps, and refuse further sign-ins",
+    summary: "Disable a user and sign them out",
+    description: "Sign a user out everywhere, revoke their tokens and apps, and refuse further sign-ins",
     options: reasonOption("the audit log"),
     example: '--reason "Account taken over"',
     async run({ user, options, storage }) {
@@ -94,7 +101,8 @@ export const userCommands: Command[] = [
   }),
   userCommand({
     name: "user enable",
-    summary: "Let a disabled user sign in again; ended sessions and revoked apps stay ended",
+    summary: "Let a disabled user sign in again",
+    description: "Let a disabled user sign in again; ended sessions and revoked apps stay ended",
     async run({ user, storage }) {
       if (!(await storage.disabledAccounts.enable(user.id, OPERATOR))) throw notFound("User", user.username);
       return { user, disabled: null };
@@ -106,7 +114,7 @@ export const userCommands: Command[] = [
     options: { "--apps": "also revoke the apps that the user authorized" },
     example: "--apps",
     irreversible: ({ args: [name], options }) =>
-      options.apps ? `Revokes all apps that ${name} authorized.` : undefined,
+      options.apps ? `Revoke all apps that ${name} authorized?` : undefined,
     async run({ user, options, storage }) {
       const apps = options.apps === true;
       return { user, ended: await storage.disabledAccounts.signOut(user.id, { apps }, OPERATOR) };
@@ -114,9 +122,10 @@ export const userCommands: Command[] = [
   }),
   userCommand({
     name: "user delete",
-    summary: "Delete an account, and the organizations that have no other member; this can't be undone",
+    summary: "Delete a user",
+    description: "Delete an account, and the organizations that have no other member; this can't be undone",
     irreversible: ({ args: [name] }) =>
-      `Deletes the account ${name}, and the organizations that have no other member.`,
+      `Delete the account ${name}, and the organizations that have no other member?`,
     async run({ user, storage }) {
       const deletion = await storage.accountDeletions.deleteAccount(user.id, OPERATOR);
       if ("blockedBy" in deletion) throw lastOwner(user.username, deletion.blockedBy);

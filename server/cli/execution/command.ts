@@ -30,17 +30,23 @@ export type CommandContext = CommandInput & {
   readPassword(): Promise<string>;
 };
 
+/** What is known before a command begins: its database may be missing, or not migrated. */
+export type Planned = Pick<CommandInput, "args" | "options"> & { storage?: Storage };
+
 export type Command = CommandSyntax & (StorageCommand | StandaloneCommand);
 
 type CommandSyntax = {
   name: string;
+  /** At most 48 characters, so a line of the list of commands fits on a terminal. */
   summary: string;
+  /** What the help of the command says; by default, the summary. */
+  description?: string;
   /** Descriptions by syntax: `<name>` is required, `[name...]` takes any number. */
   arguments?: Record<string, string>;
   /** Descriptions by syntax, such as `--plan <plan>`; `--claim <pair...>` can be repeated. */
   options?: Record<string, string>;
-  /** Returns what the command does for good, if it does with this input. On a terminal, the user has to agree. */
-  irreversible?(input: Pick<CommandInput, "args" | "options">): string | undefined;
+  /** Returns a question, if the command can't be undone with this input. On a terminal, the user has to agree. */
+  irreversible?(input: Planned): string | undefined | Promise<string | undefined>;
   /** What follows the name in the example that the help shows. */
   example?: string;
   /** Returns what people read instead of the members of the result. */
@@ -92,6 +98,22 @@ export const organizationCommand = commandsOn(
 /** Throws CommandError `not_found`. */
 export async function findOrganization(storage: Storage, id: string) {
   return found(await storage.organizations.find(id), "Organization", id);
+}
+
+/** Returns how to call the organization of the first argument in a question: by name and ID, if the name is found. */
+export async function nameInQuestion({ args: [id], storage }: Planned): Promise<string> {
+  const organization = await storage?.organizations.find(id).catch(() => undefined);
+  return organization ? `"${organization.name}" (${id})` : id;
+}
+
+/** @param syntax such as `--org <org-id>` */
+export function missingOption(code: string, syntax: string): CommandError {
+  return new CommandError(code, `Missing option ${syntax}.`);
+}
+
+/** `a, b or c` */
+export function eitherOf(words: readonly string[]): string {
+  return new Intl.ListFormat("en-GB", { type: "disjunction" }).format(words);
 }
 
 /** Throws CommandError `not_found` for a missing value. */

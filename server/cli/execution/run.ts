@@ -9,12 +9,17 @@ import { createMissingKey, encryptionKeys, rejectLostDatabase } from "../../keys
 import { InvalidSettings, readSettings, type Settings } from "../../settings/config.ts";
 import { publicUrlsOf } from "../../settings/public-urls.ts";
 import { describeMissing, describeStartupError } from "../../startup-errors.ts";
-import { type Command, CommandError, type CommandInput, type StorageCommand } from "./command.ts";
+import {
+  type Command,
+  CommandError,
+  type CommandInput,
+  type Planned,
+  type StorageCommand,
+} from "./command.ts";
 import { recorded } from "./record-command.ts";
 
 /** Throws CommandError if the settings are invalid or the database can't be used. */
 export async function runCommand(command: Command, input: CommandInput): Promise<object | undefined> {
-  await confirm(command, input);
   if ("runAlone" in command) return command.runAlone(input);
   let databaseUrl: string | undefined;
   try {
@@ -29,6 +34,8 @@ export async function runCommand(command: Command, input: CommandInput): Promise
       timeoutMs: settings.DATABASE_TIMEOUT * 1000,
     });
     try {
+      // A query would create a missing SQLite database.
+      await confirm(command, isMissing(databaseUrl) ? input : { ...input, storage });
       await prepare(command, settings, storage);
       return await recorded(command, { ...input, settings, urls, storage, readPassword });
     } finally {
@@ -43,10 +50,12 @@ export async function runCommand(command: Command, input: CommandInput): Promise
 }
 
 /** Scripts, which have no terminal, aren't asked. Throws CommandError `canceled`. */
-async function confirm(command: Command, input: CommandInput): Promise<void> {
-  const effect = command.irreversible?.(input);
-  if (!effect || input.options.yes || !process.stdin.isTTY || !process.stderr.isTTY) return;
-  const answer = await prompt(`${effect} This can't be undone. Continue? [y/N]`, false);
+async function confirm({ irreversible }: Command, planned: Planned): Promise<void> {
+  if (planned.options.yes || !process.stdin.isTTY || !process.stderr.isTTY) return;
+  const question = await irreversible?.(planned);
+  if (!question) return;
+  process.stderr.write(`${question}\n`);
+  const answer = await prompt("This can't be undone. [y/N]", false);
   if (!/^y(es)?$/i.test(answer.trim())) throw new CommandError("canceled", "Canceled.");
 }
 

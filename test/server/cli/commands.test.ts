@@ -304,3 +304,17 @@ test.serial("without --json, the result is printed as indented lines", async (t)
     stderr: "Organization org_none not found.\n",
   });
 });
+
+test.serial("without --json, a list is a table with aligned columns", async (t) => {
+  const { organizations } = await answer("org", "list");
+  const { stdout } = await runCommand(["org", "list"], { settings });
+  const [name, head, ...lines] = stdout.trimEnd().split("\n");
+  t.is(name, "organizations:");
+  t.regex(head ?? "", /^ {2}id +name +plan$/);
+  t.is(lines.length, organizations.length);
+  const column = head?.indexOf("plan");
+  for (const [index, { id, plan }] of organizations.entries()) {
+    t.true(lines[index]?.startsWith(`  ${id}  `));
+    t.is(lines[index]?.slice(column), plan);
+  }
+});

@@ -85,7 +85,7 @@ test("a key that doesn't decrypt the stored keys is found", async (t) => {
   const server = startServer({ settings: { ...settings, DATABASE_URL, PORT: "0" } });
   await addressOf(server);
   await server.stop();
-  t.like(await diagnose("keys", { DATABASE_URL }), { ok: true, detail: "decrypted" });
+  t.like(await diagnose("keys", { DATABASE_URL }), { ok: true, detail: "keys can be decrypted" });
   const ENCRYPTION_KEY = Buffer.alloc(32, 1).toString("base64url");
   const { ok, detail } = await diagnose("keys", { DATABASE_URL, ENCRYPTION_KEY });
   t.false(ok);
@@ -241,6 +241,28 @@ test("a Redis that can't be reached is found", async (t) => {
   t.regex(detail, /^REDIS_URL: cannot connect to 127\.0\.0\.1:\d+ \(ECONNREFUSED\)\./);
 });
 
+test("a mail server that can't be reached is found", async (t) => {
+  const port = await freePort();
+  const mail = { SMTP_URL: `smtp://127.0.0.1:${port}`, SMTP_FROM: "links@example.com" };
+  t.like(await diagnose("mail", mail), {
+    ok: false,
+    detail: `can't connect to the SMTP server at 127.0.0.1:${port} (connection refused)`,
+  });
+});
+
+test("people read a line for each check, and the number of problems", async (t) => {
+  const { code, stdout } = await runCommand(["doctor"], { settings });
+  t.is(code, 0);
+  t.regex(stdout, /^✓ settings +valid$/m);
+  t.regex(stdout, /\n\nNo problems\.\n$/);
+  const NODE_ENV = "production";
+  const failed = await runCommand(["doctor"], { settings: { ...settings, NODE_ENV, TRUST_PROXY: "1" } });
+  t.is(failed.code, 1);
+  t.regex(failed.stdout, /^✗ addresses +.*set BASE_URL to an https URL/m);
+  t.regex(failed.stdout, /^– proxies +not checked: /m);
+  t.regex(failed.stdout, /\n\n\d problems?\.\n$/);
+});
+
 test("a Redis that doesn't answer is found", async (t) => {
   const proxy = await startTcpProxy("redis://127.0.0.1:6379");
   t.teardown(proxy.close);
@@ -262,7 +284,7 @@ test("too low a limit on file descriptors is found", async (t) => {
 
 test("doctor says who changes plans", async (t) => {
   t.is((await diagnose("plans", { SELF_SERVICE_PLANS: "off" })).detail, "changed by the CLI only");
-  t.is((await diagnose("plans")).detail, "changed by owners and admins at no charge");
+  t.is((await diagnose("plans")).detail, "changed by owners and admins");
 });
 
 test("doctor says which processes share the rate limits", async (t) => {

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import test from "ava";
+import test, { type ExecutionContext } from "ava";
 import manifest from "../../../package.json" with { type: "json" };
 import { Program, ROOT, runCommand, runShell, stopPrograms } from "../../harness/program.ts";
 import { skip } from "../../harness/skip.ts";
@@ -52,12 +52,20 @@ const COMMANDS = [
   "completion",
 ];
 
+function fitsOnTerminal(t: ExecutionContext, text: string): void {
+  t.deepEqual(
+    text.split("\n").filter((line) => line.length > 80),
+    [],
+  );
+}
+
 for (const words of [["--help"], ["-h"], ["help"], ["--help", "--json"]]) {
   test(`"linkgate ${words.join(" ")}" lists every command on stdout`, async (t) => {
     const { code, stdout, stderr } = await runCommand(words, { settings });
     t.is(code, 0);
     t.is(stderr, "");
     for (const command of COMMANDS) t.regex(stdout, new RegExp(`^ {2}${command}\\b`, "m"), command);
+    fitsOnTerminal(t, stdout);
   });
 }
 
@@ -85,6 +93,7 @@ for (const [group, commands] of Object.entries({
     const { code, stdout } = await runCommand([group, "--help"], { settings });
     t.is(code, 0);
     for (const name of commands) t.regex(stdout, new RegExp(`^ {2}${group} ${name}\\b`, "m"), name);
+    fitsOnTerminal(t, stdout);
   });
 }
 
@@ -117,13 +126,19 @@ test("help loads no database and no large package, so it appears quickly", async
 const SENTENCES: [words: string[], stderr: RegExp][] = [
   [["bogus"], /^Unknown command "bogus"\.\nRun "linkgate --help" for a list of commands\.\n$/],
   [["org", "bogus"], /^Unknown command "org bogus"\.\nRun "linkgate org --help" for a list of commands\.\n$/],
+  [["help", "bogus"], /^Unknown command "bogus"\.\nRun "linkgate --help" for a list of commands\.\n$/],
+  [["improt"], /^Unknown command "improt"\. Did you mean import\?\nRun /],
+  [["ogr", "list"], /^Unknown command "ogr"\. Did you mean org\?\nRun /],
+  [["org", "lst"], /^Unknown command "org lst"\. Did you mean list\?\nRun "linkgate org --help" /],
   [["org"], /^Missing command\.\nRun "linkgate org --help" for a list of commands\.\n$/],
   [
     ["org", "create"],
     /^Missing required argument "name"\.\nUsage: linkgate org create <name> \[options\]\n$/,
   ],
   [["org", "create", "A", "--limit", "9"], /^Unknown option "--limit"\.\nUsage: linkgate org create /],
-  [["migrate", "now"], /^Too many arguments for "migrate"\. .*\nUsage: linkgate migrate \[options\]\n$/],
+  [["org", "create", "A", "--pln", "growth"], /^Unknown option "--pln"\. Did you mean --plan\?\nUsage: /],
+  [["--plan"], /^Unknown option "--plan"\.\nUsage: linkgate <command> \[options\]\n$/],
+  [["migrate", "now"], /^Unexpected argument "now"\.\nUsage: linkgate migrate \[options\]\n$/],
 ];
 
 for (const [words, expected] of SENTENCES) {

@@ -65,13 +65,13 @@ testOnTerminal("a password that is too short is rejected on a terminal as well",
   t.regex(shown, /"code":"invalid_password"/);
 });
 
-const ASKED = "This can't be undone. Continue? [y/N]";
+const ASKED = "This can't be undone. [y/N]";
 
 for (const [answer, keys] of Object.entries({ "no answer": "\r", n: "n\r", "Ctrl-C": "\x03" })) {
   testOnTerminal(`after ${answer}, a command that can't be undone changes nothing`, async (t) => {
     const { shown, code } = await onTerminal(["org", "delete", organizationId], [[ASKED, keys]]);
     t.is(code, 1, shown);
-    t.regex(shown, new RegExp(`Deletes organization ${organizationId} with .*\\?`));
+    t.regex(shown, new RegExp(`^Delete organization "Acme" \\(${organizationId}\\) with .*\\?\r?$`, "m"));
     t.regex(shown, /^Canceled\.\r?$/m);
     const { code: found } = await runCommand(["org", "show", organizationId, "--json"], { settings });
     t.is(found, 0);
@@ -90,7 +90,7 @@ testOnTerminal("a command that can't be undone runs after y, or with --yes", asy
   for (const option of ["--yes", "-y"]) {
     const { shown, code } = await onTerminal(["org", "delete", await createOrganization(), option], []);
     t.is(code, 0, shown);
-    t.false(shown.includes("Continue?"));
+    t.false(shown.includes("[y/N]"));
   }
 });
 
@@ -107,5 +107,5 @@ testOnTerminal("a rotation asks only if it revokes tokens", async (t) => {
   t.is(routine.code, 0, routine.shown);
   const compromised = await onTerminal(["client", "rotate", id, "--compromised"], [[ASKED, "n\r"]]);
   t.is(compromised.code, 1);
-  t.regex(compromised.shown, /Revokes every token of the client\./);
+  t.regex(compromised.shown, /Revoke every token of the client of "Paid" \(org_\w+\)\?/);
 });

@@ -86,10 +86,10 @@ test.serial("every missing option is named", async (t) => {
   const { error } = await run("trust", "add", id);
   t.is(error.code, "invalid_request");
   t.deepEqual(error.message.split("\n").sort(), [
-    "--issuer is required",
-    "--name is required",
-    "--scope is required",
-    "--subject is required",
+    "Missing option --issuer <url>.",
+    "Missing option --name <name>.",
+    "Missing option --scope <scopes>.",
+    "Missing option --subject <subject>.",
   ]);
 });
 

@@ -232,7 +232,10 @@ const warningsOf = (settings: Record<string, string>) =>
 const SHARED = { DATABASE_URL: "postgres://linkgate@db.example.com/linkgate" };
 
 test("a server whose database others can use, too, warns that its rate limits are its own", (t) => {
-  t.regex(warningsOf(SHARED), /^rate limits are shared by the workers of this server only; set REDIS_URL/);
+  t.regex(
+    warningsOf(SHARED),
+    /^Rate limits are shared by the workers of this server only\. If .* set REDIS_URL\./,
+  );
 });
 
 for (const [what, settings] of Object.entries({
