@@ -1,5 +1,5 @@
 // Builds what the npm package contains, in dist/: JavaScript with source maps, and the files that it reads. `npm pack`
-// runs it; \`npm run check\` checks the types.
+// runs it; `npm run check` checks the types.
 import { execFileSync } from "node:child_process";
 import { cpSync, globSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";

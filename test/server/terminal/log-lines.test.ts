@@ -15,7 +15,7 @@ const SERVER = ["--import", `${ROOT}server/runtime.js`, `${ROOT}server/main.ts`]
 const ESCAPE = "\u001b[";
 let databases = 0;
 const settingsOf = (settings: Record<string, string> = {}) => ({
-  DATABASE_URL: `sqlite:${folders}/${databases++}.sqlite`,
+  DATABASE_URL: `sqlite:${folders}/${databases++}/test.sqlite`, // with a key of its own
   PORT: "0",
   ...settings,
 });
