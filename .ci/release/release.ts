@@ -65,7 +65,9 @@ function checkInput(): void {
     process.exit(1);
   };
   if (!SEMVER.test(version)) fail("Usage: npm run release -- <version>, such as 1.0.0");
-  if (version.localeCompare(manifest.version, "en", { numeric: true }) < 0)
+  // A prerelease may follow or precede its release.
+  const numbersOf = (text: string) => text.replace(/-.*/, "");
+  if (numbersOf(version).localeCompare(numbersOf(manifest.version), "en", { numeric: true }) < 0)
     fail(`The version must be higher than ${manifest.version}.`);
   const changed = run("git", "status", "--porcelain")
     .split("\n")
