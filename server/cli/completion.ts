@@ -11,7 +11,8 @@ const SHELLS: Record<string, (program: Program) => string> = { bash, zsh, fish }
 export function completionCommand(program: Program): Command {
   return {
     name: "completion",
-    summary: "Print a script that completes commands in bash, zsh or fish",
+    summary: "Print a completion script for your shell",
+    description: "Print a script that completes commands in bash, zsh or fish",
     arguments: { "<bash|zsh|fish>": "the shell" },
     example: "bash",
     describe: (result) => (result as { script: string }).script,
@@ -120,7 +121,10 @@ const groupsOf = (program: Program) => groups(program).map((group) => group.name
 const namesOf = (parent: Program) => parent.commands.map((command) => command.name());
 
 function wordsOf(parent: Program): Word[] {
-  return parent.commands.map((command) => ({ name: command.name(), summary: command.description() }));
+  return parent.commands.map((command) => ({
+    name: command.name(),
+    summary: command.summary() || command.description(),
+  }));
 }
 
 function leavesOf(program: Program): Leaf[] {

@@ -64,7 +64,7 @@ Save these credentials; they won't be shown again:
 
 ${strong("1. Sign in")} to the dashboard at ${url(`${base}/dashboard`)}
 
-${strong("2. Connect Claude Code")}, or another AI client of the dashboard's Connect page:
+${strong("2. Connect Claude Code")}, or see the dashboard's Connect page for other clients:
 
   claude mcp add --transport http linkgate ${mcp}
 
