@@ -1,11 +1,13 @@
+import { spawnSync } from "node:child_process";
 import test, { type ExecutionContext } from "ava";
-import { Program, ROOT, runShell } from "./program.ts";
+import { Program, ROOT } from "./program.ts";
 import { skip } from "./skip.ts";
 
 /** What is typed after each prompt. */
 export type Script = [prompt: string, keys: string][];
 
-const hasPython = (await runShell("python3 -c 'import pty'")).code === 0;
+// Not in a shell, which may find another one: a bash whose input is a socket reads ~/.bashrc.
+const hasPython = spawnSync("python3", ["-c", "import pty"]).status === 0;
 
 /** Declares a test that needs a pseudo-terminal. */
 export function testOnTerminal(title: string, run: (t: ExecutionContext) => Promise<void>): void {

@@ -1,7 +1,14 @@
 import assert from "node:assert/strict";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import test from "ava";
-import { connectMcp, outputSchemaOf, postMcp, type RpcBody, refusalOf } from "../../harness/clients/mcp.ts";
+import {
+  connectMcp,
+  outputSchemaOf,
+  postMcp,
+  type RpcBody,
+  refusalOf,
+  textOf,
+} from "../../harness/clients/mcp.ts";
 import type { KnownObjects } from "../../harness/fuzz/known-objects.ts";
 import { type McpRequest, mcpRequests } from "../../harness/fuzz/mcp-messages.ts";
 import { type Prepared, prepareObjects } from "../../harness/fuzz/prepared-objects.ts";
@@ -97,8 +104,7 @@ function assertResult(name: string, result: ToolResult, known: KnownObjects): vo
   const { content, structuredContent: output } = result;
   const matches = outputs.get(name);
   assert.ok(matches?.(output), `${exchange}: ${ajv.errorsText(matches?.errors)}`);
-  const shown = JSON.stringify(output, (_, value) => (value === null ? undefined : value));
-  assert.equal(content[0]?.text, shown, exchange);
+  assert.equal(content[0]?.text, textOf(output), exchange);
   successes.set(name, (successes.get(name) ?? 0) + 1);
   const text = JSON.stringify(output);
   known.setCursor(name, text);
