@@ -11,6 +11,11 @@ export function toCsv(rows: (readonly unknown[])[]): string {
   return rows.map((cells) => `${cells.map(toCell).join(",")}\n`).join("");
 }
 
+/** Returns the values of these columns, in their order. */
+export function cellsOf(columns: readonly string[], row: Record<string, unknown>): unknown[] {
+  return columns.map((name) => row[name]);
+}
+
 // Also in full width, which Apple Numbers normalizes. An import removes one apostrophe, so a text that has its own gets
 // another.
 const FORMULA = /^'*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]/;

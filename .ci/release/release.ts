@@ -1,7 +1,7 @@
 // Makes a release: npm run release -- <version>
 //
-// Sets the version, closes the section of the CHANGELOG, and writes what is published to releases/<version>/. Commits and
-// publishes nothing; docs/releasing.md says how it goes on. The same commit gives the same bytes.
+// Sets the version, dates the unreleased section of the CHANGELOG, and writes the artifacts to releases/<version>/. It
+// neither commits nor publishes; docs/releasing.md lists the next steps. Releasing a commit again writes identical files.
 import { execFileSync } from "node:child_process";
 import { hash } from "node:crypto";
 import {

@@ -1,28 +1,27 @@
 import type { Click, Device } from "../../resources/links/types.ts";
-import type { SampleLink, SampleOrganization } from "./organizations.ts";
+import type { SampleLink, SampleOrganization, Weighted } from "./organizations.ts";
 
 /** Equal clicks on one link. */
 export type SampleClicks = { slug: string; click: Click; count: number };
 
 type Random = () => number;
-type Weighted<Value> = [value: Value, weight: number][];
 type Agent = [device: Device, browser: string, operatingSystem: string];
 
 const HOUR_MS = 60 * 60 * 1000;
 const DAY_MS = 24 * HOUR_MS;
 const DAYS = 365;
-// The share of today's clicks that the first day has.
+// The clicks of the first day, relative to today.
 const FIRST = 0.42;
-// After so many days, a campaign has a third of the clicks of its first day.
+// The days in which the clicks of a campaign fall to about a third.
 const PEAK_DAYS = 3.2;
 const NOISE = 0.34;
 const BOTS = 0.06;
-// How many different sources the clicks of a day have: a few, so that a year is stored in seconds.
+// Clicks of a day are divided among few sources, so that a year is stored in seconds.
 const SOURCES = 2;
 const CLICKS_PER_SOURCE = 40;
-// Today and yesterday are looked at by the hour.
+// The pages show these by the hour, so each click has a time of its own.
 const DETAILED_DAYS = 2;
-// Of a day in UTC, seen from Europe and America.
+// In UTC, for visitors in Europe and America.
 const HOURS: Weighted<number> = [
   3, 2, 2, 2, 2, 3, 5, 7, 9, 10, 10, 9, 10, 11, 11, 11, 11, 12, 12, 12, 11, 9, 7, 5,
 ].map((weight, hour) => [hour, weight]);
@@ -39,7 +38,7 @@ const AGENTS: Weighted<Agent> = [
   [["mobile", "Samsung Internet for Android", "Android"], 1],
 ];
 
-/** Returns a year of clicks, the oldest day first: the same in every run on a day, and no later than `now`. */
+/** Returns the clicks of a year, oldest day first and none after `now`. They are the same for each call on one day. */
 export function clicksOf(organization: SampleOrganization, now: number): SampleClicks[] {
   const random = createRandom(organization.links.length);
   const today = Math.floor(now / DAY_MS);
@@ -85,7 +84,7 @@ function clicksOfDay(
   return bots > 0 ? [...clicks, { slug, click: botClick(timeIn(day, random)), count: bots }] : clicks;
 }
 
-/** Returns the clicks of a day before the rhythm of the week and chance. */
+/** Returns the average clicks of a day, without weekday and chance. */
 function expected({ daily, peaks }: SampleLink, age: number): number {
   const growth = FIRST + (1 - FIRST) * (1 - age / DAYS);
   const campaigns = peaks.map(([start, clicks]) =>
@@ -127,12 +126,12 @@ function pick<Value>(weighted: Weighted<Value>, random: Random): Value {
   return (weighted[0] as [Value, number])[0];
 }
 
-/** Rounds up as often as the fraction says, so that small numbers keep their sum. */
+/** Rounds up with the probability of the fraction, which keeps the sum of small numbers. */
 function round(value: number, random: Random): number {
   return Math.floor(value + random());
 }
 
-/** Returns a generator of numbers from 0 to 1, always the same for a seed (mulberry32). */
+/** Returns a pseudorandom number generator (mulberry32) with a seed. */
 function createRandom(seed: number): Random {
   let state = seed;
   return () => {

@@ -21,7 +21,7 @@ export type DevServer = RunningProcess & { urls: PublicUrls; seeded: Seeded };
 
 type Listeners = { onMail(mail: SentMail): void; onEvent(event: ReceivedEvent): void };
 
-// Longer than requests and the database get.
+// Longer than the limits of requests and of the database.
 const STOP_MS = 15_000;
 // Requests would hide emails and events.
 const LOG_LEVEL = "warn";
@@ -40,12 +40,12 @@ export async function runDevServer(port: string, listeners: Listeners): Promise<
   return server;
 }
 
-/** Only what is temporary and printed differs from a server that people use: its security is the same. */
+/** Security is the same as in production. Only the database is temporary, and emails are printed. */
 async function start(port: string, { onMail, onEvent }: Listeners): Promise<DevServer> {
   const given = readSettings({
     PORT: port,
     LOG_LEVEL,
-    // For the receiver, and for those of the user.
+    // For the receiver of this command, and the user's own.
     WEBHOOK_ALLOW_HOSTS: "127.0.0.1,localhost",
     // Not connected to, but pages offer email.
     SMTP_URL: "smtp://localhost",
@@ -66,10 +66,10 @@ async function start(port: string, { onMail, onEvent }: Listeners): Promise<DevS
   return { ...service, seeded, close };
 }
 
-/** Returns a folder that is removed when the process exits, for whatever reason. */
+/** Creates a temporary folder, which is removed when the process exits. */
 function createTemporaryFolder(): string {
   const folder = mkdtempSync(path.join(tmpdir(), "linkgate-dev-"));
-  // The threads of the database may still write: then the folder isn't empty at first.
+  // Retries, because the threads of the database may still write to it.
   process.once("exit", () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
   return folder;
 }

@@ -7,13 +7,13 @@ export type SampleLink = {
   title: string;
   tags: string[];
   age: number;
-  /** The clicks of an ordinary day, today. */
+  /** The clicks of an average day at present. */
   daily: number;
-  /** Campaigns: how long ago each one started, and the clicks of its first day. */
+  /** For each campaign, its age and the clicks of its first day. */
   peaks: [age: number, clicks: number][];
 };
 
-type Weighted<Value> = [value: Value, weight: number][];
+export type Weighted<Value> = [value: Value, weight: number][];
 
 export type SampleOrganization = {
   name: string;
@@ -22,10 +22,10 @@ export type SampleOrganization = {
   site: string;
   /** By username, the owner first. */
   members: [username: string, role: Role][];
-  /** The clicks of each day of the week, from Sunday, as shares of an ordinary day. */
+  /** The clicks of each weekday, from Sunday, relative to an average day. */
   week: number[];
   countries: Weighted<string>;
-  /** By the tag of a link. Links without one of these have those of `""`. Null is a visit without a referrer. */
+  /** By tag; `""` is for links with none of the tags. Null is a visit without a referrer. */
   referrers: Record<string, Weighted<string | null>>;
   links: SampleLink[];
 };

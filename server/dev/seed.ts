@@ -4,6 +4,7 @@ import type { NewClient } from "../../adapters/oauth/clients.ts";
 import type { Actor } from "../../resources/access/actor.ts";
 import type { Role } from "../../resources/access/scopes.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
+import { LINK_DEFAULTS } from "../../resources/links/schema.ts";
 import type { ImportedLink } from "../../resources/links/types.ts";
 import type { Plan } from "../../resources/plans.ts";
 import { createPasswords } from "../credentials/passwords.ts";
@@ -103,17 +104,11 @@ function toImported(link: SampleLink, site: string, clicks: SampleClicks[], now:
   const source = ["newsletter", "social"].find((tag) => tags.includes(tag));
   const utm = source ? `?utm_source=${source}&utm_campaign=${slug}` : "";
   return {
+    ...LINK_DEFAULTS,
     slug,
     title,
     tags,
     url: `${site}/${tags[0]}/${slug}${utm}`,
-    externalId: null,
-    metadata: {},
-    archived: false,
-    expiresAt: null,
-    maxClicks: null,
-    redirectType: 302,
-    fallbackUrl: null,
     createdAt: (Math.floor(now / DAY_MS) - age) * DAY_MS,
     clicks: sum(false),
     botClicks: sum(true),

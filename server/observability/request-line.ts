@@ -6,7 +6,7 @@ const HARMLESS = /^:(slug|path|plan|view|(\w+_)?id)$/;
 // What a user may paste into the address bar by mistake.
 const CREDENTIAL = /(lg[sar]_|whsec_)/;
 
-/** Returns the path and who sent the request, for a reader at a terminal: never a query, credential or secret. */
+/** Returns the path without its query, and the user or client. Paths that may contain a credential become the route. */
 export function describeForPeople(ctx: Context, route: string): { path: string; who?: string } {
   const who = findWho(ctx);
   return { path: isHarmless(ctx.path, route) ? ctx.path : route, ...(who && { who }) };

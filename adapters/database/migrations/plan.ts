@@ -27,7 +27,7 @@ export type PlannedMigration = {
 // MariaDB, which takes a tenth of the time to rebuild a table for a column. Larger tables take longer per row.
 const ROWS_PER_SECOND: Record<Engine, number> = { sqlite: 50_000, postgres: 20_000, mysql: 10_000 };
 
-// Counting so many rows takes milliseconds. The statistics of a server are unknown or outdated for small tables only.
+// Counting up to this many rows takes milliseconds. Statistics of the database are reliable for larger tables only.
 const COUNTED_MAX = 100_000;
 
 const ESTIMATES: Record<Engine, string> = {

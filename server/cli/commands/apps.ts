@@ -24,7 +24,6 @@ export const appCommands: Command[] = [
   organizationCommand({
     name: "app list",
     summary: "List the approved apps of an organization",
-    description: "List the apps that an organization has approved for its members",
     isReadOnly: true,
     async run({ args: [id], storage }) {
       const approved = await storage.approvedApps.list(id);
@@ -33,8 +32,7 @@ export const appCommands: Command[] = [
   }),
   organizationCommand({
     name: "app approve",
-    summary: "Approve an app for members",
-    description: "Approve an app for the members of an organization",
+    summary: "Approve an app for the members",
     arguments: { "<client-id>": "client ID of an organization, or URL of a metadata document" },
     example: "lgc_Zr3vYb0aQn5fTtK1pWxLmA",
     async run({ args: [id, clientId], storage }) {

@@ -25,7 +25,6 @@ export async function attest(report: Report, jwksUri: string, file: string): Pro
   const command: Command = {
     name: "conformance",
     summary: "Check an authorization server",
-    description: "",
     isReadOnly: true,
     async run({ settings, storage }) {
       const key = statementKeyOf(keysAt(await loadStoredKeys(storage.keys), Date.now())) as JWK;

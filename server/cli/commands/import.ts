@@ -9,7 +9,7 @@ import { REFUSAL_COLUMNS, readLinkFile } from "../../../resources/links/import/r
 import { reservedNamesOf } from "../../../resources/services.ts";
 import { csvHeader, toCsv } from "../../csv.ts";
 import type { Settings } from "../../settings/config.ts";
-import { type CommandContext, CommandError, findOrganization } from "../execution/command.ts";
+import { type CommandContext, CommandError, findOrganization, missingOption } from "../execution/command.ts";
 import { createProgress, number, shareOf, untilInterrupted } from "../execution/progress.ts";
 
 // So many refusals are shown. The others are in the file of `--rejected`.
@@ -37,7 +37,7 @@ export async function importFile({
   note,
 }: CommandContext): Promise<ImportResult> {
   const { org, dryRun: isTrial = false, rejected } = options;
-  if (typeof org !== "string") throw new CommandError("usage", "Missing option --org <org-id>.");
+  if (typeof org !== "string") throw missingOption("usage", "--org <org-id>");
   const { id: organizationId } = await findOrganization(storage, org);
   const { size } = await checkFile(file, settings);
   const input = createReadStream(file);

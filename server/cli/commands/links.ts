@@ -22,7 +22,6 @@ export const linkCommands: Command[] = [
   linkCommand({
     name: "link show",
     summary: "Show a link and its organization",
-    description: "Show a link and the organization that it belongs to",
     isReadOnly: true,
     run: async (context) => showLink(context, context.link),
   }),

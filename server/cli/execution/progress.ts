@@ -15,7 +15,7 @@ export function showStatus(text: string): void {
 
 /**
  * Returns a function that shows on a terminal how many units are done, the speed, and the time left if the share of all
- * work is known, from 0 to 1. What an earlier run did is part of the first call.
+ * work is known, from 0 to 1. The first call reports what an earlier run has done.
  */
 export function createProgress(unit: string): (done: number, share?: number) => void {
   let first: { done: number; share: number; at: number } | undefined;

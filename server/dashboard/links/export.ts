@@ -7,7 +7,7 @@ import { listQuery } from "../../../resources/links/list.ts";
 import { linkSchema, toView } from "../../../resources/links/schema.ts";
 import type { LinkService } from "../../../resources/links/service.ts";
 import type { Link } from "../../../resources/links/types.ts";
-import { csvHeader, sendCsv, toCsv } from "../../csv.ts";
+import { cellsOf, csvHeader, sendCsv, toCsv } from "../../csv.ts";
 import { actorOf, membershipOf } from "../access.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 
@@ -72,12 +72,7 @@ async function* linksAsCsv(pages: AsyncIterable<Link[]> | Iterable<Link[]>, shor
 }
 
 function toRow({ tags, metadata, ...fields }: ReturnType<typeof toView>): unknown[] {
-  const texts: Record<string, unknown> = {
-    ...fields,
-    tags: joinTags(tags),
-    metadata: JSON.stringify(metadata),
-  };
-  return COLUMNS.map((name) => texts[name]);
+  return cellsOf(COLUMNS, { ...fields, tags: joinTags(tags), metadata: JSON.stringify(metadata) });
 }
 
 /** Joins tags by commas, or writes a JSON array if a tag would not be read as one again. */

@@ -4,7 +4,7 @@ import { toPublicData } from "../../../resources/events/public-data.ts";
 import { createCursors } from "../../../resources/http/pagination.ts";
 import { createTurns } from "../../../resources/turns.ts";
 import { describeApp } from "../../clients/app-identity.ts";
-import { csvHeader, sendCsv, toCsv } from "../../csv.ts";
+import { cellsOf, csvHeader, sendCsv, toCsv } from "../../csv.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import { MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
@@ -75,10 +75,7 @@ export const audit: RouteModule = (router, { storage, urls, keys, allow }) => {
         before = entries.at(-1)?.id;
         const rows = entries.map(toEntryView).filter(({ seq }) => seq !== null && seq <= headSeq);
         const text = toCsv(
-          rows.map(({ data, ...row }) => {
-            const texts: Record<string, unknown> = { ...row, data: JSON.stringify(data) };
-            return CSV_COLUMNS.map((name) => texts[name]);
-          }),
+          rows.map((row) => cellsOf(CSV_COLUMNS, { ...row, data: JSON.stringify(row.data) })),
         );
         const fitting = Math.ceil((count * CSV_PART_LENGTH) / (text.length + 1));
         count = Math.min(Math.max(CSV_PART.min, fitting), CSV_PART.max);

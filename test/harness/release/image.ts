@@ -18,6 +18,8 @@ export const HAS_BUILDAH = existsSync("/usr/bin/buildah") && process.getuid?.() 
 
 /** The user of the base image. */
 const NONROOT = 65532;
+// In the first stage: how this machine reaches its registry.
+const NPM_SETTINGS = "/etc/npmrc";
 const BASE_LIBRARIES = ["libc6", "libgcc-s1", "libstdc++6"];
 
 type Config = {
@@ -36,10 +38,10 @@ export function createBuilder(folder: string) {
   const storage = ["--storage-driver", "vfs", "--root", `${folder}/storage`, "--runroot", `${folder}/run`];
   const buildah = (...args: string[]) => outputOf("buildah", [...storage, ...args]);
 
-  async function createBase(name: string, rootfs: string, environment: string): Promise<void> {
+  async function createBase(name: string, rootfs: string, ...environment: string[]): Promise<void> {
     const container = (await buildah("from", "scratch")).trim();
     await buildah("copy", "--quiet", container, rootfs, "/");
-    await buildah("config", "--env", environment, container);
+    await buildah("config", ...environment.flatMap((variable) => ["--env", variable]), container);
     await buildah("commit", "--quiet", container, name);
     await buildah("rm", container);
   }
@@ -51,13 +53,14 @@ export function createBuilder(folder: string) {
       for (const name of ["tmp", "root", "etc", "proc", "dev", "usr", "var/tmp"])
         mkdirSync(path.join(rootfs, name), { recursive: true });
       for (const name of ["bin", "lib", "lib64", "sbin"]) symlinkSync(`usr/${name}`, path.join(rootfs, name));
-      await createBase(build, rootfs, "PATH=/usr/local/bin:/usr/bin:/bin");
+      const npm = `npm_config_userconfig=${NPM_SETTINGS}`;
+      await createBase(build, rootfs, "PATH=/usr/local/bin:/usr/bin:/bin", npm);
       const base = createRuntimeBase(path.join(folder, "runtime"));
       await createBase(runtime, base, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     },
 
     async build(context: string): Promise<{ config: Config; rootfs: string }> {
-      const mounts = [["/usr"], ["/etc/ssl"], [path.join(homedir(), ".npmrc"), "/root/.npmrc"]]
+      const mounts = [["/usr"], ["/etc/ssl"], [path.join(homedir(), ".npmrc"), NPM_SETTINGS]]
         .filter(([from = ""]) => existsSync(from))
         .flatMap(([from, to = from]) => ["--volume", `${from}:${to}:ro`]);
       await buildah(

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import test, { type ExecutionContext } from "ava";
 import manifest from "../../../package.json" with { type: "json" };
+import { NAME_MAX } from "../../../server/credentials/names.ts";
 import { Program, ROOT, runCommand, runShell, stopPrograms } from "../../harness/program.ts";
 import { skip } from "../../harness/skip.ts";
 
@@ -68,6 +69,11 @@ for (const words of [["--help"], ["-h"], ["help"], ["--help", "--json"]]) {
     fitsOnTerminal(t, stdout);
   });
 }
+
+test("the help states the longest name of an organization", async (t) => {
+  const { stdout } = await runCommand(["org", "create", "--help"], { settings });
+  t.true(stdout.includes(` 1 to ${NAME_MAX} characters\n`));
+});
 
 for (const command of COMMANDS) {
   test(`"linkgate ${command} --help" shows the description, the options and an example`, async (t) => {
