@@ -177,6 +177,7 @@ export function openStorage(
       return applied;
     },
     backUp: database.backUp,
+    assertEncoding: database.assertEncoding,
     pendingMigrations: database.pendingMigrations,
     newerMigrations: database.newerMigrations,
     planUpgrade: database.planUpgrade,

@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { newSecret, OPERATOR_ID } from "../crypto/ids.ts";
-import type { Database } from "../database/index.ts";
+import type { BeforeCommit, Database } from "../database/index.ts";
 import { memberEvent, recordForMember } from "../events/member-events.ts";
 import type { Outbox } from "../events/outbox.ts";
 import { lockOrganizationsOf, lockUser } from "../locks.ts";
@@ -57,12 +57,19 @@ export function createPasswordStore({ transaction }: Database, outbox: Outbox) {
       }),
 
     /** Creates a password-reset link as the operator. Resolves to its token. */
-    createResetToken: (userId: string, lifetimeMs: number): Promise<string> =>
+    createResetToken: (
+      userId: string,
+      lifetimeMs: number,
+      beforeCommit?: BeforeCommit<string>,
+    ): Promise<string> =>
       transaction(async (trx) => {
         const operator = { id: OPERATOR_ID };
         await recordNotice(trx, { userId, kind: "reset_link_created", data: { by: OPERATOR_ID } });
         await recordForMember(trx, outbox, operator, { userId, type: "member.reset_link_created" });
-        return insertResetLink(trx, { userId, createdBy: OPERATOR_ID, organizationId: null }, lifetimeMs);
+        const link = { userId, createdBy: OPERATOR_ID, organizationId: null };
+        const token = await insertResetLink(trx, link, lifetimeMs);
+        await beforeCommit?.(token);
+        return token;
       }),
 
     /** Creates a reset link as an owner of every organization of the user, both now and when the link is used. */

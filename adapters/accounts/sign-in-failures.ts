@@ -101,6 +101,7 @@ export async function forgetFailuresOf(trx: Knex.Transaction, userId: string): P
   await forgetFactorFailures(trx, userId);
 }
 
+/** Returns the form in which usernames are unique. Expects one of a username's length. */
 export function normalizeUsername(username: string): string {
   return username.normalize("NFKC").toLowerCase();
 }

@@ -70,7 +70,7 @@ function encodeTime(at: number): string {
 
 /** Increases the last character that isn't the highest one; those after it start over. */
 function increment(id: string): string {
-  const kept = id.replace(/Z*$/, "");
+  const kept = id.slice(0, 1 + [...id].findLastIndex((character) => character !== "Z"));
   const next = ALPHABET.charAt(ALPHABET.indexOf(kept.slice(-1)) + 1);
   return (kept.slice(0, -1) + next).padEnd(id.length, "0");
 }

@@ -120,8 +120,8 @@ export function isAlreadyCreated(error: unknown): boolean {
 export function violatedConstraint(error: unknown): string {
   const { constraint, message } = error as DatabaseError;
   if (constraint) return String(constraint);
-  const [, name = ""] = /(?:constraint failed: |for key ')([^']*)'?$/.exec(String(message)) ?? [];
-  return name;
+  const [, ...names] = String(message).split(/constraint failed: |for key '/);
+  return names.at(-1)?.replace(/'$/, "") ?? "";
 }
 
 /** Why statements fail. Violated constraints are expected, and not among them. */

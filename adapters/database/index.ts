@@ -1,5 +1,6 @@
 import knexFactory, { type Knex } from "knex";
 import { createBatchInsert, type Insertion, type LookupQuery, prepareLookup } from "./batches.ts";
+import { assertEncoding } from "./encoding.ts";
 import { type DatabaseOptions, engineOf, knexConfig, sqliteFile } from "./engine.ts";
 import type { LimitedClient } from "./limited-client.ts";
 import { migrate, migrations, newerMigrations, pendingMigrations } from "./migrations/index.ts";
@@ -12,6 +13,9 @@ import { observed, type Pool } from "./statement-observer.ts";
 
 /** An open database, which every store receives. Times are epoch milliseconds. */
 export type Database = ReturnType<typeof openDatabase>;
+
+/** Receives the result of a transaction that is about to be committed, such as a secret. If it throws, nothing is. */
+export type BeforeCommit<T> = (result: T) => Promise<void>;
 
 type Work<T> = (trx: Knex.Transaction) => Promise<T>;
 
@@ -60,13 +64,16 @@ export function openDatabase(url: string, options: DatabaseOptions = {}) {
               : query.connection(connection),
           ),
 
-    /** Resolves to the names of applied migrations. Safe to call from several processes. @throws UnfinishedCopy */
-    migrate(options?: { isCopyTarget: boolean }): Promise<string[]> {
-      const run = () => migrate({ knex, engine, transaction }, options?.isCopyTarget);
+    /** Resolves to the names of applied migrations. Safe to call from several processes. @throws UnfinishedCopy, MigrationRunning, UnsupportedEncoding */
+    async migrate(options?: { isCopyTarget: boolean }): Promise<string[]> {
+      await assertEncoding(knex, engine);
       // A migration of a large table takes minutes.
-      return engine === "sqlite" ? run() : (knex.client as LimitedClient).exempt(run);
+      const exempt = <T>(work: () => Promise<T>) =>
+        engine === "sqlite" ? work() : (knex.client as LimitedClient).exempt(work);
+      return migrate({ knex, engine, transaction, exempt }, options?.isCopyTarget);
     },
 
+    assertEncoding: () => assertEncoding(knex, engine),
     pendingMigrations: () => pendingMigrations(knex),
     newerMigrations: () => newerMigrations(knex),
     planUpgrade: () => planUpgrade(knex, engine),

@@ -158,6 +158,16 @@ export type LimitedClient = {
 
 // The server also ends the statement, a little later: one that waits for a lock would outlive its caller.
 export const SERVER_EXTRA_MS = 1000;
+// How long a migration, and what queues behind it, waits for other processes.
+const LOCK_MAX_MS = 30_000;
+// The lock wait ends before the statement times out, so the error names the lock.
+const LOCK_SHARE = 0.85;
+
+/** Returns how long a statement waits for a lock, in ms. @param timeoutMs how long it may take on the server */
+export function lockLimitOf(timeoutMs: number): number {
+  return Math.min(LOCK_MAX_MS, Math.floor(timeoutMs * LOCK_SHARE));
+}
+
 // When the process ends: how long to wait for running statements, and for the server to close a connection.
 const LAST_STATEMENTS_MS = 1000;
 const CLOSE_MS = 500;

@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import { promisify } from "node:util";
 import Mysql2Client from "knex/lib/dialects/mysql2/index.js";
 import type { Connection } from "mysql2";
-import { SERVER_EXTRA_MS, withLimits } from "./limited-client.ts";
+import { lockLimitOf, SERVER_EXTRA_MS, withLimits } from "./limited-client.ts";
 
 type MysqlConnection = Connection & { stream: Duplex };
 
@@ -37,6 +37,8 @@ async function configure(connection: object, timeoutMs: number): Promise<void> {
   await run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
   // Each server reads the comment meant for it. 0 is no limit.
   const ms = Number.isFinite(timeoutMs) ? timeoutMs : 0;
-  await run(`SET SESSION sql_mode = 'TRADITIONAL', time_zone = '+00:00'
+  const lock = Math.max(1, Math.floor(lockLimitOf(timeoutMs) / 1000));
+  await run(`SET SESSION sql_mode = 'TRADITIONAL', time_zone = '+00:00', lock_wait_timeout = ${lock},
+    innodb_lock_wait_timeout = ${lock}
     /*M!100101 , max_statement_time = ${ms / 1000} */ /*!80000 , max_execution_time = ${ms} */`);
 }

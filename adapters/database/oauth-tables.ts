@@ -21,8 +21,6 @@ export type ClientProfileRow = {
   name: string | null;
   homepage: string | null;
   /** A PNG. */
-  logo: Buffer | null;
-  logo_hash: string | null;
 };
 
 export type ClientSecretRow = {

@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import PgClient from "knex/lib/dialects/postgres/index.js";
 import type { Client } from "pg";
 import { hasCode } from "./errors.ts";
-import { withLimits } from "./limited-client.ts";
+import { lockLimitOf, withLimits } from "./limited-client.ts";
 
 type Query = { sql: string; bindings?: unknown[] };
 type PgConnection = Client & {
@@ -52,15 +52,14 @@ export class PostgresClient extends withLimits(PgClient, {
   }
 }
 
-// How long a migration, and what queues behind it, waits for other processes.
-const LOCK_TIMEOUT = "set local lock_timeout = '30s'";
+const LOCK_TIMEOUT = `set local lock_timeout = ${lockLimitOf(Number.POSITIVE_INFINITY)}`;
 
 /** Behind a pooler, a session may have the time limit of the process that last used it. */
-export const NO_STATEMENT_TIMEOUT = "set local statement_timeout = 0";
+const NO_STATEMENT_TIMEOUT = "set local statement_timeout = 0";
 
 async function configure(connection: object, timeoutMs: number): Promise<void> {
   const limit = Number.isFinite(timeoutMs) ? `; set statement_timeout = ${Math.ceil(timeoutMs)}` : "";
-  await (connection as PgConnection).query(`set lock_timeout = '30s'${limit}`);
+  await (connection as PgConnection).query(`set lock_timeout = ${lockLimitOf(timeoutMs)}${limit}`);
 }
 
 async function withSettings<T>(

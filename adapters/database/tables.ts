@@ -4,7 +4,7 @@ import type { RedirectType } from "../../resources/links/types.ts";
 import type { Plan } from "../../resources/plans.ts";
 import type { DeliveryStatus } from "../../resources/webhooks/types.ts";
 
-/** Epoch milliseconds. Every engine returns a number (see `numbersForBigints` in engine.ts). */
+/** Epoch milliseconds. Every engine returns a number: on PostgreSQL, `postgres.ts` parses it. */
 export type Time = number;
 /** A JSON document in a text column: serialized and parsed by the stores. */
 export type Json = string;

@@ -9,9 +9,12 @@ type WriteBehindOptions<Batch> = {
 
 const RETRY_MS = 500;
 
-/** Creates a buffer that collects writes in memory for a moment, off the request path, and stores them in batches. */
+/**
+ * Creates a buffer that collects writes in memory, off the request path, and stores them in batches: `gatherMs` after the
+ * first write of a batch, or when the batch before it is stored, if that takes longer.
+ */
 export function createWriteBehindBuffer<Batch>({ gatherMs, empty, store, carry }: WriteBehindOptions<Batch>) {
-  type Round = { batch: Batch; tried: PromiseWithResolvers<void> };
+  type Round = { batch: Batch; openedAt: number; tried: PromiseWithResolvers<void> };
   // Writes are added to the next round while the current one is being stored.
   let next: Round | undefined;
   let current: Round | undefined;
@@ -20,14 +23,14 @@ export function createWriteBehindBuffer<Batch>({ gatherMs, empty, store, carry }
   let endGathering = () => {};
 
   function open(): Batch {
-    next ??= { batch: empty(), tried: Promise.withResolvers() };
+    next ??= { batch: empty(), openedAt: performance.now(), tried: Promise.withResolvers() };
     storing ??= storeAll();
     return next.batch;
   }
 
   async function storeAll() {
     while (next) {
-      await gather();
+      await gather(next);
       current = next;
       next = undefined;
       const { batch, tried } = current;
@@ -45,10 +48,11 @@ export function createWriteBehindBuffer<Batch>({ gatherMs, empty, store, carry }
     storing = undefined;
   }
 
-  async function gather() {
+  async function gather({ openedAt }: Round) {
     if (!isUrgent) {
       const { promise, resolve } = Promise.withResolvers<void>();
-      const timer = setTimeout(resolve, gatherMs);
+      // The round may be overdue if the previous one took long to store.
+      const timer = setTimeout(resolve, Math.max(0, openedAt + gatherMs - performance.now()));
       endGathering = resolve;
       await promise;
       clearTimeout(timer);

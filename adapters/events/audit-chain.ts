@@ -64,7 +64,7 @@ export function createAuditChain(
         .orderBy("id")
         .limit(BATCH)
         .select("id", "organization_id", trx.raw("octet_length(data) as bytes"));
-      const batch = firstOf(found);
+      const batch = firstOf(found, BATCH_BYTES);
       const logs = [...new Set(batch.map((row) => row.organization_id))].sort();
       const locked = await lockHeads(trx, logs);
       const heads = new Map(logs.map((id) => [id, locked.heads.get(id) ?? newHead(id)]));
@@ -107,12 +107,12 @@ export function createAuditChain(
 
 type Waiting = { id: string; organization_id: string; bytes: number };
 
-/** Returns the first entries that fit into a batch, at least one. */
-function firstOf(entries: Waiting[]): Waiting[] {
+/** Returns the first entries that have up to so many bytes together, at least one. */
+export function firstOf<Entry extends { bytes: number }>(entries: Entry[], maxBytes: number): Entry[] {
   let total = 0;
   const end = entries.findIndex(({ bytes }) => {
     total += bytes;
-    return total > BATCH_BYTES;
+    return total > maxBytes;
   });
   return end === -1 ? entries : entries.slice(0, Math.max(1, end));
 }

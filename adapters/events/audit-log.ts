@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import type { Database } from "../database/index.ts";
 import type { EventRow } from "../database/tables.ts";
-import type { AuditChain } from "./audit-chain.ts";
+import { type AuditChain, firstOf } from "./audit-chain.ts";
 import { GENESIS, RECORD_COLUMNS, type RecordedRow, recordOf } from "./chain-record.ts";
 import type { Outbox } from "./outbox.ts";
 
@@ -34,37 +34,68 @@ export type AuditFilter = {
 export type ChainHead = { seq: number; hash: string };
 
 export function createAuditStore({ knex, transaction }: Database, outbox: Outbox, chain: AuditChain) {
-  return {
-    /** Lists entries, newest first; `before` is the ID of the previous page's last entry. */
-    async list(
-      organizationId: string,
-      { types, actor, client, from, to }: AuditFilter,
-      limit: number,
-      before?: string,
-    ): Promise<AuditEntry[]> {
-      const query = knex("events as e")
-        .leftJoin("events as p", (previous) =>
-          previous.on("p.organization_id", "e.organization_id").on("p.seq", knex.raw("e.seq - 1")),
-        )
-        .leftJoin("audit_chains as c", (purged) =>
-          purged.on("c.organization_id", "e.organization_id").on("c.purged_seq", knex.raw("e.seq - 1")),
-        )
-        .where({ "e.organization_id": organizationId, "e.audited": true })
-        .orderBy("e.id", "desc")
-        .limit(limit);
-      if (before) query.where("e.id", "<", before);
-      if (types) query.whereIn("e.type", types);
-      if (actor) query.where("e.actor", actor);
-      if (client) query.where((either) => either.where("e.via", client).orWhere("e.actor", client));
-      if (from !== undefined) query.where("e.created_at", ">=", from);
-      if (to !== undefined) query.where("e.created_at", "<", to);
-      const rows: Row[] = await query.select(
-        ...[...RECORD_COLUMNS, "seq", "hash"].map((column) => `e.${column}`),
-        { previousHash: "p.hash", purgedHash: "c.purged_hash" },
+  /** Selects entries, newest first; `before` is the ID of the previous page's last entry. */
+  function select(
+    organizationId: string,
+    { types, actor, client, from, to }: AuditFilter,
+    limit: number,
+    before?: string,
+  ) {
+    const query = knex("events as e")
+      .where({ "e.organization_id": organizationId, "e.audited": true })
+      .orderBy("e.id", "desc")
+      .limit(limit);
+    if (before) query.where("e.id", "<", before);
+    if (types) query.whereIn("e.type", types);
+    if (actor) query.where("e.actor", actor);
+    if (client) query.where((either) => either.where("e.via", client).orWhere("e.actor", client));
+    if (from !== undefined) query.where("e.created_at", ">=", from);
+    if (to !== undefined) query.where("e.created_at", "<", to);
+    return query;
+  }
+
+  async function read(query: Knex.QueryBuilder): Promise<AuditEntry[]> {
+    query
+      .leftJoin("events as p", (previous) =>
+        previous.on("p.organization_id", "e.organization_id").on("p.seq", knex.raw("e.seq - 1")),
+      )
+      .leftJoin("audit_chains as c", (purged) =>
+        purged.on("c.organization_id", "e.organization_id").on("c.purged_seq", knex.raw("e.seq - 1")),
       );
-      const entries = rows.map(toEntry);
-      const names = await findNames(knex, entries.flatMap(namedIdsOf));
-      return entries.map((entry) => ({ ...entry, names }));
+    const rows: Row[] = await query.select(
+      ...[...RECORD_COLUMNS, "seq", "hash"].map((column) => `e.${column}`),
+      { previousHash: "p.hash", purgedHash: "c.purged_hash" },
+    );
+    const entries = rows.map(toEntry);
+    const names = await findNames(knex, entries.flatMap(namedIdsOf));
+    return entries.map((entry) => ({ ...entry, names }));
+  }
+
+  return {
+    /** Lists entries, newest first. */
+    list: (organizationId: string, filter: AuditFilter, limit: number): Promise<AuditEntry[]> =>
+      read(select(organizationId, filter, limit)),
+
+    /**
+     * Lists entries whose data has up to `maxBytes` together, at least one: on SQLite, reading them occupies the event
+     * loop. `before` is the ID of the previous page's last entry.
+     */
+    async page(
+      organizationId: string,
+      filter: AuditFilter,
+      { limit, maxBytes, before }: { limit: number; maxBytes: number; before: string | undefined },
+    ): Promise<{ entries: AuditEntry[]; hasMore: boolean }> {
+      const found: { id: string; bytes: number }[] = await select(
+        organizationId,
+        filter,
+        limit + 1,
+        before,
+      ).select("e.id", knex.raw("octet_length(e.data) as bytes"));
+      const ids = firstOf(found.slice(0, limit), maxBytes).map(({ id }) => id);
+      const entries =
+        ids.length > 0 ? await read(select(organizationId, {}, limit).whereIn("e.id", ids)) : [];
+      // All of them may have been purged meanwhile, and then all older ones, too.
+      return { entries, hasMore: entries.length > 0 && found.length > ids.length };
     },
 
     /** Chains the entries that wait, and returns the last one. Undefined if the log is empty. */

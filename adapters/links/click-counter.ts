@@ -8,7 +8,8 @@ import { withRetries } from "../database/retry.ts";
 import { createWriteBehindBuffer } from "../database/write-behind.ts";
 import { addDeliveries, eventRow, type Outbox, type TraceColumn, withoutTrace } from "../events/outbox.ts";
 
-// How many clicks a crash may lose, and how long other processes may not see a click.
+// How many clicks a crash may lose, and how long other processes may not see a click, unless the processor or database
+// is busy.
 const FLUSH_INTERVAL_MS = 100;
 const MAX_ROWS = 500;
 // Enough for a hundred thousand events per second. Limits memory while storing keeps failing.

@@ -133,10 +133,13 @@ export function storedBytes(row: Record<string, Value>): number {
 
 const ASCII_ONLY = /^\p{ASCII}*$/u;
 
-/** Folds case in the same way on every database. One character stays one, and ASCII matches only ASCII. */
+/**
+ * Folds case and composes letters with their marks (Unicode NFC), in the same way on every database. A composed character
+ * stays one, and ASCII matches only ASCII.
+ */
 export function foldText(text: string): string {
   if (ASCII_ONLY.test(text)) return text.toLowerCase();
-  return [...text].map(foldCharacter).join("");
+  return [...text.normalize("NFC")].map(foldCharacter).join("");
 }
 
 function foldCharacter(character: string): string {

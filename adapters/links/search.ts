@@ -28,8 +28,14 @@ export type LinkSearch = {
 const SEARCH_MS = 10_000;
 // The links that one statement compares, in some milliseconds. On SQLite, other organizations wait for it.
 const PIECE: Record<Engine, number> = { sqlite: 4000, postgres: 4000, mysql: 16_000 };
-// After every id. Databases may order other characters than those of ids in their own way.
-const LAST_ID = `lnk_${"Z".repeat(27)}`;
+// Before and after every id. Databases may order other characters than those of ids in their own way.
+const FIRST_ID = "lnk_";
+const LAST_ID = `${FIRST_ID}${"Z".repeat(27)}`;
+// The id of a link can be as old as the idempotency key of its request, and newer after the clock was set back.
+const ID_TOLERANCE_MS = 25 * 60 * 60 * 1000;
+// MariaDB's indexes hold no longer texts, and PostgreSQL's few more bytes.
+const INDEXED_URL_LENGTH = 255;
+const INDEXED_URL = `substr(url, 1, ${INDEXED_URL_LENGTH})`;
 
 // The order of creation is that of the ids.
 const VALUES: Record<LinkSort, string> = {
@@ -58,18 +64,17 @@ export function createSearch({ knex, engine, readAside }: Database): LinkSearch 
       }
     },
 
-    async findIds(organizationId, filter, limit, { createdUntil, maxCompared = Infinity } = {}) {
+    async findIds(organizationId, filter, limit, { maxCompared = Infinity } = {}) {
       if (matchesNothing(filter)) return { ids: [], isComplete: true };
-      const from =
-        createdUntil === undefined ? undefined : { id: idBound("lnk", createdUntil + 1), value: 0 };
-      const { findFirst } = createPass(organizationId, filter, limit, { from });
+      const { findFirst } = createPass(organizationId, filter, limit, {});
       const { found, isComplete } = await findFirst(maxCompared / PIECE[engine]);
       return { ids: found.map(({ id }) => id), isComplete };
     },
   };
 
   function createPass(organizationId: string, filter: LinkFilter, limit: number, part: ListPart) {
-    const { sort = "created_at", from, isBackward = false } = part;
+    const { sort = "created_at", from, isAscending = false } = part;
+    const { lowest, highest } = idsOf(filter);
     const deadline = performance.now() + SEARCH_MS;
 
     /**
@@ -82,12 +87,20 @@ export function createSearch({ knex, engine, readAside }: Database): LinkSearch 
       const add = async (matches: Knex.QueryBuilder) => {
         found = [...found, ...(await read<Boundary>(firstOf(matches)))].sort(compare).slice(0, limit);
       };
-      const isUp = isByCreation && isBackward;
-      let start = (isByCreation && from?.id) || LAST_ID;
+      if (isExact(filter)) {
+        await add(matchesExactly(organizationId, filter));
+        return { found, isComplete: true };
+      }
+      const isUp = isByCreation && isAscending;
+      const last = isUp ? highest : lowest;
+      let start = isUp ? (lowest ?? FIRST_ID) : (highest ?? LAST_ID);
+      if (isByCreation && from && from.id < start !== isUp) start = from.id;
       for (let pieces = 1; ; pieces++) {
-        const ends = idsFrom(organizationId, { start, isUp }).offset(PIECE[engine] - (isUp ? 0 : 1));
+        const ends = idsFrom(organizationId, { start, end: last, isUp }).offset(
+          PIECE[engine] - (isUp ? 0 : 1),
+        );
         const [end] = await read<{ id: string }>(ends.limit(1));
-        await add(matchesInPiece(organizationId, filter, { start, end: end?.id, isUp }));
+        await add(matchesInPiece(organizationId, filter, { start, end: end?.id ?? last, isUp }));
         if (!end || (isByCreation && found.length === limit)) return { found, isComplete: true };
         if (pieces >= maxPieces) return { found, isComplete: false };
         start = end.id;
@@ -98,7 +111,7 @@ export function createSearch({ knex, engine, readAside }: Database): LinkSearch 
           isSelective(filter) &&
           (await hasSearchIndex(knex))
         ) {
-          await add(matchesInIndex(organizationId, filter, { start, isUp }));
+          await add(matchesInIndex(organizationId, filter, { start, end: last, isUp }));
           return { found, isComplete: true };
         }
       }
@@ -106,10 +119,10 @@ export function createSearch({ knex, engine, readAside }: Database): LinkSearch 
 
     function firstOf(matches: Knex.QueryBuilder): Knex.QueryBuilder {
       const value = VALUES[sort];
-      const order = isBackward ? "asc" : "desc";
+      const order = isAscending ? "asc" : "desc";
       if (from) {
         const { id } = from;
-        const [beyond, further] = isBackward ? [">=", ">"] : ["<", "<"];
+        const [beyond, further] = isAscending ? [">=", ">"] : ["<", "<"];
         if (sort === "created_at") matches.where("id", beyond, id);
         else
           matches.whereRaw(`(${value} ${further} ? or (${value} = ? and id ${beyond} ?))`, [
@@ -127,13 +140,13 @@ export function createSearch({ knex, engine, readAside }: Database): LinkSearch 
 
     function compare(one: Boundary, other: Boundary): number {
       const difference = other.value - one.value || (one.id < other.id ? 1 : -1);
-      return isBackward ? -difference : difference;
+      return isAscending ? -difference : difference;
     }
 
     /** Reads links with the values that they were found by, which may have changed since. */
     async function readRows(found: Boundary[]): Promise<LinkRow[]> {
       const ids = found.map(({ id }) => id);
-      const rows = await read<LinkRow>(liveLinks(organizationId, undefined).whereIn("id", ids).select("*"));
+      const rows = await read<LinkRow>(liveLinks(organizationId, {}).whereIn("id", ids).select("*"));
       const byId = new Map(rows.map((row) => [row.id, row]));
       return found.flatMap(({ id, value }) => {
         const row = byId.get(id);
@@ -162,20 +175,20 @@ export function createSearch({ knex, engine, readAside }: Database): LinkSearch 
       .select("id");
   }
 
-  function liveLinks(organizationId: string, archived: boolean | undefined): Knex.QueryBuilder {
+  function liveLinks(
+    organizationId: string,
+    { archived, createdAfter, createdBefore }: LinkFilter,
+  ): Knex.QueryBuilder {
     const links = knex("links").where({ organization_id: organizationId }).whereNull("deleted_at");
-    return archived === undefined ? links : links.where({ archived });
+    if (archived !== undefined) links.where({ archived });
+    if (createdAfter !== undefined) links.where("created_at", ">=", createdAfter);
+    if (createdBefore !== undefined) links.where("created_at", "<", createdBefore);
+    return links;
   }
 
-  function matchesInPiece(
-    organizationId: string,
-    { search, tag, archived, slugPrefix }: LinkFilter,
-    piece: Ids,
-  ): Knex.QueryBuilder {
-    const links = liveLinks(organizationId, archived);
-    // PostgreSQL may read the links of all organizations in a range of ids.
-    if (engine === "postgres") links.whereRaw("id = any(array(?))", [idsFrom(organizationId, piece)]);
-    else within(links, piece);
+  function matches(organizationId: string, filter: LinkFilter): Knex.QueryBuilder {
+    const { search, tag, slugPrefix } = filter;
+    const links = liveLinks(organizationId, filter);
     if (slugPrefix !== undefined) {
       links.whereRaw("substr(slug, 1, ?) = ?", [slugPrefix.length, slugPrefix]);
     }
@@ -184,18 +197,48 @@ export function createSearch({ knex, engine, readAside }: Database): LinkSearch 
     return links;
   }
 
+  function matchesInPiece(organizationId: string, filter: LinkFilter, piece: Ids): Knex.QueryBuilder {
+    const links = matches(organizationId, filter);
+    // PostgreSQL may read the links of all organizations in a range of ids.
+    if (engine === "postgres") return links.whereRaw("id = any(array(?))", [idsFrom(organizationId, piece)]);
+    return within(links, piece);
+  }
+
+  function matchesExactly(organizationId: string, filter: LinkFilter): Knex.QueryBuilder {
+    const { slug, url, externalId } = filter;
+    const links = matches(organizationId, filter);
+    if (slug !== undefined) links.where({ slug });
+    if (externalId !== undefined) links.where({ external_id: externalId });
+    if (url === undefined) return links;
+    if (engine === "postgres") links.whereRaw(`${INDEXED_URL} = substr(?, 1, ${INDEXED_URL_LENGTH})`, [url]);
+    // MariaDB's collation ignores case.
+    if (engine === "mysql") links.whereRaw("cast(url as binary) = ?", [url]);
+    return links.where({ url });
+  }
+
   /** Selects the links that match with PostgreSQL's index, which doesn't have them in order. */
-  function matchesInIndex(
-    organizationId: string,
-    { search, tag, archived }: LinkFilter,
-    ids: Ids,
-  ): Knex.QueryBuilder {
-    const links = liveLinks(organizationId, archived);
+  function matchesInIndex(organizationId: string, filter: LinkFilter, ids: Ids): Knex.QueryBuilder {
+    const { search, tag } = filter;
+    const links = liveLinks(organizationId, filter);
     if (tag !== undefined) links.whereLike("tags", likePattern(tagPattern(tag)));
     if (search !== undefined) links.whereLike("searched", likePattern(foldText(search)));
     const matches = links.select("id", "clicks", "last_clicked_at");
     return within(knex("matches").withMaterialized("matches", matches), ids);
   }
+}
+
+/** Returns whether an index has the few links that a filter can match. */
+function isExact({ slug, url, externalId }: LinkFilter): boolean {
+  return [slug, url, externalId].some((value) => value !== undefined);
+}
+
+/** Returns the range of ids that links of a filter can have. */
+function idsOf({ createdAfter, createdBefore }: LinkFilter) {
+  const idAt = (at: number) => idBound("lnk", Math.max(0, at));
+  return {
+    lowest: createdAfter === undefined ? undefined : idAt(createdAfter - ID_TOLERANCE_MS),
+    highest: createdBefore === undefined ? undefined : idAt(createdBefore + ID_TOLERANCE_MS),
+  };
 }
 
 /** Returns whether a text is searched that no link contains. */

@@ -52,11 +52,11 @@ export function createLinkStore(
     return rows === "timeout" ? rows : rows.map((row) => toLink(row) as Link);
   };
 
-  function readPart(organizationId: string, limit: number, { from, isBackward }: ListPart) {
+  function readPart(organizationId: string, limit: number, { from, isAscending }: ListPart) {
     const links = liveLinks(knex, organizationId)
-      .orderBy("id", isBackward ? "asc" : "desc")
+      .orderBy("id", isAscending ? "asc" : "desc")
       .limit(limit);
-    if (from) links.where("id", isBackward ? ">=" : "<", from.id);
+    if (from) links.where("id", isAscending ? ">=" : "<", from.id);
     return links;
   }
 

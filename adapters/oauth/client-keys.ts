@@ -2,6 +2,7 @@ import type { Actor } from "../../resources/access/actor.ts";
 import { newId } from "../crypto/ids.ts";
 import type { Database } from "../database/index.ts";
 import type { ChangeClient } from "./change-client.ts";
+import { forbidWithFapi } from "./fapi.ts";
 
 /** A public key of a client, without the key itself. Times are epoch milliseconds. */
 export type KeyView = {
@@ -57,7 +58,10 @@ export function createClientKeyStore({ knex }: Database, changeClient: ChangeCli
         return { id, thumbprint, createdAt, lastUsedAt: null };
       }),
 
-    /** Removes a key; false if there is none. `compromised` also revokes all tokens and grants of the client. */
+    /**
+     * Removes a key; false if there is none. `compromised` also revokes all tokens and grants of the client. Throws
+     * FapiConflict for the last key of a client that follows FAPI 2.0.
+     */
     removeKey: (
       organizationId: string,
       keyId: string,
@@ -69,6 +73,8 @@ export function createClientKeyStore({ knex }: Database, changeClient: ChangeCli
         const removed = await key.clone().first("thumbprint");
         if (!removed) return false;
         await key.delete();
+        if (!(await client.trx("client_keys").where({ client_id: client.id }).first("id")))
+          await forbidWithFapi(client, "last_key");
         if (compromised) await client.revokeTokens();
         const { thumbprint } = removed;
         await client.record("client.key_removed", { key_id: keyId, thumbprint, compromised });

@@ -3,7 +3,7 @@ import type { Actor } from "../../resources/access/actor.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { newId, newSecret, withChecksum } from "../crypto/ids.ts";
 import { isDuplicate } from "../database/errors.ts";
-import type { Database } from "../database/index.ts";
+import type { BeforeCommit, Database } from "../database/index.ts";
 import type { ChangeClient } from "./change-client.ts";
 import { forbidWithFapi } from "./fapi.ts";
 
@@ -30,6 +30,7 @@ export function createClientSecretStore({ knex }: Database, changeClient: Change
       organizationId: string,
       { overlapMs, compromised }: { overlapMs: number; compromised: boolean },
       actor: Actor,
+      beforeCommit?: BeforeCommit<Rotation>,
     ): Promise<Rotation | undefined> =>
       changeClient(organizationId, actor, undefined, async (client) => {
         const { trx, id } = client;
@@ -46,7 +47,9 @@ export function createClientSecretStore({ knex }: Database, changeClient: Change
           compromised,
           previous_expires_at: previousExpiresAt === null ? null : new Date(previousExpiresAt).toISOString(),
         });
-        return { clientId: id, clientSecret, previousExpiresAt };
+        const rotation = { clientId: id, clientSecret, previousExpiresAt };
+        await beforeCommit?.(rotation);
+        return rotation;
       }),
 
     revokeSecret: (

@@ -3,6 +3,7 @@ import type { ChangeClient, LockedClient } from "./change-client.ts";
 
 const RULES = {
   key: "A client that follows FAPI 2.0 needs a public key. Add one first.",
+  last_key: "A client that follows FAPI 2.0 needs a public key. Add another one first, or turn FAPI 2.0 off.",
   secrets: "A client that follows FAPI 2.0 must not have secrets. Remove them first.",
   new_secret: "A client that follows FAPI 2.0 must not have secrets. Turn FAPI 2.0 off first.",
   redirect_uris: "A client that follows FAPI 2.0 must only have https redirect URIs.",

@@ -15,7 +15,6 @@ export type AuthorizedApp = {
   /** The name of an organization's client. Null for a client with a metadata document. */
   appName: string | null;
   appOrganization: string | null;
-  appLogoHash: string | null;
   userId: string;
   username: string;
   role: Role;
@@ -53,7 +52,6 @@ export function createGrantStore(
         organizationId: "g.organization_id",
         appName: knex.raw("coalesce(??, ??)", ["p.name", "o.name"]),
         appOrganization: "o.name",
-        appLogoHash: "p.logo_hash",
         userId: "u.id",
         username: "u.username",
         role: "m.role",

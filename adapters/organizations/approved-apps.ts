@@ -14,7 +14,6 @@ export type ApprovedApp = {
   /** The name of an organization's client. Null for a client that belongs to none. */
   appName: string | null;
   appOrganization: string | null;
-  appLogoHash: string | null;
   /** A username, the id of a deleted user, or `operator`. */
   approvedBy: string;
   approvedAt: number;
@@ -73,7 +72,6 @@ function listApps(knex: Knex, filter: Record<string, string>): Promise<ApprovedA
       clientId: "a.client_id",
       appName: knex.raw("coalesce(??, ??)", ["p.name", "o.name"]),
       appOrganization: "o.name",
-      appLogoHash: "p.logo_hash",
       approvedBy: knex.raw("coalesce(??, ??)", ["u.username", "a.approved_by"]),
       approvedAt: "a.created_at",
     });

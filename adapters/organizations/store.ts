@@ -3,7 +3,7 @@ import type { Actor } from "../../resources/access/actor.ts";
 import type { Role } from "../../resources/access/scopes.ts";
 import type { Plan } from "../../resources/plans.ts";
 import { newId, OPERATOR_ID } from "../crypto/ids.ts";
-import type { Database } from "../database/index.ts";
+import type { BeforeCommit, Database } from "../database/index.ts";
 import { memberEvent } from "../events/member-events.ts";
 import { type DomainEvent, type Outbox, organizationEvent } from "../events/outbox.ts";
 import { QuotaExceeded } from "../links/usage.ts";
@@ -18,12 +18,7 @@ export type { Role };
 /** The roles of members, from the most to the least privileged. */
 export const ROLES = ["owner", "admin", "member"] as const satisfies readonly Role[];
 /** An organization of a user, with the user's role. */
-export type Membership = Organization & {
-  role: Role;
-  suspension?: Suspension;
-  /** That of the logo of its client: the SHA-256 of the PNG, in base64url. */
-  logoHash: string | null;
-};
+export type Membership = Organization & { role: Role; suspension?: Suspension };
 
 const MANAGEABLE_ROLES: Record<Role, readonly Role[]> = {
   owner: ROLES,
@@ -57,15 +52,28 @@ export function createOrganizationStore({ knex, transaction }: Database, outbox:
 
   return {
     /** Creates an organization, with a client on a paid plan and an owner if given. @throws QuotaExceeded */
-    create: (name: string, plan: Plan, actor: Actor, ownerId?: string, maxOwned?: number) =>
+    create: (
+      name: string,
+      plan: Plan,
+      actor: Actor,
+      ownerId?: string,
+      { maxOwned, beforeCommit }: { maxOwned?: number; beforeCommit?: BeforeCommit<PlanChange> } = {},
+    ) =>
       transaction(async (trx) => {
         const organization = await insertOrganization(trx, outbox, { name, plan, actor, ownerId });
         if (ownerId && maxOwned !== undefined) await checkOwned(trx, ownerId, maxOwned);
-        return ensureClient(trx, actor, organization);
+        const created = await ensureClient(trx, actor, organization);
+        await beforeCommit?.(created);
+        return created;
       }),
 
     /** Changes the plan and creates a client with the first paid plan. Resolves to undefined for an unknown id. */
-    setPlan: (id: string, plan: Plan, actor: Actor): Promise<PlanChange | undefined> =>
+    setPlan: (
+      id: string,
+      plan: Plan,
+      actor: Actor,
+      beforeCommit?: BeforeCommit<PlanChange>,
+    ): Promise<PlanChange | undefined> =>
       transaction(async (trx) => {
         // The second of two concurrent upgrades waits here and finds the client of the first.
         if (!(await lockOrganization(trx, id))) return undefined;
@@ -75,7 +83,9 @@ export function createOrganizationStore({ knex, transaction }: Database, outbox:
           const data = { from: before.plan, to: plan };
           await outbox.record(trx, actor, organizationEvent(id, "plan.changed", data));
         }
-        return ensureClient(trx, actor, { ...before, plan });
+        const changed = await ensureClient(trx, actor, { ...before, plan });
+        await beforeCommit?.(changed);
+        return changed;
       }),
 
     rename: (id: string, name: string, actor: Actor): Promise<boolean> =>
@@ -115,12 +125,9 @@ export function createOrganizationStore({ knex, transaction }: Database, outbox:
     async listByUser(userId: string): Promise<Membership[]> {
       const rows: (Omit<Membership, "suspension"> & SuspensionColumns)[] = await knex("memberships as m")
         .join("organizations as o", "o.id", "m.organization_id")
-        .leftJoin("clients as c", "c.organization_id", "o.id")
-        .leftJoin("client_profiles as p", "p.client_id", "c.id")
         .where("m.user_id", userId)
         .orderBy(["m.created_at", "o.id"])
-        .select("o.id", "o.name", "o.plan", "m.role", "o.suspended_at", "o.suspended_reason")
-        .select({ logoHash: "p.logo_hash" });
+        .select("o.id", "o.name", "o.plan", "m.role", "o.suspended_at", "o.suspended_reason");
       return rows.map(({ suspended_at, suspended_reason, ...membership }) => {
         const suspension = suspensionOf({ suspended_at, suspended_reason });
         return { ...membership, ...(suspension && { suspension }) };

@@ -101,9 +101,10 @@ export function createWebhookStore(database: Database, outbox: Outbox, encryptio
         return toWebhook(row);
       }).catch(ifDuplicate({ isDuplicate: true })),
 
-    update: (organizationId, id, changes, actor) =>
+    update: (organizationId, id, changes, actor, isCurrent) =>
       change(organizationId, id, async (trx, before) => {
         const webhook = toWebhook(before);
+        if (isCurrent?.(webhook) === false) return "stale";
         const changed = changedFields(webhook, changes);
         if (Object.keys(changed).length === 0) return webhook;
         const after: WebhookRow = {
@@ -148,8 +149,12 @@ export function createWebhookStore(database: Database, outbox: Outbox, encryptio
         return { webhook, secret };
       }),
 
-    async remove(organizationId, id, actor) {
-      const remove = (trx: Knex.Transaction, row: WebhookRow) => deletion.remove(trx, actor, [row]);
+    async remove(organizationId, id, actor, isCurrent) {
+      const remove = async (trx: Knex.Transaction, row: WebhookRow) => {
+        // A URL that can't be decrypted is not needed to delete a webhook.
+        if (isCurrent && !isCurrent(toWebhook(row))) return "stale";
+        return deletion.remove(trx, actor, [row]);
+      };
       return (await change(organizationId, id, remove)) ?? false;
     },
 

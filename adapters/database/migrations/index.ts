@@ -1,7 +1,7 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Knex } from "knex";
 import manifest from "../../../package.json" with { type: "json" };
 import type { Engine } from "../engine.ts";
-import { NO_STATEMENT_TIMEOUT } from "../postgres.ts";
 import type { SchemaCompatibilityRow } from "../tables.ts";
 import { service } from "./0001_service.ts";
 import { accounts } from "./0002_accounts.ts";
@@ -17,6 +17,7 @@ import { fallbackUrls } from "./0012_fallback_urls.ts";
 import { invitationLabels } from "./0014_invitation_labels.ts";
 import { clientProfiles } from "./0015_client_profiles.ts";
 import { eventCopies } from "./0016_event_copies.ts";
+import { linkUrls } from "./0017_link_urls.ts";
 import type { Migration } from "./migration.ts";
 
 export const MIGRATIONS: Migration[] = [
@@ -34,12 +35,14 @@ export const MIGRATIONS: Migration[] = [
   invitationLabels,
   clientProfiles,
   eventCopies,
+  linkUrls,
 ];
 
 // The first migration of the versions before 0.3.0, none of which was published.
 const UNPUBLISHED = "0001_initial";
-// How long to wait for another process that is migrating.
-const WAIT_S = 30;
+// How long to wait for another process that is migrating, and how often to look.
+const WAIT_MS = 120_000;
+const RETRY_MS = 100;
 // An arbitrary number: PostgreSQL's advisory locks have no names.
 const LOCK = 7_105_467;
 // MySQL's lock names are shared by all databases of the server.
@@ -51,6 +54,14 @@ export const COPY_PROGRESS = "copy_progress";
 /** This version can't use the database: a newer version has migrated it, or one before 0.3.0 created it. */
 export class IncompatibleSchema extends Error {
   override readonly name = "IncompatibleSchema";
+}
+
+/** Another process has been migrating the database for longer than this one waits. */
+export class MigrationRunning extends Error {
+  override readonly name = "MigrationRunning";
+  constructor() {
+    super("Another process is migrating the database. Start again when it has finished.");
+  }
 }
 
 /** The database is the target of a copy that isn't complete. */
@@ -90,43 +101,62 @@ type Migratable = {
   knex: Knex;
   engine: Engine;
   transaction<T>(work: (trx: Knex.Transaction) => Promise<T>): Promise<T>;
+  /** Runs statements that may take longer than others. */
+  exempt<T>(work: () => Promise<T>): Promise<T>;
 };
 
 /**
- * Locks for as long as its connection lasts: Knex's row remains after a crash, and may be inserted twice.
- * Throws IncompatibleSchema, or UnfinishedCopy unless `isCopyTarget`.
+ * Applies what is pending, and takes no lock if nothing is. Resolves to the names of the migrations that it applied.
+ * Throws IncompatibleSchema, MigrationRunning, or UnfinishedCopy unless `isCopyTarget`.
  */
-export function migrate({ knex, engine, transaction }: Migratable, isCopyTarget = false): Promise<string[]> {
-  return transaction(async (trx) => {
-    // On the servers, each statement commits, so the lock needs a connection of its own.
-    if (engine === "mysql") return migrateMysql(trx, knex, isCopyTarget);
-    if (engine === "postgres") return migratePostgres(trx, knex, isCopyTarget);
-    return applyAll(trx, isCopyTarget);
-  });
+export async function migrate(
+  { knex, engine, transaction, exempt }: Migratable,
+  isCopyTarget = false,
+): Promise<string[]> {
+  const end = performance.now() + WAIT_MS;
+  while (await isPending(knex, isCopyTarget)) {
+    const applied = await exempt(() => transaction((trx) => tryToMigrate(trx, knex, engine)));
+    if (applied) return applied;
+    if (performance.now() > end) throw new MigrationRunning();
+    // Without a session: a pooler may have too few for the process that migrates.
+    await sleep(RETRY_MS);
+  }
+  return [];
 }
 
-async function migratePostgres(trx: Knex, knex: Knex, isCopyTarget: boolean): Promise<string[]> {
-  await trx.raw(`set local lock_timeout = '${WAIT_S}s'`);
-  await trx.raw(NO_STATEMENT_TIMEOUT);
-  await trx.raw("select pg_advisory_xact_lock(?)", [LOCK]);
-  return applyAll(knex, isCopyTarget);
+async function isPending(knex: Knex, isCopyTarget: boolean): Promise<boolean> {
+  if (!isCopyTarget) await rejectUnfinishedCopy(knex);
+  await newerMigrations(knex);
+  return (await listPending(knex)).length > 0;
 }
 
-async function migrateMysql(trx: Knex, knex: Knex, isCopyTarget: boolean): Promise<string[]> {
-  const [[{ taken }]] = await trx.raw(`select get_lock(${LOCK_NAME}, ?) as taken`, [WAIT_S]);
-  if (!taken) throw new Error("another process has been migrating for too long");
+/**
+ * Resolves to undefined while another process migrates. The lock lasts as long as the transaction: Knex's row remains
+ * after a crash, and may be inserted twice. On the servers, each statement commits, on another session than that of the
+ * lock: a lock of a session means nothing behind a pooler.
+ */
+async function tryToMigrate(
+  trx: Knex.Transaction,
+  knex: Knex,
+  engine: Engine,
+): Promise<string[] | undefined> {
+  if (engine === "sqlite") return applyAll(trx);
+  if (engine === "postgres") {
+    const { rows } = await trx.raw("select pg_try_advisory_xact_lock(?) as taken", [LOCK]);
+    return rows[0].taken ? applyAll(knex) : undefined;
+  }
+  const [[{ taken }]] = await trx.raw(`select get_lock(${LOCK_NAME}, 0) as taken`);
+  if (!taken) return undefined;
   try {
     // The server's default character set may not support every script.
     await knex.raw("alter database character set utf8mb4");
-    return await applyAll(knex, isCopyTarget);
+    return await applyAll(knex);
   } finally {
     await trx.raw(`select release_lock(${LOCK_NAME})`);
   }
 }
 
-async function applyAll(knex: Knex, isCopyTarget: boolean): Promise<string[]> {
-  if (!isCopyTarget) await rejectUnfinishedCopy(knex);
-  await newerMigrations(knex);
+async function applyAll(knex: Knex): Promise<string[]> {
   await knex.migrate.forceFreeMigrationsLock();
   const [, applied] = (await knex.migrate.latest()) as [number, string[]];
   return applied;
@@ -135,6 +165,10 @@ async function applyAll(knex: Knex, isCopyTarget: boolean): Promise<string[]> {
 /** Resolves to the names of pending migrations without changing the database. @throws UnfinishedCopy */
 export async function pendingMigrations(knex: Knex): Promise<string[]> {
   await rejectUnfinishedCopy(knex);
+  return listPending(knex);
+}
+
+async function listPending(knex: Knex): Promise<string[]> {
   const applied = await appliedMigrations(knex);
   return MIGRATIONS.map(({ name }) => name).filter((name) => !applied.includes(name));
 }

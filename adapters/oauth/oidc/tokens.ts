@@ -6,6 +6,7 @@ import { tokenKey } from "../token-keys.ts";
 import {
   isAccessToken,
   isOutdated,
+  type JoinedTokenRow,
   requiresDpop,
   TOKEN_BY_HASH,
   toActiveToken,
@@ -15,8 +16,10 @@ import { type ModelAdapter, toStored } from "./model.ts";
 
 /** A reuse within this time is a retry after a lost response; later, it revokes the family (RFC 9700 §4.14.2). */
 const RETRY_WINDOW_MS = 10_000;
-/** How many retries of one refresh token get tokens. A client that lost a response sends one or two. */
-const RETRIES_MAX = 3;
+/** For public clients: the processes of an MCP host share a refresh token, and send it again more than a minute later. */
+const PUBLIC_RETRY_WINDOW_MS = 120_000;
+/** How many retries of one refresh token get tokens. */
+const RETRIES_MAX = 10;
 
 /** Stores tokens, codes and pushed authorization requests, each a `kind`, by their hashes. */
 export function tokenAdapters(
@@ -55,7 +58,7 @@ export function tokenAdapters(
         payload.holder = toGrantHolder(found, appPolicyCheck);
         payload.requiresDpop = requiresDpop(found);
       }
-      if (isRetry(found.consumedAt)) return payload;
+      if (isUnusedOrRetry(found, payload)) return payload;
       // Expires with its family, because oidc-provider ignores expired tokens and would miss the replay.
       return { ...payload, consumed: true, exp: Math.ceil(found.expiresAt / 1000) };
     },
@@ -64,8 +67,11 @@ export function tokenAdapters(
       const now = Date.now();
       const hash = tokenKey(id);
       if (await consume({ hash, kind, now })) return;
-      const consumedAfter = now - RETRY_WINDOW_MS;
-      if (kind === "RefreshToken" && (await retry({ hash, kind, consumedAfter }))) return;
+      if (kind === "RefreshToken") {
+        const used = await find(id);
+        const consumedAfter = now - retryWindowOf(JSON.parse(used?.payload ?? "{}"));
+        if (await retry({ hash, kind, consumedAfter })) return;
+      }
       throw kind === "PushedAuthorizationRequest"
         ? new errors.InvalidRequestUri("request_uri was already used")
         : new errors.InvalidGrant("already used");
@@ -77,8 +83,15 @@ export function tokenAdapters(
   });
 }
 
-function isRetry(consumedAt: number | null): boolean {
-  return consumedAt === null || Date.now() < consumedAt + RETRY_WINDOW_MS;
+/** `isPublic` is whether the client of a refresh token has no credentials. */
+type Redeemable = { isPublic?: boolean };
+
+function retryWindowOf({ isPublic }: Redeemable): number {
+  return isPublic ? PUBLIC_RETRY_WINDOW_MS : RETRY_WINDOW_MS;
+}
+
+function isUnusedOrRetry({ consumedAt }: JoinedTokenRow, payload: Redeemable): boolean {
+  return consumedAt === null || Date.now() < consumedAt + retryWindowOf(payload);
 }
 
 function tokenStatements({ prepare, lookup, inserter }: Database) {

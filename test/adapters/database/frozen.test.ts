@@ -103,6 +103,9 @@ function testServer({ proxy, service, app, api, link, direct }: Awaited<ReturnTy
     await proxy.cut("silence");
     for (const answer of await Promise.all([list(), requestToken()])) isUnavailable(t, answer);
     proxy.reopen();
+    // Background work may have begun to open others later, which are given up later.
+    const isBack = async () => (await list()).status === 200 && (await requestToken()).status === 200;
+    await until(async () => (await isBack()) || undefined);
     await assertAvailable(t);
   });
 

@@ -8,6 +8,9 @@ import { createTestStorage, linkFields } from "../../harness/database/storage.ts
 import { createTestDatabase, engine } from "../../harness/database/test-database.ts";
 import { endingOf, runCommand, startServer, stopPrograms } from "../../harness/program.ts";
 
+export const databases = "all";
+export const stage = "processes";
+
 test.after.always(stopPrograms);
 
 const ALL = MIGRATIONS.map(({ name }) => name);

@@ -10,6 +10,9 @@ import { ADDITIVE } from "../../harness/database/additive-migration.ts";
 import { createTestDatabase, engine } from "../../harness/database/test-database.ts";
 import { addressOf, endingOf, runCommand, startServer, stopPrograms } from "../../harness/program.ts";
 
+export const databases = "all";
+export const stage = "processes";
+
 test.after.always(stopPrograms);
 
 const NEWEST_KNOWN = String(MIGRATIONS.at(-1)?.name);

@@ -67,7 +67,7 @@ async function serveRequestsOnly(): Promise<{ service: OwnService; close(): Prom
     appPolicyCheck,
     keys,
     rateLimitStore: await createRateLimitStore(undefined, log),
-    metrics: createMetrics(),
+    metrics: createMetrics(log),
     log,
     fetch: unused,
     fetchConfigured: unused,

@@ -1,5 +1,6 @@
 import test from "ava";
 import type { EventRow } from "../../../adapters/database/tables.ts";
+import type { AuditEntry } from "../../../adapters/events/audit-log.ts";
 import { AUDIT_LOG_DAYS } from "../../../adapters/events/retention.ts";
 import type { ChainReport } from "../../../adapters/events/verify-chain.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
@@ -183,4 +184,31 @@ test.serial("a purge never deletes an entry that is not chained", async (t) => {
   t.like(await verify(id), { ok: true, first_seq: 2, last_seq: 1 });
   await rename(id, "Next");
   t.like(await verify(id), { ok: true, first_seq: 2, last_seq: 2 });
+});
+
+test("a page of the log has up to so many bytes of data, at least one entry, and leads to the next", async (t) => {
+  const id = await createLog(5);
+  await first.auditChain.append(id);
+  // Without the names, which a page has of its own entries.
+  const shown = ({ names, ...entry }: AuditEntry) => entry;
+  const all = (await first.audit.list(id, {}, 10)).map(shown);
+  t.is(all.length, 7);
+  const bytes = Math.max(...(await rowsOf(id)).map(({ data }) => Buffer.byteLength(data)));
+  for (const [maxBytes, limit, pages] of [
+    [1, 10, 7],
+    [2 * bytes, 2, 4],
+    [10 * bytes, 10, 1],
+  ] as const) {
+    const found: AuditEntry[] = [];
+    let count = 0;
+    for (let hasMore = true; hasMore; count++) {
+      const page = await first.audit.page(id, {}, { limit, maxBytes, before: found.at(-1)?.id });
+      found.push(...page.entries);
+      hasMore = page.hasMore;
+    }
+    t.deepEqual(found.map(shown), all);
+    t.is(count, pages);
+  }
+  const none = { entries: [], hasMore: false };
+  t.deepEqual(await first.audit.page(id, { actor: "x" }, { limit: 1, maxBytes: 1, before: undefined }), none);
 });

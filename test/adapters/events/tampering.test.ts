@@ -42,7 +42,9 @@ async function rowsOf<Row extends object>(query: PromiseLike<Row[]>): Promise<Ro
 /** Inserts a row like that of an entry. */
 async function insertCopy(id: string, seq: number, changes: Partial<EventRow>) {
   const [row] = await rowsOf<EventRow>(entry(id, seq));
-  await knex("events").insert({ ...(row as EventRow), id: `${row?.id.slice(0, -1)}+`, ...changes });
+  // IDs created in the same millisecond differ only in their last characters.
+  const copyId = `${row?.id.slice(0, -6)}+${randomBytes(3).toString("hex").slice(1)}`;
+  await knex("events").insert({ ...(row as EventRow), id: copyId, ...changes });
 }
 
 /** Computes all hashes of a log again, as someone could who knows the format. */

@@ -123,7 +123,7 @@ test("of concurrent organizations of one user, as many are created as the quota 
   if (!user) throw new Error("the username is taken");
   const results = await atOnce(8, (index) =>
     (index % 2 ? first : second).organizations
-      .create(`Own ${index}`, "premium", { id: user.id }, user.id, 3)
+      .create(`Own ${index}`, "premium", { id: user.id }, user.id, { maxOwned: 3 })
       .catch((error) => error.code),
   );
   t.is(results.filter((result) => result === "ERR_QUOTA_EXCEEDED").length, 5);

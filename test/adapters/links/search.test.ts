@@ -4,14 +4,7 @@ import { CREATE_SEARCH_INDEX } from "../../../adapters/database/migrations/0005_
 import { openStorage } from "../../../adapters/index.ts";
 import { createSearch } from "../../../adapters/links/search.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import type {
-  Boundary,
-  IdScope,
-  Link,
-  LinkFilter,
-  LinkSort,
-  ListPart,
-} from "../../../resources/links/types.ts";
+import type { Boundary, Link, LinkFilter, LinkSort, ListPart } from "../../../resources/links/types.ts";
 import { oldLinkId, storeManyLinks } from "../../harness/database/many-links.ts";
 import { createTestStorage, linkFields } from "../../harness/database/storage.ts";
 import { createTestDatabase, engine } from "../../harness/database/test-database.ts";
@@ -36,16 +29,26 @@ const WORDS = [
   "🎉 party",
 ];
 
+const SAME_URL = `https://same.example/${"a".repeat(300)}`;
+// As long, and different at its end or in the case of its letters.
+const urlOf = (number: number) =>
+  [SAME_URL, SAME_URL, `${SAME_URL.slice(0, -1)}b`, SAME_URL.replace("same", "SAME")][number % 4] as string;
+
 const byId = new Map<string, Link>();
 let organization: { id: string };
 
 test.before(async () => {
   ({ organization } = await first.organizations.create("Large", "premium", OPERATOR));
   const links = await storeManyLinks(database.knex, organization.id, COUNT, (number) => ({
-    url: `https://shop.example/items/${(number * 7919) % COUNT}?ref=${number % 13}`,
+    ...(number >= 40 && number < 60 ? { slug: `same-${number}` } : {}),
+    url:
+      number >= 40 && number < 60
+        ? urlOf(number)
+        : `https://shop.example/items/${(number * 7919) % COUNT}?ref=${number % 13}`,
     title: number % 3 === 0 ? `${WORDS[number % WORDS.length]} ${number}` : null,
     tags: number % 5 === 0 ? ["news", `tag-${number % 50}`] : [],
     archived: number % 11 === 0,
+    externalId: number % 7 === 0 ? `own ${number}` : null,
     clicks: (number * 31) % 200,
     lastClickedAt: number % 200 === 0 ? null : Date.UTC(2030, 0, number % 28),
   }));
@@ -54,12 +57,13 @@ test.before(async () => {
   if (engine === "postgres") await database.knex.raw("analyze links");
 });
 
-function isMatch(link: Link, { search, tag, archived }: LinkFilter): boolean {
+function isMatch(link: Link, { search, tag, archived, ...exact }: LinkFilter): boolean {
   const texts = [link.url, link.slug, link.title ?? ""];
   return (
     (search === undefined || texts.some((text) => lower(text).includes(lower(search)))) &&
     (tag === undefined || link.tags.includes(tag)) &&
-    (archived === undefined || link.archived === archived)
+    (archived === undefined || link.archived === archived) &&
+    Object.entries(exact).every(([name, value]) => link[name as keyof Link] === value)
   );
 }
 
@@ -69,14 +73,14 @@ const sortedValue = ({ clicks, lastClickedAt }: Link, sort: LinkSort) =>
   ({ created_at: 0, clicks, last_clicked_at: lastClickedAt ?? 0 })[sort];
 
 function expected(filter: LinkFilter, limit: number, part: ListPart = {}): string[] {
-  const { sort = "created_at", from, isBackward } = part;
+  const { sort = "created_at", from, isAscending } = part;
   const isBelow = (link: Link, { value, id }: Boundary) =>
     sortedValue(link, sort) < value || (sortedValue(link, sort) === value && link.id < id);
   const matches = [...byId.values()]
-    .filter((link) => isMatch(link, filter) && (!from || isBelow(link, from) === !isBackward))
+    .filter((link) => isMatch(link, filter) && (!from || isBelow(link, from) === !isAscending))
     .sort((one, other) => (isBelow(one, { id: other.id, value: sortedValue(other, sort) }) ? 1 : -1))
     .map(({ id }) => id);
-  return (isBackward ? matches.reverse() : matches).slice(0, limit);
+  return (isAscending ? matches.reverse() : matches).slice(0, limit);
 }
 
 const below = (id: string): ListPart => ({ from: { id, value: 0 } });
@@ -122,6 +126,23 @@ const FILTERS: LinkFilter[] = [
   { search: "summer", tag: "tag-25" },
 ];
 
+const EXACT: LinkFilter[] = [
+  { url: SAME_URL },
+  { url: SAME_URL.toUpperCase() },
+  { url: `${SAME_URL}?` },
+  { url: SAME_URL, archived: true },
+  { url: SAME_URL, search: "summer" },
+  { url: SAME_URL, tag: "news" },
+  { url: "https://shop.example/items/7919?ref=1" },
+  { slug: "same-44" },
+  { slug: "SAME-44" },
+  { slug: "same-44", url: SAME_URL },
+  { externalId: "own 700" },
+  { externalId: "OWN 700" },
+  { externalId: "own 7" },
+  { externalId: "own 701" },
+];
+
 const PAGES = [{}, below(oldLinkId(COUNT / 2)), below(oldLinkId(3)), below("lnk_00")];
 
 async function compareAll(t: ExecutionContext, parts: ListPart[] = PAGES, filters = FILTERS) {
@@ -148,7 +169,7 @@ const SORTED: ListPart[] = (["clicks", "last_clicked_at"] as const).flatMap((sor
 );
 const BACKWARD = [...PAGES.slice(1), ...SORTED.filter(({ from }) => from)].map((part) => ({
   ...part,
-  isBackward: true,
+  isAscending: true,
 }));
 
 test.serial("a sorted search finds the same links as sorting all of them, on every page", async (t) => {
@@ -159,13 +180,46 @@ test.serial("a list read backward has the links above its boundary, the closest 
   await compareAll(t, BACKWARD, [{}, ...FILTERS.slice(0, 4), ...FILTERS.slice(-7)]);
 });
 
+test.serial("exact filters find the same links as comparing all of them, on every page", async (t) => {
+  const below50: ListPart = below(oldLinkId(50));
+  const ascending: ListPart = { isAscending: true };
+  const byClicks: ListPart = { sort: "clicks", isAscending: true };
+  await compareAll(t, [{}, below50, ascending, { ...below50, ...ascending }, byClicks], EXACT);
+});
+
+test.serial("an exact filter is looked up in an index", async (t) => {
+  const indexes = { url: "links_url", slug: "slug", externalId: "external_id" };
+  for (const [name, index] of Object.entries(indexes)) {
+    const value = { url: SAME_URL, slug: "same-44", externalId: "own 700" }[name as keyof typeof indexes];
+    const plans: string[] = [];
+    const search = createSearch({
+      ...database,
+      async readAside(query, timeoutMs) {
+        const explain = engine === "sqlite" ? "explain query plan" : "explain";
+        plans.push(JSON.stringify(await database.knex.raw(`${explain} ${query.toQuery()}`)));
+        return database.readAside(query, timeoutMs);
+      },
+    });
+    await search.findRows(organization.id, { [name]: value }, 26, {});
+    t.true(plans[0]?.includes(index), plans[0]);
+  }
+});
+
+test.serial("a list in ascending order starts with the oldest links", async (t) => {
+  const ascending: ListPart[] = (["created_at", "clicks", "last_clicked_at"] as const).map((sort) => ({
+    sort,
+    isAscending: true,
+  }));
+  await compareAll(t, ascending, [{}, ...FILTERS.slice(0, 4), ...FILTERS.slice(-7)]);
+});
+
 test.serial("only the ids are listed, of links that existed at a time, and up to a limit", async (t) => {
   for (const filter of [{}, ...FILTERS]) {
     const all = expected(filter, COUNT);
-    const listed = (limit: number, scope?: IdScope) =>
-      first.links.listIds(organization.id, filter, limit, scope);
-    t.deepEqual(await listed(COUNT, { createdUntil: Date.now() }), { ids: all, isComplete: true });
-    t.deepEqual(await listed(COUNT, { createdUntil: 0 }), { ids: [], isComplete: true });
+    const listed = (limit: number, createdBefore?: number) =>
+      first.links.listIds(organization.id, { ...filter, createdBefore }, limit);
+    t.deepEqual(await listed(COUNT, Date.now()), { ids: all, isComplete: true });
+    t.deepEqual(await listed(COUNT, 1), { ids: [], isComplete: true });
     t.like(await listed(7), { ids: all.slice(0, 7) });
   }
 });

@@ -221,7 +221,7 @@ test.serial(
         (index % 2 ? first : second).webhooks.update(id, other.id, { url }, OPERATOR),
       ),
     );
-    t.is(moved.filter((result) => result && "id" in result).length, 1);
+    t.is(moved.filter((result) => typeof result === "object" && "id" in result).length, 1);
     t.is(await first.webhooks.count(id), 7);
     const { create: createElsewhere } = await newOrganization();
     t.true("id" in (await createElsewhere(URL_OF)), "another organization may use the same URL");
