@@ -1,6 +1,6 @@
 import { invalidField } from "../../http/validate.ts";
 import { linkSchemas } from "../schema.ts";
-import { toBoolean, toList, toNumber, toObject, toTime, withoutEscape } from "./values.ts";
+import { toBoolean, withoutEscape } from "./values.ts";
 
 export type Fields = Record<string, unknown>;
 
@@ -11,14 +11,14 @@ export type Format = {
   needs: string[][];
   /** By the field of the API. A slug can also be the path of a `short_url`. */
   columns: Record<string, string[]>;
-  /** Columns whose links must not be imported, because they would lose what the column says. */
-  refuses?: Record<string, string>;
+  /** Columns whose links must not be imported if they would lose what the column says: the reason, for a value. */
+  refuses?: Record<string, (value: unknown) => string | undefined>;
   separator?: string;
   /** What a cell of a CSV file stands for. */
   readCell?(text: string): string;
 };
 
-const PROTECTED = "is protected by a password, which links can't be";
+const PROTECTED = "The link is protected by a password, which links can't be.";
 const CREATED = ["created_at", "created", "date created", "created date"];
 
 // The names that are reserved make no difference here.
@@ -67,7 +67,8 @@ const FORMATS: Format[] = [
       clicks: ["visit_count"],
       expires_at: ["expire_in"],
     },
-    refuses: { password: PROTECTED, banned: "is banned" },
+    // The API says whether there is a password, the table has its hash.
+    refuses: { password: unlessFalse(PROTECTED), banned: ifTrue("banned", "The link is banned.") },
   },
   {
     name: "Short.io",
@@ -89,7 +90,7 @@ const FORMATS: Format[] = [
       fallback_url: ["expiredURL"],
       clicks: ["humanClicks", "clicks", "totalClicks"],
     },
-    refuses: { password: PROTECTED, hasPassword: PROTECTED },
+    refuses: { password: ifSet(PROTECTED), hasPassword: ifTrue("hasPassword", PROTECTED) },
   },
   {
     name: "Dub",
@@ -112,7 +113,7 @@ const FORMATS: Format[] = [
       clicks: ["clicks"],
       last_clicked_at: ["lastClicked"],
     },
-    refuses: { password: PROTECTED },
+    refuses: { password: ifSet(PROTECTED) },
   },
   {
     name: "Bitly",
@@ -134,10 +135,15 @@ const FORMATS: Format[] = [
     name: "linkgate",
     needs: [["url"]],
     columns: { ...Object.fromEntries(OWN_FIELDS.map((field) => [field, [field]])), short_url: ["short_url"] },
-    refuses: { disabled_at: "was disabled by the operator of its service" },
+    refuses: { disabled_at: ifSet("The link was disabled by the operator of its service.") },
     readCell: withoutEscape,
   },
 ];
+
+/** The fields of nested objects that some format reads. */
+export const NESTED_FIELDS = FORMATS.flatMap(({ columns }) => Object.values(columns).flat()).filter((name) =>
+  name.includes("."),
+);
 
 /** Compares `createdAt`, `created_at` and `Created at` alike. */
 export function plainName(column: string): string {
@@ -151,7 +157,12 @@ export function formatOf(columns: string[]): Format {
     needs.some((list) => list.every((column) => names.has(plainName(column)))),
   );
   if (format) return format;
-  const found = columns.filter(Boolean).slice(0, 30).join(", ") || "none";
+  const found =
+    columns
+      .filter(Boolean)
+      .slice(0, 30)
+      .map((name) => name.slice(0, 50))
+      .join(", ") || "none";
   const known = FORMATS.map(
     ({ name, needs }) => `${name} (${needs.map((list) => list.join(" and ")).join(", or ")})`,
   );
@@ -161,60 +172,33 @@ export function formatOf(columns: string[]): Format {
   );
 }
 
-/** Returns why a link can't be imported as it is, or undefined. @param row by plain names */
-export function refusalOf(row: Fields, { refuses = {} }: Format): string | undefined {
-  const found = Object.entries(refuses).find(([column]) => isSet(row[plainName(column)]));
-  return found && `The link ${found[1]}.`;
+/** Returns whether a column is one of those that the format has a use for. */
+export function isRead(column: string, { columns, refuses = {} }: Format): boolean {
+  const names = [...Object.values(columns).flat(), ...Object.keys(refuses)];
+  return names.some((name) => plainName(name) === plainName(column));
 }
 
-function isSet(value: unknown): boolean {
-  return value !== undefined && value !== null && !["", "false", "0"].includes(String(value));
+/** @throws Problem 422 if a column that is read is there twice, because only one could be imported */
+export function rejectRepeated(columns: string[], format: Format): void {
+  const names = columns.map(plainName);
+  const repeated = columns.find(
+    (column, index) => names.indexOf(plainName(column)) < index && isRead(column, format),
+  );
+  if (repeated !== undefined) throw invalidField("file", `must not have the column ${repeated} twice`);
 }
 
-/** Converts a row to the input of the schema of imported links; a value that can't be converted stays as it is. */
-export function toInput(row: Fields, { columns, separator = "," }: Format): Fields {
-  const input: Fields = {};
-  for (const [field, names] of Object.entries(columns)) {
-    const value = names.map((name) => clean(row[plainName(name)])).find((one) => one !== undefined);
-    if (value !== undefined) input[field] = convert(field, value, separator);
-  }
-  const { short_url, ...rest } = input;
-  const slug = rest.slug ?? (short_url !== undefined ? slugIn(String(short_url)) : undefined);
-  return { ...rest, ...(slug !== undefined && { slug: String(slug) }) };
+function ifSet(reason: string) {
+  return () => reason;
 }
 
-/** Returns a trimmed text, another value, or undefined for none. */
-function clean(value: unknown): unknown {
-  if (value === null || (Array.isArray(value) && value.length === 0)) return undefined;
-  return typeof value === "string" ? value.trim() || undefined : value;
+function ifTrue(column: string, reason: string) {
+  return (value: unknown) => {
+    const flag = toBoolean(value);
+    if (flag === false) return undefined;
+    return flag === true ? reason : `${column} must be true or false.`;
+  };
 }
 
-function convert(field: string, value: unknown, separator: string): unknown {
-  switch (field) {
-    case "tags":
-      return toList(value, separator);
-    case "metadata":
-      return toObject(value);
-    case "archived":
-      return toBoolean(value);
-    case "max_clicks":
-    case "redirect_type":
-    case "clicks":
-    case "bot_clicks":
-      return toNumber(value);
-    case "created_at":
-    case "expires_at":
-    case "last_clicked_at":
-      return toTime(value);
-    case "short_url":
-      return toList(value, ",")[0];
-    default:
-      return typeof value === "number" ? String(value) : value;
-  }
-}
-
-/** Returns the path of a short URL, with or without a scheme. */
-function slugIn(shortUrl: string): string {
-  const url = URL.parse(/^https?:\/\//i.test(shortUrl) ? shortUrl : `https://${shortUrl}`);
-  return url ? url.pathname.slice(1) : shortUrl;
+function unlessFalse(reason: string) {
+  return (value: unknown) => (toBoolean(value) === false ? undefined : reason);
 }

@@ -5,11 +5,12 @@ import { Problem } from "../../http/problem.ts";
 import { toQuotaProblem } from "../../http/quota.ts";
 import { validate } from "../../http/validate.ts";
 import type { InTurn } from "../../turns.ts";
-import { type ReservedNames, slugOf } from "../rules.ts";
+import { type ReservedNames, randomSlug, slugOf } from "../rules.ts";
 import { LINK_DEFAULTS, linkSchemas, toFields } from "../schema.ts";
 import type { ImportedLink, ImportOutcome, LinkImport, LinkStore } from "../types.ts";
-import { type Fields, type Format, refusalOf, toInput } from "./formats.ts";
-import type { FileRow, LinkFile } from "./read-file.ts";
+import { refusalOf, toInput } from "./convert.ts";
+import type { Fields, Format } from "./formats.ts";
+import type { FileRow, LinkFile } from "./types.ts";
 
 /** Of a row: `skipped` is a link that exists with this slug and URL, `left` came after a quota was reached. */
 export type RowResult = {
@@ -44,24 +45,31 @@ type ImportOptions = {
 
 export type ImportLinks = (caller: Caller, file: LinkFile, options?: ImportOptions) => Promise<ImportReport>;
 
-// On SQLite, other requests wait for the transaction of a batch, some 30 ms.
-const BATCH = 500;
 // They take some milliseconds to validate. Other requests are served between two turns.
-const ROWS_PER_TURN = 100;
-// If this many slugs of a URL are taken, the cause is something other than chance.
-const MAX_SLUG_ATTEMPTS = 5;
+const ROWS_PER_TURN = 50;
+// If this many slugs of a URL are taken, the cause is something other than chance: those that follow are random.
+const MAX_DERIVED_SLUGS = 6;
+const MAX_SLUGS = 12;
 
 /** A valid row, waiting for its batch. A slug that the file lacks follows from the URL and the attempt. */
 type Pending = { link: ImportedLink; attempt: number | undefined };
 type Checked = { row: FileRow; input: Fields; pending?: Pending; refusal?: string };
 
-/** Creates the import. Repeating one changes nothing twice, because links are recognized by their slug and URL. */
-export function createImportLinks(store: LinkStore, reserved: ReservedNames, inTurn: InTurn): ImportLinks {
+/**
+ * Creates the import. Repeating one changes nothing twice, because links are recognized by their slug and URL.
+ * @param batchSize how many links a transaction stores. On SQLite, it holds the process for some 30 ms for 500 links.
+ */
+export function createImportLinks(
+  store: LinkStore,
+  reserved: ReservedNames,
+  inTurn: InTurn,
+  batchSize: number,
+): ImportLinks {
   const schema = linkSchemas(reserved).imported;
 
   function check(row: FileRow, format: Format, organizationId: string): Checked {
-    const input = toInput(row.fields, format);
-    const refusal = refusalOf(row.fields, format);
+    const { input, ...converted } = toInput(row.fields, format);
+    const refusal = row.refusal ?? refusalOf(row.fields, format) ?? converted.refusal;
     if (refusal) return { row, input, refusal };
     const attempt = input.slug === undefined ? 0 : undefined;
     const slug = input.slug ?? derivedSlug(organizationId, input.url, 0);
@@ -107,7 +115,7 @@ export function createImportLinks(store: LinkStore, reserved: ReservedNames, inT
     for await (const row of rows) {
       batch.push(check(row, format, organizationId));
       if (batch.length % ROWS_PER_TURN === 0) await nextTurn();
-      if (batch.length < BATCH) continue;
+      if (batch.length < batchSize) continue;
       await finish(batch);
       batch = [];
     }
@@ -139,9 +147,10 @@ async function addAll(pending: Pending[], organizationId: string, add: Add) {
 /** Returns false if the file has the slug. */
 function deriveNext(pending: Pending, organizationId: string): boolean {
   const { link, attempt } = pending;
-  if (attempt === undefined || attempt === MAX_SLUG_ATTEMPTS) return false;
+  if (attempt === undefined || attempt + 1 === MAX_SLUGS) return false;
   pending.attempt = attempt + 1;
-  link.slug = derivedSlug(organizationId, link.url, pending.attempt);
+  const isDerived = pending.attempt < MAX_DERIVED_SLUGS;
+  link.slug = isDerived ? derivedSlug(organizationId, link.url, pending.attempt) : randomSlug();
   return true;
 }
 

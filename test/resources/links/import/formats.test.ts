@@ -102,27 +102,72 @@ test("several responses of an API in one array are one import", async (t) => {
   t.deepEqual(data.map(({ slug }) => slug).sort(), ["page-1", "page-2"]);
 });
 
-const TIMES: [written: string, read: string][] = [
-  ["2024-03-01", "2024-03-01T00:00:00.000Z"],
-  ["2024-03-01 09:30", "2024-03-01T09:30:00.000Z"],
-  ["2024-03-01 09:30:15 UTC", "2024-03-01T09:30:15.000Z"],
-  ["2024-03-01T09:30:15.123456+02:00", "2024-03-01T07:30:15.123Z"],
-  ["2024-03-01T09:30:15-0530", "2024-03-01T15:00:15.000Z"],
-  ["1709285400", "2024-03-01T09:30:00.000Z"],
-  ["1709285400000", "2024-03-01T09:30:00.000Z"],
-  ["Mar 1, 2024 9:30 AM", "2024-03-01T09:30:00.000Z"],
-  ["Fri, 01 Mar 2024 09:30:00 GMT", "2024-03-01T09:30:00.000Z"],
-];
+const LAYOUTS: Record<string, string> = {
+  "a separator for Excel": "sep=;\r\nurl;slug;title\r\nhttps://example.com/x;layout-1;Hi\r\n",
+  "a separator for Excel after a byte order mark":
+    "\ufeffsep=\t\nurl\tslug\ttitle\nhttps://example.com/x\tlayout-2\tHi",
+  "blank lines before the first": " \n\r\nurl,slug,title\nhttps://example.com/x,layout-3,Hi\n",
+  "line breaks of old Macs": "url,slug,title\rhttps://example.com/x,layout-4,Hi\r",
+  "empty columns at the end": "url,slug,title,,\nhttps://example.com/x,layout-5,Hi,,,\n",
+};
 
-test("times in the usual forms are kept, those without a zone as UTC", async (t) => {
-  const rows = TIMES.map(([written], index) => `https://example.com/,time-${index},"${written}"`);
-  const { data } = await imported(["url,slug,created_at", ...rows].join("\n"));
-  const bySlug = new Map(data.map(({ slug, created_at }) => [slug, created_at]));
-  t.deepEqual(
-    TIMES.map(([written], index) => [written, bySlug.get(`time-${index}`)]),
-    TIMES,
-  );
-});
+for (const [what, file] of Object.entries(LAYOUTS)) {
+  test(`a file with ${what} is read`, async (t) => {
+    const { body, data } = await imported(file);
+    t.like(body, { format: "linkgate", rows: 1, imported: 1 });
+    t.like(data, [{ title: "Hi", url: "https://example.com/x" }]);
+  });
+}
+
+/** Files with one row, and why it is refused. */
+const REFUSED: Record<string, [file: string, reason: string]> = {
+  "more cells than columns": [
+    "url,slug,title\nhttps://example.com/,cells-4,one,two",
+    "The row has more cells than the file has columns.",
+  ],
+  "a flag that is neither true nor false": [
+    "address,target,banned\nflag,https://example.com/,maybe",
+    "banned must be true or false.",
+  ],
+  "a password that reads like a word for false": [
+    JSON.stringify([{ url: "https://example.com/", key: "no", domain: "go.example", password: "no" }]),
+    "The link is protected by a password, which links can't be.",
+  ],
+  "backslashes that may stand for one": [
+    String.raw`keyword,url,title
+pair,https://example.com/,back\\slash`,
+    "title has a backslash that may stand for the character behind it.",
+  ],
+  "metadata with a key that replaces the prototype": [
+    'url,slug,metadata\nhttps://example.com/,proto,"{""__proto__"": ""x""}"',
+    "metadata must not have the key __proto__.",
+  ],
+  "nested metadata": [
+    `url,slug,metadata\nhttps://example.com/,deep,${"[".repeat(50_000)}`,
+    "metadata must not be nested more than 32 levels deep.",
+  ],
+  "metadata with many keys": [
+    `url,slug,metadata\nhttps://example.com/,many,"${JSON.stringify(Object.fromEntries(Array.from({ length: 101 }, (_, index) => [`k${index}`, 1]))).replaceAll('"', '""')}"`,
+    "metadata must have at most 100 fields.",
+  ],
+  "tags of another type": [
+    JSON.stringify([{ url: "https://example.com/", slug: "tags-object", tags: { a: 1 } }]),
+    "tags must be an array of strings.",
+  ],
+  "a slug of another type": [
+    JSON.stringify([{ url: "https://example.com/", slug: ["list"] }]),
+    "slug must be a string.",
+  ],
+};
+
+for (const [what, [file, reason]] of Object.entries(REFUSED)) {
+  test(`${what}: the row is refused with its reason`, async (t) => {
+    const { body, data } = await imported(file);
+    t.like(body, { rows: 1, imported: 0, refused: 1 });
+    t.is(body.results[0]?.reason, reason);
+    t.deepEqual(data, []);
+  });
+}
 
 test("quoted line breaks, empty lines and missing cells are read as spreadsheets write them", async (t) => {
   const file =
@@ -151,6 +196,30 @@ const UNREADABLE: Record<string, [content: string | Uint8Array, message: RegExp]
     /Found: target, name\. Needed: linkgate \(url\); Bitly \(long_url and link/,
   ],
   "broken JSON": ['[{"url": ', /must be valid JSON/],
+  "JSON that breaks off": [
+    `[{"url": "https://example.com/", "slug": "ok"}, {"url": tru`,
+    /must be valid JSON: .* \(row 2\)/,
+  ],
+  "JSON with a text behind it": [
+    '[{"url": "https://example.com/"}] x',
+    /must be valid JSON: Unexpected “x” at position 34/,
+  ],
+  "JSON with a key that replaces the prototype": [
+    '[{"url": "https://example.com/", "metadata": {"__proto__": "x"}}]',
+    /must not have the key __proto__ \(row 1\)/,
+  ],
+  "JSON nested 50,000 times": [
+    `[{"url": ${"[".repeat(50_000)}${"]".repeat(50_000)}}]`,
+    /must not be nested more than 32 levels deep \(row 1\)/,
+  ],
+  "a column that is there twice": [
+    "url,slug,URL\nhttps://example.com/a,b,c",
+    /must not have the column URL twice/,
+  ],
+  "text behind a closing quote": [
+    'url,slug\nhttps://example.com/,ok\n"https://example.com/"x,b',
+    /must have a separator after each closing quote \(line 3\)/,
+  ],
   "an unclosed quote": [
     'url,slug\nhttps://example.com/,ok\n"https://example.com/,',
     /must close every quote \(line 3\)/,

@@ -1,0 +1,88 @@
+import { Problem } from "../../http/problem.ts";
+import { type Fields, type Format, plainName } from "./formats.ts";
+import { toTime } from "./times.ts";
+import { toBoolean, toList, toNumber, toObject } from "./values.ts";
+
+// Fields whose spaces are kept, because two external IDs may differ by them.
+const KEPT = new Set(["title", "external_id"]);
+
+/** Returns why a link can't be imported as it is, or undefined. @param row by plain names */
+export function refusalOf(row: Fields, { refuses = {} }: Format): string | undefined {
+  for (const [column, check] of Object.entries(refuses)) {
+    const value = clean(row[plainName(column)]);
+    const refusal = value === undefined ? undefined : check(value);
+    if (refusal) return refusal;
+  }
+  return undefined;
+}
+
+/**
+ * Converts a row to the input of the schema of imported links. A value that can't be converted stays as it is, and
+ * `refusal` says so where the schema would not.
+ */
+export function toInput(
+  row: Fields,
+  { columns, separator = "," }: Format,
+): { input: Fields; refusal?: string } {
+  const input: Fields = {};
+  const refusals: string[] = [];
+  for (const [field, names] of Object.entries(columns)) {
+    const read = KEPT.has(field) ? unlessMissing : clean;
+    const value = names.map((name) => read(row[plainName(name)])).find((one) => one !== undefined);
+    if (value === undefined) continue;
+    input[field] = value;
+    try {
+      input[field] = convert(field, value, separator);
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      refusals.push(error.message);
+    }
+  }
+  const { short_url, ...rest } = input;
+  const slug = rest.slug ?? (short_url === undefined ? undefined : slugIn(short_url));
+  return {
+    input: { ...rest, ...(slug !== undefined && { slug }) },
+    ...(refusals[0] !== undefined && { refusal: refusals[0] }),
+  };
+}
+
+function unlessMissing(value: unknown): unknown {
+  return value === null || value === "" ? undefined : value;
+}
+
+/** Returns a trimmed text, another value, or undefined for none. */
+function clean(value: unknown): unknown {
+  if (Array.isArray(value) && value.length === 0) return undefined;
+  return unlessMissing(typeof value === "string" ? value.trim() : value);
+}
+
+function convert(field: string, value: unknown, separator: string): unknown {
+  switch (field) {
+    case "tags":
+      return toList(value, separator, field);
+    case "metadata":
+      return toObject(value, field);
+    case "archived":
+      return toBoolean(value);
+    case "max_clicks":
+    case "redirect_type":
+    case "clicks":
+    case "bot_clicks":
+      return toNumber(value);
+    case "created_at":
+    case "expires_at":
+    case "last_clicked_at":
+      return toTime(value);
+    case "short_url":
+      return Array.isArray(value) ? value[0] : String(value).split(",", 1)[0]?.trim();
+    default:
+      return typeof value === "number" ? String(value) : value;
+  }
+}
+
+/** Returns the path of a short URL, with or without a scheme. */
+function slugIn(shortUrl: unknown): unknown {
+  if (typeof shortUrl !== "string") return shortUrl;
+  const url = URL.parse(/^https?:\/\//i.test(shortUrl) ? shortUrl : `https://${shortUrl}`);
+  return url ? url.pathname.slice(1) : shortUrl;
+}
