@@ -19,7 +19,7 @@ export interface Link {
   redirect_type: 301 | 302 | 307 | 308;
   /** Where visitors go while the link is archived, expired or used up. `null` stands for the `fallback_url` of the organization. */
   fallback_url: string | null;
-  /** The number of redirects, without those of known bots. If a server is killed, the clicks of its last 100 ms or so may be lost, except for links with `max_clicks`. */
+  /** The number of redirects, without those of known bots. If a server is killed, the clicks that it had not written are lost, except for links with `max_clicks`: those of its last 100 ms, or more if it was waiting for the processor or the database. */
   clicks: number;
   /** The number of redirects of known bots, whose user agents say that they are. */
   bot_clicks: number;
@@ -277,7 +277,7 @@ export interface ResentDeliveries {
 }
 
 export interface EventPage {
-  /** Each `type`, `timestamp` and `data` are those that webhooks get. */
+  /** Each `type`, `timestamp` and `data` are those that webhooks get. Can be empty before the last page. */
   data: {
     /** The event ID, which webhooks get as `webhook-id`. */
     id: string;
@@ -292,10 +292,10 @@ export interface EventPage {
     timestamp: string;
     data: Record<string, unknown>;
   }[];
-  /** Where to continue, now or when there are new events. Never null. */
-  next_cursor: string;
-  /** Whether to continue now: there may be more events. */
-  has_more: boolean;
+  /** The cursor of the next page; null on the last page. */
+  next_cursor: string | null;
+  /** The cursor behind this page. After the last page, it gets the events that happen later. */
+  resume_cursor: string;
 }
 
 export interface CallerOrganization {
@@ -485,7 +485,7 @@ export interface NewLink {
   tags?: string[];
   /** Your own ID for the link, unique in your organization. */
   external_id?: string | null;
-  /** Key-value pairs that you want to store with the link. */
+  /** Key-value pairs to store: strings, numbers, booleans or null. */
   metadata?: Record<string, string | number | boolean | null>;
   /** When the link expires. From then on, visitors get a 410 or the fallback. */
   expires_at?: string | null;
@@ -508,7 +508,7 @@ export interface LinkChanges {
   tags?: string[];
   /** Your own ID for the link, unique in your organization. */
   external_id?: string | null;
-  /** Key-value pairs that you want to store with the link. */
+  /** Key-value pairs that replace all of those stored with the link. */
   metadata?: Record<string, string | number | boolean | null>;
   /** When the link expires. From then on, visitors get a 410 or the fallback. */
   expires_at?: string | null;
@@ -584,8 +584,9 @@ export type ProblemCode =
   | "idempotency_key_reused"
   | "insufficient_scope"
   | "internal_error"
-  | "invalid_after"
   | "invalid_archived"
+  | "invalid_created_after"
+  | "invalid_created_before"
   | "invalid_cursor"
   | "invalid_dpop_proof"
   | "invalid_enabled"
@@ -640,7 +641,7 @@ export type ProblemCode =
 
 /** The operations of the API. */
 export interface Operations {
-  /** Create a link */
+  /** Create a link. Creates a short link to a URL. Without a `slug`, it gets a random one. */
   createLink(input: NewLink, options?: CallOptions): Promise<Link>;
   /** List links. Returns links, by default newest first. If you sort by clicks, a link that is clicked between two requests can move to another page. */
   listLinks(
@@ -649,18 +650,28 @@ export interface Operations {
       limit?: number;
       /** The previous page's `next_cursor`, with the same filter and sort. */
       cursor?: string;
-      /** Descending. Links without clicks are last. */
-      sort?: "created_at" | "clicks" | "last_clicked_at";
+      /** The field to sort by; `-` is for descending order. Links without clicks have the lowest values. */
+      sort?: "created_at" | "-created_at" | "clicks" | "-clicks" | "last_clicked_at" | "-last_clicked_at";
       /** Returns links with this text in their URL, slug or title. Ignores case, but not accents. */
       search?: string;
       /** Returns links with this tag. */
       tag?: string;
       /** true: only archived links; false: only the others. */
       archived?: boolean;
+      /** Returns the link with this slug. */
+      slug?: string;
+      /** Returns links with exactly this URL, as it was sent. */
+      url?: string;
+      /** Returns the link with this external ID. */
+      external_id?: string;
+      /** Returns links created at this time or later. */
+      created_after?: string;
+      /** Returns links created before this time. */
+      created_before?: string;
     },
     options?: CallOptions,
   ): Pages<LinkPage>;
-  /** Retrieve a link */
+  /** Retrieve a link. Returns the link with its number of clicks. */
   getLink(
     input: {
       /** The ID of the link. */
@@ -668,7 +679,7 @@ export interface Operations {
     },
     options?: CallOptions,
   ): Promise<Link>;
-  /** Update a link. Updates the fields that you send and keeps the others. Send null to clear a nullable field. */
+  /** Update a link. Updates the fields that you send and keeps the others. Send null to clear a nullable field. `tags` and `metadata` are replaced as a whole. With the content type `application/merge-patch+json` (RFC 7396), the keys of `metadata` are merged: those that you send are set, or removed if they are null. */
   updateLink(
     input: {
       /** The ID of the link. */
@@ -684,8 +695,14 @@ export interface Operations {
     },
     options?: CallOptions,
   ): Promise<void>;
-  /** Create links in bulk. Creates each link as a separate request would. An invalid link doesn't affect the others, so check the status of every result. Against the rate limit, each link counts as a request; if they exceed it, none is created. */
-  createLinks(input: NewLinks, options?: CallOptions): Promise<LinkResults>;
+  /** Retrieve a link by external ID. Returns the link to which you gave this `external_id`. */
+  getLinkByExternalId(
+    input: {
+      /** Your own ID for the link. */
+      external_id: string;
+    },
+    options?: CallOptions,
+  ): Promise<Link>;
   /** Create or replace a link by external ID. Creates the link with this external ID, or replaces it. Omitted fields are cleared, but an omitted slug is kept, and so is the archived state. Concurrent requests create only one link. */
   upsertLink(
     input: {
@@ -694,6 +711,8 @@ export interface Operations {
     } & NewLink,
     options?: CallOptions,
   ): Promise<Link>;
+  /** Create links in bulk. Creates each link as a separate request would. An invalid link doesn't affect the others, so check the status of every result. Against the rate limit, each link counts as a request; if they exceed it, none is created. */
+  createLinks(input: NewLinks, options?: CallOptions): Promise<LinkResults>;
   /** Retrieve the analytics of a link. Analytics are stored separately from the `clicks` of a link. If a server is killed, those of its last 2 seconds may be lost. */
   getLinkAnalytics(
     input: {
@@ -728,7 +747,7 @@ export interface Operations {
     },
     options?: CallOptions,
   ): Pages<WebhookPage>;
-  /** Retrieve a webhook */
+  /** Retrieve a webhook. Returns the webhook without its signing secret. */
   getWebhook(
     input: {
       /** The webhook ID. */
@@ -821,13 +840,13 @@ export interface Operations {
     },
     options?: CallOptions,
   ): Promise<Delivery>;
-  /** List events. Returns the events of the last 30 days, oldest first, with the data that webhooks get. To get further events, send the request again with `next_cursor` as `after`. Every event is returned once, usually within two seconds. Clicks aren't listed. */
+  /** List events. Returns the events of the last 30 days, oldest first, with the data that webhooks get. On the last page, `next_cursor` is null. To get the events that happen later, send the request again with `resume_cursor` as `cursor`. Every event is returned once, usually within two seconds. Clicks aren't listed. */
   listEvents(
     input?: {
       /** The maximum number of events. A page of large ones may have fewer. */
       limit?: number;
-      /** A `next_cursor`, or `latest` for one that only later events follow. Default: 30 days ago. */
-      after?: string;
+      /** A `next_cursor` or `resume_cursor`, or `latest` for later events only. Default: 30 days ago. */
+      cursor?: string;
       /** Only events of these types. */
       type?: (
         | "link.created"
@@ -840,7 +859,7 @@ export interface Operations {
       )[];
     },
     options?: CallOptions,
-  ): Promise<EventPage>;
+  ): Pages<EventPage>;
   /** Retrieve your organization. Returns the organization that the token acts for, its plan's limits and its current usage, and for a user's token the user's role. */
   getOrganization(input?: Record<string, never>, options?: CallOptions): Promise<CallerOrganization>;
 }
@@ -854,8 +873,9 @@ export const OPERATIONS: Record<
   getLink: { method: "GET", path: "/v1/links/{id}" },
   updateLink: { method: "PATCH", path: "/v1/links/{id}", hasBody: true },
   deleteLink: { method: "DELETE", path: "/v1/links/{id}" },
-  createLinks: { method: "POST", path: "/v1/links/bulk", hasBody: true },
+  getLinkByExternalId: { method: "GET", path: "/v1/links/by-external-id/{external_id}" },
   upsertLink: { method: "PUT", path: "/v1/links/by-external-id/{external_id}", hasBody: true },
+  createLinks: { method: "POST", path: "/v1/links/bulk", hasBody: true },
   getLinkAnalytics: { method: "GET", path: "/v1/links/{id}/analytics" },
   getAnalytics: { method: "GET", path: "/v1/analytics" },
   createWebhook: { method: "POST", path: "/v1/webhooks", hasBody: true },
@@ -869,6 +889,6 @@ export const OPERATIONS: Record<
   getDelivery: { method: "GET", path: "/v1/webhooks/{id}/deliveries/{delivery_id}" },
   resendFailedDeliveries: { method: "POST", path: "/v1/webhooks/{id}/deliveries/resend-failed" },
   resendDelivery: { method: "POST", path: "/v1/webhooks/{id}/deliveries/{delivery_id}/resend" },
-  listEvents: { method: "GET", path: "/v1/events" },
+  listEvents: { method: "GET", path: "/v1/events", isList: true },
   getOrganization: { method: "GET", path: "/v1/organization" },
 };

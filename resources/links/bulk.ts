@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import type { CountFurther } from "../access/bearer.ts";
 import type { ServiceResponse } from "../http/api-context.ts";
@@ -30,10 +30,11 @@ export const bulkResultSchema = z.object({
     .describe("The error, if the link was not created."),
 });
 
-// 100 of the largest take 30 ms, 100 invalid ones more. Other requests are served between two turns, and what they write
-// is committed between two parts.
+// 100 of the largest take 100 ms. Other requests are served between two turns, and what they write is committed between two
+// parts. After a slow part, the process pauses for as long as it took.
 const LINKS_PER_TURN = 5;
-const LINKS_PER_PART = 20;
+const LINKS_PER_PART = 10;
+const LONG_MS = 5;
 
 type BulkResultView = z.output<typeof bulkResultSchema>;
 
@@ -79,9 +80,15 @@ export async function createLinksInBulk(
   if (links.length > 1) await countFurther(links.length - 1);
   const lastByClaim = new Map<string, Promise<BulkResult>>();
   const results: Promise<BulkResult>[] = [];
+  let started = performance.now();
   for (const [index, link] of links.entries()) {
     if (index > 0 && index % LINKS_PER_TURN === 0) await nextTurn();
-    if (index % LINKS_PER_PART === 0) await Promise.all(results);
+    if (index % LINKS_PER_PART === 0) {
+      await Promise.all(results);
+      const took = performance.now() - started;
+      if (took > LONG_MS) await sleep(took);
+      started = performance.now();
+    }
     const claims = claimsOf(link);
     const result = Promise.all(claims.map((claim) => lastByClaim.get(claim))).then(() =>
       create(link, index).catch(toResult),

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import Bowser from "bowser";
 import { isbot } from "isbot";
 import { LRUCache } from "lru-cache";
@@ -9,40 +9,40 @@ export type ClickSource = Omit<Click, "clickedAt">;
 
 export type ReadClickSource = (request: IncomingMessage) => ClickSource;
 
-/** Returns the ISO 3166-1 alpha-2 code of the country of a visitor's address, if it is known. */
+/** Returns the ISO 3166-1 alpha-2 code of a visitor's country, if it is known. */
 export type FindCountry = (request: IncomingMessage) => string | null;
 
 type Agent = Pick<Click, "device" | "browser" | "operatingSystem" | "bot">;
 
-// Cloudflare sets this header, and other proxies can be configured to.
-const COUNTRY_HEADER = "cf-ipcountry";
 // RFC 9110 §10.1.3. Only the host is read.
 const REFERRER = /^https?:\/\/([a-z0-9._-]{1,253})(?::\d+)?(?=[/?#]|$)/i;
 // Android's apps send their package name, which begins with a domain in reverse order.
 const APP_REFERRER = /^android-app:\/\/([a-z0-9_.]{1,253})(?=[/?#]|$)/i;
-// ISO 3166-1 alpha-2 leaves XX to users; Cloudflare sends it for an unknown country.
-const COUNTRY = /^(?!XX)[A-Z]{2}$/;
+// Fetch Metadata has the first one; Chrome, Safari and Firefox sent the others before.
+const PURPOSE_HEADERS = ["sec-purpose", "purpose", "x-purpose", "x-moz"];
+const IN_ADVANCE = /\b(?:prefetch|prerender|preview)\b/i;
 // Reading a user agent takes longer than the rest of a redirect, and few of them account for most clicks.
 const USER_AGENTS_MAX = 1000;
 // Those of browsers have about 150 characters.
 const USER_AGENT_LENGTH = 512;
 
-/**
- * @param behindProxy whether requests come through a trusted proxy; without one, visitors could set the country
- * @param findCountry tells the country if the proxy doesn't
- */
-export function createReadClickSource(behindProxy: boolean, findCountry: FindCountry): ReadClickSource {
+export function createReadClickSource(findCountry: FindCountry): ReadClickSource {
   const agents = new LRUCache<string, Agent>({ max: USER_AGENTS_MAX, memoMethod: readAgent });
   return (request) => {
     const { headers } = request;
-    const country = headers[COUNTRY_HEADER];
-    const isTold = behindProxy && typeof country === "string" && COUNTRY.test(country);
+    const agent = agents.memo((headers["user-agent"] ?? "").slice(0, USER_AGENT_LENGTH));
     return {
-      ...agents.memo((headers["user-agent"] ?? "").slice(0, USER_AGENT_LENGTH)),
+      ...agent,
+      bot: agent.bot || isInAdvance(headers),
       referrer: siteOf(headers.referer),
-      country: isTold ? country : findCountry(request),
+      country: findCountry(request),
     };
   };
+}
+
+/** Returns whether a browser loads what its user may never open. */
+function isInAdvance(headers: IncomingHttpHeaders): boolean {
+  return PURPOSE_HEADERS.some((name) => IN_ADVANCE.test(String(headers[name] ?? "")));
 }
 
 const BROWSERS = new Set(Object.values(Bowser.BROWSER_MAP));

@@ -1,5 +1,5 @@
 import type { Caller } from "../access/actor.ts";
-import type { Precondition } from "../http/etag.ts";
+import { entityTag, type Precondition, preconditionFailed } from "../http/etag.ts";
 import { Problem, retryLater } from "../http/problem.ts";
 import { withQuotaProblems } from "../http/quota.ts";
 import { randomSlug } from "./rules.ts";
@@ -46,7 +46,8 @@ export async function upsertLink(
   for (let attempt = 0; attempt < MAX_RACES; attempt++) {
     const existing = await store.findByExternalId(caller.organizationId, externalId);
     // RFC 9110 §13.1.1: If-Match is false for a resource that doesn't exist, even with "*".
-    if (precondition && !(existing && precondition(existing.version))) throw preconditionFailed();
+    if (precondition && !(existing && precondition(entityTag(existing.version))))
+      throw preconditionFailed("link");
     const result = existing
       ? await replaceLink(store, caller, existing, input, precondition && existing.version)
       : await insertLink(store, caller, externalId, input);
@@ -89,11 +90,6 @@ async function replaceLink(
   return { link: assertNoConflict(result), isNew: false };
 }
 
-export function preconditionFailed(): Problem {
-  const detail = "The link has changed since you last read it. Read it again and retry.";
-  return new Problem(412, "precondition_failed", detail);
-}
-
 export function assertEnabled<T>(result: T | "disabled"): T {
   if (result !== "disabled") return result;
   const detail = "The operator of this service disabled the link, so it can't be changed. You can delete it.";
@@ -105,9 +101,4 @@ export function assertNoConflict(result: Link | LinkConflict): Link {
   const field = result.taken;
   const message = field === "slug" ? "is already taken" : "is already used by another link";
   throw new Problem(409, `${field}_taken`, `${field} ${message}.`, { errors: [{ field, message }] });
-}
-
-export function assertNotStale<T>(result: T | "stale"): T {
-  if (result === "stale") throw preconditionFailed();
-  return result;
 }

@@ -2,15 +2,17 @@ import { z } from "zod";
 import type { Caller } from "../access/actor.ts";
 import { type Cursors, DEFAULT_LIMIT, pageQuery } from "../http/pagination.ts";
 import { type Problem, retryLater } from "../http/problem.ts";
-import { hasAtMost, isText } from "../http/text.ts";
+import { hasAtMost, isText, isUnbroken } from "../http/text.ts";
 import { validate } from "../http/validate.ts";
 import type { InTurn } from "../turns.ts";
-import { tag } from "./schema.ts";
+import { SLUG, SLUG_RULE, URL_MAX } from "./rules.ts";
+import { anyTime, externalId, tag } from "./schema.ts";
 import type { Boundary, Link, LinkFilter, LinkSort, LinkStore } from "./types.ts";
 
 const MAX_SEARCH_LENGTH = 255;
 const SEARCH_TIMEOUT = "The search took too long. Try again, or search for a longer text.";
 const SORT_TIMEOUT = "Sorting your links took too long. Try again, or sort by created_at.";
+const URL_RULE = { error: `must be 1 to ${URL_MAX} characters without spaces or control characters` };
 const SEARCH_RULE = { error: `must be 1 to ${MAX_SEARCH_LENGTH} characters` };
 
 export const listQuery = pageQuery.extend({
@@ -19,9 +21,11 @@ export const listQuery = pageQuery.extend({
     "The previous page's `next_cursor`, with the same filter and sort.",
   ),
   sort: z
-    .enum(["created_at", "clicks", "last_clicked_at"] satisfies LinkSort[])
-    .default("created_at")
-    .describe("Descending. Links without clicks are last."),
+    .enum(["created_at", "-created_at", "clicks", "-clicks", "last_clicked_at", "-last_clicked_at"])
+    .default("-created_at")
+    .describe(
+      "The field to sort by; `-` is for descending order. Links without clicks have the lowest values.",
+    ),
   search: z
     .string()
     .refine((text) => text !== "" && hasAtMost(MAX_SEARCH_LENGTH, text), SEARCH_RULE)
@@ -34,6 +38,16 @@ export const listQuery = pageQuery.extend({
     .boolean({ error: "must be true or false" })
     .optional()
     .describe("true: only archived links; false: only the others."),
+  slug: z.string().regex(SLUG, { error: SLUG_RULE }).optional().describe("Returns the link with this slug."),
+  url: z
+    .string()
+    .refine((text) => text !== "" && hasAtMost(URL_MAX, text) && isUnbroken(text), URL_RULE)
+    .meta({ minLength: 1, maxLength: URL_MAX })
+    .optional()
+    .describe("Returns links with exactly this URL, as it was sent."),
+  external_id: externalId.optional().describe("Returns the link with this external ID."),
+  created_after: anyTime.optional().describe("Returns links created at this time or later."),
+  created_before: anyTime.optional().describe("Returns links created before this time."),
 });
 
 /** A page, with the cursors of the pages beside it, and how many links the pages before it had when they were read. */
@@ -59,8 +73,10 @@ export function createLinkList(
   return async function list(caller: Caller, query: unknown, maxLength = PAGE_LENGTH): Promise<LinkPage> {
     const { organizationId } = caller;
     const { cursor, ...listed } = validate(listQuery, query);
-    const { limit, sort, ...filter } = listed;
-    const binding = JSON.stringify([organizationId, sort, filter satisfies LinkFilter]);
+    const { limit, sort: order, ...given } = listed;
+    const binding = JSON.stringify([organizationId, order, given]);
+    const sort = order.replace("-", "") as LinkSort;
+    const filter = toFilter(given);
     const cursorAt = (boundary: Boundary | undefined, isBackward: boolean, above: number) => {
       if (!boundary) return null;
       return cursors.write(JSON.stringify([boundary.id, boundary.value, isBackward, above]), binding);
@@ -68,9 +84,10 @@ export function createLinkList(
     const { start, isBackward, above } = readPosition(
       cursor === undefined ? undefined : cursors.read(cursor, binding),
     );
-    const isSearch = sort !== "created_at" || Object.values(filter).some((value) => value !== undefined);
+    const isAscending = order.startsWith("-") === isBackward;
+    const isSearch = !isLookup(filter) && (sort !== "created_at" || isFiltered(filter));
     const readPart = (count: number, from?: Boundary) => {
-      const read = () => store.list(organizationId, filter, count, { sort, from, isBackward });
+      const read = () => store.list(organizationId, filter, count, { sort, from, isAscending });
       return isSearch ? turns.reads(organizationId, read) : read();
     };
 
@@ -91,8 +108,8 @@ export function createLinkList(
           taken++;
         }
         if (taken === part.length) return [links, undefined];
-        // Backward, the boundary is below the first link that isn't on the page.
-        from = boundaryBelow(part[isBackward ? taken : taken - 1] as Link, sort);
+        // Upward, the boundary is below the first link that isn't on the page.
+        from = boundaryBelow(part[isAscending ? taken : taken - 1] as Link, sort);
         const left = ((maxLength - length) * links.length) / length;
         count = Math.min(limit - links.length, Math.ceil(Math.max(0, left)));
       }
@@ -121,7 +138,25 @@ export function createLinkList(
   };
 }
 
-/** Reads a cursor: a boundary, the direction from it, and how many links are above it. */
+type Given = Omit<z.output<typeof listQuery>, "limit" | "cursor" | "sort">;
+
+function toFilter({ external_id, created_after, created_before, ...same }: Given): LinkFilter {
+  return {
+    ...same,
+    externalId: external_id,
+    createdAfter: created_after === undefined ? undefined : Date.parse(created_after),
+    createdBefore: created_before === undefined ? undefined : Date.parse(created_before),
+  };
+}
+
+const isFiltered = (filter: LinkFilter) => Object.values(filter).some((value) => value !== undefined);
+
+/** Returns whether an index finds the links of a page, so they needn't be searched for. */
+function isLookup({ slug, externalId, url, ...others }: LinkFilter): boolean {
+  return slug !== undefined || externalId !== undefined || (url !== undefined && !isFiltered(others));
+}
+
+/** Reads a cursor: a boundary, the direction from it, and how many links the pages before it had. */
 function readPosition(position: string | undefined) {
   if (position === undefined) return { start: undefined, isBackward: false, above: 0 };
   const [id, value, isBackward, above = 0] = JSON.parse(position) as [string, number, boolean, number?];

@@ -18,8 +18,13 @@ export type LinkCount = { links: number; isExact: boolean };
 
 /** Creates what looks at all links that match a filter instead of a page of them. Searches wait for their turns. */
 export function createMatches(store: Pick<LinkStore, "listIds">, reads: InTurn) {
-  async function find(caller: Caller, query: unknown, limit: number, scope: IdScope): Promise<FoundIds> {
-    const filter: LinkFilter = validate(filterQuery, query);
+  async function find(
+    caller: Caller,
+    query: unknown,
+    limit: number,
+    { createdBefore, ...scope }: IdScope & Pick<LinkFilter, "createdBefore">,
+  ): Promise<FoundIds> {
+    const filter: LinkFilter = { ...validate(filterQuery, query), createdBefore };
     const { organizationId } = caller;
     const found = await reads(organizationId, () => store.listIds(organizationId, filter, limit, scope));
     if (found === "timeout") throw timeout("created_at");
@@ -42,7 +47,7 @@ export function createMatches(store: Pick<LinkStore, "listIds">, reads: InTurn) 
      * @throws Problem 422 `invalid_all` for more than 1,000
      */
     async findAll(caller: Caller, query: unknown, createdUntil: number): Promise<string[]> {
-      const { ids } = await find(caller, query, CHANGED_MAX + 1, { createdUntil });
+      const { ids } = await find(caller, query, CHANGED_MAX + 1, { createdBefore: createdUntil + 1 });
       if (ids.length > CHANGED_MAX)
         throw invalidField("all", `must match at most ${CHANGED_MAX.toLocaleString("en")} links`);
       return ids;

@@ -30,7 +30,7 @@ export function createRedirects(
     return slug === undefined || links.isReserved(slug) ? undefined : slug;
   }
 
-  const isAtHost = (ctx: Context) => ctx.host.toLowerCase() === host;
+  const isAtHost = (ctx: Context) => ctx.host === host;
   const isSlugPath = (path: string) => slugIn(path) !== undefined;
 
   return {

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { type ApiContext, idOf, respond } from "../http/api-context.ts";
 import { entityTag, matchesIfNoneMatch, preconditionOf } from "../http/etag.ts";
-import { BULK_BODY_MAX } from "../http/json-body.ts";
+import { BULK_BODY_MAX, isJson, MERGE_PATCH } from "../http/json-body.ts";
+import { found } from "../http/problem.ts";
 import { invalidField } from "../http/validate.ts";
 import type { Declare, Operation } from "../openapi/operation.ts";
 import { LINKS_PER_BULK, limitsOf } from "../plans.ts";
@@ -10,6 +11,7 @@ import { bulkBody, bulkResults, bulkResultsSchema } from "./bulk.ts";
 import { listQuery } from "./list.ts";
 import { createdLink, LINK_EXAMPLE, linkPageSchema, linkResponse, linkSchema, toView } from "./schema.ts";
 import type { LinkService } from "./service.ts";
+import type { Link } from "./types.ts";
 
 type RestOptions = { links: LinkService; shortUrl: string };
 
@@ -29,6 +31,22 @@ const ANALYTICS = {
 const ANALYTICS_DURABILITY =
   "Analytics are stored separately from the `clicks` of a link. If a server is killed, those of its last 2 seconds may be lost.";
 
+const byExternalId = z.object({
+  external_id: z
+    .string()
+    .describe("Your own ID for the link, percent-encoded.")
+    .meta({ examples: ["spring-sale"] }),
+});
+const READS_ONE = {
+  ...READS,
+  headers: ["If-None-Match"],
+  responses: {
+    200: { description: "The link.", body: linkSchema, headers: ["ETag"] },
+    304: { description: "The link still has the ETag that you sent.", headers: ["ETag"] },
+  },
+  errors: ["not_found"],
+} satisfies Partial<Operation>;
+
 const byId = z.object({
   id: z
     .string()
@@ -37,12 +55,18 @@ const byId = z.object({
 });
 
 export function linkRoutes(declare: Declare, { links, shortUrl }: RestOptions): void {
+  function showLink(ctx: ApiContext, link: Link): void {
+    respond(ctx, linkResponse(link, shortUrl));
+    if (matchesIfNoneMatch(ctx, entityTag(link.version))) ctx.status = 304;
+  }
+
   declare({
     ...WRITES,
     id: "createLink",
     method: "post",
     path: "/v1/links",
     summary: "Create a link",
+    description: "Creates a short link to a URL. Without a `slug`, it gets a random one.",
     body: links.schemas.create,
     responses: { 201: { description: "The link.", body: linkSchema, headers: ["Location", "ETag"] } },
     errors: ["quota_exceeded", "slug_taken", "external_id_taken"],
@@ -68,23 +92,26 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: RestOptions): 
   });
 
   declare({
-    ...READS,
+    ...READS_ONE,
     id: "getLink",
     method: "get",
     path: "/v1/links/{id}",
     summary: "Retrieve a link",
+    description: "Returns the link with its number of clicks.",
     params: byId,
-    headers: ["If-None-Match"],
-    responses: {
-      200: { description: "The link.", body: linkSchema, headers: ["ETag"] },
-      304: { description: "The link still has the ETag that you sent.", headers: ["ETag"] },
-    },
-    errors: ["not_found"],
-    async handler(ctx) {
-      const link = await links.get(ctx.state.caller, idOf(ctx));
-      respond(ctx, linkResponse(link, shortUrl));
-      if (matchesIfNoneMatch(ctx, entityTag(link.version))) ctx.status = 304;
-    },
+    handler: async (ctx) => showLink(ctx, await links.get(ctx.state.caller, idOf(ctx))),
+  });
+
+  declare({
+    ...READS_ONE,
+    id: "getLinkByExternalId",
+    method: "get",
+    path: "/v1/links/by-external-id/{external_id}",
+    summary: "Retrieve a link by external ID",
+    description: "Returns the link to which you gave this `external_id`.",
+    params: byExternalId,
+    handler: async (ctx) =>
+      showLink(ctx, await links.getByExternalId(ctx.state.caller, found(externalIdOf(ctx), "link"))),
   });
 
   declare({
@@ -94,7 +121,7 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: RestOptions): 
     path: "/v1/links/{id}",
     summary: "Update a link",
     description:
-      "Updates the fields that you send and keeps the others. Send null to clear a nullable field.",
+      "Updates the fields that you send and keeps the others. Send null to clear a nullable field. `tags` and `metadata` are replaced as a whole. With the content type `application/merge-patch+json` (RFC 7396), the keys of `metadata` are merged: those that you send are set, or removed if they are null.",
     params: byId,
     headers: ["If-Match"],
     body: links.schemas.update,
@@ -108,7 +135,9 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: RestOptions): 
       "precondition_failed",
     ],
     async handler(ctx) {
-      const link = await links.update(ctx.state.caller, idOf(ctx), ctx.request.body, preconditionOf(ctx));
+      const { body } = ctx.request;
+      const isMerge = isJson(ctx.get("content-type"), MERGE_PATCH);
+      const link = await links.update(ctx.state.caller, idOf(ctx), body, preconditionOf(ctx), isMerge);
       respond(ctx, linkResponse(link, shortUrl));
     },
   });
@@ -157,12 +186,7 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: RestOptions): 
     summary: "Create or replace a link by external ID",
     description:
       "Creates the link with this external ID, or replaces it. Omitted fields are cleared, but an omitted slug is kept, and so is the archived state. Concurrent requests create only one link.",
-    params: z.object({
-      external_id: z
-        .string()
-        .describe("Your own ID for the link, percent-encoded.")
-        .meta({ examples: ["spring-sale"] }),
-    }),
+    params: byExternalId,
     headers: ["If-Match"],
     body: links.schemas.create,
     responses: {
@@ -173,7 +197,9 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: RestOptions): 
     async handler(ctx) {
       const precondition = preconditionOf(ctx, () => true);
       const { body } = ctx.request;
-      const { link, isNew } = await links.upsert(ctx.state.caller, externalIdOf(ctx), body, precondition);
+      const externalId = externalIdOf(ctx);
+      if (externalId === undefined) throw invalidField("external_id", "must be percent-encoded UTF-8");
+      const { link, isNew } = await links.upsert(ctx.state.caller, externalId, body, precondition);
       respond(ctx, isNew ? createdLink(link, shortUrl) : linkResponse(link, shortUrl));
     },
   });
@@ -206,10 +232,10 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: RestOptions): 
 }
 
 /** Decodes the last path segment: the router keeps one that it can't decode, so two ids would share one URL. */
-function externalIdOf(ctx: ApiContext): string {
+function externalIdOf(ctx: ApiContext): string | undefined {
   try {
     return decodeURIComponent(ctx.path.slice(ctx.path.lastIndexOf("/") + 1));
   } catch {
-    throw invalidField("external_id", "must be percent-encoded UTF-8");
+    return undefined;
   }
 }

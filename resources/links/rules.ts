@@ -5,6 +5,7 @@ export const URL_MAX = 2048;
 // A non-ASCII character takes up to nine in the Location header, and clients accept about 16 KB of headers.
 const ENCODED_URL_MAX = 8192;
 export const SLUG = /^[A-Za-z0-9_-]{1,64}$/;
+export const SLUG_RULE = "must be 1 to 64 characters from A-Z, a-z, 0-9, - and _";
 // Leaves out characters that look alike, because people read slugs aloud.
 const ALPHABET = "23456789abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ";
 const RANDOM_SLUG_LENGTH = 7;
@@ -38,7 +39,7 @@ export function validateDestination(text: string, { ownHosts }: ReservedNames): 
 
 /** Returns why a text isn't a valid slug, or `undefined` if it is. */
 export function validateSlug(slug: string, reserved: ReservedNames): string | undefined {
-  if (!SLUG.test(slug)) return "must be 1 to 64 characters from A-Z, a-z, 0-9, - and _";
+  if (!SLUG.test(slug)) return SLUG_RULE;
   if (isReserved(slug, reserved)) return "is reserved";
   return undefined;
 }

@@ -61,7 +61,7 @@ const singleLine = (max: number) =>
         : undefined,
     { minLength: 1, maxLength: max },
   );
-const anyTime = z.iso
+export const anyTime = z.iso
   .datetime({
     offset: true,
     abort: true,
@@ -77,6 +77,7 @@ const pastTime = anyTime
   .refine((text) => Date.parse(text) >= 0, { error: "must not be before 1970" });
 
 export const tag = singleLine(TAG_MAX);
+export const externalId = singleLine(TEXT_MAX);
 
 const tags = z
   .array(tag, { error: "must be an array of strings" })
@@ -116,7 +117,10 @@ const maxClicks = z
   .max(INT32_MAX, { error: `must be at most ${INT32_MAX}` });
 
 export function linkSchemas(reserved: ReservedNames) {
-  const destination = stringThat((text) => validateDestination(text, reserved), { maxLength: URL_MAX });
+  const destination = stringThat((text) => validateDestination(text, reserved), {
+    format: "uri",
+    maxLength: URL_MAX,
+  });
   const fields = {
     url: destination.describe("The destination: an absolute http or https URL."),
     slug: stringThat((text) => validateSlug(text, reserved), { pattern: SLUG.source }).describe(
@@ -126,10 +130,8 @@ export function linkSchemas(reserved: ReservedNames) {
       .nullable()
       .describe("A display name, shown to visitors only on the preview page."),
     tags: tags.describe("Labels to filter links by."),
-    external_id: singleLine(TEXT_MAX)
-      .nullable()
-      .describe("Your own ID for the link, unique in your organization."),
-    metadata: metadata.describe("Key-value pairs that you want to store with the link."),
+    external_id: externalId.nullable().describe("Your own ID for the link, unique in your organization."),
+    metadata: metadata.describe("Key-value pairs to store: strings, numbers, booleans or null."),
     expires_at: futureTime
       .nullable()
       .describe("When the link expires. From then on, visitors get a 410 or the fallback."),
@@ -154,6 +156,7 @@ export function linkSchemas(reserved: ReservedNames) {
   const update = z
     .strictObject({
       ...fields,
+      metadata: metadata.describe("Key-value pairs that replace all of those stored with the link."),
       archived,
     })
     .partial()
@@ -173,13 +176,13 @@ export function linkSchemas(reserved: ReservedNames) {
 }
 
 /** Builds the schema of an upsert: that of a new link, whose `external_id` may repeat the one in the path. */
-export function withExternalId({ shape }: ReturnType<typeof linkSchemas>["create"], externalId: string) {
+export function withExternalId({ shape }: ReturnType<typeof linkSchemas>["create"], inPath: string) {
   return z.strictObject({
     ...shape,
     external_id: z
-      .literal(externalId, { error: "must match the external_id in the path, or be omitted" })
-      .default(externalId)
-      .pipe(singleLine(TEXT_MAX)),
+      .literal(inPath, { error: "must match the external_id in the path, or be omitted" })
+      .default(inPath)
+      .pipe(externalId),
   });
 }
 
@@ -188,8 +191,9 @@ const time = z.iso.datetime();
 export const linkSchema = z
   .object({
     id: z.string(),
+    // Without the format: a URL is kept as it was sent, and browsers accept more than RFC 3986.
     url: z.string().describe("The destination."),
-    short_url: z.string().describe("The URL to share."),
+    short_url: z.string().meta({ format: "uri" }).describe("The URL to share."),
     slug: z.string().describe("The path of the short URL."),
     title: z.string().nullable(),
     tags: z.array(z.string()),
@@ -208,7 +212,7 @@ export const linkSchema = z
     clicks: z
       .int()
       .describe(
-        "The number of redirects, without those of known bots. If a server is killed, the clicks of its last 100 ms or so may be lost, except for links with `max_clicks`.",
+        "The number of redirects, without those of known bots. If a server is killed, the clicks that it had not written are lost, except for links with `max_clicks`: those of its last 100 ms, or more if it was waiting for the processor or the database.",
       ),
     bot_clicks: z
       .int()

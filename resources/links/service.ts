@@ -1,6 +1,6 @@
 import type { Caller } from "../access/actor.ts";
 import type { CountFurther } from "../access/bearer.ts";
-import type { Precondition } from "../http/etag.ts";
+import { assertNotStale, entityTag, type Precondition, preconditionFailed } from "../http/etag.ts";
 import type { Cursors } from "../http/pagination.ts";
 import { found, notFound, Problem } from "../http/problem.ts";
 import { withQuotaProblems } from "../http/quota.ts";
@@ -18,19 +18,20 @@ import {
 import { createLinksInBulk } from "./bulk.ts";
 import { type ChangeResult, changeLinks, selectionSchema } from "./change-many.ts";
 import type { ClickSource } from "./click-source.ts";
-import {
-  assertEnabled,
-  assertNoConflict,
-  assertNotStale,
-  preconditionFailed,
-  tryCreateLink,
-  upsertLink,
-} from "./create.ts";
+import { assertEnabled, assertNoConflict, tryCreateLink, upsertLink } from "./create.ts";
 import { createLinkList } from "./list.ts";
 import { createMatches } from "./matches.ts";
 import { isReserved, type ReservedNames, SLUG } from "./rules.ts";
 import { linkSchemas, toFields, withExternalId } from "./schema.ts";
-import type { ClickedLink, Link, LinkChanges, LinkStore, RedirectType, ResolvedLink } from "./types.ts";
+import type {
+  ClickedLink,
+  Link,
+  LinkChanges,
+  LinkStore,
+  Metadata,
+  RedirectType,
+  ResolvedLink,
+} from "./types.ts";
 
 type LinksOptions = { store: LinkStore; cursors: Cursors } & ReservedNames;
 
@@ -70,7 +71,7 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
   async function checkVersion(caller: Caller, id: string, precondition?: Precondition) {
     if (!precondition) return undefined;
     const { version } = await get(caller, id);
-    if (!precondition(version)) throw preconditionFailed();
+    if (!precondition(entityTag(version))) throw preconditionFailed("link");
     return version;
   }
 
@@ -111,12 +112,13 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
     version?: number,
   ): Promise<Link> {
     const updated = await withQuotaProblems(store.update(organizationId, id, changes, actor, version));
-    return assertNoConflict(assertNotStale(assertEnabled(found(updated, "link"))));
+    return assertNoConflict(assertNotStale(assertEnabled(found(updated, "link")), "link"));
   }
 
   async function remove(caller: Caller, id: string, precondition?: Precondition): Promise<void> {
     const version = await checkVersion(caller, id, precondition);
-    const removed = assertNotStale(await store.remove(caller.organizationId, id, caller.actor, version));
+    const result = await store.remove(caller.organizationId, id, caller.actor, version);
+    const removed = assertNotStale(result, "link");
     if (!removed) throw notFound("link");
   }
 
@@ -124,6 +126,9 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
     schemas,
     create,
     get,
+    async getByExternalId({ organizationId }: Caller, externalId: string): Promise<Link> {
+      return found(await store.findByExternalId(organizationId, externalId), "link");
+    },
     list: createLinkList(store, cursors, turns),
     matches: createMatches(store, turns.reads),
     follow,
@@ -135,9 +140,20 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
           create(callerAt(caller, index), link),
         ),
       ),
-    async update(caller: Caller, id: string, input: unknown, precondition?: Precondition): Promise<Link> {
-      const changes = toFields(validate(schemas.update, input));
-      return change(caller, id, changes, await checkVersion(caller, id, precondition));
+    /** Replaces the given fields; with `isMerge`, adds the given metadata to the current one instead (RFC 7396). */
+    async update(
+      caller: Caller,
+      id: string,
+      input: unknown,
+      precondition?: Precondition,
+      isMerge = false,
+    ): Promise<Link> {
+      const given = toFields(validate(schemas.update, input));
+      const changes = ({ metadata }: Link) => ({
+        ...given,
+        ...(given.metadata && validate(schemas.update, { metadata: merge(metadata, given.metadata) })),
+      });
+      return change(caller, id, isMerge ? changes : given, await checkVersion(caller, id, precondition));
     },
     /** Creates the link with this external id, or replaces its fields; an omitted slug is kept. */
     async upsert(caller: Caller, externalId: string, input: unknown, precondition?: Precondition) {
@@ -210,6 +226,10 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
       return turns.reads(organizationId, () => store.topLinks(organizationId, from, to, count, origin));
     },
   };
+}
+
+function merge(current: Metadata, patch: Metadata): Metadata {
+  return Object.fromEntries(Object.entries({ ...current, ...patch }).filter(([key]) => patch[key] !== null));
 }
 
 function callerAt({ linkId, ...caller }: Caller, index: number): Caller {

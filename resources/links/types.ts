@@ -49,6 +49,13 @@ export type LinkFilter = {
   tag?: string | undefined;
   archived?: boolean | undefined;
   slugPrefix?: string | undefined;
+  slug?: string | undefined;
+  url?: string | undefined;
+  externalId?: string | undefined;
+  /** Epoch milliseconds, inclusive. */
+  createdAfter?: number | undefined;
+  /** Epoch milliseconds, exclusive. An import keeps the times of its links. */
+  createdBefore?: number | undefined;
 };
 
 export type LinkSort = "created_at" | "clicks" | "last_clicked_at";
@@ -58,17 +65,15 @@ export type Boundary = { id: string; value: number };
 
 /** The part of a list on one side of a boundary. */
 export type ListPart = {
-  /** Descending; `created_at` by default. Links that were never clicked are last. */
+  /** `created_at` by default. Links that were never clicked come after all others in descending order. */
   sort?: LinkSort;
   from?: Boundary | undefined;
-  /** Whether the links above the boundary are read, the closest one first. */
-  isBackward?: boolean;
+  /** Whether the order is ascending, and the links above the boundary are read. */
+  isAscending?: boolean;
 };
 
 /** Which links to look at for a list of ids; by default all. */
 export type IdScope = {
-  /** Epoch milliseconds. Links that were created later don't match. An import keeps the times of its links. */
-  createdUntil?: number | undefined;
   /** Ends the search after about as many links, the newest ones. */
   maxCompared?: number;
 };

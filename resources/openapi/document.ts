@@ -12,10 +12,18 @@ type Schemas = Record<string, JsonSchema>;
 
 const SCHEMAS = "#/components/schemas/";
 
+const TAGS: Record<Operation["tag"], string> = {
+  Links: "Short links, and the URLs that they redirect to.",
+  Analytics: "Clicks of links by day and origin.",
+  Webhooks: "Events, and the endpoints that receive them.",
+  Organization: "The organization that a token acts for.",
+  Documentation: "The description of the API.",
+};
+
 /** The parts of an OpenAPI 3.1 document that this one uses. */
 export type OpenApiDocument = {
   openapi: string;
-  info: { title: string; version: string; description: string };
+  info: { title: string; version: string; description: string; license: object };
   paths: Record<string, Record<string, OperationObject>>;
   webhooks: Record<string, { post: object }>;
   components: { schemas: Schemas; headers: object; securitySchemes: object };
@@ -36,11 +44,15 @@ export function buildDocument(operations: readonly Operation[], options: Documen
     info: {
       title: "linkgate",
       version,
+      license: { name: "MIT License", identifier: "MIT" },
       description: `Short links and webhooks for organizations. Authentication, rate limits, examples and all error codes: ${docs}`,
     },
     servers: [{ url: urls.base }],
     externalDocs: { url: docs },
-    tags: [...new Set(operations.map(({ tag }) => tag))].map((name) => ({ name })),
+    tags: [...new Set(operations.map(({ tag }) => tag))].map((name) => ({
+      name,
+      description: TAGS[name],
+    })),
     paths: Object.fromEntries(
       Object.entries(Object.groupBy(operations, ({ path }) => path)).map(([path, methods = []]) => [
         path,
@@ -48,7 +60,7 @@ export function buildDocument(operations: readonly Operation[], options: Documen
       ]),
     ),
     webhooks: Object.fromEntries(
-      events.map(({ event, meaning, body }) => [event, { post: deliveryOf(meaning, refTo(body)) }]),
+      events.map(({ event, meaning, body }) => [event, { post: deliveryOf(event, meaning, refTo(body)) }]),
     ),
     components: {
       schemas: components,
@@ -59,13 +71,14 @@ export function buildDocument(operations: readonly Operation[], options: Documen
 }
 
 /** Describes the request sent to a webhook (Standard Webhooks 1.0.0, "Webhook headers"). */
-function deliveryOf(summary: string, schema: object) {
+function deliveryOf(event: string, summary: string, schema: object) {
   const headers = {
     "webhook-id": "The ID of the event. The same in every attempt.",
     "webhook-timestamp": "When this attempt was made, in seconds since the Unix epoch.",
     "webhook-signature": "One or two space-separated signatures, each `v1,` followed by base64.",
   };
   return {
+    operationId: `receive.${event}`.replace(/[._](\w)/g, (_, initial: string) => initial.toUpperCase()),
     tags: ["Webhooks"],
     summary,
     security: [],
@@ -141,6 +154,7 @@ export function serveDocument(declare: Declare, document: () => OpenApiDocument)
     path: "/v1/openapi.json",
     tag: "Documentation",
     summary: "Retrieve the OpenAPI document",
+    description: "Describes every operation of the API as OpenAPI 3.1. Requires no token.",
     scopes: "open",
     headers: ["If-None-Match"],
     responses: {

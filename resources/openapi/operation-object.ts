@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { MERGE_PATCH } from "../http/json-body.ts";
 import { PROBLEM_CODES, type ProblemCode } from "../http/problem-codes.ts";
 import { REPLAYED_ERRORS } from "../idempotency/run-once.ts";
 import { type JsonSchema, toJsonSchema } from "./json-schema.ts";
@@ -37,6 +38,10 @@ export function toOperationObject(
   const { id, method, tag, summary, description, scopes, body, responses } = operation;
   const replayed: ResponseHeader[] = method === "post" ? ["Idempotency-Replayed"] : [];
   const contentOf = (schema: z.ZodType) => ({ "application/json": { schema: refTo(schema) } });
+  const requestOf = (schema: z.ZodType) => ({
+    ...contentOf(schema),
+    ...(method === "patch" && { [MERGE_PATCH]: { schema: refTo(schema) } }),
+  });
   const successes = Object.entries(responses).map(([status, response]): [string, ResponseObject] => [
     status,
     {
@@ -52,7 +57,7 @@ export function toOperationObject(
     ...(description && { description }),
     security: scopes === "open" ? [] : [{ oauth2: [...scopes] }],
     parameters: parametersOf(operation),
-    ...(body && { requestBody: { required: true, content: contentOf(body) } }),
+    ...(body && { requestBody: { required: true, content: requestOf(body) } }),
     responses: { ...Object.fromEntries(successes), ...errorResponsesOf(operation) },
   };
 }
@@ -118,6 +123,7 @@ const HEADERS: Record<number, ResponseHeader[]> = {
   400: ["WWW-Authenticate"],
   401: ["WWW-Authenticate", "DPoP-Nonce"],
   403: ["WWW-Authenticate"],
+  415: ["Accept-Patch"],
   429: ["Retry-After"],
   503: ["Retry-After"],
 };
@@ -138,6 +144,7 @@ function errorResponsesOf(operation: Operation): Record<string, ResponseObject> 
 }
 
 function errorHeadersOf({ method }: Operation, status: number): ResponseHeader[] {
+  if (status === 415 && method !== "patch") return [];
   const headers = HEADERS[status] ?? [];
   if (method !== "post" || !REPLAYED_ERRORS.has(status)) return headers;
   return [...headers, "Idempotency-Replayed", ...(status === 409 ? ["Retry-After" as const] : [])];

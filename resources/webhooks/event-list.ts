@@ -1,9 +1,8 @@
 import { z } from "zod";
 import type { Caller } from "../access/actor.ts";
 import { WEBHOOK_EVENTS } from "../events/schemas.ts";
-import { type Cursors, pageQuery } from "../http/pagination.ts";
-import type { Problem } from "../http/problem.ts";
-import { invalidField, validate } from "../http/validate.ts";
+import { type Cursors, notOfThisList, pageOf, pageQuery } from "../http/pagination.ts";
+import { validate } from "../http/validate.ts";
 import { DELIVERY_EXAMPLE, deliverySchema, toPayload } from "./schema.ts";
 import type { EventList } from "./types.ts";
 
@@ -14,10 +13,10 @@ const LATEST = "latest";
 
 export const eventQuery = z.strictObject({
   limit: pageQuery.shape.limit.describe("The maximum number of events. A page of large ones may have fewer."),
-  after: z
+  cursor: z
     .string()
     .optional()
-    .describe("A `next_cursor`, or `latest` for one that only later events follow. Default: 30 days ago."),
+    .describe("A `next_cursor` or `resume_cursor`, or `latest` for later events only. Default: 30 days ago."),
   type: z
     .array(z.enum(LISTED_EVENTS, TYPE_RULE))
     .min(1)
@@ -44,15 +43,20 @@ const eventSchema = z.object({
   type: z.enum(LISTED_EVENTS),
 });
 
-export const eventPageSchema = z
-  .object({
-    data: z.array(eventSchema).describe("Each `type`, `timestamp` and `data` are those that webhooks get."),
-    next_cursor: z.string().describe("Where to continue, now or when there are new events. Never null."),
-    has_more: z.boolean().describe("Whether to continue now: there may be more events."),
+export const eventPageSchema = pageOf(eventSchema, "EventPage", EVENT_EXAMPLE)
+  .extend({
+    data: z
+      .array(eventSchema)
+      .describe(
+        "Each `type`, `timestamp` and `data` are those that webhooks get. Can be empty before the last page.",
+      ),
+    resume_cursor: z
+      .string()
+      .describe("The cursor behind this page. After the last page, it gets the events that happen later."),
   })
   .meta({
     title: "EventPage",
-    examples: [{ data: [EVENT_EXAMPLE], next_cursor: "fnOqhcM_lYVjjJ0w8DcVQjQy", has_more: false }],
+    examples: [{ data: [EVENT_EXAMPLE], next_cursor: null, resume_cursor: "fnOqhcM_lYVjjJ0w8DcVQjQy" }],
   });
 
 type EventListOptions = { events: EventList; cursors: Cursors; shortUrl: string };
@@ -63,30 +67,27 @@ export function createListEvents({ events, cursors, shortUrl }: EventListOptions
     { organizationId }: Caller,
     query: unknown,
   ): Promise<z.output<typeof eventPageSchema>> {
-    const { after: cursor, limit, type: types = LISTED_EVENTS } = validate(eventQuery, query);
+    const { cursor, limit, type: types = LISTED_EVENTS } = validate(eventQuery, query);
     // A cursor is a position among all events, so it remains valid with other types.
     const list = JSON.stringify([organizationId, "events"]);
-    const given = cursor === undefined || cursor === LATEST ? 0 : cursors.read(cursor, list, notAPosition);
+    const given = cursor === undefined || cursor === LATEST ? 0 : cursors.read(cursor, list);
     const end = await events.end(organizationId);
     const after = cursor === LATEST ? end : Number(given);
     // The database was replaced by an older one, whose next events would be skipped.
-    if (after > end) throw notAPosition();
+    if (after > end) throw notOfThisList();
     const since = Date.now() - RETENTION_MS;
     const page =
       after === end
         ? { events: [], position: end }
         : await events.read(organizationId, { after, end, since, types, limit });
+    const resume_cursor = cursors.write(String(page.position), list);
     return {
       data: page.events.map((event) => ({ id: event.id, ...toPayload(event, shortUrl) })) as ListedBody[],
-      next_cursor: cursors.write(String(page.position), list),
-      has_more: page.position < end,
+      next_cursor: page.position < end ? resume_cursor : null,
+      resume_cursor,
     };
   };
 }
 
 export type ListEvents = ReturnType<typeof createListEvents>;
 type ListedBody = z.output<typeof eventSchema>;
-
-function notAPosition(): Problem {
-  return invalidField("after", "must be a next_cursor of this list, or latest");
-}

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { idOf, respond } from "../http/api-context.ts";
+import { matchesIfNoneMatch, preconditionOf } from "../http/etag.ts";
 import { pageQuery } from "../http/pagination.ts";
 import type { Declare, Operation } from "../openapi/operation.ts";
 import { eventPageSchema, eventQuery, type ListEvents } from "./event-list.ts";
@@ -17,7 +18,9 @@ import {
   toWebhookView,
   WEBHOOK_EXAMPLE,
   webhookPageSchema,
+  webhookResponse,
   webhookSchema,
+  webhookTag,
   webhookWithSecret,
   webhookWithSecretSchema,
 } from "./schema.ts";
@@ -59,7 +62,11 @@ export function webhookRoutes(
       "Requests follow Standard Webhooks 1.0.0 and are signed with the returned secret, which is not shown again. The endpoint first gets a test event; other events wait until it responds with 2xx.",
     body: webhooks.schemas.create,
     responses: {
-      201: { description: "The created webhook.", body: webhookWithSecretSchema, headers: ["Location"] },
+      201: {
+        description: "The created webhook.",
+        body: webhookWithSecretSchema,
+        headers: ["Location", "ETag"],
+      },
     },
     errors: ["webhook_limit", "webhook_exists", "secret_shown_once"],
     handler: async (ctx) =>
@@ -87,10 +94,17 @@ export function webhookRoutes(
     method: "get",
     path: "/v1/webhooks/{id}",
     summary: "Retrieve a webhook",
-    responses: { 200: { description: "The webhook.", body: webhookSchema } },
+    description: "Returns the webhook without its signing secret.",
+    headers: ["If-None-Match"],
+    responses: {
+      200: { description: "The webhook.", body: webhookSchema, headers: ["ETag"] },
+      304: { description: "The webhook still has the ETag that you sent.", headers: ["ETag"] },
+    },
     errors: ["not_found"],
     async handler(ctx) {
-      ctx.body = toWebhookView(await webhooks.get(ctx.state.caller, idOf(ctx)));
+      const webhook = await webhooks.get(ctx.state.caller, idOf(ctx));
+      respond(ctx, webhookResponse(webhook));
+      if (matchesIfNoneMatch(ctx, webhookTag(webhook))) ctx.status = 304;
     },
   });
 
@@ -102,11 +116,14 @@ export function webhookRoutes(
     summary: "Update a webhook",
     description:
       "Updates the fields in the request and keeps all others. A new URL is verified with a test event, like that of a new webhook.",
+    headers: ["If-Match"],
     body: webhooks.schemas.update,
-    responses: { 200: { description: "The updated webhook.", body: webhookSchema } },
-    errors: ["not_found", "webhook_exists"],
+    responses: { 200: { description: "The updated webhook.", body: webhookSchema, headers: ["ETag"] } },
+    errors: ["not_found", "webhook_exists", "precondition_failed"],
     async handler(ctx) {
-      ctx.body = toWebhookView(await webhooks.update(ctx.state.caller, idOf(ctx), ctx.request.body));
+      const { body } = ctx.request;
+      const webhook = await webhooks.update(ctx.state.caller, idOf(ctx), body, preconditionOf(ctx));
+      respond(ctx, webhookResponse(webhook));
     },
   });
 
@@ -117,10 +134,11 @@ export function webhookRoutes(
     path: "/v1/webhooks/{id}",
     summary: "Delete a webhook",
     description: "Deletes the webhook and its delivery log. Pending deliveries are canceled.",
+    headers: ["If-Match"],
     responses: { 204: { description: "Deleted." } },
-    errors: ["not_found"],
+    errors: ["not_found", "precondition_failed"],
     async handler(ctx) {
-      await webhooks.remove(ctx.state.caller, idOf(ctx));
+      await webhooks.remove(ctx.state.caller, idOf(ctx), preconditionOf(ctx));
       ctx.status = 204;
     },
   });
@@ -227,7 +245,7 @@ export function webhookRoutes(
     path: "/v1/events",
     summary: "List events",
     description:
-      "Returns the events of the last 30 days, oldest first, with the data that webhooks get. To get further events, send the request again with `next_cursor` as `after`. Every event is returned once, usually within two seconds. Clicks aren't listed.",
+      "Returns the events of the last 30 days, oldest first, with the data that webhooks get. On the last page, `next_cursor` is null. To get the events that happen later, send the request again with `resume_cursor` as `cursor`. Every event is returned once, usually within two seconds. Clicks aren't listed.",
     query: eventQuery,
     responses: { 200: { description: "A page of events.", body: eventPageSchema } },
     async handler(ctx) {

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { type EventData, toPublicData } from "../events/public-data.ts";
 import { WEBHOOK_EVENTS } from "../events/schemas.ts";
 import type { ServiceResponse } from "../http/api-context.ts";
+import { contentTag } from "../http/etag.ts";
 import { pageOf, pageQuery } from "../http/pagination.ts";
 import { hasAtMost, isUnbroken } from "../http/text.ts";
 import { stringThat } from "../http/validate.ts";
@@ -36,9 +37,10 @@ const EVENT_LIST = `must be a list of one or more of ${WEBHOOK_EVENTS.join(", ")
 /** Creates the schemas of the create and update requests. URLs of `allowed` hosts may be private or use http. */
 export function webhookSchemas(allowed: AllowedHosts) {
   const fields = {
-    url: stringThat((text) => validateWebhookUrl(text, allowed), { maxLength: URL_MAX }).describe(
-      "A public https URL on port 443 or 8443.",
-    ),
+    url: stringThat((text) => validateWebhookUrl(text, allowed), {
+      format: "uri",
+      maxLength: URL_MAX,
+    }).describe("A public https URL on port 443 or 8443."),
     events: z
       .array(z.enum(WEBHOOK_EVENTS, { error: EVENT_NAMES }), { error: EVENT_LIST })
       .min(1, { error: EVENT_LIST })
@@ -261,9 +263,20 @@ export function toDeliveryDetailsView(
   };
 }
 
+/** Returns the entity tag of a webhook. What the service finds out about the endpoint, such as `verified`, is not in it. */
+export function webhookTag({ url, events, enabled, updatedAt }: Webhook): string {
+  return contentTag(JSON.stringify([url, events, enabled, updatedAt]));
+}
+
+export function webhookResponse(webhook: Webhook): ServiceResponse {
+  return { status: 200, headers: { ETag: webhookTag(webhook) }, body: toWebhookView(webhook) };
+}
+
 export function createdWebhook(created: WebhookWithSecret): ServiceResponse {
   const { headers, body } = webhookWithSecret(created);
-  return { status: 201, headers: { ...headers, Location: `/v1/webhooks/${created.webhook.id}` }, body };
+  const { id } = created.webhook;
+  const ETag = webhookTag(created.webhook);
+  return { status: 201, headers: { ...headers, Location: `/v1/webhooks/${id}`, ETag }, body };
 }
 
 export function webhookWithSecret({ webhook, secret }: WebhookWithSecret): ServiceResponse {

@@ -1,12 +1,13 @@
 import type { z } from "zod";
 import type { Caller } from "../access/actor.ts";
 import { planRequired } from "../access/suspended-or-unpaid.ts";
+import { assertNotStale, type Precondition } from "../http/etag.ts";
 import { type Cursors, pageQuery } from "../http/pagination.ts";
-import { found, notFound, Problem } from "../http/problem.ts";
+import { found, notFound, Problem, retryLater } from "../http/problem.ts";
 import { validate } from "../http/validate.ts";
 import type { AllowedHosts } from "../outbound/ssrf-guard.ts";
 import { limitsOf } from "../plans.ts";
-import { deliveryQuery, webhookSchemas } from "./schema.ts";
+import { deliveryQuery, webhookSchemas, webhookTag } from "./schema.ts";
 import { newWebhookSecret } from "./signature.ts";
 import type {
   Delivery,
@@ -17,7 +18,18 @@ import type {
   WebhookWithSecret,
 } from "./types.ts";
 
-type Options = { store: WebhookStore; cursors: Cursors; allowed: AllowedHosts };
+/** Counts a test event to an endpoint that never accepted one. Resolves to the seconds to wait if it is one too many, or 0. */
+export type CountTest = (organizationId: string, url: string) => Promise<number>;
+
+type Options = {
+  store: WebhookStore;
+  cursors: Cursors;
+  allowed: AllowedHosts;
+  /** If absent, nothing is limited. */
+  countTest: CountTest | undefined;
+};
+
+type Changes = { url?: string | undefined; enabled?: boolean | undefined };
 
 // Time to deploy the new secret to every endpoint.
 const OVERLAP_MS = 24 * 60 * 60 * 1000;
@@ -29,7 +41,7 @@ export const HEALTH_MAX = 1000;
 const DUPLICATE = "Your organization already has a webhook with this URL. Update it, or use another URL.";
 
 /** Manages webhooks for REST, MCP and the dashboard. Expected errors are thrown as `Problem`. */
-export function createWebhookService({ store, cursors, allowed }: Options) {
+export function createWebhookService({ store, cursors, allowed, countTest }: Options) {
   const schemas = webhookSchemas(allowed);
 
   async function find({ organizationId }: Caller, id: string): Promise<Webhook> {
@@ -48,6 +60,24 @@ export function createWebhookService({ store, cursors, allowed }: Options) {
     const detail = "The endpoint hasn't accepted a test event yet. Send one first.";
     if (!webhook.verified) throw new Problem(409, "webhook_unverified", detail);
     return webhook;
+  }
+
+  /** Keeps webhooks from flooding a third party with test events. @throws Problem 429 */
+  async function limitTests({ organizationId }: Caller, url: string): Promise<void> {
+    const seconds = (await countTest?.(organizationId, url)) ?? 0;
+    if (seconds === 0) return;
+    const detail = `Too many test events were sent to ${new URL(url).hostname}. Try again in ${seconds} seconds.`;
+    throw retryLater(429, "rate_limited", detail, seconds);
+  }
+
+  /** Counts the test event that a change of a webhook sends. */
+  async function limitTestOf(caller: Caller, id: string, { url, enabled }: Changes): Promise<void> {
+    if (url === undefined && !enabled) return;
+    const before = await find(caller, id);
+    const isMoved = url !== undefined && url !== before.url;
+    const isEnabled = enabled ?? before.enabled;
+    const isTested = isEnabled && (isMoved || (!before.enabled && !before.verified));
+    if (isTested) await limitTests(caller, url ?? before.url);
   }
 
   /** Reads one page of a list. Its cursor, the position of the last item, is valid only for the same list. */
@@ -71,8 +101,10 @@ export function createWebhookService({ store, cursors, allowed }: Options) {
     schemas,
     get: find,
 
-    async create({ organizationId, actor }: Caller, input: unknown): Promise<WebhookWithSecret> {
+    async create(caller: Caller, input: unknown): Promise<WebhookWithSecret> {
+      const { organizationId, actor } = caller;
       const fields = validate(schemas.create, input);
+      if (fields.enabled) await limitTests(caller, fields.url);
       const secret = newWebhookSecret();
       const created = await store.create(organizationId, actor, fields, secret, limitsOf);
       if ("limit" in created) {
@@ -94,15 +126,19 @@ export function createWebhookService({ store, cursors, allowed }: Options) {
       return { webhooks: items, nextCursor };
     },
 
-    async update({ organizationId, actor }: Caller, id: string, input: unknown): Promise<Webhook> {
+    async update(caller: Caller, id: string, input: unknown, precondition?: Precondition): Promise<Webhook> {
+      const { organizationId, actor } = caller;
       const changes = validate(schemas.update, input);
-      const webhook = found(await store.update(organizationId, id, changes, actor), "webhook");
+      await limitTestOf(caller, id, changes);
+      const updated = await store.update(organizationId, id, changes, actor, isCurrent(precondition));
+      const webhook = assertNotStale(found(updated, "webhook"), "webhook");
       if ("isDuplicate" in webhook) throw new Problem(409, "webhook_exists", DUPLICATE);
       return webhook;
     },
 
-    async remove({ organizationId, actor }: Caller, id: string): Promise<void> {
-      if (!(await store.remove(organizationId, id, actor))) throw notFound("webhook");
+    async remove({ organizationId, actor }: Caller, id: string, precondition?: Precondition): Promise<void> {
+      const removed = await store.remove(organizationId, id, actor, isCurrent(precondition));
+      if (!assertNotStale(removed, "webhook")) throw notFound("webhook");
     },
 
     /** Replaces the signing secret. Deliveries are signed with the new and the previous secret for 24 hours. */
@@ -119,7 +155,8 @@ export function createWebhookService({ store, cursors, allowed }: Options) {
     },
 
     async test(caller: Caller, id: string): Promise<Delivery> {
-      await findEnabled(caller, id);
+      const { verified, url } = await findEnabled(caller, id);
+      if (!verified) await limitTests(caller, url);
       return found(await store.test(caller.organizationId, id, caller.actor), "webhook");
     },
 
@@ -181,6 +218,11 @@ export function createWebhookService({ store, cursors, allowed }: Options) {
 }
 
 export type WebhookService = ReturnType<typeof createWebhookService>;
+
+/** Compares in the transaction of the change. */
+function isCurrent(precondition: Precondition | undefined) {
+  return precondition && ((webhook: Webhook) => precondition(webhookTag(webhook)));
+}
 
 /** The app lost its access after its token was checked. */
 function revoked(): Problem {

@@ -112,13 +112,14 @@ export type WebhookStore = {
   /** Returns the host of each webhook that a user created; with `clientId`, only through this client. */
   listCreatedHosts(organizationId: string, creator: { userId: string; clientId?: string }): Promise<string[]>;
   countDeliveriesToday(organizationId: string): Promise<number>;
-  /** Updates a webhook and resets its health. A new URL has to be verified again. */
+  /** Updates a webhook and resets its health. A new URL has to be verified again. `"stale"`: `isCurrent` returned false. */
   update(
     organizationId: string,
     id: string,
     changes: WebhookChanges,
     actor: Actor,
-  ): Promise<Webhook | { isDuplicate: true } | undefined>;
+    isCurrent?: (webhook: Webhook) => boolean,
+  ): Promise<Webhook | { isDuplicate: true } | "stale" | undefined>;
   /** Replaces the signing secret; the previous one also signs until `previousUntil`. */
   rotateSecret(
     organizationId: string,
@@ -129,8 +130,13 @@ export type WebhookStore = {
   ): Promise<Webhook | undefined>;
   /** Returns a webhook with its current signing secret, and records who viewed it. */
   viewSecret(organizationId: string, id: string, actor: Actor): Promise<WebhookWithSecret | undefined>;
-  /** Deletes a webhook and its delivery log; resolves to false if it doesn't exist. */
-  remove(organizationId: string, id: string, actor: Actor): Promise<boolean>;
+  /** Deletes a webhook and its delivery log; resolves to false if it doesn't exist, or `"stale"` like `update`. */
+  remove(
+    organizationId: string,
+    id: string,
+    actor: Actor,
+    isCurrent?: (webhook: Webhook) => boolean,
+  ): Promise<boolean | "stale">;
   /** Queues a `webhook.test` event for this webhook, which verifies it instead of an earlier one. */
   test(organizationId: string, id: string, actor: Actor): Promise<Delivery | undefined>;
   /** Counts the enabled webhooks whose last attempt failed. */

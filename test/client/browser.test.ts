@@ -7,6 +7,8 @@ import { startApp } from "../harness/clients/app-server.ts";
 import { ROOT } from "../harness/program.ts";
 import { startTestService } from "../harness/service.ts";
 
+export const stage = "browser";
+
 /** Bundles the program with the client, as a web app would. */
 async function bundle(): Promise<string> {
   const build = await rolldown({

@@ -1,44 +1,50 @@
-import { copyFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { copyFile, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
 import manifest from "../../package.json" with { type: "json" };
 import { newWebhookSecret, signatureHeaders } from "../../resources/webhooks/signature.ts";
+import { examplesIn } from "../harness/examples.ts";
 import { Program, ROOT, stopPrograms } from "../harness/program.ts";
 import { startTestService } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
+
+export const stage = "processes";
 
 const { TEST_NODE_22 } = process.env;
 const PROGRAM = path.join(ROOT, "test/client/programs/walk.ts");
 const folder = await mkdtemp(path.join(tmpdir(), "linkgate-client-"));
 const service = await startTestService();
 /** Runs a program until it exits; returns what it prints. Throws its output if it fails. */
-async function run(command: string, args: string[], cwd = folder): Promise<string> {
-  const { code, stdout, stderr } = await new Program(command, args, { cwd }).ended;
+async function run(command: string, args: string[], cwd = folder, settings = {}): Promise<string> {
+  const { code, stdout, stderr } = await new Program(command, args, { cwd, settings }).ended;
   if (code !== 0) throw new Error(`${command} ${args.join(" ")} exited with ${code}:\n${stdout}${stderr}`);
   return stdout;
 }
 
-type Packed = { filename: string; version: string; files: { path: string }[] };
-
-/** Packs a package into the folder, as for its publication. */
-async function pack(source: string, ...options: string[]): Promise<Packed> {
-  const output = await run("npm", ["pack", source, "--json", "--pack-destination", folder, ...options], ROOT);
-  // Before the JSON document, npm prints what its scripts print.
-  const [packed] = JSON.parse(output.slice(output.indexOf("[\n")));
-  return packed;
+/** Packs a dependency into the folder; resolves to the name of its file. */
+async function pack(name: string): Promise<string> {
+  const args = [
+    "pack",
+    `./node_modules/${name}`,
+    "--silent",
+    "--ignore-scripts",
+    "--pack-destination",
+    folder,
+  ];
+  return (await run("npm", args, ROOT)).trim();
 }
 
-const packed = await pack("./client");
-// Its only dependency, from this checkout: the tests reach no registry.
-const others = await Promise.all(
-  ["openapi-fetch", "openapi-typescript-helpers"].map((name) =>
-    pack(`./node_modules/${name}`, "--ignore-scripts"),
-  ),
+// Its only dependency, and that of the dependency, from this checkout: the tests reach no registry.
+const packages = ["openapi-fetch", "openapi-typescript-helpers"];
+const tarballs = await Promise.all(packages.map(pack));
+const overrides = Object.fromEntries(packages.map((name, index) => [name, `file:${tarballs[index]}`]));
+await writeFile(
+  path.join(folder, "package.json"),
+  JSON.stringify({ private: true, type: "module", overrides }),
 );
-await writeFile(path.join(folder, "package.json"), JSON.stringify({ private: true, type: "module" }));
-const tarballs = [packed, ...others].map(({ filename }) => `./${filename}`);
-await run("npm", ["install", "--offline", "--no-audit", "--no-fund", ...tarballs]);
+const options = ["--no-audit", "--no-fund", `--registry=${service.url}`];
+await run("npm", ["install", ...options, `${service.url}/client.tgz`]);
 await copyFile(PROGRAM, path.join(folder, "walk.ts"));
 
 const TSC = path.join(ROOT, "node_modules/.bin/tsc");
@@ -53,13 +59,29 @@ test.after.always(async () => {
   await rm(folder, { recursive: true });
 });
 
-test("the package has the version of the server, and contains the compiled client only", (t) => {
-  t.is(packed.version, manifest.version);
-  const names = packed.files.map((file) => file.path);
-  t.deepEqual(
-    names.filter((name) => !/^dist\/[\w-]+\.(js|d\.ts)$/.test(name)),
-    ["LICENSE", "README.md", "package.json"],
+test("the package that the server offers has its version, and contains the compiled client only", async (t) => {
+  const installed = path.join(folder, "node_modules/@linkgate/client");
+  t.is(JSON.parse(await readFile(path.join(installed, "package.json"), "utf8")).version, manifest.version);
+  const names = (await readdir(installed)).toSorted();
+  t.deepEqual(names, ["LICENSE", "README.md", "dist", "package.json"]);
+  const compiled = await readdir(path.join(installed, "dist"));
+  t.true(
+    compiled.every((name) => /^[\w-]+\.(js|d\.ts)$/.test(name)),
+    compiled.join(),
   );
+});
+
+test("a TypeScript example of the quick start, pasted into the folder, creates a link and lists it", async (t) => {
+  const examples = examplesIn("docs/quick-start.md", "TypeScript");
+  const code = examples
+    .map((example) => example.code)
+    .join("")
+    .replaceAll("http://localhost:3000", service.url);
+  await writeFile(path.join(folder, "links.mts"), code);
+  const { clientId, clientSecret } = await service.createOrganization();
+  const env = { CLIENT_ID: clientId, CLIENT_SECRET: clientSecret };
+  const printed = await run(process.execPath, ["links.mts"], folder, env);
+  t.regex(printed, /^lnk_\w+ http\S+\/spring$/m);
 });
 
 test("the types of the package accept calls of the API", async (t) => {

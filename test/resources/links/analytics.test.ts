@@ -12,8 +12,8 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 
 advanceToNoon();
 // One server behind a trusted proxy, and one without a proxy.
-const service = await startTestService({ TRUST_PROXY: "1" });
-const direct = await startTestService();
+const service = await startTestService({ COUNTRY_HEADER: "CF-IPCountry" });
+const direct = await startTestService({ TRUST_PROXY: "1" });
 const newApi = async (server = service) =>
   apiAt(server.url, await server.token(await server.createOrganization()));
 const api = await newApi();
@@ -88,6 +88,24 @@ const referrers: [header: string, referrer: string | null][] = [
   ["about:blank", null],
   [`https://${"x".repeat(254)}/`, null],
 ];
+test("a browser that loads a link in advance doesn't count as a person", async (t) => {
+  const purposes: Record<string, string>[] = [
+    { "sec-purpose": "prefetch" },
+    { "sec-purpose": "prefetch;prerender" },
+    { "sec-purpose": "prefetch;anonymous-client-ip" },
+    { purpose: "prefetch" },
+    { "x-purpose": "preview" },
+    { "x-moz": "prefetch" },
+  ];
+  const { clicks, bot_clicks, referrers } = await analyticsAfter(t, [
+    ...purposes.map((headers) => ({ ...headers, referer: "https://search.example/" })),
+    { "sec-purpose": "" },
+    { purpose: "navigate" },
+  ]);
+  t.deepEqual([clicks, bot_clicks], [2, purposes.length]);
+  t.false(JSON.stringify(referrers).includes("search.example"));
+});
+
 test("only the registrable domain of a Referer is stored, and nothing if it isn't a URL", async (t) => {
   for (const [referer, referrer] of referrers) {
     const { referrers } = await analyticsAfter(t, [{ referer }]);
@@ -187,14 +205,14 @@ const countries: [header: string, country: string | null][] = [
   ["CHE", null],
   ["<>", null],
 ];
-test("the country comes from the proxy, and must be a country code", async (t) => {
+test("the country comes from the header of the setting, and must be a country code", async (t) => {
   for (const [header, country] of countries) {
     const { countries } = await analyticsAfter(t, [{ "cf-ipcountry": header }]);
     t.deepEqual(countries, [{ country, clicks: 1 }], header);
   }
 });
 
-test("without a trusted proxy, the country header is ignored", async (t) => {
+test("without COUNTRY_HEADER, no header tells the country, even behind a proxy", async (t) => {
   const caller = await newApi(direct);
   const link = await caller.createLink();
   await click(link, { "cf-ipcountry": "CH" });

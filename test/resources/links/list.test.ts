@@ -128,6 +128,21 @@ const invalid: [query: string, field: string][] = [
     `sort=${value}`,
     "sort",
   ]),
+  ...["", "a b", "a%00", "x".repeat(65), "a&slug=b"].map((value): [string, string] => [
+    `slug=${value}`,
+    "slug",
+  ]),
+  ...["", "a b", "a%00", "x".repeat(2049), "a&url=b"].map((value): [string, string] => [
+    `url=${value}`,
+    "url",
+  ]),
+  ...["", "a%00", "x".repeat(256)].map((value): [string, string] => [`external_id=${value}`, "external_id"]),
+  ...["", "yesterday", "2030-01-31", "2030-01-31T12:00:00", "1772357400"].flatMap(
+    (value): [string, string][] => [
+      [`created_after=${value}`, "created_after"],
+      [`created_before=${value}`, "created_before"],
+    ],
+  ),
   ["__proto__=x", "__proto__"],
 ];
 for (const [query, field] of invalid) {

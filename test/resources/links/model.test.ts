@@ -5,6 +5,7 @@ import { createModel, createTarget, linkCommands } from "../../harness/model/lin
 import { rounds, SEED } from "../../harness/rounds.ts";
 import { startTestService } from "../../harness/service.ts";
 
+export const stage = "long";
 export const databases = "all";
 
 const ROUNDS = 25;

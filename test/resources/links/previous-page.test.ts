@@ -75,7 +75,7 @@ async function isSameBackward(t: ExecutionContext, lister: Lister) {
   return forward;
 }
 
-for (const sort of ["created_at", "clicks", "last_clicked_at"]) {
+for (const sort of ["-created_at", "created_at", "-clicks", "clicks", "-last_clicked_at"]) {
   for (const filter of [{}, { tag: "third" }, { search: "EXAMPLE", archived: false }]) {
     for (const limit of [1, 5, 26]) {
       const query = { sort, limit, ...filter };

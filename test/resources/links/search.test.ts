@@ -19,6 +19,8 @@ const titles: Record<string, string> = {
   backslash: "back\\slash",
   quote: 'it\'s "quoted"',
   umlaut: "Grüße 日本語",
+  composed: "Ångström, Việt Nam, 각",
+  decomposed: "Ångström, Việt Nam, 각".normalize("NFD"),
 };
 for (const [name, title] of Object.entries(titles)) links[name] = await api.createLink({ title });
 links.url = await api.createLink({ url: "https://needle.example/haystack?x=1" });
@@ -70,6 +72,10 @@ const searches: [search: string, names: string[]][] = [
   ["' or 1=1 --", []],
   ["Grüße", ["umlaut"]],
   ["本", ["umlaut"]],
+  ["grüße".normalize("NFD"), ["umlaut"]],
+  ["ÅNGSTRÖM", ["composed", "decomposed"]],
+  ["ångström, VIỆT".normalize("NFD"), ["composed", "decomposed"]],
+  ["각", ["composed", "decomposed"]],
   ["needle.example", ["url"]],
   ["haystack?x", ["url"]],
   ["find-me", ["slug"]],

@@ -3,6 +3,7 @@ import path from "node:path";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import test from "ava";
 import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
+import type { JsonSchema } from "../../../resources/openapi/json-schema.ts";
 import { apiAt, isProblem } from "../../harness/clients/api.ts";
 import { contractOf } from "../../harness/clients/contract.ts";
 import { ROOT } from "../../harness/program.ts";
@@ -153,6 +154,29 @@ test("the document is public: no token, any origin, cacheable", async (t) => {
   }
   t.is((await apiAt(service.url, "lga_unknown").get("/v1/openapi.json")).status, 200);
   t.deepEqual(document.paths["/v1/openapi.json"]?.get?.security, []);
+});
+
+test("/openapi.json leads to the document, from pages of any origin", async (t) => {
+  const { status, headers } = await anonymous.get("/openapi.json");
+  t.is(status, 308);
+  t.is(headers.get("location"), "/v1/openapi.json");
+  t.is(headers.get("access-control-allow-origin"), "*");
+});
+
+test("URLs in requests have the format uri", (t) => {
+  const formatOf = (schema: string, field: string) => {
+    const properties = document.components.schemas[schema]?.properties as Record<string, JsonSchema>;
+    const { format, anyOf } = properties[field] ?? {};
+    return format ?? (anyOf?.[0] as JsonSchema | undefined)?.format;
+  };
+  for (const schema of ["NewLink", "LinkChanges"])
+    for (const field of ["url", "fallback_url"]) t.is(formatOf(schema, field), "uri", `${schema} ${field}`);
+});
+
+test("PATCH accepts a merge patch, and says that it replaces the metadata otherwise", (t) => {
+  const { requestBody, description } = document.paths["/v1/links/{id}"]?.patch ?? {};
+  t.deepEqual(Object.keys(requestBody?.content ?? {}), ["application/json", "application/merge-patch+json"]);
+  t.regex(description ?? "", /`metadata` are replaced as a whole/);
 });
 
 for (const [name, header, status] of [

@@ -10,7 +10,10 @@ import { createWebhook, deliveriesOf, until } from "../../harness/webhooks.ts";
 export const databases = "all";
 
 const receiver = await startReceiver();
-const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1", TRUST_PROXY: "1" });
+const service = await startTestService({
+  WEBHOOK_ALLOW_HOSTS: "127.0.0.1",
+  COUNTRY_HEADER: "CF-IPCountry",
+});
 const createApi = async () => apiAt(service.url, await service.token(await service.createOrganization()));
 const visitor = apiAt(service.url);
 test.after.always(() => service.close());

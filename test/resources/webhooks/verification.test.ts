@@ -70,6 +70,19 @@ test.serial("300 clicks send nothing to endpoints that never accepted a test eve
   }
 });
 
+test.serial("neither failed attempts nor the verification of a webhook change its ETag", async (t) => {
+  const api = await createApi();
+  const { id } = await createRefused(api, "/tagged");
+  const path = `/v1/webhooks/${id}`;
+  const etag = (await api.get(path)).headers.get("etag") as string;
+  receiver.respond("/tagged", accept);
+  await sendTest(api, id);
+  await until(async () => (await isVerified(api, id)) || undefined);
+  t.is((await api.get(path)).headers.get("etag"), etag);
+  const changes = { json: { events: ["link.deleted"] }, headers: { "if-match": etag } };
+  t.is((await api.send("PATCH", path, changes)).status, 200);
+});
+
 test.serial("events wait until the endpoint accepts a test event, and are then sent", async (t) => {
   const api = await createApi();
   const { id, secret } = await createRefused(api, "/late");
