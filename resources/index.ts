@@ -7,6 +7,7 @@ import { type CallCounter, createRateLimit } from "./access/rate-limit.ts";
 import { metadataUrl, type PublicUrls, resourceMetadata, withSlash } from "./access/resource-metadata.ts";
 import type { FastPath } from "./http/api-context.ts";
 import { allowEveryOrigin, allowOrigins } from "./http/cors.ts";
+import { ACCEPT_PATCH } from "./http/json-body.ts";
 import { createErrorHandler, notFound } from "./http/problem.ts";
 import { nextStepOf } from "./http/problem-codes.ts";
 import { isBelow, isOfResource, mount, requireRead, routesOf } from "./http/routing.ts";
@@ -37,9 +38,6 @@ export type ResourceOptions = {
   calls?: CallCounter;
   urls: PublicUrls;
   origins: ReadonlySet<string>;
-  /** Whether the service runs behind a trusted proxy, whose headers tell the visitor's country. */
-  behindProxy: boolean;
-  /** Tells a visitor's country where the proxy doesn't. */
   findCountry: FindCountry;
   version: string;
   /** Signs what clients hold between two requests; shared by all processes. */
@@ -65,11 +63,11 @@ export type Resources = {
 };
 
 export function createResources(options: ResourceOptions): Resources {
-  const { introspect, services, urls, origins, behindProxy, onError, version } = options;
+  const { introspect, services, urls, origins, onError, version } = options;
   const { signingSecret, webhookPageUrl } = options;
   const { links } = services;
 
-  const readClickSource = createReadClickSource(behindProxy, options.findCountry);
+  const readClickSource = createReadClickSource(options.findCountry);
   const redirects = createRedirects(links, readClickSource, urls.short, options.renderPreview);
   const runOnce = createRunOnce(options.idempotency, onError);
   const limits = createRateLimit(options.calls);
@@ -139,7 +137,7 @@ export function createResources(options: ResourceOptions): Resources {
     ],
     middleware: [
       mount(isBelow("/.well-known/"), [allowEveryOrigin, requireRead, resourceMetadata(urls)]),
-      mount(isOfResource(urls.api), [...apiSteps, ...routesOf(router), rejectUnknownPaths]),
+      mount(isOfResource(urls.api), [...apiSteps, ...routesOf(router, ACCEPT_PATCH), rejectUnknownPaths]),
       mount(isOfResource(urls.mcp), [
         handleMcpErrors,
         allowOrigins(origins),

@@ -10,8 +10,9 @@ const TOO_MANY =
   "Your organization has too many searches or reports in progress. Try again when one has finished.";
 
 type TurnOptions = {
-  /** How many pieces of an organization may wait. */
+  /** How many pieces of an organization may wait, and the message of the 429 if there are more. */
   maxWaiting?: number;
+  tooMany?: string;
   /** Whether a pause as long as the piece follows it, which leaves half of the time to others, or one turn of the loop. */
   pauses?: boolean;
 };
@@ -19,12 +20,13 @@ type TurnOptions = {
 /** Creates the turns of this process. */
 export function createTurns({
   maxWaiting = Number.POSITIVE_INFINITY,
+  tooMany = TOO_MANY,
   pauses = true,
 }: TurnOptions = {}): InTurn {
   const queues = new Map<string, { last: Promise<unknown>; size: number }>();
   return async (organizationId, work) => {
     const queue = queues.get(organizationId) ?? { last: Promise.resolve(), size: 0 };
-    if (queue.size > maxWaiting) throw retryLater(429, "rate_limited", TOO_MANY, RETRY_AFTER_S);
+    if (queue.size > maxWaiting) throw retryLater(429, "rate_limited", tooMany, RETRY_AFTER_S);
     queues.set(organizationId, queue);
     queue.size++;
     let start = 0;

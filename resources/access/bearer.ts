@@ -112,7 +112,7 @@ const SCHEMES = new Map<string, Scheme>([
 ]);
 
 function readCredentials(ctx: ApiContext, { invalidRequest }: Challenges): Credentials | undefined {
-  const [, name = "", token = ""] = /^(\S+)(?: +(.*))?$/.exec(ctx.get("authorization").trim()) ?? [];
+  const [, name = "", token = ""] = /^(\S+)(?: +([^ ].*))?$/.exec(ctx.get("authorization").trim()) ?? [];
   const scheme = SCHEMES.get(name.toLowerCase());
   const isRepeated = isSentTwice(ctx.req, "authorization");
   if (!isRepeated && (!scheme || token === "")) return undefined;

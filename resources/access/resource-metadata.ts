@@ -29,7 +29,7 @@ export function resourceMetadata(urls: PublicUrls): Middleware {
     describe(urls, withSlash(urls.mcp), "linkgate MCP", BASIC_SCOPES),
   ]);
   return async function serveMetadata(ctx, next) {
-    const document = documents.get(ctx.host.toLowerCase() + ctx.path);
+    const document = documents.get(ctx.host + ctx.path);
     if (!document) return next();
     ctx.set("Cache-Control", "public, max-age=3600");
     ctx.body = document;

@@ -166,9 +166,6 @@ export const EVENT_DATA_SCHEMAS = {
     client_name: z.string().nullable().describe("The new name. `null` for the name of the organization."),
     client_uri: z.string().nullable().describe("The URL of the new homepage."),
   }),
-  "client.logo_changed": client.extend({
-    logo_hash: z.string().nullable().describe("The SHA-256 hash of the new logo. `null` if it was removed."),
-  }),
   "client.disabled": z.object({ client_id: z.string(), reason }),
   "client.enabled": z.object({ client_id: z.string() }),
   "client.fapi_changed": client.extend({

@@ -1,8 +1,9 @@
 import { hash } from "node:crypto";
 import type { ApiContext } from "./api-context.ts";
+import { Problem } from "./problem.ts";
 
-/** Returns whether a change may be applied to this version (RFC 9110 §13.1.1). */
-export type Precondition = (version: number) => boolean;
+/** Returns whether a change may be applied to a resource that has this entity tag (RFC 9110 §13.1.1). */
+export type Precondition = (tag: string) => boolean;
 
 export function entityTag(version: number): string {
   return `"${version}"`;
@@ -14,9 +15,14 @@ export function matchesIfNoneMatch(ctx: ApiContext, current: string): boolean {
   return tags.some((tag) => tag === "*" || tag.replace(/^W\//, "") === current);
 }
 
+/** Tags a resource by what its callers can change, as JSON. */
+export function contentTag(content: string): string {
+  return `"${hash("sha256", content, "base64url").slice(0, 22)}"`;
+}
+
 /** Tags a document that depends only on the code. */
 export function tagged(text: string) {
-  return { text, tag: `"${hash("sha256", text, "base64url").slice(0, 22)}"` };
+  return { text, tag: contentTag(text) };
 }
 
 export function respondWithTagged(ctx: ApiContext, { text, tag }: ReturnType<typeof tagged>, type: string) {
@@ -38,5 +44,16 @@ export function preconditionOf(ctx: ApiContext, ifExists?: Precondition): Precon
   if (header === "") return undefined;
   if (header === "*") return ifExists;
   const tags = tagsOf(header);
-  return (version) => tags.includes(entityTag(version));
+  return (tag) => tags.includes(tag);
+}
+
+export function preconditionFailed(kind: string): Problem {
+  const detail = `The ${kind} has changed since you last read it. Read it again and retry.`;
+  return new Problem(412, "precondition_failed", detail);
+}
+
+/** @throws Problem 412 if a change was not applied because its precondition doesn't hold */
+export function assertNotStale<T>(result: T | "stale", kind: string): T {
+  if (result === "stale") throw preconditionFailed(kind);
+  return result;
 }

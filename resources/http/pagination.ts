@@ -33,18 +33,18 @@ export function createCursors(secret: string) {
   return {
     write: (position: string, list: string) =>
       Buffer.concat([sign(position, list), Buffer.from(position)]).toString("base64url"),
-    /** @throws the Problem of `reject`, by default 422 `invalid_cursor`, for one that was modified or of another list */
-    read(cursor: string, list: string, reject = notOfThisList): string {
+    /** @throws Problem 422 `invalid_cursor` for one that was modified or of another list */
+    read(cursor: string, list: string): string {
       const bytes = Buffer.from(cursor, "base64url");
       const position = bytes.subarray(TAG_BYTES).toString();
       const isValid =
         bytes.length > TAG_BYTES && timingSafeEqual(bytes.subarray(0, TAG_BYTES), sign(position, list));
-      if (!isValid) throw reject();
+      if (!isValid) throw notOfThisList();
       return position;
     },
   };
 }
 
-function notOfThisList(): Problem {
-  return invalidField("cursor", "must be a next_cursor of this list with the same filter");
+export function notOfThisList(): Problem {
+  return invalidField("cursor", "must be a cursor of this list with the same filter");
 }

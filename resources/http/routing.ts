@@ -19,14 +19,13 @@ export function isBelow(...prefixes: string[]): (ctx: Context) => boolean {
 /** Matches requests for exactly this URL: its host and path. */
 export function isAt(url: string): (ctx: Context) => boolean {
   const { host, pathname } = new URL(url);
-  return (ctx) => ctx.path === pathname && ctx.host.toLowerCase() === host;
+  return (ctx) => ctx.path === pathname && ctx.host === host;
 }
 
 /** Matches requests for a resource: its host, and its path or a path below it. */
 export function isOfResource(resource: string): (ctx: Context) => boolean {
   const { host, pathname } = new URL(resource);
-  return (ctx) =>
-    (ctx.path === pathname || ctx.path.startsWith(`${pathname}/`)) && ctx.host.toLowerCase() === host;
+  return (ctx) => (ctx.path === pathname || ctx.path.startsWith(`${pathname}/`)) && ctx.host === host;
 }
 
 /** Runs the next step for these methods, answers OPTIONS, and rejects others with `Allow` (RFC 9110 §15.5.6). */
@@ -48,13 +47,15 @@ export const requireRead: Middleware = function requireReadMethod(ctx, next) {
   return requireMethod(ctx, ["GET", "HEAD"], next);
 };
 
-export function routesOf(router: Router): Middleware[] {
-  return [router.routes() as unknown as Middleware, rejectOtherMethods(router)];
+/** `acceptPatch` has the formats of a PATCH, which the response to OPTIONS lists (RFC 5789 §3.1). */
+export function routesOf(router: Router, acceptPatch?: string): Middleware[] {
+  return [router.routes() as unknown as Middleware, rejectOtherMethods(router, acceptPatch)];
 }
 
-export function rejectOtherMethods(router: Router): Middleware {
+function rejectOtherMethods(router: Router, acceptPatch?: string): Middleware {
   return async function checkMethod(ctx: Context, next) {
     const methods = router.match(ctx.path, ctx.method).path.flatMap((layer) => layer.methods);
+    if (acceptPatch && methods.includes("PATCH")) ctx.set("Accept-Patch", acceptPatch);
     return methods.length === 0 ? next() : requireMethod(ctx, methods, next);
   };
 }

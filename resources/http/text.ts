@@ -18,3 +18,16 @@ export function hasAtMost(max: number, text: string): boolean {
   // A code point has one or two UTF-16 units, so only lengths in between have to be counted.
   return text.length <= max || (text.length <= 2 * max && [...text].length <= max);
 }
+
+// A character has up to four bytes, and NFD and NFKD write one as up to three; compositions are shorter.
+const BYTES_PER_CHARACTER = 12;
+
+/**
+ * Normalizes a text that can become one of up to `max` characters. Returns undefined for a longer one without looking at
+ * it: normalizing can take a second per megabyte, and make a text 18 times as long.
+ */
+export function normalizeText(text: string, form: "NFC" | "NFKC" | "NFKD", max: number): string | undefined {
+  const limit = BYTES_PER_CHARACTER * max;
+  if (text.length > limit || Buffer.byteLength(text) > limit) return undefined;
+  return text.normalize(form);
+}

@@ -29,6 +29,9 @@ const SCHEMAS = new Set(["items", "additionalProperties"]);
 const LISTS = new Set(["anyOf", "oneOf", "allOf", "prefixItems"]);
 const MAPS = new Set(["properties", "$defs"]);
 
+/** Validators of several hosts accept one type only. Tools also accept null for a nullable argument. */
+const allowsUnions = (dropped: Dropped) => dropped === RESULTS;
+
 /** Removes what is of little use to a model, which holds all schemas. The result matches at least as much. */
 export function compactSchema(schema: JsonSchema, dropped: Dropped): JsonSchema {
   const compact = (value: unknown) => compactNested(value as JsonSchema, dropped);
@@ -38,6 +41,7 @@ export function compactSchema(schema: JsonSchema, dropped: Dropped): JsonSchema 
     // What a map may hold is said where it is described.
     if (keyword === "additionalProperties" && value !== false && dropped.has("description")) return [];
     if (dropped.has(keyword) && !isNeeded(keyword, schema)) return [];
+    if (keyword === "additionalProperties" && hasUnion(value) && !allowsUnions(dropped)) return [];
     if (SCHEMAS.has(keyword) && typeof value === "object") return [[keyword, compact(value)]];
     if (LISTS.has(keyword)) return [[keyword, (value as unknown[]).map(compact)]];
     if (MAPS.has(keyword)) return [[keyword, mapValues(value as object, compact)]];
@@ -61,6 +65,10 @@ function isPlain({ properties, items, anyOf = [] }: JsonSchema): boolean {
   return !properties && !items && anyOf.every((option) => isPlain(option as JsonSchema));
 }
 
+function hasUnion(value: unknown): boolean {
+  return Array.isArray((value as { type?: unknown }).type);
+}
+
 function isEmpty(value: unknown): boolean {
   return typeof value === "object" && value !== null && Object.keys(value).length === 0;
 }
@@ -71,16 +79,19 @@ function isNeeded(keyword: string, { type, additionalProperties }: JsonSchema): 
   return keyword === "enum" && type === undefined;
 }
 
-/** Merges "this or null" into one list of types, and a choice of constants into one list of values. */
+/** Merges "this or null" into one list of types, or one type, and a choice of constants into one list of values. */
 function mergeAlternatives({ anyOf, ...schema }: JsonSchema, dropped: Dropped): JsonSchema {
   if (!anyOf) return schema;
   if (anyOf.every((option) => option.const !== undefined)) {
-    return { ...schema, enum: anyOf.map((option) => option.const) as NonNullable<JsonSchema["enum"]> };
+    const [{ type } = {}] = anyOf;
+    const values = anyOf.map((option) => option.const) as NonNullable<JsonSchema["enum"]>;
+    return { ...schema, ...(type && { type }), enum: values } as JsonSchema;
   }
   const [first, second, ...others] = anyOf;
   const isNullable =
     typeof first?.type === "string" && (!first.enum || dropped.has("enum")) && second?.type === "null";
   if (!isNullable || others.length > 0) return { ...schema, anyOf };
+  if (!allowsUnions(dropped)) return { ...schema, ...first };
   // The other keywords of `first` constrain only values of its type, so null still matches.
   return { ...schema, ...first, type: [first.type, "null"] } as JsonSchema;
 }

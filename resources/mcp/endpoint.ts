@@ -5,17 +5,15 @@ import { BODY_MAX, parseJson, readBody } from "../http/json-body.ts";
 import { Problem } from "../http/problem.ts";
 import { isAt } from "../http/routing.ts";
 import { lazy } from "../lazy.ts";
+import { RESPONSE_TYPES } from "./accepted-type.ts";
 import { type Message, missingScopes } from "./required-scopes.ts";
 import type { McpOptions } from "./server.ts";
 import type { Tool } from "./tool.ts";
 
-// Far more than any request needs. Code that walks a value recursively would overflow the stack at several thousand.
-const DEPTH_MAX = 64;
-
-const TYPES = ["application/json", "text/event-stream"];
-
 // A hundred lists of links in one batch took 3 s of processor time. Later revisions have no batches.
 const MESSAGES_MAX = 10;
+
+const REVISION = "io.modelcontextprotocol/protocolVersion";
 
 type EndpointOptions = McpOptions & {
   bearerCheck: BearerCheck;
@@ -38,22 +36,20 @@ export function createMcpEndpoint(options: EndpointOptions): Middleware {
     checkOrigin(ctx, origins);
     const caller = await bearerCheck.authenticate(ctx, BASIC_SCOPES);
     requirePost(ctx);
-    acceptWildcards(ctx);
+    const onlyType = acceptBoth(ctx);
     ctx.request.body = await readMessages(ctx);
-    if (isDeeperThan(DEPTH_MAX, ctx.request.body)) {
-      throw new Problem(400, "invalid_json", `The JSON must be at most ${DEPTH_MAX} levels deep.`);
-    }
     // Revision 2025-03-26 allows batches.
     const messages = [ctx.request.body].flat() as Message[];
     if (messages.length > MESSAGES_MAX) {
       throw new Problem(400, "invalid_request", `A batch may have at most ${MESSAGES_MAX} messages.`);
     }
+    for (const message of messages) tolerate(ctx, message);
     if (messages.length > 1) await caller.countFurther(messages.length - 1);
     checkScopes(messages, tools, caller, bearerCheck);
     if (refuseSubscription(ctx)) return;
     const { requestId } = ctx.state;
     const respond = await handler();
-    await respond(ctx, { caller, requestId, report: (error) => onError(error, ctx) });
+    await respond(ctx, { caller, requestId, report: (error) => onError(error, ctx) }, onlyType);
   };
 }
 
@@ -70,9 +66,26 @@ function requirePost(ctx: Context): void {
   throw new Problem(405, "method_not_allowed", "Allowed methods: POST.", { headers: { Allow: "POST" } });
 }
 
-/** RFC 9110 §12.5.1: a wildcard, or no Accept header, includes both types, but the SDK looks for their names. */
-function acceptWildcards(ctx: Context): void {
-  if (TYPES.every((type) => ctx.accepts(type))) ctx.req.headers.accept = TYPES.join(", ");
+/**
+ * Names both types, which the SDK looks for, if the client accepts one of them: a wildcard, or no Accept header, includes
+ * both (RFC 9110 §12.5.1). Returns the type if the client accepts only one.
+ */
+function acceptBoth(ctx: Context): string | undefined {
+  const [type, ...others] = RESPONSE_TYPES.filter((each) => ctx.accepts(each));
+  if (type) ctx.req.headers.accept = RESPONSE_TYPES.join(", ");
+  return others.length === 0 ? type : undefined;
+}
+
+/** Accepts what hosts send although the specification doesn't provide for it. */
+function tolerate(ctx: Context, message: Message): void {
+  type Params = { arguments?: unknown; _meta?: Record<string, unknown> | null };
+  const { method, params } = (message ?? {}) as { method?: unknown; params?: Params | null };
+  // The revision is negotiated by the message. The SDK refuses the request if the header has another one. A message that
+  // states its revision negotiates none: revision 2026-07-28 has no `initialize`.
+  if (method === "initialize" && !params?._meta?.[REVISION]) delete ctx.req.headers["mcp-protocol-version"];
+  // The `next_cursor` of the last page.
+  for (const fields of [params, params?.arguments] as ({ cursor?: unknown } | undefined | null)[])
+    if (fields?.cursor === null) delete fields.cursor;
 }
 
 /** Parses a JSON body. Invalid JSON and other types are left to the SDK, which answers in JSON-RPC. */
@@ -107,10 +120,4 @@ function checkScopes(
     const missing = missingScopes(message, tools, caller.scopes);
     if (missing) throw bearerCheck.insufficientScope(caller, missing);
   }
-}
-
-function isDeeperThan(levels: number, value: unknown): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  if (levels === 0) return true;
-  return Object.values(value).some((child) => isDeeperThan(levels - 1, child));
 }

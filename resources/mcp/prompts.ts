@@ -72,8 +72,8 @@ ${urls}
 
 1. ${
         tag
-          ? `Call list_links with the tag "${tag}", sort clicks and limit 20. If there are more, say in the report that it covers the 20 with the most clicks. There is no total by tag, so add up the links yourself.`
-          : "Call get_analytics for each of the two weeks. These are the totals. Then call list_links with sort clicks and limit 10, and with sort last_clicked_at and limit 10: together, these are the links to look at."
+          ? `Call list_links with the tag "${tag}", sort -clicks and limit 20. If there are more, say in the report that it covers the 20 with the most clicks. There is no total by tag, so add up the links yourself.`
+          : "Call get_analytics for each of the two weeks. These are the totals. Then call list_links with sort -clicks and limit 10, and with sort -last_clicked_at and limit 10: together, these are the links to look at."
       }
 2. Call get_link_analytics for each of these links, from ${before.from} to ${week.to}. It returns every day, so one call covers both weeks.
 3. Write the report:
@@ -101,7 +101,7 @@ Clicks don't include those of bots. Don't explain a change unless the data does:
       const since = dayBefore(Number(days));
       return `Find our links that are no longer used, and help me to archive them.
 
-1. Call list_links with archived false, sort last_clicked_at and limit 100, and follow next_cursor to the end. The links without clicks are last. If there are more than 10 pages, ask me whether to continue.
+1. Call list_links with archived false, sort -last_clicked_at and limit 100, and follow next_cursor to the end. The links without clicks are last. If there are more than 10 pages, ask me whether to continue.
 2. A link is unused if it was created before ${since} and has had no click since then. That includes links that never had one.
 3. Show the unused links in a table, numbered: short URL, destination, title, total clicks, last click, created. Mark links with an external_id: a program of ours may depend on them.
 4. Ask me which of them to archive: all, some numbers, or none. Change nothing before I answer.

@@ -20,6 +20,8 @@ import { validate } from "../http/validate.ts";
 import type { RunOnce } from "../idempotency/run-once.ts";
 import { lazy } from "../lazy.ts";
 import { toJsonSchema } from "../openapi/json-schema.ts";
+import { createTurns } from "../turns.ts";
+import { convertTo } from "./accepted-type.ts";
 import { ARGUMENTS, compactSchema, KNOWN_ARGUMENTS, RESULTS } from "./compact-schema.ts";
 import { complete } from "./completions.ts";
 import { type Confirmations, canAsk, createConfirmations } from "./confirmation.ts";
@@ -192,7 +194,9 @@ export function createHandler(options: McpOptions) {
   const handler = createMcpHandler(({ authInfo }) => createServer(requestOf(authInfo)), {
     onerror: (error) => void (isClientError(error) || onError(error)),
   });
-  return async function respond(ctx: Context, request: McpRequest): Promise<void> {
+  const inTurn = createTurns();
+  /** `onlyType` is the only type that the client accepts. */
+  return async function respond(ctx: Context, request: McpRequest, onlyType?: string): Promise<void> {
     const { caller } = request;
     const authInfo: AuthInfo = {
       token: "", // never passed on: the tools don't need it
@@ -203,8 +207,13 @@ export function createHandler(options: McpOptions) {
     };
     const headers = ctx.headers as Record<string, string>;
     const parsedBody = ctx.request.body;
-    const incoming = new Request(mcpUrl, { method: "POST", headers, signal: disconnection(ctx) });
-    const response = await handler.fetch(incoming, { authInfo, parsedBody });
+    const signal = disconnection(ctx);
+    const incoming = new Request(mcpUrl, { method: "POST", headers, signal });
+    const answer = () => handler.fetch(incoming, { authInfo, parsedBody });
+    const isBatch = Array.isArray(parsedBody);
+    // The next batch doesn't wait until the client has read this one.
+    const answered = await (isBatch ? inTurn(caller.organizationId, () => readWhole(answer())) : answer());
+    const response = onlyType ? await convertTo(onlyType, isBatch, answered) : answered;
     ctx.respond = false; // Koa would log each disconnection, and measure the time without the stream
     ctx.status = response.status;
     ctx.set(Object.fromEntries(response.headers));
@@ -213,6 +222,12 @@ export function createHandler(options: McpOptions) {
       if (error.code !== "ERR_STREAM_PREMATURE_CLOSE") throw error;
     });
   };
+}
+
+/** Resolves when the whole body of a response is in memory. */
+async function readWhole(answer: Promise<Response>): Promise<Response> {
+  const response = await answer;
+  return response.body ? new Response(await response.arrayBuffer(), response) : response;
 }
 
 /** Returns a signal that is aborted if the client disconnects before the whole response was sent. */

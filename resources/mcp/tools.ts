@@ -11,13 +11,14 @@ export function createTools({ links, showOrganization, ...options }: ToolOptions
   return [whoami(showOrganization), ...linkTools(links, options.shortUrl), ...webhookTools(options)];
 }
 
+/** Requires the scope of `GET /v1/organization`, because it returns the same. */
 function whoami(showOrganization: ShowOrganization): Tool {
   return {
     name: "whoami",
     title: "Who am I",
     description:
       "Returns the organization that the token acts for, its plan, limits and usage, and the token's scopes.",
-    scopes: [],
+    scopes: ["links:read"],
     input: z.strictObject({}),
     output: z.object({
       organization: organizationSchema,

@@ -35,8 +35,8 @@ export function isAllowedHost(url: URL, allowed: AllowedHosts): boolean {
 
 /** Expects a parsed hostname: the URL parser normalizes every form of IPv4 (`0x7f.1`, full-width digits). */
 export function mayBePublic(hostname: string): boolean {
-  const host = hostname.replace(/^\[|\]$/g, "").replace(/\.+$/, "");
-  if (host === "" || PRIVATE_NAME.test(host)) return false;
+  const host = hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "");
+  if (host === "" || host.endsWith(".") || PRIVATE_NAME.test(host)) return false;
   return (!isIPv4(host) && !isIPv6(host)) || isPublicAddress(host);
 }
 

@@ -16,6 +16,34 @@ const errorSchema = z.looseObject({ code: z.string(), detail: z.string() }).opti
 // Its fields, once more, would take 2 % of all schemas.
 const newLink = z.looseObject({ url: z.string() }).describe("The arguments of create_link.");
 
+const text = z.string().optional();
+// Names and types are enough for most filters.
+const shownQuery = listQuery.extend({
+  sort: listQuery.shape.sort.describe("- is descending."),
+  search: text.describe("Text in the URL, slug or title."),
+  tag: text,
+  archived: z.boolean().optional(),
+  slug: text,
+  url: text,
+  external_id: text,
+  created_after: text,
+  created_before: text,
+});
+
+/** Accepts, beside null, a value of the argument's own type to clear a field: the schema that hosts see has one type. */
+function clearable(fields: LinkService["schemas"]["update"]["shape"]) {
+  const clearedBy = (empty: unknown, field: z.ZodType) =>
+    z.preprocess((value) => (value === empty ? null : value), field).optional();
+  const { title, external_id, expires_at, fallback_url, max_clicks } = fields;
+  return {
+    title: clearedBy("", title),
+    external_id: clearedBy("", external_id),
+    expires_at: clearedBy("", expires_at),
+    fallback_url: clearedBy("", fallback_url),
+    max_clicks: clearedBy(0, max_clicks),
+  };
+}
+
 export function linkTools(links: LinkService, shortUrl: string): Tool[] {
   const { create, update } = links.schemas;
   const reads = { scopes: ["links:read"], annotations: READS } satisfies Partial<Tool>;
@@ -34,8 +62,9 @@ export function linkTools(links: LinkService, shortUrl: string): Tool[] {
       ...reads,
       name: "list_links",
       title: "List links",
-      description: "Lists links, by default newest first.",
+      description: "Lists links, by default newest first. slug, url and external_id match exactly.",
       input: listQuery,
+      shownInput: shownQuery,
       output: linkPageSchema.extend({ data: z.array(link) }),
       run: async (caller, query) => {
         const { links: page, nextCursor } = await links.list(caller, query, PAGE_LENGTH);
@@ -108,9 +137,10 @@ export function linkTools(links: LinkService, shortUrl: string): Tool[] {
       name: "update_link",
       title: "Update a link",
       description:
-        "Updates only the given fields. null clears an optional field. Visitors of an archived link get a 410 or the fallback.",
+        'Updates only the given fields. "" or 0 clears an optional field. Visitors of an archived link get a 410 or the fallback.',
       fieldsAsIn: "create_link",
-      input: z.strictObject({ ...byId.shape, ...update.shape }),
+      input: z.strictObject({ ...byId.shape, ...update.shape, ...clearable(update.shape) }),
+      shownInput: z.strictObject({ ...byId.shape, ...update.shape }),
       output: link,
       annotations: REPLACES,
       run: async (caller, { id, ...changes }) =>

@@ -187,7 +187,7 @@ export function webhookTools({ webhooks, listEvents, shortUrl, webhookPageUrl }:
       name: "list_events",
       title: "List events",
       description:
-        "Lists events of the last 30 days with the data that webhooks get, oldest first. No clicks.",
+        "Lists events of the last 30 days with the data that webhooks get, oldest first, without clicks. resume_cursor gets later ones.",
       scopes: ["links:read", "webhooks:read"],
       annotations: READS,
       input: eventQuery,

@@ -171,9 +171,9 @@ for (const { id, method, path, declared, isOpen } of operations) {
   });
 }
 
-/** Returns the scopes that the name of a tool implies; `whoami` requires none. */
+/** Returns the scopes that the name of a tool implies; `whoami` requires those of `GET /v1/organization`. */
 function requiredForTool(name: string): string[] {
-  if (name === "whoami") return [];
+  if (name === "whoami") return ["links:read"];
   if (name === "list_events") return EVENTS;
   const family = name.includes("webhook") ? "webhooks" : "links";
   return [`${family}:${/^(get|list)_/.test(name) ? "read" : "write"}`];
@@ -197,7 +197,7 @@ for (const [scope, token] of tokenByScopes) {
 
 for (const { name } of tools) {
   const required = requiredForTool(name);
-  test(`${name} requires ${required.join(" and ") || "any token"}: otherwise it is a 403 that names it and the scopes of the token`, async (t) => {
+  test(`${name} requires ${required.join(" and ")}: otherwise it is a 403 that names it and the scopes of the token`, async (t) => {
     // With the required scope, the call fails because of its input, so nothing changes.
     const { message, headers } = modernRequest("tools/call", { name, arguments: { unknown: true } });
     for (const [scope, token] of tokenByScopes) {

@@ -8,6 +8,7 @@ import { openStorage } from "../../../adapters/index.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { MCP_HEADERS } from "../../harness/clients/mcp.ts";
+import { PRODUCTION } from "../../harness/production.ts";
 import { addressOf, startServer } from "../../harness/program.ts";
 import { bearer, postForm } from "../../harness/service.ts";
 
@@ -15,7 +16,7 @@ import { bearer, postForm } from "../../harness/service.ts";
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-logging-"));
 const settings = {
   PORT: "0",
-  NODE_ENV: "production",
+  ...PRODUCTION,
   LOG_LEVEL: "trace",
   DATABASE_URL: `sqlite:${folder}/logging.sqlite`,
   ENCRYPTION_KEY: Buffer.alloc(32, 7).toString("base64url"),

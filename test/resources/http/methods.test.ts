@@ -42,6 +42,8 @@ for (const [path, allowed] of routes) {
     const { status, headers, text } = await api.send("OPTIONS", path);
     t.is(status, 204);
     t.deepEqual(headers.get("allow")?.split(", ").sort(), [...allowed].sort());
+    const types = "application/merge-patch+json, application/json";
+    t.is(headers.get("accept-patch"), allowed.includes("PATCH") ? types : null);
     t.is(text, "");
     t.is((await api.get(`/v1/links/${id}`)).status, 200);
   });

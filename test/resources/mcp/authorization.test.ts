@@ -95,8 +95,8 @@ for (const era of ALL_ERAS) {
   test(`${era}: a token without a links scope lists no tools for links`, async (t) => {
     const client = await connectMcp(url, webhooks, era);
     const { tools } = await client.listTools();
-    t.false(tools.some(({ name }) => /_links?(_|$)|_analytics$/.test(name)));
-    t.true(tools.some(({ name }) => name === "whoami"));
+    t.false(tools.some(({ name }) => /whoami|_links?(_|$)|_analytics$/.test(name)));
+    t.true(tools.some(({ name }) => name === "list_webhooks"));
     await client.close();
   });
 
@@ -107,6 +107,7 @@ for (const era of ALL_ERAS) {
     ["create_link", webhooks, "links:write"],
     ["get_link", webhooks, "links:read"],
     ["list_links", webhooks, "links:read"],
+    ["whoami", webhooks, "links:read"],
   ] as const) {
     test(`${era}: ${name} with ${token === reader ? "links:read" : "webhooks:write"} is a 403 that names the scope and what the token has`, async (t) => {
       const { message, headers } = callOf(era, name, { url: "https://example.com/step-up" });

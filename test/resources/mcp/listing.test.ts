@@ -29,6 +29,13 @@ for (const [era, list] of [
   });
 }
 
+test("every argument has one type, because validators of several hosts accept no unions", async (t) => {
+  const { rpc } = await ask("tools/list");
+  const tools = rpc?.result?.tools as { name: string; inputSchema: object }[];
+  for (const { name, inputSchema } of tools)
+    t.notRegex(JSON.stringify(inputSchema), /"(anyOf|oneOf|allOf)":|"type":\[/, name);
+});
+
 test("a client may cache lists for itself, and what is the same for every token for everyone", async (t) => {
   for (const [method, cacheScope] of [
     ["tools/list", "private"],

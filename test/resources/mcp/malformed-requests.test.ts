@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
-import { pino } from "pino";
 import { openStorage } from "../../../adapters/index.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
+import { createLog } from "../../../server/log.ts";
 import { startService } from "../../../server/process/service.ts";
 import { readSettings } from "../../../server/settings/config.ts";
 import { modernRequest, postMcp } from "../../harness/clients/mcp.ts";
@@ -14,14 +14,17 @@ import { addressOf, startServer, stopPrograms } from "../../harness/program.ts";
 import { bearer, populate, startTestService } from "../../harness/service.ts";
 
 const database = await createTestDatabase();
-const logged: { level: number; msg: string; err?: { message: string } }[] = [];
+const logged: { level: string; msg: string; err?: { message: string } }[] = [];
 const service = await startService(
   readSettings({
     PORT: "0",
     DATABASE_URL: database.url,
     ENCRYPTION_KEY: randomBytes(32).toString("base64url"),
   }),
-  pino({ level: "warn" }, { write: (line: string) => logged.push(JSON.parse(line)) }),
+  createLog("warn", {
+    write: (line) => void logged.push(JSON.parse(line)),
+    loss: () => ({ lines: 0 }),
+  }),
 );
 const url = `${service.urls.base}/mcp`;
 const data = populate(service.urls.base, service.storage);
@@ -145,7 +148,7 @@ test("a link with metadata nested 30,000 levels deep is a client error, also wit
     body: `{"url":"https://example.com/","metadata":{"a":${nested(30_000)}}}`,
     headers: { ...bearer(standardToken), "content-type": "application/json", "idempotency-key": "deep" },
   });
-  t.is(answer.status, 422);
+  t.is(answer.status, 400);
 });
 
 test("requests that are the client's mistake are answered and not logged as errors", async (t) => {

@@ -181,6 +181,16 @@ for (const era of ALL_ERAS) {
     const changed = await callTool<LinkBody>(t, client, "update_link", { id: created.id, ...changes });
     t.like(changed, changes);
     t.is(changed.url, created.url);
+    const { id } = created;
+    await callTool<LinkBody>(t, client, "update_link", { ...fields, tags: [], id });
+    const empty = { title: "", external_id: "", expires_at: "", fallback_url: "", max_clicks: 0 };
+    t.like(await callTool<LinkBody>(t, client, "update_link", { id, ...empty }), {
+      title: null,
+      external_id: null,
+      expires_at: null,
+      fallback_url: null,
+      max_clicks: null,
+    });
     t.deepEqual(await callTool(t, client, "delete_link", { id: created.id }), {
       deleted: true,
       id: created.id,

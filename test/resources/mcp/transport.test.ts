@@ -2,7 +2,10 @@ import test from "ava";
 import { apiAt, isProblem } from "../../harness/clients/api.ts";
 import { modernRequest, postMcp } from "../../harness/clients/mcp.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
+import { Program } from "../../harness/program.ts";
 import { bearer, startTestService } from "../../harness/service.ts";
+import { skip } from "../../harness/skip.ts";
+import { hasPython } from "../../harness/terminal.ts";
 
 const service = await startTestService();
 const [app, other] = [await service.createOrganization(), await service.createOrganization()];
@@ -32,6 +35,64 @@ for (const version of ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]) 
     t.is(rpc?.result?.protocolVersion, version);
     const call = await postMcp(url, whoami, { ...auth, "mcp-protocol-version": version });
     t.is(organizationOf(call.rpc), app.id);
+  });
+}
+
+for (const version of ["2099-01-01", "1.0", VERSION]) {
+  test(`initialize in the unknown revision ${version} is answered in the newest that has it`, async (t) => {
+    const params = { ...INITIALIZE.params, protocolVersion: version };
+    for (const headers of [auth, { ...auth, "mcp-protocol-version": version }]) {
+      const { status, rpc, text } = await postMcp(url, { ...INITIALIZE, params }, headers);
+      t.is(status, 200, text);
+      t.is(rpc?.result?.protocolVersion, "2025-11-25");
+    }
+  });
+}
+
+test(`revision ${VERSION} has no initialize`, async (t) => {
+  const { message, headers } = modernRequest("initialize", {});
+  const { status, rpc } = await postMcp(url, message, { ...auth, ...headers });
+  t.is(status, 404);
+  t.is(rpc?.error?.code, -32601);
+});
+
+const modernWhoami = modernRequest("tools/call", whoami.params);
+const REQUESTS: [era: string, message: unknown, headers: Record<string, string>][] = [
+  ["2025-11-25", whoami, { "mcp-protocol-version": "2025-11-25" }],
+  [VERSION, modernWhoami.message, modernWhoami.headers],
+];
+for (const [era, message, headers] of REQUESTS) {
+  for (const accept of ["application/json", "text/event-stream", "application/json, text/html;q=0.5"]) {
+    test(`${era}: a client that accepts only ${accept} gets that type`, async (t) => {
+      const reply = await postMcp(url, message, { ...headers, ...auth, accept });
+      t.is(reply.status, 200, reply.text);
+      t.is(reply.headers.get("content-type")?.split(";")[0], accept.split(",")[0]);
+      t.is(organizationOf(reply.rpc), app.id);
+      if (accept.startsWith("application/json")) t.notThrows(() => JSON.parse(reply.text));
+    });
+  }
+}
+
+test("a batch of a client that accepts only JSON gets an array of its responses", async (t) => {
+  const batch = [whoami, { jsonrpc: "2.0", method: "notifications/initialized" }, { ...whoami, id: 3 }];
+  const headers = { ...auth, accept: "application/json", "mcp-protocol-version": "2025-03-26" };
+  const { text } = await postMcp(url, batch, headers);
+  t.deepEqual(
+    JSON.parse(text)
+      .map(({ id }: { id: number }) => id)
+      .sort(),
+    [2, 3],
+  );
+});
+
+for (const [what, method, params] of [
+  ["of a list of tools", "tools/list", { cursor: null }],
+  ["of a tool", "tools/call", { name: "list_links", arguments: { cursor: null } }],
+] as const) {
+  test(`a cursor ${what} that is null is the same as none`, async (t) => {
+    const { rpc, text } = await postMcp(url, { jsonrpc: "2.0", id: 1, method, params }, auth);
+    t.falsy(rpc?.error, text);
+    t.falsy(rpc?.result?.isError, text);
   });
 }
 
@@ -173,6 +234,63 @@ test("a batch of more than 10 messages is rejected with 400", async (t) => {
   isProblem(t, await batch(11), { status: 400, code: "invalid_request" });
 });
 
+const LISTS = Array.from({ length: 10 }, (_, id) => ({
+  jsonrpc: "2.0",
+  id,
+  method: "tools/call",
+  params: { name: "list_links", arguments: { limit: 100 } },
+}));
+
+/** Returns the headers of batches of a new organization, whose links make a list as long as it can be. */
+async function headersOfBatches(): Promise<Record<string, string>> {
+  const token = await service.token(await service.createOrganization());
+  const metadata = Object.fromEntries(
+    Array.from({ length: 50 }, (_, index) => [`key-${index}`, "ä".repeat(500)]),
+  );
+  for (let count = 0; count < 3; count++) await apiAt(service.url, token).createLink({ metadata });
+  return {
+    ...bearer(token),
+    accept: "application/json, text/event-stream",
+    "content-type": "application/json",
+    "mcp-protocol-version": "2025-03-26",
+  };
+}
+
+test("a batch whose client disconnects doesn't delay the next one", async (t) => {
+  const headers = await headersOfBatches();
+  const connection = new AbortController();
+  const stopListening = service.onStatement((sql) => /\blinks\b/.test(sql) && connection.abort());
+  const { signal } = connection;
+  await t.throwsAsync(fetch(url, { method: "POST", headers, body: JSON.stringify(LISTS), signal }));
+  stopListening();
+  t.is((await postMcp(url, [whoami, { ...whoami, id: 3 }], headers)).status, 200);
+});
+
+const STALLED = "a batch whose client reads nothing of the response doesn't delay the next one";
+// Node can't make the buffer of a connection small enough to be full.
+const STALLED_CLIENT = `import signal, socket, sys
+connection = socket.socket()
+connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+connection.connect((sys.argv[1], int(sys.argv[2])))
+connection.sendall(sys.stdin.buffer.read())
+print(connection.recv(15).decode(), flush=True)
+signal.pause()`;
+if (!hasPython) skip(STALLED, "there is no python3");
+else
+  test(STALLED, async (t) => {
+    const headers = await headersOfBatches();
+    const { hostname, port, host, pathname } = new URL(url);
+    const body = JSON.stringify(LISTS);
+    const lines = Object.entries({ ...headers, host, "content-length": Buffer.byteLength(body) });
+    const client = new Program("python3", ["-c", STALLED_CLIENT, hostname, port]);
+    t.teardown(() => client.stop());
+    client.write(
+      `POST ${pathname} HTTP/1.1\r\n${lines.map((line) => `${line.join(": ")}\r\n`).join("")}\r\n${body}`,
+    );
+    await client.says(/HTTP\/1.1 200/);
+    t.is((await postMcp(url, [whoami, { ...whoami, id: 3 }], headers)).status, 200);
+  });
+
 test("an unknown method is a -32601 error, with status 404 in revision 2026-07-28", async (t) => {
   const legacy = await postMcp(url, { jsonrpc: "2.0", id: 1, method: "no/such" }, auth);
   t.is(legacy.rpc?.error?.code, -32601);
@@ -231,7 +349,7 @@ for (const accept of ["*/*", "application/*, text/*", undefined]) {
   });
 }
 
-for (const accept of ["text/html", "application/json", "text/event-stream"]) {
+for (const accept of ["text/html", "image/*", "application/xml, text/plain"]) {
   test(`a client that accepts only ${accept} is rejected with 406`, async (t) => {
     t.is((await postMcp(url, whoami, { ...auth, accept })).status, 406);
   });
