@@ -1,6 +1,7 @@
 import type { Context, Middleware } from "koa";
+import { createTurns } from "../../resources/turns.ts";
 import { checkCsrf, checkOrigin, isChange } from "../http/csrf.ts";
-import { readInput } from "../http/request-body.ts";
+import { readInput, uploadMax } from "../http/request-body.ts";
 import type { SignedInUser } from "../http/state.ts";
 import { isMultiFactor } from "../provider/sessions.ts";
 import { SignInRequired } from "./error-handler.ts";
@@ -8,6 +9,11 @@ import type { AuthOptions } from "./parts.ts";
 import { HOME } from "./return-to.ts";
 
 type Options = Pick<AuthOptions, "storage" | "sessions" | "tokens" | "csrf" | "base">;
+
+const uploads = createTurns({
+  maxWaiting: 1,
+  tooMany: "You have too many uploads in progress. Try again when one has finished.",
+});
 
 /** How recent an authentication must be to change credentials, in seconds (OWASP ASVS 5.0 V7.5.1). */
 export const RECENT_S = 10 * 60;
@@ -18,13 +24,17 @@ export function authenticate(options: Options): Middleware {
   return async function authenticateUser(ctx, next) {
     const user = await findSignedInUser(ctx, options);
     if (!user) throw new SignInRequired(isChange(ctx) ? HOME : ctx.url, { again: false });
-    if (user.means === "session" && isChange(ctx)) {
-      checkOrigin(ctx, base);
-      const token = ctx.get("x-csrf-token") || (await readInput(ctx)).csrf;
-      checkCsrf(csrf, token, csrfPurposeOf(user));
-    }
-    ctx.state.user = user;
-    return next();
+    const proceed = async () => {
+      if (user.means === "session" && isChange(ctx)) {
+        checkOrigin(ctx, base);
+        const token = ctx.get("x-csrf-token") || (await readInput(ctx)).csrf;
+        checkCsrf(csrf, token, csrfPurposeOf(user));
+      }
+      ctx.state.user = user;
+      return next();
+    };
+    // An upload is in memory as a whole, so a user has one at a time.
+    return uploadMax(ctx) === undefined ? proceed() : uploads(user.id, proceed);
   };
 }
 

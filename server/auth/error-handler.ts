@@ -3,6 +3,7 @@ import { Problem, retryLater, toProblem, toProblemBody } from "../../resources/h
 import { errorPage, type OnError } from "../http/error-pages.ts";
 import { seeOther } from "../http/redirects.ts";
 import { prefersHtml } from "../http/request-body.ts";
+import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
 import { describeWait } from "../rate-limits/counters.ts";
 import { messagePage, type PageLink } from "../ui/page.ts";
 import { HOME } from "./return-to.ts";
@@ -26,6 +27,18 @@ export class SignInRequired extends Problem {
 export function enforceLimit(wait: number, what = "requests"): void {
   if (wait)
     throw retryLater(429, "too_many_requests", `Too many ${what}. Try again in ${describeWait(wait)}.`, wait);
+}
+
+/** The first step of a route that anyone may call: nothing of the request has been read yet. */
+export function limitVisits(
+  { authenticationLimits }: { authenticationLimits: AuthenticationLimits },
+  kind: Parameters<AuthenticationLimits["visit"]>[0],
+  what?: string,
+): Middleware {
+  return async function limitVisit(ctx, next) {
+    enforceLimit(await authenticationLimits.visit(kind, ctx.ip), what);
+    return next();
+  };
 }
 
 export function unauthorized(code: string, detail: string): Problem {

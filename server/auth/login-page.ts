@@ -21,7 +21,8 @@ type Form = {
 
 export type AuthorizationSignIn = Form & {
   action: string;
-  csrf: string;
+  /** The hidden fields. */
+  fields: Html;
   app: {
     name: string;
     /** The organization whose client it is. */
@@ -31,12 +32,12 @@ export type AuthorizationSignIn = Form & {
   };
 };
 
-export function signInPage({ action, csrf, app, ...form }: AuthorizationSignIn): string {
+export function signInPage({ action, fields, app, ...form }: AuthorizationSignIn): string {
   return page(
     "Sign in",
     html`<h1>Sign in</h1>
 <p>${describeApp(app)} wants to access your account. Sign in to continue.</p>
-${signInForm(action, hidden("csrf", csrf), form)}`,
+${signInForm(action, fields, form)}`,
   );
 }
 

@@ -3,7 +3,7 @@ import type { Context } from "koa";
 import { checkOrigin } from "../http/csrf.ts";
 import { seeOther } from "../http/redirects.ts";
 import { type Input, prefersHtml, readInput, textFieldOf } from "../http/request-body.ts";
-import { enforceLimit, unauthorized } from "./error-handler.ts";
+import { limitVisits, unauthorized } from "./error-handler.ts";
 import { dashboardSignInPage } from "./login-page.ts";
 import type { AuthOptions } from "./parts.ts";
 import { programLogin } from "./program-login.ts";
@@ -18,7 +18,7 @@ const PASSKEY_NOT_ACCEPTED =
   "This passkey wasn’t accepted. It may have been removed, or this page was open for too long. Try again.";
 
 export function loginRoutes(router: Router, options: AuthOptions): void {
-  const { settings, signIn, authenticationLimits, tokens, completeSignIn, sessions, base } = options;
+  const { settings, signIn, tokens, completeSignIn, sessions, base } = options;
   const { ssoButton, passkeyButton, relyingParty, browserIds } = options;
   const { accounts, invitations } = options.storage;
 
@@ -62,10 +62,9 @@ export function loginRoutes(router: Router, options: AuthOptions): void {
   });
 
   if (relyingParty)
-    router.post(PASSKEY_PATH, async (ctx) => {
+    router.post(PASSKEY_PATH, limitVisits(options, "passkey"), async (ctx) => {
       const input = await readInput(ctx);
       checkOrigin(ctx, base);
-      enforceLimit(await authenticationLimits.visit("passkey", ctx.ip));
       const passkey = await relyingParty.verifyAuthentication(
         textFieldOf(input.passkey),
         signInPurposeOf(browserIds.find(ctx)),
@@ -78,9 +77,8 @@ export function loginRoutes(router: Router, options: AuthOptions): void {
       await showForm(ctx, input, { error: PASSKEY_NOT_ACCEPTED });
     });
 
-  router.post("/auth/refresh", async (ctx) => {
+  router.post("/auth/refresh", limitVisits(options, "refresh"), async (ctx) => {
     const { refresh_token } = await readInput(ctx);
-    enforceLimit(await authenticationLimits.visit("refresh", ctx.ip));
     const issued = await tokens.refresh(textFieldOf(refresh_token), ctx.ip);
     if (!issued)
       throw unauthorized("invalid_grant", "The refresh token is unknown, expired, revoked or already used.");

@@ -11,7 +11,7 @@ import { checkOrigin } from "../http/csrf.ts";
 import { formBody, prefersHtml, readInput, textFieldOf } from "../http/request-body.ts";
 import { html } from "../ui/html.ts";
 import { alert, describedBy, messagePage, page } from "../ui/page.ts";
-import { enforceLimit, SIGN_IN, showMessage } from "./error-handler.ts";
+import { limitVisits, SIGN_IN, showMessage } from "./error-handler.ts";
 import { hashPassword } from "./new-password.ts";
 import type { AuthOptions } from "./parts.ts";
 
@@ -94,15 +94,13 @@ const SENT =
   "If the account exists and has a confirmed email address, we’ve sent it a reset link. The link works once and expires in an hour.";
 
 /** The answer and the work before it are the same for every username, so they don't reveal accounts. */
-export function forgotPasswordRoutes(
-  router: Router,
-  { storage, authenticationLimits, base }: AuthOptions,
-): void {
+export function forgotPasswordRoutes(router: Router, options: AuthOptions): void {
+  const { storage, base } = options;
   router.get(FORGOT_PATH, (ctx) => {
     ctx.body = forgotPasswordPage();
   });
 
-  router.post(FORGOT_PATH, async (ctx) => {
+  router.post(FORGOT_PATH, limitVisits(options, "reset"), async (ctx) => {
     const isPage = prefersHtml(ctx);
     if (isPage) checkOrigin(ctx, base);
     const username = textFieldOf((await readInput(ctx)).username);
@@ -110,7 +108,6 @@ export function forgotPasswordRoutes(
       throw new Problem(422, "invalid_username", "Enter your username.", {
         errors: [{ field: "username", message: "is required" }],
       });
-    enforceLimit(await authenticationLimits.visit("reset", ctx.ip));
     // A text that can't be a username tells nothing about accounts.
     if (!validateUsername(username)) await storage.accounts.requestReset(username);
     ctx.status = 202;

@@ -19,7 +19,7 @@ import {
   type SsoOption,
   ssoButton,
 } from "../ui/sign-in.ts";
-import { enforceLimit, SIGN_IN, showMessage } from "./error-handler.ts";
+import { limitVisits, SIGN_IN, showMessage } from "./error-handler.ts";
 import { hashPassword, validatedBy } from "./new-password.ts";
 import type { AuthOptions } from "./parts.ts";
 import { HOME, safeReturnTo } from "./return-to.ts";
@@ -39,7 +39,7 @@ type Registration = {
 };
 
 export function registerRoutes(router: Router, options: AuthOptions): void {
-  const { settings, passwords, authenticationLimits, sessions, devices, tokens, ssoButton, base } = options;
+  const { settings, passwords, sessions, devices, tokens, ssoButton, base } = options;
   const { accounts, registrations, invitations } = options.storage;
 
   async function register(ctx: Context, input: Input) {
@@ -48,7 +48,6 @@ export function registerRoutes(router: Router, options: AuthOptions): void {
     const invitedTo = invitation && (await invitations.find(invitation))?.organizationName;
     const schema = registrationSchema(input, invitedTo);
     const { username, password, organization_name } = validate(schema, input);
-    enforceLimit(await authenticationLimits.visit("registration", ctx.ip), "registrations");
     const registered = await registrations.register({
       username,
       passwordHash: await hashPassword(passwords, password, { network: siteKeyOf(ctx.ip) }),
@@ -78,7 +77,7 @@ export function registerRoutes(router: Router, options: AuthOptions): void {
     ctx.body = registerPage({ ...shown, invited, external: await ssoButton(returnTo) });
   }
 
-  router.post("/auth/register", async (ctx) => {
+  router.post("/auth/register", limitVisits(options, "registration", "registrations"), async (ctx) => {
     const input = await readInput(ctx);
     if (prefersHtml(ctx)) return registerByForm(ctx, input);
     const { user, organization } = await register(ctx, input);

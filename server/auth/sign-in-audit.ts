@@ -1,8 +1,10 @@
 import type { Context } from "koa";
 import { LRUCache } from "lru-cache";
+import { normalizeUsername } from "../../adapters/accounts/sign-in-failures.ts";
 import type { AccountStore } from "../../adapters/accounts/store.ts";
 import type { MemberEventStore } from "../../adapters/events/member-events.ts";
 import { ANONYMOUS } from "../../resources/events/types.ts";
+import { isPossibleUsername } from "../credentials/names.ts";
 import type { OnError } from "../http/error-pages.ts";
 import type { Devices } from "./devices.ts";
 import type { VerifyCode } from "./second-factors/verify-code.ts";
@@ -76,7 +78,7 @@ export function createSignInAudit(
     verify: (verifyPassword: VerifyPassword) => async (ctx: Context, username: string, password: string) => {
       const result = await verifyPassword(ctx, username, password);
       if (!("error" in result)) ctx.state.signIn = { username, methods: ["password"] };
-      else if (isUsername(username)) {
+      else if (isPossibleUsername(username)) {
         if (result.status === 429) count("member.sign_in_throttled", { username }, ctx.ip);
         else if (result.status < 500) count("member.sign_in_failed", { username }, ctx.ip);
       }
@@ -124,9 +126,5 @@ export function createSignInAudit(
 
 function keyOf(type: FailureType, subject: Subject): string {
   if ("userId" in subject) return `${type} id ${subject.userId}`;
-  return `${type} name ${subject.username.normalize("NFKC").toLowerCase()}`;
-}
-
-function isUsername(username: string): boolean {
-  return username.length > 0 && username.length <= 255 && !/\p{Cc}/u.test(username);
+  return `${type} name ${normalizeUsername(subject.username)}`;
 }

@@ -59,7 +59,7 @@ export function createVerifyPassword(options: Options) {
   const { accounts, knownDevices, signInFailures, devices, passwords, limits, isLimited } = options;
 
   const find = async (username: string) =>
-    canBeUsername(username) ? accounts.findByUsername(username) : undefined;
+    isPossibleUsername(username) ? accounts.findByUsername(username) : undefined;
 
   async function recognize(ctx: Context, username: string) {
     const token = isLimited ? devices.tokenOf(ctx) : undefined;
@@ -110,9 +110,4 @@ export function tooManyAttempts(ctx: Context, seconds: number): LoginError {
     status: 429,
     code: "too_many_requests",
   };
-}
-
-/** No username contains control characters, and PostgreSQL rejects a query for a NUL. */
-function canBeUsername(username: string): boolean {
-  return !/\p{Cc}/u.test(username);
 }

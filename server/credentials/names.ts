@@ -1,6 +1,7 @@
 import { z } from "zod";
-import { hasAtMost } from "../../resources/http/text.ts";
+import { hasAtMost, normalizeText } from "../../resources/http/text.ts";
 import { checkText } from "../../resources/http/validate.ts";
+import { skeletonOf } from "./lookalikes/skeleton.ts";
 
 /** In characters. */
 export const NAME_MAX = 100;
@@ -25,9 +26,10 @@ export function validateName(name: string, max = NAME_MAX): string | undefined {
 
 export const NOT_OURS = "must not contain “linkgate”, the name of this service, or resemble it";
 
-/** Composes the name (Unicode NFC) and removes spaces at both ends. */
+/** Composes the name (Unicode NFC) and removes spaces at both ends. One that is too long or malformed stays as it is. */
 export function normalizeName(name: string): string {
-  return name.isWellFormed() ? name.normalize("NFC").trim() : name;
+  const composed = name.isWellFormed() ? normalizeText(name, "NFC", NAME_MAX) : undefined;
+  return composed?.trim() ?? name;
 }
 
 export function removeInvisible(text: string): string {
@@ -39,32 +41,10 @@ export const nameSchema = z
   .transform(normalizeName)
   .check(checkText(validateName));
 
-// Characters that look like those of “linkgate” (Unicode TR39 §4). Among themselves, l, i and 1 look alike as well.
-const LOOKALIKES: Record<string, string> = {
-  l: "i1|!ıɩɪіιӏןǀⲓ",
-  n: "пոռηñ",
-  k: "кκĸқҟҡ",
-  g: "9ɡցԍq",
-  a: "4@аαɑ",
-  t: "7+тτ",
-  e: "3еєҽεε",
-};
-const LETTER_OF = new Map(
-  Object.entries(LOOKALIKES).flatMap(([letter, others]) => [...others].map((other) => [other, letter])),
-);
-const SERVICE = skeletonOf("linkgate");
+const SERVICE = skeletonOf("linkgate", NAME_MAX);
 
 export function resemblesService(name: string): boolean {
-  return skeletonOf(name).includes(SERVICE);
-}
-
-/** Texts that look alike become equal: without case, marks, spaces and punctuation. */
-function skeletonOf(text: string): string {
-  const characters = [...text.normalize("NFKD").toLowerCase().replace(/\p{M}/gu, "")];
-  return characters
-    .map((character) => LETTER_OF.get(character) ?? character)
-    .join("")
-    .replace(/[^\p{L}\p{N}]/gu, "");
+  return skeletonOf(name, NAME_MAX).includes(SERVICE);
 }
 
 // Letters and digits of any script, but no spaces or invisible characters, which would make names look alike.
@@ -87,7 +67,7 @@ export function validateNewUsername(username: string): string | undefined {
 
 export function validateUsername(username: string): string | undefined {
   // Usernames are compared in this form, so it must be valid as well. Folding may make it longer.
-  const plain = username.normalize("NFKC");
+  const plain = normalizeText(username, "NFKC", USERNAME_MAX) ?? "";
   const folded = plain.toLowerCase();
   if (RESERVED.has(folded)) return "This username is reserved. Choose another one.";
   const fits = [...folded].length <= USERNAME_MAX;

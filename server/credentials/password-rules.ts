@@ -1,3 +1,4 @@
+import { hasAtMost, normalizeText } from "../../resources/http/text.ts";
 import { isBreached } from "./breached-passwords/is-breached.ts";
 
 const MIN_LENGTH = 8;
@@ -14,8 +15,7 @@ export type PasswordOwner = {
 
 /** No composition rules (OWASP ASVS 5.0 V6.2.5). */
 export function validatePassword(password: string, owner: PasswordOwner): string | undefined {
-  const length = [...password].length;
-  if (length < MIN_LENGTH || length > MAX_LENGTH)
+  if (!hasAtMost(MAX_LENGTH, password) || lengthOf(password) < MIN_LENGTH)
     return `The password must have ${MIN_LENGTH} to ${MAX_LENGTH} characters.`;
   const name = findName(password, owner);
   if (name) return `The password must not be made of ${name}.`;
@@ -76,8 +76,9 @@ function replaceLookalikes(text: string): string {
   return text.replace(/[013457@$!]/g, (character) => LOOKALIKES[character] ?? character);
 }
 
+/** Returns nothing of a text that is too long for a password or a name. */
 function fold(text: string): string {
-  return text.normalize("NFKC").toLowerCase();
+  return normalizeText(text, "NFKC", MAX_LENGTH)?.toLowerCase() ?? "";
 }
 
 function lengthOf(text: string): number {

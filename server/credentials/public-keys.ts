@@ -1,5 +1,6 @@
 import { createPublicKey, type KeyObject } from "node:crypto";
 import { calculateJwkThumbprint, importJWK, type JWK } from "jose";
+import { parseJson } from "../../resources/http/json-body.ts";
 import { SIGNING_ALGORITHMS } from "../assertions/verify-jwt.ts";
 
 /** A JWK with only its public members and its `alg`, if it names one. */
@@ -49,7 +50,7 @@ function readPem(text: string): KeyObject {
 function readJwk(text: string): { key: KeyObject; alg?: unknown } {
   let jwk: Record<string, unknown>;
   try {
-    jwk = JSON.parse(text);
+    jwk = parseJson(Buffer.from(text)) as Record<string, unknown>;
   } catch {
     throw new InvalidKey("must be valid JSON if it starts with {");
   }

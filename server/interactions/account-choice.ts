@@ -3,7 +3,14 @@ import type { AccountChoice } from "../provider/interaction-policy.ts";
 import { html } from "../ui/html.ts";
 import { page } from "../ui/page.ts";
 import { hidden } from "../ui/sign-in.ts";
-import { accountIdOf, finishStep, requestingAppOf, type Step, stepPath } from "./interaction.ts";
+import {
+  accountIdOf,
+  finishStep,
+  requestingAppOf,
+  restartField,
+  type Step,
+  stepPath,
+} from "./interaction.ts";
 
 export function accountChoiceStep({
   provider,
@@ -19,7 +26,7 @@ export function accountChoiceStep({
         html`<h1>Choose an account</h1>
 <p><strong><bdi>${app.name}</bdi></strong> is requesting access. You are signed in as <strong><bdi>${username}</bdi></strong>.</p>
 <form method="post" action="${stepPath(interaction, "account")}">
-${hidden("csrf", csrf.token(interaction.uid))}
+${hidden("csrf", csrf.token(interaction.uid))}${restartField(interaction)}
 <div class="choices">
 <button type="submit" name="account" value="current">Continue as <bdi>${username}</bdi></button>
 <button type="submit" name="account" value="other" class="quiet">Use another account</button>

@@ -5,9 +5,11 @@ import { redirectTargetOf } from "../clients/redirect-uris.ts";
 import { seeOther } from "../http/redirects.ts";
 import { textFieldOf } from "../http/request-body.ts";
 import { assetAddress } from "../ui/asset-files.ts";
-import { appLogo, breakable, icon, organizationLogo } from "../ui/controls.ts";
+import { breakable, icon, initial } from "../ui/controls.ts";
+import { isManager, sectionPath } from "../ui/dashboard-layout.ts";
 import { type Html, html } from "../ui/html.ts";
 import { alert, BRAND, document } from "../ui/page.ts";
+import { hidden } from "../ui/sign-in.ts";
 import {
   approveConsent,
   type ConsentOption,
@@ -16,7 +18,14 @@ import {
   type ExclusionReason,
   findConsentOptions,
 } from "./consent.ts";
-import { accountIdOf, type RequestingApp, requestingAppOf, type Step, stepPath } from "./interaction.ts";
+import {
+  accountIdOf,
+  type RequestingApp,
+  requestingAppOf,
+  restartField,
+  type Step,
+  stepPath,
+} from "./interaction.ts";
 
 export function consentStep(options: AuthOptions): Step {
   const { provider, storage, appPolicyCheck, csrf, base, sessions } = options;
@@ -34,12 +43,17 @@ export function consentStep(options: AuthOptions): Step {
     const query = new URLSearchParams({ client_id: clientIdOf(interaction) });
     ctx.body = consentPage({
       action: stepPath(interaction, "consent"),
-      csrf: csrf.token(interaction.uid),
+      fields: html`${hidden("csrf", csrf.token(interaction.uid))}${restartField(interaction)}`,
       app: await requestingAppOf(options, interaction),
       username: account?.username ?? "",
       scopes: requestedScopes(interaction),
       ...(await findOptions(ctx, interaction)),
-      approvalUrl: (id) => `${base}/dashboard/organizations/${id}/apps/approve?${query}`,
+      waysOn: ({ id, role }) => ({
+        isManager: isManager({ role }),
+        settingsUrl: `${base}${sectionPath(id, "settings")}#apps`,
+        approvalUrl: `${base}${sectionPath(id, "apps")}/approve?${query}`,
+        again: `/interaction/${interaction.uid}`,
+      }),
       error,
       target: redirectTargetOf(textFieldOf(interaction.params.redirect_uri)),
     });
@@ -77,13 +91,14 @@ function requestedScopes({ params }: Interaction): string[] {
 
 type Consent = ConsentOptions & {
   action: string;
-  csrf: string;
+  /** The hidden fields. */
+  fields: Html;
   app: RequestingApp;
   /** `isLocal`: on this computer, where any program can use it. */
   target: { name: string; isLocal: boolean };
   username: string;
   scopes: string[];
-  approvalUrl: (organizationId: string) => string;
+  waysOn: (membership: ConsentOptions["excluded"][number]) => WaysOn;
   error?: string | undefined;
 };
 
@@ -94,14 +109,19 @@ const REFUSALS = {
   role: "Your role doesn’t allow the access that this app requests. Ask an owner or admin of your organization.",
 };
 
-const EXCLUSIONS: Record<ExclusionReason, (organization: Html, approvalUrl: string) => Html> = {
-  kind: (organization) =>
-    html`${organization} doesn’t allow this app. Ask an owner or admin to allow it in the settings.`,
+/** The pages that can change why an organization is excluded, and the one that shows the step again. */
+type WaysOn = { isManager: boolean; settingsUrl: string; approvalUrl: string; again: string };
+
+const EXCLUSIONS: Record<ExclusionReason, (organization: Html, ways: WaysOn) => Html> = {
+  kind: (organization, { isManager, settingsUrl, again }) =>
+    isManager
+      ? html`${organization} doesn’t allow this app. To allow it, open the <a href="${settingsUrl}" target="_blank" rel="noopener noreferrer">settings</a> and choose “Any app” under “Accepted apps”. Then <a href="${again}">check again</a>.`
+      : html`${organization} doesn’t allow this app. Ask an owner or admin of ${organization} to change the accepted apps. Send them this link: <code class="long">${settingsUrl}</code>`,
   second_factor: (organization) =>
     html`${organization} requires a second factor. Set one up on your account page, sign in with it, then start again from the app.`,
   members: (organization) =>
     html`${organization} doesn’t let its members authorize apps. Ask an owner or admin of ${organization}.`,
-  approval: (organization, approvalUrl) =>
+  approval: (organization, { approvalUrl }) =>
     html`Ask an owner or admin of ${organization} to approve this app. Send them this link: <code class="long">${approvalUrl}</code>`,
 };
 
@@ -118,8 +138,8 @@ const DASHBOARD_STYLE = html`
 <link rel="stylesheet" href="${assetAddress("dashboard.css")}">`;
 
 function consentPage(consent: Consent): string {
-  const { action, csrf, app, target, username, scopes, error } = consent;
-  const { options, excluded, refusal, approvalUrl } = consent;
+  const { action, fields, app, target, username, scopes, error } = consent;
+  const { options, excluded, refusal, waysOn } = consent;
   const canAllow = options.length > 0;
   const offered = canAllow
     ? scopes.filter((scope) => options.some((option) => option.scopes.includes(scope)))
@@ -138,9 +158,9 @@ ${canAllow && html`<p class="soft">Access expires in 90 days; you can revoke it 
 ${trustNote(app, target.isLocal, options)}
 ${alert(error)}
 <form method="post" action="${action}">
-<input type="hidden" name="csrf" value="${csrf}">
+${fields}
 ${canAllow ? organizationChoice(options, scopes) : alert(refusal && REFUSALS[refusal])}
-${excluded.map(({ id, name, reason }) => html`<p class="alert">${EXCLUSIONS[reason](html`<bdi>${name}</bdi>`, approvalUrl(id))}</p>`)}
+${excluded.map((one) => html`<p class="alert">${EXCLUSIONS[one.reason](html`<bdi>${one.name}</bdi>`, waysOn(one))}</p>`)}
 <div class="buttons">
 ${canAllow && html`<button type="submit" name="decision" value="allow">Allow</button>`}
 <button type="submit" name="decision" value="cancel" class="quiet">Cancel</button>
@@ -152,18 +172,18 @@ ${canAllow && html`<button type="submit" name="decision" value="allow">Allow</bu
 }
 
 /** Renders the app beside the organization that it would act for, if there is no choice. */
-function parties({ name, logo, organization, homepage }: RequestingApp, options: ConsentOption[]): Html {
+function parties({ name, organization, homepage }: RequestingApp, options: ConsentOption[]): Html {
   const [only] = options.length === 1 ? options : [];
   const by = organization && organization.name !== name ? html`by <bdi>${organization.name}</bdi>` : html``;
   const site =
     homepage &&
     html`<a href="${homepage}" rel="noopener noreferrer" target="_blank">${breakable(new URL(homepage).host)}</a>`;
   return html`<div class="parties">
-<figure>${appLogo(name, logo)}<figcaption><bdi>${name}</bdi><span class="soft">${by}</span>${site}</figcaption></figure>
+<figure>${initial(name)}<figcaption><bdi>${name}</bdi><span class="soft">${by}</span>${site}</figcaption></figure>
 ${
   only &&
   html`${icon("arrow-right")}
-<figure>${organizationLogo(only)}<figcaption><bdi>${only.name}</bdi></figcaption></figure>`
+<figure>${initial(only.name)}<figcaption><bdi>${only.name}</bdi></figcaption></figure>`
 }
 </div>`;
 }
@@ -172,16 +192,16 @@ const OWN_COMPUTER = "This app runs on your computer. Continue only if you just 
 
 /** Says once what is known about an app, and what the user has to judge. */
 function trustNote(
-  { name, logo, organization, identity }: RequestingApp,
+  { name, organization, identity }: RequestingApp,
   isLocal: boolean,
   options: ConsentOption[],
 ): Html {
   const isOwn = options.some(({ id }) => id === organization?.id);
-  if (organization && (isOwn || (name === organization.name && !logo)))
+  if (organization && (isOwn || name === organization.name))
     return isLocal ? html`<p class="alert">${OWN_COMPUTER}</p>` : html``;
   const advice = (trusted: string) => (isLocal ? OWN_COMPUTER : `Continue only if you trust ${trusted}.`);
   if (organization) {
-    return html`<p class="alert"><strong>Not verified</strong>: the organization <strong><bdi>${organization.name}</bdi></strong> chose the name and logo of this app. ${advice("it")}</p>`;
+    return html`<p class="alert"><strong>Not verified</strong>: the organization <strong><bdi>${organization.name}</bdi></strong> chose the name of this app. ${advice("it")}</p>`;
   }
   if (!identity?.publisher)
     return html`<p class="alert"><strong>Unverified app</strong>: anyone can use this name. ${advice("it")}</p>`;
@@ -211,7 +231,7 @@ ${options.map(
   (option, index) =>
     html`<label class="option"><input type="radio" name="organization_id" value="${option.id}"${
       index === 0 ? " checked" : ""
-    }>${organizationLogo(option)}<bdi>${option.name}</bdi></label>${roleLimits(option, requested)}`,
+    }>${initial(option.name)}<bdi>${option.name}</bdi></label>${roleLimits(option, requested)}`,
 )}</fieldset>`;
 }
 

@@ -14,14 +14,14 @@ import { isMultiFactor } from "../provider/sessions.ts";
 import { GRANT_LIFETIME } from "../settings/lifetimes.ts";
 import { accountIdOf } from "./interaction.ts";
 
-export type ConsentOption = Pick<Membership, "id" | "name" | "role" | "logoHash"> & { scopes: string[] };
+export type ConsentOption = Pick<Membership, "id" | "name" | "role"> & { scopes: string[] };
 
 /** `kind`: no such clients; `approval`: only approved ones; `members`: none; `second_factor`: needed for managers. */
 export type ExclusionReason = "kind" | "approval" | "members" | "second_factor";
 
 export type ConsentOptions = {
   options: ConsentOption[];
-  excluded: { id: string; name: string; reason: ExclusionReason }[];
+  excluded: (Pick<Membership, "id" | "name" | "role"> & { reason: ExclusionReason })[];
   /** Why there are no options, if not because of `excluded`. */
   refusal?: "suspended" | "plan" | "role";
 };
@@ -59,13 +59,12 @@ export async function findConsentOptions(
   const open = paid.filter((one) => !refuses(one));
   const excluded = paid.flatMap((one) => {
     const reason = refuses(one);
-    return reason ? [{ id: one.id, name: one.name, reason }] : [];
+    return reason ? [{ id: one.id, name: one.name, role: one.role, reason }] : [];
   });
-  const all = open.map(({ id, name, role, logoHash }) => ({
+  const all = open.map(({ id, name, role }) => ({
     id,
     name,
     role,
-    logoHash,
     scopes: allowedByRole(requested, role),
   }));
   const needsApi = requested.some(isApiScope);

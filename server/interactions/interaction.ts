@@ -5,6 +5,8 @@ import { type ClientIdentity, describeProfile, identityOf } from "../clients/app
 import { organizationOf } from "../clients/client-metadata.ts";
 import { seeOther } from "../http/redirects.ts";
 import type { Input } from "../http/request-body.ts";
+import { type Html, html } from "../ui/html.ts";
+import { hidden } from "../ui/sign-in.ts";
 
 /** One prompt of the authorization endpoint: its page, and what its form does. */
 export type Step = {
@@ -29,6 +31,22 @@ export function stepPath({ uid }: Interaction, step: string): string {
   return `/interaction/${uid}/${step}`;
 }
 
+// Half of what a form may have.
+const RESTART_MAX = 8192;
+
+/**
+ * Renders what starts the authorization again once the interaction has expired. A pushed request is not repeated: its
+ * parameters don't belong in a URL (RFC 9126 §1).
+ */
+export function restartField({ params, parJti }: Interaction & { parJti?: string }): Html {
+  if (parJti) return html``;
+  const query = new URLSearchParams();
+  for (const [name, values] of Object.entries(params))
+    for (const value of [values].flat()) if (value !== undefined) query.append(name, String(value));
+  const request = `/oauth/authorize?${query}`;
+  return encodeURIComponent(request).length <= RESTART_MAX ? hidden("restart", request) : html``;
+}
+
 export function accountIdOf({ session }: Interaction): string {
   return session?.accountId as string;
 }
@@ -36,8 +54,6 @@ export function accountIdOf({ session }: Interaction): string {
 /** An app as the pages of an authorization show it. */
 export type RequestingApp = {
   name: string;
-  /** The path of its logo. */
-  logo: string | null;
   homepage: string | null;
   /** The organization whose client it is. */
   organization?: { id: string; name: string };
@@ -56,9 +72,9 @@ export async function requestingAppOf(
   const profile = organization && (await storage.clients.findProfile(clientId));
   if (!profile) {
     const identity = identityOf(clientId);
-    return { name: identity?.name ?? clientId, logo: null, homepage: null, identity };
+    return { name: identity?.name ?? clientId, homepage: null, identity };
   }
   const { id } = organization;
-  const { name, logo } = describeProfile(profile);
-  return { name, logo, homepage: profile.homepage, organization: { id, name: profile.organizationName } };
+  const { name } = describeProfile(profile);
+  return { name, homepage: profile.homepage, organization: { id, name: profile.organizationName } };
 }

@@ -7,7 +7,9 @@ import type { SignInProof } from "../auth/sign-in-proof.ts";
 import { INCORRECT_CREDENTIALS } from "../auth/verify-password.ts";
 import { textFieldOf } from "../http/request-body.ts";
 import type { AccountChoice } from "../provider/interaction-policy.ts";
-import { finishStep, requestingAppOf, type Step, stepPath } from "./interaction.ts";
+import { html } from "../ui/html.ts";
+import { hidden } from "../ui/sign-in.ts";
+import { finishStep, requestingAppOf, restartField, type Step, stepPath } from "./interaction.ts";
 
 type Login = { accountId: string; ts?: number; amr?: string[] };
 type Failure = { username: string; error: string };
@@ -21,7 +23,7 @@ export function loginStep(options: AuthOptions): Step {
     await allowOtherAccounts(interaction);
     ctx.body = signInPage({
       action: stepPath(interaction, "sign-in"),
-      csrf: csrf.token(interaction.uid),
+      fields: html`${hidden("csrf", csrf.token(interaction.uid))}${restartField(interaction)}`,
       app,
       // A user with a session is here to sign in again, which the identity provider must require, too.
       external: await ssoButton(`/interaction/${interaction.uid}`, {

@@ -5,7 +5,9 @@ import { Problem } from "../../resources/http/problem.ts";
 import { routesOf } from "../../resources/http/routing.ts";
 import { DASHBOARD, showMessage } from "../auth/error-handler.ts";
 import type { AuthOptions } from "../auth/parts.ts";
+import { safeReturnTo } from "../auth/return-to.ts";
 import { type Csrf, checkOrigin, isChange } from "../http/csrf.ts";
+import { seeOther } from "../http/redirects.ts";
 import { formBody, type Input } from "../http/request-body.ts";
 import { accountChoiceStep } from "./account-choice.ts";
 import { consentStep } from "./consent-page.ts";
@@ -20,6 +22,8 @@ export function interactions(options: AuthOptions): Middleware[] {
 
   function addStep(prompt: string, path: string, step: Step): void {
     steps.set(prompt, step);
+    // A form that is shown again with an error has this URL; reloading leads to the step.
+    router.get(`/interaction/:uid/${path}`, (ctx) => seeOther(ctx, ctx.path.slice(0, -path.length - 1)));
     router.post(`/interaction/:uid/${path}`, formBody, async (ctx) => {
       const interaction = await currentInteraction(provider, ctx, prompt);
       await step.submit(ctx, interaction, readForm(ctx, csrf, interaction));
@@ -67,6 +71,13 @@ function sameOriginOnly(base: string): Middleware {
   };
 }
 
+/** Returns the authorization request of an expired form; anyone may link to one. */
+function restartOf(ctx: Context): string | undefined {
+  const { restart } = (ctx.request.body ?? {}) as Input;
+  const target = safeReturnTo(restart);
+  return target.startsWith("/oauth/authorize?") ? target : undefined;
+}
+
 const showErrors: Middleware = async function showInteractionErrors(ctx, next) {
   try {
     await next();
@@ -76,8 +87,9 @@ const showErrors: Middleware = async function showInteractionErrors(ctx, next) {
       return showMessage(ctx, error.status, "This request came from another site", text, DASHBOARD);
     }
     if (!(error instanceof errors.OIDCProviderError) || error.status >= 500) throw error;
-    const text =
-      "It may also have been completed already, or started in another browser. Start again from the app.";
-    showMessage(ctx, error.status, "This sign-in request has expired", text, DASHBOARD);
+    const restart = restartOf(ctx);
+    const text = `It may also have been completed already, or started in another browser.${restart ? "" : " Start again from the app."}`;
+    const next = restart ? { href: restart, text: "Start again" } : DASHBOARD;
+    showMessage(ctx, error.status, "This sign-in request has expired", text, next);
   }
 };

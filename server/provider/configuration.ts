@@ -78,7 +78,6 @@ const routes: Configuration["routes"] = {
   pushed_authorization_request: "/oauth/par",
   userinfo: "/oauth/userinfo",
   jwks: "/oauth/jwks",
-  end_session: "/oauth/session/end",
 };
 
 function clientOptions(settings: Settings): Configuration {

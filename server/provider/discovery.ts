@@ -2,7 +2,7 @@ import type { Context, Middleware } from "koa";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import { API_SCOPES } from "../../resources/access/scopes.ts";
 import type { Settings } from "../settings/config.ts";
-import { REGISTRATION_PATH } from "./paths.ts";
+import { METADATA_PATHS, REGISTRATION_PATH } from "./paths.ts";
 
 // Only a new version or setting changes the document. Clients and shared caches may keep it for an hour.
 const CACHE_CONTROL = "public, max-age=3600";
@@ -38,17 +38,15 @@ export function completeDiscovery({
   };
 }
 
-const DOCUMENTS = ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"];
-
 /** RFC 8414 §3.1: some MCP clients take the MCP server's address for the issuer. The document names the real one. */
 export function serveMetadataOfMcp({ base, mcp }: PublicUrls): Middleware {
   const { pathname } = new URL(mcp);
   const { host } = new URL(base);
-  const paths = new Map(DOCUMENTS.map((path) => [path + pathname, path]));
+  const paths = new Map(METADATA_PATHS.map((path) => [path + pathname, path]));
   return function useMetadataPath(ctx, next) {
     ctx.path = paths.get(ctx.path) ?? ctx.path;
     // Also on the host of the MCP server: oidc-provider builds its URLs from the request.
-    if (DOCUMENTS.includes(ctx.path)) ctx.req.headers.host = host;
+    if (METADATA_PATHS.includes(ctx.path)) ctx.req.headers.host = host;
     return next();
   };
 }

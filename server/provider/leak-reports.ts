@@ -4,7 +4,7 @@ import type { Context, Middleware } from "koa";
 import { z } from "zod";
 import type { Storage } from "../../adapters/index.ts";
 import { SYSTEM } from "../../resources/events/types.ts";
-import { parseJson, readBody } from "../../resources/http/json-body.ts";
+import { parseLargeJson, readBody } from "../../resources/http/json-body.ts";
 import { mount } from "../../resources/http/routing.ts";
 import type { GuardedFetch } from "../../resources/outbound/guarded-fetch.ts";
 import type { Dependencies } from "../dependencies.ts";
@@ -53,7 +53,7 @@ export function leakReports(
     if (!body || !verify("sha256", body, key, Buffer.from(ctx.get(SIGNATURE), "base64"))) {
       return refuse(ctx, 401, "invalid_signature", "the report must be signed with a known key");
     }
-    const report = parseFindings(body);
+    const report = await parseFindings(body);
     if (!report) {
       const rule = `the body must be a JSON array of at most ${MAX_FINDINGS} objects with a token`;
       return refuse(ctx, 400, "invalid_request", rule);
@@ -79,9 +79,9 @@ async function revoke(ctx: Context, report: Finding[], leaks: Storage["leaks"]) 
   return labels;
 }
 
-function parseFindings(body: Buffer): Finding[] | undefined {
+async function parseFindings(body: Buffer): Promise<Finding[] | undefined> {
   try {
-    return findings.safeParse(parseJson(body)).data;
+    return findings.safeParse(await parseLargeJson(body)).data;
   } catch {
     return undefined;
   }

@@ -9,7 +9,13 @@ export const LEAK_REPORT_PATH = "/oauth/leaked-credentials";
 
 const KEYS_PATH = "/oauth/jwks";
 
-const METHODS: Record<string, string[]> = {
+/** RFC 8414 §3, OpenID Connect Discovery §4: two addresses of the same document. */
+export const METADATA_PATHS = [
+  "/.well-known/oauth-authorization-server",
+  "/.well-known/openid-configuration",
+];
+
+export const OAUTH_METHODS: Record<string, string[]> = {
   "/oauth/authorize": ["GET", "HEAD", "POST"],
   "/oauth/token": ["POST"],
   "/oauth/revoke": ["POST"],
@@ -17,19 +23,24 @@ const METHODS: Record<string, string[]> = {
   "/oauth/par": ["POST"],
   "/oauth/userinfo": ["GET", "HEAD", "POST"],
   [KEYS_PATH]: ["GET", "HEAD"],
-  "/oauth/session/end/confirm": ["POST"],
 };
 const RESUME = /^\/oauth\/authorize\/[A-Za-z0-9_-]+$/;
 
 // The only paths under `/oauth` that a browser opens, so their errors are pages.
-const PAGES = /^\/oauth\/(authorize(\/|$)|session\/end\/confirm$)/;
+const PAGES = /^\/oauth\/authorize(\/|$)/;
 
 /**
- * oidc-provider's router ignores case and trailing slashes, which would bypass the rate limits. Responses may not be
- * stored, unless a later step says so (RFC 6749 §5.1).
+ * The last step before oidc-provider. Its router ignores case and trailing slashes, so other spellings of a path would get
+ * responses that no other step limits or completes; and it has routes that this service doesn't use.
  */
+export const onlyKnownPaths: Middleware = async function leaveKnownPaths({ path }, next) {
+  const isKnown = Object.hasOwn(OAUTH_METHODS, path) || RESUME.test(path) || METADATA_PATHS.includes(path);
+  if (isKnown) await next();
+};
+
+/** Responses may not be stored, unless a later step says so (RFC 6749 §5.1). */
 export function requireOauthPath({ DYNAMIC_REGISTRATION, LEAK_REPORT_KEYS }: Settings): Middleware {
-  const methodsByPath = { ...METHODS };
+  const methodsByPath = { ...OAUTH_METHODS };
   if (DYNAMIC_REGISTRATION !== "off") methodsByPath[REGISTRATION_PATH] = ["POST"];
   if (LEAK_REPORT_KEYS) methodsByPath[LEAK_REPORT_PATH] = ["POST"];
   return function requireExactPath(ctx, next) {

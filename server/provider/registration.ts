@@ -1,25 +1,26 @@
 import type { Context, Middleware } from "koa";
-import bodyParser from "koa-bodyparser";
 import { errors } from "oidc-provider";
 import { allowOrigins } from "../../resources/http/cors.ts";
+import { parseJson, readBody } from "../../resources/http/json-body.ts";
+import { Problem } from "../../resources/http/problem.ts";
 import { isClientId } from "../clients/client-metadata.ts";
 import { validateRedirectUris } from "../clients/redirect-uris.ts";
 import type { RegisteredClientIds, Registration } from "../clients/registered-client-id.ts";
 import { REGISTERED_CLIENT } from "../clients/registered-clients.ts";
-import { normalizeName, resemblesService, validateName } from "../credentials/names.ts";
+import { NAME_MAX, normalizeName, resemblesService, validateName } from "../credentials/names.ts";
 
 // Compressing 16 KB can take a hundred times as long, and longer metadata rarely fits into an id.
 const MAX_METADATA_LENGTH = 2048;
 
 // Some clients add what their user calls this server, which may be its own name: "Amp MCP Client (linkgate)".
-const SERVER_NAME = /\s*\([^()]*\)$/;
+const SERVER_NAME = /\([^()]*\)$/;
 // The consent page puts the name in quotation marks.
 const QUOTATION = /["“”„‟«»＂〝〞〟❝❞🙶🙷🙸″‶ʺˮ״]/u;
 const SECRET_METHODS = ["client_secret_basic", "client_secret_post"];
 
 type Metadata = Record<string, unknown>;
 
-const parseJson = bodyParser({ enableTypes: ["json"], jsonLimit: "16kb", onerror: throwBodyError });
+const BODY_MAX = 16 * 1024;
 
 /** RFC 7591 §3. oidc-provider would store each registration, and anyone may send any number of them. */
 export function registration(ids: RegisteredClientIds, origins: ReadonlySet<string>): Middleware[] {
@@ -29,7 +30,7 @@ export function registration(ids: RegisteredClientIds, origins: ReadonlySet<stri
 async function register(ctx: Context, ids: RegisteredClientIds): Promise<void> {
   ctx.set("Cache-Control", "no-store");
   try {
-    const client = parseRegistrationRequest(await readBody(ctx));
+    const client = parseRegistrationRequest(await readJson(ctx));
     const clientId = issueId(ids, client);
     ctx.status = 201;
     ctx.body = {
@@ -56,18 +57,18 @@ function issueId(ids: RegisteredClientIds, client: Pick<Registration, "name" | "
   );
 }
 
-async function readBody(ctx: Context): Promise<unknown> {
+async function readJson(ctx: Context): Promise<unknown> {
   if (!ctx.is("application/json")) {
     throw new errors.InvalidRequest("the content type must be application/json", 415);
   }
-  await parseJson(ctx, async () => {});
-  // The parser returns an empty object if there is no body to read.
-  return ctx.request.rawBody ? ctx.request.body : undefined;
-}
-
-function throwBodyError(error: Error & { status?: number }): never {
-  if (error.status === 413) throw new errors.InvalidRequest("the request must be at most 16 KB", 413);
-  throw new errors.InvalidClientMetadata("the request must be a JSON object");
+  try {
+    return parseJson(await readBody(ctx.req, BODY_MAX));
+  } catch (error) {
+    if (!(error instanceof Problem) && !(error instanceof SyntaxError)) throw error;
+    const isTooLarge = error instanceof Problem && error.status === 413;
+    if (isTooLarge) throw new errors.InvalidRequest("the request must be at most 16 KB", 413);
+    throw new errors.InvalidClientMetadata("the request must be a JSON object");
+  }
 }
 
 /** RFC 7591 §2. Replaces requested values that a client can do without. Throws InvalidClientMetadata. */
@@ -101,10 +102,12 @@ function requirePublic(method: unknown = "none"): void {
 }
 
 function parseName(value: unknown): string {
-  if (typeof (value ?? "") !== "string")
-    throw new errors.InvalidClientMetadata("client_name must be a string");
-  const given = normalizeName((value ?? "") as string);
-  const name = resemblesService(given) ? given.replace(SERVER_NAME, "") : given;
+  const text = value ?? "";
+  if (typeof text !== "string") throw new errors.InvalidClientMetadata("client_name must be a string");
+  if (text.length > MAX_METADATA_LENGTH)
+    throw new errors.InvalidClientMetadata(`client_name must be 1 to ${NAME_MAX} characters long`);
+  const given = normalizeName(text);
+  const name = resemblesService(given) ? given.replace(SERVER_NAME, "").trimEnd() : given;
   if (name === "") return name;
   const message = QUOTATION.test(name) ? "must not contain quotation marks" : validateName(name);
   if (message) throw new errors.InvalidClientMetadata(`client_name ${message}`);

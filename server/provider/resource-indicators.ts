@@ -108,10 +108,12 @@ function workloadScope(requested: string[], allowed: readonly string[]): string 
 }
 
 // Not the URL parser: it also drops credentials, empty fragments, dot segments and spaces, which make another resource.
-const RESOURCE = /^([a-z]+:\/\/[^/]+)(.*?)\/?$/i;
+const ORIGIN = /^[a-z]+:\/\/[^/]+/i;
 
 /** A trailing slash or an upper-case host must not make two requests differ. Anything but a URL is rejected later. */
 export function canonicalResource(resource: string): string {
-  const [, origin, path] = RESOURCE.exec(resource) ?? [];
-  return origin === undefined ? resource : origin.toLowerCase() + path;
+  const [origin] = ORIGIN.exec(resource) ?? [];
+  if (origin === undefined) return resource;
+  const path = resource.slice(origin.length);
+  return origin.toLowerCase() + (path.endsWith("/") ? path.slice(0, -1) : path);
 }

@@ -6,7 +6,7 @@ import type { Settings } from "../settings/config.ts";
 import { KEY_SET_MAX_AGE } from "../settings/lifetimes.ts";
 import { completeDiscovery } from "./discovery.ts";
 import { completeIntrospection, isUnsupportedToken } from "./introspection.ts";
-import { isOauthPath } from "./paths.ts";
+import { isOauthPath, METADATA_PATHS } from "./paths.ts";
 import { signRevocation } from "./revocation-statements.ts";
 
 const JWT = "application/jwt";
@@ -14,8 +14,7 @@ const JWT = "application/jwt";
 /** Completes the responses of oidc-provider where it has no option for it. */
 export function completeResponses(settings: Settings, currentKeys: () => Keys): Middleware {
   const steps = new Map<string, (ctx: Context) => void | Promise<void>>([
-    ["/.well-known/openid-configuration", completeDiscovery(settings)],
-    ["/.well-known/oauth-authorization-server", completeDiscovery(settings)],
+    ...METADATA_PATHS.map((path) => [path, completeDiscovery(settings)] as const),
     ["/oauth/jwks", completeKeySet],
     ["/oauth/token", completeTokenResponse],
     ["/oauth/revoke", (ctx) => completeRevocation(ctx, currentKeys())],

@@ -7,6 +7,7 @@ import type {
 import { z } from "zod";
 import type { Passkey, PasskeyStore } from "../../../adapters/accounts/second-factors/passkeys.ts";
 import type { ReplayStore } from "../../../adapters/oauth/replay.ts";
+import { parseJson } from "../../../resources/http/json-body.ts";
 import { parseIpAddress } from "../../http/client-ip.ts";
 
 const NAME = "linkgate";
@@ -147,7 +148,7 @@ function toDescriptor({ credentialId: id, transports }: Passkey) {
 /** Parses what the browser's script has sent: the members that the library or this file reads without checking them. */
 function parse<Response extends object>(text: string): Response | undefined {
   try {
-    return responseSchema.parse(JSON.parse(text)) as Response;
+    return responseSchema.parse(parseJson(Buffer.from(text))) as Response;
   } catch {
     return undefined;
   }

@@ -3,6 +3,7 @@ import type { Router } from "@koa/router";
 import type { Context } from "koa";
 import { AuthorizationResponseError } from "openid-client";
 import type { Storage } from "../../../adapters/index.ts";
+import { normalizeText } from "../../../resources/http/text.ts";
 import { removeInvisible, validateNewUsername } from "../../credentials/names.ts";
 import { seeOther } from "../../http/redirects.ts";
 import { html } from "../../ui/html.ts";
@@ -149,7 +150,7 @@ const ATTEMPTS = 20;
 const LABEL_MAX = 255;
 
 function identityLabelOf({ names }: Identity): string | null {
-  return removeInvisible(names[0] ?? "").slice(0, LABEL_MAX) || null;
+  return removeInvisible((names[0] ?? "").slice(0, LABEL_MAX)) || null;
 }
 
 /**
@@ -180,12 +181,11 @@ async function provisionUser(
 }
 
 function usernameOf({ names }: Identity): string {
-  const possible = names.map((name) =>
-    name
-      .normalize("NFKC")
-      .replace(/[^\p{L}\p{N}._@+-]/gu, "-")
-      .slice(0, NAME_MAX)
-      .replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, ""),
-  );
+  const possible = names.map((name) => {
+    const text = (normalizeText(name, "NFKC", LABEL_MAX) ?? "").slice(0, NAME_MAX);
+    const [letters = ""] =
+      /[\p{L}\p{N}].*[\p{L}\p{N}]/u.exec(text.replace(/[^\p{L}\p{N}._@+-]/gu, "-")) ?? [];
+    return letters;
+  });
   return possible.find((name) => validateNewUsername(name) === undefined) ?? "user";
 }

@@ -24,6 +24,7 @@ const FIELDS = {
   ClientCredentials: ["generation", "active"],
   RefreshToken: [
     "generation",
+    "isPublic", // whether the client has no credentials, which decides for how long a use may be retried
     "holder", // from the storage: the user, and the state of the grant
     "grant", // from the storage: the payload of the grant
     "requiresDpop", // from the storage: whether an organization requires DPoP

@@ -3,14 +3,14 @@ import { withChecksum } from "../../../adapters/crypto/ids.ts";
 import { tokenTime } from "../../../adapters/oauth/token-keys.ts";
 
 /**
- * Seam: a token gets an id of ours, and the generation of its client, when it is about to be stored.
+ * Seam: a token gets an id of ours, and what it keeps of its client, when it is about to be stored.
  * No option: the length of an id is configurable, its form is not.
  * Upstream would have to offer: an option that generates ids.
  */
 
 const PREFIXES = { AccessToken: "lga_", ClientCredentials: "lga_", RefreshToken: "lgr_" };
 
-type NewToken = { client?: Client; generation?: unknown };
+type NewToken = { client?: Client; generation?: unknown; isPublic?: boolean };
 type Model = { prototype: { generateTokenId(this: NewToken): string } };
 
 /**
@@ -23,6 +23,7 @@ export function generateTokenIds(provider: Provider): void {
     const { generateTokenId } = prototype;
     prototype.generateTokenId = function generatePrefixed() {
       this.generation = this.client?.generation;
+      this.isPublic = this.client?.tokenEndpointAuthMethod === "none";
       return withChecksum(prefix + tokenTime() + generateTokenId.call(this));
     };
   }

@@ -1,11 +1,12 @@
 import { errors, type KoaContextWithOIDC, Provider } from "oidc-provider";
 import type { ReusedKind, TokenReuseStore } from "../../../adapters/oauth/oidc/token-reuse.ts";
-import { type Redeemable, requireProofToRedeem } from "../dpop.ts";
+import { checkProofOfCode, type Redeemable, requireProofToRedeem } from "../dpop.ts";
 
 /**
  * Seam: what is checked before a code or a refresh token is used up, and what happens if it was used before.
- * No option: oidc-provider checks the resource only after the use, knows no organization that requires DPoP, and
- * revokes the grant of a reused token without saying that it was reused. It reads the grant in a second query.
+ * No option: oidc-provider checks the resource and the key of a code only after the use, knows no organization that
+ * requires DPoP, and revokes the grant of a reused token without saying that it was reused. It reads the grant in a
+ * second query.
  * Upstream would have to offer: a hook before a grant source is consumed, an event for a reuse, and a way for adapters
  * to return the grant with its token.
  */
@@ -57,6 +58,7 @@ export function checkBeforeUse(provider: Provider, tokenReuse: TokenReuseStore):
         throw new errors.InvalidGrant("already used");
       }
       requireGrantedResource(this, ctx, provider.issuer);
+      if (ctx && kind === "authorization_code") await checkProofOfCode(ctx, this);
       return consume.call(this);
     };
   }

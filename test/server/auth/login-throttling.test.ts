@@ -80,13 +80,14 @@ test.serial("usernames that can't exist share one limit per IP address", async (
   isThrottled(t, await signIn("y".repeat(60_000), "guess", address));
 });
 
-test.serial("an IP address can register ten users per minute, and failed attempts count", async (t) => {
+test.serial("an IP address has ten attempts to register per minute, invalid ones included", async (t) => {
   const address = newAddress();
   const register = (username: string, password = "correct horse battery") =>
     post("/auth/register", { username, password }, address);
-  for (let count = 0; count < 20; count++) t.is((await register("x", "short")).status, 422);
-  for (let count = 0; count < 10; count++) t.is((await register(`throttled${count}`)).status, 201);
+  for (let count = 0; count < 5; count++) t.is((await register("x", "short")).status, 422);
+  for (let count = 0; count < 5; count++) t.is((await register(`throttled${count}`)).status, 201);
   isThrottled(t, await register("throttled10"));
+  isThrottled(t, await register("x", "short"));
   t.is(await service.storage.accounts.findByUsername("throttled10"), undefined);
   advanceClock(61_000);
   t.is((await register("throttled10")).status, 201);

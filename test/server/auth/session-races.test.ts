@@ -8,6 +8,7 @@ import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { createTestDatabase } from "../../harness/database/test-database.ts";
 import { postForm, startTestService, type TestUser } from "../../harness/service.ts";
 
+export const stage = "long";
 export const databases = "all";
 
 const database = await createTestDatabase();

@@ -7,6 +7,8 @@ import { startCallbackServer } from "../../harness/callback.ts";
 import { discover } from "../../harness/clients/flow.ts";
 import { bearer, startTestService, type TestUser } from "../../harness/service.ts";
 
+export const stage = "browser";
+
 const service = await startTestService();
 const app = await service.createOrganization("Acme & Søns");
 const [first, second] = [

@@ -9,6 +9,8 @@ import { providerSettings } from "../../harness/providers/identity-provider.ts";
 import { startOidcProvider } from "../../harness/providers/oidc-identity-provider.ts";
 import { startTestService, type TestUser } from "../../harness/service.ts";
 
+export const stage = "browser";
+
 const port = await freePort();
 const service = await startTestService(providerSettings(`http://localhost:${port}`));
 const provider = await startOidcProvider(service, port);

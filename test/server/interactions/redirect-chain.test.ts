@@ -6,6 +6,8 @@ import { type CallbackServer, startCallbackServer } from "../../harness/callback
 import { authorizeUrl } from "../../harness/clients/oauth.ts";
 import { startTestService, type TestOrganization } from "../../harness/service.ts";
 
+export const stage = "browser";
+
 const service = await startTestService();
 const user = await service.createUser([(await service.createOrganization()).id]);
 const app = await createApp();

@@ -125,6 +125,20 @@ test("signing in with another account in another tab completes the sign-in form"
   await assertApproves(t, browser, consent, other);
 });
 
+test("an account that signs in before the form's redirect is followed takes its place", async (t) => {
+  const browser = new TestBrowser(service.url);
+  const form = await open(browser);
+  browser.follows = false;
+  const signedIn = await browser.signIn(form, user);
+  const resume = new URL(signedIn.headers.get("location") ?? "", form.url).href;
+  t.regex(resume, /\/oauth\/authorize\/[\w-]+$/);
+  browser.follows = true;
+  await browser.signIn(await browser.open(`${service.url}/auth/login?again=1`), other);
+  const consent = await browser.open(resume);
+  t.true(isConsentPage(consent, other), consent.text);
+  await assertApproves(t, browser, consent, other);
+});
+
 for (const prompt of ["select_account consent", "consent select_account"]) {
   test(`prompt=${prompt} asks for the account, then for consent`, async (t) => {
     const { browser, page } = await openChoice({ prompt });

@@ -1,7 +1,7 @@
 import test from "ava";
 import { exportJWK, SignJWT } from "jose";
 import * as oidc from "openid-client";
-import { athOf, createDpopKey, requestWithProof, signProof } from "../../harness/clients/dpop.ts";
+import { athOf, createDpopKey, type Proof, requestWithProof, signProof } from "../../harness/clients/dpop.ts";
 import { discover, REDIRECT_URI } from "../../harness/clients/flow.ts";
 import {
   allow,
@@ -37,15 +37,17 @@ async function callApi(token: unknown, signer = key, claims: Record<string, unkn
   return read(fetch(API, { headers: { authorization: `DPoP ${token}`, dpop } }));
 }
 
-const redeemWithProof = (code: string, signer = key) =>
-  requestWithProof(service, app, signer, {
-    fields: {
-      grant_type: "authorization_code",
-      code,
-      redirect_uri: REDIRECT_URI,
-      code_verifier: VERIFIER,
-    },
-  });
+const redemptionOf = (code: string) => ({
+  grant_type: "authorization_code",
+  code,
+  redirect_uri: REDIRECT_URI,
+  code_verifier: VERIFIER,
+});
+
+const redeemWith = (code: string, proof: Proof, signer = key) =>
+  requestWithProof(service, app, signer, { fields: redemptionOf(code), proof });
+
+const redeemWithProof = (code: string, signer = key) => redeemWith(code, {}, signer);
 
 const refreshWithProof = (refresh_token: unknown, signer = key) =>
   requestWithProof(service, app, signer, {
@@ -207,14 +209,34 @@ test("an authorization request may bind its code to a key", async (t) => {
   const other = await codeFor(service, app, user, { changes });
   t.is((await redeemWithProof(other, otherKey)).body.error, "invalid_grant");
   const bare = await codeFor(service, app, user, { changes });
-  const { body } = await postAsClient(service, "token", app, {
-    grant_type: "authorization_code",
-    code: bare,
-    redirect_uri: REDIRECT_URI,
-    code_verifier: VERIFIER,
-  });
+  const { body } = await postAsClient(service, "token", app, redemptionOf(bare));
   t.is(body.error, "invalid_grant");
 });
+
+const usedId = crypto.randomUUID();
+const WRONG_PROOFS: [what: string, bound: boolean, send: (code: string) => ReturnType<typeof read>][] = [
+  ["no proof", true, (code) => postAsClient(service, "token", app, redemptionOf(code))],
+  ["a proof of another key", true, (code) => redeemWithProof(code, otherKey)],
+  ...[true, false].flatMap((bound): typeof WRONG_PROOFS => [
+    ["a used proof", bound, (code) => redeemWith(code, { claims: { jti: usedId } })],
+    ["a proof for another URL", bound, (code) => redeemWith(code, { claims: { htu: PAR_URL } })],
+    ["a wrongly signed proof", bound, (code) => redeemWith(code, { header: { jwk: otherKey.jwk } })],
+    ["an expired nonce", bound, (code) => redeemWith(code, { claims: { nonce: "unknown" } })],
+  ]),
+];
+
+for (const [what, bound, send] of WRONG_PROOFS) {
+  test(`${what} doesn't use up a code that is ${bound ? "" : "not "}bound to a key`, async (t) => {
+    if (what === "a used proof")
+      await requestWithProof(service, app, key, { proof: { claims: { jti: usedId } } });
+    const code = await codeFor(service, app, user, bound ? { changes: { dpop_jkt: key.jkt } } : {});
+    t.is((await send(code)).status, 400);
+    const { status, text, body } = await redeemWithProof(code);
+    t.is(status, 200, text);
+    t.is((await callApi(body.access_token)).status, 200);
+    t.is((await redeemWithProof(code)).body.error, "invalid_grant");
+  });
+}
 
 test("a pushed request with a proof binds the code to its key", async (t) => {
   const endpoint = `${service.url}/oauth/par`;

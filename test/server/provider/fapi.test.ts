@@ -246,6 +246,26 @@ test("a client that follows FAPI 2.0 gets neither a secret nor a redirect URI wi
   t.is((await service.storage.organizations.setPlan(app.id, "growth", OPERATOR))?.client, undefined);
 });
 
+test("the last key of a client that follows FAPI 2.0 can't be removed, not even a compromised one", async (t) => {
+  const { app } = await createFapiApp();
+  const keyIds = async () => (await clients.findByOrganization(app.id))?.keys.map(({ id }) => id) ?? [];
+  const remove = (id: string, compromised = false) =>
+    clients.removeKey(app.id, id, { compromised }, OPERATOR);
+  const [first = ""] = await keyIds();
+  for (const compromised of [false, true])
+    await t.throwsAsync(remove(first, compromised), conflict("Add another one first, or turn FAPI 2.0 off"));
+  await createKeyFor(service, app);
+  t.true(await remove(first, true));
+  for (let round = 0; round < 10; round++) {
+    await createKeyFor(service, app);
+    const results = await Promise.allSettled((await keyIds()).map((id) => remove(id)));
+    t.deepEqual(results.map(({ status }) => status).sort(), ["fulfilled", "rejected"], `round ${round}`);
+    t.is((await keyIds()).length, 1);
+  }
+  await clients.setFapi(app.id, false, OPERATOR);
+  t.true(await remove((await keyIds())[0] as string));
+});
+
 test("of turning FAPI 2.0 on and creating a secret at the same time, one is refused", async (t) => {
   for (let round = 0; round < 10; round++) {
     const { app } = await createApp(service);

@@ -51,6 +51,7 @@ const FAILURES: Failure[] = [
   ["an unknown scope", 400, "/oauth/token", post(formOf({ ...CREDENTIALS, scope: "admin" }), basic(app))],
   ["an unknown path", 404, "/oauth/nothing"],
   ["a trailing slash", 404, "/oauth/token/", post(formOf(CREDENTIALS), basic(app))],
+  ["the library's logout", 404, "/oauth/session/end/confirm", post(formOf({ logout: "yes" }))],
   ["POST at the key set", 405, "/oauth/jwks", { method: "POST" }],
   ["an unknown document", 404, "/.well-known/nothing"],
   ["POST at the metadata", 405, "/.well-known/openid-configuration", { method: "POST" }],

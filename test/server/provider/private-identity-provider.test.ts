@@ -4,6 +4,7 @@ import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { basic, read } from "../../harness/clients/oauth.ts";
 import { createTrustingOrganization, exchange } from "../../harness/clients/workload.ts";
+import { PRODUCTION } from "../../harness/production.ts";
 import { providerSettings } from "../../harness/providers/identity-provider.ts";
 import { githubClaims } from "../../harness/providers/token-issuer.ts";
 import { startPublisher } from "../../harness/publisher.ts";
@@ -18,7 +19,7 @@ const publisher = await startPublisher(["idp.example", "issuer.example"]);
 const service = await startTestService(
   {
     ...providerSettings(PROVIDER),
-    NODE_ENV: "production",
+    ...PRODUCTION,
     RATE_LIMIT: "on",
     CIMD: "any",
     WEBHOOK_ALLOW_HOSTS: "issuer.example",

@@ -286,8 +286,8 @@ test("a registered client without a name is called by its redirect host", async 
   const { clientId } = await register(service, { redirect_uris: [redirect_uri] });
   const url = authorizeUrl(service, { clientId }, { redirect_uri });
   const page = await openConsent(new TestBrowser(service.url), user, url);
-  t.regex(page.text, /agent\.example\.com/);
-  t.false(page.text.includes(clientId));
+  t.regex(page.html.textContent, /agent\.example\.com/);
+  t.false(page.html.textContent.includes(clientId));
 });
 
 test("a user can see and revoke the access of a registered client", async (t) => {

@@ -5,6 +5,8 @@ import { postRegistration, requestTokens } from "../../harness/clients/registrat
 import { createTestStorage } from "../../harness/database/storage.ts";
 import { startTestService } from "../../harness/service.ts";
 
+export const stage = "long";
+
 const { url, encryptionKey, database, close } = await createTestStorage();
 const service = await startTestService({
   DATABASE_URL: url,

@@ -23,6 +23,9 @@ import { freePort } from "../../harness/port.ts";
 import { addressOf, startServer } from "../../harness/program.ts";
 import { bearer, startTestService } from "../../harness/service.ts";
 
+export const databases = "all";
+export const stage = "processes";
+
 const database = await createTestDatabase();
 const shared = { DATABASE_URL: database.url, ENCRYPTION_KEY: randomBytes(32).toString("base64url") };
 const service = await startTestService(shared);

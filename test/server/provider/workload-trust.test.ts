@@ -11,6 +11,7 @@ import {
   jobToken,
   UNTRUSTED,
 } from "../../harness/clients/workload.ts";
+import { PRODUCTION } from "../../harness/production.ts";
 import { githubClaims, signWithForeignKey, startTokenIssuer } from "../../harness/providers/token-issuer.ts";
 import { postForm, startTestService } from "../../harness/service.ts";
 
@@ -95,7 +96,7 @@ test("the keys of an issuer that no rule of the client names are never fetched",
 });
 
 test("in production, the keys of an issuer on loopback are never fetched", async (t) => {
-  const production = await startTestService({ NODE_ENV: "production", RATE_LIMIT: "on" });
+  const production = await startTestService({ ...PRODUCTION, RATE_LIMIT: "on" });
   const local = await startTokenIssuer();
   t.teardown(() => Promise.all([production.close(), local.stop()]));
   const own = await createTrustingOrganization(production, local);

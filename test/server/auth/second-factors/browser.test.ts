@@ -8,6 +8,8 @@ import { advanceClock } from "../../../harness/clock.ts";
 import { createTestStorage } from "../../../harness/database/storage.ts";
 import { startTestService, type TestUser } from "../../../harness/service.ts";
 
+export const stage = "browser";
+
 const { url, encryptionKey, database, close } = await createTestStorage();
 const service = await startTestService({
   DATABASE_URL: url,
