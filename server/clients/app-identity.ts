@@ -3,7 +3,6 @@ import type { ClientProfile } from "../../adapters/oauth/client-profiles.ts";
 import type { ClientStore } from "../../adapters/oauth/clients.ts";
 import type { AuthorizedApp } from "../../adapters/oauth/grants.ts";
 import { isPublicUrl } from "../../resources/outbound/ssrf-guard.ts";
-import { logoPath } from "../ui/controls.ts";
 import { isClientId } from "./client-metadata.ts";
 import { knownDocumentOf } from "./known-clients.ts";
 import { claimedNameOf, type RegisteredClientIds } from "./registered-client-id.ts";
@@ -13,8 +12,6 @@ export type AppIdentity = {
   name: string;
   /** The host of a metadata document, or an organization whose client has a name of its own. */
   publisher: string | null;
-  /** The path of its logo. */
-  logo: string | null;
 };
 
 export type ClientIdentity = AppIdentity & { isKnown: boolean };
@@ -22,36 +19,33 @@ export type ClientIdentity = AppIdentity & { isKnown: boolean };
 export function identityOf(clientId: string): ClientIdentity | undefined {
   const kind = clientKindOf(clientId);
   if (kind === "registered")
-    return { name: claimedNameOf(clientId) ?? clientId, publisher: null, logo: null, isKnown: false };
+    return { name: claimedNameOf(clientId) ?? clientId, publisher: null, isKnown: false };
   if (kind !== "document") return undefined;
   const publisher = new URL(clientId).host;
   const known = knownDocumentOf(clientId);
   return {
     name: String(known?.client_name ?? publisher),
     publisher,
-    logo: null,
     isKnown: known !== undefined,
   };
 }
 
-type ListedApp = Pick<AuthorizedApp, "appName" | "appOrganization" | "appLogoHash" | "clientId">;
+type ListedApp = Pick<AuthorizedApp, "appName" | "appOrganization" | "clientId">;
 
-export function describeApp({ clientId, appName, appOrganization, appLogoHash }: ListedApp): AppIdentity {
+export function describeApp({ clientId, appName, appOrganization }: ListedApp): AppIdentity {
   if (appName === null || appOrganization === null)
-    return identityOf(clientId) ?? { name: clientId, publisher: null, logo: null };
-  return describeProfile({ name: appName, organizationName: appOrganization, logoHash: appLogoHash });
+    return identityOf(clientId) ?? { name: clientId, publisher: null };
+  return describeProfile({ name: appName, organizationName: appOrganization });
 }
 
 /** Describes the client of an organization. One without a name of its own has that of its organization. */
 export function describeProfile({
   name,
   organizationName,
-  logoHash,
-}: Pick<ClientProfile, "name" | "organizationName" | "logoHash">): AppIdentity {
+}: Pick<ClientProfile, "name" | "organizationName">): AppIdentity {
   return {
     name: name ?? organizationName,
     publisher: name === null || name === organizationName ? null : organizationName,
-    logo: logoHash && logoPath(logoHash),
   };
 }
 

@@ -42,9 +42,10 @@ const DOCUMENTS: readonly KnownDocument[] = [
     "http://127.0.0.1:33418/",
     "https://insiders.vscode.dev/redirect",
   ]),
-  // 2026-09-18. It listens on any port, like the others on loopback.
+  // 2026-11-27: the program sends the second one.
   publicClient("GitHub Copilot CLI", "https://github.com/copilot/cli/client-metadata.json", [
-    "http://127.0.0.1:33418/",
+    "http://127.0.0.1/",
+    "http://127.0.0.1/callback",
   ]),
   publicClient("Zed", "https://zed.dev/oauth/client-metadata.json", ["http://127.0.0.1/callback"]),
   publicClient("OpenCode", "https://opencode.ai/oauth/opencode/client.json", [

@@ -1,6 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { Client, ErrorOut, KoaContextWithOIDC } from "oidc-provider";
 import { JWT_BEARER_GRANT } from "../../adapters/oauth/oidc/clients.ts";
+import { parseJson } from "../../resources/http/json-body.ts";
 import { FetchFailed, type GuardedFetch } from "../../resources/outbound/guarded-fetch.ts";
 import { isPublicUrl } from "../../resources/outbound/ssrf-guard.ts";
 import type { Settings } from "../settings/config.ts";
@@ -121,7 +122,7 @@ async function fetchJson(fetch: GuardedFetch, url: string): Promise<Published> {
   if (!JSON_TYPE.test(response.headers.get("content-type") ?? "")) {
     throw new InvalidDocument("the document must be served as application/json");
   }
-  const document: unknown = await response.json().catch(() => undefined);
+  const document = await readDocument(response);
   if (typeof document !== "object" || document === null || Array.isArray(document)) {
     throw new InvalidDocument("the document must be a JSON object");
   }
@@ -133,6 +134,16 @@ async function fetchJson(fetch: GuardedFetch, url: string): Promise<Published> {
     return value ? [[name, value]] : [];
   });
   return { document: document as Document, headers: Object.fromEntries(cached) };
+}
+
+/** Returns undefined for what isn't JSON, or is deeper or larger than a request may be. */
+async function readDocument(response: Response): Promise<unknown> {
+  const bytes = await response.bytes().catch(() => new Uint8Array());
+  try {
+    return parseJson(bytes);
+  } catch {
+    return undefined;
+  }
 }
 
 function respond(document: Document, headers: Record<string, string>): Response {

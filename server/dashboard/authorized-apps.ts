@@ -2,7 +2,7 @@ import type { AuthorizedApp } from "../../adapters/oauth/grants.ts";
 import { allowedByRole, withoutImplied } from "../../resources/access/scopes.ts";
 import { type AppIdentity, describeApp } from "../clients/app-identity.ts";
 import { describe as describeScope } from "../interactions/consent-page.ts";
-import { appLogo, day, linkButton, named, panelForm, time } from "../ui/controls.ts";
+import { day, initial, linkButton, named, panelForm, time } from "../ui/controls.ts";
 import { type Html, html } from "../ui/html.ts";
 import { type Columns, table } from "../ui/table.ts";
 import { webhookChoice } from "./created-webhooks.ts";
@@ -46,8 +46,7 @@ export function authorizedAppsTable<App extends ShownApp>(
 ): Html {
   const repeats = numberRepeats(apps);
   const all: Columns<App> = {
-    App: (app) =>
-      named(appLogo(app.name, app.logo), html`${appName(app, repeats.get(app.id))}${badgeOf(app)}`),
+    App: (app) => named(initial(app.name), html`${appName(app, repeats.get(app.id))}${badgeOf(app)}`),
     Permissions: ({ scopes }) =>
       html`<ul class="plain">${scopes.map((scope) => html`<li>${describeScope(scope)}</li>`)}</ul>`,
     Authorized: (app) => html`${day(app.grantedAt)}<br>${authorization(app)}`,

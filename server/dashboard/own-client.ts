@@ -2,7 +2,7 @@ import type { ClientView } from "../../adapters/oauth/clients.ts";
 import type { Membership } from "../../adapters/organizations/store.ts";
 import type { TrustRule } from "../../adapters/organizations/trust-rules.ts";
 import { isPaid } from "../../resources/plans.ts";
-import { badge, linkButton, named, organizationLogo, time } from "../ui/controls.ts";
+import { badge, initial, linkButton, named, time } from "../ui/controls.ts";
 import { sectionPath } from "../ui/dashboard-layout.ts";
 import { type Html, html } from "../ui/html.ts";
 import { pathWith, table } from "../ui/table.ts";
@@ -37,7 +37,7 @@ function clientRow(membership: Membership, { clientId, secrets, keys, disabled }
   return {
     title: name,
     name: named(
-      organizationLogo(membership),
+      initial(membership.name),
       html`<strong><bdi>${name}</bdi></strong> ${state}<br><span class="soft">the organization’s client</span>`,
     ),
     lastUsedAt: uses.length > 0 ? Math.max(...uses) : null,

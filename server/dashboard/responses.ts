@@ -6,6 +6,7 @@ import { withCsrf } from "../ui/controls.ts";
 import { type Content, dashboardPage, type Section } from "../ui/dashboard-layout.ts";
 import type { Html } from "../ui/html.ts";
 import { signedInUserOf } from "./access.ts";
+import { isSignedConfirmation } from "./confirmation.ts";
 import { noticesBanner } from "./notices/page.ts";
 
 /** The confirmation at the top of a page: the value of `done` in the URL → the sentence. */
@@ -25,9 +26,7 @@ const NOTICES = {
   "uri-added": "Redirect URI added.",
   "uri-removed": "Redirect URI removed.",
   "uris-saved": "Redirect URIs saved.",
-  "branding-saved": "Branding saved.",
-  "logo-saved": "Logo saved.",
-  "logo-removed": "Logo removed.",
+  "profile-saved": "Name and homepage saved.",
   "dpop-required": "DPoP is now required.",
   "dpop-optional": "DPoP is no longer required.",
   "fapi-on": "The client now follows FAPI 2.0.",
@@ -82,7 +81,7 @@ const NOTICES = {
 
 export type Done = keyof typeof NOTICES;
 
-/** The confirmation of a change of several links: `done` in the URL ends with their number. */
+/** The confirmation of a change of several links: `done` in the URL ends with their number, and is signed. */
 const COUNTED_NOTICES = {
   "links-archived": (links: string) => `${links} archived.`,
   "links-restored": (links: string) => `${links} restored.`,
@@ -113,7 +112,7 @@ export function showPage(ctx: Context, { section, error, undo, ...content }: Pag
     organization: membership,
     supportContact,
     section,
-    notice: noticeOf(ctx.query.done),
+    notice: noticeOf(ctx),
     undo,
     error,
     notices: notices?.length ?? 0,
@@ -124,11 +123,12 @@ export function showPage(ctx: Context, { section, error, undo, ...content }: Pag
   ctx.body = withCsrf(dashboardPage(frame, content), csrf);
 }
 
-function noticeOf(done: unknown): string | undefined {
+function noticeOf(ctx: Context): string | undefined {
+  const { done } = ctx.query;
   if (typeof done !== "string") return undefined;
   if (Object.hasOwn(NOTICES, done)) return NOTICES[done as Done];
   const [, name = "", count] = /^(.+)-(\d{1,4})$/.exec(done) ?? [];
-  if (!Object.hasOwn(COUNTED_NOTICES, name)) return undefined;
+  if (!Object.hasOwn(COUNTED_NOTICES, name) || !isSignedConfirmation(ctx)) return undefined;
   return COUNTED_NOTICES[name as CountedDone](countLinks(Number(count)));
 }
 

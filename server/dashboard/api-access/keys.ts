@@ -12,7 +12,7 @@ import { type Columns, emptyState, table } from "../../ui/table.ts";
 import { actorOf, MANAGERS, membershipOf } from "../access.ts";
 import { formFieldsOf, isForm, respondToChange, splitFieldErrors } from "../responses.ts";
 import { addForm, type RouteOptions } from "../route.ts";
-import { CLIENT, clientOf } from "./client.ts";
+import { CLIENT, clientOf, refuseConflict } from "./client.ts";
 import { reasonField } from "./secrets.ts";
 import { addTab, tabPath } from "./tabs.ts";
 
@@ -74,7 +74,9 @@ export function addKeyRoutes(router: Router, options: RouteOptions): void {
       const input = isForm(ctx) ? { compromised: fields.kind === "compromised" } : fields;
       const reason = validate(removal, input);
       const { organizationId, actor } = actorOf(ctx);
-      const isRemoved = await clients.removeKey(organizationId, ctx.params.key_id, reason, actor);
+      const isRemoved = await clients
+        .removeKey(organizationId, ctx.params.key_id, reason, actor)
+        .catch(refuseConflict);
       if (!isRemoved) throw notFound("key");
       respondToChange(ctx, { to: tabPath(ctx, "client/keys"), done: "key-removed" });
     },

@@ -5,9 +5,9 @@ import { copyable, linkButton } from "../../ui/controls.ts";
 import { html } from "../../ui/html.ts";
 import { membershipOf, pathTo } from "../access.ts";
 import type { RouteModule } from "../route.ts";
-import { addBrandingRoutes, showBranding } from "./branding.ts";
 import { addSwitchRoutes } from "./client-switch.ts";
 import { addKeyRoutes } from "./keys.ts";
+import { addProfileRoutes, showProfile } from "./profile.ts";
 import { addRedirectUriRoutes } from "./redirect-uris.ts";
 import { addSecretRoutes, secretsSection } from "./secrets.ts";
 import { addSecurityRoutes } from "./security.ts";
@@ -35,13 +35,13 @@ ${secretsSection(client, path)}`;
         dpopRequirement.isRequired(membershipOf(ctx).id),
         clients.findProfile(client.clientId),
       ]);
-      return { ...showClient(client), ...showBranding(urls, profile), require_dpop, endpoints };
+      return { ...showClient(client), ...showProfile(profile), require_dpop, endpoints };
     },
   });
   addSecretRoutes(router, options, showCredentials);
   addKeyRoutes(router, options);
   addRedirectUriRoutes(router, options);
-  addBrandingRoutes(router, options);
+  addProfileRoutes(router, options);
   addSecurityRoutes(router, options);
   addSwitchRoutes(router, options);
   addTab(router, options, "client/endpoints", {

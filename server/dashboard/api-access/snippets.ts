@@ -14,7 +14,7 @@ export function snippetsOf(urls: PublicUrls, clientId: string): Snippet[] {
     {
       name: "client",
       title: "TypeScript (@linkgate/client)",
-      note: "The package isn’t on npm yet: run npm ci and npm pack ./client in a clone of linkgate, and install the resulting file in your project. Save this as link.mts, and run it with Node.js 24.",
+      note: `Run npm install ${urls.base}/client.tgz, save this as link.mts, and run it with Node.js 24.`,
       code: client(urls, clientId),
     },
     {

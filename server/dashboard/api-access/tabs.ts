@@ -4,7 +4,7 @@ import type { ClientView } from "../../../adapters/oauth/clients.ts";
 import type { Problem } from "../../../resources/http/problem.ts";
 import { isPaid } from "../../../resources/plans.ts";
 import { prefersHtml } from "../../http/request-body.ts";
-import { linkButton, organizationLogo } from "../../ui/controls.ts";
+import { initial, linkButton } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { emptyState } from "../../ui/table.ts";
@@ -20,7 +20,7 @@ const TABS = {
   "client/keys": "Public keys",
   "workload-identity": "Workload identity",
   "client/redirect-uris": "Redirect URIs",
-  "client/branding": "Branding",
+  "client/profile": "Name and homepage",
   "client/security": "Security",
   "client/endpoints": "Endpoints",
 } as const;
@@ -64,7 +64,7 @@ export function tabContent(
   const page = {
     title: `${TABS[tab]} · API access`,
     heading: "API access",
-    tile: organizationLogo(membership),
+    tile: initial(membership.name),
     section: "client" as const,
   };
   if (!client) return { ...page, body: noClient(id) };

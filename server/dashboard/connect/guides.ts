@@ -128,7 +128,7 @@ export function toSteps(lines: string[], mcpUrl: string, clientId = ""): Step[] 
   const fill = (text: string) => text.replace(/\{(\w+)\}/g, (_, name) => values[name] as string);
   return lines.map((line) => {
     const [text = "", rest] = line.split("\n");
-    const [, label, href] = /^\[(.+)\]\((.+)\)$/.exec(rest ?? "") ?? [];
+    const [, label, href] = /^\[([^\]]+)\]\(([^)]+)\)$/.exec(rest ?? "") ?? [];
     if (label && href) return { text, link: { text: label, href: fill(href) } };
     return { text, ...(rest && { code: fill(rest) }) };
   });

@@ -110,6 +110,15 @@ export const HOSTS: readonly Host[] = [
     ],
   },
   {
+    id: "copilot",
+    name: "GitHub Copilot CLI",
+    identity: "document",
+    steps: [
+      "Run this in a terminal.\ncopilot mcp add --transport http linkgate {url}",
+      "Start Copilot CLI with `copilot`. If no browser window opens, enter this command.\n/mcp auth linkgate",
+    ],
+  },
+  {
     id: "gemini",
     name: "Gemini CLI",
     identity: "registration",

@@ -169,7 +169,7 @@ export function topLinksPanel(
   }));
   const title = top.length === 1 ? "Top link by clicks" : `Top ${top.length} links by clicks`;
   const render = ({ name, link }: (typeof rows)[number]) => html`<a href="${path}/${link.id}">${name}</a>`;
-  return html`<section class="panel group"><div class="title"><h2>${title}</h2>${linkButton(pathWith(path, { archived: "all", sort: "clicks" }), "All links by total clicks", "quiet")}</div>${hint && html`<p class="soft">${hint}</p>`}
+  return html`<section class="panel group"><div class="title"><h2>${title}</h2>${linkButton(pathWith(path, { archived: "all", sort: "-clicks" }), "All links by total clicks", "quiet")}</div>${hint && html`<p class="soft">${hint}</p>`}
 ${shareTable("Link", rows, total, render)}
 </section>`;
 }

@@ -23,6 +23,9 @@ const FIELD_NAMES = [
 
 type LinkFormValues = Record<(typeof FIELD_NAMES)[number], string> & UtmValues;
 
+// Their spaces count in the API as well: two external IDs may differ by them.
+const KEPT = new Set(["title", "external_id"]);
+
 const CONVERSIONS = new Map<string, (text: string) => unknown>([
   ["url", (text) => text],
   ["slug", (text) => text],
@@ -40,7 +43,7 @@ const CONVERSIONS = new Map<string, (text: string) => unknown>([
 export function toInput(fields: Input, shown?: LinkFormValues): Input {
   const input: Input = {};
   for (const [name, value] of Object.entries(mergeUtm(fields, shown))) {
-    const text = textFieldOf(value).trim();
+    const text = withoutSpaces(name, textFieldOf(value));
     const isOmitted = shown ? text === shown[name as keyof LinkFormValues] : name === "slug" && text === "";
     const convert = CONVERSIONS.get(name);
     if (!isOmitted) input[name] = convert ? convert(text) : value;
@@ -73,8 +76,12 @@ function splitTags(text: string): string[] {
   return tags.filter(Boolean);
 }
 
+function withoutSpaces(name: string, text: string): string {
+  return KEPT.has(name) ? text : text.trim();
+}
+
 function emptyToNull(text: string): string | null {
-  return text === "" ? null : text;
+  return text.trim() === "" ? null : text;
 }
 
 /** Adds the time zone to a time that a browser sends without one: the form says that it is UTC. */
@@ -158,7 +165,7 @@ function hostOf(shortUrl: string): string {
 
 function conflictPanel(current: LinkFormValues, submitted: LinkFormValues): Html {
   const values = { ...submitted, ...mergeUtm(submitted, current) };
-  const differing = FIELD_NAMES.filter((name) => current[name] !== values[name].trim());
+  const differing = FIELD_NAMES.filter((name) => current[name] !== withoutSpaces(name, values[name]));
   if (differing.length === 0) return html`<p class="soft">Your values are the same as the current ones.</p>`;
   return table(
     "Differences",

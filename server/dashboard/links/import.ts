@@ -1,8 +1,11 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Context } from "koa";
 import { z } from "zod";
 import { invalidField, validate } from "../../../resources/http/validate.ts";
 import type { ImportReport, RowResult } from "../../../resources/links/import/index.ts";
-import { type FileRow, type LinkFile, readLinkFile } from "../../../resources/links/import/read-file.ts";
+import { readLinkFile } from "../../../resources/links/import/read-file.ts";
+import type { LinkFile } from "../../../resources/links/import/types.ts";
+import { createTurns } from "../../../resources/turns.ts";
 import { LINK_FILE_MAX, prefersHtml } from "../../http/request-body.ts";
 import { badge, CSRF_FIELD, field, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
@@ -15,19 +18,23 @@ const PATH = `${ORGANIZATION}/links/import`;
 const ROWS_MAX = 10_000;
 // More would take a browser long to show. The command lists all refused rows.
 const SHOWN_ROWS = 500;
+// Its markup takes a millisecond or two. Other requests are served between two parts.
+const PART = 256 * 1024;
 const USE_COMMAND = "For larger files, use the command “linkgate import”";
+const TOO_MANY = "Your organization has too many imports in progress. Try again when one has finished.";
 const INTRO = "Bring your links from another service, with their slugs, tags, dates and clicks so far.";
 
 const inputSchema = z.strictObject({
-  file: z.unknown().refine((value) => typeof value === "string" || value instanceof File, {
+  file: z.unknown().refine((value) => typeof value === "string" || Buffer.isBuffer(value), {
     error: "must be a file",
-  }) as z.ZodType<string | File>,
+  }) as z.ZodType<string | Buffer>,
   dry_run: z
     .union([z.boolean(), z.enum(["true", "false"])], { error: "must be true or false" })
     .default(false),
 });
 
 export const linkImport: RouteModule = (router, { services: { importLinks }, allow }) => {
+  const inTurn = createTurns({ maxWaiting: 1, tooMany: TOO_MANY, pauses: false });
   addForm(router, {
     path: PATH,
     access: allow(),
@@ -44,36 +51,38 @@ export const linkImport: RouteModule = (router, { services: { importLinks }, all
     async change(ctx) {
       const { file, dry_run } = validate(inputSchema, await formFieldsOf(ctx));
       const isTrial = String(dry_run) === "true";
-      const bytes = await bytesOf(file);
+      const bytes = bytesOf(file);
       const results: RowResult[] = [];
-      const report = await importLinks(actorOf(ctx), await readFew(bytes), {
-        isTrial,
-        onRow: (result) => void results.push(result),
-      });
-      if (prefersHtml(ctx)) showResults(ctx, { report, results, isTrial, text: bytes.toString() });
+      const caller = actorOf(ctx);
+      const report = await inTurn(caller.organizationId, async () =>
+        importLinks(caller, await readFew(bytes), {
+          isTrial,
+          onRow: (result) => void results.push(result),
+        }),
+      );
+      if (prefersHtml(ctx)) await showResults(ctx, { report, results, isTrial, text: bytes.toString() });
       else sendJson(ctx, { dry_run: isTrial, ...toView(report), results });
     },
   });
 };
 
 /** Returns the content of a file, or of a field that has it as text. @throws Problem 422 */
-async function bytesOf(file: string | File): Promise<Buffer> {
+function bytesOf(file: string | Buffer): Buffer {
   if (typeof file === "string") return Buffer.from(file);
   const limit = `${LINK_FILE_MAX / 2 ** 20} MB`;
-  if (file.size > LINK_FILE_MAX) throw invalidField("file", `must be at most ${limit}. ${USE_COMMAND}`);
-  return Buffer.from(await file.arrayBuffer());
+  if (file.length > LINK_FILE_MAX) throw invalidField("file", `must be at most ${limit}. ${USE_COMMAND}`);
+  return file;
 }
 
 /** Reads all rows first, so a file that can't be read to its end imports nothing. @throws Problem 422 */
 async function readFew(bytes: Buffer): Promise<LinkFile> {
-  const { rows, ...file } = await readLinkFile(iterate([bytes]));
-  const read: FileRow[] = [];
-  for await (const row of rows) {
-    read.push(row);
-    if (read.length > ROWS_MAX)
-      throw invalidField("file", `must have at most ${ROWS_MAX.toLocaleString("en")} rows. ${USE_COMMAND}`);
-  }
-  return { ...file, rows: iterate(read) };
+  const { rows, ...file } = await readLinkFile(() => iterate([bytes]), checkRows);
+  return { ...file, rows: iterate(await Array.fromAsync(rows)) };
+}
+
+function checkRows(count: number): void {
+  if (count > ROWS_MAX)
+    throw invalidField("file", `must have at most ${ROWS_MAX.toLocaleString("en")} rows. ${USE_COMMAND}`);
 }
 
 async function* iterate<T>(values: Iterable<T>): AsyncGenerator<T> {
@@ -102,10 +111,11 @@ ${field({
 
 type Results = { report: ImportReport; results: RowResult[]; isTrial: boolean; text: string };
 
-function showResults(ctx: Context, { report, results, isTrial, text }: Results): void {
+async function showResults(ctx: Context, { report, results, isTrial, text }: Results): Promise<void> {
   const path = pathTo(ctx, "links");
   const { imported, stopped } = report;
-  const next = html`${isTrial && imported > 0 ? confirmForm(path, imported, text) : linkButton(path, "Show links")}`;
+  const canImport = isTrial && imported > 0;
+  const next = canImport ? await confirmForm(path, imported, text) : linkButton(path, "Show links");
   showPage(ctx, {
     section: "links",
     title: isTrial ? "Preview of the import" : `${links(imported)} imported`,
@@ -132,9 +142,14 @@ function summary({ rows, imported, skipped, refused }: ImportReport, isTrial: bo
 }
 
 /** Sends the same file again, as a text, so nothing has to be kept meanwhile. */
-function confirmForm(path: string, count: number, text: string): Html {
+async function confirmForm(path: string, count: number, text: string): Promise<Html> {
+  const parts: Html[] = [];
+  for (let start = 0; start < text.length; start += PART) {
+    parts.push(html`${text.slice(start, start + PART)}`);
+    await nextTurn();
+  }
   return html`<form method="post" action="${path}/import" enctype="multipart/form-data" class="inline">${CSRF_FIELD}
-<input type="hidden" name="dry_run" value="false"><input type="hidden" name="file" value="${text}">
+<input type="hidden" name="dry_run" value="false"><input type="hidden" name="file" value="${parts}">
 <button type="submit">Import ${links(count)}</button></form>`;
 }
 

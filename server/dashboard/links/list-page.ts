@@ -147,8 +147,13 @@ export function statusBadge(link: Link, now = Date.now()): Html {
   if (disabledAt !== null) return badge("disabled", "bad");
   if (archived) return badge("archived", "warn");
   if (expiresAt !== null && expiresAt <= now) return badge("expired", "warn");
-  if (hasReachedLimit(link)) return badge("limit reached", "warn");
+  if (hasReachedLimit(link)) return badge(describeLimit(link), "warn");
   return html``;
+}
+
+/** The clicks that are shown are those of people, but those of bots count toward the limit. */
+function describeLimit({ botClicks }: Link): string {
+  return botClicks === 0 ? "limit reached" : `limit reached, ${botClicks.toLocaleString("en")} from bots`;
 }
 
 export function tagList({ tags }: Link, path: string, max = Infinity): Html {
@@ -178,9 +183,9 @@ function noMatches(path: string): Html {
 }
 
 const SORTS = [
-  ["created_at", "Newest first"],
-  ["clicks", "Most clicks"],
-  ["last_clicked_at", "Last clicked"],
+  ["-created_at", "Newest first"],
+  ["-clicks", "Most clicks"],
+  ["-last_clicked_at", "Last clicked"],
 ] as const;
 const STATES = [
   ["false", "Not archived"],
@@ -201,7 +206,7 @@ function filterForm(page: LinksPage): Html {
   }</div>
 <datalist id="tags">${tags.map((tag) => html`<option value="${tag}"></option>`)}</datalist>
 ${filter("archived", "Show", query.archived ?? "false", STATES)}
-${filter("sort", "Sort", query.sort ?? "created_at", SORTS)}
+${filter("sort", "Sort", query.sort ?? "-created_at", SORTS)}
 <button type="submit" class="quiet" data-apply>Apply</button>
 <span class="actions">${linkButton(`${path}/import`, "Import", "quiet")}<a class="button quiet" href="${pathWith(`${path}.csv`, { search: query.search, tag: query.tag, archived: query.archived ?? "false" })}" data-export>Export ${describeCount(page)}<span class="visually-hidden"> as CSV</span></a></span>
 </form>`;

@@ -61,6 +61,6 @@ export const list: RouteModule = (router, { services: { links, showOrganization 
 
 /** Returns what a query says beside the filter; empty fields of the form say nothing. */
 function pagingOf(ctx: Context): object {
-  const { done: _, undo: __, ...fields } = ctx.state.query;
+  const { done: _, undo: __, signature: ___, ...fields } = ctx.state.query;
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ""));
 }

@@ -4,10 +4,13 @@ import type { Problem } from "../../../resources/http/problem.ts";
 import { readQuery, validate } from "../../../resources/http/validate.ts";
 import { toView } from "../../../resources/links/schema.ts";
 import type { Link } from "../../../resources/links/types.ts";
+import { seeOther } from "../../http/redirects.ts";
 import { type Input, prefersHtml } from "../../http/request-body.ts";
 import { formButton, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
+import { pathWith } from "../../ui/table.ts";
 import { actorOf, pathTo } from "../access.ts";
+import { isSignedConfirmation, signedConfirmation } from "../confirmation.ts";
 import { creatorOf } from "../creator.ts";
 import {
   type Done,
@@ -170,7 +173,11 @@ function respondWithLink(
   { done, status = 200 }: { done?: Done; status?: number } = {},
 ): void {
   if (!prefersHtml(ctx)) ctx.set("ETag", entityTag(link.version));
-  respondToChange(ctx, { to: pathOf(ctx, link), done, status, body: toView(link, shortUrl) });
+  const canBeUndone = done === "link-archived" || done === "link-restored";
+  const to = pathOf(ctx, link);
+  const body = toView(link, shortUrl);
+  if (canBeUndone && prefersHtml(ctx)) seeOther(ctx, pathWith(to, signedConfirmation(ctx, done, link.id)));
+  else respondToChange(ctx, { to, done, status, body });
 }
 
 function pathOf(ctx: Context, link?: Link): string {
@@ -180,7 +187,7 @@ function pathOf(ctx: Context, link?: Link): string {
 
 /** Returns the changes in a submitted form, on the condition that the link still has the version that the form showed. */
 function changesIn({ version, ...fields }: Input, link: Link) {
-  const isShownVersion = (current: number) => String(current) === version;
+  const isShownVersion = (current: string) => current === entityTag(Number(version));
   return {
     input: toInput(fields, valuesOf(link)),
     precondition: version === undefined ? undefined : isShownVersion,
@@ -189,7 +196,9 @@ function changesIn({ version, ...fields }: Input, link: Link) {
 
 /** Renders the form that undoes what the confirmation on the page of a link is about. */
 function undoArchivingOf(ctx: Context, link: Link): Html | undefined {
-  if (ctx.query.done !== (link.archived ? "link-archived" : "link-restored")) return undefined;
+  const { done, undo } = ctx.query;
+  if (done !== (link.archived ? "link-archived" : "link-restored")) return undefined;
+  if (undo !== link.id || !isSignedConfirmation(ctx)) return undefined;
   return formButton({
     action: pathOf(ctx, link),
     text: "Undo",

@@ -9,6 +9,7 @@ import { formButton } from "../../ui/controls.ts";
 import type { Html } from "../../ui/html.ts";
 import { pathWith } from "../../ui/table.ts";
 import { actorOf, pathTo } from "../access.ts";
+import { isSignedConfirmation, signedConfirmation } from "../confirmation.ts";
 import {
   type CountedDone,
   type FieldErrors,
@@ -88,7 +89,7 @@ export const selection: RouteModule = (router, { services: { links }, urls, allo
     const results = await links.changeMany(actorOf(ctx), isForm(ctx) ? toInput(fields, ids) : fields);
     if (!isPage) return sendJson(ctx, { results: results.map(resultView) });
     const failed = results.filter(({ error }) => error);
-    if (failed.length === 0) return seeOther(ctx, listPath(ctx, fields, doneQuery(fields, results)));
+    if (failed.length === 0) return seeOther(ctx, listPath(ctx, fields, doneQuery(ctx, fields, results)));
     const ofFailed = failed.slice(0, READ_MAX).map(({ id }) => id);
     const remaining = await links.getMany(actorOf(ctx), { ids: ofFailed });
     const names = new Map(remaining.map((link) => [link.id, displayUrl(link, urls.short)]));
@@ -98,19 +99,19 @@ export const selection: RouteModule = (router, { services: { links }, urls, allo
 
 /** Renders the form that undoes the change that a confirmation in the list is about, if it can be undone. */
 export function undoForm(ctx: Context): Html | undefined {
-  const { done, undo, ...query } = ctx.query as Record<string, string>;
+  const { done, undo, signature: _, ...query } = ctx.query as Record<string, string>;
   const [, state] = /^links-(archived|restored)-\d/.exec(textFieldOf(done)) ?? [];
-  if (!state || !undo) return undefined;
+  if (!state || !undo || !isSignedConfirmation(ctx)) return undefined;
   const action = state === "archived" ? "restore" : "archive";
   const fields = { action, ids: undo, return_to: pathWith("", query) };
   return formButton({ action: selectionPath(ctx), text: "Undo", fields });
 }
 
-function doneQuery({ action }: Input, results: ChangeResult[]): Record<string, string> {
+function doneQuery(ctx: Context, { action }: Input, results: ChangeResult[]): Record<string, string> {
   const done = `${DONE[textFieldOf(action)]}-${results.length}`;
   const changed = results.filter(({ isChanged }) => isChanged).map(({ id }) => id);
   const canBeUndone = isArchiving({ action }) && changed.length > 0 && changed.length <= UNDONE_MAX;
-  return { done, ...(canBeUndone && { undo: changed.join(ID_SEPARATOR) }) };
+  return signedConfirmation(ctx, done, canBeUndone ? changed.join(ID_SEPARATOR) : undefined);
 }
 
 /** Returns whether the form is about all links that match the filter of the list. */

@@ -3,7 +3,7 @@ import { field } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 
 // A host with a dot, then a port, a path, a query, a fragment, or nothing.
-const WITHOUT_SCHEME = /^[^/?#:@\s]+\.[^/?#:@\s]+(?::\d+)?(?:[/?#]|$)/;
+const WITHOUT_SCHEME = /^[^./?#:@\s]+\.[^/?#:@\s]+(?::\d+)?(?:[/?#]|$)/;
 
 /** Returns the URL that a user typed, with https:// if it starts with a host, as browsers understand it. */
 export function toUrl(typed: unknown): string {

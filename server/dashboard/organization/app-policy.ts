@@ -105,6 +105,7 @@ export function appPolicyPanel(
   }
   return settingPanel(
     {
+      id: "apps",
       title: TITLE,
       text: `${ALWAYS} Owners and admins may authorize any accepted app, and you can limit members further.`,
     },

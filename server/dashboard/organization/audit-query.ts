@@ -51,7 +51,6 @@ export const EVENT_NAMES: Record<AuditedType, string> = {
   "client.key_removed": "Removed a client key",
   "client.redirect_uris_changed": "Changed the redirect URIs",
   "client.profile_changed": "Changed the name or homepage of the client",
-  "client.logo_changed": "Changed the logo of the client",
   "client.disabled": "Disabled the client",
   "client.enabled": "Enabled the client",
   "client.fapi_changed": "Turned the FAPI 2.0 Security Profile on or off",

@@ -100,8 +100,6 @@ const SENTENCES: Record<EventType, (entry: Entry) => string> = {
   "client.redirect_uris_changed": ({ data }) => `changed the redirect URIs to ${list(data.redirect_uris)}`,
   "client.profile_changed": ({ data }) =>
     `changed the name of the client to ${data.client_name === null ? "that of the organization" : `“${data.client_name}”`}, and its homepage to ${data.client_uri ?? "none"}`,
-  "client.logo_changed": ({ data }) =>
-    data.logo_hash === null ? "removed the logo of the client" : "changed the logo of the client",
   "client.disabled": ({ data }) => `disabled client ${data.client_id}${because(data)}`,
   "client.enabled": ({ data }) => `enabled client ${data.client_id}`,
   "client.fapi_changed": ({ data }) =>

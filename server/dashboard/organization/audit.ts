@@ -1,5 +1,6 @@
 import type { Context } from "koa";
 import type { AuditEntry, AuditFilter } from "../../../adapters/events/audit-log.ts";
+import type { Storage } from "../../../adapters/index.ts";
 import { toPublicData } from "../../../resources/events/public-data.ts";
 import { createCursors } from "../../../resources/http/pagination.ts";
 import { createTurns } from "../../../resources/turns.ts";
@@ -18,11 +19,10 @@ const CSV_COLUMNS =
   );
 
 const PATH = `${ORGANIZATION}/audit`;
-// Entries have up to 100 KB. As a page of links, a page ends when its records have so much.
-const PAGE_LENGTH = 256 * 1024;
+// Entries have up to 100 KB. A page ends when the data of its entries have as much as a page of links.
+const PAGE_BYTES = 256 * 1024;
 // A part of an export takes about 3 ms to read and format.
-const CSV_PART_LENGTH = 64 * 1024;
-const CSV_PART = { min: 10, max: 25 };
+const CSV_PART = { limit: 25, maxBytes: 32 * 1024 };
 // All exports take turns.
 const EXPORTS = "exports";
 
@@ -31,11 +31,21 @@ export const audit: RouteModule = (router, { storage, urls, keys, allow }) => {
   const managers = allow(...MANAGERS);
   const inTurn = createTurns();
 
-  const findActorId = async (actor: string) => (await storage.accounts.findByUsername(actor))?.id ?? actor;
+  /** Resolves only usernames of actors in the organization's log, so that those of others say nothing. */
+  async function findActorId(organizationId: string, actor: string): Promise<string> {
+    const account = await storage.accounts.findByUsername(actor);
+    if (!account) return actor;
+    const [entry] = await storage.audit.list(organizationId, { actor: account.id }, 1);
+    return entry ? account.id : actor;
+  }
 
-  async function list(id: string, filter: AuditFilter, limit: number, before?: string) {
-    const entries = await storage.audit.list(id, filter, limit, before);
-    return entries.map((entry): AuditEntry => ({ ...entry, data: toPublicData(entry, urls.short) }));
+  const readQuery = (ctx: Context) =>
+    readAuditQuery(ctx.query, (actor) => findActorId(membershipOf(ctx).id, actor));
+
+  async function readPart(id: string, filter: AuditFilter, part: Parameters<Storage["audit"]["page"]>[2]) {
+    const { entries, hasMore } = await storage.audit.page(id, filter, part);
+    const shown = entries.map((entry): AuditEntry => ({ ...entry, data: toPublicData(entry, urls.short) }));
+    return { entries: shown, last: hasMore ? entries.at(-1)?.id : undefined };
   }
 
   async function readPage(id: string, { filter, limit, cursor }: AuditQuery) {
@@ -43,17 +53,8 @@ export const audit: RouteModule = (router, { storage, urls, keys, allow }) => {
     const head = await storage.audit.head(id);
     const scope = `${id} audit ${JSON.stringify(filter)}`;
     const before = cursor === undefined ? undefined : cursors.read(cursor, scope);
-    const found = await list(id, filter, limit + 1, before);
-    const entries: AuditEntry[] = [];
-    let length = 0;
-    for (const entry of found.slice(0, limit)) {
-      if (length >= PAGE_LENGTH) break;
-      entries.push(entry);
-      length += entry.record?.length ?? 0;
-    }
-    const nextCursor =
-      found.length > entries.length ? cursors.write(entries.at(-1)?.id as string, scope) : null;
-    return { entries, nextCursor, head };
+    const { entries, last } = await readPart(id, filter, { limit, maxBytes: PAGE_BYTES, before });
+    return { entries, nextCursor: last === undefined ? null : cursors.write(last, scope), head };
   }
 
   async function exportCsv(ctx: Context, filter: AuditFilter) {
@@ -67,21 +68,14 @@ export const audit: RouteModule = (router, { storage, urls, keys, allow }) => {
   async function* csvOf(id: string, filter: AuditFilter, headSeq: number): AsyncGenerator<string> {
     yield csvHeader(CSV_COLUMNS);
     let before: string | undefined;
-    let count = CSV_PART.min;
-    for (let isLast = false; !isLast; ) {
+    do {
       yield await inTurn(EXPORTS, async () => {
-        const entries = await list(id, filter, count, before);
-        isLast = entries.length < count;
-        before = entries.at(-1)?.id;
+        const { entries, last } = await readPart(id, filter, { ...CSV_PART, before });
+        before = last;
         const rows = entries.map(toEntryView).filter(({ seq }) => seq !== null && seq <= headSeq);
-        const text = toCsv(
-          rows.map((row) => cellsOf(CSV_COLUMNS, { ...row, data: JSON.stringify(row.data) })),
-        );
-        const fitting = Math.ceil((count * CSV_PART_LENGTH) / (text.length + 1));
-        count = Math.min(Math.max(CSV_PART.min, fitting), CSV_PART.max);
-        return text;
+        return toCsv(rows.map((row) => cellsOf(CSV_COLUMNS, { ...row, data: JSON.stringify(row.data) })));
       });
-    }
+    } while (before !== undefined);
   }
 
   /** Lists the apps that the log can be narrowed to: the authorized ones, the own client, and the chosen one. */
@@ -101,7 +95,7 @@ export const audit: RouteModule = (router, { storage, urls, keys, allow }) => {
   }
 
   router.get(PATH, managers, async (ctx) => {
-    const query = await readAuditQuery(ctx.query, findActorId);
+    const query = await readQuery(ctx);
     if (query.format === "csv") return exportCsv(ctx, query.filter);
     const page = await readPage(membershipOf(ctx).id, query);
     if (prefersHtml(ctx))
@@ -110,7 +104,7 @@ export const audit: RouteModule = (router, { storage, urls, keys, allow }) => {
   });
 
   router.get(`${PATH}.csv`, managers, async (ctx) => {
-    await exportCsv(ctx, (await readAuditQuery(ctx.query, findActorId)).filter);
+    await exportCsv(ctx, (await readQuery(ctx)).filter);
   });
 };
 

@@ -144,7 +144,7 @@ export function addInvitationRoutes(router: Router, options: RouteOptions, show:
 
 function invalidInvitation(): Problem {
   const detail = "The invitation was used or revoked, or has expired. Ask for a new one.";
-  return new Problem(404, "invitation_invalid", detail);
+  return new Problem(403, "invitation_invalid", detail);
 }
 
 function showInvitation({ id, role, label, email, createdBy, createdAt, expiresAt }: Invitation) {

@@ -1,5 +1,5 @@
 import type { Membership } from "../../../adapters/organizations/store.ts";
-import { CSRF_FIELD, field, linkButton, named, organizationLogo } from "../../ui/controls.ts";
+import { CSRF_FIELD, field, initial, linkButton, named } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 
@@ -14,7 +14,7 @@ export function organizationChoice(memberships: Membership[]): Html {
   return html`<ul class="tiles">${memberships.map((membership) => {
     const { id, name, plan, role } = membership;
     const link = html`<a href="${sectionPath(id, "overview")}">${name}</a>`;
-    return html`<li class="panel"><h2>${named(organizationLogo(membership), link)}</h2>
+    return html`<li class="panel"><h2>${named(initial(membership.name), link)}</h2>
 <p class="soft">${capitalized(plan)} plan · ${capitalized(role)}</p></li>`;
   })}</ul>
 <p>${linkButton("/dashboard/organizations/new", "New organization", "quiet")}</p>`;

@@ -5,7 +5,7 @@ import { ORGANIZATIONS_PER_USER } from "../../../resources/plans.ts";
 import { showPlanChange } from "../../clients/client-view.ts";
 import { nameSchema } from "../../credentials/names.ts";
 import { prefersHtml } from "../../http/request-body.ts";
-import { organizationLogo } from "../../ui/controls.ts";
+import { initial } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { actorOf, membershipOf, signedInUserOf } from "../access.ts";
 import { readPrevious } from "../links/analytics.ts";
@@ -54,7 +54,7 @@ export const organizationRoutes: RouteModule = (router, options) => {
       const { name } = validate(naming, await formFieldsOf(ctx));
       const { id, actor } = signedInUserOf(ctx);
       const change = await withQuotaProblems(
-        organizations.create(name, "free", actor, id, ORGANIZATIONS_PER_USER),
+        organizations.create(name, "free", actor, id, { maxOwned: ORGANIZATIONS_PER_USER }),
       );
       const to = sectionPath(change.organization.id, "overview");
       respondToChange(ctx, { to, done: "created", status: 201, body: showPlanChange(change) });
@@ -93,7 +93,7 @@ export const organizationRoutes: RouteModule = (router, options) => {
       isChecklistDismissed: ctx.cookies.get(CHECKLIST_COOKIE) !== undefined,
       shortUrl: urls.short,
     });
-    const tile = organizationLogo(membership);
+    const tile = initial(membership.name);
     showPage(ctx, { title: "Overview", heading: name, tile, section: "overview", body });
   });
 

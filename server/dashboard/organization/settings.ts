@@ -3,7 +3,7 @@ import { notFound, Problem } from "../../../resources/http/problem.ts";
 import { validate } from "../../../resources/http/validate.ts";
 import { describeApproval, showApproval } from "../../clients/client-view.ts";
 import { prefersHtml, textFieldOf } from "../../http/request-body.ts";
-import { organizationLogo } from "../../ui/controls.ts";
+import { initial } from "../../ui/controls.ts";
 import { MANAGERS, membershipOf, pathTo, signedInUserOf } from "../access.ts";
 import {
   formFieldsOf,
@@ -61,7 +61,7 @@ export const settingsRoutes: RouteModule = (router, options) => {
       rejected: { name: "name" in typed ? textFieldOf(typed.name) : undefined, error: errors.name },
       fallback: { value: textFieldOf(typed.fallback_url ?? fallback_url), error: errors.fallback_url },
     });
-    const tile = organizationLogo(membership);
+    const tile = initial(membership.name);
     showPage(ctx, { title: "Settings", tile, section: "settings", error: rejection, body });
   };
 

@@ -33,6 +33,8 @@ async function readContract(url: string): Promise<Contract> {
   // The tests of the document validate its schemas.
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false });
   formats.default(ajv);
+  // An annotation (JSON Schema 2020-12, "Format-Annotation"): the service also accepts the URLs of the WHATWG.
+  ajv.addFormat("uri", true);
   ajv.addSchema(closed(document) as AnySchema, "document");
   const compiled = new Map<string, ValidateFunction>();
   const find = finderOf(document);

@@ -14,6 +14,8 @@ import { startMailServer } from "../../harness/mail-server.ts";
 import { startWithProvider } from "../../harness/providers/identity-provider.ts";
 import { startReceiver } from "../../harness/receiver.ts";
 
+export const stage = "long";
+
 const HOUR_MS = 60 * 60_000;
 
 const receiver = await startReceiver();
@@ -64,6 +66,7 @@ const PAGES_PER_KIND = 4;
 const SAME_FORMS = new Set([
   "done",
   "undo",
+  "signature",
   "status",
   "event_type",
   "search",
@@ -276,7 +279,6 @@ const FORMS: [url: string, page: string][] = [
   [`${base}/members/${member.id}/reset-link`, `${base}/members`],
   [`${base}/members/require-second-factor`, `${base}/settings`],
   [`${base}/client/redirect-uris/delete`, `${base}/client/redirect-uris`],
-  [`${base}/client/branding/logo`, `${base}/client/branding`],
   [`${base}/client/fapi`, `${base}/client`],
   [`${base}/client/secrets/sec_1/delete`, `${base}/client`],
   [`${base}/workload-identity/trs_1/delete`, `${base}/workload-identity`],

@@ -10,6 +10,8 @@ import { isAcceptedByApi, postAsClient } from "../../harness/clients/oauth.ts";
 import { startWithProvider } from "../../harness/providers/identity-provider.ts";
 import type { TestOrganization } from "../../harness/service.ts";
 
+export const stage = "browser";
+
 const { service, close } = await startWithProvider();
 const { url: CALLBACK, ...callbacks } = await startCallbackServer();
 const app = await service.createOrganization("Third Party & Co");

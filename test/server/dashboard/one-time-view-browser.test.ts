@@ -4,6 +4,8 @@ import { openPage, useChromium } from "../../harness/browser/chromium.ts";
 import { prepareForm, SECRET_FORMS, type SecretForm } from "../../harness/clients/secret-forms.ts";
 import { startTestService, type TestUser } from "../../harness/service.ts";
 
+export const stage = "browser";
+
 const service = await startTestService();
 test.after.always(() => service.close());
 const inChromium = useChromium();

@@ -119,5 +119,5 @@ test.serial("an invitation expires after seven days", async (t) => {
   const guest = await createColleague(service, undefined);
   t.is((await guest.api.send("GET", path)).status, 200);
   advanceClock(MINUTE_MS);
-  isProblem(t, await guest.api.send("POST", path), { status: 404, code: "invitation_invalid" });
+  isProblem(t, await guest.api.send("POST", path), { status: 403, code: "invitation_invalid" });
 });

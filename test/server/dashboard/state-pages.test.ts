@@ -12,6 +12,8 @@ import { advanceClock } from "../../harness/clock.ts";
 import { createTestStorage } from "../../harness/database/storage.ts";
 import { startTestService } from "../../harness/service.ts";
 
+export const stage = "browser";
+
 const { database, url, encryptionKey, close } = await createTestStorage();
 const service = await startTestService({
   DATABASE_URL: url,

@@ -197,7 +197,15 @@ test("each tab of API access has an address of its own, which programs can read"
   const tabs = page.html.querySelectorAll(".tabs a");
   t.deepEqual(
     tabs.map(({ text }) => text),
-    ["Credentials", "Public keys", "Workload identity", "Redirect URIs", "Branding", "Security", "Endpoints"],
+    [
+      "Credentials",
+      "Public keys",
+      "Workload identity",
+      "Redirect URIs",
+      "Name and homepage",
+      "Security",
+      "Endpoints",
+    ],
   );
   const titles = new Set<string | undefined>();
   for (const { text, attributes } of tabs) {

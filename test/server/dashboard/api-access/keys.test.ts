@@ -142,6 +142,9 @@ test("an owner turns on FAPI 2.0 once the client qualifies; then it gets no secr
     status: 409,
     code: "fapi_conflict",
   });
+  const [{ id }] = ((await look()) as unknown as { keys: [{ id: string }] }).keys;
+  const removed = await owner.api.send("DELETE", `${path}/keys/${id}`, { json: {} });
+  isProblem(t, removed, { status: 409, code: "fapi_conflict" });
   t.deepEqual((await set(false)).body as unknown, { fapi: false });
   const { body } = await owner.api.get<Audit>(`${base}/audit?type=client.fapi_changed`);
   t.like(

@@ -35,7 +35,7 @@ test("every host has something to paste or open, which names the MCP server’s 
     body.hosts.map(({ id }) => id),
     [
       ...["claude", "claude-code", "chatgpt", "cursor", "vscode", "codex"],
-      ...["gemini", "zed", "opencode", "goose", "other"],
+      ...["copilot", "gemini", "zed", "opencode", "goose", "other"],
     ],
   );
   for (const { name, available, steps } of body.hosts) {
@@ -55,6 +55,7 @@ for (const id of ["claude", "chatgpt", "other"]) {
 const COMMANDS: [host: string, command: string][] = [
   ["claude-code", `claude mcp add --transport http linkgate ${MCP_URL}`],
   ["codex", `codex mcp add linkgate --url ${MCP_URL}`],
+  ["copilot", `copilot mcp add --transport http linkgate ${MCP_URL}`],
   ["gemini", `gemini mcp add --transport http --scope user linkgate ${MCP_URL}`],
   ["opencode", `opencode mcp add linkgate --url ${MCP_URL}`],
   ["goose", `goose session --with-streamable-http-extension ${MCP_URL}`],

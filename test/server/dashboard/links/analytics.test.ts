@@ -9,7 +9,7 @@ import { atOnce, clickAt } from "../../../harness/database/storage.ts";
 import { startTestService } from "../../../harness/service.ts";
 
 advanceToNoon();
-const service = await startTestService({ TRUST_PROXY: "1" });
+const service = await startTestService({ COUNTRY_HEADER: "CF-IPCountry" });
 test.after.always(() => service.close());
 
 const TODAY = new Date(Date.now()).toISOString().slice(0, 10);

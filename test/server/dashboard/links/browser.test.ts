@@ -8,6 +8,8 @@ import type { LinkBody } from "../../../harness/clients/api.ts";
 import { createTeam } from "../../../harness/clients/dashboard.ts";
 import { startTestService } from "../../../harness/service.ts";
 
+export const stage = "browser";
+
 const service = await startTestService();
 const { base, member } = await createTeam(service);
 test.after.always(() => service.close());

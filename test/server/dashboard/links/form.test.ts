@@ -64,6 +64,21 @@ test("the form creates and edits every field of a link", async (t) => {
   });
 });
 
+test("spaces around a title and an external ID are kept, as in the API", async (t) => {
+  const { browser, list, look, open } = await linksInBrowser(service);
+  await browser.press(await open("/new"), "Create link", {
+    ...FILLED,
+    slug: "spaces",
+    external_id: "crm-7 ",
+    title: " A ",
+  });
+  const [link] = await list();
+  if (!link) return t.fail();
+  t.like(link, { external_id: "crm-7 ", title: " A " });
+  await browser.press(await open(`/${link.id}/edit`), "Save link", { max_clicks: "7", title: "  " });
+  t.like(await look(link.id), { external_id: "crm-7 ", title: null, max_clicks: 7 });
+});
+
 const WITHOUT_SCHEME: [typed: string, url: string][] = [
   ["example.com", "https://example.com"],
   [" example.com:8080/a?b=c#d ", "https://example.com:8080/a?b=c#d"],

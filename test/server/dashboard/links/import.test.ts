@@ -1,10 +1,13 @@
 import test from "ava";
+import { OPERATOR } from "../../../../resources/events/types.ts";
 import type { ProblemBody } from "../../../../resources/http/problem.ts";
+import { slugOf } from "../../../../resources/links/rules.ts";
 import { BROWSER, isProblem, type PageBody } from "../../../harness/clients/api.ts";
 import { createTeam } from "../../../harness/clients/dashboard.ts";
 import { importLinks } from "../../../harness/clients/link-import.ts";
 import { isMarked, linksInBrowser } from "../../../harness/clients/pages.ts";
 import type { Page } from "../../../harness/clients/test-browser.ts";
+import { linkFields } from "../../../harness/database/storage.ts";
 import { startTestService } from "../../../harness/service.ts";
 
 const service = await startTestService();
@@ -133,6 +136,39 @@ test("rows without a slug get one, the same each time", async (t) => {
   t.true(data.every(({ slug }) => /^[A-Za-z0-9]{7}$/.test(slug)));
 });
 
+test("a row without a slug gets a random one if those that follow from its URL are taken", async (t) => {
+  const { base, owner, organization, other } = await createTeam(service);
+  const url = "https://example.com/derived";
+  for (let attempt = 0; attempt < 6; attempt++) {
+    const slug = slugOf(`${organization.id} ${url} ${attempt}`);
+    await service.storage.links.create(other.id, OPERATOR, linkFields({ slug }));
+  }
+  t.like((await importLinks(owner.api, base, `url\n${url}\n`)).body, { imported: 1, refused: 0 });
+});
+
+test("an organization imports one file at a time, and a user uploads one; more than two are refused", async (t) => {
+  const { base, owner, admin, member } = await createTeam(service);
+  for (const callers of [
+    [owner, owner, owner, owner],
+    [owner, admin, member],
+  ]) {
+    // Each part is committed before the next, so the others arrive in the meantime.
+    const lines = Array.from(
+      { length: 2000 },
+      (_, index) => `https://example.com/${callers.length}/${index}`,
+    );
+    const file = ["url", ...lines].join("\n");
+    const replies = await Promise.all(callers.map(({ api }) => importLinks(api, base, file)));
+    const [status, ...others] = replies.map(({ status }) => status).sort();
+    t.deepEqual([status, others.at(-1)], [200, 429]);
+    const refused = replies.find(({ status }) => status === 429);
+    isProblem(t, refused as (typeof replies)[0], { status: 429, code: "rate_limited" });
+    t.regex(refused?.body.detail ?? "", /too many (uploads|imports) in progress/);
+    t.truthy(refused?.headers.get("retry-after"));
+    t.is((await importLinks(owner.api, base, file)).body.skipped, 2000);
+  }
+});
+
 test("a full plan stops the import, and the result says how many rows are left", async (t) => {
   const { base, owner, organization } = await createTeam(service, "free");
   const lines = Array.from(
@@ -231,3 +267,39 @@ test("a larger file, and a form with a file elsewhere, are refused", async (t) =
   const elsewhere = await owner.api.send("POST", `${base}/links`, { body: new FormData() });
   isProblem(t, elsewhere, { status: 415, code: "unsupported_media_type" });
 });
+
+const PART = 'content-disposition: form-data; name="x"';
+
+const FORMS: Record<string, [body: string, status: number, code: string]> = {
+  "100,000 parts": [`--xyz\r\n${PART}\r\n\r\n\r\n`.repeat(100_000), 422, "invalid_request"],
+  "a part with 500,000 headers": [
+    `--xyz\r\n${"a: b\r\n".repeat(500_000)}${PART}\r\n\r\n`,
+    400,
+    "invalid_request",
+  ],
+  "a part with 500,000 parameters": [
+    `--xyz\r\n${PART}${'; a="b"'.repeat(500_000)}\r\n\r\n`,
+    400,
+    "invalid_request",
+  ],
+  "a part with a name of 4 MB": [
+    `--xyz\r\n${PART}${"x".repeat(4 * 2 ** 20)}\r\n\r\n`,
+    400,
+    "invalid_request",
+  ],
+};
+
+for (const [what, [body, status, code]] of Object.entries(FORMS)) {
+  test(`a form with ${what} is refused before it is parsed`, async (t) => {
+    const { base, owner } = await createTeam(service);
+    // A parameter whose name ends like it can't hide the boundary.
+    for (const type of ["boundary=xyz", 'boundary="xyz"', "xboundary=abc; boundary=xyz"]) {
+      const reply = await owner.api.send("POST", `${base}/links/import`, {
+        body: `${body}--xyz--\r\n`,
+        headers: { "content-type": `multipart/form-data; ${type}` },
+      });
+      if (type.startsWith("x")) t.is(reply.status, 400);
+      else isProblem(t, reply, { status, code, ...(status === 422 && { fields: [""] }) });
+    }
+  });
+}

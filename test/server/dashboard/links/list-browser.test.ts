@@ -5,6 +5,8 @@ import { isReadable, openSignedIn } from "../../../harness/browser/readable.ts";
 import { createTeam } from "../../../harness/clients/dashboard.ts";
 import { startTestService } from "../../../harness/service.ts";
 
+export const stage = "browser";
+
 const service = await startTestService();
 test.after.always(() => service.close());
 const inChromium = useChromium();

@@ -1,7 +1,7 @@
 import test from "ava";
 import type { HTMLElement } from "node-html-parser";
 import { LINK_DEFAULTS } from "../../../../resources/links/schema.ts";
-import type { LinkBody } from "../../../harness/clients/api.ts";
+import { BROWSER, type LinkBody } from "../../../harness/clients/api.ts";
 import { linksInBrowser, typedIn } from "../../../harness/clients/pages.ts";
 import type { Page } from "../../../harness/clients/test-browser.ts";
 import { startTestService } from "../../../harness/service.ts";
@@ -9,7 +9,8 @@ import { startTestService } from "../../../harness/service.ts";
 const service = await startTestService();
 test.after.always(() => service.close());
 
-const follow = (link: LinkBody) => fetch(link.short_url, { redirect: "manual" });
+const follow = (link: LinkBody, headers: Record<string, string> = {}) =>
+  fetch(link.short_url, { redirect: "manual", headers });
 
 for (const done of ["constructor", "toString", "__proto__", "unknown", "link-created&done=link-deleted"]) {
   test(`an address with done=${done} shows no confirmation`, async (t) => {
@@ -71,8 +72,10 @@ test("archiving and restoring a link can be undone from the confirmation", async
   t.false((await look(id)).archived);
   await browser.press(restored, "Undo");
   t.true((await look(id)).archived);
-  const stale = await open(`/${id}?done=link-restored`);
+  const stale = await browser.open(restored.url);
   t.is(stale.html.querySelector("[role=status] form"), null, "the link has another state since");
+  const forged = await open(`/${id}?done=link-archived&undo=${id}`);
+  t.is(forged.html.querySelector("[role=status] form"), null, "the address isn't signed");
 });
 
 test("a link is deleted only after a confirmation page", async (t) => {
@@ -186,12 +189,19 @@ test("links that expired or reached their limit are marked among those that aren
   const { create, open, organization } = await linksInBrowser(service);
   const expired = await createExpired(organization.id, "expired-in-list");
   const used = await create({ max_clicks: 1 });
+  const usedByBots = await create({ max_clicks: 1 });
   const plain = await create();
-  await follow(used);
+  await follow(used, { "user-agent": BROWSER });
+  await follow(usedByBots, { "user-agent": "Googlebot/2.1" });
   const page = await open();
   const markOf = ({ id }: { id: string }) =>
     page.html.querySelector(`[href$="${id}"]`)?.closest("tr")?.querySelector(".badge.warn")?.text;
-  t.deepEqual([expired, used, plain].map(markOf), ["expired", "limit reached", undefined]);
+  t.deepEqual([expired, used, usedByBots, plain].map(markOf), [
+    "expired",
+    "limit reached",
+    "limit reached, 1 from bots",
+    undefined,
+  ]);
   t.deepEqual(
     page.html.querySelectorAll("#archived option").map(({ text }) => text),
     ["Not archived", "Archived", "All"],
@@ -331,7 +341,7 @@ test("a list says which of how many links a page has, also of a filtered one", a
     "archived=all": 7,
     "archived=false": 7,
     "tag=news": 6,
-    "search=EXAMPLE&sort=clicks": 7,
+    "search=EXAMPLE&sort=-clicks": 7,
   })) {
     const first = await open(`?limit=3&${filter}`);
     t.is(positionOn(first), `1–3 of ${total} links`, filter);

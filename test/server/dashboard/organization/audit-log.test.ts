@@ -123,6 +123,20 @@ test("the log is filtered by event, actor and time", async (t) => {
   t.deepEqual(await at("&from=2999-01-01T00:00:00Z"), []);
 });
 
+test("a filter by the username of another organization's user doesn't tell its ID", async (t) => {
+  const team = await createTeam(service);
+  const { owner, member, stranger, base } = team;
+  for (const { username } of [stranger, member]) {
+    for (const path of ["audit?format=csv&", "audit.csv?"])
+      await owner.api.get(`${base}/${path}actor=${username}`);
+    const exported = (await read(team, "&type=audit_log.exported")).data;
+    t.deepEqual(
+      exported.slice(0, 2).map(({ data }) => data.actor),
+      Array(2).fill(username === member.username ? member.id : stranger.username),
+    );
+  }
+});
+
 test("the log is filtered by app, in JSON, as CSV and on the page", async (t) => {
   const team = await createTeam(service, "free");
   const { base, owner, member, organization } = team;

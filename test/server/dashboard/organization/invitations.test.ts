@@ -61,7 +61,7 @@ test("concurrent acceptances of one invitation succeed exactly once", async (t) 
   const replies = await Promise.all(guests.map(({ api }) => api.send("POST", path)));
   t.is(replies.filter(({ status }) => status === 200).length, 1);
   for (const reply of replies.filter(({ status }) => status !== 200)) {
-    isProblem(t, reply, { status: 404, code: "invitation_invalid" });
+    isProblem(t, reply, { status: 403, code: "invitation_invalid" });
   }
   t.is((await service.storage.members.list(team.organization.id)).length, 4);
 });
@@ -72,7 +72,7 @@ test("concurrent acceptances by one user add one membership", async (t) => {
   const [first, second] = [await invite(team, team.owner), await invite(team, team.owner)];
   const replies = await atOnce(6, (index) => guest.api.send("POST", (index % 2 ? first : second).path));
   t.true(replies.some(({ status }) => status === 200));
-  t.true(replies.every(({ status }) => status === 200 || status === 404));
+  t.true(replies.every(({ status }) => status === 200 || status === 403));
   t.is((await service.storage.members.list(team.organization.id)).length, 4);
 });
 
@@ -103,7 +103,7 @@ for (const [what, end] of Object.entries(ENDS)) {
     t.is((await guest.api.send("GET", invited.path)).status, 200);
     await end(team, invited);
     for (const method of ["GET", "POST"]) {
-      isProblem(t, await guest.api.send(method, invited.path), { status: 404, code: "invitation_invalid" });
+      isProblem(t, await guest.api.send(method, invited.path), { status: 403, code: "invitation_invalid" });
     }
   });
 }
@@ -129,7 +129,7 @@ for (const [to, stay] of VALID_AFTER_DEMOTION) {
       for (const method of ["GET", "POST"]) {
         const reply = await guest.api.send(method, path);
         if (stays) t.is(reply.status, 200, invitation.role);
-        else isProblem(t, reply, { status: 404, code: "invitation_invalid" });
+        else isProblem(t, reply, { status: 403, code: "invitation_invalid" });
       }
     }
     const members = await service.storage.members.list(team.organization.id);
@@ -179,7 +179,7 @@ for (const [what, change] of Object.entries(LATE)) {
     const guest = await createColleague(service, undefined);
     for (const method of ["GET", "POST"]) {
       const reply = await guest.api.send(method, `/dashboard/invitations/${token}`);
-      isProblem(t, reply, { status: 404, code: "invitation_invalid" });
+      isProblem(t, reply, { status: 403, code: "invitation_invalid" });
     }
     t.is((await service.storage.members.list(id)).filter(({ role }) => role === "owner").length, 1);
   });
@@ -304,5 +304,5 @@ test("a visitor who opens an invitation signs in first and returns to it", async
   t.regex(page.text, /invited you to join/);
   const joined = await browser.press(page, "Join Team");
   t.regex(joined.text, /You joined the organization/);
-  t.is((await browser.open(url)).status, 404);
+  t.is((await browser.open(url)).status, 403);
 });

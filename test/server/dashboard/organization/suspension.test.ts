@@ -47,7 +47,7 @@ test("a suspended organization can be viewed, but not changed", async (t) => {
   }
   const guest = await createColleague(service, undefined);
   const { pathname } = new URL(invited.body.url);
-  t.is((await guest.api.send("POST", pathname)).status, 404);
+  t.is((await guest.api.send("POST", pathname)).status, 403);
   const me = await owner.api.get<{ organizations: { suspended?: { reason: string } }[] }>("/dashboard/me");
   t.is(me.body.organizations[0]?.suspended?.reason, "Phishing");
   const { page } = await browserOf(service, owner);

@@ -115,7 +115,10 @@ test("a failing webhook has the time of the next attempt, and keeps that of its 
   t.is(await linkOf(browserOf(service, member).then(({ page }) => page)), undefined);
   receiver.respond("/failing", (response) => response.writeHead(410).end());
   await attempt(webhook.id);
-  t.like((await list())[0]?.recent_deliveries, { succeeded: 1, failed: 1 });
+  // The next attempt of the first one may have been due before this one.
+  const { succeeded, failed = 0, pending = 0 } = (await list())[0]?.recent_deliveries ?? {};
+  t.deepEqual([succeeded, failed + pending], [1, 2]);
+  t.true(failed >= 1);
 });
 
 test("the next attempt of a paused webhook is at the end of the pause, which its page explains", async (t) => {
