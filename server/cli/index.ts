@@ -1,10 +1,12 @@
 import { type Command, CommandError } from "./execution/command.ts";
 import { toLines } from "./execution/lines.ts";
+import { print, printSecret, reportError } from "./execution/output.ts";
 import { showStatus } from "./execution/progress.ts";
 import { createProgram, isHelp } from "./program.ts";
 
 async function main(argv: string[]): Promise<void> {
   const isJson = argv.includes("--json");
+  let hasPrinted = false;
   const program = createProgram(async (command, args, options) => {
     // Help and usage errors appear without loading the database.
     const { runCommand } = await import("./execution/run.ts");
@@ -13,11 +15,19 @@ async function main(argv: string[]): Promise<void> {
       showStatus("");
       console.error(text);
     };
-    const print = (part: object, text: string) => console.log(isJson ? JSON.stringify(part) : text);
-    const result = await runCommand(command, { args, options, note, print }).finally(() => showStatus(""));
-    if (!result) return;
-    console.log(await toText(result, isJson, command));
+    const printPart = (part: object, text: string) => print(`${isJson ? JSON.stringify(part) : text}\n`);
+    const printFirst = async (result: object) => {
+      // A conflict rolls back a transaction before this, so it isn't repeated with another secret.
+      if (hasPrinted) throw new CommandError("failed", "The change was not made.");
+      printSecret(`${await toText(result, isJson, command)}\n`);
+      hasPrinted = true;
+    };
+    const input = { args, options, note, print: printPart, printFirst };
+    const result = await runCommand(command, input).finally(() => showStatus(""));
+    if (!result || hasPrinted) return;
     if (hasFailed(result)) process.exitCode = 1;
+    const isChange = "run" in command && !command.isReadOnly;
+    print(`${await toText(result, isJson, command)}\n`, isChange ? " The change was made." : "");
   });
   try {
     await program.parseAsync(argv.length === 0 ? ["start"] : argv, { from: "user" });
@@ -26,7 +36,8 @@ async function main(argv: string[]): Promise<void> {
     process.exitCode = 1;
     const { message } = error as Error;
     const code = error instanceof CommandError ? error.code : "failed";
-    console.error(isJson ? JSON.stringify({ error: { code, message } }) : message);
+    const remark = hasPrinted ? " The printed result is not valid. Run the command again." : "";
+    reportError(`${message}${remark}`, isJson && code);
   }
 }
 

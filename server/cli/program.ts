@@ -3,6 +3,7 @@ import { VERSION } from "../version.ts";
 import { commands } from "./commands/index.ts";
 import { completionCommand } from "./completion.ts";
 import { type Command, CommandError, type CommandInput, EXAMPLE_ORG } from "./execution/command.ts";
+import { print } from "./execution/output.ts";
 
 const GROUPS: Record<string, { topic: string; summary: string; example: string }> = {
   org: {
@@ -115,7 +116,7 @@ function groupOf(program: Program, name: string): Program {
 function configure(command: Program): Program {
   return command
     .helpOption("-h, --help", "show this help")
-    .configureOutput({ writeErr() {}, outputError() {} })
+    .configureOutput({ writeOut: (text) => print(text), writeErr() {}, outputError() {} })
     .exitOverride((error) => {
       throw toCommandError(error, command);
     });

@@ -4,9 +4,11 @@ import { z } from "zod";
 import { validateCharacters } from "../credentials/names.ts";
 import { validateCountryDatabase } from "./country-database.ts";
 import { findMissingPackages } from "./optional-packages.ts";
+import { findOpenChoices } from "./production-choices.ts";
 import {
   contact,
   count,
+  headerName,
   hosts,
   httpUrl,
   isPlain,
@@ -113,6 +115,7 @@ const schema = z.object({
   WEBHOOK_ALLOW_HOSTS: hosts,
   SMTP_URL: validated(validateSmtpUrl).optional(),
   SMTP_FROM: validated(validateSender).optional(),
+  COUNTRY_HEADER: headerName.optional(),
   MMDB_PATH: validated(validateCountryDatabase).optional(),
   METRICS_PORT: port.optional(),
   METRICS_TOKEN: longSecret.optional(),
@@ -173,7 +176,7 @@ function findConflicts(present: NodeJS.ProcessEnv): string[] {
 
 function findProductionErrors(present: NodeJS.ProcessEnv): string[] {
   const { RATE_LIMIT, ENCRYPTION_KEY, ENCRYPTION_KEY_FILE, DATABASE_URL } = present;
-  const problems: string[] = [];
+  const problems = findOpenChoices(present);
   if (RATE_LIMIT === "off") problems.push("RATE_LIMIT must be on in production (NODE_ENV=production)");
   if (!ENCRYPTION_KEY && !ENCRYPTION_KEY_FILE && DATABASE_URL && !DATABASE_URL.startsWith("sqlite:"))
     problems.push(

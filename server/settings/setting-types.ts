@@ -79,6 +79,12 @@ export const secureOrigin = httpUrl((url, text) =>
 
 export const longSecret = z.string().min(32, { error: "must be at least 32 characters long" });
 
+// RFC 9110 §5.1: a field name is a token. Node.js writes the names of headers in lower case.
+export const headerName = z
+  .string()
+  .regex(/^[!#$%&'*+.^_`|~\w-]+$/, { error: "must be the name of a header, such as CF-IPCountry" })
+  .transform((name) => name.toLowerCase());
+
 export const contact = z
   .string()
   .refine((text) => /^(mailto:[^@\s]+@|https:\/\/)[^\s@]+$/.test(text) && URL.canParse(text), {

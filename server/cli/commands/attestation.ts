@@ -45,7 +45,7 @@ export async function attest(report: Report, jwksUri: string, file: string): Pro
   };
   // Loads the database, which no other server needs.
   const { runCommand } = await import("../execution/run.ts");
-  await runCommand(command, { args: ["", ""], options: {}, note() {}, print() {} });
+  await runCommand(command, { args: ["", ""], options: {}, note() {}, print() {}, async printFirst() {} });
 }
 
 /** The SHA-256 of what `sha256sum` prints for each file of the package, sorted by its path. */

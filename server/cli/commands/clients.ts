@@ -33,13 +33,15 @@ export const clientCommands: Command[] = [
     },
     example: "--overlap 48h",
     irreversible: revokesAll,
-    async run({ args: [id], options, storage }) {
+    async run({ args: [id], options, storage, printFirst }) {
       const compromised = options.compromised === true;
       if (compromised && options.overlap !== undefined)
         throw new CommandError("invalid_overlap", "Use either --overlap or --compromised.");
       const overlapMs = parseOverlap(options.overlap) * HOUR_MS;
       const rotation = await storage.clients
-        .rotateSecret(id, { overlapMs, compromised }, OPERATOR)
+        .rotateSecret(id, { overlapMs, compromised }, OPERATOR, (rotated) =>
+          printFirst(showRotation(rotated)),
+        )
         .catch(refuseConflict);
       if (!rotation) throw missingClient(id);
       return showRotation(rotation);
@@ -110,8 +112,10 @@ export const clientCommands: Command[] = [
     irreversible: revokesAll,
     async run({ args: [id, keyId], options, storage }) {
       const compromised = options.compromised === true;
-      if (!(await storage.clients.removeKey(id, keyId, { compromised }, OPERATOR)))
-        throw new CommandError("key_not_found", `The client has no key ${keyId}.`);
+      const removed = await storage.clients
+        .removeKey(id, keyId, { compromised }, OPERATOR)
+        .catch(refuseConflict);
+      if (!removed) throw new CommandError("key_not_found", `The client has no key ${keyId}.`);
       return { removed: keyId };
     },
   }),

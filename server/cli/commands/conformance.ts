@@ -6,7 +6,7 @@ import { wellKnown } from "../../../certification/checks/metadata.ts";
 import { countOf, type Report, toJunit } from "../../../certification/report.ts";
 import { runChecks } from "../../../certification/run.ts";
 import type { Metadata, Target } from "../../../certification/target.ts";
-import { CommandError, type CommandInput, missingOption } from "../execution/command.ts";
+import { CommandError, type CommandInput } from "../execution/command.ts";
 import { showStatus } from "../execution/progress.ts";
 import { attest } from "./attestation.ts";
 
@@ -19,17 +19,22 @@ const configuration = credentials.extend({
   mcp: z.url().optional(),
   redirect_uri: z.url({ hostname: /^(localhost|127\.0\.0\.1|\[::1\])$/ }).optional(),
 });
+type Configuration = z.infer<typeof configuration>;
 
 /** Checks a running authorization server, of linkgate or another one, from outside. */
 export async function checkConformance({ args: [base], options, note }: CommandInput): Promise<Report> {
-  const given = await readConfiguration(options.config);
+  const given: Partial<Configuration> =
+    options.config === undefined ? {} : await readConfiguration(String(options.config));
   const { url, metadata } = await findMetadata(base);
   const browser = given.redirect_uri ? await startBrowser(given.redirect_uri) : undefined;
   const target: Target = {
     issuer: base === `${metadata.issuer}/` || `${base}/` === metadata.issuer ? metadata.issuer : base,
     metadata,
     metadataUrl: url,
-    client: { client_id: given.client_id, client_secret: given.client_secret },
+    client:
+      given.client_id && given.client_secret
+        ? { client_id: given.client_id, client_secret: given.client_secret }
+        : undefined,
     other: given.other_client,
     scope: given.scope,
     resource: given.resource,
@@ -51,8 +56,7 @@ export async function checkConformance({ args: [base], options, note }: CommandI
 }
 
 /** Throws CommandError that names the field. */
-async function readConfiguration(file: CommandInput["options"][string]) {
-  if (typeof file !== "string") throw missingOption("usage", "--config <file>");
+async function readConfiguration(file: string): Promise<Configuration> {
   const text = await readFile(file, "utf8").catch(() => {
     throw new CommandError("file_not_found", `Can't read ${file}.`);
   });

@@ -10,7 +10,7 @@ const PORT = "3000";
 export const devCommand: Command = {
   name: "dev",
   summary: "Start a sandbox server with sample data",
-  options: { "--port <port>": `the port (default: ${PORT}); 0 chooses a free one` },
+  options: { "--port <port>": `the port (default: PORT, otherwise ${PORT}); 0 chooses a free one` },
   example: "--port 4000",
   describe: (result) => toText(result as Result),
   async runAlone({ options, print }) {
@@ -19,7 +19,8 @@ export const devCommand: Command = {
     process.once("exit", () => showStatus(""));
     // The whole server, which other commands don't need.
     const { runDevServer } = await import("../../dev/index.ts");
-    const port = String(options.port ?? PORT);
+    const { readVariables } = await import("../../settings/config.ts");
+    const port = String(options.port ?? readVariables("PORT").PORT ?? PORT);
     const onMail = (mail: SentMail) => print({ mail }, mailToText(mail));
     const onEvent = (event: ReceivedEvent) => print({ event }, eventToText(event));
     return toResult(await runDevServer(port, { onMail, onEvent }).catch(rethrow(port)));
@@ -30,7 +31,7 @@ function rethrow(port: string): (error: Error) => never {
   return (error) => {
     // Its class is loaded with the server only.
     if (error.name === "InvalidSettings")
-      throw new CommandError("invalid_port", "--port must be a number from 0 to 65535.");
+      throw new CommandError("invalid_port", "The port must be a number from 0 to 65535.");
     const { code } = (error.cause ?? {}) as NodeJS.ErrnoException;
     if (code === "EADDRINUSE")
       throw new CommandError("port_in_use", `Port ${port} is in use. Choose another one with --port.`);

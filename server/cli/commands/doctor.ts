@@ -7,8 +7,9 @@ import { encryptionKeys, keyFileOf, rejectLostKey } from "../../keys/encryption-
 import { createMailer } from "../../mail/mailer.ts";
 import type { RequestReport } from "../../observability/health.ts";
 import { readDescriptorLimit } from "../../rate-limits/connections.ts";
-import { describePlans, describeScope } from "../../settings/production-warnings.ts";
+import { describeChoice } from "../../settings/production-choices.ts";
 import { hostsOf } from "../../settings/public-urls.ts";
+import { describeScope } from "../../settings/rate-limit-scope.ts";
 import { describeMissing, describeStartupError } from "../../startup-errors.ts";
 import type { CommandContext } from "../execution/command.ts";
 
@@ -23,6 +24,7 @@ export type Diagnosis = { checks: { name: string; ok: boolean; detail: string }[
 
 /** With a database that is missing, most checks would create it. */
 const hasDatabase = ({ settings }: CommandContext) => !isMissing(settings.DATABASE_URL);
+const hasUsers = ({ settings }: CommandContext) => !settings.INTROSPECTION_URL;
 const uses = (engine: Engine) => (context: CommandContext) =>
   hasDatabase(context) && context.storage.engine === engine;
 
@@ -50,7 +52,12 @@ const CHECKS: Check[] = [
   { name: "mail", inspect: checkMail, applies: ({ settings }) => settings.SMTP_URL },
   { name: "rate limits", inspect: checkRateLimits },
   { name: "descriptors", inspect: checkDescriptors },
-  { name: "plans", inspect: ({ settings }) => describePlans(settings) },
+  {
+    name: "registration",
+    inspect: ({ settings }) => describeChoice("REGISTRATION", settings.REGISTRATION),
+    applies: hasUsers,
+  },
+  { name: "plans", inspect: checkPlans, applies: hasUsers },
 ];
 
 /** Runs every check that applies. */
@@ -82,6 +89,7 @@ const ENGINE_NAMES = { sqlite: "SQLite", postgres: "PostgreSQL", mysql: "MySQL o
 
 async function checkDatabase({ storage, settings }: CommandContext): Promise<string> {
   if (isMissing(settings.DATABASE_URL)) throw new Error(describeMissing(settings.DATABASE_URL));
+  await storage.assertEncoding();
   await storage.pendingMigrations();
   return `connected (${ENGINE_NAMES[storage.engine]})`;
 }
@@ -278,4 +286,11 @@ function checkDescriptors(): string {
       `at most ${limit} file descriptors, one for each connection: raise the limit to 65536 (ulimit -n, or LimitNOFILE of systemd)`,
     );
   return `up to ${limit} per process`;
+}
+
+function checkPlans({ settings }: CommandContext): string {
+  const { REGISTRATION, SELF_SERVICE_PLANS, isProduction } = settings;
+  const who = describeChoice("SELF_SERVICE_PLANS", SELF_SERVICE_PLANS ? "on" : "off");
+  const isForAll = isProduction && SELF_SERVICE_PLANS && REGISTRATION === "open";
+  return isForAll ? `${who}; since registration is open, everyone can have the Premium plan` : who;
 }

@@ -1,17 +1,20 @@
-import { createReadStream, rmSync, type Stats } from "node:fs";
+import { createReadStream, rmSync } from "node:fs";
 import { open, stat } from "node:fs/promises";
 import { finished } from "node:stream/promises";
 import { engineOf, sqliteFile } from "../../../adapters/database/engine.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { Problem } from "../../../resources/http/problem.ts";
+import { REFUSAL_COLUMNS } from "../../../resources/links/import/csv-file.ts";
 import { createImportLinks, type RowResult } from "../../../resources/links/import/index.ts";
-import { REFUSAL_COLUMNS, readLinkFile } from "../../../resources/links/import/read-file.ts";
+import { readLinkFile } from "../../../resources/links/import/read-file.ts";
 import { reservedNamesOf } from "../../../resources/services.ts";
 import { csvHeader, toCsv } from "../../csv.ts";
 import type { Settings } from "../../settings/config.ts";
 import { type CommandContext, CommandError, findOrganization, missingOption } from "../execution/command.ts";
-import { createProgress, number, shareOf, untilInterrupted } from "../execution/progress.ts";
+import { createProgress, number, untilInterrupted } from "../execution/progress.ts";
 
+// SQLite combines at most 500 rows in a statement.
+const BATCH = 500;
 // So many refusals are shown. The others are in the file of `--rejected`.
 const SHOWN = 10;
 
@@ -39,15 +42,14 @@ export async function importFile({
   const { org, dryRun: isTrial = false, rejected } = options;
   if (typeof org !== "string") throw missingOption("usage", "--org <org-id>");
   const { id: organizationId } = await findOrganization(storage, org);
-  const { size } = await checkFile(file, settings);
-  const input = createReadStream(file);
+  await checkFile(file, settings);
   const shown: ImportResult["refusals"] = [];
   const showProgress = createProgress("rows");
-  const importLinks = createImportLinks(storage.links, reservedNamesOf(urls), (_, work) => work());
+  const importLinks = createImportLinks(storage.links, reservedNamesOf(urls), (_, work) => work(), BATCH);
   let done = 0;
   showProgress(done, 0);
   try {
-    const linkFile = await readLinkFile(input);
+    const linkFile = await readLinkFile(() => createReadStream(file));
     const refusals =
       typeof rejected === "string" ? await createRefusalFile(rejected, linkFile.columns) : undefined;
     const onInterrupt = () => {
@@ -61,9 +63,9 @@ export async function importFile({
         if (shown.length < SHOWN) shown.push({ row, reason, url, slug });
         await refusals?.add([row, reason, ...cells.map(toText)]);
       },
-      onBatch(rows, { end }) {
+      onBatch(rows, { share }) {
         done = rows;
-        showProgress(done, shareOf(end, size));
+        showProgress(done, share);
       },
     });
     const { stopped, ...report } = await untilInterrupted(work, onInterrupt);
@@ -78,24 +80,23 @@ export async function importFile({
   } catch (error) {
     if (error instanceof Problem) throw new CommandError(error.code, error.message.replace(/^file: /, ""));
     throw (error as NodeJS.ErrnoException).path === file ? unreadable(error) : error;
-  } finally {
-    input.destroy();
   }
 }
 
-/** Throws CommandError for a file that can't be read, and for the database: closing it would drop SQLite's locks. */
-async function checkFile(file: string, { DATABASE_URL }: Settings): Promise<Stats> {
+/** Throws CommandError for a file that can't be read twice, and for the database: closing it would drop SQLite's locks. */
+async function checkFile(file: string, { DATABASE_URL }: Settings): Promise<void> {
   const found = await stat(file).catch((error) => {
     throw unreadable(error);
   });
   if (found.isDirectory()) throw new CommandError("file_not_found", `${file} is a folder.`);
-  if (engineOf(DATABASE_URL) !== "sqlite") return found;
+  if (!found.isFile())
+    throw new CommandError("invalid_file", `${file} is a pipe or a device. Save the links to a file first.`);
+  if (engineOf(DATABASE_URL) !== "sqlite") return;
   for (const suffix of ["", "-wal", "-shm"]) {
     const { ino, dev } = (await stat(sqliteFile(DATABASE_URL) + suffix).catch(() => undefined)) ?? {};
     if (ino === found.ino && dev === found.dev)
       throw new CommandError("invalid_file", `${file} belongs to the database of this service.`);
   }
-  return found;
 }
 
 function unreadable(error: unknown): CommandError {

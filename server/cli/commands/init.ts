@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, readFileSync, rmSync, statSync, truncateSync } from "node:fs";
 import path from "node:path";
 import type { Tokens } from "marked";
 import { type Command, CommandError } from "../execution/command.ts";
+import { choiceOptions, readChoices } from "./init-choices.ts";
 
 const DOCS = new URL("../../../docs/", import.meta.url);
-const LINE_WIDTH = 100;
 
 type Target = {
   /** Files of `docs/operate/deploy/` that are copied. */
@@ -13,6 +13,8 @@ type Target = {
   settingsFile: string;
   settings(): Record<string, string>;
   next: string;
+  /** Whether the files set `NODE_ENV=production`. */
+  isProduction: boolean;
 };
 
 const randomKey = () => randomBytes(32).toString("base64url");
@@ -22,6 +24,7 @@ const TARGETS: Record<string, Target> = {
     examples: [],
     settingsFile: ".env",
     settings: () => ({}),
+    isProduction: false,
     next: "Edit .env, then run: npx linkgate",
   },
   systemd: {
@@ -32,6 +35,7 @@ const TARGETS: Record<string, Target> = {
       DATABASE_URL: "sqlite:/var/lib/linkgate/linkgate.sqlite",
       TRUST_PROXY: "1",
     }),
+    isProduction: true,
     next: `Set BASE_URL in linkgate.env. The unit runs the package in /opt/linkgate as
 the user linkgate. When both exist, run:
 
@@ -48,6 +52,7 @@ the user linkgate. When both exist, run:
       ENCRYPTION_KEY: randomKey(),
       POSTGRES_PASSWORD: randomKey(),
     }),
+    isProduction: true,
     next: "Set BASE_URL in .env, copy linkgate-*.tgz here, then run: docker compose up -d",
   },
 };
@@ -56,44 +61,84 @@ export const initCommand: Command = {
   name: "init",
   summary: "Write .env, or files for systemd or compose",
   arguments: { "[env|systemd|compose]": "what to write (default: env)" },
+  options: choiceOptions,
   example: "compose",
   describe: (result) => {
-    const { files, next } = result as { files: string[]; next: string };
-    return `${files.map((file) => `Wrote ${file}.`).join("\n")}\n${next}`;
+    const { files, added, next } = result as Written;
+    const lines = files.map((file) => `Wrote ${file}.`);
+    if (added.length > 0) lines.push(`Added to the settings: ${added.join(", ")}.`);
+    return [...(lines.length > 0 ? lines : ["Nothing is missing."]), next].join("\n");
   },
-  async runAlone({ args: [name = "env"] }) {
+  async runAlone({ args: [name = "env"], options }) {
     const target = Object.hasOwn(TARGETS, name) ? TARGETS[name] : undefined;
     if (!target) throw new CommandError("invalid_target", "The target must be env, systemd or compose.");
     const { examples, settingsFile, next } = target;
-    const files = [...examples, settingsFile].map((file) => path.resolve(file));
-    const existing = files.find((file) => existsSync(file));
-    if (existing) throw new CommandError("file_exists", `${existing} exists. Nothing was written.`);
+    const files = [...examples, settingsFile].filter((file) => !existsSync(file));
+    const present = files.includes(settingsFile) ? undefined : readFileSync(settingsFile, "utf8");
+    const choices = await readChoices(options, {
+      isRequired: target.isProduction,
+      isSet: (name) => hasLine(present, `${name}=`),
+    });
     for (const file of examples)
-      writeFileSync(file, readFileSync(new URL(`operate/deploy/${file}`, DOCS)), { flag: "wx" });
-    // Settings can be secrets.
-    writeFileSync(settingsFile, await describeSettings(target.settings()), { flag: "wx", mode: 0o600 });
-    return { files, next };
+      if (files.includes(file))
+        await append(file, readFileSync(new URL(`operate/deploy/${file}`, DOCS), "utf8"));
+    const { text, names } = await describeSettings({ ...target.settings(), ...choices }, present);
+    if (names.length > 0) await append(settingsFile, text);
+    const added = present === undefined ? [] : names;
+    return { files: files.map((file) => path.resolve(file)), added, next } satisfies Written;
   },
 };
 
-/** Lists every setting of the documentation with its description: the given ones, others as comments. */
-async function describeSettings(given: Record<string, string>): Promise<string> {
+type Written = { files: string[]; added: string[]; next: string };
+
+/** Leaves no part behind if the disk is full. Settings can be secrets, so a new file is for its owner only. */
+async function append(file: string, text: string): Promise<void> {
+  const before = statSync(file, { throwIfNoEntry: false })?.size;
+  try {
+    appendFileSync(file, text, { mode: file.endsWith(".env") ? 0o600 : 0o644 });
+  } catch (error) {
+    if (before === undefined) rmSync(file, { force: true });
+    else truncateSync(file, before);
+    const { toFileError } = await import("../../startup-errors.ts");
+    throw toFileError(Object.assign(error as Error, { path: path.resolve(file) }));
+  }
+}
+
+/**
+ * Lists every setting of the documentation with its description: the given ones, others as comments. Without those that
+ * are present already, as settings or comments; a comment isn't enough for a given one.
+ */
+async function describeSettings(given: Record<string, string>, present?: string) {
   const { lexer } = await import("marked");
-  const others = new Map(Object.entries(given));
+  const isMissing = (name: string) =>
+    !hasLine(present, `${name}=`) && (given[name] !== undefined || !hasLine(present, `#${name}=`));
+  const others = new Map(Object.entries(given).filter(([name]) => isMissing(name)));
+  const names: string[] = [...others.keys()];
   const tokens = lexer(readFileSync(new URL("settings.md", DOCS), "utf8"));
   const parts = tokens.flatMap((token) => {
-    if (token.type === "heading" && token.depth === 2) return [`## ${token.text}`];
+    if (token.type === "heading" && token.depth === 2)
+      return present === undefined ? [`## ${token.text}`] : [];
     if (token.type !== "table") return [];
-    return (token as Tokens.Table).rows.map(([names, initial, description]) => {
-      const lines = (names?.text.match(/\w+/g) ?? []).map((name) =>
+    return (token as Tokens.Table).rows.flatMap(([cell, initial, description]) => {
+      const missing = (cell?.text.match(/\w+/g) ?? []).filter(isMissing);
+      if (missing.length === 0) return [];
+      names.push(...missing.filter((name) => given[name] === undefined));
+      const lines = missing.map((name) =>
         others.delete(name) ? `${name}=${given[name]}` : `#${name}=${defaultOf(initial?.text ?? "")}`,
       );
-      return [...wrap(plainTextOf(description?.text ?? "")), ...lines].join("\n");
+      return [[...wrap(plainTextOf(description?.text ?? "")), ...lines].join("\n")];
     });
   });
-  const head = "# The settings of linkgate. Lines such as #PORT=3000 show the defaults.";
+  const head =
+    present === undefined
+      ? "# The settings of linkgate. Lines such as #PORT=3000 show the defaults."
+      : `${present.endsWith("\n") ? "" : "\n"}\n# Added by linkgate init.`;
   const first = [...others].map(([name, value]) => `${name}=${value}`);
-  return `${[head, ...first, ...parts].join("\n\n")}\n`;
+  return { text: `${[head, ...first, ...parts].join("\n\n")}\n`, names };
+}
+
+function hasLine(text: string | undefined, start: string): boolean {
+  return text?.split("\n").some((line) => line.startsWith(start)) ?? false;
 }
 
 /** A default that is described in words isn't a value. */
@@ -103,12 +148,11 @@ function defaultOf(text: string): string {
 
 function plainTextOf(markdown: string): string {
   // The pages are not beside the file.
-  const text = markdown.replaceAll(/; see \[[^\]]*\]\([^)]*\)/g, "");
-  return text.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1").replaceAll("`", "");
+  const text = markdown.replaceAll(/; see \[[^[\]]*\]\([^()]*\)/g, "");
+  return text.replaceAll(/\[([^[\]]*)\]\([^()]*\)/g, "$1").replaceAll("`", "");
 }
 
 function wrap(text: string): string[] {
-  if (text === "") return [];
-  const pattern = new RegExp(`(.{1,${LINE_WIDTH}})(?:\\s+|$)`, "g");
-  return text.replaceAll(pattern, "# $1\n").trimEnd().split("\n");
+  const lines = text.match(/\S.{0,99}(?!\S)|\S+/g) ?? [];
+  return lines.map((line) => `# ${line}`);
 }

@@ -28,7 +28,7 @@ export async function listen({ options, note, print }: CommandInput): Promise<Li
     server,
     client,
     types: options.types as string[] | undefined,
-    after: result.after ?? "latest",
+    cursor: result.after ?? "latest",
     signal,
     onRetry: (reason, waitMs) => note(`${reason}. Trying again in ${Math.ceil(waitMs / 1000)} s.`),
     onRecovered: () => note("Connected again."),
@@ -45,7 +45,7 @@ export async function listen({ options, note, print }: CommandInput): Promise<Li
         if (forwarded && !isAccepted(forwarded)) result.failed++;
         print({ ...event, forwarded: forwarded ?? null }, toLine(event, forwarded));
       }
-      result.after = page.next_cursor;
+      result.after = page.resume_cursor;
     }
   } catch (error) {
     if (error instanceof Refused) throw new CommandError(error.code, error.message);

@@ -1,3 +1,4 @@
+import type { PlanChange } from "../../../adapters/organizations/store.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { isPlan, PLANS, type Plan } from "../../../resources/plans.ts";
 import { showClient, showPlanChange } from "../../clients/client-view.ts";
@@ -47,13 +48,15 @@ export const organizationCommands: Command[] = [
     arguments: { "<name>": "1 to 100 characters" },
     options: { "--plan <plan>": `${eitherOf(PLANS)} (default: free)` },
     example: "Acme --plan growth",
-    async run({ args, options, storage }) {
+    async run({ args, options, storage, printFirst }) {
       const { normalizeName, validateName } = await import("../../credentials/names.ts");
       const name = normalizeName(args[0]);
       const message = validateName(name);
       if (message) throw new CommandError("invalid_name", `The name ${message}.`);
       const plan = parsePlan(options.plan ?? "free");
-      return showPlanChange(await storage.organizations.create(name, plan, OPERATOR));
+      const beforeCommit = (created: PlanChange) => printFirst(showPlanChange(created));
+      const created = await storage.organizations.create(name, plan, OPERATOR, undefined, { beforeCommit });
+      return showPlanChange(created);
     },
   },
   organizationCommand({
@@ -62,8 +65,9 @@ export const organizationCommands: Command[] = [
     description: "Change the plan; the first paid plan creates the OAuth client",
     arguments: { [`<${PLANS.join("|")}>`]: "the new plan" },
     example: "premium",
-    async run({ args: [id, plan], storage }) {
-      const changed = await storage.organizations.setPlan(id, parsePlan(plan), OPERATOR);
+    async run({ args: [id, plan], storage, printFirst }) {
+      const beforeCommit = (changed: PlanChange) => printFirst(showPlanChange(changed));
+      const changed = await storage.organizations.setPlan(id, parsePlan(plan), OPERATOR, beforeCommit);
       return showPlanChange(found(changed, "Organization", id));
     },
   }),

@@ -54,10 +54,11 @@ export const userCommands: Command[] = [
     name: "user reset-password",
     summary: "Create a single-use password reset link",
     description: "Create a single-use password reset link that expires in one hour",
-    async run({ user, storage, settings, urls: { base }, note }) {
-      const token = await storage.accounts.createResetToken(user.id, RESET_LINK_MS);
+    async run({ user, storage, settings, urls: { base }, note, printFirst }) {
+      const show = (token: string) => ({ url: resetUrl(base, token) });
       if (!settings.BASE_URL) note(`BASE_URL is not set, so the link starts with ${base}.`);
-      return { url: resetUrl(base, token) };
+      const beforeCommit = (token: string) => printFirst(show(token));
+      return show(await storage.accounts.createResetToken(user.id, RESET_LINK_MS, beforeCommit));
     },
   }),
   userCommand({

@@ -20,6 +20,8 @@ export type CommandInput = {
   note(text: string): void;
   /** Prints a part of the result before its end: one line of JSON with `--json`, otherwise the text. */
   print(part: object, text: string): void;
+  /** Prints the result before its change is committed. Throws CommandError `output_failed`, which rolls it back. */
+  printFirst(result: object): Promise<void>;
 };
 
 export type CommandContext = CommandInput & {

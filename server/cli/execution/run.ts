@@ -91,7 +91,8 @@ async function readPassword(): Promise<string> {
   return password;
 }
 
-async function prompt(label: string, silent = true): Promise<string> {
+/** Reads a line from the terminal. Throws CommandError `canceled`. */
+export async function prompt(label: string, silent = true): Promise<string> {
   // Hides the input: the terminal doesn't echo it, but readline does.
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
   // On stderr, because stdout carries the result.

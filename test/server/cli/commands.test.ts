@@ -6,6 +6,8 @@ import test from "ava";
 import { MIGRATIONS } from "../../../adapters/database/migrations/index.ts";
 import { ROOT, runCommand, runShell, stopPrograms } from "../../harness/program.ts";
 
+export const stage = "processes";
+
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-cli-"));
 const settings = { DATABASE_URL: `sqlite:${folder}/test.sqlite`, BASE_URL: "http://localhost:4321" };
 test.after.always(stopPrograms);
@@ -105,7 +107,7 @@ test.serial("org fapi takes on or off, and names what the client has to change f
   const file = path.join(folder, "fapi.pem");
   const { publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   writeFileSync(file, publicKey.export({ type: "spki", format: "pem" }));
-  await answer("client", "add-key", made.id, file);
+  const { key } = await answer("client", "add-key", made.id, file);
   await answer("client", "remove-secrets", made.id);
   const { client_id } = client;
   t.deepEqual(await answer("org", "fapi", made.id, "on"), { client_id, fapi: true });
@@ -113,6 +115,7 @@ test.serial("org fapi takes on or off, and names what the client has to change f
   for (const words of [
     ["client", "rotate", made.id],
     ["client", "redirect-uris", made.id, "http://127.0.0.1/callback"],
+    ["client", "remove-key", made.id, key.id],
   ]) {
     const { stderr } = await runCommand([...words, "--json"], { settings });
     t.is(JSON.parse(stderr).error.code, "fapi_conflict");

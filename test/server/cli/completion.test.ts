@@ -5,6 +5,8 @@ import test from "ava";
 import { Program, runCommand, runShell, stopPrograms } from "../../harness/program.ts";
 import { skip } from "../../harness/skip.ts";
 
+export const stage = "processes";
+
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-completion-"));
 writeFileSync(path.join(folder, "links.csv"), "");
 const installed = (await runShell("command -v bash zsh fish")).stdout;

@@ -6,10 +6,13 @@ import path from "node:path";
 import test from "ava";
 import { apiAt, BROWSER } from "../../harness/clients/api.ts";
 import { firstPartyToken } from "../../harness/clients/dashboard.ts";
+import { freePort } from "../../harness/port.ts";
 import { addressOf, type Program, runShell, startDevServer, stopPrograms } from "../../harness/program.ts";
 import { postForm } from "../../harness/service.ts";
 import { skip } from "../../harness/skip.ts";
 import { waitUntilVerified } from "../../harness/webhooks.ts";
+
+export const stage = "processes";
 
 const folders = mkdtempSync(path.join(tmpdir(), "linkgate-dev-test-"));
 test.after.always(stopPrograms);
@@ -170,8 +173,15 @@ test("a port that isn't one is refused, and nothing remains", async (t) => {
   const { code, stdout, stderr } = await server.ended;
   t.is(code, 1);
   t.is(stdout, "");
-  t.is(stderr, "--port must be a number from 0 to 65535.\n");
+  t.is(stderr, "The port must be a number from 0 to 65535.\n");
   t.deepEqual(readdirSync(folder), []);
+});
+
+test.serial("without --port, the server listens on PORT", async (t) => {
+  const port = String(await freePort());
+  const server = startDevServer([], { cwd: folders, settings: { PORT: port } });
+  t.is(new URL(await addressOf(server)).port, port);
+  t.is((await server.stop()).code, 0);
 });
 
 const onNode22 = "on Node 22, the server starts and stops";

@@ -10,8 +10,11 @@ import { openDatabase } from "../../../adapters/database/index.ts";
 import { MIGRATIONS } from "../../../adapters/database/migrations/index.ts";
 import { startMailServer } from "../../harness/mail-server.ts";
 import { freePort } from "../../harness/port.ts";
+import { PRODUCTION } from "../../harness/production.ts";
 import { addressOf, runCommand, runShell, startServer, stopPrograms } from "../../harness/program.ts";
 import { startTcpProxy } from "../../harness/tcp-proxy.ts";
+
+export const stage = "processes";
 
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-doctor-"));
 /** Returns the URL of a database in a folder of its own, for its key. */
@@ -52,7 +55,7 @@ test("doctor lists its checks", async (t) => {
     checks.map(({ name }) => name),
     [
       ...["settings", "environment", "database", "disk", "migrations", "keys", "encryption", "addresses"],
-      ...["server", "rate limits", "descriptors", "plans"],
+      ...["server", "rate limits", "descriptors", "registration", "plans"],
     ],
   );
 });
@@ -97,13 +100,13 @@ test("a public service that isn't configured for production is found", async (t)
   const { ok, detail } = await diagnose("environment", { BASE_URL });
   t.false(ok);
   t.regex(detail, /Set NODE_ENV=production$/);
-  t.true((await diagnose("environment", { BASE_URL, NODE_ENV: "production" })).ok);
+  t.true((await diagnose("environment", { ...PRODUCTION, BASE_URL })).ok);
 });
 
 test("a service without TLS is found", async (t) => {
   const { ok, detail } = await diagnose("addresses", {
+    ...PRODUCTION,
     BASE_URL: "http://localhost:4321",
-    NODE_ENV: "production",
   });
   t.false(ok);
   t.regex(detail, /set BASE_URL to an https URL$/);
@@ -255,8 +258,7 @@ test("people read a line for each check, and the number of problems", async (t) 
   t.is(code, 0);
   t.regex(stdout, /^✓ settings +valid$/m);
   t.regex(stdout, /\n\nNo problems\.\n$/);
-  const NODE_ENV = "production";
-  const failed = await runCommand(["doctor"], { settings: { ...settings, NODE_ENV, TRUST_PROXY: "1" } });
+  const failed = await runCommand(["doctor"], { settings: { ...settings, ...PRODUCTION, TRUST_PROXY: "1" } });
   t.is(failed.code, 1);
   t.regex(failed.stdout, /^✗ addresses +.*set BASE_URL to an https URL/m);
   t.regex(failed.stdout, /^– proxies +not checked: /m);
@@ -282,9 +284,18 @@ test("too low a limit on file descriptors is found", async (t) => {
   t.regex(checks.find(({ name }) => name === "descriptors")?.detail ?? "", /^at most 1024 file descriptors/);
 });
 
-test("doctor says who changes plans", async (t) => {
-  t.is((await diagnose("plans", { SELF_SERVICE_PLANS: "off" })).detail, "changed by the CLI only");
-  t.is((await diagnose("plans")).detail, "changed by owners and admins");
+test("doctor says who can create an account and who changes plans, and what both together mean in production", async (t) => {
+  const open = "everyone can create an account and an organization (REGISTRATION=open)";
+  t.like(await diagnose("registration"), { ok: true, detail: open });
+  const free = "owners and admins choose any plan at no charge (SELF_SERVICE_PLANS=on)";
+  t.like(await diagnose("plans"), { ok: true, detail: free });
+  t.like(await diagnose("plans", PRODUCTION), {
+    ok: true,
+    detail: `${free}; since registration is open, everyone can have the Premium plan`,
+  });
+  t.is((await diagnose("plans", { ...PRODUCTION, REGISTRATION: "invite" })).detail, free);
+  const { detail } = await diagnose("plans", { ...PRODUCTION, SELF_SERVICE_PLANS: "off" });
+  t.is(detail, "only the CLI changes plans (SELF_SERVICE_PLANS=off)");
 });
 
 test("doctor says which processes share the rate limits", async (t) => {

@@ -4,6 +4,8 @@ import path from "node:path";
 import test from "ava";
 import { runCommand, stopPrograms } from "../../harness/program.ts";
 
+export const stage = "processes";
+
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-refusals-"));
 const settings = { DATABASE_URL: `sqlite:${folder}/test.sqlite` };
 

@@ -7,6 +7,8 @@ import { NAME_MAX } from "../../../server/credentials/names.ts";
 import { Program, ROOT, runCommand, runShell, stopPrograms } from "../../harness/program.ts";
 import { skip } from "../../harness/skip.ts";
 
+export const stage = "processes";
+
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-help-"));
 const settings = { DATABASE_URL: `sqlite:${folder}/test.sqlite` };
 const nodes = (await runShell("which -a node")).stdout.split("\n").filter(Boolean);

@@ -6,6 +6,9 @@ import { EVENT_DATA_SCHEMAS } from "../../../resources/events/schemas.ts";
 import { createTestDatabase } from "../../harness/database/test-database.ts";
 import { Program, ROOT, runCommand, stopPrograms } from "../../harness/program.ts";
 
+export const databases = "all";
+export const stage = "processes";
+
 const { url, drop } = await createTestDatabase();
 const settings = {
   DATABASE_URL: url,

@@ -5,6 +5,8 @@ import test from "ava";
 import { ROOT, resultOf, runCommand, stopPrograms } from "../../harness/program.ts";
 import { startOnTerminal, testOnTerminal } from "../../harness/terminal.ts";
 
+export const stage = "processes";
+
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-progress-"));
 // Nothing may change it while it is copied.
 const source = `sqlite:${folder}/source/source.sqlite`;

@@ -14,6 +14,8 @@ import { runCommand, stopPrograms } from "../../harness/program.ts";
 import { bearer, postForm, startTestService, type TestOrganization } from "../../harness/service.ts";
 import { createTenants } from "../../harness/surfaces.ts";
 
+export const stage = "processes";
+
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-running-"));
 const settings = { DATABASE_URL: `sqlite:${folder}/test.sqlite` };
 const service = await startTestService(settings);

@@ -7,6 +7,8 @@ import test from "ava";
 import manifest from "../../../package.json" with { type: "json" };
 import { runCommand, stopPrograms } from "../../harness/program.ts";
 
+export const stage = "processes";
+
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-server-json-"));
 const settings = { DATABASE_URL: `sqlite:${folder}/test.sqlite` };
 test.after.always(stopPrograms);

@@ -5,6 +5,8 @@ import test from "ava";
 import { ROOT, runCommand, stopPrograms } from "../../harness/program.ts";
 import { type Script, startOnTerminal, testOnTerminal } from "../../harness/terminal.ts";
 
+export const stage = "processes";
+
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-terminal-"));
 const settings = { DATABASE_URL: `sqlite:${folder}/test.sqlite` };
 const { stdout } = await runCommand(["org", "create", "Acme", "--json"], { settings });

@@ -8,6 +8,8 @@ import { MAX_APPROVED_APPS } from "../../../adapters/organizations/approved-apps
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { runCommand, stopPrograms } from "../../harness/program.ts";
 
+export const stage = "processes";
+
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-trust-"));
 const settings = { DATABASE_URL: `sqlite:${folder}/test.sqlite`, BASE_URL: "https://links.example" };
 

@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
 import { InvalidSettings, readSettings } from "../../../server/settings/config.ts";
-import { productionWarningsOf } from "../../../server/settings/production-warnings.ts";
+import { scopeWarningOf } from "../../../server/settings/rate-limit-scope.ts";
+import { PRODUCTION } from "../../harness/production.ts";
 import { addressOf, startServer, stopPrograms } from "../../harness/program.ts";
 
 test.after.always(stopPrograms);
@@ -18,6 +19,11 @@ const COMPANIONS: Record<string, Record<string, string>> = {
   INTROSPECTION_URL: { INTROSPECTION_CLIENT_SECRET: "a secret" },
   SMTP_URL: { SMTP_FROM: "noreply@links.example" },
   SMTP_FROM: { SMTP_URL: "smtps://mail.example" },
+};
+
+const RESOURCE_SERVER = {
+  INTROSPECTION_URL: "https://auth.example.com/oauth/introspect",
+  INTROSPECTION_CLIENT_SECRET: "a secret",
 };
 
 const WRONG: Record<string, string[]> = {
@@ -74,6 +80,7 @@ const WRONG: Record<string, string[]> = {
     "smtp://ada@mail.example",
   ],
   SMTP_FROM: ["linkgate", "<a@b.example", "a@b.example\r\nBcc: c@d.example", "a@b.example, c@d.example"],
+  COUNTRY_HEADER: ["CF IPCountry", "country:", "X-Lånd", "a\r\nb"],
   TRUST_PROXY: ["-1", "1.5", "true", "10.0.0.0/8"],
   WORKERS: ["0", "-1", "two", "1.5"],
   CIMD: [
@@ -149,7 +156,7 @@ test("all invalid settings are reported together, including those that only prod
       DATABASE_URL: "postgres://db/linkgate",
     }),
   );
-  for (const name of ["PORT", "RATE_LIMIT", "ENCRYPTION_KEY"]) {
+  for (const name of ["PORT", "RATE_LIMIT", "ENCRYPTION_KEY", "REGISTRATION", "SELF_SERVICE_PLANS"]) {
     t.regex(production?.message ?? "", new RegExp(`^  ${name} `, "m"));
   }
 });
@@ -191,16 +198,33 @@ test("an http issuer is accepted on loopback hosts only", (t) => {
 });
 
 test("production requires rate limits and, unless the database is SQLite, an encryption key", (t) => {
-  const production = { NODE_ENV: "production", ENCRYPTION_KEY: key(32) };
+  const production = { ...PRODUCTION, ENCRYPTION_KEY: key(32) };
   t.true(readSettings({ ...production, DATABASE_URL: "postgres://db/linkgate" }).isProduction);
-  t.true(readSettings({ NODE_ENV: "production" }).isProduction, "the key of SQLite is stored next to it");
+  t.true(readSettings(PRODUCTION).isProduction, "the key of SQLite is stored next to it");
   t.throws(() => readSettings({ ...production, RATE_LIMIT: "off" }), { message: /RATE_LIMIT must be on/ });
   for (const url of ["postgres://db/linkgate", "mysql://db/linkgate"]) {
-    t.throws(() => readSettings({ NODE_ENV: "production", DATABASE_URL: url }), {
+    t.throws(() => readSettings({ ...PRODUCTION, DATABASE_URL: url }), {
       message: /ENCRYPTION_KEY/,
     });
     t.notThrows(() => readSettings({ DATABASE_URL: url }));
   }
+});
+
+test("production requires a decision on who can create an account and who changes plans", (t) => {
+  const production = { NODE_ENV: "production" };
+  const { message } = t.throws(() => readSettings(production), { instanceOf: InvalidSettings });
+  t.deepEqual(message.split("\n"), [
+    "Invalid settings:",
+    "  REGISTRATION is required in production: open (everyone can create an account and an organization), invite (only users with an invitation can create an account) or closed (only the CLI creates accounts)",
+    "  SELF_SERVICE_PLANS is required in production: on (owners and admins choose any plan at no charge) or off (only the CLI changes plans)",
+  ]);
+  t.throws(() => readSettings({ ...PRODUCTION, REGISTRATION: "" }), {
+    message: /^ {2}REGISTRATION is required/m,
+  });
+  t.like(readSettings({}), { REGISTRATION: "open", SELF_SERVICE_PLANS: true });
+  t.true(
+    readSettings({ ...production, ...SHARED, ENCRYPTION_KEY: key(32), ...RESOURCE_SERVER }).isProduction,
+  );
 });
 
 test("`.env` is read, the environment wins, and an empty variable falls back to `.env`", async (t) => {
@@ -210,7 +234,7 @@ test("`.env` is read, the environment wins, and an empty variable falls back to 
   );
   const server = startServer({
     cwd: folder,
-    settings: { BASE_URL: "http://localhost:2222", LOG_LEVEL: "", NODE_ENV: "production" },
+    settings: { ...PRODUCTION, BASE_URL: "http://localhost:2222", LOG_LEVEL: "" },
   });
   t.is(await addressOf(server), "http://localhost:2222");
   const { code, stdout } = await server.stop();
@@ -218,22 +242,21 @@ test("`.env` is read, the environment wins, and an empty variable falls back to 
   t.is(stdout, "linkgate listening on http://localhost:2222\n");
 });
 
-const warningsOf = (settings: Record<string, string>) =>
-  productionWarningsOf(
+const warningOf = (settings: Record<string, string>) =>
+  scopeWarningOf(
     readSettings({
-      NODE_ENV: "production",
+      ...PRODUCTION,
       BASE_URL: "https://linkgate.example.com",
-      ENCRYPTION_KEY: Buffer.alloc(32, 1).toString("base64url"),
-      SELF_SERVICE_PLANS: "off",
+      ENCRYPTION_KEY: key(32),
       ...settings,
     }),
-  ).join("\n");
+  );
 
 const SHARED = { DATABASE_URL: "postgres://linkgate@db.example.com/linkgate" };
 
 test("a server whose database others can use, too, warns that its rate limits are its own", (t) => {
   t.regex(
-    warningsOf(SHARED),
+    warningOf(SHARED) ?? "",
     /^Rate limits are shared by the workers of this server only\. If .* set REDIS_URL\./,
   );
 });
@@ -244,6 +267,6 @@ for (const [what, settings] of Object.entries({
   "it isn't in production": { ...SHARED, NODE_ENV: "development" },
 })) {
   test(`a server doesn't warn if ${what}`, (t) => {
-    t.is(warningsOf(settings), "");
+    t.is(warningOf(settings), undefined);
   });
 }

@@ -71,7 +71,7 @@ async function logOf(settings: Record<string, string>, paths: string[]): Promise
 test("without a terminal, requests are JSON lines with the pattern of their path", async (t) => {
   const [issued, found] = await logOf({}, ["/v1/links/lnk_1"]);
   t.deepEqual(Object.keys(JSON.parse(issued ?? "")).sort(), [
-    ...["level", "method", "ms", "msg", "request_id", "route", "status", "time"],
+    ...["address", "client_id", "level", "method", "ms", "msg", "request_id", "route", "status", "time"],
   ]);
   t.like(JSON.parse(found ?? ""), { level: "info", msg: "request", method: "GET", status: 404 });
 });
