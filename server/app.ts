@@ -9,13 +9,13 @@ import { createServices, type Services } from "../resources/services.ts";
 import { authorizationServer } from "./authorization-server.ts";
 import type { Dependencies } from "./dependencies.ts";
 import { createDocumentation } from "./docs/documentation.ts";
-import { docs } from "./docs/index.ts";
+import { CLIENT_PATH, docs } from "./docs/index.ts";
 import { assets, siteFiles } from "./http/assets.ts";
 import { trustProxies } from "./http/client-ip.ts";
 import { compressTexts } from "./http/compression.ts";
 import { createRespondWithError, handleErrors, type OnError } from "./http/error-pages.ts";
 import { createFront } from "./http/fast-path.ts";
-import { checkFraming, checkHost, normalizeTargets, separateHosts } from "./http/hosts.ts";
+import { checkFraming, checkHost, normalizeRequests, separateHosts } from "./http/hosts.ts";
 import { linkPreviewPage, unavailableLinkPage } from "./http/link-pages.ts";
 import { parseQueries } from "./http/query.ts";
 import { redirectDashboardSlash, redirectGuesses } from "./http/redirects.ts";
@@ -27,7 +27,9 @@ import { createObservability } from "./observability/index.ts";
 import type { Tracing } from "./observability/tracing.ts";
 import { isClientPath, isOauthPath } from "./provider/paths.ts";
 import { acceptJson, linkErrors } from "./provider/responses.ts";
+import { limitPages } from "./rate-limits/pages.ts";
 import { createCallCounter } from "./rate-limits/store.ts";
+import { createTestCounter } from "./rate-limits/webhook-tests.ts";
 import { createRemoteIntrospect } from "./remote-introspection.ts";
 import type { Settings } from "./settings/config.ts";
 import { hostsOf, originsOf } from "./settings/public-urls.ts";
@@ -42,7 +44,7 @@ const WITHOUT_SIGN_IN = { fastPaths: [], findReader: undefined, useKeys() {}, cl
 
 /** Puts all other middleware before oidc-provider's routes; with remote introspection, serves only the resources. */
 export function createApp(options: Dependencies) {
-  const { settings, urls, storage, keys, tracing, log } = options;
+  const { settings, urls, storage, keys, tracing, log, rateLimitStore } = options;
   const observability = createObservability(options);
   const onError: OnError = (error, ctx) =>
     log.error(
@@ -56,6 +58,7 @@ export function createApp(options: Dependencies) {
   const services = createServices({
     stores: storage,
     webhookAllowHosts: settings.WEBHOOK_ALLOW_HOSTS,
+    ...(settings.RATE_LIMIT && { countTest: createTestCounter(rateLimitStore) }),
     urls,
     cursorSecret: keys.signing,
   });
@@ -66,7 +69,9 @@ export function createApp(options: Dependencies) {
     : authorizationServer(parts, onError, respondWithError, showErrors);
   trustProxies(app, settings.TRUST_PROXY);
   parseQueries(app);
-  (app as EventEmitter).on("error", onError);
+  (app as EventEmitter).on("error", (error, ctx) => {
+    if (!isOfConnection(error, ctx)) onError(error, ctx);
+  });
   const introspect = remote ?? storage.findActiveToken;
   const documentation = createDocumentation({ urls, describe: () => protectedParts });
   const protectedParts = createProtectedParts({ ...parts, onError, introspect, documentation });
@@ -85,6 +90,7 @@ export function createApp(options: Dependencies) {
     mount(isBelow("/assets/"), [requireRead, assets]),
     redirectDashboardSlash(urls.base),
     ...(remote ? [] : [redirectGuesses(urls.base)]),
+    ...limitPages(settings.RATE_LIMIT, rateLimitStore),
     mount(isDocs(urls.base), [requireRead, docs({ urls, documentation, findReader })]),
     ...protectedParts.middleware,
   ];
@@ -94,7 +100,7 @@ export function createApp(options: Dependencies) {
     steps: [setHeaders, observability.observe],
     onError,
   });
-  const listener = normalizeTargets(front);
+  const listener = normalizeRequests(front, urls);
   return {
     app: app as Koa,
     listener: tracing ? tracing.traceRequests(listener) : listener,
@@ -104,10 +110,15 @@ export function createApp(options: Dependencies) {
   };
 }
 
+/** Koa reports what happens to a connection, too: its client closes it, or sends what isn't HTTP after a request. */
+function isOfConnection(error: { code?: string } | undefined, ctx: Context | undefined): boolean {
+  return error?.code?.startsWith("HPE_") || (error !== undefined && error === ctx?.req.socket?.errored);
+}
+
 function isDocs(base: string): (ctx: Context) => boolean {
   const isPage = isOfResource(`${base}/docs`);
-  const isSummary = isAt(`${base}/llms.txt`);
-  return (ctx) => isPage(ctx) || isSummary(ctx);
+  const others = ["/llms.txt", "/openapi.json", CLIENT_PATH].map((path) => isAt(base + path));
+  return (ctx) => isPage(ctx) || others.some((isOther) => isOther(ctx));
 }
 
 function remoteIntrospection(settings: Settings, tracing: Tracing | undefined): Introspect | undefined {
@@ -143,7 +154,6 @@ function createProtectedParts(options: ProtectedOptions): Resources {
     idempotency: storage.idempotency,
     urls,
     origins: originsOf(settings, urls),
-    behindProxy: settings.TRUST_PROXY > 0,
     findCountry: createFindCountry(settings, log),
     version: VERSION,
     signingSecret: keys.signing,

@@ -9,7 +9,6 @@ import { createSignInParts } from "./auth/parts.ts";
 import { passwordReset } from "./auth/password-reset.ts";
 import { isRegistrationOpen } from "./auth/register.ts";
 import { signedInAccount } from "./auth/sessions.ts";
-import { logos } from "./clients/logos/routes.ts";
 import { describeError } from "./clients/metadata-documents.ts";
 import { createRegisteredClientIds } from "./clients/registered-client-id.ts";
 import { ExpiredRegistration } from "./clients/registered-clients.ts";
@@ -17,6 +16,7 @@ import { dashboard } from "./dashboard/index.ts";
 import type { Dependencies } from "./dependencies.ts";
 import type { Reader } from "./docs/index.ts";
 import type { OnError, RespondWithError } from "./http/error-pages.ts";
+import { continueWithNewAccount } from "./interactions/account-switch.ts";
 import { createRememberedConsent } from "./interactions/remembered-consent.ts";
 import { interactions } from "./interactions/routes.ts";
 import type { Keys } from "./keys/shared-keys.ts";
@@ -25,7 +25,13 @@ import { serveMetadataOfMcp } from "./provider/discovery.ts";
 import { serveEndpoints } from "./provider/endpoints.ts";
 import { createProvider } from "./provider/index.ts";
 import { leakReports } from "./provider/leak-reports.ts";
-import { isAuthorizationPath, isOauthPath, isRegistrationPath, requireOauthPath } from "./provider/paths.ts";
+import {
+  isAuthorizationPath,
+  isOauthPath,
+  isRegistrationPath,
+  onlyKnownPaths,
+  requireOauthPath,
+} from "./provider/paths.ts";
 import { registration } from "./provider/registration.ts";
 import { normalizeAuthorizationRequest } from "./provider/request-parameters.ts";
 import { acceptJson, completeResponses, linkErrors, oauthCors } from "./provider/responses.ts";
@@ -123,17 +129,21 @@ export function authorizationServer(
     fastPaths: ["/oauth/token", "/oauth/introspect"].map(fastPath),
     middleware: [
       landing(urls, { isSignedIn, mayRegister: isRegistrationOpen(settings, undefined) }),
-      logos(storage.clients),
       mount(isOauthPath, [requireOauthPath(settings), oauthCors(origins), authenticationLimits.oauth]),
       ...leakReports(options, onError),
       ...(registeredIds ? [mount(isRegistrationPath, registration(registeredIds, origins))] : []),
-      mount(isAuthorizationPath, [authenticationLimits.authorization, normalizeAuthorizationRequest]),
+      mount(isAuthorizationPath, [
+        authenticationLimits.authorization,
+        normalizeAuthorizationRequest,
+        continueWithNewAccount,
+      ]),
       serveMetadataOfMcp(urls),
       complete,
       serve,
       mount(isBelow("/interaction/"), interactions(signInOptions)),
       mount(isBelow("/auth/reset-password/"), passwordReset(storage, passwords)),
       ...auth(signInOptions, dashboard(signInOptions)),
+      onlyKnownPaths,
     ],
   };
 }

@@ -16,9 +16,10 @@ export function cellsOf(columns: readonly string[], row: Record<string, unknown>
   return columns.map((name) => row[name]);
 }
 
-// Also in full width, which Apple Numbers normalizes. An import removes one apostrophe, so a text that has its own gets
-// another.
-const FORMULA = /^'*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]/;
+// Also the variants that Unicode's NFKC makes the same, which Apple Numbers normalizes, and behind spaces, which programs
+// trim. An import removes one apostrophe, so a text that has its own gets another.
+const FORMULA =
+  /^'*\s*[=+\-@\t\r\u207a\u207c\u208a\u208c\u2a75\u2a76\ufb29\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20]/;
 
 /** OWASP, "CSV Injection": without the apostrophe, a spreadsheet would run a text that starts like a formula. */
 function toCell(value: unknown): string {

@@ -1,6 +1,6 @@
 import { pino } from "pino";
-import type { Settings } from "./settings/config.ts";
-import { type LoggedError, toLogLine } from "./terminal/log-lines.ts";
+import { createLogOutput, type LogOutput } from "./log-output.ts";
+import type { LoggedError } from "./terminal/log-lines.ts";
 
 type Thrown = Error & { code?: unknown; cause?: unknown };
 
@@ -11,10 +11,11 @@ const MAX_CAUSES = 5;
 export type Log = Pick<
   ReturnType<typeof pino>,
   "info" | "warn" | "error" | "debug" | "fatal" | "isLevelEnabled"
->;
+> &
+  Pick<LogOutput, "loss">;
 
 /** Log chosen fields only, never a header, query or body. */
-export function createLog(level: string, format: Settings["LOG_FORMAT"] = "json"): Log {
+export function createLog(level: string, output: Pick<LogOutput, "write" | "loss"> = createLogOutput()): Log {
   const options = {
     level,
     base: null,
@@ -22,13 +23,7 @@ export function createLog(level: string, format: Settings["LOG_FORMAT"] = "json"
     formatters: { level: (label: string) => ({ level: label }) },
     timestamp: pino.stdTimeFunctions.isoTime,
   };
-  if (!isText(format)) return pino(options);
-  return pino(options, { write: (line: string) => void process.stdout.write(toLogLine(line)) });
-}
-
-/** Returns whether the log consists of lines for people, as it does on a terminal. */
-export function isText(format: Settings["LOG_FORMAT"]): boolean {
-  return format === "auto" ? process.stdout.isTTY === true : format === "text";
+  return Object.assign(pino(options, output), { loss: output.loss });
 }
 
 /** Messages of database errors contain SQL and values, so only their type, code and frames are shown. */

@@ -1,26 +1,33 @@
 import cluster from "node:cluster";
 import { WrongEncryptionKey } from "../adapters/crypto/keys.ts";
+import type { ShowDemo } from "./demo.ts";
 import { rejectLostDatabase } from "./keys/encryption-keys.ts";
 import { createLog, type Log } from "./log.ts";
-import type { Service } from "./process/service.ts";
+import { createLogOutput, type LogOutput } from "./log-output.ts";
 import { followSignals, type RunningProcess } from "./process/signals.ts";
-import { startWorkers, type Workers } from "./process/workers.ts";
+import { startWorkers } from "./process/workers.ts";
 import { InvalidSettings, readSettings, type Settings } from "./settings/config.ts";
-import { productionWarningsOf } from "./settings/production-warnings.ts";
 import { publicUrlsOf } from "./settings/public-urls.ts";
+import { scopeWarningOf } from "./settings/rate-limit-scope.ts";
 import { StartupError, toFileError } from "./startup-errors.ts";
 import { describeDemo, describeParts } from "./terminal/start-page.ts";
+import { STDERR, STDOUT, writeOut } from "./terminal/write-out.ts";
 
 // Beyond SHUTDOWN_DELAY: requests get 10 s, then the database a few more. Process managers often send SIGKILL after 30 s.
 const STOP_MS = 15_000;
 // The primary process lets the workers report first what they wait for.
 const STOP_WORKERS_MS = STOP_MS + 2_000;
 
+// A terminal or pipe that takes nothing for this long has no reader.
+const SHOW_MS = 5000;
+
 async function main(): Promise<void> {
   const settings = readSettings();
-  const log = createLog(settings.LOG_LEVEL, settings.LOG_FORMAT);
-  if (cluster.isPrimary) for (const warning of productionWarningsOf(settings)) log.warn(warning);
-  const starting = start(settings, log).catch((error) => {
+  const output = createLogOutput(settings.LOG_FORMAT);
+  const log = createLog(settings.LOG_LEVEL, output);
+  const warning = scopeWarningOf(settings);
+  if (cluster.isPrimary && warning) log.warn(warning);
+  const starting = start(settings, log, output).catch((error) => {
     throw toFileError(error);
   });
   const hasWorkers = cluster.isPrimary && settings.WORKERS > 1;
@@ -29,23 +36,32 @@ async function main(): Promise<void> {
   await starting;
 }
 
-async function start(settings: Settings, log: Log): Promise<RunningProcess> {
+async function start(settings: Settings, log: Log, output: LogOutput): Promise<RunningProcess> {
   if (cluster.isPrimary) rejectLostDatabase(settings);
   if (cluster.isWorker) return serveAsWorker(settings, log);
-  if (settings.WORKERS > 1) {
-    const workers = await startWorkers(settings, log);
-    announce(settings, workers);
-    return workers;
-  }
-  const service = await startServing(settings, log);
-  announce(settings, { base: service.urls.base, ...service });
-  return service;
+  let hasShownParts = false;
+  const showDemo: ShowDemo = (demo, urls, port) => {
+    const page = `${describeParts(urls, port, settings)}\n${describeDemo(demo, urls)}\n`;
+    writeOut(settings.LOG_FORMAT === "json" ? STDERR : STDOUT, page, SHOW_MS);
+    hasShownParts = true;
+  };
+  const { base, port, ...running } = await startPrimary(settings, log, showDemo);
+  if (process.stdout.isTTY && settings.LOG_FORMAT !== "json" && !hasShownParts)
+    output.print(`${describeParts(publicUrlsOf({ ...settings, BASE_URL: base }, port), port, settings)}\n`);
+  output.print(`${announcementOf(settings, base, port)}\n`);
+  return running;
+}
+
+async function startPrimary(settings: Settings, log: Log, showDemo: ShowDemo) {
+  if (settings.WORKERS > 1) return startWorkers(settings, log, showDemo);
+  const service = await startServing(settings, log, showDemo);
+  return { ...service, base: service.urls.base };
 }
 
 /** Loads the application, which the primary process of workers doesn't need. */
-async function startServing(settings: Settings, log: Log): Promise<Service> {
+async function startServing(settings: Settings, log: Log, showDemo?: ShowDemo) {
   const { startService } = await import("./process/service.ts");
-  return startService(settings, log);
+  return startService(settings, log, {}, showDemo && { showDemo });
 }
 
 async function serveAsWorker(settings: Settings, log: Log): Promise<RunningProcess> {
@@ -56,11 +72,11 @@ async function serveAsWorker(settings: Settings, log: Log): Promise<RunningProce
   return service;
 }
 
-function announce(settings: Settings, { base, port, demo }: Pick<Workers, "base" | "port" | "demo">): void {
-  const urls = publicUrlsOf({ ...settings, BASE_URL: base }, 0);
-  if (demo || process.stdout.isTTY) console.log(describeParts(urls, port, settings));
-  if (demo) console.log(describeDemo(demo, urls));
-  console.log(`linkgate listening on ${base}`);
+/** Scripts wait for this line, which appears at every log level. */
+function announcementOf({ LOG_FORMAT, HOST }: Settings, base: string, port: number): string {
+  const msg = `linkgate listening on ${base}`;
+  if (LOG_FORMAT !== "json") return msg;
+  return JSON.stringify({ level: "info", time: new Date().toISOString(), address: HOST, port, msg });
 }
 
 main().catch((error: Error) => {

@@ -11,7 +11,7 @@ type Options = {
   /** Event types; all if absent. */
   types?: string[] | undefined;
   /** A cursor of the list of events, or `latest`. */
-  after: string;
+  cursor: string;
   /** Ends the requests, which then reject. */
   signal: AbortSignal;
   /** Called before a failed request is sent again. */
@@ -43,14 +43,14 @@ const SCOPE = "links:read webhooks:read";
 export async function* followEvents(options: Options): AsyncGenerator<EventPage, void, void> {
   const { server, signal, types = [] } = options;
   const request = createRequest(options);
-  for (let after = options.after; ; ) {
+  for (let { cursor } = options; ; ) {
     const url = new URL("/v1/events", server);
-    for (const [name, value] of [["after", after], ...types.map((type) => ["type", type])])
+    for (const [name, value] of [["cursor", cursor], ...types.map((type) => ["type", type])])
       url.searchParams.append(name as string, value as string);
     const page = (await request(url)) as EventPage;
     yield page;
-    after = page.next_cursor;
-    if (!page.has_more) await sleep(POLL_MS, undefined, { signal });
+    cursor = page.resume_cursor;
+    if (page.next_cursor === null) await sleep(POLL_MS, undefined, { signal });
   }
 }
 

@@ -8,6 +8,7 @@ import { WEBHOOK_EVENTS } from "../../resources/events/schemas.ts";
 import { limitsOf } from "../../resources/plans.ts";
 import { createMissingKey, encryptionKeys } from "../keys/encryption-keys.ts";
 import { createLog } from "../log.ts";
+import { createLogOutput } from "../log-output.ts";
 import { listen } from "../process/prepare.ts";
 import { startService } from "../process/service.ts";
 import { followSignals, type RunningProcess } from "../process/signals.ts";
@@ -25,6 +26,7 @@ type Listeners = { onMail(mail: SentMail): void; onEvent(event: ReceivedEvent): 
 const STOP_MS = 15_000;
 // Requests would hide emails and events.
 const LOG_LEVEL = "warn";
+const createDevLog = () => createLog(LOG_LEVEL, createLogOutput("auto"));
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /**
@@ -36,7 +38,7 @@ export async function runDevServer(port: string, listeners: Listeners): Promise<
   for (const signal of SIGNALS) process.once(signal, stop);
   const server = await start(port, listeners);
   for (const signal of SIGNALS) process.off(signal, stop);
-  followSignals(Promise.resolve(server), createLog(LOG_LEVEL, "auto"), STOP_MS);
+  followSignals(Promise.resolve(server), createDevLog(), STOP_MS);
   return server;
 }
 
@@ -59,7 +61,7 @@ async function start(port: string, { onMail, onEvent }: Listeners): Promise<DevS
     send: async ({ to, subject, text }: SentMail) => onMail({ to, subject, text }),
     close() {},
   };
-  const service = await startService(settings, createLog(settings.LOG_LEVEL, "auto"), {}, { mailer });
+  const service = await startService(settings, createDevLog(), {}, { mailer });
   const receiver = await startReceiver(onEvent);
   await addWebhook(service.storage, seeded, receiver);
   const close = () => service.close().finally(receiver.close);

@@ -1,37 +1,5 @@
 // Progressive enhancement of the documentation: every page works without this script.
 
-const FRAGMENTS = {
-  authentication: "authentication",
-  scopes: "authorization#scopes",
-  errors: "errors",
-  codes: "errors",
-  lists: "requests#pagination",
-  "conditional-requests": "requests#conditional-requests",
-  idempotency: "requests#idempotency",
-  changes: "requests#versions",
-  "rate-limits": "rate-limits",
-  "click-analytics": "analytics",
-  receiving: "webhooks",
-  "audit-log": "audit-log",
-  mcp: "api/mcp-tools",
-  objects: "api",
-};
-
-/** Leads from an address of the former page, such as `/docs#slug_taken`, to the page that has replaced it. */
-function followFormerFragment() {
-  const fragment = location.hash.slice(1);
-  if (location.pathname !== "/docs" || fragment === "" || document.getElementById(fragment)) return;
-  const [, tool] = /^tool-(\w+)$/.exec(fragment) ?? [];
-  const path = fragment.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-  if (tool) location.replace(`/docs/api/mcp-tools#${tool}`);
-  else if (Object.hasOwn(FRAGMENTS, fragment)) location.replace(`/docs/${FRAGMENTS[fragment]}`);
-  else if (/^[a-z]+[A-Z]\w+$/.test(fragment)) location.replace(`/docs/api/${path}`);
-  else if (/^[A-Z]|^api-/.test(fragment)) location.replace("/docs/api");
-  else if (/^[a-z]+(_[a-z]+)*$/.test(fragment)) location.replace(`/docs/errors/${fragment}`);
-}
-
-followFormerFragment();
-
 const COPIED_MS = 2000;
 
 function showCopied(button) {

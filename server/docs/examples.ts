@@ -82,7 +82,7 @@ function returnsJson({ responses }: OperationObject): boolean {
 function pythonOf(value: unknown): string {
   const text = json(value);
   return text.replaceAll(
-    /^(\s*(?:"(?:[^"\\]|\\.)*": )?)(true|false|null)(,?)$/gm,
+    /^( *(?:"(?:[^"\\\n]|\\.)*": )?)(true|false|null)(,?)$/gm,
     (_, start, word, comma) => {
       const literal = { true: "True", false: "False", null: "None" }[word as "true" | "false" | "null"];
       return `${start}${literal}${comma}`;

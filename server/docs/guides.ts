@@ -103,8 +103,7 @@ function addressOf(file: string): string {
   return file.startsWith("docs/") ? `/${file}` : `/docs/${file.toLowerCase()}`;
 }
 
-const FENCED = /^( *```[\s\S]*?^ *```)$/m;
-const LINK = /\[((?:[^[\]]|\\.)*)\]\(([^()\s#:]*)(#[^()\s]*)?\)/g;
+const LINK = /\[([^[\]]*)\]\(([^()\s#:]*)(#[^()\s]*)?\)/g;
 
 /**
  * Makes links between files absolute, and replaces file names by titles. What this server doesn't have, such as source
@@ -119,8 +118,10 @@ function resolveLinks(text: string, file: string, targets: ReadonlyMap<string, T
     const { address, title = label } = target;
     return `[${label.endsWith(".md") ? title : label}](${address}${fragment})`;
   };
-  return text
-    .split(FENCED)
-    .map((part) => (/^ *```/.test(part) ? part : part.replaceAll(LINK, resolveLink)))
-    .join("");
+  let isCode = false;
+  const resolveLine = (line: string) => {
+    if (/^ *```/.test(line)) isCode = !isCode;
+    return isCode ? line : line.replaceAll(LINK, resolveLink);
+  };
+  return text.split("\n").map(resolveLine).join("\n");
 }

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import type { Context, Middleware } from "koa";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
@@ -24,13 +25,18 @@ type Options = {
 const MARKDOWN = "text/markdown; charset=utf-8";
 const QUERY_MAX = 100;
 // Other files are examples of configurations and scripts.
-const IMAGES: Record<string, string> = { png: "image/png", svg: "image/svg+xml" };
+const TYPES: Record<string, string> = { png: "image/png", svg: "image/svg+xml", tgz: "application/gzip" };
+
+/** Where `npm install` gets the TypeScript client. */
+export const CLIENT_PATH = "/client.tgz";
+// It's missing where dependencies were installed without those for development.
+const CLIENT_PACKAGE = new URL("../../client/client.tgz", import.meta.url);
 
 /** In files and examples, for the client ID of the organization. */
-const HAS_CLIENT_ID = /lgc_…|\$\{CLIENT_ID(?::\?[^}]*)?\}|\$CLIENT_ID\b/;
+const HAS_CLIENT_ID = /lgc_…|\$\{CLIENT_ID(?::\?[^${}]*)?\}|\$CLIENT_ID\b/;
 const CLIENT_ID = new RegExp(HAS_CLIENT_ID, "g");
 
-/** Serves `/docs`, the pages and files below it, and `/llms.txt`. Each page is rendered once, on its first request. */
+/** Serves `/docs`, the pages and files below it, `/llms.txt` and the TypeScript client. Each page is rendered once, on its first request. */
 export function docs({ urls, documentation, findReader }: Options): Middleware {
   const articles = createCache((page) => ({
     page,
@@ -42,6 +48,7 @@ export function docs({ urls, documentation, findReader }: Options): Middleware {
   const serializedIndex = lazy(async () => tagged(JSON.stringify(await index())));
   const summary = lazy(() => tagged(llmsText(documentation, urls.base)));
   const isSummary = isAt(`${urls.base}/llms.txt`);
+  const clientPackage = existsSync(CLIENT_PACKAGE) ? CLIENT_PACKAGE : undefined;
 
   async function respondWithPage(ctx: Context, page: DocsPage): Promise<void> {
     ctx.vary("Accept");
@@ -68,6 +75,7 @@ export function docs({ urls, documentation, findReader }: Options): Middleware {
 
   return async function serveDocs(ctx, next) {
     const { path } = ctx;
+    if (path === "/openapi.json") return redirectToDocument(ctx);
     if (isSummary(ctx)) return respondWithTagged(ctx, summary(), "text/plain; charset=utf-8");
     if (path === "/docs/search") return respondWithResults(ctx);
     if (path === "/docs/search.json") return respondWithTagged(ctx, await serializedIndex(), "json");
@@ -80,10 +88,11 @@ export function docs({ urls, documentation, findReader }: Options): Middleware {
       ctx.status = 308;
       return ctx.redirect(path.slice(0, -1) + ctx.search);
     }
-    const file = path.endsWith(".md") ? undefined : documentation.file(path);
+    const file =
+      path === CLIENT_PATH ? clientPackage : path.endsWith(".md") ? undefined : documentation.file(path);
     if (!file) return next();
     ctx.set("Cache-Control", "public, max-age=3600");
-    ctx.type = IMAGES[path.split(".").at(-1) as string] ?? "text/plain; charset=utf-8";
+    ctx.type = TYPES[path.split(".").at(-1) as string] ?? "text/plain; charset=utf-8";
     ctx.body = await readFile(file);
   };
 
@@ -94,6 +103,13 @@ export function docs({ urls, documentation, findReader }: Options): Middleware {
     const results = query === "" ? [] : find(await index(), query);
     respondWithTagged(ctx, tagged(searchPage(documentation.all(), query, results)), "html");
   }
+}
+
+/** Programs look for the document here, too, also from pages of other origins. */
+function redirectToDocument(ctx: Context): void {
+  ctx.set("Access-Control-Allow-Origin", "*");
+  ctx.status = 308;
+  ctx.redirect("/v1/openapi.json");
 }
 
 /** Remembers what is created for a page. */

@@ -166,7 +166,7 @@ function sectionsOf(tokens: Token[]): Section[] {
 function searchable(token: Token): string {
   const source = token.type === "tabs" ? (token as Tabs).blocks[0]?.text : token.raw;
   return String(source)
-    .replaceAll(/\]\([^)]*\)|<[^>]*>/g, " ")
+    .replaceAll(/\]\([^()]*\)|<[^<>]*>/g, " ")
     .replaceAll(/^ *[-*] |[`*|#>[\]()"\\]|-{2,}/gm, " ")
     .replaceAll(/\s+/g, " ")
     .trim();

@@ -7,7 +7,7 @@ const BROWSERS: [RegExp, string][] = [
   [/\bFirefox\/|\bFxiOS\//, "Firefox"],
   [/\b(?:Headless)?Chrom(?:e|ium)\/|\bCriOS\//, "Chrome"],
   // Safari runs on Apple's systems only. Other browsers with its engine call themselves Safari elsewhere.
-  [/\bMac OS X\b.*\bSafari\//, "Safari"],
+  [/^(?=.*\bMac OS X\b).*\bSafari\//, "Safari"],
   [/\bSafari\//, UNKNOWN_BROWSER],
 ];
 // In this order: iPhones also name Mac OS X, and Android names Linux.

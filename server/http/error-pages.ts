@@ -50,7 +50,7 @@ export function createRespondWithError(
       return;
     }
     // The host of short links has no home page.
-    const home = ctx.host.toLowerCase() === host ? { href: "/", text: "Go to the home page" } : undefined;
+    const home = ctx.host === host ? { href: "/", text: "Go to the home page" } : undefined;
     const isUnreadable = status < 500 && status !== 404;
     ctx.body = errorPage(status, isUnreadable ? UNREADABLE : message, home);
   }

@@ -20,7 +20,7 @@ export const checkFraming: Middleware = function rejectAmbiguous({ req, res }, n
 export function checkHost(hosts: ReadonlySet<string>, base: string): Middleware {
   return function rejectForeignHost(ctx, next) {
     // Not `ctx.host`, which a proxy header can set.
-    if (hosts.has(ctx.get("host").toLowerCase()) && !isForOtherHost(ctx.req)) return next();
+    if (hosts.has(ctx.get("host")) && !isForOtherHost(ctx.req)) return next();
     throw misdirected(base);
   };
 }
@@ -40,7 +40,7 @@ export function separateHosts(urls: PublicUrls, isReserved: (segment: string) =>
   const isServed = (ctx: Context, host: string) =>
     isMcp(ctx) || ctx.path.startsWith("/assets/") || (host === mcpHost && ctx.path.startsWith(METADATA));
   return async function rejectOnOtherHosts(ctx, next) {
-    const host = ctx.get("host").toLowerCase();
+    const host = ctx.get("host");
     if (host === baseHost || isServed(ctx, host)) return next();
     const [, segment = ""] = ctx.path.split("/", 2);
     // The library's routes ignore case.
@@ -55,11 +55,32 @@ const SLUG = /^\/[^/?]*(?=\/?(?:\?|$))/;
 // RFC 3986 §2.3: letters, digits and `-._~`.
 const ENCODED_UNRESERVED = /%(?:2[de]|3\d|[46][1-9a-f]|[57][\da]|5f|7e)/gi;
 
-export function normalizeTargets(listener: RequestListener): RequestListener {
+/** Writes the host and the target of a request in the form that everything behind this compares. */
+export function normalizeRequests(listener: RequestListener, urls: PublicUrls): RequestListener {
+  const canonicalHost = createCanonicalHost(urls);
   return function listen(request, response) {
-    const { url = "" } = request;
-    if (!url.startsWith("/") || url.includes("%")) request.url = normalized(request);
+    const { headers, url = "" } = request;
+    if (headers.host !== undefined) headers.host = canonicalHost(headers.host);
+    if (!url.startsWith("/") || url.includes("%")) request.url = normalizeTarget(request, canonicalHost);
     listener(request, response);
+  };
+}
+
+type CanonicalHost = (host: string) => string;
+
+// A name has at most 253 characters. Without `@`, a slash and the like, nothing but a host and a port can be meant.
+const HOST = /^[\w.:[\]-]{1,300}$/;
+
+/** RFC 9110 §4.2.3: neither case nor the default port makes another host. RFC 1034 §3.1: nor does a final dot. */
+function createCanonicalHost(urls: PublicUrls): CanonicalHost {
+  const own = [urls.base, urls.mcp, urls.short].map((url) => new URL(url));
+  const hosts = new Set(own.map(({ host }) => host));
+  return function canonicalHost(host) {
+    if (hosts.has(host) || !HOST.test(host)) return host;
+    const same = own.find(
+      (url) => URL.parse(`${url.protocol}//${host}`)?.host.replace(/\.(?=:|$)/, "") === url.host,
+    );
+    return same?.host ?? host;
   };
 }
 
@@ -68,9 +89,9 @@ export function isForOtherHost({ url = "" }: IncomingMessage): boolean {
 }
 
 /** RFC 9112 §3.2.2, RFC 3986 §6.2.2.2. */
-function normalized({ url = "", headers }: IncomingMessage): string {
+function normalizeTarget({ url = "", headers }: IncomingMessage, canonicalHost: CanonicalHost): string {
   const [origin = "", host] = ABSOLUTE.exec(url) ?? [];
-  const isOwn = host?.toLowerCase() === headers.host?.toLowerCase();
+  const isOwn = host !== undefined && canonicalHost(host) === headers.host;
   const target = isOwn ? url.slice(origin.length).replace(/^(?!\/)/, "/") : url;
   const [path = ""] = SLUG.exec(target) ?? [];
   return path.replaceAll(ENCODED_UNRESERVED, decodeURIComponent) + target.slice(path.length);

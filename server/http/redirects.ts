@@ -16,6 +16,7 @@ const PAGE_GUESSES: Record<string, string> = {
   "/auth": "/auth/login",
   "/auth/": "/auth/login",
   "/auth/logout": "/dashboard/account",
+  "/auth/passkey": "/auth/login",
   "/dashboard/organizations": "/dashboard",
 };
 
@@ -28,7 +29,7 @@ const FORM_ACTIONS = [
   /^(\/dashboard\/organizations\/[^/]+\/members)\/[^/]+(\/reset-link)?$/,
   /^(\/dashboard\/organizations\/[^/]+)\/invitations\/[^/]+\/delete$/,
   /^(\/dashboard\/organizations\/[^/]+\/client)\/(secrets\/[^/]+\/delete|require-dpop|fapi)$/,
-  /^(\/dashboard\/organizations\/[^/]+\/client\/(?:redirect-uris|branding))\/.+$/,
+  /^(\/dashboard\/organizations\/[^/]+\/client\/redirect-uris)\/.+$/,
   /^(\/dashboard\/organizations\/[^/]+\/workload-identity)\/[^/]+\/delete$/,
   /^(\/dashboard\/organizations\/[^/]+\/links)\/selection$/,
   /^(\/dashboard\/organizations\/[^/]+\/webhooks\/[^/]+)\/(test|deliveries\/[^/]+\/resend)$/,
@@ -54,7 +55,7 @@ export function redirectDashboardSlash(base: string): Middleware {
 export function redirectGuesses(base: string): Middleware {
   const { host } = new URL(base);
   return async function redirectGuess(ctx, next) {
-    const target = isRead(ctx) && ctx.host.toLowerCase() === host ? targetOf(ctx) : undefined;
+    const target = isRead(ctx) && ctx.host === host ? targetOf(ctx) : undefined;
     if (!target) return next();
     ctx.set("Cache-Control", "no-store");
     ctx.redirect(target);

@@ -9,17 +9,16 @@ import {
   unsupportedCompression,
 } from "../../resources/http/json-body.ts";
 import { Problem } from "../../resources/http/problem.ts";
+import { parseMultipart, unparsable } from "./multipart-form.ts";
 
 // Enough for a password, a name or a list of URLs.
 const FORM_MAX = 16 * 1024;
 /** The most bytes of a file with links. */
 export const LINK_FILE_MAX = 5 * 1024 * 1024;
-export const LOGO_FILE_MAX = 512 * 1024;
 /** Where a form uploads a file, and how many bytes the fields may have. */
 const UPLOADS: [path: RegExp, bytes: number][] = [
   // The preview sends the file again as a text, in which each line break takes a byte more.
   [/^\/dashboard\/organizations\/[^/]+\/links\/import$/, 2 * LINK_FILE_MAX],
-  [/^\/dashboard\/organizations\/[^/]+\/client\/branding\/logo$/, LOGO_FILE_MAX],
 ];
 
 export type Input = Record<string, unknown>;
@@ -39,9 +38,15 @@ export async function readInput(ctx: Context): Promise<Input> {
   throw new Problem(400, "invalid_json", "The body must be a JSON object.");
 }
 
-async function readFields(ctx: Context): Promise<void> {
+/** Returns how many bytes the fields of an upload may have, or undefined for another request. */
+export function uploadMax(ctx: Context): number | undefined {
   const [, fileMax] = UPLOADS.find(([path]) => path.test(ctx.path)) ?? [];
-  if (fileMax !== undefined && ctx.is("multipart")) {
+  return fileMax !== undefined && ctx.is("multipart") ? fileMax : undefined;
+}
+
+async function readFields(ctx: Context): Promise<void> {
+  const fileMax = uploadMax(ctx);
+  if (fileMax !== undefined) {
     ctx.request.body = await readUpload(ctx, fileMax);
     return;
   }
@@ -56,18 +61,14 @@ async function readFields(ctx: Context): Promise<void> {
   }
 }
 
-/** Returns the fields of a multipart form, which the platform parses in memory; files are `File` objects. */
+/** Returns the fields of a multipart form; files are buffers. */
 async function readUpload(ctx: Context, limit: number): Promise<Input> {
   const bytes = await readBody(ctx.req, limit + FORM_MAX).catch((error) => {
     throw error instanceof Problem && error.status === 413 ? tooLarge(limit) : error;
   });
-  const headers = { "content-type": ctx.get("content-type") };
-  const form = await new Response(Uint8Array.from(bytes), { headers }).formData().catch(() => {
-    throw new Problem(400, "invalid_request", "The body could not be parsed.");
-  });
-  const fields = Object.fromEntries([...form].filter(([name]) => name !== "__proto__"));
-  checkFields(fields);
-  return fields;
+  const [, boundary] = /boundary="?([^";\\\s]+)/i.exec(ctx.get("content-type")) ?? [];
+  if (boundary === undefined) throw unparsable();
+  return Object.fromEntries(parseMultipart(bytes, boundary).filter(([name]) => name !== "__proto__"));
 }
 
 export function textFieldOf(value: unknown): string {
@@ -86,7 +87,7 @@ function parseForm(limit: number) {
     onerror({ status }: Error & { status?: number }) {
       if (status === 413) throw tooLarge(limit);
       if (status === 415) throw unsupportedCompression();
-      throw new Problem(400, "invalid_request", "The body could not be parsed.");
+      throw unparsable();
     },
   });
 }

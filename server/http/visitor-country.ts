@@ -5,13 +5,24 @@ import type { Settings } from "../settings/config.ts";
 import { readCountries } from "../settings/country-database.ts";
 import { clientAddress, parseIpAddress } from "./client-ip.ts";
 
-const COUNTRY = /^[A-Z]{2}$/;
+// ISO 3166-1 alpha-2 leaves XX to users; Cloudflare sends it for an unknown country.
+const COUNTRY = /^(?!XX)[A-Z]{2}$/;
+
+type CountrySettings = Pick<Settings, "COUNTRY_HEADER" | "MMDB_PATH" | "TRUST_PROXY">;
+
+/** Reads the header of the proxy, then looks up the address. */
+export function createFindCountry(settings: CountrySettings, log: Log): FindCountry {
+  const { COUNTRY_HEADER } = settings;
+  const findByAddress = createFindByAddress(settings, log);
+  if (COUNTRY_HEADER === undefined) return findByAddress;
+  return (request) => {
+    const country = request.headers[COUNTRY_HEADER];
+    return typeof country === "string" && COUNTRY.test(country) ? country : findByAddress(request);
+  };
+}
 
 /** Looks up the address that rate limits count. The database is read again when its file changes. */
-export function createFindCountry(
-  { MMDB_PATH: file, TRUST_PROXY }: Pick<Settings, "MMDB_PATH" | "TRUST_PROXY">,
-  log: Log,
-): FindCountry {
+function createFindByAddress({ MMDB_PATH: file, TRUST_PROXY }: CountrySettings, log: Log): FindCountry {
   if (file === undefined) return () => null;
   let countries = readCountries(file);
   watchFile(file, { persistent: false }, () => {

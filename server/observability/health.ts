@@ -4,6 +4,7 @@ import type { Storage } from "../../adapters/index.ts";
 import { RETRY_AFTER_S } from "../../resources/http/problem.ts";
 import { parseIpAddress } from "../http/client-ip.ts";
 import type { Log } from "../log.ts";
+import type { LogLoss } from "../log-output.ts";
 import { endsWithin } from "./worker-metrics.ts";
 
 export type RequestReport = {
@@ -12,13 +13,19 @@ export type RequestReport = {
   forwarded_for: string[];
 };
 
+/** What operators see. */
+export type ReadinessReport = {
+  log: LogLoss;
+  readDetails(): Promise<{ request: RequestReport }>;
+};
+
 export type Readiness = "ready" | "stopping" | "not migrated" | "no database";
 
 /** Responds 200 or 503. Without `report`, the caller doesn't learn why the process isn't ready. */
 export async function respondReady(
   ctx: Context,
   readiness: Readiness,
-  report?: () => Promise<{ request: RequestReport }>,
+  report?: ReadinessReport,
 ): Promise<void> {
   const isReady = readiness === "ready";
   ctx.status = isReady ? 200 : 503;
@@ -26,7 +33,9 @@ export async function respondReady(
   if (readiness === "no database") ctx.set("Retry-After", String(RETRY_AFTER_S));
   ctx.body = {
     status: isReady || report ? readiness : "unavailable",
-    ...(report && ctx.query.verbose !== undefined && (await report())),
+    // A service that can't log still serves requests, so it is ready.
+    ...(report && report.log.lines > 0 && { log: { lost_lines: report.log.lines, error: report.log.error } }),
+    ...(report && ctx.query.verbose !== undefined && (await report.readDetails())),
   };
 }
 

@@ -2,10 +2,17 @@ import type { Context, Next } from "koa";
 import { mount, requireRead } from "../../resources/http/routing.ts";
 import type { Dependencies } from "../dependencies.ts";
 import { forwardedFor } from "../http/client-ip.ts";
-import { isText } from "../log.ts";
-import { createReadiness, isOperator, type OperatorAccess, readClockAhead, respondReady } from "./health.ts";
+import { isText } from "../log-output.ts";
+import {
+  createReadiness,
+  isOperator,
+  type OperatorAccess,
+  type ReadinessReport,
+  readClockAhead,
+  respondReady,
+} from "./health.ts";
 import { ENDPOINTS } from "./oauth-metrics.ts";
-import { describeForPeople } from "./request-line.ts";
+import { describeForPeople, identifiersOf } from "./request-line.ts";
 
 // An allowlist, because each label stays in memory and callers could request any number of paths.
 const FIXED_ROUTES = new Set([
@@ -19,8 +26,10 @@ const FIXED_ROUTES = new Set([
   "/.well-known/oauth-protected-resource/mcp",
   "/.well-known/oauth-protected-resource/mcp/",
   "/v1/openapi.json",
+  "/openapi.json",
   "/docs",
   "/llms.txt",
+  "/client.tgz",
   "/favicon.ico",
   "/robots.txt",
   "/.well-known/security.txt",
@@ -48,19 +57,19 @@ export function createObservability({ settings, urls, storage, metrics, tracing,
     tracing?.describeRequest({ requestId, method, route, status });
     if (!log.isLevelEnabled("info") || !isSampled(status, ACCESS_LOG_SAMPLE)) return;
     const ms = Math.round(seconds * 1e6) / 1e3;
-    log.info(
-      { request_id: requestId, method, route, status, ms, ...(isForPeople && describeForPeople(ctx, route)) },
-      "request",
-    );
+    const described = isForPeople ? describeForPeople(ctx, route) : identifiersOf(ctx);
+    log.info({ request_id: requestId, method, route, status, ms, ...described }, "request");
   }
 
-  /** Without `clock_ahead_s`, the database didn't answer. */
-  async function reportTo(ctx: Context) {
-    const clock = await readClockAhead(storage);
+  function reportTo(ctx: Context): ReadinessReport {
+    const request = { trust_proxy: TRUST_PROXY, address: ctx.ip, forwarded_for: forwardedFor(ctx.req) };
     return {
-      pid: process.pid,
-      ...(clock !== undefined && { clock_ahead_s: clock }),
-      request: { trust_proxy: TRUST_PROXY, address: ctx.ip, forwarded_for: forwardedFor(ctx.req) },
+      log: log.loss(),
+      /** Without `clock_ahead_s`, the database didn't answer. */
+      async readDetails() {
+        const clock = await readClockAhead(storage);
+        return { pid: process.pid, ...(clock !== undefined && { clock_ahead_s: clock }), request };
+      },
     };
   }
 
@@ -82,7 +91,7 @@ export function createObservability({ settings, urls, storage, metrics, tracing,
         const isTrusted = isOperator(ctx, operatorAccess);
         if (ctx.path === "/readyz") {
           const state = isStopping ? "stopping" : await readiness();
-          return respondReady(ctx, state, isTrusted ? () => reportTo(ctx) : undefined);
+          return respondReady(ctx, state, isTrusted ? reportTo(ctx) : undefined);
         }
         return isTrusted ? serveMetrics(ctx, next) : rejectReader(ctx, operatorAccess);
       },

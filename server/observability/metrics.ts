@@ -5,16 +5,25 @@ import { ERROR_KINDS, errorKindOf } from "../../adapters/database/errors.ts";
 import { OPERATIONS, type StatementObserver } from "../../adapters/database/statement-observer.ts";
 import type { Storage } from "../../adapters/index.ts";
 import type { Outcome } from "../../resources/webhooks/types.ts";
+import type { Log } from "../log.ts";
 import { createOAuthMetrics } from "./oauth-metrics.ts";
 import { Durations, register, registerCounter, registerGauge, type Sample } from "./samples.ts";
-import { combineMetrics, endsWithin, type Metrics, readOwnMetrics, shareMetrics } from "./worker-metrics.ts";
+import {
+  combineMetrics,
+  endsWithin,
+  type Metrics,
+  readOwnMetrics,
+  registerLostLines,
+  shareMetrics,
+} from "./worker-metrics.ts";
 
 export type ProcessMetrics = ReturnType<typeof createMetrics>;
 
-export function createMetrics() {
+export function createMetrics(log: Pick<Log, "loss">) {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, prefix: "linkgate_" });
   registerGauge(registry, { name: "linkgate_processes", help: "Processes that serve requests" }, () => 1);
+  registerLostLines(registry, log);
   const countAttempt = registerCounter(registry, {
     name: "linkgate_webhook_attempts_total",
     help: "Webhook delivery attempts: succeeded, retried (will be retried), failed (permanently), unsent",

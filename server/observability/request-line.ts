@@ -8,7 +8,8 @@ const CREDENTIAL = /(lg[sar]_|whsec_)/;
 
 /** Returns the path without its query, and the user or client. Paths that may contain a credential become the route. */
 export function describeForPeople(ctx: Context, route: string): { path: string; who?: string } {
-  const who = findWho(ctx);
+  const { client_id, user_id } = identifiersOf(ctx);
+  const who = ctx.state.user?.username ?? user_id ?? client_id;
   return { path: isHarmless(ctx.path, route) ? ctx.path : route, ...(who && { who }) };
 }
 
@@ -17,9 +18,21 @@ function isHarmless(path: string, route: string): boolean {
   return route !== "other" && parameters.every((name) => HARMLESS.test(name)) && !CREDENTIAL.test(path);
 }
 
-function findWho(ctx: Context): string | undefined {
-  const { caller, user } = ctx.state;
-  if (user) return user.username;
-  if (caller) return caller.userId ?? caller.clientId;
-  return (ctx as Partial<KoaContextWithOIDC>).oidc?.client?.clientId;
+type Identifiers = {
+  address: string;
+  client_id: string | undefined;
+  user_id: string | undefined;
+  organization_id: string | undefined;
+};
+
+/** Returns what relates a request to others and to the audit log, as far as it is known. */
+export function identifiersOf(ctx: Context): Identifiers {
+  const { caller, user, membership } = ctx.state;
+  const { client, account } = (ctx as Partial<KoaContextWithOIDC>).oidc ?? {};
+  return {
+    address: ctx.ip,
+    client_id: caller?.clientId ?? client?.clientId,
+    user_id: caller?.userId ?? user?.id ?? account?.accountId,
+    organization_id: caller?.organizationId ?? membership?.id,
+  };
 }

@@ -1,5 +1,7 @@
 import cluster, { type Worker } from "node:cluster";
-import { AggregatorRegistry, type Registry } from "prom-client";
+import { AggregatorRegistry, Registry } from "prom-client";
+import type { Log } from "../log.ts";
+import { register } from "./samples.ts";
 
 export type Metrics = { name: string; help: string; type: string; aggregator: string; values: object[] }[];
 
@@ -78,7 +80,17 @@ export function shareMetrics(registry: Registry) {
   };
 }
 
-export function collectWorkerMetrics(): void {
+export function registerLostLines(registry: Registry, { loss }: Pick<Log, "loss">): void {
+  const name = "linkgate_log_lines_lost_total";
+  register(registry, { name, help: "Lines of the log that could not be written", type: "counter" }, () => [
+    { value: loss().lines, labels: {} },
+  ]);
+}
+
+/** The primary process has a log, too. */
+export function collectWorkerMetrics(log: Pick<Log, "loss">): void {
+  const own = new Registry();
+  registerLostLines(own, log);
   const snapshots = new Map<Worker, Metrics>();
   const collecting = new Map<Worker, PromiseWithResolvers<void>>();
   // The counters of workers that have ended, the first of them added up.
@@ -101,7 +113,7 @@ export function collectWorkerMetrics(): void {
   async function answer(worker: Worker, id: number) {
     const workers = [...snapshots.keys()].filter((each) => each.isConnected());
     await endsWithin(COLLECT_MS, Promise.all(workers.map(collectFrom)));
-    const metrics = await readCombined([...ended, ...snapshots.values()]);
+    const metrics = await readCombined([await readOwnMetrics(own), ...ended, ...snapshots.values()]);
     if (worker.isConnected()) worker.send({ channel: ANSWER, id, metrics } satisfies Message);
   }
 

@@ -12,7 +12,7 @@ import { startDeliveries } from "../../resources/webhooks/dispatcher.ts";
 import { createSend, type SendDefaults } from "../../resources/webhooks/send.ts";
 import { createApp } from "../app.ts";
 import { appPolicyCheckOf } from "../clients/app-policy.ts";
-import { createDemo, type Demo } from "../demo.ts";
+import { createDemo, type ShowDemo } from "../demo.ts";
 import { encryptionKeys } from "../keys/encryption-keys.ts";
 import { startKeyRefresh } from "../keys/refresh.ts";
 import type { Log } from "../log.ts";
@@ -38,7 +38,6 @@ export type Service = RunningProcess & {
   port: number;
   urls: PublicUrls;
   storage: Storage;
-  demo?: Demo;
 };
 
 // Requests are cut off after 10 s. If the database hangs, a purge and the deliveries hang too and are abandoned then.
@@ -49,6 +48,7 @@ type ServiceOptions = {
   observer?: StatementObserver;
   /** Takes the place of the server of `SMTP_URL`. */
   mailer?: Mailer;
+  showDemo?: ShowDemo;
 };
 
 /** Throws StartupError if the database or a port can't be used, or WrongEncryptionKey. */
@@ -56,10 +56,10 @@ export async function startService(
   settings: Settings,
   log: Log,
   sendDefaults: SendDefaults = {},
-  { observer, mailer = createMailer(settings), ...shutdown }: ServiceOptions = {},
+  { observer, mailer = createMailer(settings), showDemo, ...shutdown }: ServiceOptions = {},
 ): Promise<Service> {
   const appPolicyCheck = appPolicyCheckOf(settings);
-  const metrics = createMetrics();
+  const metrics = createMetrics(log);
   // The packages of OpenTelemetry are loaded only if it is configured.
   const telemetry =
     settings.telemetry &&
@@ -119,7 +119,7 @@ export async function startService(
 
     const metricsServer = createGracefulServer(new Koa().use(observability.metrics).callback(), shutdown);
     if (settings.METRICS_PORT !== undefined) await listen(metricsServer.server, "METRICS_PORT", settings);
-    const demo = cluster.isPrimary ? await createDemo(settings, storage) : undefined;
+    if (cluster.isPrimary) await createDemo(settings, storage, log, (demo) => showDemo?.(demo, urls, port));
     const sweeper = schedulePurge(storage, log);
     const keyRefresh = startKeyRefresh({ storage, settings, log, keys, use: useKeys });
     const auditChain = scheduleAuditChain(storage, log);
@@ -145,7 +145,6 @@ export async function startService(
       port,
       urls,
       storage,
-      ...(demo && { demo }),
       failed,
       async close() {
         observability.announceStop();

@@ -1,24 +1,25 @@
 import cluster, { type Worker } from "node:cluster";
 import { once } from "node:events";
 import { openStorage } from "../../adapters/index.ts";
-import { createDemo, type Demo } from "../demo.ts";
+import { createDemo, type ShowDemo } from "../demo.ts";
 import { encryptionKeys } from "../keys/encryption-keys.ts";
 import type { Log } from "../log.ts";
 import { collectWorkerMetrics } from "../observability/worker-metrics.ts";
 import { shareCounters } from "../rate-limits/cluster.ts";
 import type { Settings } from "../settings/config.ts";
+import { publicUrlsOf } from "../settings/public-urls.ts";
 import { StartupError } from "../startup-errors.ts";
 import { listen, prepareStorage } from "./prepare.ts";
 import { createSharedPort } from "./shared-port.ts";
 import type { RunningProcess } from "./signals.ts";
 
-export type Workers = RunningProcess & { base: string; port: number; demo?: Demo };
+export type Workers = RunningProcess & { base: string; port: number };
 
 // Delays restarts, so a worker that crashes on start doesn't loop.
 const RESTART_MS = 1000;
 
 /** Migrates and creates the keys before the first worker starts. Throws StartupError. */
-export async function startWorkers(settings: Settings, log: Log): Promise<Workers> {
+export async function startWorkers(settings: Settings, log: Log, showDemo: ShowDemo): Promise<Workers> {
   const storage = openStorage(settings.DATABASE_URL, encryptionKeys(settings), {
     timeoutMs: settings.DATABASE_TIMEOUT * 1000,
   });
@@ -34,15 +35,17 @@ export async function startWorkers(settings: Settings, log: Log): Promise<Worker
       "PORT",
       settings,
     );
-    return { port, demo: await createDemo(settings, storage) };
+    const urls = publicUrlsOf(settings, port);
+    await createDemo(settings, storage, log, (demo) => showDemo(demo, urls, port));
+    return port;
   }
 
-  const { port, demo } = await prepare().finally(() => storage.close());
+  const port = await prepare().finally(() => storage.close());
   const fork = () => cluster.fork({ PORT: String(port) });
   const { promise: failed, resolve: fail } = Promise.withResolvers<void>();
   cluster.on("message", (_worker, message) => message?.failed && fail());
   shareCounters();
-  collectWorkerMetrics();
+  collectWorkerMetrics(log);
   cluster.on("exit", (worker, code, signal) => {
     if (stopping || changing.has(worker)) return;
     log.error({ pid: worker.process.pid, code, signal }, "worker died, starting another one");
@@ -81,7 +84,6 @@ export async function startWorkers(settings: Settings, log: Log): Promise<Worker
   return {
     base: bases[0] as string,
     port,
-    ...(demo && { demo }),
     failed,
     /** If a new worker doesn't start, the others keep running. */
     restart() {

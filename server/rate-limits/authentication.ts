@@ -1,3 +1,4 @@
+import { normalizeUsername } from "../../adapters/accounts/sign-in-failures.ts";
 import { isPossibleUsername } from "../credentials/names.ts";
 import { count, countNetworks, rewardNetworks, secondsUntilNetworksOpen } from "./counters.ts";
 import { networkKeyOf } from "./ip-key.ts";
@@ -10,7 +11,7 @@ const ATTEMPTS_PER_NETWORK = 50;
 // Three of a million codes are valid at a time, so guessing succeeds with a probability of 0.3% per day.
 const SECOND_FACTOR_ATTEMPTS = 10;
 const SECOND_FACTOR_WINDOW_S = 15 * 60;
-// Each costs a password hash, and stores rows.
+// Each attempt counts, also a refused one. A successful one costs a password hash, and stores rows.
 const REGISTRATIONS_PER_NETWORK = 10;
 // Each stores a row, and may send an email.
 const RESETS_PER_NETWORK = 10;
@@ -76,7 +77,7 @@ function createSignInLimits(store: RateLimitStore) {
 
 /** The form in which a username is unique, so spelling it differently gains no attempts. Invalid names share one. */
 function pairKeyOf(address: string, username: string): string {
-  const account = isPossibleUsername(username) ? username.normalize("NFKC").toLowerCase() : "";
+  const account = isPossibleUsername(username) ? normalizeUsername(username) : "";
   return `${networkKeyOf(address)} ${account}`;
 }
 

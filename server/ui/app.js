@@ -142,7 +142,7 @@ for (const notice of document.querySelectorAll("[data-toast]")) {
     if (notice.matches(":hover, :focus-within")) return setTimeout(close, TOAST_MS);
     notice.remove();
     const url = new URL(location.href);
-    for (const name of ["done", "undo"]) url.searchParams.delete(name);
+    for (const name of ["done", "undo", "signature"]) url.searchParams.delete(name);
     history.replaceState(null, "", url);
   };
   setTimeout(close, delay);
@@ -163,11 +163,6 @@ document.addEventListener("submit", (event) => {
 window.addEventListener("pageshow", ({ persisted }) => {
   if (persisted && document.querySelector("[data-once]")) location.reload();
 });
-
-// Scrolls the current section into view where the navigation doesn't fit.
-const sections = document.querySelector(".sections");
-const current = sections?.querySelector("[aria-current]");
-if (current) sections.scrollLeft = current.offsetLeft - (sections.clientWidth - current.offsetWidth) / 2;
 
 // After a rejected form, typing starts in the field to fix; with several of them, the summary links to each.
 const invalid = [...document.querySelectorAll("[aria-invalid='true']")];

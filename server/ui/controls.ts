@@ -26,33 +26,15 @@ export function meter(share: number): Html {
 
 const HUES = 8;
 
-/** Renders the first letter of a name on a tile, whose color depends on the name. */
+/** Renders the first letter of a name on a tile, whose color depends on the name; names that apps claim are quoted. */
 export function initial(name: string): Html {
   const hue = hash("sha256", name, "buffer").readUInt8() % HUES;
-  return html`<span class="initial hue-${hue}" aria-hidden="true">${[...name][0]?.toUpperCase()}</span>`;
+  return html`<span class="initial hue-${hue}" aria-hidden="true">${[...name.replace(/^“/, "")][0]?.toUpperCase()}</span>`;
 }
 
-/** Renders a name in a list, with its initial or logo before it. */
+/** Renders a name in a list, with its tile before it. */
 export function named(tile: Html, name: Html): Html {
   return html`<span class="named">${tile}<span>${name}</span></span>`;
-}
-
-/** Returns the path of a logo, whose content never changes. */
-export function logoPath(hash: string): string {
-  return `/assets/logos/${hash}.png`;
-}
-
-/** Renders an organization as its client: with the logo, or the initial of its name. */
-export function organizationLogo({ name, logoHash }: { name: string; logoHash: string | null }): Html {
-  return appLogo(name, logoHash && logoPath(logoHash));
-}
-
-/** Renders the logo of an app; one without a logo has the initial of its name. `path` is that of the logo. */
-export function appLogo(name: string, path: string | null): Html {
-  // The name of an app that registered itself is in quotation marks.
-  return path === null
-    ? initial(name.replace(/^“/, ""))
-    : html`<img class="logo" src="${path}" alt="" width="32" height="32">`;
 }
 
 type Look = "primary" | "quiet" | "danger";

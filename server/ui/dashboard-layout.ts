@@ -1,6 +1,6 @@
 import type { Membership } from "../../adapters/organizations/store.ts";
 import { assetAddress } from "./asset-files.ts";
-import { CSRF_FIELD, icon, initial, organizationLogo, time } from "./controls.ts";
+import { CSRF_FIELD, icon, initial, time } from "./controls.ts";
 import { type Html, html } from "./html.ts";
 import { BRAND, document } from "./page.ts";
 
@@ -120,13 +120,13 @@ ${organizations.length > 0 && switcher(organizations, organization)}
 
 function switcher(organizations: Membership[], current: Membership | undefined): Html {
   const name = current?.name ?? "Organizations";
-  const tile = current ? organizationLogo(current) : initial(name);
+  const tile = current ? initial(current.name) : initial(name);
   return html`<details class="menu">
 <summary>${tile}<span class="visually-hidden">Organization: </span><span class="name"><bdi>${name}</bdi></span>${icon("chevrons-up-down")}</summary>
 <div class="sheet">
 ${organizations.map(
   (one) =>
-    html`<a href="${sectionPath(one.id, "overview")}"${one.id === current?.id && html` aria-current="true"`}>${organizationLogo(one)}<bdi>${one.name}</bdi></a>`,
+    html`<a href="${sectionPath(one.id, "overview")}"${one.id === current?.id && html` aria-current="true"`}>${initial(one.name)}<bdi>${one.name}</bdi></a>`,
 )}
 <a class="apart" href="/dashboard/organizations/new">${icon("plus")}New organization</a>
 </div>

@@ -27,7 +27,7 @@ ${body}
 `.toString();
 }
 
-/** The name of the service with its logo. */
+/** The name of the service with its mark. */
 export const BRAND = html`<img src="${assetAddress("icon.svg")}" alt="" width="24" height="24">linkgate`;
 
 export function page(title: string, body: Html, style?: Html): string {

@@ -1,16 +1,44 @@
 import test from "ava";
 import { parse } from "csv-parse/sync";
 import fc from "fast-check";
+import { withoutEscape } from "../../resources/links/import/values.ts";
 import { csvHeader, toCsv } from "../../server/csv.ts";
 
-const special = fc.string({ unit: fc.constantFrom(..."\",;\r\n\t'=+-@ aé😀"), maxLength: 6 });
+const special = fc.string({ unit: fc.constantFrom(..."\",;\r\n\t'=+-@﹦⁺ aé😀"), maxLength: 6 });
+/** A spreadsheet may trim spaces, and normalize what follows. */
+const startsFormula = (text: string) =>
+  /^'*\s*[=+\-@\t\r]/.test(text) ||
+  /^[=+\-@]/.test(
+    text
+      .replace(/^'*\s*/, "")
+      .slice(0, 1)
+      .normalize("NFKC"),
+  );
 const rows = fc.array(fc.array(fc.oneof(special, fc.string()), { minLength: 2, maxLength: 2 }));
 
 test("any text is read as it was written, with an apostrophe before a formula", (t) => {
   fc.assert(
     fc.property(rows, (texts) => {
-      const expected = texts.map((cells) => cells.map((cell) => cell.replace(/^(?='*[=+\-@\t\r])/, "'")));
+      const expected = texts.map((cells) => cells.map((cell) => (startsFormula(cell) ? `'${cell}` : cell)));
       t.deepEqual(parse(toCsv(texts), { record_delimiter: "\n" }), expected);
+    }),
+  );
+});
+
+test("every character that becomes one of a formula is one, also behind spaces", (t) => {
+  for (let code = 0x80; code < 0x10000; code++) {
+    const character = String.fromCharCode(code);
+    const isOne = /^[=+\-@]/.test(character.normalize("NFKC"));
+    t.is(toCsv([[`${character}1`, ` ${character}`]]).startsWith("'"), isOne, code.toString(16));
+  }
+  t.is(toCsv([[" =1", "\u00a0+1", "' =1", "'1", " 1"]]), "' =1,'\u00a0+1,'' =1,'1, 1\n");
+});
+
+test("an import gives back what an export has escaped", (t) => {
+  fc.assert(
+    fc.property(fc.oneof(special, fc.string()), (cell) => {
+      const [[read = ""] = []] = parse(toCsv([[cell, ""]]), { record_delimiter: "\n" }) as string[][];
+      t.is(withoutEscape(read), cell);
     }),
   );
 });

@@ -11,12 +11,14 @@ import { populate, postForm } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
 import { until } from "../harness/webhooks.ts";
 
+export const stage = "processes";
+
 const TITLE = "SQLite: the service recovers by itself from a full disk and stops cleanly";
 const MEGABYTES = 128;
 // Enough for several checkpoints.
 const MANY_WRITES = 4000;
 
-const disk = mountSmallDisk(MEGABYTES);
+const disk = mountSmallDisk(`${MEGABYTES}m`);
 test.after.always(() => {
   stopPrograms();
   disk?.unmount();

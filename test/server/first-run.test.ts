@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
+import { PRODUCTION } from "../harness/production.ts";
 import {
   addressOf,
   type Ending,
@@ -17,6 +18,8 @@ import {
   stopPrograms,
 } from "../harness/program.ts";
 import { skip } from "../harness/skip.ts";
+
+export const stage = "processes";
 
 const older = (await runShell("which -a node")).stdout
   .split("\n")
@@ -103,15 +106,14 @@ test("the first start prints credentials and four commands that work when pasted
   t.is((await second.stop()).stdout, `linkgate listening on ${again}\n`);
 });
 
-test("in production, a warning says that plans are free to choose; no demo organization is created there or in a database with organizations", async (t) => {
+test("no demo organization is created in production or in a database with organizations", async (t) => {
   const production = startServer({
     cwd: emptyFolder("production"),
-    settings: { PORT: "0", LOG_LEVEL: "warn", NODE_ENV: "production" },
+    settings: { ...PRODUCTION, PORT: "0", LOG_LEVEL: "warn" },
   });
   t.is((await addressOf(production)).startsWith("http://localhost:"), true);
   const { stdout } = await production.stop();
   t.notRegex(stdout, /secret|password/);
-  t.is(stdout.match(/set SELF_SERVICE_PLANS=off/g)?.length, 1);
 
   const cwd = emptyFolder("own");
   await runCommand(["org", "create", "Own", "--json"], { cwd });

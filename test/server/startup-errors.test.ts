@@ -7,12 +7,16 @@ import path from "node:path";
 import test from "ava";
 import { openDatabase } from "../../adapters/database/index.ts";
 import { toLoggedError } from "../../server/log.ts";
-import { toFileError, toStartupError } from "../../server/startup-errors.ts";
+import { describeStartupError, toFileError, toStartupError } from "../../server/startup-errors.ts";
+import { mountSmallDisk } from "../harness/database/small-disk.ts";
 import { createTestStorage } from "../harness/database/storage.ts";
 import { createTestDatabase, engine } from "../harness/database/test-database.ts";
 import { addressOf, endingOf, Program, runCommand, startServer, stopPrograms } from "../harness/program.ts";
 import { postForm } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
+
+export const databases = "all";
+export const stage = "processes";
 
 const UNPRIVILEGED_UID = 65_534;
 const KEY = Buffer.alloc(32, 7).toString("base64url");
@@ -28,12 +32,25 @@ if (engine === "mysql") {
   await admin.knex.raw(`grant select on ${name}.* to ${account}`);
 }
 
+const limitedUser = `${user.slice(-20)}_few`;
+const limited = `'${limitedUser}'@'%'`;
+if (engine === "mysql") {
+  await admin.knex.raw(`create user ${limited} identified by 'right' with max_user_connections 1`);
+  await admin.knex.raw(`grant all on ${name}.* to ${limited}`);
+}
+const locked = await createTestDatabase();
+const releases: (() => Promise<unknown>)[] = [() => locked.drop()];
+
 const storage = await createTestStorage();
+const disk = engine === "sqlite" ? mountSmallDisk("16k") : undefined;
 
 test.after.always(stopPrograms);
+test.after.always(() => disk?.unmount());
 test.after.always(() => rmSync(folders, { recursive: true, force: true }));
 
 test.after.always(async () => {
+  for (const release of releases.reverse()) await release();
+  if (engine === "mysql") await admin.knex.raw(`drop user if exists ${limited}`);
   if (engine !== "sqlite") await admin.knex.raw(`drop user if exists ${account}`);
   await admin.close();
   await database.drop();
@@ -48,6 +65,8 @@ type Fault = {
   prepare(data: string): Promise<string> | string;
   /** The message. `{data}` stands for the folder. */
   message: string;
+  /** What this machine lacks. */
+  missing?: string | false;
   /** Whether the processes run as another user than the owner of the folder. */
   isForeign?: boolean;
 };
@@ -96,6 +115,32 @@ const SQLITE: Record<string, Fault> = {
     isForeign: true,
     prepare: (data) => sqlite(`${data}/inner`),
     message: "Cannot write {data}/inner: permission denied.",
+  },
+  "a folder below a file": {
+    prepare(data) {
+      writeFileSync(`${data}/file`, "");
+      return sqlite(`${data}/file/inner`);
+    },
+    message: "Cannot write {data}/file/inner: a part of the path is not a folder.",
+  },
+  "a folder whose name is a file's": {
+    prepare(data) {
+      writeFileSync(`${data}/file`, "");
+      return sqlite(`${data}/file`);
+    },
+    message: "Cannot write {data}/file/linkgate.sqlite: a part of the path is not a folder.",
+  },
+  "a folder that the system refuses to create": {
+    prepare: () => sqlite("/proc/linkgate"),
+    message: "Cannot write /proc/linkgate: it can't be created there.",
+  },
+  "a full disk": {
+    prepare(data) {
+      disk?.fill();
+      return sqlite(disk?.folder ?? data);
+    },
+    message: `DATABASE_URL: cannot use ${disk?.folder}/linkgate.sqlite (the disk is full). Make room on it.`,
+    missing: !disk && "an in-memory file system can't be mounted (needs Linux and root)",
   },
   "a file that another process locks": {
     async prepare(data) {
@@ -146,7 +191,31 @@ const SERVERS: Record<string, Fault> = {
         : `${at("stranger")} (wrong user or password). Check the user and password.`,
   },
 };
+if (engine === "postgres") {
+  SERVERS["a lock that another session holds"] = {
+    async prepare() {
+      const held = openDatabase(locked.url, { timeoutMs: 120_000 });
+      const lock = await held.knex.transaction();
+      await lock.raw("lock table knex_migrations in access exclusive mode");
+      releases.push(async () => {
+        await lock.rollback();
+        await held.close();
+      });
+      return locked.url;
+    },
+    message: `${at(new URL(locked.url).username, host, new URL(locked.url).pathname.slice(1))} (another session holds a lock). Wait until it ends, and try again.`,
+  };
+}
 if (engine === "mysql") {
+  SERVERS["a user who has the allowed number of connections"] = {
+    async prepare() {
+      const held = openDatabase(urlWith({ username: limitedUser, password: "right" }));
+      await held.knex.raw("select 1");
+      releases.push(held.close);
+      return urlWith({ username: limitedUser, password: "right" });
+    },
+    message: `${at(limitedUser)} (too many connections). Raise the server's limit, or use fewer processes.`,
+  };
   SERVERS["a wrong password"] = {
     prepare: () => urlWith({ username: user, password: "wrong" }),
     message: `${at(user)} (wrong user or password). Check the user and password.`,
@@ -157,10 +226,14 @@ const faults = engine === "sqlite" ? SQLITE : SERVERS;
 // Only root can start a process as another user, who can't read a checkout in root's home.
 const canSwitchUser = spawnSync(process.execPath, ["--version"], { uid: UNPRIVILEGED_UID }).status === 0;
 
-for (const [what, { prepare, message, isForeign }] of Object.entries(faults)) {
+for (const [what, { prepare, message, isForeign, missing }] of Object.entries(faults)) {
   const title = `${what} is reported in one sentence by the server and the command`;
   if (isForeign && !canSwitchUser) {
     skip(title, "it needs root, and a checkout that other users can read");
+    continue;
+  }
+  if (missing) {
+    skip(title, missing);
     continue;
   }
   test(title, async (t) => {
@@ -266,3 +339,14 @@ test("a server logs a database error without the SQL and the values of the reque
   t.false(stdout.includes(SECRET), logged);
   t.notRegex(stdout, /select/i);
 });
+
+for (const [code, what] of [
+  ["55P03", "another session holds a lock"],
+  ["57014", "no response in time"],
+  ["ERR_DATABASE_TIMEOUT", "no response in time"],
+] as const)
+  test(`${code} is not described as an unreachable host`, (t) => {
+    const error = Object.assign(new Error("canceling statement"), { code });
+    const sentence = describeStartupError(error, "postgres://db.example/linkgate") ?? "";
+    t.true(sentence.startsWith(`DATABASE_URL: cannot connect to postgres://db.example/linkgate (${what}).`));
+  });

@@ -10,13 +10,16 @@ import { firstPartyToken } from "../harness/clients/dashboard.ts";
 import { addTotp, logIn, proveFactor } from "../harness/clients/second-factor.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { startCollector } from "../harness/collector.ts";
+import { PRODUCTION } from "../harness/production.ts";
 import { addressOf, runCommand, startServer, stopPrograms } from "../harness/program.ts";
 import { bearer, postForm } from "../harness/service.ts";
+
+export const stage = "processes";
 
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-secrets-"));
 const settings = {
   PORT: "0",
-  NODE_ENV: "production",
+  ...PRODUCTION,
   LOG_LEVEL: "trace",
   RESOURCE_SERVER_SECRET: "the secret of the resource server",
   DATABASE_URL: `sqlite:${folder}/test.sqlite`,

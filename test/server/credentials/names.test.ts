@@ -1,5 +1,6 @@
 import test from "ava";
 import type { HTMLElement } from "node-html-parser";
+import { NOT_OURS, resemblesService, validateName } from "../../../server/credentials/names.ts";
 import { isProblem } from "../../harness/clients/api.ts";
 import { createColleague } from "../../harness/clients/dashboard.ts";
 import { authorizeUrl, createApp, openConsent } from "../../harness/clients/oauth.ts";
@@ -59,6 +60,23 @@ for (const [what, name, message] of REFUSED) {
     t.is(client.status, 400);
   });
 }
+
+for (const lookalike of [
+  ...["ʟɪɴᴋɢᴀᴛᴇ", "ꓡinkgate", "linkgat℮", "liɲkgate", "Ꞁinkgate", "ㅣinkgate", "丨inkgate", "│inkgate"],
+  ...["ΙΙΝΚGΑΤΕ", "lıηкցαтє", "𝓁𝒾𝓃𝓀ℊ𝒶𝓉ℯ", "Ⓛⓘⓝⓚⓖⓐⓣⓔ", "l-i.n k_g a t e", "lĩṉḵǧāţé", "linkqate", "IinkgaTǝ"],
+]) {
+  test(`the name ${lookalike} resembles that of the service, alone and within another one`, (t) => {
+    for (const name of [lookalike, `The ${lookalike} team`]) {
+      t.true(resemblesService(name));
+      t.is(validateName(name), NOT_OURS);
+    }
+  });
+}
+
+test("names that share letters with the service don't resemble it", (t) => {
+  for (const name of ["Acme Links", "Linked Gate", "Link Data", "Линкгейт", "林克门", "Λινκ", "رابط"])
+    t.is(validateName(name), undefined, name);
+});
 
 test("a name is stored without spaces at both ends, and composed", async (t) => {
   const json = { name: "  Cafe\u0301 👩🏽 日本語 עברית " };

@@ -3,6 +3,8 @@ import { openPage, useChromium } from "../../harness/browser/chromium.ts";
 import { isReadable } from "../../harness/browser/readable.ts";
 import { startTestService } from "../../harness/service.ts";
 
+export const stage = "browser";
+
 const service = await startTestService();
 test.after.always(() => service.close());
 const inChromium = useChromium();

@@ -5,6 +5,8 @@ import { openPage, useChromium } from "../../harness/browser/chromium.ts";
 import { ANSWERS } from "../../harness/documentation.ts";
 import { startTestService } from "../../harness/service.ts";
 
+export const stage = "browser";
+
 const service = await startTestService();
 test.after.always(() => service.close());
 const inChromium = useChromium();
@@ -106,19 +108,3 @@ inChromium("what is found with JavaScript is found without it", async (t, browse
   const results = page.locator(".results a");
   t.deepEqual(await hrefsOf(results), without);
 });
-
-for (const [fragment, path] of Object.entries({
-  slug_taken: "/docs/errors/slug_taken",
-  createLink: "/docs/api/create-link",
-  "tool-create_link": "/docs/api/mcp-tools#create_link",
-  "audit-log": "/docs/audit-log",
-  lists: "/docs/requests#pagination",
-  Link: "/docs/api",
-})) {
-  inChromium(`/docs#${fragment} leads to where it is now`, async (t, browser) => {
-    const { page } = await open(browser, `#${fragment}`);
-    await page.waitForURL(service.url + path);
-    const [, anchor] = path.split("#");
-    t.true(anchor === undefined || (await page.locator(`#${anchor}`).isVisible()));
-  });
-}

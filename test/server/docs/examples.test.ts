@@ -10,6 +10,8 @@ import { startTestService } from "../../harness/service.ts";
 import { skip } from "../../harness/skip.ts";
 import { waitUntilVerified } from "../../harness/webhooks.ts";
 
+export const stage = "long";
+
 const run = promisify(execFile);
 const receiver = await startReceiver();
 const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: new URL(receiver.url("/")).host });
@@ -59,6 +61,8 @@ for (const [path, operations] of Object.entries(document.paths)) {
         const api = apiAt(service.url, token);
         let code = (await examplesOf(operationId))[language] ?? "";
         // The ids on the page are examples; no resources have them.
+        if (path.startsWith("/v1/links/by-external-id/"))
+          await api.createLink({ external_id: "spring-sale" });
         if (path.startsWith("/v1/links/{id}")) code = code.replace(/lnk_\w+/, (await api.createLink()).id);
         if (path.startsWith("/v1/webhooks/{id}")) {
           const { body: webhook } = await api.send<{ id: string }>("POST", "/v1/webhooks", {

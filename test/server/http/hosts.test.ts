@@ -154,11 +154,22 @@ for (const [name, origin] of Object.entries({ SHORT_URL: short, MCP_URL: mcp }))
   });
 }
 
+test("the name of a host counts in any case, with a final dot and with leading zeros of its port", async (t) => {
+  for (const host of [`LOCALHOST:${port}`, `localhost.:${port}`, `LocalHost.:0${port}`]) {
+    t.regex(await sendTarget("/auth/login", host), /^HTTP\/1\.1 200 /, host);
+    t.regex(await sendTarget(`http://${host}/auth/login`, `localhost:${port}`), /^HTTP\/1\.1 200 /, host);
+    t.regex(await sendTarget("/nowhere", host), /^HTTP\/1\.1 404 /, host);
+  }
+  t.regex(await sendTarget("/nowhere", `127.0.0.1.:${port}`), /^HTTP\/1\.1 404 /);
+  t.regex(await sendTarget("/auth/login", `127.0.0.1.:${port}`), /^HTTP\/1\.1 421 /);
+});
+
 test("a host that isn't one of the service's is refused in every spelling", async (t) => {
   for (const host of [
     "evil.test",
-    `localhost.:${port}`,
+    `localhost..:${port}`,
     `localhost:${port}.`,
+    `localhost%2e:${port}`,
     "localhost",
     `user@localhost:${port}`,
     "",

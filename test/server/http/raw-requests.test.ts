@@ -1,3 +1,6 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+import { text } from "node:stream/consumers";
 import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { linkFields } from "../../harness/database/storage.ts";
@@ -6,7 +9,7 @@ import { BASE, createFronts, HOST, request, send } from "../../harness/front.ts"
 const { storage, serve, close } = await createFronts();
 const { organization } = await storage.organizations.create("Raw", "growth", OPERATOR);
 await storage.links.create(organization.id, OPERATOR, linkFields({ slug: "Per-Cent_1" }));
-const { front } = await serve();
+const { front, logged } = await serve();
 test.after.always(close);
 
 /** A path of each part of the service, and the method of an ordinary request. */
@@ -47,9 +50,32 @@ for (const [path, method = "GET"] of PARTS) {
     }
   });
 
+  test(`${method} ${path} is served for every spelling of the host, which no response repeats`, async (t) => {
+    const ask = (host: string) =>
+      send(front, request(method, path, `Host: ${host}`, "Content-Length: 0", CLOSE));
+    const expected = statusOf(await ask("links.example.com"));
+    for (const host of ["LINKS.example.com", "links.example.com:443", "Links.Example.com.:443"]) {
+      const response = await ask(host);
+      t.is(statusOf(response), expected, response);
+      t.false(response.includes(host), response);
+    }
+    t.is(statusOf(await ask("links.example.com:")), expected);
+    if (path === "/healthz") return;
+    for (const host of [
+      "links.example.com:80",
+      "links.example.com:8443",
+      "x@links.example.com",
+      "links.example.com.evil.test",
+    ]) {
+      const response = await ask(host);
+      t.is(statusOf(response), 421, response);
+      t.false(response.includes(host));
+    }
+  });
+
   test(`${method} ${path} in absolute form is served for its own host only`, async (t) => {
     const expected = statusOf(await send(front, request(method, path, HOST, "Content-Length: 0", CLOSE)));
-    for (const origin of [BASE, "http://LINKS.example.com"]) {
+    for (const origin of [BASE, "http://LINKS.example.com", "https://links.example.com.:443"]) {
       const response = await send(front, request(method, origin + path, HOST, "Content-Length: 0", CLOSE));
       t.is(statusOf(response), expected, response);
     }
@@ -83,7 +109,7 @@ const ALLOWED: Record<string, string[]> = {
   "/assets/style.css": READ,
   "/auth/login": [...READ, "POST"],
   "/interaction/x": READ,
-  "/interaction/x/consent": ["POST", "OPTIONS"],
+  "/interaction/x/consent": [...READ, "POST"],
   "/auth/reset-password/x": [...READ, "POST"],
   "/oauth/authorize": [...READ, "POST"],
   "/oauth/authorize/x": READ,
@@ -182,4 +208,38 @@ for (const path of [
     t.is(statusOf(await post("nonsense")), 415);
     t.is(statusOf(await post("gzip")), 400);
   });
+}
+
+for (const path of ["/", "/docs", "/auth/login", "/auth/register", "/oauth/token", "/v1/links", "/mcp"]) {
+  test.serial(`what a client sends wrongly to ${path} is not logged as an error of the server`, async (t) => {
+    const post = (...headers: string[]) =>
+      request("POST", path, HOST, "Content-Type: application/json", ...headers);
+    for (const bytes of [
+      `${post("Content-Length: 2")}{}garbage\r\n\r\n`,
+      `${request("GET", path, HOST)}\0garbage\r\n\r\n`,
+      `${post("Transfer-Encoding: chunked")}2\r\n{}\r\nZZ\r\n`,
+      `${post("Transfer-Encoding: chunked")}ZZ\r\n{}\r\n`,
+    ]) {
+      const response = await sendOnly(bytes);
+      t.notRegex(response, /^HTTP\/1\.1 5/m, bytes);
+      t.deepEqual(logged, [], bytes);
+    }
+    await sendHalf(`${post("Content-Length: 20")}{}`);
+    t.deepEqual(logged, []);
+  });
+}
+
+/** Sends bytes, and returns all that comes back until the server closes the connection. */
+async function sendOnly(bytes: string): Promise<string> {
+  const socket = connect(front, "127.0.0.1");
+  socket.on("error", () => {});
+  socket.write(bytes);
+  return text(socket).catch(() => "");
+}
+
+/** Closes the connection in the middle of a body, once the server has read what came before. */
+async function sendHalf(bytes: string): Promise<void> {
+  const socket = connect(front, "127.0.0.1");
+  socket.end(bytes);
+  await once(socket.resume(), "close");
 }

@@ -20,7 +20,7 @@ function write(name: string, content: Buffer | string): string {
 }
 
 const MMDB_PATH = write("countries.mmdb", countryDatabase(COUNTRIES));
-const service = await startTestService({ MMDB_PATH, TRUST_PROXY: "1" });
+const service = await startTestService({ MMDB_PATH, TRUST_PROXY: "1", COUNTRY_HEADER: "X-Country" });
 const direct = await startTestService({ MMDB_PATH });
 test.after.always(async () => {
   await Promise.all([service.close(), direct.close()]);
@@ -52,11 +52,12 @@ test("the country is that of the address that rate limits count", async (t) => {
   t.is(await countryOf({ "x-forwarded-for": "203.0.113.9" }, direct), "DE", "no proxy is trusted");
 });
 
-test("the country that a trusted proxy tells wins", async (t) => {
+test("the country in the header of COUNTRY_HEADER wins over that of the address", async (t) => {
   const address = { "x-forwarded-for": "203.0.113.9" };
-  t.is(await countryOf({ ...address, "cf-ipcountry": "FR" }), "FR");
-  t.is(await countryOf({ ...address, "cf-ipcountry": "XX" }), "CH", "which is an unknown country");
-  t.is(await countryOf({ ...address, "cf-ipcountry": "FR" }, direct), "DE", "no proxy is trusted");
+  t.is(await countryOf({ ...address, "x-country": "FR" }), "FR");
+  t.is(await countryOf({ ...address, "x-country": "XX" }), "CH", "which is an unknown country");
+  t.is(await countryOf({ ...address, "cf-ipcountry": "FR" }), "CH", "another header");
+  t.is(await countryOf({ ...address, "x-country": "FR" }, direct), "DE", "no header is set");
 });
 
 test("a wrong file is rejected at start, by the name of the setting", (t) => {

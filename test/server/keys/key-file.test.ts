@@ -21,6 +21,8 @@ import { skip } from "../../harness/skip.ts";
 import { HAS_STRACE, readCalls, startTraced } from "../../harness/system-calls.ts";
 import { until } from "../../harness/webhooks.ts";
 
+export const stage = "processes";
+
 test.after.always(stopPrograms);
 test.after.always(() => rmSync(folders, { recursive: true, force: true }));
 

@@ -207,6 +207,7 @@ for (const [guess, page] of [
   ["/auth", "/auth/login"],
   ["/auth/", "/auth/login"],
   ["/auth/logout", "/dashboard/account"],
+  ["/auth/passkey", "/auth/login"],
   ["/dashboard/organizations", "/dashboard"],
   ["/dashboard/account/password", "/dashboard/account"],
   ["/dashboard/account/delete", "/dashboard/account"],

@@ -8,6 +8,8 @@ import { isReadable, openSignedIn } from "../../harness/browser/readable.ts";
 import { htmlOf, linkIn, type ReceivedMail, startMailServer, textOf } from "../../harness/mail-server.ts";
 import { startTestService, type TestUser } from "../../harness/service.ts";
 
+export const stage = "browser";
+
 const mailServer = await startMailServer();
 const service = await startTestService({
   SMTP_URL: `smtp://127.0.0.1:${mailServer.port}`,

@@ -6,7 +6,10 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
+import { PRODUCTION } from "../../harness/production.ts";
 import { addressOf, type Program, startServer, stopPrograms } from "../../harness/program.ts";
+
+export const stage = "processes";
 
 const folders = mkdtempSync(path.join(tmpdir(), "linkgate-stop-"));
 test.after.always(stopPrograms);
@@ -17,7 +20,7 @@ function startAlone(settings: Record<string, string> = {}): Program {
     settings: {
       PORT: "0",
       LOG_LEVEL: "silent",
-      NODE_ENV: "production",
+      ...PRODUCTION,
       DATABASE_URL: `sqlite:${mkdtempSync(path.join(folders, "db-"))}/test.sqlite`,
       ...settings,
     },

@@ -17,6 +17,8 @@ import { atOnce } from "../../harness/database/storage.ts";
 import { startTokenIssuer } from "../../harness/providers/token-issuer.ts";
 import { postForm, startTestService } from "../../harness/service.ts";
 
+export const stage = "long";
+
 const service = await startTestService({ RATE_LIMIT: "on", TRUST_PROXY: "1" });
 const { app, user } = await createApp(service);
 

@@ -3,6 +3,7 @@ import type { Problem } from "../../../resources/http/problem.ts";
 import { readSettings } from "../../../server/settings/config.ts";
 import { publicUrlsOf } from "../../../server/settings/public-urls.ts";
 import { ruleContextOf, trustRuleValidation } from "../../../server/workload-identity/trust-rules.ts";
+import { PRODUCTION } from "../../harness/production.ts";
 
 const RULE = {
   name: "Deploy",
@@ -17,9 +18,9 @@ function validationWith(environment: Record<string, string> = {}) {
 }
 
 const validate = validationWith();
-const inProduction = validationWith({ NODE_ENV: "production" });
+const inProduction = validationWith(PRODUCTION);
 const withAllowedHosts = validationWith({
-  NODE_ENV: "production",
+  ...PRODUCTION,
   WEBHOOK_ALLOW_HOSTS: "gitlab.internal,10.0.0.7:8443",
 });
 
