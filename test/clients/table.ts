@@ -1,14 +1,14 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFile, writeFile } from "node:fs/promises";
-import { createRequire } from "node:module";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import path from "node:path";
+import { readResults as readReport } from "../faults/results.ts";
 import { FLOWS, type Flow } from "../harness/clients/flow-titles.ts";
 import { ROOT } from "../harness/program.ts";
 
 // Runs the tests of the client libraries, and writes the table of docs/clients.md from their results.
 
-const AVA = path.join(path.dirname(createRequire(import.meta.url).resolve("ava")), "cli.js");
 const DOCUMENT = path.join(ROOT, "docs/clients.md");
 
 const TABLE = /(?<=<!-- results -->\n).*?(?=<!-- end of results -->)/s;
@@ -23,24 +23,26 @@ const COLUMNS: Record<Flow, string> = {
   introspection: "Introspection",
 };
 
-/** Runs the tests; returns their report (Test Anything Protocol). */
-async function runTests(): Promise<string> {
-  const child = spawn(process.execPath, [AVA, "--tap", "test/clients/*.test.ts"], {
+/** Runs the tests. Resolves to their titles. */
+async function runTests(): Promise<string[]> {
+  const folder = await mkdtemp(path.join(tmpdir(), "clients-"));
+  const file = path.join(folder, "results.json");
+  const child = spawn(process.execPath, ["test/run.ts", "--clients", `--results=${file}`], {
     cwd: ROOT,
     env: { ...process.env, TEST_DATABASE: "sqlite" },
-    stdio: ["ignore", "pipe", "inherit"],
+    stdio: "inherit",
   });
-  const ended = once(child, "exit");
-  const report = (await child.stdout.toArray()).join("");
-  const [code] = await ended;
-  if (code !== 0 || report.includes("# SKIP")) throw new Error(`not every test passed:\n${report}`);
-  return report;
+  await once(child, "exit");
+  const { passed, failed } = readReport(file);
+  await rm(folder, { recursive: true });
+  if (failed.length > 0) throw new Error("not every test passed");
+  return passed;
 }
 
 /** Returns the flows that passed, by library with its version. */
-function readResults(report: string): Map<string, Set<string>> {
+function readResults(titles: string[]): Map<string, Set<string>> {
   const results = new Map<string, Set<string>>();
-  for (const [, title = ""] of report.matchAll(/^ok \d+ - (?:.* › )?(.+)$/gm)) {
+  for (const title of titles) {
     const flow = Object.entries(FLOWS).find(([, words]) => title.endsWith(words));
     if (!flow) continue;
     const library = title.slice(0, -flow[1].length).trim();
