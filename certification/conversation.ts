@@ -73,7 +73,7 @@ export class Conversation {
   }
 
   /** Requests a token; the client authenticates unless `fields` or `options` say otherwise. */
-  async token(fields: Fields = {}, options: Options = {}, client = this.target.client): Promise<Reply> {
+  async token(fields: Fields = {}, options: Options = {}, client = this.client): Promise<Reply> {
     const isAuthentic = client === this.target.client && !options.headers?.authorization;
     if (isAuthentic && !("grant_type" in fields)) this.needsClientCredentials();
     const form = {
@@ -96,18 +96,18 @@ export class Conversation {
   }
 
   /** Returns a token of the client for itself. */
-  async accessToken(client = this.target.client): Promise<string> {
+  async accessToken(client = this.client): Promise<string> {
     this.needsClientCredentials();
     const { status, body } = await this.token({}, {}, client);
     expect(status === 200 && typeof body.access_token === "string", "the client gets no token");
     return body.access_token;
   }
 
-  introspect(token: string, fields: Fields = {}, client = this.target.client): Promise<Reply> {
+  introspect(token: string, fields: Fields = {}, client = this.client): Promise<Reply> {
     return this.send(this.endpoint("introspection"), { form: { token, ...fields }, headers: basic(client) });
   }
 
-  revoke(token: string, fields: Fields = {}, client = this.target.client): Promise<Reply> {
+  revoke(token: string, fields: Fields = {}, client = this.client): Promise<Reply> {
     return this.send(this.endpoint("revocation"), { form: { token, ...fields }, headers: basic(client) });
   }
 
@@ -120,6 +120,10 @@ export class Conversation {
 
   get resource(): string {
     return needs(this.target.resource, "no resource is configured");
+  }
+
+  get client(): Credentials {
+    return needs(this.target.client, "no client is configured");
   }
 
   get other(): Credentials {
@@ -140,7 +144,7 @@ export class Conversation {
     const redirectUri = needs(this.target.redirectUri, "no redirect URI is configured");
     const fields: Fields = {
       response_type: "code",
-      client_id: this.target.client.client_id,
+      client_id: this.client.client_id,
       redirect_uri: redirectUri,
       scope: this.target.scope,
       resource: this.target.audience,

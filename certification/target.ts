@@ -30,7 +30,7 @@ export type Target = {
   issuer: string;
   metadata: Metadata;
   metadataUrl: string;
-  client: Credentials;
+  client?: Credentials | undefined;
   /** A client of another organization. */
   other?: Credentials | undefined;
   scope?: string | undefined;

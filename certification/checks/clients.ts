@@ -6,7 +6,7 @@ import { expect, needs } from "../expect.ts";
 
 const ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-const credentialsOf = ({ target }: Conversation) => ({ ...target.client });
+const credentialsOf = ({ client }: Conversation) => ({ ...client });
 
 function withoutHeader(conversation: Conversation, fields: Record<string, string | string[]>, url?: string) {
   const { scope, audience: resource } = conversation.target;
@@ -19,8 +19,8 @@ function lists({ target }: Conversation, method: string): boolean {
 }
 
 /** An assertion of the client, signed in a way that must be refused. */
-async function forge({ target }: Conversation, alg: "none" | "HS256"): Promise<string> {
-  const { client_id: id, client_secret: secret } = target.client;
+async function forge({ target, client }: Conversation, alg: "none" | "HS256"): Promise<string> {
+  const { client_id: id, client_secret: secret } = client;
   const now = Math.floor(Date.now() / 1000);
   const claims = { iss: id, sub: id, aud: target.issuer, jti: randomUUID(), iat: now, exp: now + 60 };
   if (alg === "HS256")
@@ -55,7 +55,7 @@ export const clientChecks: Check[] = [
     clause: "RFC 6749 §2.3.1",
     async run(conversation) {
       conversation.needsClientCredentials();
-      const { client_id: id, client_secret: secret } = conversation.target.client;
+      const { client_id: id, client_secret: secret } = conversation.client;
       const encoded = [...id]
         .map((char) => `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`)
         .join("");
@@ -69,7 +69,7 @@ export const clientChecks: Check[] = [
     title: "A wrong secret gets 401 with invalid_client and a challenge",
     clause: "RFC 6749 §5.2",
     async run(conversation) {
-      const wrong = { ...conversation.target.client, client_secret: "wrong" };
+      const wrong = { ...conversation.client, client_secret: "wrong" };
       const reply = await conversation.token({}, {}, wrong);
       expect(reply.status === 401, `the response is ${reply.status}`);
       expectError(reply, "invalid_client");
@@ -91,7 +91,7 @@ export const clientChecks: Check[] = [
     title: `${what} is refused`,
     clause: "RFC 6749 §3.2.1, §5.2",
     async run(conversation: Conversation) {
-      const reply = await withoutHeader(conversation, fields(conversation.target.client.client_id));
+      const reply = await withoutHeader(conversation, fields(conversation.client.client_id));
       expectError(reply, "invalid_client", "invalid_request");
     },
   })),
@@ -108,7 +108,7 @@ export const clientChecks: Check[] = [
     title: "An unknown client is refused like a wrong secret",
     clause: "RFC 6749 §5.2",
     async run(conversation) {
-      const unknown = { client_id: `${conversation.target.client.client_id}0`, client_secret: "wrong" };
+      const unknown = { client_id: `${conversation.client.client_id}0`, client_secret: "wrong" };
       const reply = await conversation.token({}, {}, unknown);
       expectError(reply, "invalid_client");
       expect(reply.status === 401, `the response is ${reply.status}`);
@@ -119,7 +119,7 @@ export const clientChecks: Check[] = [
     title: "The client ID is case-sensitive",
     clause: "RFC 6749 §2.2, Appendix A.1",
     async run(conversation) {
-      const { client_id: id, client_secret } = conversation.target.client;
+      const { client_id: id, client_secret } = conversation.client;
       const client_id = id === id.toUpperCase() ? id.toLowerCase() : id.toUpperCase();
       needs(client_id !== id, "the client ID has no letters");
       expectError(await conversation.token({}, {}, { client_id, client_secret }), "invalid_client");
@@ -156,7 +156,7 @@ export const clientChecks: Check[] = [
     title: "A repeated client_id is refused",
     clause: "RFC 6749 §3.2",
     async run(conversation) {
-      const { client_id: id, client_secret } = conversation.target.client;
+      const { client_id: id, client_secret } = conversation.client;
       expectError(await withoutHeader(conversation, { client_id: [id, id], client_secret }));
     },
   },
@@ -168,7 +168,7 @@ export const clientChecks: Check[] = [
       const fields = { client_assertion_type: ASSERTION, client_assertion: await forge(conversation, alg) };
       const isOffered = lists(conversation, "client_secret_jwt");
       needs(alg === "none" || !isOffered, "client_secret_jwt is listed");
-      const { client_id } = conversation.target.client;
+      const { client_id } = conversation.client;
       expectError(await withoutHeader(conversation, { ...fields, client_id }));
     },
   })),
@@ -177,7 +177,7 @@ export const clientChecks: Check[] = [
     title: "An unknown client_assertion_type is refused",
     clause: "RFC 7521 §4.2",
     async run(conversation) {
-      const { client_id } = conversation.target.client;
+      const { client_id } = conversation.client;
       const fields = { client_id, client_assertion_type: "urn:example:unknown", client_assertion: "a.b.c" };
       expectError(await withoutHeader(conversation, fields));
     },
@@ -196,7 +196,7 @@ export const clientChecks: Check[] = [
     title: "Errors contain only the allowed characters",
     clause: "RFC 6749 §5.2",
     async run(conversation) {
-      const { client_id } = conversation.target.client;
+      const { client_id } = conversation.client;
       const { body } = await conversation.token({}, {}, { client_id, client_secret: 'quote"é' });
       expect(/^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/.test(String(body.error)), "error");
       expect(

@@ -270,7 +270,7 @@ export const codeChecks: Check[] = [
     clause: "RFC 6749 §4.1.3, §3.2.1",
     async run(conversation) {
       const { code, verifier } = await conversation.code();
-      const { client_id } = conversation.target.client;
+      const { client_id } = conversation.client;
       const fields = {
         grant_type: "authorization_code",
         client_id,
@@ -329,14 +329,14 @@ export const codeChecks: Check[] = [
     title: "An ID token names issuer, audience and nonce, and its signature is valid",
     clause: "OpenID Connect Core §2, §3.1.3.7",
     async run(conversation) {
-      const { metadata, issuer, client, scope = "" } = conversation.target;
+      const { metadata, issuer, scope = "" } = conversation.target;
       needs(metadata.scopes_supported?.includes("openid"), "no OpenID Connect");
       const nonce = "a-nonce";
       const tokens = await conversation.userTokens({ scope: `openid ${scope}`.trim(), nonce });
       const { id_token: token } = tokens as unknown as { id_token?: string };
       expect(token, "the response has no ID token");
       const keys = createRemoteJWKSet(new URL(needs(metadata.jwks_uri, "no jwks_uri")));
-      const { payload } = await jwtVerify(token, keys, { issuer, audience: client.client_id });
+      const { payload } = await jwtVerify(token, keys, { issuer, audience: conversation.client.client_id });
       expect(payload.nonce === nonce, `nonce is ${payload.nonce}`);
       expect(payload.exp && payload.iat && payload.sub, "exp, iat or sub is missing");
     },

@@ -123,7 +123,9 @@ const INVALID: [id: string, what: string, clause: string, variation: () => Varia
     "signature",
     "with a wrong signature",
     "§4.3(6)",
-    () => ({ change: (proof) => proof.replace(/[^.]+$/, (signature) => [...signature].reverse().join("")) }),
+    () => ({
+      change: (proof) => proof.replace(/\.[^.]+$/, ([, ...signature]) => `.${signature.reverse().join("")}`),
+    }),
   ],
   ["malformed", "that is no JWT", "§4.3(2)", () => ({ change: () => "no-proof" })],
 ];

@@ -52,7 +52,7 @@ export const refreshChecks: Check[] = [
     clause: "RFC 6749 §6, §10.4",
     async run(conversation) {
       const { refresh_token } = await refreshable(conversation);
-      const { client_id } = conversation.target.client;
+      const { client_id } = conversation.client;
       const form = { grant_type: "refresh_token", refresh_token, client_id };
       expectError(
         await conversation.send(conversation.endpoint("token"), { form }),
@@ -146,7 +146,7 @@ export const introspectionChecks: Check[] = [
       const { status, body } = await conversation.introspect(await conversation.accessToken());
       expect(status === 200 && body.active === true, "the token is not active");
       const id = body.client_id;
-      expect(id === undefined || id === conversation.target.client.client_id, `client_id is ${id}`);
+      expect(id === undefined || id === conversation.client.client_id, `client_id is ${id}`);
       expect(body.exp === undefined || Number.isInteger(body.exp), "exp is no integer");
       expect(body.scope === undefined || typeof body.scope === "string", "scope is no string");
     },
@@ -178,7 +178,7 @@ export const introspectionChecks: Check[] = [
     title: "Introspection with a wrong secret gets 401",
     clause: "RFC 7662 §2.3",
     async run(conversation) {
-      const wrong = { ...conversation.target.client, client_secret: "wrong" };
+      const wrong = { ...conversation.client, client_secret: "wrong" };
       const { status } = await conversation.introspect(await conversation.accessToken(), {}, wrong);
       expect(status === 401, `the response is ${status}`);
     },
@@ -337,7 +337,7 @@ export const revocationChecks: Check[] = [
     clause: "RFC 7009 §2.1",
     async run(conversation) {
       const token = await conversation.accessToken();
-      const { client_id } = conversation.target.client;
+      const { client_id } = conversation.client;
       await conversation.send(conversation.endpoint("revocation"), { form: { token, client_id } });
       expect(await conversation.isActive(token), "the token was revoked without authentication");
     },

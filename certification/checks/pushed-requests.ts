@@ -7,7 +7,7 @@ async function push(conversation: Conversation, changes: Fields = {}, headers?: 
   const { fields, verifier } = conversation.authorizationRequest(changes);
   const reply = await conversation.send(url, {
     form: fields,
-    headers: headers ?? basic(conversation.target.client),
+    headers: headers ?? basic(conversation.client),
   });
   return { reply, verifier, fields };
 }
@@ -17,11 +17,7 @@ function requestUriOf({ status, body }: Reply): string {
   return body.request_uri;
 }
 
-function urlOf(
-  conversation: Conversation,
-  request_uri: string,
-  client_id = conversation.target.client.client_id,
-) {
+function urlOf(conversation: Conversation, request_uri: string, client_id = conversation.client.client_id) {
   return `${conversation.endpoint("authorization")}?${encode({ client_id, request_uri })}`;
 }
 
@@ -104,7 +100,7 @@ export const pushedRequestChecks: Check[] = [
     async run(conversation) {
       const { fields } = conversation.authorizationRequest();
       const url = `${conversation.endpoint("pushed_authorization_request")}?${encode(fields)}`;
-      const { status } = await conversation.send(url, { headers: basic(conversation.target.client) });
+      const { status } = await conversation.send(url, { headers: basic(conversation.client) });
       expect(status >= 400, `the response to GET is ${status}`);
     },
   },

@@ -13,7 +13,7 @@ const UNREGISTERED: [id: string, what: string, change: (uri: string) => string][
   ["slash", "with another slash at its end", (uri) => `${uri}/`],
   ["query", "with a query", (uri) => `${uri}?added=1`],
   ["fragment", "with a fragment", (uri) => `${uri}#added`],
-  ["case", "in another case", (uri) => uri.replace(/[^/]+$/, (last) => last.toUpperCase())],
+  ["case", "in another case", (uri) => uri.replace(/\/[^/]+$/, (last) => last.toUpperCase())],
   [
     "encoded",
     "with a percent-encoded letter",

@@ -123,9 +123,7 @@ export const resourceChecks: Check[] = [
     title: "The client's credentials are not accepted instead of a token",
     clause: "RFC 6750 §3",
     async run(conversation) {
-      isRejected(
-        await conversation.send(conversation.resource, { headers: basic(conversation.target.client) }),
-      );
+      isRejected(await conversation.send(conversation.resource, { headers: basic(conversation.client) }));
     },
   },
   {

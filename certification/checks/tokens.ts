@@ -131,7 +131,7 @@ export const tokenChecks: Check[] = [
     clause: "RFC 6749 §3.2",
     async run(conversation) {
       const url = `${conversation.endpoint("token")}?grant_type=client_credentials`;
-      const { status, body } = await conversation.send(url, { headers: basic(conversation.target.client) });
+      const { status, body } = await conversation.send(url, { headers: basic(conversation.client) });
       expect(status >= 400 && !("access_token" in body), `the response to GET is ${status}`);
     },
   },
@@ -143,7 +143,7 @@ export const tokenChecks: Check[] = [
       const { scope } = conversation.target;
       const { status, body } = await conversation.send(conversation.endpoint("token"), {
         method: "POST",
-        headers: { ...basic(conversation.target.client), "content-type": "application/json" },
+        headers: { ...basic(conversation.client), "content-type": "application/json" },
         body: JSON.stringify({ grant_type: "client_credentials", scope }),
       });
       expect(status >= 400 && !("access_token" in body), `the response to JSON is ${status}`);
@@ -157,7 +157,7 @@ export const tokenChecks: Check[] = [
       const url = `${conversation.endpoint("token")}?grant_type=client_credentials`;
       const { status } = await conversation.send(url, {
         form: {},
-        headers: basic(conversation.target.client),
+        headers: basic(conversation.client),
       });
       expect(status >= 400, `the response is ${status}`);
     },

@@ -2,6 +2,8 @@ import test from "ava";
 import { FLAWS } from "./flaws.ts";
 import { checkExample } from "./suite.ts";
 
+export const stage = "long";
+
 /** What is true of oidc-provider and the resource of the example. */
 const FOUND: Record<string, string> = {
   // An unknown scope is left out of the token, and the response doesn't say so.

@@ -9,6 +9,8 @@ import { deploy } from "../oidf/deployment.ts";
 import { CLIENT, OTHER, startExampleServer } from "./example-server.ts";
 import { useBrowser } from "./user.ts";
 
+export const stage = "long";
+
 const deployment = await deploy();
 const { issuer, folder, clients, user, run } = deployment;
 test.after.always(() => deployment.stop());
@@ -50,6 +52,19 @@ test("a deployment of linkgate passes every check", async (t) => {
     /^<\?xml .+\?>\n<testsuite name="http:\/\/localhost:\d+" tests="\d+" failures="0" skipped="\d+">/,
   );
   for (const secret of clients.map(({ secret }) => secret)) t.false((stdout + xml).includes(secret));
+});
+
+test("without a configuration, the checks that need no client pass, and the others are skipped", async (t) => {
+  const { code, stdout } = await runCommand(["conformance", issuer, "--json"], {});
+  t.is(code, 0, stdout);
+  const { checks }: Report = JSON.parse(stdout);
+  const verdictOf = (prefix: string) => checks.find(({ id }) => id.startsWith(prefix))?.verdict;
+  t.is(verdictOf("metadata-document"), "passed");
+  t.is(verdictOf("client-basic"), "skipped");
+  t.deepEqual(
+    checks.filter(({ verdict }) => verdict === "failed" || verdict === "warning"),
+    [],
+  );
 });
 
 test("a flaw is reported with clause, request and response, and the exit code is 1", async (t) => {

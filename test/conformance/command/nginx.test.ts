@@ -15,6 +15,8 @@ import { populate } from "../../harness/service.ts";
 import { skip } from "../../harness/skip.ts";
 import { useBrowser } from "./user.ts";
 
+export const stage = "long";
+
 const TITLE = "two servers behind nginx with TLS pass every check";
 test.after.always(stopPrograms);
 

@@ -5,6 +5,7 @@ import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { freePort } from "../../harness/port.ts";
 import { stopPrograms } from "../../harness/program.ts";
 import { startTestService, type TestService, type TestUser } from "../../harness/service.ts";
+import { until } from "../../harness/webhooks.ts";
 import { reportTable } from "../report.ts";
 import { BASELINE } from "./baseline.ts";
 import { run, start, startTokenProxy, type Version } from "./suite.ts";
@@ -68,6 +69,12 @@ test.serial("each check of the baseline failed, and the documentation has the re
   reportTable(t, "mcp-baseline", [["Reason", "Scenarios with checks that fail"], ...reasons]);
 });
 
+const isReached = (url: string) =>
+  fetch(url).then(
+    ({ status }) => status === 200,
+    () => false,
+  );
+
 /** Runs the scenarios of the authorization server, of which the code flow waits for a browser. */
 async function runAuthorization(
   t: ExecutionContext,
@@ -83,7 +90,10 @@ async function runAuthorization(
   const browser = new TestBrowser(base);
   const consent = await browser.signIn(await browser.open(String(url)), who);
   const { url: callback } = await browser.press(consent, "Allow");
-  t.is((await fetch(callback)).status, 200);
+  // The program may listen a moment after it has printed the address, and ends when it has the code.
+  let isRunning = true;
+  void program.ended.then(() => (isRunning = false));
+  await until(async () => !isRunning || (await isReached(callback)) || undefined);
   const { code, stdout } = await program.ended;
   t.is(code, 0, stdout);
   t.regex(stdout, /authorization-server-metadata-endpoint/);

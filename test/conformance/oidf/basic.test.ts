@@ -9,6 +9,8 @@ import { deploy, REDIRECT_URI } from "./deployment.ts";
 import { BASIC, CONFIG } from "./plans.ts";
 import { createRelyingParty } from "./relying-party.ts";
 
+export const stage = "processes";
+
 const deployment = await deploy();
 const { metadata, authorize, redeem, requestTokens, verifyIdToken, succeed, userInfo } =
   await createRelyingParty(deployment);

@@ -10,6 +10,8 @@ import { deploy, REDIRECT_URI } from "./deployment.ts";
 import { type Choices, createFapiFlow, OTHER_REDIRECT_URI, toFapiClient } from "./fapi-client.ts";
 import { FAPI, MESSAGE_SIGNING } from "./plans.ts";
 
+export const stage = "processes";
+
 const deployment = await deploy();
 const { issuer } = deployment;
 const client = await toFapiClient(deployment, deployment.clients[0]);

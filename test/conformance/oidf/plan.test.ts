@@ -10,6 +10,8 @@ import { createFapiFlow, type FapiClient } from "./fapi-client.ts";
 import { BASIC, CONFIG, FAPI } from "./plans.ts";
 import { type Script, SuiteBrowser } from "./suite-browser.ts";
 
+export const stage = "processes";
+
 type Settings = { client_id: string; client_secret?: string; scope: string; jwks: { keys: [JWK] } };
 type Configuration = Record<"client" | "client2" | "client_secret_post", Settings> & {
   alias: string;

@@ -544,7 +544,7 @@ export const standard: Standard = {
       rule: "The scope of the access token covers the request.",
       tests: [
         'resources/access/scopes: ${id} requires ${required.join(" and ")} and no other scope',
-        'resources/access/scopes: ${name} requires ${required.join(" and ") || "any token"}: otherwise it is a 403 that names it and the scopes of the token',
+        'resources/access/scopes: ${name} requires ${required.join(" and ")}: otherwise it is a 403 that names it and the scopes of the token',
       ],
     },
     {
