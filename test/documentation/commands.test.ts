@@ -19,12 +19,15 @@ import {
 } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
 
+export const stage = "processes";
+
 // The commands of each document run in turn, in one shell, as if they were pasted. guides.test.ts runs the examples in
 // several languages.
 
 const ON_POSTGRES = "test/processes/backup.test.ts runs it on PostgreSQL";
 const ON_MARIADB = "test/processes/backup.test.ts runs it on MariaDB";
 const AI_CLIENT = "needs an account; test/documentation.test.ts compares it with the Connect page";
+const RUN_AS_CLIENT = "test/clients/ai-clients.test.ts runs the program";
 const OIDF_SUITE = "the suite of the OpenID Foundation is downloaded, and runs in containers";
 const ROOT_USER = "changes the machine; test/processes/deploy.test.ts checks the unit";
 
@@ -34,8 +37,7 @@ const NOT_RUN: Record<string, string> = {
   "npm install ./linkgate-": "test/release/package.test.ts installs the package",
   "npm install pg ioredis": "test/processes/deploy.test.ts compares the names of the packages",
   "npm install standardwebhooks": "a package that the tests use themselves",
-  "npm pack ./client": "test/client/package.test.ts packs the client",
-  "npm install ../linkgate/": "test/client/package.test.ts installs the client",
+  "npm install http://localhost:3000/client.tgz": "test/client/package.test.ts installs the client",
   "WEBHOOK_SECRET=whsec_… node receiver.mjs": "test/documentation/signatures.test.ts runs it",
   "npm run release": "test/release/release.test.ts runs it",
   "cp releases/": "replaces a file of the repository",
@@ -43,11 +45,12 @@ const NOT_RUN: Record<string, string> = {
   pg_restore: ON_POSTGRES,
   "mariadb-dump": ON_MARIADB,
   mariadb: ON_MARIADB,
-  claude: AI_CLIENT,
+  claude: RUN_AS_CLIENT,
   code: AI_CLIENT,
-  codex: AI_CLIENT,
-  gemini: AI_CLIENT,
-  opencode: AI_CLIENT,
+  codex: RUN_AS_CLIENT,
+  copilot: RUN_AS_CLIENT,
+  gemini: RUN_AS_CLIENT,
+  opencode: RUN_AS_CLIENT,
   goose: AI_CLIENT,
   sudo: ROOT_USER,
   "npx --prefix /opt/linkgate": ROOT_USER,

@@ -19,6 +19,8 @@ import { startTestService, type TestOrganization, type TestService } from "../ha
 import { skip } from "../harness/skip.ts";
 import { createWebhook, until, type WebhookPage } from "../harness/webhooks.ts";
 
+export const stage = "long";
+
 /** A guide: what there was before, what each example prints, and what is there afterwards. */
 type Guide = {
   /** Creates what the examples need; returns further environment variables. */

@@ -1,5 +1,3 @@
-import { readFileSync } from "node:fs";
-import path from "node:path";
 import test from "ava";
 import { AUDIT_LOG_DAYS } from "../../adapters/events/retention.ts";
 import { API_SCOPES, SCOPE_DESCRIPTIONS } from "../../resources/access/scopes.ts";
@@ -10,20 +8,9 @@ import { WEBHOOK_EVENT_SCHEMAS } from "../../resources/webhooks/event-schemas.ts
 import { RETRY_DELAYS_MS } from "../../resources/webhooks/retry-policy.ts";
 import { retentionOf } from "../../server/settings/lifetimes.ts";
 import { apiAt } from "../harness/clients/api.ts";
+import { tableIn } from "../harness/documentation.ts";
 import { blocksOf } from "../harness/examples.ts";
-import { ROOT } from "../harness/program.ts";
 import { startTestService } from "../harness/service.ts";
-
-/** Returns the rows of the first table of a section, without its header. */
-function tableIn(document: string, heading: string): string[][] {
-  const text = readFileSync(path.join(ROOT, "docs", document), "utf8");
-  const [, section = ""] = text.split(`\n## ${heading}\n`);
-  const [, table = ""] = /\n\|[ |:-]*\|\n((?:\|.*\|\n)*)/.exec(section.split("\n## ")[0] ?? "") ?? [];
-  return table
-    .trim()
-    .split("\n")
-    .map((row) => row.slice(2, -2).split(" | "));
-}
 
 /** Returns the JSON of a section. */
 function jsonIn(document: string, heading: string) {
