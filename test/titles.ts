@@ -1,7 +1,8 @@
 // Compares the titles of two runs: node test/titles.ts before after
-// Each file is written by `npm test -- --titles=<file>`. Exits with 1 if a title was removed.
+// Each file is written by `npm test -- --results=<file>`. Exits with 1 if a title was removed.
 
 import { readFileSync } from "node:fs";
+import type { TestResult } from "./runner/report.ts";
 
 const [before, after] = process.argv.slice(2);
 if (!before || !after) throw new Error("usage: node test/titles.ts before after");
@@ -20,7 +21,7 @@ if (removed > 0) process.exitCode = 1;
 
 /** Counts how often each title occurs. */
 function countsOf(file: string): Map<string, number> {
-  const titles = readFileSync(file, "utf8").split("\n").filter(Boolean);
+  const titles = (JSON.parse(readFileSync(file, "utf8")) as TestResult[]).map(({ title }) => title);
   return new Map(
     Object.entries(Object.groupBy(titles, (title) => title)).map(([title, all]) => [title, all?.length ?? 0]),
   );

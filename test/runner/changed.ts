@@ -6,7 +6,7 @@ import { importsOf } from "./imports.ts";
 const CODE = "{server,adapters,resources,test,docs}/**/*.{ts,js,mjs}";
 const IS_CODE = /\.(ts|js|mjs)$/;
 // Every test depends on these.
-const FOR_ALL = /^(package(-lock)?\.json|ava\.config\.js|test\/runner\/.*|test\/run\.ts)$/;
+const FOR_ALL = /^(package(-lock)?\.json|test\/runner\/.*|test\/run\.ts)$/;
 
 /** Returns those of the test files that import a file, through others if need be, that differs from a commit. */
 export function filesAffectedSince(root: string, commit: string, files: string[]): string[] {

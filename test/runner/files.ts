@@ -11,78 +11,59 @@ export type Selection = {
 };
 export type Engine = "sqlite" | "postgres" | "mysql";
 
-const IN_PROCESSES = [
-  "test/processes/**/*.test.ts",
-  "!test/processes/{deploy,disk-failure,hosts,metadata,other-programs,outage,power-cut,rolling-restart}.test.ts",
-  "test/adapters/database/{migrations,newer-schema}.test.ts",
-  "test/server/cli/operator-log.test.ts",
-  "test/server/provider/two-processes.test.ts",
-  "test/server/startup-errors.test.ts",
-];
-const IN_PROCESSES_ON_SQLITE = [
-  "test/processes/**/*.test.ts",
-  "!test/processes/rolling-restart.test.ts",
-  "test/adapters/database/{migrations,newer-schema}.test.ts",
-  "test/client/package.test.ts",
-  "test/conformance/oidf/*.test.ts",
-  "test/documentation/commands.test.ts",
-  "test/server/cli/**/*.test.ts",
-  "test/server/{disk-full,first-run,startup-errors,stored-secrets}.test.ts",
-  "test/server/keys/key-file.test.ts",
-  "test/server/process/signals.test.ts",
-  "test/server/provider/two-processes.test.ts",
-];
-const IN_BROWSER = [
-  "test/client/browser.test.ts",
-  "test/server/auth/{passkeys,sso}/browser.test.ts",
-  "test/server/dashboard/{keyboard,one-time-view-browser,pages,state-pages}.test.ts",
-  "test/server/dashboard/links/browser.test.ts",
-  "test/server/docs/{accessibility,browser}.test.ts",
-  "test/server/interactions/{browser,popup,redirect-chain}.test.ts",
-  "test/server/mail/pages.test.ts",
-];
-const IN_CLIENTS = ["test/clients/*.test.ts", "test/conformance/mcp/*.test.ts"];
-const IN_RELEASE = ["test/release/*.test.ts"];
-const ON_SQLITE = [
-  "test/**/*.test.ts",
-  ...[...IN_PROCESSES_ON_SQLITE, ...IN_BROWSER, ...IN_CLIENTS, ...IN_RELEASE]
-    .filter((file) => !file.startsWith("!"))
-    .map((file) => `!${file}`),
-];
-// rolling-restart runs only here: if its clients and nginx have to wait for a processor, they send requests on connections
-// that were closed in the meantime.
-const RACES = [
-  "test/processes/{changes,client-changes,power-cut,rolling-restart}.test.ts",
-  "test/resources/links/model.test.ts",
-  "test/server/durable-answers.test.ts",
-  "test/server/interactions/{consent-once,remembered-consent-race}.test.ts",
-  "test/server/provider/authorization-code.test.ts",
-];
+type Stage = "test" | "long" | "processes" | "browser" | "clients" | "release" | "races";
+
+const ALL = "test/**/*.test.ts";
 const ON_EVERY_DATABASE = 'export const databases = "all";';
+const STAGE = /^export const stage = "(\w+)";$/m;
+// Other files that belong to a stage say so.
+const STAGES_OF_FOLDERS: [folder: string, stage: Stage][] = [
+  ["test/processes/", "processes"],
+  ["test/clients/", "clients"],
+  ["test/conformance/mcp/", "clients"],
+  ["test/conformance/oidf/", "processes"],
+  ["test/release/", "release"],
+];
 // Some of its tests are skipped where a program is missing.
 const NEEDS_PROGRAM = /harness\/(skip|terminal)\.ts"/;
+// These tests have many more rounds in this stage.
+const HAS_ROUNDS = /\brounds\(/;
 
 /** Lists the test files of a selection on a database. */
 export function filesFor(selection: Selection, engine: Engine): string[] {
-  if (selection.processes) return filesOf(engine === "sqlite" ? IN_PROCESSES_ON_SQLITE : IN_PROCESSES);
-  if (selection.browser) return filesOf(IN_BROWSER);
-  if (selection.clients) return filesOf(IN_CLIENTS);
-  if (selection.release) return filesOf(IN_RELEASE);
-  if (selection.races) return filesOf(RACES);
-  if (engine !== "sqlite")
-    return filesOf(ON_SQLITE).filter((file) => textOf(file).includes(ON_EVERY_DATABASE));
-  const files = filesOf(ON_SQLITE);
-  return selection.rest ? files.filter((file) => NEEDS_PROGRAM.test(textOf(file))) : files;
+  const isSelected = selectorOf(selection);
+  return filesOf([ALL]).filter((file) => {
+    const text = readFileSync(file, "utf8");
+    const isOnEngine = engine === "sqlite" || text.includes(ON_EVERY_DATABASE);
+    return isOnEngine && isSelected(stageOf(file, text), text, engine);
+  });
 }
 
-/** Lists the files that match patterns, of which those that start with `!` exclude files. */
+type Selector = (stage: Stage, text: string, engine: Engine) => boolean;
+
+function selectorOf(selection: Selection): Selector {
+  const { rest, races } = selection;
+  const chosen = (["processes", "browser", "clients", "release"] as const).find((stage) => selection[stage]);
+  if (chosen) return (stage) => stage === chosen;
+  if (races) return (stage, text) => stage === "races" || HAS_ROUNDS.test(text);
+  if (!rest) return (stage) => stage === "test";
+  // What `npm test` runs in CI on a machine that has nothing else.
+  const isLeft: Selector = (_stage, text, engine) => engine !== "sqlite" || NEEDS_PROGRAM.test(text);
+  return (stage, ...file) => stage === "long" || (stage === "test" && isLeft(stage, ...file));
+}
+
+/** Says whether a file starts the sources as a program, which must then be what it loads. */
+export function startsSources(file: string): boolean {
+  return ["processes", "release"].includes(stageOf(file, readFileSync(file, "utf8")));
+}
+
+function stageOf(file: string, text: string): Stage {
+  const [, declared] = STAGE.exec(text) ?? [];
+  const [, ofFolder] = STAGES_OF_FOLDERS.find(([folder]) => file.startsWith(folder)) ?? [];
+  return (declared as Stage | undefined) ?? ofFolder ?? "test";
+}
+
+/** Lists the files that match patterns. */
 export function filesOf(patterns: string[]): string[] {
-  const [excluded = [], included = []] = [true, false].map((isExcluded) =>
-    patterns.filter((pattern) => pattern.startsWith("!") === isExcluded),
-  );
-  return globSync(included, { exclude: excluded.map((pattern) => pattern.slice(1)) }).toSorted();
-}
-
-function textOf(file: string): string {
-  return readFileSync(file, "utf8");
+  return globSync(patterns).toSorted();
 }

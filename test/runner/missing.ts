@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { HAS_CADDY } from "../harness/caddy.ts";
 import { HAS_GO } from "../harness/clients/go.ts";
 import { PYTHON } from "../harness/clients/python.ts";
 import { DEBIAN_PACKAGES, debianVersion } from "../harness/clients/versions.ts";
@@ -17,6 +18,7 @@ export function missingPrograms({ clients, processes, release }: Selection): str
   const needs: [has: unknown, sentence: string][] = [
     [process.env.TEST_REDIS_URL, "shared rate limits: TEST_REDIS_URL is not set"],
     [HAS_NGINX, "tests behind nginx: nginx is not installed"],
+    [!processes || HAS_CADDY, "tests behind Caddy: caddy is not installed"],
     [HAS_PROMTOOL, "alert rules: promtool is not installed"],
     [existsSync(CHROMIUM), `browser tests: ${CHROMIUM} is missing`],
     [hasPgBouncer, "a connection pooler for PostgreSQL: pgbouncer is not installed"],

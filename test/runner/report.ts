@@ -1,28 +1,14 @@
 import path from "node:path";
 import { stripVTControlCharacters } from "node:util";
+import type { Failure, Message } from "./messages.ts";
 import { toSources } from "./source-positions.ts";
 
-/** What `ava.config.js` tells about a run. */
-export type Message = {
-  type: string;
-  testFile?: string;
-  title?: string;
-  skip?: boolean;
-  logs?: string[];
-  stack?: string;
-  status?: number | string;
-  forcedExit?: boolean;
-  error?: Failure;
-  text?: string;
-  pending?: { file: string; titles: string[] }[];
-};
-
-type Failure = {
-  message?: string;
-  stack?: string;
-  source?: { file: string; line: number };
-  details: string[];
-  errors?: Failure[];
+/** Of a test, or of a file that failed as a whole. */
+export type TestResult = {
+  file: string;
+  title: string;
+  outcome: "passed" | "failed" | "skipped";
+  failure?: Failure | undefined;
 };
 
 type Options = { fileCount: number; isVerbose: boolean };
@@ -35,16 +21,18 @@ export type Report = {
   receive(message: Message): void;
   /** Writes the summary. */
   finish(): void;
-  /** The titles of all tests, also of those that were skipped. */
-  titles: string[];
+  /** Lists what did not finish, and writes the summary. */
+  interrupt(): void;
+  /** Those of tests that were skipped are listed, too. */
+  results: TestResult[];
   durations: Durations;
-  /** Whether ava has ended the run itself. */
-  isComplete: boolean;
+  readonly hasFailed: boolean;
 };
 
 const PROGRESS_MS = 10_000;
 const SLOWEST = 10;
-const ENDS = ["worker-finished", "worker-failed"];
+// The last message about a file that did not end by itself.
+const ENDS = new Set(["silent", "ended"]);
 const EVERY_LINE = /^/gm;
 
 /** Creates a report. On a terminal, one line shows the progress; elsewhere a line is written every 10 seconds. */
@@ -65,7 +53,16 @@ export function createReport({ fileCount, isVerbose }: Options): Report {
     crashes: 0,
   };
   const failures: string[] = [];
-  const report: Report = { receive, finish, titles: [], durations: {}, isComplete: false };
+  const report: Report = {
+    receive,
+    finish,
+    interrupt,
+    results: [],
+    durations: {},
+    get hasFailed() {
+      return failures.length > 0;
+    },
+  };
   const timer = stdout.isTTY ? undefined : setInterval(writeProgress, PROGRESS_MS);
 
   function writeProgress() {
@@ -83,9 +80,10 @@ export function createReport({ fileCount, isVerbose }: Options): Report {
   }
 
   function fail(title: string, { testFile = "", error, stack, logs = [] }: Message) {
-    const position = error?.source?.line ? `:${error.source.line}` : "";
+    const position = error?.line ? `:${error.line}` : "";
     const heading = `✘ ${relative(testFile)}${position} › ${title}`;
     failures.push(heading);
+    report.results.push({ file: relative(testFile), title, outcome: "failed", failure: error });
     failed.add(testFile);
     const text = [...describe(error), ...(stack ? [stack] : []), ...logs.map((log) => `log: ${log}`)];
     write(`\n  ${heading}\n${indent(toSources(text.join("\n\n")), 4)}\n`);
@@ -103,19 +101,18 @@ export function createReport({ fileCount, isVerbose }: Options): Report {
     write(`  Output of ${relative(testFile)}:\n${indent(toSources(text.trimEnd()), 4)}\n`);
   }
 
-  function settle(file: string, title: string) {
-    remaining.get(file)?.delete(title);
-    report.titles.push(title);
+  function settle({ testFile = "", title = "" }: Message, outcome: TestResult["outcome"]) {
+    report.results.push({ file: relative(testFile), title, outcome });
   }
 
-  function endFile({ testFile = "", type, forcedExit }: Message) {
+  function endFile({ testFile = "", type }: Message) {
     const started = startedAt.get(testFile);
-    if (started === undefined || !ENDS.includes(type)) return;
+    if (started === undefined) return;
     startedAt.delete(testFile);
     counts.files++;
     report.durations[relative(testFile)] = (performance.now() - started) / 1000;
     const titles = [...(remaining.get(testFile) ?? [])];
-    if (titles.length > 0 && type === "worker-finished" && !forcedExit) {
+    if (titles.length > 0) {
       counts.crashes++;
       fail(`did not finish: ${titles.join("; ")}`, { type, testFile });
     }
@@ -128,20 +125,22 @@ export function createReport({ fileCount, isVerbose }: Options): Report {
       startedAt.set(testFile, performance.now());
       remaining.set(testFile, new Set());
     },
-    "selected-test"({ testFile = "", title = "", skip }) {
-      if (skip) {
-        counts.skipped++;
-        report.titles.push(title);
-      } else remaining.get(testFile)?.add(title);
+    "selected-test"(message) {
+      const { testFile = "", title = "", skip } = message;
+      if (!skip) return void remaining.get(testFile)?.add(title);
+      counts.skipped++;
+      settle(message, "skipped");
     },
-    "test-passed"({ testFile = "", title = "" }) {
+    "test-passed"(message) {
+      const { testFile = "", title = "" } = message;
       counts.passed++;
-      settle(testFile, title);
+      remaining.get(testFile)?.delete(title);
+      settle(message, "passed");
       if (isVerbose) write(`  ✔ ${relative(testFile)} › ${title}`);
     },
     "test-failed"(message) {
       counts.failed++;
-      settle(message.testFile ?? "", message.title ?? "");
+      remaining.get(message.testFile ?? "")?.delete(message.title ?? "");
       fail(message.title ?? "", message);
     },
     "hook-failed"(message) {
@@ -156,12 +155,8 @@ export function createReport({ fileCount, isVerbose }: Options): Report {
       counts.rejections++;
       fail("unhandled rejection", message);
     },
-    "worker-stdout": keepOutput,
-    "worker-stderr": keepOutput,
+    output: keepOutput,
     "worker-finished": endFile,
-    end() {
-      report.isComplete = true;
-    },
   };
 
   function receive(message: Message): void {
@@ -170,7 +165,12 @@ export function createReport({ fileCount, isVerbose }: Options): Report {
     if (!crash) return;
     counts.crashes++;
     fail(crash, message);
-    endFile(message);
+    if (ENDS.has(message.type)) endFile(message);
+  }
+
+  function interrupt() {
+    for (const testFile of startedAt.keys()) endFile({ type: "interrupt", testFile });
+    finish();
   }
 
   function finish(): void {
@@ -206,17 +206,12 @@ export function createReport({ fileCount, isVerbose }: Options): Report {
 }
 
 /** Returns what went wrong with a file as a whole. */
-function crashOf({ type, status, pending = [] }: Message): string | undefined {
-  const unfinished = pending.map(
-    ({ file, titles }) => `${relative(file)}: ${titles.join("; ") || "did not exit"}`,
-  );
+function crashOf({ type, reason = "" }: Message): string | undefined {
   return {
-    timeout: `no test has finished for two minutes\n${unfinished.join("\n")}`,
-    interrupt: `interrupted\n${unfinished.join("\n")}`,
+    silent: "nothing has happened for minutes",
+    ended: `ended: ${reason}`,
     "process-exit": "called process.exit()",
-    "internal-error": "internal error of ava",
-    "missing-ava-import": "imports no tests",
-    "worker-failed": `ended with ${status}`,
+    "no-tests": "declares no tests",
   }[type];
 }
 

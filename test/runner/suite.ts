@@ -1,66 +1,166 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import path from "node:path";
 import { createInterface } from "node:readline";
+import { Worker } from "node:worker_threads";
 import type { Engine } from "./files.ts";
-import { createReport, type Durations, type Message } from "./report.ts";
+import type { Message } from "./messages.ts";
+import { createReport, type Durations, type Report, type TestResult } from "./report.ts";
+import { shuffled } from "./shuffle.ts";
+import type { WorkerOptions } from "./worker.ts";
 
 /** How to run files on a database. */
 export type Suite = {
   engine: Engine;
   files: string[];
-  /** Options of ava. With `--tap`, ava writes the report. */
-  avaOptions: string[];
   /** The map of a bundle. */
   bundle?: string | undefined;
-  concurrency?: number | undefined;
+  concurrency: number;
   isVerbose: boolean;
+  /** Patterns that titles of the tests to run match. */
+  match: string[];
+  /** Starts no more tests after a failure. */
+  failFast: boolean;
+  /** Runs the files in an order that follows from a seed, instead of the slowest first. */
+  shuffle?: string | undefined;
   environment: Record<string, string>;
 };
 
-export type Result = { hasPassed: boolean; titles: string[] };
+export type Result = { hasPassed: boolean; results: TestResult[] };
 
-const AVA = path.join(path.dirname(createRequire(import.meta.url).resolve("ava")), "cli.js");
-const CONFIG = path.join(import.meta.dirname, "ava.config.js");
+const WORKER = new URL("worker.ts", import.meta.url);
 const TEMPLATE = path.join(import.meta.dirname, "../harness/database/template.ts");
 const CACHE = path.join(import.meta.dirname, "../../node_modules/.cache");
-// Every test file loads the whole service: a cache saves most of the compilation.
+// Every thread loads the whole service: a cache saves most of the compilation.
 const COMPILED = path.join(CACHE, "linkgate");
 const DURATIONS = path.join(CACHE, "linkgate-tests/durations.json");
-// Far longer than any run. A run that hangs is interrupted, and the tests that did not finish are listed.
-const LIMIT_MS = 60 * 60_000;
+// How long a thread may send no message, unless a test announces that it takes longer.
+const SILENCE_MS = 3 * 60_000;
+// With V8's default, collecting short-lived objects took a tenth of the processor time.
+const HEAP = { maxYoungGenerationSizeMb: 192 };
+// Files that move the clock forward share threads, in which it never goes back.
+const MOVES_CLOCK = /harness\/clock\.ts"/;
+// Files that compare times with the clock of a program or the database, which nobody moves.
+const READS_OTHER_CLOCK = /harness\/program\.ts"|clockAhead/;
+// Files that replace the clock, change the environment or the process, or measure the process.
+const NEEDS_OWN_THREAD = new RegExp(
+  [
+    /Date\.now =|mock\.\w+\(/,
+    /process\.env(\.\w+|\[[^\]]+\]) =|delete process\.env|globalThis\.\w+ =/,
+    /process\.(on|chdir|umask)\(|memoryUsage|cpuUsage/,
+  ]
+    .map(({ source }) => source)
+    .join("|"),
+);
 
-/** Runs ava once. */
+/** Runs test files in a few threads. */
 export async function runSuite(suite: Suite): Promise<Result> {
-  const { engine, files, avaOptions, bundle, concurrency, isVerbose, environment } = suite;
+  const { engine, files, bundle, concurrency, isVerbose, match, failFast, shuffle, environment } = suite;
   const env = { ...process.env, TEST_DATABASE: engine, NODE_COMPILE_CACHE: COMPILED, ...environment };
   const template = await createTemplate(env);
-  const isTap = avaOptions.includes("--tap");
-  const child = spawn(process.execPath, [AVA, "--config", CONFIG, ...avaOptions, ...files], {
-    stdio: isTap ? "inherit" : ["ignore", "pipe", "pipe", "ipc"],
-    timeout: LIMIT_MS,
-    killSignal: "SIGINT",
-    env: {
+  const report = createReport({ fileCount: files.length, isVerbose });
+  const options: WorkerOptions = { compileCache: COMPILED, match, failFast };
+  const start = () =>
+    startThread(report, options, {
       ...env,
       TEST_TEMPLATE: template.url,
       ...(bundle && { TEST_BUNDLE: bundle }),
-      ...(concurrency && { TEST_CONCURRENCY: String(concurrency) }),
-      ...(existsSync(DURATIONS) && { TEST_DURATIONS: DURATIONS }),
-    },
-  });
-  const ended = once(child, "close");
-  const report = isTap ? undefined : createReport({ fileCount: files.length, isVerbose });
-  child.on("message", (message) => report?.receive(message as Message));
-  const output = await Promise.all([child.stdout?.toArray(), child.stderr?.toArray()]);
-  const [code] = await ended;
+    });
+  const interrupt = () => {
+    report.interrupt();
+    process.exit(1);
+  };
+  process.once("SIGINT", interrupt);
+  const groups = Object.groupBy(inOrder(files, shuffle), isolationOf);
+  const queues = Object.entries(groups).map(([isolation, group]) => ({ isolation, queue: group.values() }));
+  const work = async () => {
+    for (const { isolation, queue } of queues) {
+      let thread: Thread | undefined;
+      for (const file of queue) {
+        if (failFast && report.hasFailed) break;
+        thread ??= start();
+        const isUsable = await thread.run(path.resolve(file));
+        if (isUsable && isolation !== "own thread") continue;
+        await thread.end();
+        thread = undefined;
+      }
+      await thread?.end();
+    }
+  };
+  await Promise.all(Array.from({ length: concurrency }, work));
+  process.off("SIGINT", interrupt);
   await template.drop();
-  // ava failed before the tests, or was interrupted.
-  if (report && !report.isComplete) console.log(output.flat().join(""));
-  report?.finish();
-  if (report) saveDurations(report.durations);
-  return { hasPassed: code === 0, titles: report?.titles ?? [] };
+  report.finish();
+  saveDurations(report.durations);
+  return { hasPassed: !report.hasFailed, results: report.results };
+}
+
+/** Returns whether a file gets its own thread, or shares one with files that do or don't move the clock. */
+function isolationOf(file: string): "own thread" | "moved clock" | "real clock" {
+  const text = readFileSync(file, "utf8");
+  if (NEEDS_OWN_THREAD.test(text)) return "own thread";
+  if (!MOVES_CLOCK.test(text)) return "real clock";
+  return READS_OTHER_CLOCK.test(text) ? "own thread" : "moved clock";
+}
+
+/** Puts the slowest files first: a slow file that started last would leave the other processors idle. */
+function inOrder(files: string[], seed: string | undefined): string[] {
+  if (seed !== undefined) return shuffled(files, seed);
+  const durations: Durations = existsSync(DURATIONS) ? JSON.parse(readFileSync(DURATIONS, "utf8")) : {};
+  const durationOf = (file: string) => durations[file] ?? Number.POSITIVE_INFINITY;
+  return files.toSorted((one, other) => durationOf(other) - durationOf(one) || one.localeCompare(other));
+}
+
+type Thread = ReturnType<typeof startThread>;
+
+function startThread(report: Report, workerData: WorkerOptions, env: NodeJS.ProcessEnv) {
+  const worker = new Worker(WORKER, { workerData, env, stdout: true, stderr: true, resourceLimits: HEAP });
+  const exited = once(worker, "exit");
+  let testFile = "";
+  let hear = (_message: Message) => {};
+  worker.on("message", (message: Message) => {
+    report.receive(message);
+    hear(message);
+  });
+  for (const stream of [worker.stdout, worker.stderr])
+    stream.on("data", (chunk) => report.receive({ type: "output", testFile, text: String(chunk) }));
+
+  return {
+    /** Runs a file. Resolves to whether the thread can run others. */
+    async run(file: string): Promise<boolean> {
+      testFile = file;
+      const done = Promise.withResolvers<boolean>();
+      const fail = (type: string, reason = "") => {
+        report.receive({ type, testFile, reason });
+        done.resolve(false);
+      };
+      let limitMs = SILENCE_MS;
+      let silence = setTimeout(fail, limitMs, "silent");
+      hear = ({ type, period = 0 }) => {
+        clearTimeout(silence);
+        if (type === "worker-finished") return done.resolve(true);
+        limitMs = Math.max(limitMs, period);
+        silence = setTimeout(fail, limitMs, "silent");
+      };
+      const onError = (error: Error) => fail("ended", String(error.stack));
+      const onExit = (code: number) => fail("ended", `the thread ended with ${code}`);
+      worker.once("error", onError).once("exit", onExit);
+      worker.postMessage(file);
+      const isUsable = await done.promise;
+      clearTimeout(silence);
+      worker.off("error", onError).off("exit", onExit);
+      return isUsable;
+    },
+
+    /** Ends the thread with its hooks for that, unless it doesn't respond. */
+    async end(): Promise<void> {
+      worker.postMessage(undefined);
+      const terminate = setTimeout(() => worker.terminate(), 5000);
+      await exited;
+      clearTimeout(terminate);
+    },
+  };
 }
 
 /** Migrates a database that test files copy. */
