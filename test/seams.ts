@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
-import { readTap } from "./faults/tap.ts";
+import { type Report, readResults } from "./faults/results.ts";
 
 const ROOT = path.join(import.meta.dirname, "..");
 const CANARIES = "test/server/provider/seams/canaries.test.ts";
@@ -22,7 +22,7 @@ try {
   const { version } = JSON.parse(
     readFileSync(path.join(home, "node_modules/oidc-provider/package.json"), "utf8"),
   );
-  const { passed, failed } = readTap(runCanaries(redirectTo(home)));
+  const { passed, failed } = runCanaries(redirectTo(home));
   console.log(`oidc-provider ${version}`);
   console.table([
     ...passed.map((title) => ({ canary: title, result: "passed" })),
@@ -48,14 +48,16 @@ registerHooks({
   return pathToFileURL(file).href;
 }
 
-/** Returns the report of the canaries in TAP. Writes why each of the others failed. */
-function runCanaries(hooks: string): string {
-  const { stdout, stderr } = spawnSync(process.execPath, ["test/run.ts", CANARIES, "--", "--tap"], {
+/** Writes why canaries failed. */
+function runCanaries(hooks: string): Report {
+  const results = path.join(folder, "results.json");
+  const { stderr } = spawnSync(process.execPath, ["test/run.ts", CANARIES, `--results=${results}`], {
     cwd: ROOT,
     encoding: "utf8",
     env: { ...process.env, NODE_OPTIONS: `--import ${hooks}`, TEST_SOURCES: "1", TEST_DATABASE: "sqlite" },
   });
-  for (const [, sentence] of stdout.matchAll(/^ +message: (.+)$/gm)) console.log(sentence);
-  if (!/^ok /m.test(stdout)) console.log(stderr);
-  return stdout;
+  const report = readResults(results);
+  for (const { message } of report.failed) console.log(message);
+  if (report.passed.length === 0) console.log(stderr);
+  return report;
 }

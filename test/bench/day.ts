@@ -104,7 +104,7 @@ async function startDay(workspace: Workspace, url: string) {
   const seeded = await seed(url);
   await createWebhook(url, seeded.organizationId, `${origin}/day`);
   await fill(url, { links: [{ count: FILLED, organizationId: seeded.organizationId }] });
-  const env = { WEBHOOK_ALLOW_HOSTS: RECEIVER_HOST, TRUST_PROXY: "1" };
+  const env = { WEBHOOK_ALLOW_HOSTS: RECEIVER_HOST, COUNTRY_HEADER: "CF-IPCountry" };
   const ours = await workspace.restart(seeded, { env });
   const received = async () => ((await (await fetch(origin)).json()) as { events: number }).events;
   return { ours, received };

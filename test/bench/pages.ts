@@ -12,7 +12,7 @@ const MAX_MS = 200;
 const PAGES: Record<string, string> = {
   overview: "",
   links: "/links",
-  "links, most clicks first": "/links?sort=clicks",
+  "links, most clicks first": "/links?sort=-clicks",
   "links, a search": "/links?search=page%2F777&archived=all",
   "links, a search with several pages": "/links?search=page%2F77",
   link: "/links/LINK",

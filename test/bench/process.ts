@@ -1,6 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { cpuMsOf, switchesOf } from "./cpu-time.ts";
 
@@ -9,6 +9,9 @@ export type ServerProcess = {
   port: number;
   /** Resident memory in MB. */
   memory(): number;
+  /** The most resident memory in MB since `resetPeak`. */
+  peakMemory(): number;
+  resetPeak(): void;
   /** The processor time that it has used, with all threads and workers, in milliseconds. */
   cpuMs(): number;
   /** How often its threads and workers have left their core, to wait or for another process. */
@@ -77,8 +80,10 @@ export async function startServer(options: StartOptions): Promise<ServerProcess>
   });
   return {
     port,
-    memory: () =>
-      Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1] ?? 0) / 1024,
+    memory: () => memoryOf(child, /VmRSS:\s+(\d+)/),
+    peakMemory: () => memoryOf(child, /VmHWM:\s+(\d+)/),
+    // Linux resets the peak (VmHWM) when 5 is written.
+    resetPeak: () => writeFileSync(`/proc/${child.pid}/clear_refs`, "5"),
     cpuMs: () => cpuMsOf(child.pid as number),
     switches: () => switchesOf(child.pid as number),
     openFiles: () => readdirSync(`/proc/${child.pid}/fd`).length,
@@ -88,6 +93,10 @@ export async function startServer(options: StartOptions): Promise<ServerProcess>
       if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
     },
   };
+}
+
+function memoryOf({ pid }: ChildProcess, line: RegExp): number {
+  return Number(line.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024;
 }
 
 async function readPort(child: ChildProcess, ready: RegExp): Promise<number> {

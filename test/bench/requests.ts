@@ -2,15 +2,24 @@ import { fork } from "node:child_process";
 import { generateKeyPairSync, randomBytes, sign } from "node:crypto";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
-import { gzipSync } from "node:zlib";
-import { createDpopKey, signProof } from "../harness/clients/dpop.ts";
 import { freePort } from "../harness/port.ts";
 import { post } from "./connection.ts";
+import {
+  type Candidate,
+  JSON_TYPE,
+  largest,
+  repeated,
+  requestsOfTenant,
+  requestsOfVisitors,
+  type Tenant,
+} from "./expensive-requests.ts";
 import type { Flood } from "./flood.ts";
 import { createTally, saturate } from "./load.ts";
+import { fieldsOfTenant, fieldsOfVisitors, mostExpensive } from "./long-texts.ts";
 import { median } from "./measure.ts";
 import { seed } from "./ours.ts";
 import { judged, type Row } from "./table.ts";
+import { uploads } from "./uploads.ts";
 import { fetchToken } from "./workloads.ts";
 import { type Ours, section } from "./workspace.ts";
 
@@ -20,375 +29,26 @@ const ROUNDS = 3;
 const REQUESTS = 5;
 const FLOODS = 3;
 const TAIL_CONNECTIONS = 16;
-const TAIL_S = 15;
+// A user has one upload at a time.
+const UPLOAD_CONNECTIONS = 1;
+const TAIL_S = 10;
+const ALONE_S = 5;
 const TAIL_PAUSE_MS = 20;
 const MAX_TAIL_MS = 50;
+const MAX_UPLOAD_MS = 50;
+const MAX_UPLOAD_MB = 64;
 const LINKS = 5000;
-// Argon2 is slow on purpose. Searches have a thread of their own, and an organization has one at a time. Requests in bulk,
-// batches and exports consist of parts, with other requests in between, whose latency is measured instead.
-const WITHOUT_TARGET = /Argon2|search|filter|in bulk|batch|CSV/;
+// Argon2 is slow on purpose. Searches have a thread of their own, and an organization has one at a time. Batches and exports
+// consist of parts, with other requests in between, whose latency is measured instead.
+const WITHOUT_TARGET = /Argon2|password of|search|filter|batch|CSV/;
+// Limited per link: each body has room for a hundred.
+const BULK = /^links in bulk/;
+const PAGE = /^page of /;
+const MAX_PAGE_MS = 60;
+const LINKS_IN_BULK = 100;
+const MAX_MS_PER_LINK = 1;
 
-/** A request as `fetch` takes it. `index` differs each time. */
-type Sent = { path: string; init?: RequestInit };
-type Candidate = (index: number) => Sent | Promise<Sent>;
 type Cost = { name: string; ms: number; statuses: string };
-
-// Node allows 16 KB for all headers.
-const LONG = 12_000;
-const KB = 1024;
-const MB = 2 ** 20;
-const JSON_TYPE = { "content-type": "application/json" };
-const FORM_TYPE = { "content-type": "application/x-www-form-urlencoded" };
-
-const repeated = (part: string, bytes: number) => part.repeat(bytes / part.length);
-const named = (count: number, value: unknown) =>
-  Object.fromEntries(Array.from({ length: count }, (_, index) => [`key${index}`, value]));
-/** Returns a text of so many bytes, joined from parts that differ. */
-function distinct(bytes: number, part: (name: string) => string, separator = ","): string {
-  const parts: string[] = [];
-  for (let index = 0, length = 0; length < bytes - 30; index++) {
-    parts.push(part(index.toString(36)));
-    length += (parts.at(-1) as string).length + separator.length;
-  }
-  return parts.join(separator);
-}
-const posted = (path: string, body: string | Buffer, headers: object = {}): Sent => ({
-  path,
-  init: { method: "POST", body: body as BodyInit, headers: { ...JSON_TYPE, ...headers } },
-});
-const form = (path: string, body: string, headers: object = {}) =>
-  posted(path, body, { ...FORM_TYPE, ...headers });
-
-/** A link with all fields at their maximum. */
-const largest = () => ({
-  url: `https://example.com/${repeated("x", 2000)}`,
-  title: repeated("x", 255),
-  tags: Array.from({ length: 20 }, (_, index) => `${index}`.padEnd(50, "x")),
-  metadata: Object.fromEntries(
-    Array.from({ length: 50 }, (_, index) => [`${index}`.padEnd(40, "x"), repeated("x", 500)]),
-  ),
-});
-// Of 64 KB, which a request may have. The largest links are smaller in ASCII.
-const smaller = () => ({ ...largest(), metadata: named(50, repeated("x", 100)) });
-const invalid = () => ({ url: "x", slug: "a b", title: "\n", tags: ["", ""], metadata: named(50, {}) });
-
-/** Requests of callers without credentials. */
-function anonymous(leakKey: string): Record<string, Candidate> {
-  const header =
-    (path: string, name: string, value: string, more: object = {}): Candidate =>
-    () => ({
-      path,
-      init: { headers: { [name]: value, ...more } },
-    });
-  const json = (path: string, body: string) => () => posted(path, body);
-  const html = { accept: "text/html" };
-  const bomb = gzipSync(Buffer.alloc(64 * MB, " ")).subarray(0, 64 * KB);
-  const objects = `[${distinct(64 * KB, (name) => `{"${name}":1}`)}]`;
-  const jwt = (payload: string) =>
-    `${Buffer.from('{"alg":"RS256","kid":"x"}').toString("base64url")}.${Buffer.from(payload).toString("base64url")}.${repeated("A", 500)}`;
-  const assertion = (claims: object) =>
-    new URLSearchParams({
-      grant_type: "client_credentials",
-      client_id: `lgc_${randomBytes(16).toString("base64url")}`,
-      client_assertion_type: "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
-      client_assertion: jwt(JSON.stringify(claims)),
-    }).toString();
-  return {
-    "sign-in, wrong password (Argon2)": () =>
-      posted("/auth/login", JSON.stringify({ username: "unknown", password: "wrong password" })),
-    "sign-in, password of 60 KB (Argon2)": () =>
-      posted("/auth/login", JSON.stringify({ username: "unknown", password: repeated("x", 60 * KB) })),
-    "sign-in, 64 KB of objects (Argon2)": json("/auth/login", `{"username":${objects}}`),
-    "sign-in, 64 KB of brackets": json("/auth/login", repeated("[", 64 * KB)),
-    "sign-in, 64 KB of fields": json("/auth/login", `{${distinct(64 * KB, (name) => `"${name}":1`)}}`),
-    "sign-in, form of 64 KB": () =>
-      form(
-        "/auth/login",
-        distinct(64 * KB, (name) => `${name}[a][b][]=1`, "&"),
-      ),
-    "sign-in, form of 64 KB, one list": () => form("/auth/login", repeated("a[]=1&", 64 * KB)),
-    "sign-in, 64 MB compressed": () => posted("/auth/login", bomb, { "content-encoding": "gzip" }),
-    "passkey, 64 KB": json("/auth/passkey", JSON.stringify({ credential: { id: repeated("x", 60 * KB) } })),
-    "registration of a user, password of 60 KB": () =>
-      posted("/auth/register", JSON.stringify({ username: "new-user", password: repeated("aB1$", 60 * KB) })),
-    "registration of a user, name of 60 KB": () =>
-      posted("/auth/register", JSON.stringify({ username: repeated("é", 30 * KB), password: "x" })),
-    "registration of a client, 16 KB": json(
-      "/oauth/register",
-      JSON.stringify({
-        redirect_uris: Array.from({ length: 500 }, (_, index) => `https://a.example/${index}`),
-      }),
-    ),
-    "registration of a client": () =>
-      posted(
-        "/oauth/register",
-        JSON.stringify({ client_name: repeated("x", 100), redirect_uris: ["http://127.0.0.1/callback"] }),
-      ),
-    "token, form of 56 KB": () =>
-      form(
-        "/oauth/token",
-        distinct(55 * KB, (name) => `${name}=1`, "&"),
-      ),
-    "token, 10,000 scopes": () =>
-      form(
-        "/oauth/token",
-        `grant_type=client_credentials&client_id=x&client_secret=x&scope=${distinct(54 * KB, (name) => name, "+")}`,
-      ),
-    "token, Basic header of 12 KB": () =>
-      form("/oauth/token", "grant_type=client_credentials", {
-        authorization: `Basic ${repeated("A", LONG)}`,
-      }),
-    "token, assertion of 50 KB": () =>
-      form("/oauth/token", assertion({ iss: "x", aud: repeated("x", 30 * KB) })),
-    "token, code verifier of 50 KB": () =>
-      form(
-        "/oauth/token",
-        `grant_type=authorization_code&client_id=dashboard&code=x&code_verifier=${repeated("x", 50 * KB)}`,
-      ),
-    "introspection without credentials": () => form("/oauth/introspect", `token=${repeated("x", 50 * KB)}`),
-    "revocation, 50 KB": () => form("/oauth/revoke", `client_id=dashboard&token=${repeated("x.", 50 * KB)}`),
-    "pushed request, 50 KB": () =>
-      form("/oauth/par", `client_id=dashboard&${distinct(50 * KB, (name) => `${name}=1`, "&")}`),
-    "authorization, query of 12 KB": () => ({
-      path: `/oauth/authorize?${distinct(LONG, (name) => `${name}=1`, "&")}`,
-    }),
-    "authorization, one parameter 3,000 times": () => ({
-      path: `/oauth/authorize?${repeated("a=1&", LONG)}`,
-    }),
-    "authorization, 4 KB of scopes": () => ({
-      path: `/oauth/authorize?client_id=dashboard&response_type=code&scope=${distinct(4000, (name) => name, "+")}`,
-    }),
-    "authorization, form of 10 KB": () =>
-      form(
-        "/oauth/authorize",
-        distinct(10 * KB, (name) => `${name}=1`, "&"),
-      ),
-    "interaction, form of 16 KB": () => form("/interaction/x/sign-in", repeated("a[]=1&", 16 * KB)),
-    "landing page, 12 KB of cookies": header(
-      "/",
-      "cookie",
-      distinct(LONG, (name) => `${name}=${name}`, "; "),
-      html,
-    ),
-    "dashboard, 12 KB of cookies": header("/dashboard", "cookie", repeated("session=x; ", LONG), html),
-    "unknown page, Accept of 12 KB": header(
-      "/a/b",
-      "accept",
-      distinct(LONG, (name) => `text/${name};q=0.1`),
-    ),
-    documentation: header("/docs", "accept", "text/html"),
-    "documentation, Accept-Encoding of 12 KB": header(
-      "/docs",
-      "accept-encoding",
-      distinct(LONG, (name) => `${name};q=0.1`),
-    ),
-    "documentation, If-None-Match of 12 KB": header(
-      "/docs",
-      "if-none-match",
-      distinct(LONG, (name) => `"${name}"`),
-    ),
-    "OpenAPI document": () => ({ path: "/v1/openapi.json" }),
-    "style sheet": () => ({ path: "/assets/dashboard.css" }),
-    "metrics of this machine": () => ({ path: "/metrics" }),
-    "short link, User-Agent of 12 KB": (index) => ({
-      path: "/unknown-link",
-      init: { headers: { "user-agent": `${index} ${repeated("Mozilla/5.0 (X; ", LONG)}` } },
-    }),
-    "short link, Referer of 12 KB": (index) => ({
-      path: "/unknown-link",
-      init: {
-        headers: { referer: `https://${repeated("a.", 250)}${index}.example/${repeated("x", LONG - 500)}` },
-      },
-    }),
-    "short link, path of 12 KB": () => ({ path: `/${repeated("%41", LONG)}` }),
-    "API without a token": () => posted("/v1/links", repeated("[", 64 * KB)),
-    "API, wrong DPoP proof of 12 KB": header("/v1/links", "authorization", "DPoP x", {
-      dpop: jwt(repeated("x", 8000)),
-    }),
-    "MCP without a token": () => posted("/mcp", repeated("[", 64 * KB)),
-    "report of leaked credentials, 512 KB, wrong signature": () =>
-      posted("/oauth/leaked-credentials", repeated(" ", 512 * KB), {
-        "github-public-key-identifier": "key",
-        "github-public-key-signature": leakKey,
-      }),
-  };
-}
-
-type Tenant = {
-  token: string;
-  session: string;
-  organization: string;
-  client: { id: string; secret: string };
-};
-
-/** Requests of an organization's client and of its owner. */
-async function ofTenant(tenant: Tenant, origin: string): Promise<Record<string, Candidate>> {
-  const { token, session, organization, client } = tenant;
-  const authorization = { authorization: `Bearer ${token}` };
-  const api = (path: string, body: unknown, headers: object = {}): Sent =>
-    posted(path, typeof body === "string" ? body : JSON.stringify(body), { ...authorization, ...headers });
-  const read =
-    (path: string, accept = "application/json"): Candidate =>
-    () => ({
-      path,
-      init: {
-        headers: {
-          ...(path.startsWith("/v1") ? authorization : { authorization: `Bearer ${session}` }),
-          accept,
-        },
-      },
-    });
-  const base = `/dashboard/organizations/${organization}`;
-  const dashboard =
-    (path: string, body: unknown, method = "POST"): Candidate =>
-    () => ({
-      path: base + path,
-      init: {
-        method,
-        body: typeof body === "string" ? body : JSON.stringify(body),
-        headers: { ...JSON_TYPE, authorization: `Bearer ${session}` },
-      },
-    });
-  const mcp = (body: unknown) =>
-    api("/mcp", body, {
-      accept: "application/json, text/event-stream",
-      "mcp-protocol-version": "2025-03-26",
-    });
-  const call = (id: number, name: string, args: object) => ({
-    jsonrpc: "2.0",
-    id,
-    method: "tools/call",
-    params: { name, arguments: args },
-  });
-  const [{ id: linkId }] = (
-    (await (await fetch(`${origin}/v1/links?limit=1`, { headers: authorization })).json()) as {
-      data: [{ id: string }];
-    }
-  ).data;
-  const dpopKey = await createDpopKey();
-  const bulk = (link: object) => ({ links: Array.from({ length: 100 }, () => link) });
-  const objects = (bytes: number) => `[${distinct(bytes, (name) => `{"${name}":1}`)}]`;
-  return {
-    link: () => api("/v1/links", { url: "https://example.com/" }),
-    "link of 60 KB": () => api("/v1/links", { ...largest(), metadata: named(50, repeated("é", 500)) }),
-    "link with Idempotency-Key": (index) =>
-      api("/v1/links", smaller(), { "idempotency-key": `key-${index}-${Date.now()}` }),
-    "link, 101 fields": () => api("/v1/links", named(101, 1)),
-    "link, 64 KB of fields": () => api("/v1/links", `{${distinct(64 * KB, (name) => `"${name}":1`)}}`),
-    "link, 64 KB of invalid tags": () => api("/v1/links", { url: "x", tags: Array(20_000).fill("") }),
-    "link, 64 KB of objects": () => api("/v1/links", `{"tags":${objects(64 * KB - 20)}}`),
-    "link, 64 KB of brackets": () => api("/v1/links", repeated("[", 64 * KB)),
-    "link, 100 invalid metadata": () => api("/v1/links", invalid()),
-    "link, 64 KB with an escape": () => api("/v1/links", `["\\u0061",${repeated("1,", 64 * KB - 20)}1]`),
-    "links in bulk, 100": () => api("/v1/links/bulk", bulk({ url: "https://example.com/" })),
-    "links in bulk, 1 MB of links": () => api("/v1/links/bulk", bulk(smaller())),
-    "links in bulk, 100 invalid ones": () => api("/v1/links/bulk", bulk(invalid())),
-    "links in bulk, 1 MB of fields": () =>
-      api("/v1/links/bulk", `{${distinct(MB, (name) => `"${name}":1`)}}`),
-    "links in bulk, 1 MB of objects": () => api("/v1/links/bulk", objects(MB)),
-    "links in bulk, 9,000 objects": () =>
-      api("/v1/links/bulk", `{"links":${objects(9000 * 9)}}`.padEnd(MB - 20)),
-    "links in bulk, 1 MB of brackets": () => api("/v1/links/bulk", repeated("[", MB)),
-    "links in bulk, 1 MB with an escape": () =>
-      api("/v1/links/bulk", `["\\u0061",${repeated("1,", MB - 20)}1]`),
-    "list of 100 links of 60 KB, filtered": read("/v1/links?limit=100&tag=large"),
-    "list of 100 links": read("/v1/links?limit=100"),
-    "search, 3 letters": read("/v1/links?limit=100&search=exa"),
-    "search, longest text": read(`/v1/links?search=${repeated("ab%20", 500)}`),
-    "search for a rare text": read("/v1/links?search=zzqzz"),
-    "filter by a tag": read("/v1/links?limit=100&tag=none"),
-    "query of 12 KB": read(`/v1/links?${distinct(LONG, (name) => `${name}=1`, "&")}`),
-    "analytics of a link": read(`/v1/links/${linkId}/analytics?from=2026-01-01&to=2026-12-31`),
-    "If-Match of 12 KB": () => ({
-      path: `/v1/links/${linkId}`,
-      init: {
-        method: "PATCH",
-        body: '{"title":"x"}',
-        headers: { ...JSON_TYPE, ...authorization, "if-match": distinct(LONG, (name) => `"${name}"`) },
-      },
-    }),
-    "webhook, 64 KB of events": () =>
-      api("/v1/webhooks", { url: "https://a.example/", events: Array(15_000).fill("x") }),
-    "MCP, list of tools": () => mcp({ jsonrpc: "2.0", id: 1, method: "tools/list" }),
-    "MCP, batch of 10 pings": () =>
-      mcp(Array.from({ length: 10 }, (_, id) => ({ jsonrpc: "2.0", id, method: "ping" }))),
-    "MCP, batch of 10 calls of whoami": () =>
-      mcp(Array.from({ length: 10 }, (_, id) => call(id, "whoami", {}))),
-    "MCP, batch of 10 lists of 100 links": () =>
-      mcp(Array.from({ length: 10 }, (_, id) => call(id, "list_links", { limit: 100 }))),
-    "MCP, batch of 10 lists of tools": () =>
-      mcp(Array.from({ length: 10 }, (_, id) => ({ jsonrpc: "2.0", id, method: "tools/list" }))),
-    "MCP, link of 60 KB": () => mcp(call(1, "create_link", largest())),
-    "MCP, 64 KB of invalid arguments": () =>
-      mcp(call(1, "create_link", { url: "x", tags: Array(15_000).fill("") })),
-    "MCP, 64 KB of objects": () =>
-      mcp(`{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":${objects(63 * KB)}}}`),
-    "MCP, list of 100 links of 60 KB, filtered": () =>
-      mcp(call(1, "list_links", { limit: 100, tag: "large" })),
-    token: () =>
-      form(
-        "/oauth/token",
-        new URLSearchParams({
-          grant_type: "client_credentials",
-          client_id: client.id,
-          client_secret: client.secret,
-        }).toString(),
-      ),
-    "token, 50 KB of scopes": () =>
-      form(
-        "/oauth/token",
-        `grant_type=client_credentials&client_id=${client.id}&client_secret=${client.secret}&scope=${distinct(50 * KB, (name) => name, "+")}`,
-      ),
-    "token with DPoP": async () =>
-      form(
-        "/oauth/token",
-        new URLSearchParams({
-          grant_type: "client_credentials",
-          client_id: client.id,
-          client_secret: client.secret,
-        }).toString(),
-        { dpop: await signProof(dpopKey, { claims: { htm: "POST", htu: `${origin}/oauth/token` } }) },
-      ),
-    "pushed request, 50 KB, with a secret": () =>
-      form(
-        "/oauth/par",
-        `client_id=${client.id}&client_secret=${client.secret}&${distinct(50 * KB, (name) => `${name}=1`, "&")}`,
-      ),
-    introspection: () =>
-      form("/oauth/introspect", `client_id=${client.id}&client_secret=${client.secret}&token=${token}`),
-    "page of links": read(`${base}/links`, "text/html"),
-    "page of links, search": read(`${base}/links?search=exa`, "text/html"),
-    "page of connections": read(`${base}/connect`, "text/html"),
-    "page of the audit log": read(`${base}/audit`, "text/html"),
-    "audit log as JSON": read(`${base}/audit?limit=100`),
-    "audit log as CSV": read(`${base}/audit.csv`),
-    "QR code": read(`${base}/links/${linkId}/qr.svg`),
-    "analytics page": read(`${base}/analytics`, "text/html"),
-    "redirect URIs, 64 KB": dashboard(
-      "/client/redirect-uris",
-      { redirect_uris: Array.from({ length: 2000 }, (_, n) => `https://a.example/${n}`) },
-      "PUT",
-    ),
-    "redirect URI of 60 KB": dashboard(
-      "/client/redirect-uris",
-      { redirect_uris: [`https://a.example/${repeated("a.", 60 * KB)}`] },
-      "PUT",
-    ),
-    "trust rule, 60 KB": dashboard("/workload-identity", {
-      name: "x",
-      issuer: "https://a.example",
-      subject: repeated("*a", 60 * KB),
-      audience: "x",
-      claims: {},
-      scopes: ["links:write"],
-    }),
-    "public key, 60 KB": dashboard("/client/keys", {
-      jwk: { kty: "RSA", e: "AQAB", n: repeated("x", 60 * KB) },
-    }),
-    "export of the account": read("/dashboard/account/export"),
-    "links in the dashboard, 64 KB of objects": dashboard("/links", `{"tags":${objects(64 * KB - 20)}}`),
-  };
-}
 
 /** Measures the most expensive requests, and how long another tenant waits meanwhile. */
 export const requestRows = () =>
@@ -411,10 +71,16 @@ export const requestRows = () =>
     const tenant = await createTenant(origin);
     const wrongSignature = sign("sha256", Buffer.from("other"), keys.privateKey).toString("base64");
     const lists = {
-      "without credentials": anonymous(wrongSignature),
-      "of a tenant": await ofTenant(tenant, origin),
+      "without credentials": {
+        ...requestsOfVisitors(wrongSignature),
+        ...(await mostExpensive(ours, await fieldsOfVisitors(origin, tenant))),
+      },
+      "of a tenant": {
+        ...(await requestsOfTenant(tenant, origin)),
+        ...(await mostExpensive(ours, await fieldsOfTenant(origin, tenant))),
+      },
     };
-    const rows: Row[] = [];
+    const rows: Row[] = [await tailAlone(ours)];
     for (const [who, candidates] of Object.entries(lists)) {
       const costs: Cost[] = [];
       for (const [name, candidate] of Object.entries(candidates)) {
@@ -423,58 +89,73 @@ export const requestRows = () =>
       costs.sort((a, b) => b.ms - a.ms);
       console.log(`\n| request ${who} | CPU, ms | status |\n|---|---|---|`);
       for (const { name, ms, statuses } of costs) console.log(`| ${name} | ${ms.toFixed(2)} | ${statuses} |`);
-      for (const { name, ms } of costs.slice(0, LISTED)) {
-        const row: Row = { name: `CPU of a request ${who}, ms: ${name}`, ours: [ms] };
-        rows.push(WITHOUT_TARGET.test(name) ? row : judged(row, { atMost: MAX_MS }));
-      }
+      rows.push(...costs.slice(0, LISTED).map((cost) => costRow(who, cost)));
       for (const { name } of who === "of a tenant" ? costs.slice(0, FLOODS) : [])
         rows.push(await tailBeside(ours, { name, candidate: candidates[name] as Candidate }));
     }
-    return rows;
+    return [...rows, ...(await uploadRows(ours, tenant))];
   });
 
+function costRow(who: string, { name, ms }: Cost): Row {
+  const row: Row = { name: `CPU of a request ${who}, ms: ${name}`, ours: [ms] };
+  if (WITHOUT_TARGET.test(name)) return row;
+  if (!BULK.test(name)) return judged(row, { atMost: PAGE.test(name) ? MAX_PAGE_MS : MAX_MS });
+  const perLink: Row = { name: `CPU per link, ms: ${name}`, ours: [ms / LINKS_IN_BULK] };
+  return judged(perLink, { atMost: MAX_MS_PER_LINK });
+}
+
+/** Measures what files to import cost, and how long another tenant waits meanwhile. */
+async function uploadRows(ours: Ours, { organization, session }: Tenant): Promise<Row[]> {
+  const rows: Row[] = [];
+  for (const [name, candidate] of Object.entries(await uploads(organization, session))) {
+    const before = ours.server.memory();
+    ours.server.resetPeak();
+    await ask(ours, candidate, 0);
+    const memory = ours.server.peakMemory() - before;
+    const { ms, statuses } = await costOf(ours, name, candidate);
+    const note = `status ${statuses}`;
+    rows.push(
+      judged({ name: `CPU of a ${name}, ms`, ours: [ms], note }, { atMost: MAX_UPLOAD_MS }),
+      judged({ name: `memory of a ${name}, MB`, ours: [memory], note }, { atMost: MAX_UPLOAD_MB }),
+      await tailBeside(ours, { name, candidate }, UPLOAD_CONNECTIONS),
+    );
+  }
+  return rows;
+}
+
 /** Returns the processor time that the server needs for a request: the median of some rounds. */
-async function costOf({ server, host }: Ours, name: string, candidate: Candidate): Promise<Cost> {
+async function costOf(ours: Ours, name: string, candidate: Candidate): Promise<Cost> {
+  const { server } = ours;
   const statuses = new Set<number>();
   let index = 0;
-  const ask = async () => {
-    const { path, init } = await candidate(index++);
-    const response = await fetch(`http://${host}${path}`, { redirect: "manual", ...init });
-    await response.arrayBuffer();
-    statuses.add(response.status);
-  };
   const rounds: number[] = [];
   for (let round = -1; round < ROUNDS; round++) {
     const before = server.cpuMs();
-    for (let request = 0; request < REQUESTS; request++) await ask();
+    for (let request = 0; request < REQUESTS; request++) statuses.add(await ask(ours, candidate, index++));
     if (round >= 0) rounds.push((server.cpuMs() - before) / REQUESTS);
   }
   return { name, ms: median(rounds), statuses: [...statuses].join(", ") };
 }
 
-/** Measures how long another tenant waits while 16 connections send the most expensive request. */
+/** Sends a request. Resolves to the status when all of the response is read. */
+async function ask({ host }: Ours, candidate: Candidate, index: number): Promise<number> {
+  const { path, init } = await candidate(index);
+  const response = await fetch(`http://${host}${path}`, { redirect: "manual", ...init });
+  await response.arrayBuffer();
+  return response.status;
+}
+
+/** Measures how long another tenant waits while some connections send nothing but an expensive request. */
 async function tailBeside(
   ours: Ours,
   { name, candidate }: { name: string; candidate: Candidate },
+  connections = TAIL_CONNECTIONS,
 ): Promise<Row> {
-  const [client] = ours.clients;
-  if (!client) throw new Error("there is no client");
-  const token = await fetchToken(ours.host, client);
-  const own = post(
-    ours.host,
-    "/v1/links",
-    "application/json",
-    '{"url":"https://example.com/"}',
-    `Authorization: Bearer ${token}\r\n`,
-  );
-  const others = createTally(201);
-  const requests = await Promise.all(
-    Array.from({ length: TAIL_CONNECTIONS }, (_, index) => candidate(index)),
-  );
+  const requests = await Promise.all(Array.from({ length: connections }, (_, index) => candidate(index)));
   const flood: Flood = {
     origin: `http://${ours.host}`,
     requests,
-    connections: TAIL_CONNECTIONS,
+    connections,
     seconds: TAIL_S,
   };
   const flooding = fork(new URL("./flood.ts", import.meta.url), { serialization: "advanced" });
@@ -485,17 +166,43 @@ async function tailBeside(
   flooding.once("message", (count) => {
     sent = Number(count);
   });
-  while (sent === undefined) {
-    await saturate({ port: ours.port, next: () => own, seconds: 0.001, connections: 1 }, others);
+  const { p50, p99 } = await waitsOfAnother(ours, () => sent !== undefined);
+  await ended;
+  const rate = Math.round((sent as number) / TAIL_S);
+  return judged(
+    {
+      name: `p99 of another tenant beside ${connections} ${connections === 1 ? "connection" : "connections"} of: ${name}, ms`,
+      ours: [p99],
+      note: `p50 ${p50.toFixed(1)} ms, ${rate} such requests per second`,
+    },
+    { atMost: MAX_TAIL_MS },
+  );
+}
+
+/** Measures how long a tenant waits by itself: no figure beside a flood can be better. */
+async function tailAlone(ours: Ours): Promise<Row> {
+  const end = performance.now() + ALONE_S * 1000;
+  const { p50, p99 } = await waitsOfAnother(ours, () => performance.now() > end);
+  return {
+    name: "p99 of another tenant, nothing beside it, ms",
+    ours: [p99],
+    note: `p50 ${p50.toFixed(1)} ms`,
+  };
+}
+
+/** Creates links, one after the other, until `isOver`. */
+async function waitsOfAnother(ours: Ours, isOver: () => boolean) {
+  const [client] = ours.clients;
+  if (!client) throw new Error("there is no client");
+  const token = await fetchToken(ours.host, client);
+  const body = '{"url":"https://example.com/"}';
+  const own = post(ours.host, "/v1/links", "application/json", body, `Authorization: Bearer ${token}\r\n`);
+  const answers = createTally(201);
+  while (!isOver()) {
+    await saturate({ port: ours.port, next: () => own, seconds: 0.001, connections: 1 }, answers);
     await new Promise((resolve) => setTimeout(resolve, TAIL_PAUSE_MS));
   }
-  await ended;
-  const { p50, p99 } = others.result();
-  const rate = Math.round(sent / TAIL_S);
-  return judged(
-    { name: `p99 of another tenant beside ${TAIL_CONNECTIONS} connections of: ${name}, ms`, ours: [p99] },
-    { atMost: MAX_TAIL_MS, note: `p50 ${p50.toFixed(1)} ms, ${rate} such requests per second` },
-  );
+  return answers.result();
 }
 
 /** Creates an organization with many links. */

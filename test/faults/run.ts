@@ -7,8 +7,9 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import path from "node:path";
 import { type Fault, InvalidFault, readFaults, type Stage } from "./faults.ts";
-import { isSameTest, type Report, readTap } from "./tap.ts";
+import { type Report, readResults } from "./results.ts";
 import { type Copy, createWorkspace } from "./workspace.ts";
 
 // Each run has a processor of its own on a machine with two.
@@ -41,19 +42,14 @@ async function runTests({ folder }: Copy, { stage, files, options = [] }: Run): 
   const { TEST_POSTGRES_URL, TEST_MYSQL_URL, TEST_REDIS_URL, ...inherited } = process.env;
   const env = { ...inherited, TEST_DATABASE: "sqlite", TMPDIR: workspace.temporary };
   const stageOption = stage === "processes" ? ["--processes"] : [];
-  // What follows `--` are options and files of ava.
-  const args = ["test/run.ts", ...stageOption, "--", "--tap", ...options, ...files];
+  const results = path.join(folder, "test-results.json");
+  const args = ["test/run.ts", ...stageOption, `--results=${results}`, ...options, ...files];
   // A process group of its own, so everything that a run has started can be ended.
-  const child = spawn(process.execPath, args, { cwd: folder, env, detached: true, stdio: "pipe" });
+  const child = spawn(process.execPath, args, { cwd: folder, env, detached: true, stdio: "ignore" });
   running.add(child);
-  let output = "";
-  child.stdout.setEncoding("utf8").on("data", (text) => {
-    output += text;
-  });
-  child.stderr.resume();
   await once(child, "close");
   running.delete(child);
-  return readTap(output);
+  return readResults(results);
 }
 
 /** Runs all test files without a fault. Resolves to the titles of their tests, or exits if one fails. */
@@ -84,7 +80,7 @@ async function tryFault(copy: Copy, { patch, killedBy, stage }: Fault, titles: s
   const { passed, failed } = await runTests(copy, { stage, files: killedBy, options: ["--fail-fast"] });
   copy.restore();
   // A crash has no test's title.
-  const killer = failed.find((one) => one.isDecided && titles.some((title) => isSameTest(title, one.title)));
+  const killer = failed.find((one) => one.isDecided && titles.includes(one.title));
   if (killer) return { result: "killed", detail: `"${killer.title}"` };
   const [crash] = failed;
   const detail = crash

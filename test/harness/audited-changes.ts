@@ -4,7 +4,6 @@ import { apiAt, type LinkBody } from "./clients/api.ts";
 import { type Colleague, createColleague, type createTeam } from "./clients/dashboard.ts";
 import { tokensFor } from "./clients/flow.ts";
 import { importLinks } from "./clients/link-import.ts";
-import { png, uploadLogo } from "./clients/logos.ts";
 import { addTotp, logIn, proveFactor } from "./clients/second-factor.ts";
 import type { TestService } from "./service.ts";
 import { uniqueUrl } from "./webhooks.ts";
@@ -78,8 +77,7 @@ export const AUDITED_CHANGES: Record<string, Change> = {
       json: { redirect_uris: ["https://a.example/"] },
     }),
   "client.profile_changed": ({ base, owner }) =>
-    owner.api.send("PUT", `${base}/client/branding`, { json: { client_name: "Reports" } }),
-  "client.logo_changed": ({ base, owner }) => uploadLogo(owner, `${base}/client/branding/logo`, png(2, 2)),
+    owner.api.send("PUT", `${base}/client/profile`, { json: { client_name: "Reports" } }),
   "client.secret_ended": async ({ base, owner }) => {
     await owner.api.send("POST", `${base}/client/rotate`, { json: {} });
     const { body } = await owner.api.send<{ secrets: { id: string }[] }>("GET", `${base}/client`);

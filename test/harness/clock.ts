@@ -1,7 +1,7 @@
 const realNow = Date.now;
 let offset = 0;
 
-/** Advances the clock of this test file, for the service and its clients. */
+/** Advances the clock for the service and its clients. It stays so for the files that follow in the thread. */
 export function advanceClock(ms: number): void {
   offset += ms;
   Date.now = () => realNow() + offset;

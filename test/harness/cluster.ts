@@ -43,6 +43,8 @@ export async function startCluster(settings: Record<string, string> = {}): Promi
     BASE_URL: balancer.url,
     RATE_LIMIT: "off",
     LOG_LEVEL: "silent",
+    // On a machine that is busy with other tests, a server with less patience would rightly refuse requests.
+    DATABASE_TIMEOUT: "60",
     ...settings,
   };
   const asAuthorization = { ...shared, RESOURCE_SERVER_SECRET: secret };

@@ -1,3 +1,7 @@
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { ROOT } from "./program.ts";
+
 /** What readers search the documentation for → the pages, one of which answers it. */
 export const ANSWERS: Record<string, RegExp> = {
   token: /^\/docs\/(authentication|authorization|quick-start)\b/,
@@ -9,3 +13,14 @@ export const ANSWERS: Record<string, RegExp> = {
   "github actions": /^\/docs\/workload-identity\b/,
   "custom domain": /^\/docs\/(custom-domains|settings|operations)\b/,
 };
+
+/** Returns the rows of the first table of a section, without its header. */
+export function tableIn(document: string, heading: string): string[][] {
+  const text = readFileSync(path.join(ROOT, "docs", document), "utf8");
+  const [, section = ""] = text.split(`\n## ${heading}\n`);
+  const [, table = ""] = /\n\|[ |:-]*\|\n((?:\|.*\|\n)*)/.exec(section.split("\n## ")[0] ?? "") ?? [];
+  return table
+    .trim()
+    .split("\n")
+    .map((row) => row.slice(2, -2).split(" | "));
+}

@@ -5,11 +5,11 @@ import { type AddressInfo, connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { createApp } from "../../server/app.ts";
 import { appPolicyCheckOf } from "../../server/clients/app-policy.ts";
-import { normalizeTargets } from "../../server/http/hosts.ts";
+import { normalizeRequests } from "../../server/http/hosts.ts";
 import { createLog } from "../../server/log.ts";
 import { createMetrics } from "../../server/observability/metrics.ts";
 import { prepareStorage } from "../../server/process/prepare.ts";
-import { createRateLimitStore } from "../../server/rate-limits/store.ts";
+import { createRateLimitStore, type RateLimitStore } from "../../server/rate-limits/store.ts";
 import { readSettings } from "../../server/settings/config.ts";
 import { publicUrlsOf } from "../../server/settings/public-urls.ts";
 import { openObserved } from "./database/storage.ts";
@@ -38,9 +38,14 @@ export async function createFronts() {
   return {
     storage,
 
-    /** Serves an application. `reached` returns the number of requests that reached it, of both servers. */
-    async serve(changes: Record<string, string> = {}, served = storage) {
-      const log = createLog("silent");
+    /** Serves an application. `reached` returns the number of requests that reached it, of both servers; `logged` has what was logged as an error. */
+    async serve(
+      changes: Record<string, string> = {},
+      served = storage,
+      observe = (store: RateLimitStore) => store,
+    ) {
+      const logged: unknown[] = [];
+      const log = Object.assign(createLog("silent"), { error: (...entry: unknown[]) => logged.push(entry) });
       const settings = readSettings({
         BASE_URL: BASE,
         DATABASE_URL: database.url,
@@ -51,14 +56,15 @@ export async function createFronts() {
       });
       const keys = await prepareStorage(settings, storage, log);
       const unused = () => Promise.reject(new Error("nothing is fetched"));
+      const urls = publicUrlsOf(settings, 0);
       const { app, listener, observability } = createApp({
         settings,
-        urls: publicUrlsOf(settings, 0),
+        urls,
         storage: served,
         appPolicyCheck: appPolicyCheckOf(settings),
         keys,
-        rateLimitStore: await createRateLimitStore(undefined, log),
-        metrics: createMetrics(),
+        rateLimitStore: observe(await createRateLimitStore(undefined, log)),
+        metrics: createMetrics(log),
         log,
         fetch: unused,
         fetchConfigured: unused,
@@ -71,8 +77,8 @@ export async function createFronts() {
         return createContext(...args);
       };
       const front = await listen(createServer(TIMEOUTS, listener));
-      const behind = await listen(createServer(TIMEOUTS, normalizeTargets(app.callback())));
-      return { front, behind, reached: () => reached, observability };
+      const behind = await listen(createServer(TIMEOUTS, normalizeRequests(app.callback(), urls)));
+      return { front, behind, reached: () => reached, observability, logged };
     },
 
     async close() {

@@ -12,19 +12,19 @@ const EXAMPLE = `${ROOT}docs/operate/deploy/nginx.conf`;
 /** Whether nginx is installed. */
 export const HAS_NGINX = existsSync(NGINX);
 
-/** nginx, configured as in the documentation. */
-export type Nginx = {
+/** A proxy, configured as in the documentation. */
+export type TestProxy = {
   /** Its https URL, which is known before it starts. */
   url: string;
-  /** The certificate, in PEM, that its clients have to trust. */
-  certificate: string;
+  /** The certificate, in PEM, that its clients have to trust. Known once it has started. */
+  readonly certificate: string;
   /** Serves the servers at these ports. */
   start(ports: readonly [number, number]): Promise<void>;
   stop(): Promise<void>;
 };
 
 /** Prepares the example configuration, with ports and a certificate of its own. */
-export async function prepareNginx(): Promise<Nginx> {
+export async function prepareNginx(): Promise<TestProxy> {
   const folder = mkdtempSync(path.join(tmpdir(), "linkgate-nginx-"));
   const [http, https] = [await freePort(), await freePort()];
   const [certificate, key] = [`${folder}/cert.pem`, `${folder}/key.pem`];

@@ -40,6 +40,7 @@ export class Program {
     const user = uid === undefined ? {} : { uid, gid: uid };
     this.#child = spawn(command, args, { cwd, env: { PATH, HOME, ...settings }, detached: true, ...user });
     running.add(this);
+    this.#child.stdin?.on("error", () => undefined); // it may end before it reads its input
     this.#child.stdout?.on("data", (chunk) => this.#hear(() => (this.stdout += chunk)));
     this.#child.stderr?.on("data", (chunk) => this.#hear(() => (this.stderr += chunk)));
     this.ended = new Promise((resolve, reject) => {
@@ -74,6 +75,11 @@ export class Program {
   /** Writes the input and closes stdin. */
   write(input: string): void {
     this.#child.stdin?.end(input);
+  }
+
+  /** Writes input, and leaves stdin open. */
+  type(input: string): void {
+    this.#child.stdin?.write(input);
   }
 
   kill(signal: NodeJS.Signals = "SIGTERM"): void {

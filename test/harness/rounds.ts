@@ -1,9 +1,12 @@
+/** Whether the run takes its time, as each night. */
+export const IS_THOROUGH = process.env.TEST_ROUNDS === "many";
+
 /**
  * Returns how often a test repeats what happens in another order each time: `few` in `npm test`, `many` in
  * `npm run test:races`. The assertions are the same.
  */
 export function rounds(few: number, many: number): number {
-  return process.env.TEST_ROUNDS === "many" ? many : few;
+  return IS_THOROUGH ? many : few;
 }
 
 /** The seed of random requests. The runner chooses and prints one; `TEST_SEED` repeats a run. */

@@ -45,6 +45,8 @@ export async function sendRequest(
   });
   outgoing.end(body);
   const [response] = (await once(outgoing, "response")) as [IncomingMessage];
+  // A body that is refused may be cut off after the response.
+  outgoing.on("error", () => {});
   const text = (await response.toArray()).join("");
   if (response.statusCode !== expected) throw new Error(`${response.statusCode} ${text.slice(0, 200)}`);
   return text;

@@ -6,8 +6,10 @@ import { skip } from "./skip.ts";
 /** What is typed after each prompt. */
 export type Script = [prompt: string, keys: string][];
 
+type Options = { settings: Record<string, string>; cwd?: string };
+
 // Not in a shell, which may find another one: a bash whose input is a socket reads ~/.bashrc.
-const hasPython = spawnSync("python3", ["-c", "import pty"]).status === 0;
+export const hasPython = spawnSync("python3", ["-c", "import pty"]).status === 0;
 
 /** Declares a test that needs a pseudo-terminal. */
 export function testOnTerminal(title: string, run: (t: ExecutionContext) => Promise<void>): void {
@@ -15,16 +17,33 @@ export function testOnTerminal(title: string, run: (t: ExecutionContext) => Prom
   else skip(title, "there is no python3");
 }
 
-/** Runs Node with these arguments on a pseudo-terminal. `says` waits for what the terminal shows. */
-export function startOnTerminal(args: string[], script: Script, settings: Record<string, string>) {
-  const command = JSON.stringify([process.execPath, ...args]);
+/** Runs Node with these arguments on a pseudo-terminal. */
+export function startOnTerminal(
+  args: string[],
+  script: Script,
+  settings: Record<string, string>,
+  cwd?: string,
+) {
+  return runOnTerminal([process.execPath, ...args], script, { settings, ...(cwd && { cwd }) });
+}
+
+/** Runs a command on a pseudo-terminal. `says` waits for what the terminal shows. */
+export function runOnTerminal(command: string[], script: Script, options: Options) {
+  const { settings, ...others } = options;
   const program = new Program(
     "python3",
-    [`${ROOT}test/harness/terminal.py`, command, JSON.stringify(script)],
-    { settings: { TERM: "xterm-256color", ...settings } },
+    [`${ROOT}test/harness/terminal.py`, JSON.stringify(command), JSON.stringify(script)],
+    { settings: { TERM: "xterm-256color", ...settings }, ...others },
   );
+  const ended = program.ended.then(({ stdout }) => JSON.parse(stdout) as { shown: string; code: number });
   return {
     says: (pattern: RegExp) => program.says(pattern, "stderr"),
-    ended: program.ended.then(({ stdout }) => JSON.parse(stdout) as { shown: string; code: number }),
+    ended,
+    type: (keys: string) => program.type(keys),
+    /** Ends the command and the programs that it started. */
+    async stop() {
+      program.kill();
+      return ended;
+    },
   };
 }

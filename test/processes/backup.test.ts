@@ -20,6 +20,8 @@ import { Program, ROOT, runCommand, runShell, stopPrograms } from "../harness/pr
 import { startTestService } from "../harness/service.ts";
 import { until } from "../harness/webhooks.ts";
 
+export const databases = "all";
+
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-backup-"));
 const source = await createTestDatabase({ empty: true });
 const { ENCRYPTION_KEY = "", ...withoutKey } = await settingsFor(source.url);

@@ -14,6 +14,8 @@ import { startCluster } from "../harness/cluster.ts";
 import { rounds } from "../harness/rounds.ts";
 import { bearer, type TestOrganization, type TestService } from "../harness/service.ts";
 
+export const databases = "all";
+
 const cluster = await startCluster();
 const { storage } = cluster;
 test.after.always(() => cluster.close());

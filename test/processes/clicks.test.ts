@@ -8,6 +8,8 @@ import { addressOf, startServer, stopPrograms } from "../harness/program.ts";
 import { populate } from "../harness/service.ts";
 import { createWebhook, until } from "../harness/webhooks.ts";
 
+export const databases = "all";
+
 const database = await createTestDatabase();
 const key = randomBytes(32);
 const storage = openStorage(database.url, key);

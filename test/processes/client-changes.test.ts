@@ -18,6 +18,8 @@ import { ROUND_TRIP_MS, type Server, startDistantPair } from "../harness/remote-
 import { rounds } from "../harness/rounds.ts";
 import { postForm } from "../harness/service.ts";
 
+export const databases = "all";
+
 // SQLite allows one write transaction at a time, so there is little to interleave.
 const ROUNDS = engine === "sqlite" ? rounds(15, 40) : rounds(30, 150);
 const ROUNDS_WITHOUT_ROTATION = ROUNDS / 5;

@@ -6,6 +6,8 @@ import { authorizeUrl, openConsent, postAsClient, redeemCode, refresh } from "..
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { ROUND_TRIP_MS, startDistantPair } from "../harness/remote-servers.ts";
 
+export const databases = "all";
+
 const ROUNDS = 30;
 // The user approves after 8 to 17 round trips of the rotation, which takes about 16.
 const FIRST_OFFSET = 8;

@@ -8,6 +8,8 @@ import { createTestDatabase } from "../harness/database/test-database.ts";
 import { freePort } from "../harness/port.ts";
 import { addressOf, Program, stopPrograms } from "../harness/program.ts";
 
+export const databases = "all";
+
 const DESCRIPTORS = 240;
 // Of one address.
 const MAX = DESCRIPTORS / 2;

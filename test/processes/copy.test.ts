@@ -9,6 +9,8 @@ import { endingOf, Program, ROOT, runCommand, startServer, stopPrograms } from "
 import { startOnTerminal, testOnTerminal } from "../harness/terminal.ts";
 import { until } from "../harness/webhooks.ts";
 
+export const databases = "all";
+
 const PASSWORD = /:([^:@/]+)@/;
 const others = ["sqlite", "postgres", "mysql"].filter(
   (name) => name !== engine && (name === "sqlite" || serverOf(name)),
@@ -107,27 +109,40 @@ for (const other of others) {
   );
 }
 
-// The statements after which a copy is killed, in the order of the copy.
-const STEPS: Record<string, RegExp> = {
-  "its progress table is created": /^create table .copy_progress/,
-  "it is marked": /^insert into .copy_progress/,
-  "half of the tables are created": /^create table .clients/,
-  "a table is extended": /^alter table .webhooks/,
-  "the tables are created": /^create table .delivery_usage/,
-  "the first rows are copied": /^update .copy_progress/,
-  "its end is recorded": /^delete from .copy_progress/,
-  "everything is done": /^drop table if exists .copy_progress/,
+// The statements after which a copy is killed, in the order of the copy, and whether the target is then marked as
+// unfinished.
+const STEPS: Record<string, [statement: RegExp, isMarked: boolean]> = {
+  "its progress table is created": [/^create table .copy_progress/, false],
+  "it is marked": [/^insert into .copy_progress/, true],
+  "half of the tables are created": [/^create table .clients/, true],
+  "a table is extended": [/^alter table .webhooks/, true],
+  "the tables are created": [/^create table .delivery_usage/, true],
+  "the first rows are copied": [/^update .copy_progress/, true],
+  "its end is recorded": [/^delete from .copy_progress/, true],
+  "everything is done": [/^drop table if exists .copy_progress/, false],
 };
+const MARKED = "the first rows are copied";
+
+/** A source whose copy takes no time. */
+type Small = { smallUrl: string; drop(): Promise<void> };
 
 // What happens in a target doesn't depend on where the rows come from.
 const targets = engine === "sqlite" ? ["postgres", "mysql"].filter((name) => serverOf(name)) : [];
+if (targets.length > 0) {
+  test.before(async (t) => {
+    const { url, drop } = await createTestDatabase({ empty: true });
+    t.context = { smallUrl: url, drop };
+    await runCommand(["org", "create", "Acme"], { settings: { ...settings, DATABASE_URL: url } });
+  });
+  test.after.always((t) => (t.context as Small).drop());
+}
+
 for (const other of targets) {
-  for (const [step, statement] of Object.entries(STEPS)) {
+  for (const [step, [statement, isMarked]] of Object.entries(STEPS)) {
     test.serial(
       `a copy to ${other} that is killed when ${step} is refused to servers until it is repeated`,
       async (t) => {
-        const small = await createTestDatabase({ empty: true });
-        await runCommand(["org", "create", "Acme"], { settings: { ...settings, DATABASE_URL: small.url } });
+        const { smallUrl } = t.context as Small;
         const target = await createTestDatabase({ empty: true, on: other });
         const kill = `import knex from "${import.meta.resolve("knex")}";
         const { query } = knex.Client.prototype;
@@ -145,15 +160,15 @@ for (const other of targets) {
               "--import",
               `data:text/javascript,${encodeURIComponent(kill)}`,
             ],
-            ...[`${ROOT}server/cli/index.ts`, ...words(target.url, small.url)],
+            ...[`${ROOT}server/cli/index.ts`, ...words(target.url, smallUrl)],
           ],
           {},
         ).ended;
         t.is(killed.signal, "SIGKILL", killed.stderr);
         const inspected = openDatabase(target.url);
-        const isMarked = (await sourceOfCopy(inspected.knex)) !== undefined;
+        t.is((await sourceOfCopy(inspected.knex)) !== undefined, isMarked);
         await inspected.close();
-        if (isMarked) {
+        if (step === MARKED) {
           const options = {
             settings: { ...settings, DATABASE_URL: target.url, PORT: "0", LOG_LEVEL: "silent" },
           };
@@ -162,8 +177,7 @@ for (const other of targets) {
           t.regex((await endingOf(startServer(options))).stderr, sentence);
           t.regex((await runCommand(["org", "list"], options)).stderr, sentence);
         }
-        t.is((await copy(target.url, small.url)).error, undefined);
-        await small.drop();
+        t.is((await copy(target.url, smallUrl)).error, undefined);
         await target.drop();
       },
     );

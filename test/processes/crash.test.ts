@@ -11,6 +11,8 @@ import { type Received, startReceiver, verify } from "../harness/receiver.ts";
 import { populate } from "../harness/service.ts";
 import { createWebhook, until } from "../harness/webhooks.ts";
 
+export const databases = "all";
+
 const database = await createTestDatabase();
 const key = randomBytes(32);
 const storage = openStorage(database.url, key);

@@ -5,12 +5,14 @@ import path from "node:path";
 import test from "ava";
 import { parse, parseAllDocuments } from "yaml";
 import manifest from "../../package.json" with { type: "json" };
+import { HAS_CADDY, prepareCaddy } from "../harness/caddy.ts";
 import { HAS_NGINX, prepareNginx } from "../harness/nginx.ts";
 import { freePort } from "../harness/port.ts";
-import { addressOf, ROOT, startServer, stopPrograms } from "../harness/program.ts";
+import { addressOf, ROOT, runCommand, startServer, stopPrograms } from "../harness/program.ts";
 import { skip } from "../harness/skip.ts";
 import { sendRequest } from "../harness/steady-load.ts";
 
+const PASSWORD = "correct horse battery";
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-deploy-"));
 test.after.always(() => {
   stopPrograms();
@@ -94,45 +96,105 @@ else
     t.true(Number(exposure) < 2, exposure);
   });
 
-const proxyTitle = "nginx passes on what the server needs, and the server's own errors";
-if (!HAS_NGINX) skip(proxyTitle, "nginx is not installed");
-else
-  test(proxyTitle, async (t) => {
-    const nginx = await prepareNginx();
-    t.teardown(nginx.stop);
+const MB = 2 ** 20;
+const pad = (value: object, bytes: number) => JSON.stringify(value).padEnd(bytes);
+
+/** The form of an import whose file has so many bytes. */
+function formOf(bytes: number): { body: string; headers: Record<string, string> } {
+  const rows = Array.from({ length: bytes / 1000 }, (_, index) =>
+    `https://example.com/${index}/`.padEnd(990, "x"),
+  );
+  const content = `url\n${rows.join("\n")}\n`;
+  const part = (name: string, value: string) =>
+    `--boundary\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
+  return {
+    body: `${part("dry_run", "true")}${part('file"; filename="links.csv', content.padEnd(bytes, "\n"))}--boundary--\r\n`,
+    headers: { "content-type": "multipart/form-data; boundary=boundary", accept: "application/json" },
+  };
+}
+
+const PROXIES = [
+  { name: "nginx", isInstalled: HAS_NGINX, prepare: prepareNginx },
+  { name: "Caddy", isInstalled: HAS_CADDY, prepare: prepareCaddy },
+];
+for (const { name, isInstalled, prepare } of PROXIES) {
+  const title = `${name} passes on what the server needs, the largest bodies, and the server's own errors`;
+  if (!isInstalled) {
+    skip(title, `${name} is not installed`);
+    continue;
+  }
+  test(title, async (t) => {
+    const proxy = await prepare();
+    t.teardown(proxy.stop);
     const port = await freePort();
-    const server = startServer({
-      settings: {
-        DATABASE_URL: `sqlite:${folder}/proxied/test.sqlite`,
-        BASE_URL: nginx.url,
-        TRUST_PROXY: "1",
-        PORT: String(port),
-        LOG_LEVEL: "error",
-      },
-    });
+    const settings = {
+      DATABASE_URL: `sqlite:${folder}/${name}/test.sqlite`,
+      BASE_URL: proxy.url,
+      TRUST_PROXY: "1",
+      PORT: String(port),
+      LOG_LEVEL: "error",
+    };
+    const server = startServer({ settings });
     await addressOf(server);
-    await nginx.start([port, await freePort()]);
-    const metadata = await sendRequest(nginx, {
+    await proxy.start([port, await freePort()]);
+    const metadata = await sendRequest(proxy, {
       method: "GET",
       path: "/.well-known/oauth-authorization-server",
       expected: 200,
     });
-    t.is(JSON.parse(metadata).issuer, nginx.url);
+    t.is(JSON.parse(metadata).issuer, proxy.url);
 
-    const post = (path: string, expected: number, bytes: number, headers = {}) =>
-      sendRequest(nginx, {
-        ...{ method: "POST", path, expected, body: JSON.stringify({ url: "x".repeat(bytes) }) },
-        headers: { "content-type": "application/json", ...headers },
-      });
-    t.is(JSON.parse(await post("/auth/login", 413, 1_500_000)).code, "body_too_large");
-    t.regex(await post("/auth/login", 413, 3_000_000), /<center>nginx/);
+    const run = async (words: string[], input?: string) =>
+      JSON.parse((await runCommand([...words, "--json"], { settings }, input)).stdout);
+    const { organization, client } = await run(["org", "create", "Acme", "--plan", "premium"]);
+    await run(["user", "create", "ada", "--org", organization.id], PASSWORD);
+    type Sent = { body: string; headers?: Record<string, string> };
+    const post = async (path: string, expected: number, { body, headers = {} }: Sent) =>
+      JSON.parse(
+        await sendRequest(proxy, {
+          ...{ method: "POST", path, expected, body },
+          headers: { "content-type": "application/json", ...headers },
+        }),
+      );
+    const login = await post("/auth/login", 200, {
+      body: JSON.stringify({ username: "ada", password: PASSWORD }),
+    });
+    const token = await post("/oauth/token", 200, {
+      body: new URLSearchParams({ grant_type: "client_credentials", ...client }).toString(),
+      headers: { "content-type": "application/x-www-form-urlencoded" },
+    });
+    const bearer = ({ access_token }: { access_token: string }) => ({
+      authorization: `Bearer ${access_token}`,
+    });
+    const link = (bytes: number) => ({
+      body: pad({ url: "https://example.com" }, bytes),
+      headers: bearer(token),
+    });
+    const bulk = (bytes: number) => ({
+      body: pad({ links: [{ url: "https://example.com" }] }, bytes),
+      headers: bearer(token),
+    });
+    const file = (bytes: number) => {
+      const { body, headers } = formOf(bytes);
+      return { body, headers: { ...headers, ...bearer(login) } };
+    };
+    const importPath = `/dashboard/organizations/${organization.id}/links/import`;
+
+    t.like(await post("/v1/links", 201, link(MB / 16)), { url: "https://example.com" });
+    t.is((await post("/v1/links/bulk", 200, bulk(MB))).results[0].status, 201);
+    t.like(await post(importPath, 200, file(5 * MB)), { dry_run: true, refused: 0 });
+    const TOO_LARGE = { status: 413, code: "body_too_large" };
+    t.like(await post("/v1/links", 413, link(MB / 16 + 1)), TOO_LARGE);
+    t.like(await post("/v1/links/bulk", 413, bulk(MB + 1)), TOO_LARGE);
+    t.like(await post("/v1/links/bulk", 413, bulk(11 * MB)), TOO_LARGE);
+    t.like(await post(importPath, 422, file(6 * MB)), { code: "invalid_file" });
+    t.like(await post(importPath, 413, file(11 * MB)), TOO_LARGE);
 
     // Each attempt claims another address, but all come from the same one.
     const attempt = (index: number) =>
-      sendRequest(nginx, {
-        ...{ method: "POST", path: "/auth/login", expected: 401 },
-        headers: { "content-type": "application/json", "x-forwarded-for": `198.51.100.${index}` },
+      post("/auth/login", 401, {
         body: JSON.stringify({ username: `user-${index}`, password: "not this one" }),
+        headers: { "x-forwarded-for": `198.51.100.${index}` },
       });
     await t.throwsAsync(
       async () => {
@@ -142,3 +204,4 @@ else
     );
     await server.stop();
   });
+}

@@ -13,6 +13,8 @@ import { bearer, populate, postForm, type TestOrganization } from "../harness/se
 import { skip } from "../harness/skip.ts";
 import { until } from "../harness/webhooks.ts";
 
+export const databases = "all";
+
 const ROUNDS = rounds(3, 300);
 const REPEATED = 20;
 const LOOKS = 50;

@@ -7,8 +7,9 @@ import { atOnce } from "../harness/database/storage.ts";
 import { engine } from "../harness/database/test-database.ts";
 import { until } from "../harness/webhooks.ts";
 
-// On a busy machine, servers with less patience would rightly refuse requests.
-const cluster = await startCluster({ DATABASE_TIMEOUT: "60" });
+export const databases = "all";
+
+const cluster = await startCluster();
 test.after.always(() => cluster.close());
 
 type Page = z.output<typeof eventPageSchema>;
@@ -21,11 +22,11 @@ const READERS = 4;
 /** Follows the list until an event matches, and returns all events until then. */
 async function follow(api: Api, query: string, isLast: (events: Event[]) => boolean): Promise<Event[]> {
   const events: Event[] = [];
-  let after = "";
+  let cursor = "";
   return until(async () => {
-    const { body } = await api.get<Page>(`/v1/events?${query}${after}`);
+    const { body } = await api.get<Page>(`/v1/events?${query}${cursor}`);
     events.push(...body.data);
-    after = `&after=${body.next_cursor}`;
+    cursor = `&cursor=${body.resume_cursor}`;
     return isLast(events) ? events : undefined;
   });
 }

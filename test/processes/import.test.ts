@@ -158,6 +158,43 @@ for (const [name, content] of REFUSED) {
   });
 }
 
+test.serial(
+  "a row with a missing value and escapes is refused, repaired and imported as it was",
+  async (t) => {
+    const org = await createOrganization();
+    const file = path.join(folder, "outfile.txt");
+    writeFileSync(
+      file,
+      String.raw`"keyword","url","title","clicks"
+"docs","https://example.com/1","He said \"hi\", C:\\new",\N
+"outfile","https://example.com/2",\N,"3"
+`,
+    );
+    const rejected = path.join(folder, "outfile-refused.csv");
+    t.like(await run(file, org, "--rejected", rejected), { format: "YOURLS", imported: 1, refused: 1 });
+    writeFileSync(rejected, readFileSync(rejected, "utf8").replace("docs", "outfile-1"));
+    t.like(await run(rejected, org), { imported: 1, refused: 0 });
+    const titles = await knex("links").where({ organization_id: org }).orderBy("slug").pluck("title");
+    t.deepEqual(titles, [null, String.raw`He said "hi", C:\new`]);
+  },
+);
+
+test.serial("a file that is broken at its end imports nothing, and a pipe is refused", async (t) => {
+  const org = await createOrganization();
+  const file = path.join(folder, "broken.csv");
+  writeFileSync(file, `${readFileSync(writeExport(1200), "utf8")}\n"https://go.acme.example/x`);
+  const { code, stderr } = await runCommand(["import", file, "--org", org, "--json"], { settings });
+  t.is(code, 1);
+  t.like(JSON.parse(stderr).error, {
+    code: "invalid_file",
+    message: "file must close every quote (line 1202).",
+  });
+  t.is(await storedLinks(org), 0);
+  const pipe = await runCommand(["import", "/dev/null", "--org", org, "--json"], { settings });
+  t.like(JSON.parse(pipe.stderr).error, { code: "invalid_file" });
+  t.regex(JSON.parse(pipe.stderr).error.message, /is a pipe or a device\. Save the links to a file first\./);
+});
+
 test.serial("a dry run has the result of the import, and stores nothing", async (t) => {
   const org = await createOrganization();
   const file = writeExport(1500);

@@ -14,6 +14,8 @@ import { addressOf, ROOT, runCommand, startServer, stopPrograms } from "../harne
 import { populate, type TestService } from "../harness/service.ts";
 import { until } from "../harness/webhooks.ts";
 
+export const databases = "all";
+
 // docs/operate/incidents.md: its commands and statements, on a running server.
 
 const page = readFileSync(`${ROOT}docs/operate/incidents.md`, "utf8");

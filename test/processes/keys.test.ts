@@ -17,6 +17,8 @@ import { freePort } from "../harness/port.ts";
 import { addressOf, resultOf, runCommand, startServer, stopPrograms } from "../harness/program.ts";
 import { populate, type TestService } from "../harness/service.ts";
 
+export const databases = "all";
+
 // Two servers on one database, whose encryption keys are in one file. Clients reach them in turn, so what one process
 // signs is verified by the other.
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-keys-"));

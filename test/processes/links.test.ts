@@ -4,6 +4,8 @@ import { connectMcp, refusalOf } from "../harness/clients/mcp.ts";
 import { startCluster } from "../harness/cluster.ts";
 import { atOnce } from "../harness/database/storage.ts";
 
+export const databases = "all";
+
 const cluster = await startCluster();
 const app = await cluster.createOrganization();
 const token = await cluster.token(app);

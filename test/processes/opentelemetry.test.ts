@@ -11,6 +11,8 @@ import { bearer, postForm } from "../harness/service.ts";
 import { PARENT, startOnNewDatabase, TRACE, TRACEPARENT, tracedBy } from "../harness/traced-server.ts";
 import { createWebhook } from "../harness/webhooks.ts";
 
+export const databases = "all";
+
 test.after.always(stopPrograms);
 
 test.serial("requests, statements and deliveries are traced, and contain no secret", async (t) => {

@@ -5,6 +5,8 @@ import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { startCluster } from "../harness/cluster.ts";
 import { bearer, postForm } from "../harness/service.ts";
 
+export const databases = "all";
+
 const ROUNDS = 20;
 const CALLS = 50;
 const LANES = 10;

@@ -6,13 +6,15 @@ import test from "ava";
 import { openStorage } from "../../adapters/index.ts";
 import { childrenOf } from "../harness/child-processes.ts";
 import { createTestDatabase } from "../harness/database/test-database.ts";
-import { HAS_NGINX, type Nginx, prepareNginx } from "../harness/nginx.ts";
+import { HAS_NGINX, prepareNginx, type TestProxy } from "../harness/nginx.ts";
 import { freePort } from "../harness/port.ts";
 import { addressOf, type Program, startServer, stopPrograms } from "../harness/program.ts";
 import { rounds } from "../harness/rounds.ts";
 import { populate } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
 import { type LoadRequest, sendRequest, startSteadyLoad, type Target } from "../harness/steady-load.ts";
+
+export const stage = "races";
 
 const PER_SECOND = 300;
 // Until so many requests have been sent, servers are restarted again and again.
@@ -107,7 +109,7 @@ test.serial("SIGHUP restarts the workers one after the other without losing a re
 });
 
 /** Starts a server behind nginx. */
-async function startBehind({ url }: Nginx, port: number): Promise<Program> {
+async function startBehind({ url }: TestProxy, port: number): Promise<Program> {
   const server = start({ BASE_URL: url, TRUST_PROXY: "1", PORT: String(port), LOG_LEVEL: "error" });
   await addressOf(server);
   return server;

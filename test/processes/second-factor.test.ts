@@ -14,6 +14,8 @@ import {
 import { startCluster } from "../harness/cluster.ts";
 import { rounds } from "../harness/rounds.ts";
 
+export const databases = "all";
+
 const cluster = await startCluster();
 test.after.always(() => cluster.close());
 

@@ -13,6 +13,8 @@ import { populate } from "../harness/service.ts";
 import { startTcpProxy } from "../harness/tcp-proxy.ts";
 import { until } from "../harness/webhooks.ts";
 
+export const databases = "all";
+
 const database = await createTestDatabase();
 const key = randomBytes(32);
 const storage = openStorage(database.url, key);
@@ -121,19 +123,25 @@ for (const WORKERS of ["1", "2"]) {
   test.serial(
     `WORKERS=${WORKERS}: a stop answers every request that was sent before the signal, and later connections are answered or refused`,
     async (t) => {
+      const errors: string[] = [];
       for (let round = 0; round < ROUNDS; round++) {
         const server = start({ WORKERS });
         const { before, after } = await stopUnderLoad(server);
         const lost = before.filter(({ status }) => status !== 200);
         t.deepEqual(lost, [], `round ${round}: ${lost.length} of ${before.length} lost`);
         t.true(hasBothKinds(before));
-        t.deepEqual(
-          [...new Set(after.map(({ status, error }) => error ?? status))].filter((end) => end !== 200),
-          ["ECONNREFUSED"],
-        );
+        const ends = new Set(after.map(({ status, error }) => error ?? status));
+        errors.push([...ends].filter((end) => end !== 200).join());
         const { code, stderr } = await server.ended;
         t.deepEqual({ code, stderr }, { code: 0, stderr: "" });
       }
+      // The kernel resets a connection that arrives in the instant in which the port closes. Without the wait for a quiet
+      // moment, that happens in every round.
+      t.true(errors.includes("ECONNREFUSED"), errors.join("; "));
+      t.deepEqual(
+        errors.filter((round) => !/^(ECONNREFUSED|ECONNRESET|,)+$/.test(round)),
+        [],
+      );
     },
   );
 }

@@ -8,6 +8,8 @@ import { stopPrograms } from "../harness/program.ts";
 import { bearer, type TestOrganization, type TestService } from "../harness/service.ts";
 import { startPreviousRelease } from "../harness/two-versions.ts";
 
+export const databases = "all";
+
 // docs/operate/upgrade.md lists what processes of the previous version don't know. They know everything below.
 
 const versions = await startPreviousRelease();

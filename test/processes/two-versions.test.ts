@@ -9,6 +9,8 @@ import { startPreviousRelease } from "../harness/two-versions.ts";
 import { startUpgradeLoad } from "../harness/upgrade-load.ts";
 import { until } from "../harness/webhooks.ts";
 
+export const databases = "all";
+
 const versions = await startPreviousRelease();
 const { both, old, current } = versions;
 const receiver = await startReceiver();

@@ -20,6 +20,8 @@ import { NEWER, serviceAt } from "../harness/two-versions.ts";
 import { startUpgradeLoad } from "../harness/upgrade-load.ts";
 import { until } from "../harness/webhooks.ts";
 
+export const databases = "all";
+
 test.after.always(stopPrograms);
 
 type Report = {

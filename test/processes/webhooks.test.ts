@@ -14,6 +14,8 @@ import {
   type WebhookPage,
 } from "../harness/webhooks.ts";
 
+export const databases = "all";
+
 const receiver = await startReceiver();
 const cluster = await startCluster({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });
 test.after.always(() => Promise.all([cluster.close(), receiver.close()]));

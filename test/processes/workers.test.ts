@@ -12,6 +12,8 @@ import { freePort } from "../harness/port.ts";
 import { bearer } from "../harness/service.ts";
 import { startWorkers } from "../harness/workers.ts";
 
+export const databases = "all";
+
 const {
   url,
   program: server,

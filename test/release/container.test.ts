@@ -13,6 +13,7 @@ import { skip } from "../harness/skip.ts";
 
 const MAX_BYTES = 250e6;
 const LINKGATE = "/usr/local/bin/linkgate";
+const CHOICES = ["--registration", "invite", "--self-service-plans", "off"];
 const { TEST_REDIS_URL } = process.env;
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-container-"));
 
@@ -20,7 +21,7 @@ const folder = mkdtempSync(path.join(tmpdir(), "linkgate-container-"));
 async function buildImage() {
   const context = path.join(folder, "compose");
   cpSync(await packProduct(folder), path.join(context, "linkgate-test.tgz"));
-  const { stderr } = await runCommand(["init", "compose"], { cwd: context });
+  const { stderr } = await runCommand(["init", "compose", ...CHOICES], { cwd: context });
   if (stderr) throw new Error(stderr);
   const bases = [...readFileSync(path.join(context, "Containerfile"), "utf8").matchAll(/^FROM (\S+)/gm)];
   const builder = createBuilder(path.join(folder, "buildah"));
@@ -39,7 +40,11 @@ test.after.always(() => {
 if (!image) skip("the image is built and runs", "buildah is not installed, or this user is not root");
 else {
   const { context, config, rootfs } = image;
-  const run = createContainer(rootfs, path.join(folder, "volume"), config.Env);
+  const run = createContainer(rootfs, path.join(folder, "volume"), [
+    ...config.Env,
+    "REGISTRATION=invite",
+    "SELF_SERVICE_PLANS=off",
+  ]);
 
   test("the image is smaller than 250 MB, and has no shell and no package manager", (t) => {
     const bytes = sizeOf(rootfs);

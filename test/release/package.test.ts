@@ -52,9 +52,18 @@ function builtFrom(file: string): string[] {
 
 test("the package has what is built from the sources, and nothing else", (t) => {
   const own = ["CHANGELOG.md", "LICENSE", "README.md", "package.json", "server/cli/linkgate.js"];
-  const expected = new Set([...filesOfRepository().flatMap(builtFrom), ...own]);
+  const packed = ["dist/client/client.tgz"];
+  const expected = new Set([...filesOfRepository().flatMap(builtFrom), ...own, ...packed]);
   t.deepEqual([...expected.difference(new Set(listed))], [], "missing");
   t.deepEqual([...new Set(listed).difference(expected)], [], "not expected");
+});
+
+test("npm warns of no script when the package is installed", async (t) => {
+  const { scripts } = JSON.parse(await outputOf("tar", ["-xOf", tarball, "package/package.json"]));
+  t.deepEqual(
+    ["preinstall", "install", "postinstall", "prepare"].filter((name) => name in scripts),
+    [],
+  );
 });
 
 test("the tarball is smaller than 3 MB without the list of breached passwords", (t) => {

@@ -76,7 +76,6 @@ test.serial("a release has packages, a list of packages, licenses, an archive an
   const changed = git(copy, "status", "--porcelain").trimEnd().split("\n");
   t.deepEqual(changed.map((line) => line.slice(3)).toSorted(), [
     "CHANGELOG.md",
-    "client/README.md",
     "client/package.json",
     "docs/operate/deploy/kubernetes.yaml",
     "package-lock.json",

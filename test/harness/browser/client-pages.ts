@@ -1,5 +1,3 @@
-import type { Page } from "playwright-core";
-import { png } from "../clients/logos.ts";
 import { pathsOf } from "./gallery-paths.ts";
 import { fill, openThen, press, showSecret, waitForError } from "./page-actions.ts";
 import type { Gallery, GalleryPage } from "./visitor-pages.ts";
@@ -37,17 +35,16 @@ export function clientPages(gallery: Gallery): GalleryPage[] {
     ["client-uris-none", "owner", `${ownEmpty}/client/redirect-uris`],
     ["client-keys", "owner", `${own}/client/keys`],
     ["client-keys-none", "owner", `${ownEmpty}/client/keys`],
-    ["client-branding", "owner", `${own}/client/branding`],
+    ["client-profile", "owner", `${own}/client/profile`],
     [
-      "client-branding-rejected",
+      "client-profile-rejected",
       "owner",
-      openThen(`${own}/client/branding`, async (page) => {
+      openThen(`${own}/client/profile`, async (page) => {
         await fill(page, { client_uri: "http://app.example.com" });
         await press(page, "Save");
         await waitForError(page);
       }),
     ],
-    ["client-logo", "owner", openThen(`${ownEmpty}/client/branding`, uploadLogo)],
     ["client-security", "owner", `${own}/client/security`],
     ["client-endpoints", "owner", `${own}/client/endpoints`],
     ["client-key", "owner", `${own}/client/keys/new`],
@@ -94,11 +91,4 @@ export function clientPages(gallery: Gallery): GalleryPage[] {
     ["connect-scripts", "member", `${own}/connect?host=scripts`],
     ["connect-free", "founder", `${ownFresh}/connect`],
   ];
-}
-
-async function uploadLogo(page: Page): Promise<void> {
-  const file = { name: "logo.png", mimeType: "image/png", buffer: png(64, 32) };
-  await page.setInputFiles("[type=file]", file);
-  await press(page, "Upload logo");
-  await page.getByText("Remove logo").waitFor();
 }

@@ -1,14 +1,19 @@
 import { mkdir } from "node:fs/promises";
 import type { ExecutionContext } from "ava";
 import type { Browser, Page } from "playwright-core";
+import { IS_THOROUGH } from "../rounds.ts";
 import { COLOR_RULES, violationsOf } from "./axe.ts";
 import { openPage } from "./chromium.ts";
 import { fill, press } from "./page-actions.ts";
 
 /** The folder for screenshots of every page, at each width and in each color scheme; none are taken without it. */
 const { SCREENSHOTS } = process.env;
-const WIDTHS = [1440, 360];
-const SCHEMES = ["light", "dark"] as const;
+// Each width and each scheme once; all four in a thorough run, and for screenshots.
+const LOOKS: [width: number, colorScheme: "light" | "dark"][] = [
+  [1440, "light"],
+  [360, "dark"],
+];
+if (IS_THOROUGH || SCREENSHOTS) LOOKS.push([1440, "dark"], [360, "light"]);
 // A full screenshot of a longer page takes minutes.
 const SCREENSHOT_MAX_HEIGHT = 12_000;
 
@@ -32,18 +37,16 @@ export async function openSignedIn(
 /** Checks that a page is accessible and fits at every width, in light and dark. */
 export async function isReadable(t: ExecutionContext, page: Page, name: string): Promise<void> {
   if (SCREENSHOTS) await mkdir(SCREENSHOTS, { recursive: true });
-  for (const width of WIDTHS) {
+  for (const [width, colorScheme] of LOOKS) {
     await page.setViewportSize({ width, height: 900 });
-    const fullPage =
-      (await page.evaluate<number>("document.documentElement.scrollHeight")) < SCREENSHOT_MAX_HEIGHT;
-    for (const colorScheme of SCHEMES) {
-      await page.emulateMedia({ colorScheme });
-      const rules = colorScheme === "dark" ? COLOR_RULES : undefined;
-      t.deepEqual(await violationsOf(page, rules), [], `${width} px, ${colorScheme}`);
-      if (SCREENSHOTS)
-        await page.screenshot({ path: `${SCREENSHOTS}/${name}.${width}.${colorScheme}.png`, fullPage });
-    }
+    await page.emulateMedia({ colorScheme });
+    const rules = colorScheme === "dark" ? COLOR_RULES : undefined;
+    t.deepEqual(await violationsOf(page, rules), [], `${width} px, ${colorScheme}`);
     const overflow = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
     t.true(overflow <= 0, `${overflow} px too wide at ${width} px`);
+    if (!SCREENSHOTS) continue;
+    const height = await page.evaluate<number>("document.documentElement.scrollHeight");
+    const file = `${SCREENSHOTS}/${name}.${width}.${colorScheme}.png`;
+    await page.screenshot({ path: file, fullPage: height < SCREENSHOT_MAX_HEIGHT });
   }
 }

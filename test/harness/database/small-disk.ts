@@ -3,7 +3,7 @@ import { appendFileSync, mkdtempSync, rmSync, statSync, truncateSync } from "nod
 import { tmpdir } from "node:os";
 import path from "node:path";
 
-/** A file system of a few megabytes. */
+/** A small file system. */
 export type SmallDisk = {
   folder: string;
   /** Fills the disk, except for this many bytes. */
@@ -13,13 +13,13 @@ export type SmallDisk = {
   unmount(): void;
 };
 
-const CHUNKS = [2 ** 20, 4096].map((size) => Buffer.alloc(size));
+const CHUNKS = [2 ** 20, 4096].map((bytes) => Buffer.alloc(bytes));
 
-/** Mounts a disk in memory; undefined if this process may not mount or the system has no tmpfs. */
-export function mountSmallDisk(megabytes: number): SmallDisk | undefined {
+/** Mounts a disk in memory of a size such as `16k`; undefined if this process may not mount or the system has no tmpfs. */
+export function mountSmallDisk(size: string): SmallDisk | undefined {
   const folder = mkdtempSync(path.join(tmpdir(), "linkgate-disk-"));
   try {
-    run("mount", "-t", "tmpfs", "-o", `size=${megabytes}m`, "tmpfs", folder);
+    run("mount", "-t", "tmpfs", "-o", `size=${size}`, "tmpfs", folder);
   } catch {
     rmSync(folder, { recursive: true });
     return undefined;

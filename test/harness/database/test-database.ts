@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, mkdtempSync, rmSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import knexFactory, { type Knex } from "knex";
@@ -42,12 +42,29 @@ export function serverOf(name: string): string | undefined {
   return { postgres: TEST_POSTGRES_URL, mysql: TEST_MYSQL_URL }[name];
 }
 
+const MEMORY = "/dev/shm";
+const ENOUGH_BYTES = 2 ** 30;
+
+/** Beside the template, which is removed with its folder. */
+function folderOfFiles(): string {
+  return TEST_TEMPLATE?.startsWith("sqlite:") ? path.dirname(fileOf(TEST_TEMPLATE)) : folderOfTemplates();
+}
+
+/** In memory, where there is such a file system: most of the time of tests would pass with waiting for the disk. */
+function folderOfTemplates(): string {
+  if (!existsSync(MEMORY)) return tmpdir();
+  const { bavail, bsize } = statfsSync(MEMORY);
+  return bavail * bsize > ENOUGH_BYTES ? MEMORY : tmpdir();
+}
+
 function createFile(template: string | undefined): TestDatabase {
-  const folder = mkdtempSync(path.join(tmpdir(), "linkgate-"));
+  const folder = mkdtempSync(path.join(folderOfFiles(), "linkgate-"));
   const file = path.join(folder, "test.sqlite");
-  if (template) copyFileSync(template.replace(/^sqlite:/, ""), file);
+  if (template) copyFileSync(fileOf(template), file);
   return { url: `sqlite:${file}`, drop: async () => rmSync(folder, { recursive: true, force: true }) };
 }
+
+const fileOf = (url: string) => url.replace(/^sqlite:/, "");
 
 /** MariaDB has no templates: creates the same tables, and copies the rows that migrations insert. */
 async function copyTables(template: string, url: string): Promise<void> {

@@ -28,9 +28,12 @@ export async function prepareObjects(
     const known = createKnownObjects({ ...constants, reader, run: `run${++runs}` });
     const change = async (method: string, path: string, json?: unknown) =>
       known.add((await api.send(method, known.resolve(path), { json })).text);
-    for (const path of ["/first", "/second"]) {
+    for (const [path, external_id] of [
+      ["/first", "x"],
+      ["/second", "y/z"],
+    ] as const) {
       known.add(JSON.stringify({ id: (await createWebhook(api, receiver.url(path))).id }));
-      await change("POST", "/v1/links", { url: "https://example.com/" });
+      await change("POST", "/v1/links", { url: "https://example.com/", external_id });
     }
     await change("POST", "/v1/webhooks/<webhook 0>/test");
     await change("POST", "/v1/webhooks/<webhook 1>/test");

@@ -13,14 +13,18 @@ const LIMIT_MS = 60_000;
 // Almost never generated, but the first thing that a failing sequence is reduced to.
 const NEVER = 1_000_000_000;
 
+// Rare operations may need several rounds to succeed once.
+const MAX_ROUNDS = 5;
+
 /**
- * Sends a number of random requests, in sequences. `start` prepares one and returns how its requests are sent. A failure
- * reports the shortest failing sequence and its seed.
+ * Sends a number of random requests, in sequences, and more of them until `isEnough`. `start` prepares one and returns how
+ * its requests are sent. A failure reports the shortest failing sequence and its seed.
  */
 export async function sendSequences<Request>(
   requests: fc.Arbitrary<Request>,
   count: number,
   start: () => Promise<(request: Request) => Promise<void>>,
+  isEnough: () => boolean,
 ): Promise<void> {
   const steps = fc.oneof(
     { weight: AGAIN_ONE_IN, arbitrary: requests },
@@ -35,15 +39,19 @@ export async function sendSequences<Request>(
       if (step !== null && last !== undefined) await send(last);
     }
   });
-  const seeds = Array.from({ length: count / LENGTH }, (_, index) => SEED + index).values();
-  await atOnce(CONCURRENCY, async () => {
-    for (const seed of seeds)
-      await fc.assert(property, {
-        numRuns: 1,
-        seed,
-        includeErrorInReport: true,
-        interruptAfterTimeLimit: LIMIT_MS,
-        markInterruptAsFailure: true,
-      });
-  });
+  const length = count / LENGTH;
+  let round = 0;
+  do {
+    const seeds = Array.from({ length }, (_, index) => SEED + round * length + index).values();
+    await atOnce(CONCURRENCY, async () => {
+      for (const seed of seeds)
+        await fc.assert(property, {
+          numRuns: 1,
+          seed,
+          includeErrorInReport: true,
+          interruptAfterTimeLimit: LIMIT_MS,
+          markInterruptAsFailure: true,
+        });
+    });
+  } while (++round < MAX_ROUNDS && !isEnough());
 }

@@ -1,7 +1,7 @@
 import type { Host } from "./host.ts";
 
 // The page shows HTML comments as text, so the list ends where the next heading starts.
-const LIST = /(?<=^## Tested clients\n\n).*?(?=\n## )/ms;
+const LIST = /(?<=^### Requests that are replayed\n\n).*?(?=\n##)/ms;
 const DATE = /^Tested on [^.]*/m;
 
 /** How clients identify themselves, and what that means to the reader. */
@@ -10,17 +10,24 @@ const IDENTITIES: Record<Host["identifies_by"], string> = {
   registration: "These register themselves, so they need `DYNAMIC_REGISTRATION=stateless`:",
 };
 
+/** Returns a date as the documentation shows it. */
+export function toDate(date: Date): string {
+  return date.toLocaleDateString("en-US", { dateStyle: "medium", timeZone: "UTC" });
+}
+
 /** Returns the hosts that have connected, by the redirect URIs with which they did, as a table for each identity. */
 export function renderList(connected: Map<Host, string[]>): string {
-  const date = new Date().toLocaleDateString("en-US", { dateStyle: "medium", timeZone: "UTC" });
   const tables = Object.entries(IDENTITIES).map(([identity, text]) => {
     const rows = [...connected]
       .filter(([host]) => host.identifies_by === identity)
-      .map(([{ name }, uris]) => `| ${name} | ${uris.map((uri) => `\`${uri}\``).join(", ")} |`);
-    return [text, "", "| Client | Redirect URIs |", "|---|---|", ...rows, ""].join("\n");
+      .map(
+        ([{ name, observed }, uris]) =>
+          `| ${name} | ${uris.map((uri) => `\`${uri}\``).join(", ")} | ${toDate(new Date(observed))} |`,
+      );
+    return [text, "", "| Client | Redirect URIs | Recorded |", "|---|---|---|", ...rows, ""].join("\n");
   });
   return [
-    `Tested on ${date}. Each test replays the client's requests, from discovery to a tool call.\n`,
+    `Tested on ${toDate(new Date())}. Each test sends what the client sends, from discovery to a tool call, as its source code, its metadata document or other servers showed on the day in the last column. The client itself is not run.\n`,
     ...tables,
   ].join("\n");
 }

@@ -266,7 +266,9 @@ const filter: fc.Arbitrary<Filter> = fc.record(
     search: fc.constantFrom("spring", "100%", "_", "EXAMPLE.ORG", "-A"),
     tag,
     archived: fc.boolean(),
-    sort: fc.constantFrom("created_at", "clicks"),
+    sort: fc.constantFrom("created_at", "-created_at", "clicks", "-clicks"),
+    url,
+    external_id: externalId,
   },
   { requiredKeys: [] },
 );

@@ -11,7 +11,14 @@ export type Expected = { status: number; codes?: string[] };
 export type ExpectedVisit = { status: number; location?: string; isCounted?: boolean };
 /** The kinds of `If-Match` headers. */
 export type Match = "none" | "current" | "stale" | "weak" | "listed" | "any";
-export type Filter = { search?: string; tag?: string; archived?: boolean; sort?: "created_at" | "clicks" };
+export type Filter = {
+  search?: string;
+  tag?: string;
+  archived?: boolean;
+  sort?: "created_at" | "-created_at" | "clicks" | "-clicks";
+  url?: string;
+  external_id?: string;
+};
 
 const DEFAULTS = {
   title: null,
@@ -130,8 +137,9 @@ export class LinkModel {
     link.view.clicks++;
   }
 
-  /** Returns the matching links, newest first or by clicks: ids sort by creation time. */
-  list({ search, tag, archived, sort }: Filter): LinkBody[] {
+  /** Returns the matching links in their order: ids sort by creation time. */
+  list({ search, tag, archived, sort = "-created_at", ...exact }: Filter): LinkBody[] {
+    const direction = sort.startsWith("-") ? -1 : 1;
     const matches = (text: string | null) => text?.toLowerCase().includes((search ?? "").toLowerCase());
     return this.existing()
       .map(({ view }) => view)
@@ -140,7 +148,10 @@ export class LinkModel {
       )
       .filter((view) => tag === undefined || view.tags.includes(tag))
       .filter((view) => archived === undefined || view.archived === archived)
-      .sort((a, b) => (sort === "clicks" ? b.clicks - a.clicks : 0) || (a.id < b.id ? 1 : -1));
+      .filter((view) => Object.entries(exact).every(([name, value]) => view[name as "url"] === value))
+      .sort(
+        (a, b) => direction * ((sort.endsWith("clicks") && a.clicks - b.clicks) || (a.id < b.id ? -1 : 1)),
+      );
   }
 }
 

@@ -23,6 +23,9 @@ export function createMachine(folder: string, node: string): Machine {
     NODE_EXTRA_CA_CERTS,
     npm_config_userconfig: path.join(homedir(), ".npmrc"),
     npm_config_cache: path.join(folder, "cache"),
+    // By default, npm waits five minutes for a response that has stalled.
+    npm_config_fetch_timeout: "20000",
+    npm_config_fetch_retry_mintimeout: "1000",
   };
   return {
     folder,
