@@ -7,7 +7,12 @@ import path from "node:path";
 const ROOT = path.join(import.meta.dirname, "../..");
 const DIST = path.join(ROOT, "dist");
 // Pages of the documentation also come from the root.
-const FILES = ["{server,adapters,resources,certification,docs}/**/*", "SECURITY.md", "package.json"];
+const FILES = [
+  "{server,adapters,resources,certification,docs}/**/*",
+  "client/client.tgz",
+  "SECURITY.md",
+  "package.json",
+];
 // Those that describe the sources.
 const EXCLUDED = ["{server,adapters,resources,certification}/**/README.md", "docs/images"];
 const SOURCE = /\.ts$/;
@@ -15,6 +20,7 @@ const SOURCE = /\.ts$/;
 const STARTED_FILE = /new URL\("([^"]+)\.ts", import\.meta\.url\)/g;
 
 rmSync(DIST, { recursive: true, force: true });
+execFileSync(process.execPath, [path.join(import.meta.dirname, "client.js")], { stdio: "inherit" });
 execFileSync(path.join(ROOT, "node_modules/.bin/tsc"), ["-p", import.meta.dirname], { stdio: "inherit" });
 for (const entry of globSync(FILES, { cwd: ROOT, exclude: EXCLUDED, withFileTypes: true })) {
   const file = path.relative(ROOT, path.join(entry.parentPath, entry.name));

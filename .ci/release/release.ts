@@ -21,7 +21,7 @@ import manifest from "../../package.json" with { type: "json" };
 const ROOT = path.join(import.meta.dirname, "../..");
 const SEMVER = /^\d+\.\d+\.\d+(-[\w.]+)?$/;
 // Besides the manifest and the lock file.
-const WITH_VERSION = ["client/package.json", "client/README.md", "docs/operate/deploy/kubernetes.yaml"];
+const WITH_VERSION = ["client/package.json", "docs/operate/deploy/kubernetes.yaml"];
 const CHANGED = ["package.json", "package-lock.json", "CHANGELOG.md", ...WITH_VERSION];
 const OPEN_SECTION = /^## \S+ – unreleased$/m;
 // The tests of the next release start these. None needs the list of breached passwords, which takes most of the space.
