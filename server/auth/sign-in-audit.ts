@@ -47,6 +47,8 @@ export function createSignInAudit(
     ttl: HOUR_MS,
     ttlAutopurge: true,
     perf: Date,
+    // Otherwise a time that was read counts for another millisecond.
+    ttlResolution: 0,
     dispose: (failures) => void record(failures),
   });
 

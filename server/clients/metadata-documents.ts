@@ -97,6 +97,8 @@ function createFetchOnce(fetch: GuardedFetch, networkOfCaller: () => string) {
     max: MAX_OUTCOMES,
     ttl: OUTCOME_LIFETIME_MS,
     perf: Date,
+    // Otherwise a time that was read counts for another millisecond.
+    ttlResolution: 0,
   });
   const running: string[] = [];
   const isBusy = (key: string) => running.filter((one) => one === key).length >= MAX_CONCURRENT;
