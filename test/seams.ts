@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
-import { type Report, readResults } from "./faults/results.ts";
+import { type Report, readResults } from "./runner/results.ts";
 
 const ROOT = path.join(import.meta.dirname, "..");
 const CANARIES = "test/server/provider/seams/canaries.test.ts";

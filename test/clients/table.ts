@@ -3,9 +3,9 @@ import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { readResults as readReport } from "../faults/results.ts";
 import { FLOWS, type Flow } from "../harness/clients/flow-titles.ts";
 import { ROOT } from "../harness/program.ts";
+import { readResults as readReport } from "../runner/results.ts";
 
 // Runs the tests of the client libraries, and writes the table of docs/clients.md from their results.
 

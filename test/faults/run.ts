@@ -8,8 +8,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import path from "node:path";
+import { type Report, readResults } from "../runner/results.ts";
 import { type Fault, InvalidFault, readFaults, type Stage } from "./faults.ts";
-import { type Report, readResults } from "./results.ts";
 import { type Copy, createWorkspace } from "./workspace.ts";
 
 // Each run has a processor of its own on a machine with two.

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import type { TestResult } from "../runner/report.ts";
+import type { TestResult } from "./report.ts";
 
 /** A test that failed. `isDecided`: an assertion or an unexpected response failed, not the code of the test itself. */
 type Failure = { title: string; isDecided: boolean; message: string };
