@@ -28,7 +28,7 @@ import path from "node:path";
 import { parseArgs } from "node:util";
 import { bundleProduct } from "./runner/bundle.ts";
 import { filesAffectedSince } from "./runner/changed.ts";
-import { type Engine, filesFor, filesOf, startsSources } from "./runner/files.ts";
+import { type Engine, filesFor, filesOf } from "./runner/files.ts";
 import { missingPrograms } from "./runner/missing.ts";
 import type { TestResult } from "./runner/report.ts";
 import { runSuite } from "./runner/suite.ts";
@@ -90,10 +90,8 @@ function filesIn(word: string): string[] {
   return filesOf([isFolder ? `${word}/**/*.test.ts` : word]);
 }
 
-/** Returns the bundle to load, unless a file starts the sources. */
-async function bundleFor(files: string[]): Promise<string | undefined> {
-  if (TEST_SOURCES || files.some(startsSources)) return undefined;
-  return bundleProduct({ unlessCached: files.length < MANY_FILES ? "skip" : "build" });
+async function bundleFor({ length }: string[]): Promise<string | undefined> {
+  return TEST_SOURCES ? undefined : bundleProduct({ unlessCached: length < MANY_FILES ? "skip" : "build" });
 }
 
 /** Returns how many files run at a time. */

@@ -23,6 +23,8 @@ const SOURCES = `{${PRODUCT}}/**/*.{ts,js}`;
 const INPUTS = [SOURCES, "{package,package-lock}.json", "test/runner/bundle.ts"];
 // The product imports files of this package by names that it computes.
 const PRIVATE = "node_modules/oidc-provider/lib/**/*.js";
+// What the tests start as a program.
+const PROGRAMS = ["server/main.ts", "server/cli/index.ts"];
 // Native packages, and drivers that knex would load for other databases.
 const EXTERNAL =
   /^(better-sqlite3|@node-rs\/argon2|ava|mariadb.*|mysql|oracledb|pg-native|pg-query-stream|sqlite3|tedious)$/;
@@ -35,7 +37,7 @@ const MAP = "map.json";
 type Entries = { files: string[]; packages: string[]; withNames: string[] };
 
 /**
- * Bundles the product with its packages: a worker then loads a tenth of the files, in half of the time. Returns a file that
+ * Bundles the product with its packages: a thread or program then loads a tenth of the files, in half of the time. Returns a file that
  * maps the URLs of sources to those of the bundle. If the cache has no bundle of these sources, builds it, or skips it.
  */
 export async function bundleProduct(options: {
@@ -53,7 +55,7 @@ export async function bundleProduct(options: {
   return map;
 }
 
-/** What the tests and the client import: files of the product, and packages that the product imports, too. */
+/** What the tests and the client import or start: files of the product, and packages that the product imports, too. */
 function entriesOf(): Entries {
   const imported = importsIn("{test,client}/**/*.ts");
   const used = new Set(importsIn(SOURCES).map(({ specifier }) => specifier));
@@ -64,7 +66,7 @@ function entriesOf(): Entries {
     ({ specifier, isFile }) => !isFile && used.has(specifier) && !EXTERNAL.test(specifier),
   );
   return {
-    files: unique(files),
+    files: [...PROGRAMS, ...unique(files)],
     packages: unique(packages),
     withNames: unique(packages.filter(({ hasNames }) => hasNames)),
   };

@@ -52,11 +52,6 @@ function selectorOf(selection: Selection): Selector {
   return (stage, ...file) => stage === "long" || (stage === "test" && isLeft(stage, ...file));
 }
 
-/** Says whether a file starts the sources as a program, which must then be what it loads. */
-export function startsSources(file: string): boolean {
-  return ["processes", "release"].includes(stageOf(file, readFileSync(file, "utf8")));
-}
-
 function stageOf(file: string, text: string): Stage {
   const [, declared] = STAGE.exec(text) ?? [];
   const [, ofFolder] = STAGES_OF_FOLDERS.find(([folder]) => file.startsWith(folder)) ?? [];

@@ -1,4 +1,4 @@
-// ava loads this before each test file. Modules of the product then come from the bundle that TEST_BUNDLE names.
+// Threads and the programs that tests start load this first. Modules of the product then come from the bundle that TEST_BUNDLE names.
 
 import { readFileSync } from "node:fs";
 import { registerHooks } from "node:module";
