@@ -96,10 +96,10 @@ async function bundleFor({ length }: string[]): Promise<string | undefined> {
 
 /** Returns how many files run at a time. */
 function concurrencyOn(engine: Engine): number {
-  const processors = Math.max(2, availableParallelism());
+  const files = TEST_CONCURRENCY ? Number(TEST_CONCURRENCY) : Math.max(2, availableParallelism());
   // Files that start processes wait for them. A cluster opens up to 40 connections, and PostgreSQL allows 100 by default.
-  const automatic = options.processes ? (engine === "postgres" ? 2 : processors + 1) : processors;
-  return TEST_CONCURRENCY ? Number(TEST_CONCURRENCY) : automatic;
+  if (!options.processes) return files;
+  return engine === "postgres" ? Math.min(files + 1, 2) : files + 1;
 }
 
 console.log(`TEST_SEED=${TEST_SEED}`);
