@@ -20,7 +20,6 @@ export type ClientProfileRow = {
   client_id: string;
   name: string | null;
   homepage: string | null;
-  /** A PNG. */
 };
 
 export type ClientSecretRow = {
