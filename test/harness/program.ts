@@ -107,10 +107,11 @@ export class Program {
   }
 }
 
-/** Starts a script of the product. Another Node loads the sources. */
+/** Starts a script of the product. It loads the sources on another Node, and where NODE_OPTIONS import one of them. */
 function startProduct(script: string, words: string[], options: ProgramOptions): Program {
   const { node = process.execPath, settings, ...others } = options;
-  const bundle = TEST_BUNDLE && node === process.execPath ? { TEST_BUNDLE } : undefined;
+  const isBundled = TEST_BUNDLE && node === process.execPath && !settings?.NODE_OPTIONS;
+  const bundle = isBundled ? { TEST_BUNDLE } : undefined;
   const imports = [`${SERVER}runtime.js`, ...(bundle ? [`${ROOT}test/runner/load-bundle.ts`] : [])];
   const args = [...imports.flatMap((file) => ["--import", file]), `${SERVER}${script}`, ...words];
   return new Program(node, args, { ...others, settings: { ...bundle, ...settings } });

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import {
+  chmodSync,
   existsSync,
   globSync,
   mkdirSync,
@@ -105,6 +106,8 @@ async function build({ files, packages, withNames }: Entries, folder: string): P
   });
   mkdirSync(CACHE, { recursive: true });
   const building = mkdtempSync(path.join(CACHE, "building-"));
+  // Programs of other users load it, too.
+  chmodSync(building, 0o755);
   const { output } = await bundle.write({
     dir: building,
     entryFileNames: "[name].js",
