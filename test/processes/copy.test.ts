@@ -144,7 +144,8 @@ for (const other of targets) {
       async (t) => {
         const { smallUrl } = t.context as Small;
         const target = await createTestDatabase({ empty: true, on: other });
-        const kill = `import knex from "${import.meta.resolve("knex")}";
+        // The package, not the bundle that this file loads.
+        const kill = `import knex from "${new URL("../../node_modules/knex/knex.js", import.meta.url)}";
         const { query } = knex.Client.prototype;
         knex.Client.prototype.query = async function (connection, statement) {
           const result = await query.call(this, connection, statement);
