@@ -30,7 +30,7 @@ const PROGRAMS = ["server/main.ts", "server/cli/index.ts"];
 const EXTERNAL =
   /^(better-sqlite3|@node-rs\/argon2|ava|mariadb.*|mysql|oracledb|pg-native|pg-query-stream|sqlite3|tedious)$/;
 // What fewer entries need stays in files of its own, which only they load.
-const MANY_ENTRIES = 20;
+const MIN_ENTRIES = 3;
 const UNUSED_MS = 24 * 60 * 60 * 1000;
 
 const MAP = "map.json";
@@ -119,8 +119,8 @@ async function build({ files, packages, withNames }: Entries, folder: string): P
     codeSplitting: {
       groups: [
         { name: "oidc-provider", test: /node_modules\/oidc-provider\// },
-        { name: "packages", test: /node_modules\//, minShareCount: MANY_ENTRIES },
-        { name: "product", test: new RegExp(`/(${PRODUCT.join("|")})/`), minShareCount: MANY_ENTRIES },
+        { name: "packages", test: /node_modules\//, minShareCount: MIN_ENTRIES },
+        { name: "product", test: new RegExp(`/(${PRODUCT.join("|")})/`), minShareCount: MIN_ENTRIES },
       ],
     },
   });
@@ -134,6 +134,8 @@ async function build({ files, packages, withNames }: Entries, folder: string): P
       ? [[pathToFileURL(facadeModuleId).href, pathToFileURL(path.join(folder, fileName)).href]]
       : [],
   );
+  // Otherwise Node reads each file to see that it is a module.
+  writeFileSync(path.join(building, "package.json"), JSON.stringify({ type: "module" }));
   writeFileSync(path.join(building, MAP), JSON.stringify(Object.fromEntries(pairs)));
   try {
     renameSync(building, folder);
