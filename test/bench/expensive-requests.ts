@@ -239,6 +239,8 @@ export async function requestsOfTenant(tenant: Tenant, origin: string): Promise<
     }
   ).data;
   const dpopKey = await createDpopKey();
+  const credentials = `client_id=${client.id}&client_secret=${client.secret}`;
+  const tokenRequest = `grant_type=client_credentials&${credentials}`;
   const bulk = (link: object) => ({ links: Array.from({ length: 100 }, () => link) });
   const objects = (bytes: number) => `[${distinct(bytes, (name) => `{"${name}":1}`)}]`;
   return {
@@ -298,37 +300,16 @@ export async function requestsOfTenant(tenant: Tenant, origin: string): Promise<
       mcp(`{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":${objects(63 * KB)}}}`),
     "MCP, list of 100 links of 60 KB, filtered": () =>
       mcp(call(1, "list_links", { limit: 100, tag: "large" })),
-    token: () =>
-      form(
-        "/oauth/token",
-        new URLSearchParams({
-          grant_type: "client_credentials",
-          client_id: client.id,
-          client_secret: client.secret,
-        }).toString(),
-      ),
+    token: () => form("/oauth/token", tokenRequest),
     "token, 50 KB of scopes": () =>
-      form(
-        "/oauth/token",
-        `grant_type=client_credentials&client_id=${client.id}&client_secret=${client.secret}&scope=${distinct(50 * KB, (name) => name, "+")}`,
-      ),
+      form("/oauth/token", `${tokenRequest}&scope=${distinct(50 * KB, (name) => name, "+")}`),
     "token with DPoP": async () =>
-      form(
-        "/oauth/token",
-        new URLSearchParams({
-          grant_type: "client_credentials",
-          client_id: client.id,
-          client_secret: client.secret,
-        }).toString(),
-        { dpop: await signProof(dpopKey, { claims: { htm: "POST", htu: `${origin}/oauth/token` } }) },
-      ),
+      form("/oauth/token", tokenRequest, {
+        dpop: await signProof(dpopKey, { claims: { htm: "POST", htu: `${origin}/oauth/token` } }),
+      }),
     "pushed request, 50 KB, with a secret": () =>
-      form(
-        "/oauth/par",
-        `client_id=${client.id}&client_secret=${client.secret}&${distinct(50 * KB, (name) => `${name}=1`, "&")}`,
-      ),
-    introspection: () =>
-      form("/oauth/introspect", `client_id=${client.id}&client_secret=${client.secret}&token=${token}`),
+      form("/oauth/par", `${credentials}&${distinct(50 * KB, (name) => `${name}=1`, "&")}`),
+    introspection: () => form("/oauth/introspect", `${credentials}&token=${token}`),
     "page of links": read(`${base}/links`, "text/html"),
     "page of links, search": read(`${base}/links?search=exa`, "text/html"),
     "page of connections": read(`${base}/connect`, "text/html"),

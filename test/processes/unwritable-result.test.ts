@@ -61,7 +61,7 @@ for (const words of [
   });
 }
 
-test.serial("a command whose secret nobody reads fails and changes nothing", async (t) => {
+test.serial("a command that would print a secret to a closed pipe fails and changes nothing", async (t) => {
   const before = await state();
   const shown = await runShell(`${CLOSED} ${CLI} client rotate ${id}`, { settings });
   t.like(shown, { code: 1, stderr: "The result can't be written (EPIPE). Nothing was changed.\n" });

@@ -41,7 +41,7 @@ const SILENCE_MS = 3 * 60_000;
 const HEAP = { maxYoungGenerationSizeMb: 192 };
 // Files that move the clock forward share threads, in which it never goes back.
 const MOVES_CLOCK = /harness\/clock\.ts"/;
-// Files that compare times with the clock of a program or the database, which nobody moves.
+// Files that compare times with a clock that tests can't move: that of another program or of the database.
 const READS_OTHER_CLOCK = /harness\/program\.ts"|clockAhead/;
 // Files that replace the clock, change the environment or the process, or measure the process.
 const NEEDS_OWN_THREAD = new RegExp(

@@ -269,7 +269,7 @@ export const standard: Standard = {
     },
     {
       section: "4.15.1",
-      rule: "A resource server can tell the token of a client from that of a user, whatever the client is called.",
+      rule: "A client can't choose an ID that a resource server mistakes for the subject of a user.",
       tests: [
         "server/provider/client-credentials: the subject of a client credentials token is the client, never a user",
         "server/clients/client-metadata-documents: a client with a document gets no token for itself",

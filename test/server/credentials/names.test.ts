@@ -65,7 +65,7 @@ for (const lookalike of [
   ...["ʟɪɴᴋɢᴀᴛᴇ", "ꓡinkgate", "linkgat℮", "liɲkgate", "Ꞁinkgate", "ㅣinkgate", "丨inkgate", "│inkgate"],
   ...["ΙΙΝΚGΑΤΕ", "lıηкցαтє", "𝓁𝒾𝓃𝓀ℊ𝒶𝓉ℯ", "Ⓛⓘⓝⓚⓖⓐⓣⓔ", "l-i.n k_g a t e", "lĩṉḵǧāţé", "linkqate", "IinkgaTǝ"],
 ]) {
-  test(`the name ${lookalike} resembles that of the service, alone and within another one`, (t) => {
+  test(`${lookalike} is rejected as a name and as part of one: it looks like the service's`, (t) => {
     for (const name of [lookalike, `The ${lookalike} team`]) {
       t.true(resemblesService(name));
       t.is(validateName(name), NOT_OURS);

@@ -109,7 +109,7 @@ for (const [name, [file, reason]] of Object.entries(FILES)) {
   });
 }
 
-test.serial("a file is read in parts, so that other work goes on meanwhile", async (t) => {
+test.serial("a large file is read in parts, and other requests are served in between", async (t) => {
   const line = `https://example.com/${"x".repeat(400)}\n`;
   const links = JSON.stringify(Array.from({ length: 9000 }, (_, index) => ({ url: URL, title: `${index}` })));
   for (const file of [`url\n${line.repeat(9000)}`, links]) {
