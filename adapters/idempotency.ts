@@ -5,7 +5,8 @@ import { sha256 } from "./crypto/hash.ts";
 import { idFromSeed, newIdSeed } from "./crypto/ids.ts";
 import { ifDuplicate } from "./database/errors.ts";
 import type { Database } from "./database/index.ts";
-import type { IdempotencyKeyRow } from "./database/tables.ts";
+import { contextOf, type RowOf } from "./database/tables/columns.ts";
+import { idempotencyKeys } from "./database/tables/service.ts";
 
 const LIFETIME_MS = 24 * 60 * 60 * 1000;
 // Longer than any request takes: an attempt that has not completed by then has died.
@@ -13,8 +14,8 @@ const LEASE_MS = 60_000;
 // Each further try follows a concurrent change of the row.
 const MAX_TRIES = 5;
 
-type RowKey = Pick<IdempotencyKeyRow, "organization_id" | "key_hash">;
-type Attempt = Pick<IdempotencyKeyRow, "leased_by" | "ids_from">;
+type RowKey = Pick<RowOf<typeof idempotencyKeys>, "organization_id" | "key_hash">;
+type Attempt = Pick<RowOf<typeof idempotencyKeys>, "leased_by" | "ids_from">;
 
 /** Creates the store of requests with an `Idempotency-Key`. Responses are encrypted. */
 export function createIdempotencyStore(
@@ -35,7 +36,7 @@ export function createIdempotencyStore(
     };
   }
 
-  function insert(row: IdempotencyKeyRow): Promise<boolean> {
+  function insert(row: RowOf<typeof idempotencyKeys>): Promise<boolean> {
     return knex("idempotency_keys")
       .insert(row)
       .then(() => true, ifDuplicate(false));
@@ -47,7 +48,7 @@ export function createIdempotencyStore(
       for (let tries = 0; tries < MAX_TRIES; tries++) {
         const now = Date.now();
         const lease = { leased_by: randomUUID(), leased_until: now + LEASE_MS };
-        const fresh: IdempotencyKeyRow = {
+        const fresh: RowOf<typeof idempotencyKeys> = {
           ...key,
           ...lease,
           request_hash: fingerprint,
@@ -81,7 +82,6 @@ function rowKeyOf({ organizationId, clientId, userId }: Principal, key: string):
   };
 }
 
-/** Returns the encryption context of a stored response: it can be decrypted only in its own row. */
-export function encryptionContext({ organization_id, key_hash }: RowKey): string {
-  return `idempotency ${organization_id} ${key_hash}`;
+function encryptionContext({ organization_id, key_hash }: RowKey): string {
+  return contextOf(idempotencyKeys.columns.answer, organization_id, key_hash);
 }

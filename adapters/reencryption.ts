@@ -1,47 +1,21 @@
-import { encryptionContextOf as contextOfTotp } from "./accounts/second-factors/totp.ts";
 import type { Encryption } from "./crypto/encryption.ts";
 import { behind } from "./database/engine.ts";
 import type { Database } from "./database/index.ts";
 import type { Leases } from "./database/leases.ts";
+import { type Column, contextOf, type Table } from "./database/tables/columns.ts";
+import { TABLES } from "./database/tables/index.ts";
 import { findOutdated, renewCodes } from "./events/chain-heads.ts";
-import { encryptionContext as contextOfAnswer } from "./idempotency.ts";
-import { encryptionContextOf as contextOfMail } from "./mail/queue.ts";
-import { encryptionContextOf as contextOfSecret, urlContextOf as contextOfUrl } from "./webhooks/row.ts";
 
 type Connected = Pick<Database, "knex" | "engine">;
 type Row = Record<string, string>;
 
-type EncryptedColumn = {
-  table: string;
-  key: readonly string[];
-  column: string;
-  contextOf(row: Row): string;
-};
+type Encrypted = { table: Table; name: string; column: Column<string | null, boolean> };
 
-/** All but what deliveries exchanged: there are millions of them, and each is deleted after 30 days. */
-export const ENCRYPTED_COLUMNS: readonly EncryptedColumn[] = [
-  { table: "sealed_keys", key: ["purpose"], column: "sealed", contextOf: ({ purpose = "" }) => purpose },
-  ...["secret", "previous_secret"].map((column) => ({
-    table: "webhooks",
-    key: ["id"],
-    column,
-    contextOf: ({ id = "" }: Row) => contextOfSecret(id),
-  })),
-  { table: "webhooks", key: ["id"], column: "url", contextOf: ({ id = "" }) => contextOfUrl(id) },
-  {
-    table: "idempotency_keys",
-    key: ["organization_id", "key_hash"],
-    column: "answer",
-    contextOf: ({ organization_id = "", key_hash = "" }) => contextOfAnswer({ organization_id, key_hash }),
-  },
-  {
-    table: "totp_secrets",
-    key: ["user_id"],
-    column: "secret",
-    contextOf: ({ user_id = "" }) => contextOfTotp(user_id),
-  },
-  { table: "mails", key: ["id"], column: "secret", contextOf: ({ id = "" }) => contextOfMail(id) },
-];
+const ENCRYPTED: Encrypted[] = TABLES.flatMap((table) =>
+  Object.entries(table.columns).flatMap(([name, column]) =>
+    column.facts.encryptedAs ? [{ table, name, column: column as Column<string, boolean> }] : [],
+  ),
+);
 
 /** What a re-encryption did: the number of values, and of those that no configured key decrypts. */
 export type Reencrypted = { reencrypted: number; unreadable: number };
@@ -69,18 +43,16 @@ export async function reencrypt(
   try {
     reencrypted += await renewCodes(database, encryption);
     onProgress?.(reencrypted);
-    for await (const { field, row } of outdated(database, encryption)) {
+    for await (const { table, name, ciphertext, key, context } of outdated(database, encryption)) {
       if (stop?.aborted) break;
-      const ciphertext = row[field.column] as string;
-      const context = field.contextOf(row);
       const text = tryDecrypt(encryption, ciphertext, context);
       if (text === undefined) {
         unreadable++;
         continue;
       }
-      const replaced = await knex(field.table)
-        .where({ ...keyOf(field, row), [field.column]: ciphertext })
-        .update({ [field.column]: encryption.encrypt(text, context) });
+      const replaced = await knex(table)
+        .where({ ...key, [name]: ciphertext })
+        .update({ [name]: encryption.encrypt(text, context) });
       reencrypted += replaced;
       onProgress?.(reencrypted + unreadable);
       if (reencrypted % BATCH === 0) await leases.acquire(LEASE, LEASE_MS);
@@ -98,34 +70,35 @@ export async function countOutdated(database: Connected, encryption: Encryption)
   return count;
 }
 
-type Outdated = { field: EncryptedColumn; row: Row };
+type Outdated = { table: string; name: string; ciphertext: string; key: Row; context: string };
 
 async function* outdated(database: Connected, encryption: Encryption): AsyncGenerator<Outdated> {
-  for (const field of ENCRYPTED_COLUMNS) {
-    for await (const row of rowsOf(database, field)) {
-      const value = row[field.column] as string;
-      if (!encryption.isCurrent(value, field.contextOf(row))) yield { field, row };
+  for (const { table, name, column } of ENCRYPTED) {
+    for await (const { [name]: ciphertext = "", ...key } of rowsOf(database, table, name)) {
+      const context = contextOf(column, ...valuesOf(table, key));
+      if (!encryption.isCurrent(ciphertext, context))
+        yield { table: table.name, name, ciphertext, key, context };
     }
   }
 }
 
-async function* rowsOf({ knex, engine }: Connected, field: EncryptedColumn): AsyncGenerator<Row> {
-  const { table, key, column } = field;
+async function* rowsOf({ knex, engine }: Connected, table: Table, column: string): AsyncGenerator<Row> {
+  const { name, primaryKey } = table;
   let last: Row | undefined;
   do {
-    const query = knex(table)
+    const query = knex(name)
       .whereNotNull(column)
-      .orderBy([...key])
+      .orderBy([...primaryKey])
       .limit(BATCH);
-    if (last) query.whereRaw(...behind(engine, key, Object.values(keyOf(field, last))));
-    const rows: Row[] = await query.select([...key, column]);
+    if (last) query.whereRaw(...behind(engine, primaryKey, valuesOf(table, last)));
+    const rows: Row[] = await query.select([...primaryKey, column]);
     yield* rows;
     last = rows.length === BATCH ? rows.at(-1) : undefined;
   } while (last);
 }
 
-function keyOf({ key }: EncryptedColumn, row: Row): Row {
-  return Object.fromEntries(key.map((name) => [name, row[name] as string]));
+function valuesOf({ primaryKey }: Table, row: Row): string[] {
+  return primaryKey.map((name) => row[name] as string);
 }
 
 function tryDecrypt(encryption: Encryption, ciphertext: string, context: string): string | undefined {

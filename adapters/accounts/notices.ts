@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { newId, OPERATOR_ID } from "../crypto/ids.ts";
-import type { NoticeKind } from "../database/account-tables.ts";
 import type { Database } from "../database/index.ts";
+import type { NoticeKind } from "../database/tables/accounts.ts";
 import { countMails, queueMail } from "../mail/queue.ts";
 
 export type { NoticeKind };

@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import type { Database } from "../database/index.ts";
-import type { GrantRow, SessionRow } from "../database/oauth-tables.ts";
+import type { GrantRow, SessionRow } from "../database/tables/oauth.ts";
 import { recordForMember } from "../events/member-events.ts";
 import type { Outbox } from "../events/outbox.ts";
 import { lockUser } from "../locks.ts";

@@ -1,9 +1,9 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import { newId } from "../crypto/ids.ts";
-import type { UserRow } from "../database/account-tables.ts";
 import { ifDuplicate, isDuplicate } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
+import type { UserRow } from "../database/tables/accounts.ts";
 import type { Outbox } from "../events/outbox.ts";
 import { lockOrganization } from "../locks.ts";
 import { acceptInvitation, findOpenInvitation } from "../organizations/invitations.ts";

@@ -3,7 +3,8 @@ import { engineOf, isMissing, type Key, sqliteFile } from "../database/engine.ts
 import { isDuplicate } from "../database/errors.ts";
 import { type Database, openDatabase } from "../database/index.ts";
 import { COPY_PROGRESS, sourceOfCopy } from "../database/migrations/index.ts";
-import { createTable } from "../database/migrations/migration.ts";
+import { createTables } from "../database/migrations/migration.ts";
+import { count, json, type RowOf, string, table, text } from "../database/tables/columns.ts";
 import { type CommandRun, createOperatorLog } from "../events/operator-log.ts";
 import { batchesOf, type Digest, digestOf } from "./rows.ts";
 import { namesOf, type Table, tablesOf } from "./schema.ts";
@@ -245,21 +246,22 @@ async function complete(target: Database, progress: Progress, run: CommandRun): 
 }
 
 type Progress = ReturnType<typeof createProgress>;
-type ProgressRow = { name: string; source: string; last_key: string | null; rows_copied: number };
+
+const copyProgress = table(COPY_PROGRESS, {
+  name: string(64).primary(),
+  source: text(),
+  last_key: json().nullable(),
+  rows_copied: count(),
+});
 
 function createProgress({ knex, engine }: Database) {
-  const rows = (from: Knex = knex) => from<ProgressRow>(COPY_PROGRESS as never);
+  const rows = (from: Knex = knex) => from<RowOf<typeof copyProgress>>(COPY_PROGRESS as never);
   return {
     source: () => sourceOfCopy(knex),
 
     /** Called before the migrations, so servers and other commands refuse the target until the copy ends. */
     async begin(source: string, tables: string[]): Promise<void> {
-      await createTable(knex, engine, COPY_PROGRESS, (table) => {
-        table.string("name", 64).primary();
-        table.text("source").notNullable();
-        table.text("last_key"); // JSON
-        table.bigInteger("rows_copied").notNullable();
-      });
+      await createTables(knex, engine, [copyProgress]);
       await rows().insert(tables.map((name) => ({ name, source, last_key: null, rows_copied: 0 })));
     },
 

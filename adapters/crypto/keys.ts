@@ -1,5 +1,7 @@
 import { ifDuplicate } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
+import { contextOf } from "../database/tables/columns.ts";
+import { sealedKeys } from "../database/tables/service.ts";
 import type { Encryption } from "./encryption.ts";
 
 /** The stored keys cannot be decrypted with the configured encryption key. */
@@ -16,10 +18,14 @@ export type KeyStore = ReturnType<typeof createKeyStore>;
 export function createKeyStore({ knex, transaction }: Database, encryption: Encryption) {
   function decrypt(purpose: string, sealed: string): string {
     try {
-      return encryption.decrypt(sealed, purpose);
+      return encryption.decrypt(sealed, contextOf(sealedKeys.columns.sealed, purpose));
     } catch {
       throw new WrongEncryptionKey();
     }
+  }
+
+  function encrypt(purpose: string, key: string): string {
+    return encryption.encrypt(key, contextOf(sealedKeys.columns.sealed, purpose));
   }
 
   async function find(purpose: string): Promise<string | undefined> {
@@ -32,7 +38,7 @@ export function createKeyStore({ knex, transaction }: Database, encryption: Encr
     async load(purpose: string, generate: () => Promise<string>): Promise<string> {
       const existing = await find(purpose);
       if (existing !== undefined) return existing;
-      const sealed = encryption.encrypt(await generate(), purpose);
+      const sealed = encrypt(purpose, await generate());
       const inserted = knex("sealed_keys").insert({ purpose, sealed, created_at: Date.now() });
       await inserted.catch(ifDuplicate(undefined)); // another process was first, and its key is used
       return (await find(purpose)) as string;
@@ -43,7 +49,7 @@ export function createKeyStore({ knex, transaction }: Database, encryption: Encr
       transaction(async (trx) => {
         const row = await trx("sealed_keys").where({ purpose }).forUpdate().first("sealed");
         if (!row) throw new TypeError(`there is no key of the purpose ${purpose}`);
-        const sealed = encryption.encrypt(change(decrypt(purpose, row.sealed)), purpose);
+        const sealed = encrypt(purpose, change(decrypt(purpose, row.sealed)));
         const version = trx.raw("version + 1");
         await trx("sealed_keys").where({ purpose }).update({ sealed, version });
       }),

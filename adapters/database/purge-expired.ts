@@ -2,41 +2,17 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Knex } from "knex";
 import type { Database } from "./index.ts";
 import type { Leases } from "./leases.ts";
+import type { Table } from "./tables/columns.ts";
+import { TABLES } from "./tables/index.ts";
 
 // A batch delays requests by about a millisecond. This pace keeps up with the tokens that a process can issue.
 const BATCH = 100;
 const PAUSE_MS = 10;
 
-type Purged = {
-  table: string;
-  key: readonly string[];
-  /** Of the rows that expire, the ones that do so last are kept, up to this number. */
-  max?: number;
-  where?: object;
-};
+const PURGED = TABLES.filter(({ options }) => options.purged);
 
-const TABLES = [
-  { table: "tokens", key: ["id_hash"] },
-  { table: "sessions", key: ["id_hash"] },
-  { table: "interactions", key: ["id_hash"] },
-  { table: "one_time_links", key: ["id_hash"] },
-  { table: "notices", key: ["id"] },
-  { table: "mails", key: ["id"] },
-  { table: "grants", key: ["id"] },
-  { table: "client_secrets", key: ["id"] },
-  { table: "client_secret_uses", key: ["secret_id", "program", "network"] },
-  { table: "invitations", key: ["id"] },
-  { table: "known_devices", key: ["user_id", "token_hash"] },
-  // Anyone can add unknown usernames.
-  { table: "sign_in_failures", key: ["account_key"], max: 20_000 },
-  { table: "idempotency_keys", key: ["organization_id", "key_hash"] },
-  // Before the events that they deliver.
-  { table: "deliveries", key: ["webhook_id", "event_id"] },
-  // Of the events, those that aren't in an audit log.
-  { table: "events", key: ["id"], where: { audited: false } },
-] as const satisfies Purged[];
-
-export type Deleted = Record<(typeof TABLES)[number]["table"], number>;
+/** The number of rows by table. */
+export type Deleted = Record<string, number>;
 
 // How long a process that died while purging blocks the others.
 const LEASE_MS = 30_000;
@@ -73,10 +49,9 @@ export async function purgeExpired(
       done += rows;
       onProgress?.(done, total);
     };
-    const deleted = {} as Deleted;
-    for (const purged of TABLES)
-      deleted[purged.table] = await purgeTable(database, purged, mayContinue, onBatch);
-    deleted.events += await purgeAuditLogs(mayContinue);
+    const deleted: Deleted = {};
+    for (const table of PURGED) deleted[table.name] = await purgeTable(database, table, mayContinue, onBatch);
+    deleted.events = (deleted.events ?? 0) + (await purgeAuditLogs(mayContinue));
     await job(database, mayContinue);
     return deleted;
   } finally {
@@ -87,8 +62,8 @@ export async function purgeExpired(
 /** Returns when the row expired that has waited longest for the purge; undefined if none waits. */
 export async function findOldestExpiry(database: Database, now: number): Promise<number | undefined> {
   let oldest: number | undefined;
-  for (const { table, where = {} } of TABLES as readonly Purged[]) {
-    const expired = database.knex(table).where(where).where("expires_at", "<=", now);
+  for (const table of PURGED) {
+    const expired = expiredIn(database.knex, table, now);
     const row = await expired.orderBy("expires_at").first("expires_at");
     if (row) oldest = Math.min(oldest ?? now, Number(row.expires_at));
   }
@@ -97,34 +72,43 @@ export async function findOldestExpiry(database: Database, now: number): Promise
 
 async function countExpired({ knex }: Database, now: number): Promise<number> {
   let total = 0;
-  for (const { table, where = {} } of TABLES as readonly Purged[]) {
-    const [row] = await knex(table).where(where).where("expires_at", "<=", now).count({ count: "*" });
+  for (const table of PURGED) {
+    const [row] = await expiredIn(knex, table, now).count({ count: "*" });
     total += Number(row?.count);
   }
   return total;
 }
 
+function expiredIn(knex: Knex, { name, options }: Table, end: number): Knex.QueryBuilder {
+  return knex(name)
+    .where(options.purged?.where ?? {})
+    .where("expires_at", "<=", end);
+}
+
 async function purgeTable(
   { knex }: Database,
-  { table, key, max, where = {} }: Purged,
+  table: Table,
   mayContinue: () => Promise<boolean>,
   onBatch: (rows: number) => void,
 ): Promise<number> {
   let total = 0;
-  const surplus = max === undefined ? 0 : await endOfSurplus(knex, table, max);
+  const { name, primaryKey: key, options } = table;
+  const max = options.purged?.max;
+  const surplus = max === undefined ? 0 : await endOfSurplus(knex, name, max);
   while (await mayContinue()) {
     const end = Math.max(surplus, Date.now());
     // Selects first, because not every engine supports DELETE with a limit.
-    const expired = await knex(table)
-      .where(where)
-      .where("expires_at", "<=", end)
+    const expired: Record<string, string>[] = await expiredIn(knex, table, end)
       .orderBy("expires_at")
       .limit(BATCH)
       .select(...key);
-    const keys = expired.map((row) => key.map((column) => row[column]));
+    const keys = expired.map((row) => key.map((column) => row[column] as string));
     // Checks the expiry again: a row may have been renewed since, such as a reused idempotency key.
     if (keys.length > 0)
-      total += await knex(table).whereIn(key, keys).where("expires_at", "<=", end).delete();
+      total += await knex(name)
+        .whereIn([...key], keys)
+        .where("expires_at", "<=", end)
+        .delete();
     onBatch(expired.length);
     if (expired.length < BATCH) break;
     await sleep(PAUSE_MS);

@@ -5,7 +5,7 @@ import type { Encryption } from "../crypto/encryption.ts";
 import type { Engine } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import type { Leases } from "../database/leases.ts";
-import type { AuditChainRow } from "../database/tables.ts";
+import type { AuditChainRow } from "../database/tables/events.ts";
 import { ALL_LOGS, lockHeads, storeHeads } from "./chain-heads.ts";
 import { type ChainEnd, newHead, nextEntry, RECORD_COLUMNS, type UnchainedRow } from "./chain-record.ts";
 

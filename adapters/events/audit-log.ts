@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import type { Database } from "../database/index.ts";
-import type { EventRow } from "../database/tables.ts";
+import type { EventRow } from "../database/tables/events.ts";
 import { type AuditChain, firstOf } from "./audit-chain.ts";
 import { GENESIS, RECORD_COLUMNS, type RecordedRow, recordOf } from "./chain-record.ts";
 import type { Outbox } from "./outbox.ts";

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Knex } from "knex";
 import type { Encryption } from "../crypto/encryption.ts";
 import type { Database } from "../database/index.ts";
-import type { AuditChainRow } from "../database/tables.ts";
+import type { AuditChainRow } from "../database/tables/events.ts";
 import { newHead } from "./chain-record.ts";
 
 /** The row with the sum of the codes of all heads, which shows that none was deleted or replaced. */

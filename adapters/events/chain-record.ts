@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import type { Plan } from "../../resources/plans.ts";
-import type { AuditChainRow, EventRow } from "../database/tables.ts";
+import type { AuditChainRow, EventRow } from "../database/tables/events.ts";
 import { retentionMs } from "./retention.ts";
 
 export const RECORD_COLUMNS = [

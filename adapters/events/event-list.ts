@@ -1,6 +1,6 @@
 import type { DeliveredEvent, EventList } from "../../resources/webhooks/types.ts";
 import type { Database } from "../database/index.ts";
-import type { EventRow } from "../database/tables.ts";
+import type { EventRow } from "../database/tables/events.ts";
 
 // How many entries of the audit log a page looks at, of which the list may have few or none. Takes up to 20 ms.
 const SCANNED = 5000;

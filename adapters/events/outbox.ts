@@ -4,7 +4,7 @@ import type { EventType, WebhookEvent } from "../../resources/events/types.ts";
 import { newId } from "../crypto/ids.ts";
 import { containsText, type Engine } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
-import type { EventRow } from "../database/tables.ts";
+import type { EventRow } from "../database/tables/events.ts";
 
 /** Returns the `traceparent` (W3C Trace Context) of the current request; undefined if its trace isn't recorded. */
 export type CurrentTraceparent = () => string | undefined;

@@ -3,7 +3,7 @@ import type { Encryption } from "../crypto/encryption.ts";
 import { OPERATOR_ID } from "../crypto/ids.ts";
 import { ifDuplicate } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
-import type { AuditChainRow } from "../database/tables.ts";
+import type { AuditChainRow } from "../database/tables/events.ts";
 import type { AuditChain } from "./audit-chain.ts";
 import { ALL_LOGS, isAuthentic, sumOf } from "./chain-heads.ts";
 import { type ChainedRow, follows, newHead, RECORD_COLUMNS } from "./chain-record.ts";

@@ -7,7 +7,7 @@ import type {
   Device,
 } from "../../resources/links/types.ts";
 import type { Database } from "../database/index.ts";
-import type { ClickCountRow } from "../database/tables.ts";
+import type { ClickCountRow } from "../database/tables/links.ts";
 
 /** The name of all that exceed the number of names in a day. */
 export const OTHER = "(other)";

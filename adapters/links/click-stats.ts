@@ -2,7 +2,7 @@ import { LRUCache } from "lru-cache";
 import type { Click, ResolvedLink } from "../../resources/links/types.ts";
 import { type Engine, insertedValue } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
-import type { ClickCountRow } from "../database/tables.ts";
+import type { ClickCountRow } from "../database/tables/links.ts";
 import { createWriteBehindBuffer } from "../database/write-behind.ts";
 import { AGENT_SEPARATOR, ALL_LINKS, createClickAnalytics, OTHER } from "./click-analytics.ts";
 

@@ -1,5 +1,5 @@
 import type { Link, LinkFields } from "../../resources/links/types.ts";
-import type { LinkRow } from "../database/tables.ts";
+import type { LinkRow } from "../database/tables/links.ts";
 
 // Separates the tags in their column, and surrounds them, so each can be searched for as a whole. No tag contains it.
 const SEPARATOR = "\u001f";

@@ -11,7 +11,7 @@ import { idBound } from "../crypto/ids.ts";
 import { containsText, type Engine } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import { isCanceled } from "../database/retry.ts";
-import type { LinkRow } from "../database/tables.ts";
+import type { LinkRow } from "../database/tables/links.ts";
 import { foldText, SEPARATOR_OF_TEXTS, tagPattern } from "./row.ts";
 
 export class SearchTimeout extends Error {

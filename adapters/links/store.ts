@@ -12,7 +12,7 @@ import type {
 import { newId } from "../crypto/ids.ts";
 import { isDuplicate, isMissingValue, violatedConstraint } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
-import type { LinkRow } from "../database/tables.ts";
+import type { LinkRow } from "../database/tables/links.ts";
 import { type DomainEvent, deliveriesOf, EVENT_COLUMNS, eventRow, type Outbox } from "../events/outbox.ts";
 import type { ClickCounter } from "./click-counter.ts";
 import type { ClickStats } from "./click-stats.ts";

@@ -2,8 +2,9 @@ import { randomUUID } from "node:crypto";
 import type { Knex } from "knex";
 import type { Encryption } from "../crypto/encryption.ts";
 import { newId } from "../crypto/ids.ts";
-import type { MailKind, MailRow } from "../database/account-tables.ts";
 import type { Database } from "../database/index.ts";
+import { type MailKind, type MailRow, mails } from "../database/tables/accounts.ts";
+import { contextOf } from "../database/tables/columns.ts";
 
 export type { MailKind };
 
@@ -45,7 +46,7 @@ export async function queueMail(
     recipient,
     kind,
     data: JSON.stringify(data),
-    secret: secret ? secret.encryption.encrypt(secret.token, encryptionContextOf(id)) : null,
+    secret: secret ? secret.encryption.encrypt(secret.token, contextOf(mails.columns.secret, id)) : null,
     due_at: now,
     created_at: now,
     expires_at: now + DAY_MS,
@@ -84,7 +85,7 @@ export function createMailQueue(
       }
       const { userId: user_id, recipient, token } = found;
       const data = JSON.stringify(found.data);
-      const secret = encryption.encrypt(token, encryptionContextOf(row.id));
+      const secret = encryption.encrypt(token, contextOf(mails.columns.secret, row.id));
       await trx("mails").where({ id: row.id }).update({ user_id, recipient, data, secret });
       return { ...row, user_id, recipient, data, secret };
     });
@@ -131,12 +132,8 @@ function toMail(row: MailRow, lease: string, encryption: Encryption): Mail {
     kind,
     recipient: row.recipient as string, // resolved above
     data: JSON.parse(row.data),
-    ...(secret && { token: encryption.decrypt(secret, encryptionContextOf(id)) }),
+    ...(secret && { token: encryption.decrypt(secret, contextOf(mails.columns.secret, id)) }),
     attempts,
     createdAt,
   };
-}
-
-export function encryptionContextOf(id: string): string {
-  return `mail ${id}`;
 }

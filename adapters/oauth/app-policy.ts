@@ -1,5 +1,5 @@
 import type { Role } from "../../resources/access/scopes.ts";
-import type { OrganizationRow } from "../database/tables.ts";
+import type { OrganizationRow } from "../database/tables/organizations.ts";
 
 /** Only `organization` clients are stored. Ids of `document` and `registered` ones contain or locate their data. */
 export type ClientKind = "organization" | "document" | "registered" | "service";

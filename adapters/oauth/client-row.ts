@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import type { Plan } from "../../resources/plans.ts";
 import type { LookupQuery } from "../database/batches.ts";
 import { unplannedParameter } from "../database/prepared-statements.ts";
-import type { Flag } from "../database/tables.ts";
+import type { Flag } from "../database/tables/columns.ts";
 
 /** A client with the data that authentication needs. */
 export type Client = {

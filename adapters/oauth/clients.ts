@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import { newClientId, OPERATOR_ID } from "../crypto/ids.ts";
 import type { Database } from "../database/index.ts";
-import type { ClientRow } from "../database/oauth-tables.ts";
+import type { ClientRow } from "../database/tables/oauth.ts";
 import type { Outbox } from "../events/outbox.ts";
 import { lockClient } from "../locks.ts";
 import { createChangeClient, type LockedClient } from "./change-client.ts";

@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import type { Role } from "../../resources/access/scopes.ts";
 import type { Database } from "../database/index.ts";
-import type { GrantRow } from "../database/oauth-tables.ts";
+import type { GrantRow } from "../database/tables/oauth.ts";
 import type { DomainEvent, Outbox } from "../events/outbox.ts";
 import type { WebhookDeletion } from "../webhooks/store.ts";
 

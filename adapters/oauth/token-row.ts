@@ -3,7 +3,7 @@ import type { Role } from "../../resources/access/scopes.ts";
 import type { Plan } from "../../resources/plans.ts";
 import type { LookupQuery } from "../database/batches.ts";
 import type { Database } from "../database/index.ts";
-import type { Flag } from "../database/tables.ts";
+import type { Flag } from "../database/tables/columns.ts";
 import {
   type AllowedClients,
   type AppPolicyCheck,

@@ -3,7 +3,7 @@ import type { Actor } from "../../resources/access/actor.ts";
 import type { Role } from "../../resources/access/scopes.ts";
 import type { Plan } from "../../resources/plans.ts";
 import type { Database } from "../database/index.ts";
-import type { Flag } from "../database/tables.ts";
+import type { Flag } from "../database/tables/columns.ts";
 import { type Outbox, organizationEvent } from "../events/outbox.ts";
 import { lockOrganization } from "../locks.ts";
 import type { AllowedClients, AppPolicy, MemberApps } from "../oauth/app-policy.ts";

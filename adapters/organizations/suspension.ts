@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import type { Database } from "../database/index.ts";
-import type { OrganizationRow } from "../database/tables.ts";
+import type { OrganizationRow } from "../database/tables/organizations.ts";
 import { type Outbox, organizationEvent } from "../events/outbox.ts";
 import { lockOrganization } from "../locks.ts";
 

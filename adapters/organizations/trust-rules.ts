@@ -3,7 +3,7 @@ import type { Actor } from "../../resources/access/actor.ts";
 import type { ApiScope } from "../../resources/access/scopes.ts";
 import { newId } from "../crypto/ids.ts";
 import type { Database } from "../database/index.ts";
-import type { TrustRuleRow } from "../database/oauth-tables.ts";
+import type { TrustRuleRow } from "../database/tables/organizations.ts";
 import type { DomainEvent, Outbox } from "../events/outbox.ts";
 import { lockOrganization } from "../locks.ts";
 

@@ -3,13 +3,11 @@ import type { DeliveryFilter, DeliveryLog, DeliveryStatus } from "../../resource
 import type { Encryption } from "../crypto/encryption.ts";
 import { pendingWebhook, rowsOf } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
-import type { DeliveryRow } from "../database/tables.ts";
+import type { DeliveryRow } from "../database/tables/webhooks.ts";
 import { DELIVERED_TYPES, type Outbox } from "../events/outbox.ts";
 import { DELIVERY_COLUMNS, decryptExchange, type StoredDelivery, toDelivery } from "./row.ts";
 
 const DELIVERY_STATUSES: DeliveryStatus[] = ["pending", "succeeded", "failed"];
-/** Those of the index of the log. An earlier version adds deliveries with an empty type. */
-const LOGGED_TYPES = [...DELIVERED_TYPES, ""];
 
 // How many deliveries one statement resends: few enough to let other requests pass in between.
 const RESENT_TOGETHER = 500;
@@ -23,7 +21,7 @@ export function createDeliveryLog(
   /** Merges the newest of each type and status, which the index of the log has in order. */
   async function findIds(id: string, { status, type }: DeliveryFilter, limit: number, before?: string) {
     const statuses = status ? [status] : DELIVERY_STATUSES;
-    const types = type ? [type] : LOGGED_TYPES;
+    const types = type ? [type] : DELIVERED_TYPES;
     const behind = before === undefined ? [] : [before];
     const branch = `select * from (select event_id from deliveries
       where webhook_id = ? and type = ? and status = ?${before === undefined ? "" : " and event_id < ?"}
@@ -39,7 +37,7 @@ export function createDeliveryLog(
   function failedOf(organizationId: string, id: string) {
     return knex("deliveries")
       .where({ webhook_id: id, status: "failed" })
-      .whereIn("type", LOGGED_TYPES)
+      .whereIn("type", DELIVERED_TYPES)
       .whereExists(knex("webhooks").where({ id, organization_id: organizationId }).select("id"));
   }
 

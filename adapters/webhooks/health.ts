@@ -2,7 +2,7 @@ import type { DeliveryStatus, WebhookHealth, WebhookStore } from "../../resource
 import { idBound } from "../crypto/ids.ts";
 import { pendingWebhook } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
-import type { WebhookRow } from "../database/tables.ts";
+import type { WebhookRow } from "../database/tables/webhooks.ts";
 
 // How long the database may take to count.
 const READ_MS = 10_000;

@@ -6,7 +6,8 @@ import type { Attempt, DeliveryQueue, LeasedDelivery, Outcome } from "../../reso
 import type { Encryption } from "../crypto/encryption.ts";
 import { createGroupedWrite } from "../database/batches.ts";
 import type { Database } from "../database/index.ts";
-import type { OrganizationRow, WebhookRow } from "../database/tables.ts";
+import type { OrganizationRow } from "../database/tables/organizations.ts";
+import type { WebhookRow } from "../database/tables/webhooks.ts";
 import type { Outbox } from "../events/outbox.ts";
 import {
   DELIVERY_COLUMNS,

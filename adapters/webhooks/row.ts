@@ -2,7 +2,9 @@ import type { EventType, WebhookEvent } from "../../resources/events/types.ts";
 import type { Delivery, Exchange, Webhook, WebhookFields } from "../../resources/webhooks/types.ts";
 import type { Encryption } from "../crypto/encryption.ts";
 import { sha256 } from "../crypto/hash.ts";
-import type { DeliveryRow, EventRow, Flag, WebhookRow } from "../database/tables.ts";
+import { contextOf, type Flag } from "../database/tables/columns.ts";
+import type { EventRow } from "../database/tables/events.ts";
+import { type DeliveryRow, type WebhookRow, webhooks } from "../database/tables/webhooks.ts";
 import type { DomainEvent } from "../events/outbox.ts";
 
 export function toColumns(
@@ -12,7 +14,7 @@ export function toColumns(
 ) {
   return {
     ...(url !== undefined && {
-      url: encryption.encrypt(url, urlContextOf(id)),
+      url: encryption.encrypt(url, contextOf(webhooks.columns.url, id)),
       ...indexed(organization_id, url),
     }),
     ...(events && { events: events.join(" ") }),
@@ -69,16 +71,12 @@ export function redactUrl(url: string): string {
 
 /** A ciphertext copied to another row can't be decrypted there. */
 export function encryptionContextOf(id: string): string {
-  return `webhook:${id}`;
-}
-
-export function urlContextOf(id: string): string {
-  return `webhook-url:${id}`;
+  return contextOf(webhooks.columns.secret, id);
 }
 
 /** Decrypts the URL of a row. @throws Error if the key differs or the ciphertext was modified */
 export function decryptUrl(encryption: Encryption, { id, url }: Pick<WebhookRow, "id" | "url">): string {
-  return encryption.decryptOften(url, urlContextOf(id));
+  return encryption.decryptOften(url, contextOf(webhooks.columns.url, id));
 }
 
 /** Returns nothing if a value can't be decrypted: one manipulated row must not block the deliveries of all others. */

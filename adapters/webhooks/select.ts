@@ -3,7 +3,7 @@ import type { LeaseLimits } from "../../resources/webhooks/types.ts";
 import { pendingWebhook, rowsOf } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import { unplannedParameter } from "../database/prepared-statements.ts";
-import type { WebhookRow } from "../database/tables.ts";
+import type { WebhookRow } from "../database/tables/webhooks.ts";
 
 export type Key = { webhook_id: string; event_id: string };
 

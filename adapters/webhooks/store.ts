@@ -6,7 +6,7 @@ import type { Encryption } from "../crypto/encryption.ts";
 import { newId } from "../crypto/ids.ts";
 import { ifDuplicate } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
-import type { WebhookRow } from "../database/tables.ts";
+import type { WebhookRow } from "../database/tables/webhooks.ts";
 import type { Outbox } from "../events/outbox.ts";
 import { createDeliveryLog, unblock } from "./delivery-log.ts";
 import { createHealth } from "./health.ts";

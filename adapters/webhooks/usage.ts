@@ -1,7 +1,8 @@
 import type { Knex } from "knex";
 import type { LeaseLimits } from "../../resources/webhooks/types.ts";
 import { type Engine, insertedValue } from "../database/engine.ts";
-import type { OrganizationRow, WebhookRow } from "../database/tables.ts";
+import type { OrganizationRow } from "../database/tables/organizations.ts";
+import type { WebhookRow } from "../database/tables/webhooks.ts";
 import type { Outbox } from "../events/outbox.ts";
 import type { ListedDeliveryRow } from "./row.ts";
 import { pairsOf } from "./select.ts";

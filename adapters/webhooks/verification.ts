@@ -3,7 +3,7 @@ import type { Actor } from "../../resources/access/actor.ts";
 import type { LeasedDelivery, Outcome } from "../../resources/webhooks/types.ts";
 import { type Engine, pendingWebhook } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
-import type { WebhookRow } from "../database/tables.ts";
+import type { WebhookRow } from "../database/tables/webhooks.ts";
 import { eventRow, type Outbox } from "../events/outbox.ts";
 import { firstDue } from "./delivery-log.ts";
 import { webhookEvent } from "./row.ts";

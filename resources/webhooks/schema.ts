@@ -176,7 +176,7 @@ const DETAILS_EXAMPLE = {
     "webhook-signature": "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
     "content-type": "application/json",
     "content-length": "133",
-    "user-agent": "linkgate/0.3.0",
+    "user-agent": "linkgate/0.4.0",
   },
   response: RESPONSE_EXAMPLE,
 };

@@ -23,6 +23,7 @@ test.serial(
     const now = Date.now();
     const delivery = {
       webhook_id: "whk_1",
+      type: "link.created" as const,
       status: "pending" as const,
       attempts: 0,
       log: "[]",

@@ -1,6 +1,6 @@
 import knexFactory from "knex";
 import { knexConfig } from "../../adapters/database/engine.ts";
-import type { TokenRow } from "../../adapters/database/oauth-tables.ts";
+import type { TokenRow } from "../../adapters/database/tables/oauth.ts";
 import { ENGINE_PARTS, onEachDatabase } from "./each-database.ts";
 import { interleaved, type Subject, scheduled } from "./measure.ts";
 import { compareValues, type Row } from "./table.ts";

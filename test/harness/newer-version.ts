@@ -1,6 +1,6 @@
-// Imported before the server of the newer of two versions, which has one more migration.
+// Imported before the server of the newer of two versions, which has more migrations.
 
 import { MIGRATIONS } from "../../adapters/database/migrations/index.ts";
-import { ADDITIVE } from "./database/additive-migration.ts";
+import { ADDITIVE, REWRITING } from "./database/additive-migration.ts";
 
-MIGRATIONS.push(ADDITIVE);
+MIGRATIONS.push(REWRITING, ADDITIVE);

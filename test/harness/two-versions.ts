@@ -3,33 +3,31 @@ import { openStorage, type Storage } from "../../adapters/index.ts";
 import { startBalancer } from "./balancer.ts";
 import { createTestDatabase } from "./database/test-database.ts";
 import { freePort } from "./port.ts";
-import { unpackPreviousRelease } from "./previous-release.ts";
 import { addressOf, type Program, startServer } from "./program.ts";
 import { populate, type TestService } from "./service.ts";
 
-/** A setting of the server and the commands of this version: adds a migration, so that there is one to apply. */
+/** A setting of the server and its commands that makes them a newer version: one with more migrations. */
 export const NEWER = { NODE_OPTIONS: `--import=${import.meta.resolve("./newer-version.ts")}` };
 
-/** One database, and a URL in front of the server of the previous release, of this one, or of both in turn. */
+/** One database, and a URL in front of the server of one version, of the next, or of both in turn. */
 export type TwoVersions = {
-  /** Through the URL of both. The storage is that of the previous release. */
+  /** Through the URL of both. */
   both: TestService;
   /** Each reaches one server only, with the Host header of both. */
   old: TestService;
   current: TestService;
   databaseUrl: string;
-  /** Starts this version, which migrates the database, and then sends it every other request. */
+  /** Starts the newer version, which migrates the database, and then sends it every other request. */
   startCurrent(): Promise<void>;
-  /** Sends all requests to this version, and stops the previous one. */
+  /** Sends all requests to the newer version, and stops the other one. */
   stopOld(): Promise<void>;
-  /** Stops this version. Resolves to its output: errors, if any. */
+  /** Stops the newer version. Resolves to its output: errors, if any. */
   stopCurrent(): Promise<string>;
   close(): Promise<void>;
 };
 
-/** Starts a server of the previous release on an empty database. */
-export async function startPreviousRelease(): Promise<TwoVersions> {
-  const release = unpackPreviousRelease();
+/** Starts a server on an empty database, before the one of the next version. */
+export async function startOlderVersion(): Promise<TwoVersions> {
   const database = await createTestDatabase({ empty: true });
   const encryptionKey = randomBytes(32);
   const ports = { old: await freePort(), current: await freePort() };
@@ -43,10 +41,9 @@ export async function startPreviousRelease(): Promise<TwoVersions> {
     LOG_LEVEL: "error",
     WEBHOOK_ALLOW_HOSTS: "127.0.0.1",
   };
-  const old = release.start({ ...settings, PORT: String(ports.old) });
+  const old = startServer({ settings: { ...settings, PORT: String(ports.old) } });
   await addressOf(old);
   let current: Program | undefined;
-  const previousStorage = await release.openStorage(database.url, encryptionKey);
   const storage = openStorage(database.url, encryptionKey);
 
   const sendTo = (...chosen: number[]) =>
@@ -58,8 +55,8 @@ export async function startPreviousRelease(): Promise<TwoVersions> {
   };
 
   return {
-    both: serviceAt(balancer.url, previousStorage),
-    old: serviceAt(await balancer.pin(ports.old), previousStorage),
+    both: serviceAt(balancer.url, storage),
+    old: serviceAt(await balancer.pin(ports.old), storage),
     current: serviceAt(await balancer.pin(ports.current), storage),
     databaseUrl: database.url,
     async startCurrent() {
@@ -74,9 +71,8 @@ export async function startPreviousRelease(): Promise<TwoVersions> {
     stopCurrent: () => stop(current as Program),
     async close() {
       await balancer.close();
-      await Promise.all([previousStorage.close(), storage.close()]);
+      await storage.close();
       await database.drop();
-      release.remove();
     },
   };
 }

@@ -6,13 +6,13 @@ import { isAcceptedByApi, postAsClient } from "../harness/clients/oauth.ts";
 import { addTotp, logIn } from "../harness/clients/second-factor.ts";
 import { stopPrograms } from "../harness/program.ts";
 import { bearer, type TestOrganization, type TestService } from "../harness/service.ts";
-import { startPreviousRelease } from "../harness/two-versions.ts";
+import { startOlderVersion } from "../harness/two-versions.ts";
 
 export const databases = "all";
 
 // docs/operate/upgrade.md lists what processes of the previous version don't know. They know everything below.
 
-const versions = await startPreviousRelease();
+const versions = await startOlderVersion();
 const { both, old, current } = versions;
 await versions.startCurrent();
 const { storage } = current;

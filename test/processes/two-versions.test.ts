@@ -5,13 +5,13 @@ import { createApp, refresh } from "../harness/clients/oauth.ts";
 import { ADDITIVE } from "../harness/database/additive-migration.ts";
 import { stopPrograms } from "../harness/program.ts";
 import { startReceiver } from "../harness/receiver.ts";
-import { startPreviousRelease } from "../harness/two-versions.ts";
+import { startOlderVersion } from "../harness/two-versions.ts";
 import { startUpgradeLoad } from "../harness/upgrade-load.ts";
 import { until } from "../harness/webhooks.ts";
 
 export const databases = "all";
 
-const versions = await startPreviousRelease();
+const versions = await startOlderVersion();
 const { both, old, current } = versions;
 const receiver = await startReceiver();
 const database = openDatabase(versions.databaseUrl);

@@ -1,19 +1,17 @@
 import { randomBytes } from "node:crypto";
-import test, { type ExecutionContext } from "ava";
+import test from "ava";
 import type { Knex } from "knex";
 import type { Engine } from "../../adapters/database/engine.ts";
 import { openDatabase } from "../../adapters/database/index.ts";
-import { deliveryLog } from "../../adapters/database/migrations/0011_delivery_log.ts";
 import { MIGRATIONS, migrations } from "../../adapters/database/migrations/index.ts";
 import { openStorage } from "../../adapters/index.ts";
 import manifest from "../../package.json" with { type: "json" };
 import { apiAt } from "../harness/clients/api.ts";
 import { forgetContract } from "../harness/clients/contract.ts";
 import { createApp, isAcceptedByApi, refresh } from "../harness/clients/oauth.ts";
-import { ADDITIVE } from "../harness/database/additive-migration.ts";
+import { ADDITIVE, REWRITING } from "../harness/database/additive-migration.ts";
 import { createTestDatabase, engine } from "../harness/database/test-database.ts";
 import { freePort } from "../harness/port.ts";
-import { unpackPreviousRelease } from "../harness/previous-release.ts";
 import { addressOf, resultOf, runCommand, startServer, stopPrograms } from "../harness/program.ts";
 import { startReceiver } from "../harness/receiver.ts";
 import { NEWER, serviceAt } from "../harness/two-versions.ts";
@@ -55,7 +53,6 @@ async function readSchema({ knex }: ReturnType<typeof openDatabase>): Promise<un
 }
 
 test.serial("a server is upgraded in place under load, as the check said, and nothing is lost", async (t) => {
-  const release = unpackPreviousRelease();
   const { url: DATABASE_URL, drop } = await createTestDatabase({ empty: true });
   const key = randomBytes(32);
   const port = await freePort();
@@ -69,19 +66,17 @@ test.serial("a server is upgraded in place under load, as the check said, and no
     WEBHOOK_ALLOW_HOSTS: "127.0.0.1",
   };
   const newer = { ...settings, ...NEWER };
-  const old = release.start(settings);
+  const old = startServer({ settings });
   await addressOf(old);
-  const previous = await release.openStorage(DATABASE_URL, key);
   const storage = openStorage(DATABASE_URL, key);
   const database = openDatabase(DATABASE_URL);
   const receiver = await startReceiver();
   t.teardown(async () => {
-    await Promise.all([previous.close(), storage.close(), database.close(), receiver.close()]);
+    await Promise.all([storage.close(), database.close(), receiver.close()]);
     await drop();
-    release.remove();
   });
 
-  const service = serviceAt(url, previous);
+  const service = serviceAt(url, storage);
   const { app, user } = await createApp(service);
   const webhook = { url: receiver.url("/hook"), events: ["link.created"] };
   const api = apiAt(url, await service.token(app));
@@ -141,76 +136,60 @@ test.serial("a server is upgraded in place under load, as the check said, and no
   }
   t.true((await storage.verifyAuditLogs()).every(({ ok }) => ok));
 
-  const rolledBack = release.start(settings);
+  const rolledBack = startServer({ settings });
   await addressOf(rolledBack);
   for (const token of load.tokens) t.true(await isAcceptedByApi(service, token));
   t.is((await rolledBack.stop()).code, 0);
 });
-
-/** Creates a database whose last migration is the one before `name`. */
-async function createBefore(t: ExecutionContext, name: string) {
-  const { url, drop } = await createTestDatabase({ empty: true });
-  const database = openDatabase(url, { timeoutMs: 60_000 });
-  t.teardown(() => database.close().then(drop));
-  const earlier = MIGRATIONS.slice(
-    0,
-    MIGRATIONS.findIndex((migration) => migration.name === name),
-  );
-  const migrationSource = migrations(engine as Engine, earlier);
-  await database.knex.migrate.latest({ migrationSource, disableTransactions: engine === "mysql" });
-  const ENCRYPTION_KEY = randomBytes(32).toString("base64url");
-  return { knex: database.knex, settings: { DATABASE_URL: url, ENCRYPTION_KEY } };
-}
 
 /** Stores as many deliveries. */
 async function storeDeliveries(knex: Knex, count: number) {
   const digit = `(${Array.from({ length: 10 }, (_, n) => `select '${n}' as n`).join(" union all ")})`;
   const digits = Array.from({ length: String(count - 1).length }, (_, n) => `${digit} as d${n}`);
   const id = `concat('evt_', ${digits.map((_, n) => `d${n}.n`).join(", ")})`;
-  await knex.raw(`insert into deliveries (webhook_id, event_id, status, log, created_at, expires_at)
-    select 'whk_1', ${id}, 'failed', '[]', 1, 1 from ${digits.join(", ")} limit ${count}`);
+  await knex.raw(`insert into deliveries (webhook_id, event_id, type, status, log, created_at, expires_at)
+    select 'whk_1', ${id}, 'link.created', 'failed', '[]', 1, 1 from ${digits.join(", ")} limit ${count}`);
 }
 
 test("upgrade --check says what each migration changes, how long it may take, and who waits", async (t) => {
-  const { knex, settings } = await createBefore(t, "0011_delivery_log");
+  const { url: DATABASE_URL, drop } = await createTestDatabase();
+  const { knex, migrate, close } = openDatabase(DATABASE_URL, { timeoutMs: 60_000 });
+  t.teardown(() => close().then(drop));
+  const settings = { DATABASE_URL, ENCRYPTION_KEY: randomBytes(32).toString("base64url"), ...NEWER };
+  await migrate();
   await storeDeliveries(knex, 200_000);
   if (engine !== "sqlite")
     await knex.raw(engine === "mysql" ? "analyze table deliveries" : "analyze deliveries");
   const { pending, ...report } = await check(settings);
   const [{ tables, seconds, ...first } = undefined as never, second] = pending;
-  t.deepEqual(
-    pending.map(({ name }) => name),
-    MIGRATIONS.map(({ name }) => name).slice(-pending.length),
-  );
-  t.like(first, {
-    name: "0011_delivery_log",
-    changes: deliveryLog.changes,
-    blocked_writes: engine === "sqlite" ? "all" : "tables",
-  });
+  t.is(pending.length, 2);
+  const { name, changes } = REWRITING;
+  t.deepEqual(first, { name, changes, blocked_writes: engine === "sqlite" ? "all" : "tables" });
   t.is(tables[0]?.name, "deliveries");
   const rows = Number(tables[0]?.rows);
   t.true(rows > 100_000 && rows < 300_000, `${rows} rows`);
   t.true(seconds > 0);
-  t.like(second, { name: "0012_fallback_urls", tables: [], seconds: 0, blocked_writes: "none" });
+  t.like(second, { name: ADDITIVE.name, tables: [], seconds: 0, blocked_writes: "none" });
   t.deepEqual(report, {
     version: manifest.version,
-    database: { version: manifest.version, schema: "0009_click_counts" },
+    database: { version: manifest.version, schema: "0007_webhooks" },
     seconds,
     previous_version_works: true,
   });
   const { stdout } = await runCommand(CHECK, { settings });
   t.log(stdout);
-  t.true(
-    stdout.includes(
-      `0011_delivery_log: ${deliveryLog.changes}\n  ${rows.toLocaleString("en")} rows of deliveries change.`,
-    ),
-  );
+  t.true(stdout.includes(`${name}: ${changes}\n  ${rows.toLocaleString("en")} rows of deliveries change.`));
   t.regex(stdout, / It takes about \d+ seconds\. (All writes|Writes to this table) wait until then\.\n/);
   t.regex(stdout, /you can restart one server after the other, and roll back without a backup\.\n/);
 });
 
 test("upgrade --check says that the previous version can't use the new schema", async (t) => {
-  const { settings } = await createBefore(t, "0009_click_counts");
+  const { url: DATABASE_URL, drop } = await createTestDatabase({ empty: true });
+  const database = openDatabase(DATABASE_URL);
+  t.teardown(() => database.close().then(drop));
+  const migrationSource = migrations(engine as Engine, MIGRATIONS.slice(0, -1));
+  await database.knex.migrate.latest({ migrationSource, disableTransactions: engine === "mysql" });
+  const settings = { DATABASE_URL, ENCRYPTION_KEY: randomBytes(32).toString("base64url") };
   t.false((await check(settings)).previous_version_works);
   const { stdout } = await runCommand(CHECK, { settings });
   t.regex(stdout, /stop all servers first\. To roll back, you need the backup\.\n/);

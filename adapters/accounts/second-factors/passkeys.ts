@@ -1,9 +1,9 @@
 import type { Actor } from "../../../resources/access/actor.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import { newId } from "../../crypto/ids.ts";
-import type { PasskeyRow } from "../../database/account-tables.ts";
 import { ifDuplicate } from "../../database/errors.ts";
 import type { Database } from "../../database/index.ts";
+import type { PasskeyRow } from "../../database/tables/accounts.ts";
 import type { Outbox } from "../../events/outbox.ts";
 import { lockUser } from "../../locks.ts";
 import { endSessions, endSessionsWithFactor } from "../sessions.ts";

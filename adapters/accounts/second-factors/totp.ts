@@ -1,7 +1,8 @@
 import type { Actor } from "../../../resources/access/actor.ts";
 import type { Encryption } from "../../crypto/encryption.ts";
-import type { TotpSecretRow } from "../../database/account-tables.ts";
 import type { Database } from "../../database/index.ts";
+import { type TotpSecretRow, totpSecrets } from "../../database/tables/accounts.ts";
+import { contextOf } from "../../database/tables/columns.ts";
 import type { Outbox } from "../../events/outbox.ts";
 import { lockUser } from "../../locks.ts";
 import type { SingleUse } from "../../oauth/replay.ts";
@@ -14,7 +15,7 @@ export function createTotpStore(database: Database, outbox: Outbox, encryption: 
   const { knex, transaction } = database;
 
   function read(row: Pick<TotpSecretRow, "secret"> | undefined, userId: string): string | undefined {
-    return row && encryption.decrypt(row.secret, encryptionContextOf(userId));
+    return row && encryption.decrypt(row.secret, contextOf(totpSecrets.columns.secret, userId));
   }
 
   return {
@@ -27,7 +28,7 @@ export function createTotpStore(database: Database, outbox: Outbox, encryption: 
         await trx("totp_secrets").where({ user_id: userId }).delete();
         await trx("totp_secrets").insert({
           user_id: userId,
-          secret: encryption.encrypt(secret, encryptionContextOf(userId)),
+          secret: encryption.encrypt(secret, contextOf(totpSecrets.columns.secret, userId)),
           created_at: Date.now(),
         });
         return true;
@@ -84,9 +85,4 @@ export function createTotpStore(database: Database, outbox: Outbox, encryption: 
         return true;
       }),
   };
-}
-
-/** Binds the ciphertext of a secret to its user. */
-export function encryptionContextOf(userId: string): string {
-  return `totp ${userId}`;
 }

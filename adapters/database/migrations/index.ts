@@ -2,44 +2,48 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Knex } from "knex";
 import manifest from "../../../package.json" with { type: "json" };
 import type { Engine } from "../engine.ts";
-import type { SchemaCompatibilityRow } from "../tables.ts";
-import { service } from "./0001_service.ts";
-import { accounts } from "./0002_accounts.ts";
-import { organizations } from "./0003_organizations.ts";
-import { oauth } from "./0004_oauth.ts";
-import { links } from "./0005_links.ts";
-import { events } from "./0006_events.ts";
-import { webhooks } from "./0007_webhooks.ts";
-import { fapi } from "./0008_fapi.ts";
-import { clickCounts } from "./0009_click_counts.ts";
-import { deliveryLog } from "./0011_delivery_log.ts";
-import { fallbackUrls } from "./0012_fallback_urls.ts";
-import { invitationLabels } from "./0014_invitation_labels.ts";
-import { clientProfiles } from "./0015_client_profiles.ts";
-import { eventCopies } from "./0016_event_copies.ts";
-import { linkUrls } from "./0017_link_urls.ts";
-import type { Migration } from "./migration.ts";
+import { ACCOUNT_TABLES } from "../tables/accounts.ts";
+import type { RowOf } from "../tables/columns.ts";
+import { EVENT_TABLES } from "../tables/events.ts";
+import { LINK_TABLES } from "../tables/links.ts";
+import { OAUTH_TABLES } from "../tables/oauth.ts";
+import { ORGANIZATION_TABLES } from "../tables/organizations.ts";
+import { SERVICE_TABLES, type schemaCompatibility } from "../tables/service.ts";
+import { WEBHOOK_TABLES } from "../tables/webhooks.ts";
+import { finishEvents } from "./events.ts";
+import { finishLinks } from "./links.ts";
+import { creates, type Migration } from "./migration.ts";
+import { finishWebhooks } from "./webhooks.ts";
 
 export const MIGRATIONS: Migration[] = [
-  service,
-  accounts,
-  organizations,
-  oauth,
-  links,
-  events,
-  webhooks,
-  fapi,
-  clickCounts,
-  deliveryLog,
-  fallbackUrls,
-  invitationLabels,
-  clientProfiles,
-  eventCopies,
-  linkUrls,
+  creates(
+    "0001_service",
+    "Creates the tables of the service: schema versions, leases, keys and idempotency keys.",
+    SERVICE_TABLES,
+  ),
+  creates(
+    "0002_accounts",
+    "Creates the tables of accounts: users, identities, second factors, known devices and mails.",
+    ACCOUNT_TABLES,
+  ),
+  creates(
+    "0003_organizations",
+    "Creates the tables of organizations: members, invitations, approved apps and trust rules.",
+    ORGANIZATION_TABLES,
+  ),
+  creates("0004_oauth", "Creates the tables of OAuth: clients, grants, tokens and sessions.", OAUTH_TABLES),
+  creates("0005_links", "Creates the tables of links and their clicks.", LINK_TABLES, finishLinks),
+  creates("0006_events", "Creates the tables of events and audit logs.", EVENT_TABLES, finishEvents),
+  creates(
+    "0007_webhooks",
+    "Creates the tables of webhooks and their deliveries.",
+    WEBHOOK_TABLES,
+    finishWebhooks,
+  ),
 ];
 
-// The first migration of the versions before 0.3.0, none of which was published.
-const UNPUBLISHED = "0001_initial";
+// Migrations of the versions before 0.4.0, none of which was published.
+const UNPUBLISHED = ["0001_initial", "0008_fapi"];
 // How long to wait for another process that is migrating, and how often to look.
 const WAIT_MS = 120_000;
 const RETRY_MS = 100;
@@ -51,7 +55,7 @@ const LOCK_NAME = "concat('linkgate:', sha1(database()))";
 /** The table that a copy creates first in its target, and deletes last. It has rows while the copy is unfinished. */
 export const COPY_PROGRESS = "copy_progress";
 
-/** This version can't use the database: a newer version has migrated it, or one before 0.3.0 created it. */
+/** This version can't use the database: a newer version has migrated it, or one before 0.4.0 created it. */
 export class IncompatibleSchema extends Error {
   override readonly name = "IncompatibleSchema";
 }
@@ -190,14 +194,16 @@ export async function appliedMigrations(knex: Knex): Promise<string[]> {
 async function assertCompatible(knex: Knex, newer: string[], known: string[]): Promise<void> {
   const newest = newer.at(-1);
   if (newest === undefined) return;
-  if (newer.includes(UNPUBLISHED))
+  if (newer.some((name) => UNPUBLISHED.includes(name)))
     throw new IncompatibleSchema(
-      "The database was created before linkgate 0.3.0 and can't be upgraded: use an empty database.",
+      "The database was created before linkgate 0.4.0 and can't be upgraded: use an empty database.",
     );
   const rows = (await knex.schema.hasTable("schema_compatibility"))
     ? await knex("schema_compatibility").whereIn("migration", newer)
     : [];
-  const recorded = new Map<string, SchemaCompatibilityRow>(rows.map((row) => [row.migration, row]));
+  const recorded = new Map<string, RowOf<typeof schemaCompatibility>>(
+    rows.map((row) => [row.migration, row]),
+  );
   const isCompatible = (name: string) => known.includes(recorded.get(name)?.oldest_compatible ?? "");
   if (newer.every(isCompatible)) return;
   const version = recorded.get(newest)?.version;

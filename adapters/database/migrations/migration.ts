@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import type { Engine } from "../engine.ts";
 import { isAlreadyCreated } from "../errors.ts";
+import { creationOf, type Table } from "../tables/columns.ts";
 
 /** Each statement may commit, so a migration completes what a dead process began. Released ones never change. */
 export type Migration = {
@@ -17,38 +18,31 @@ export type Migration = {
   up(knex: Knex, engine: Engine): Promise<void>;
 };
 
-export const ID = 40;
-export const HASH = 43;
-/** The length of a client ID, which may be the URL of a client metadata document. */
-export const CLIENT_ID = 255;
-/** The length of a referrer or a webhook's host: a hostname. */
-export const HOST = 253;
-/** The length of an IPv6 address in its longest text form. */
-export const ADDRESS = 45;
-
-// Default collations ignore case, binary ones trailing spaces. MySQL and MariaDB each read the comment meant for it.
-export const BYTE_BY_BYTE =
-  "character set utf8mb4 collate /*M!100202 utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */";
-
-type Key = (name: string, length: number) => Knex.ColumnBuilder;
-
-/** Creates a table and its indexes. Those that a process created before it died are skipped. */
-export async function createTable(
-  knex: Knex,
-  engine: Engine,
+/** Returns a migration that creates tables, and then what their declarations can't say. */
+export function creates(
   name: string,
-  define: (table: Knex.CreateTableBuilder, key: Key) => void,
-): Promise<void> {
-  const statements = knex.schema.createTable(name, (table) =>
-    define(table, (column, length) =>
-      engine === "mysql"
-        ? table.specificType(column, `varchar(${length}) ${BYTE_BY_BYTE}`)
-        : table.string(column, length),
-    ),
-  );
-  for (const { sql } of statements.toSQL()) await createOnce(knex, sql);
+  changes: string,
+  tables: readonly Table[],
+  finish?: Migration["up"],
+): Migration {
+  return {
+    name,
+    changes,
+    rewrites: () => [],
+    oldestCompatible: null,
+    async up(knex, engine) {
+      await createTables(knex, engine, tables);
+      await finish?.(knex, engine);
+    },
+  };
 }
 
+export async function createTables(knex: Knex, engine: Engine, tables: readonly Table[]): Promise<void> {
+  for (const table of tables)
+    for (const statement of creationOf(knex, engine, table)) await createOnce(knex, statement);
+}
+
+/** Runs a statement that creates something, unless a process that died has created it. */
 export async function createOnce(knex: Knex, statement: string): Promise<void> {
   try {
     await knex.raw(statement);

@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { type AdapterPayload, errors, type InteractionResults } from "oidc-provider";
 import type { Database } from "../../database/index.ts";
-import type { GrantRow } from "../../database/oauth-tables.ts";
+import type { GrantRow } from "../../database/tables/oauth.ts";
 import type { Outbox } from "../../events/outbox.ts";
 import { type Grant, revokeGrants, toDomainEvent } from "../grants.ts";
 import { answerConsent } from "./interactions.ts";

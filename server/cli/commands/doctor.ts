@@ -2,7 +2,7 @@ import { statfs } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Engine, isMissing, sqliteFile } from "../../../adapters/database/engine.ts";
-import { CREATE_SEARCH_INDEX } from "../../../adapters/database/migrations/0005_links.ts";
+import { CREATE_SEARCH_INDEX } from "../../../adapters/database/migrations/links.ts";
 import { encryptionKeys, keyFileOf, rejectLostKey } from "../../keys/encryption-keys.ts";
 import { createMailer } from "../../mail/mailer.ts";
 import type { RequestReport } from "../../observability/health.ts";

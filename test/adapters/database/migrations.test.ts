@@ -4,6 +4,7 @@ import { type Engine, rowsOf } from "../../../adapters/database/engine.ts";
 import { MIGRATIONS, migrations } from "../../../adapters/database/migrations/index.ts";
 import { openStorage } from "../../../adapters/index.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
+import { ADDITIVE, REWRITING } from "../../harness/database/additive-migration.ts";
 import { createTestStorage, linkFields } from "../../harness/database/storage.ts";
 import { createTestDatabase, engine } from "../../harness/database/test-database.ts";
 import { endingOf, runCommand, startServer, stopPrograms } from "../../harness/program.ts";
@@ -79,24 +80,25 @@ test("a process that died during a migration does not block the others", async (
   t.deepEqual(await second.migrate(), []);
 });
 
-test("a database of a version before 0.3.0 is refused, and stays as it is", async (t) => {
-  const { url, first, database, close } = await createTestStorage({ migrated: false });
-  t.teardown(close);
-  await database.knex.schema.createTable("knex_migrations", (table) => {
-    table.increments();
-    table.string("name");
-    table.integer("batch");
-    table.timestamp("migration_time");
+for (const name of ["0001_initial", "0008_fapi"])
+  test(`a database of a version before 0.4.0 is refused, and stays as it is: ${name}`, async (t) => {
+    const { url, first, database, close } = await createTestStorage({ migrated: false });
+    t.teardown(close);
+    await database.knex.schema.createTable("knex_migrations", (table) => {
+      table.increments();
+      table.string("name");
+      table.integer("batch");
+      table.timestamp("migration_time");
+    });
+    await database.knex("knex_migrations").insert({ name, batch: 1 });
+    const message =
+      "The database was created before linkgate 0.4.0 and can't be upgraded: use an empty database.";
+    await t.throwsAsync(first.migrate(), { name: "IncompatibleSchema", message });
+    const settings = { DATABASE_URL: url, ENCRYPTION_KEY: randomBytes(32).toString("base64url"), PORT: "0" };
+    t.like(await endingOf(startServer({ settings })), { code: 1, stdout: "", stderr: `${message}\n` });
+    t.like(await runCommand(["migrate"], { settings }), { code: 1, stderr: `${message}\n` });
+    t.false(await database.knex.schema.hasTable("users"));
   });
-  await database.knex("knex_migrations").insert({ name: "0001_initial", batch: 1 });
-  const message =
-    "The database was created before linkgate 0.3.0 and can't be upgraded: use an empty database.";
-  await t.throwsAsync(first.migrate(), { name: "IncompatibleSchema", message });
-  const settings = { DATABASE_URL: url, ENCRYPTION_KEY: randomBytes(32).toString("base64url"), PORT: "0" };
-  t.like(await endingOf(startServer({ settings })), { code: 1, stdout: "", stderr: `${message}\n` });
-  t.like(await runCommand(["migrate"], { settings }), { code: 1, stderr: `${message}\n` });
-  t.false(await database.knex.schema.hasTable("users"));
-});
 
 test("listing pending migrations changes nothing", async (t) => {
   const { first, database, close } = await createTestStorage({ migrated: false });
@@ -121,9 +123,10 @@ if (engine !== "sqlite") {
       const rows = rowsOf<{ name: string; id: number }>(await database.knex.raw(IDS[engine] ?? ""));
       return new Map(rows.map(({ name, id }) => [name, id]));
     };
-    for (const [index, { name, rewrites }] of MIGRATIONS.entries()) {
+    const all = [...MIGRATIONS, REWRITING, ADDITIVE];
+    for (const [index, { name, rewrites }] of all.entries()) {
       const before = await read();
-      const migrationSource = migrations(engine as Engine, MIGRATIONS.slice(0, index + 1));
+      const migrationSource = migrations(engine as Engine, all.slice(0, index + 1));
       await database.knex.migrate.latest({ migrationSource, disableTransactions: engine === "mysql" });
       const after = await read();
       const rebuilt = [...before].filter(([table, id]) => after.has(table) && after.get(table) !== id);
@@ -133,7 +136,8 @@ if (engine !== "sqlite") {
         [],
         name,
       );
-      if (engine === "mysql" && name === "0016_event_copies") t.is(rebuilt[0]?.[0], "events");
+      // MariaDB rebuilds a table that has an index on a virtual column.
+      if (engine === "mysql" && name === REWRITING.name) t.is(rebuilt[0]?.[0], "deliveries");
     }
   });
 }

@@ -19,7 +19,7 @@ const NEWEST_KNOWN = String(MIGRATIONS.at(-1)?.name);
 
 /** Drops a column that this version writes to. */
 const INCOMPATIBLE: Migration = {
-  name: "9001_no_titles",
+  name: "9000_no_titles",
   changes: "Removes the titles of links.",
   rewrites: () => [],
   oldestCompatible: null,
@@ -51,13 +51,13 @@ test("a version starts on a newer schema that states that it can", async (t) => 
     const address = await addressOf(server);
     t.is((await fetch(`${address}/readyz`)).status, 200);
     t.is((await server.stop()).code, 0);
-    t.is(server.stdout.match(/"newer":\["9000_notes"\].*this version can use it/g)?.length, 1, server.stdout);
+    t.is(server.stdout.match(/"newer":\["9001_notes"\].*this version can use it/g)?.length, 1, server.stdout);
   }
   t.deepEqual(await database.knex("knex_migrations").orderBy("id"), before);
   t.deepEqual(await checkMigrations(settings), {
     name: "migrations",
     ok: true,
-    detail: "newer than this version, which can use it: 9000_notes",
+    detail: "newer than this version, which can use it: 9001_notes",
   });
 });
 

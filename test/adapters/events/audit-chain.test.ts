@@ -1,5 +1,5 @@
 import test from "ava";
-import type { EventRow } from "../../../adapters/database/tables.ts";
+import type { EventRow } from "../../../adapters/database/tables/events.ts";
 import type { AuditEntry } from "../../../adapters/events/audit-log.ts";
 import { AUDIT_LOG_DAYS } from "../../../adapters/events/retention.ts";
 import type { ChainReport } from "../../../adapters/events/verify-chain.ts";

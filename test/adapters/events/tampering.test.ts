@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import test, { type ExecutionContext } from "ava";
-import type { AuditChainRow, EventRow } from "../../../adapters/database/tables.ts";
+import type { AuditChainRow, EventRow } from "../../../adapters/database/tables/events.ts";
 import { chainHash, GENESIS, recordOf } from "../../../adapters/events/chain-record.ts";
 import { openStorage } from "../../../adapters/index.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";

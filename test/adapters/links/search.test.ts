@@ -1,6 +1,6 @@
 import test, { type ExecutionContext } from "ava";
 import { openDatabase } from "../../../adapters/database/index.ts";
-import { CREATE_SEARCH_INDEX } from "../../../adapters/database/migrations/0005_links.ts";
+import { CREATE_SEARCH_INDEX } from "../../../adapters/database/migrations/links.ts";
 import { openStorage } from "../../../adapters/index.ts";
 import { createSearch } from "../../../adapters/links/search.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import test from "ava";
 import { openDatabase } from "../../../adapters/database/index.ts";
-import type { GrantRow } from "../../../adapters/database/oauth-tables.ts";
+import type { GrantRow } from "../../../adapters/database/tables/oauth.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { firstPartyToken } from "../../harness/clients/dashboard.ts";
