@@ -168,12 +168,3 @@ test("failed deliveries of a disabled or unverified webhook are not resent", asy
     9,
   );
 });
-
-test("deliveries that an earlier version added have a status to filter by", async (t) => {
-  const { api, webhook, address, all, fail, list, settled } = await withDeliveries("/earlier");
-  await knex("deliveries").where({ webhook_id: webhook.id }).update({ type: "" });
-  await fail(idsOf(all));
-  t.deepEqual(idsOf((await list("status=failed")).data), idsOf(all));
-  t.like((await api.send("POST", `${address}/resend-failed`)).body, { resent: all.length });
-  await settled();
-});
