@@ -1,5 +1,6 @@
-import type { Link, LinkFields } from "../../resources/links/types.ts";
-import type { LinkRow } from "../database/tables/links.ts";
+import { camelCase } from "../../resources/camel-case.ts";
+import { LINK_DEFAULTS, type Link, type LinkFields } from "../../resources/links/types.ts";
+import { type LinkRow, links } from "../database/tables/links.ts";
 
 // Separates the tags in their column, and surrounds them, so each can be searched for as a whole. No tag contains it.
 const SEPARATOR = "\u001f";
@@ -24,40 +25,22 @@ export function searchedText({ url, slug, title }: Pick<LinkFields, "url" | "slu
 }
 
 type Value = string | number | boolean | null;
-const COLUMNS: Record<keyof LinkFields, string> = {
-  slug: "slug",
-  url: "url",
-  title: "title",
-  tags: "tags",
-  externalId: "external_id",
-  metadata: "metadata",
-  archived: "archived",
-  expiresAt: "expires_at",
-  maxClicks: "max_clicks",
-  redirectType: "redirect_type",
-  fallbackUrl: "fallback_url",
-};
+type Column = keyof LinkRow;
 
-export const ROW_COLUMNS = [
-  ...Object.values(COLUMNS),
-  "searched",
-  ..."id organization_id clicks bot_clicks last_clicked_at version".split(" "),
-  ..."created_by created_via created_at updated_at".split(" "),
-];
+const COLUMNS = Object.keys(links.columns) as Column[];
+/** The columns of a link. The properties have the same names in camel case. */
+const PROPERTIES = COLUMNS.filter((name) => name !== "searched" && name !== "deleted_at").map(
+  (column) => [column, camelCase(column) as keyof Link] as const,
+);
+/** The columns of a new link. */
+export const ROW_COLUMNS = COLUMNS.filter((name) => name !== "deleted_at");
 
-/** The content of a deleted link, whose row remains to reserve its slug. */
-export const ERASED = {
-  external_id: null,
-  title: null,
-  tags: "",
-  metadata: "{}",
-  searched: "",
-  fallback_url: null,
-};
+const COLUMN_OF = new Map<string, Column>(PROPERTIES.map(([column, property]) => [property, column]));
+const SET_COLUMNS = ["url", "slug", ...Object.keys(toColumns(LINK_DEFAULTS))];
 
 export function toColumns(fields: Partial<LinkFields>): Record<string, Value> {
   return Object.fromEntries(
-    Object.entries(fields).map(([name, value]) => [COLUMNS[name as keyof LinkFields], toValue(name, value)]),
+    Object.entries(fields).map(([name, value]) => [COLUMN_OF.get(name), toValue(name, value)]),
   );
 }
 
@@ -66,68 +49,35 @@ function toValue(name: string, value: unknown): Value {
   return name === "metadata" ? JSON.stringify(value) : (value as Value);
 }
 
-/** Converts a new link, which is never disabled, to its row. */
+/** The content of a deleted link, whose row remains to reserve its slug. */
+export const ERASED = { ...toColumns(LINK_DEFAULTS), searched: "" };
+
 export function toRow(link: Link): Record<string, Value> {
-  return {
-    slug: link.slug,
-    url: link.url,
-    title: link.title,
-    searched: searchedText(link),
-    tags: writeTags(link.tags),
-    external_id: link.externalId,
-    metadata: JSON.stringify(link.metadata),
-    archived: link.archived,
-    expires_at: link.expiresAt,
-    max_clicks: link.maxClicks,
-    redirect_type: link.redirectType,
-    fallback_url: link.fallbackUrl,
-    id: link.id,
-    organization_id: link.organizationId,
-    clicks: link.clicks,
-    bot_clicks: link.botClicks,
-    last_clicked_at: link.lastClickedAt,
-    version: link.version,
-    created_by: link.createdBy,
-    created_via: link.createdVia,
-    created_at: link.createdAt,
-    updated_at: link.updatedAt,
-  };
+  const row: Record<string, Value> = { searched: searchedText(link) };
+  for (const [column, property] of PROPERTIES) row[column] = toValue(property, link[property]);
+  return row;
 }
 
 export function toLink(row: LinkRow | undefined): Link | undefined {
   if (!row) return undefined;
+  const link: Record<string, unknown> = {};
+  for (const [column, property] of PROPERTIES) link[property] = row[column];
+  const { tags, metadata, archived } = row;
   return {
-    id: row.id,
-    organizationId: row.organization_id,
-    slug: row.slug,
-    url: row.url,
-    title: row.title,
-    tags: readTags(row.tags),
-    externalId: row.external_id,
-    metadata: JSON.parse(row.metadata),
-    archived: Boolean(row.archived),
-    expiresAt: row.expires_at,
-    maxClicks: row.max_clicks,
-    redirectType: row.redirect_type,
-    fallbackUrl: row.fallback_url,
-    clicks: row.clicks,
-    botClicks: row.bot_clicks,
-    lastClickedAt: row.last_clicked_at,
-    version: row.version,
-    createdBy: row.created_by,
-    createdVia: row.created_via,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-    disabledAt: row.disabled_at,
-    disabledReason: row.disabled_reason,
+    ...(link as Link),
+    tags: readTags(tags),
+    metadata: JSON.parse(metadata),
+    archived: Boolean(archived),
   };
 }
 
-const COUNTED_COLUMNS = ["slug", "url", "title", "tags", "external_id", "metadata", "fallback_url"];
-
+/** The size of what a caller stored: the texts among the fields that can be set. */
 export function storedBytes(row: Record<string, Value>): number {
   let sum = 0;
-  for (const column of COUNTED_COLUMNS) sum += Buffer.byteLength((row[column] as string | null) ?? "");
+  for (const column of SET_COLUMNS) {
+    const value = row[column];
+    if (typeof value === "string") sum += Buffer.byteLength(value);
+  }
   return sum;
 }
 

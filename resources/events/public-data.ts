@@ -8,7 +8,6 @@ export type EventData = Record<string, unknown>;
 /** An event as it is stored. The audit log keeps only the changed fields of an updated link. */
 export type StoredEvent = { type: EventType; data: EventData };
 
-const NO_TIMES = { expiresAt: null, lastClickedAt: null, createdAt: 0 };
 const IDENTIFYING = ["id", "slug", "short_url", "updated_at"];
 
 type Composer = (data: EventData, shortUrl: string) => EventData;
@@ -36,7 +35,7 @@ function composeLinkUpdate(data: EventData, shortUrl: string): EventData {
   const { link, changed } = data as { link?: Partial<Link>; changed?: string[] };
   // Deliveries have the whole link.
   if (!link || link.createdAt !== undefined) return composeLinkChange(data, shortUrl);
-  const view = toView({ ...NO_TIMES, ...link } as Link, shortUrl);
+  const view = toView(link as Link, shortUrl);
   const kept = Object.entries(view).filter(
     ([name, value]) => value !== undefined && [...IDENTIFYING, ...(changed ?? [])].includes(name),
   );

@@ -3,8 +3,8 @@ import { entityTag, type Precondition, preconditionFailed } from "../http/etag.t
 import { Problem, retryLater } from "../http/problem.ts";
 import { withQuotaProblems } from "../http/quota.ts";
 import { randomSlug } from "./rules.ts";
-import { LINK_DEFAULTS, type LinkInput, toFields } from "./schema.ts";
-import type { Link, LinkConflict, LinkFields, LinkStore } from "./types.ts";
+import { type LinkInput, toFields } from "./schema.ts";
+import { LINK_DEFAULTS, type Link, type LinkConflict, type LinkFields, type LinkStore } from "./types.ts";
 
 // If this many random slugs are taken, the cause is something other than chance.
 const MAX_SLUG_ATTEMPTS = 5;

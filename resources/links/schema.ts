@@ -1,11 +1,12 @@
 import { z } from "zod";
+import { camelCase } from "../camel-case.ts";
 import type { ServiceResponse } from "../http/api-context.ts";
 import { entityTag } from "../http/etag.ts";
 import { pageOf } from "../http/pagination.ts";
 import { hasAtMost, isLine, isText } from "../http/text.ts";
 import { stringThat } from "../http/validate.ts";
 import { type ReservedNames, SLUG, URL_MAX, validateDestination, validateSlug } from "./rules.ts";
-import type { Link, LinkChanges, LinkFields, MetadataValue } from "./types.ts";
+import type { Link, LinkChanges, MetadataValue } from "./types.ts";
 
 export const LINK_EXAMPLE = {
   id: "lnk_01JAV4T9Q5YQ8Z6K3W2N7R1XCE",
@@ -40,18 +41,6 @@ const METADATA_KEY_MAX = 40;
 const METADATA_VALUE_MAX = 500;
 const TIME_MAX = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 const INT32_MAX = 2 ** 31 - 1;
-
-export const LINK_DEFAULTS: Omit<LinkFields, "url" | "slug"> = {
-  title: null,
-  tags: [],
-  externalId: null,
-  metadata: {},
-  archived: false,
-  expiresAt: null,
-  maxClicks: null,
-  redirectType: 302,
-  fallbackUrl: null,
-};
 
 const singleLine = (max: number) =>
   stringThat(
@@ -236,48 +225,28 @@ export const linkPageSchema = pageOf(linkSchema, "LinkPage", LINK_EXAMPLE);
 export type LinkInput = z.output<ReturnType<typeof linkSchemas>["update"]>;
 
 export function toFields(input: LinkInput): LinkChanges {
-  const { external_id, expires_at, max_clicks, redirect_type, fallback_url, ...same } = input;
-  return {
-    ...same,
-    ...(external_id !== undefined && { externalId: external_id }),
-    ...(expires_at !== undefined && { expiresAt: expires_at === null ? null : Date.parse(expires_at) }),
-    ...(max_clicks !== undefined && { maxClicks: max_clicks }),
-    ...(redirect_type !== undefined && { redirectType: redirect_type }),
-    ...(fallback_url !== undefined && { fallbackUrl: fallback_url }),
-  };
+  const given = Object.entries(input).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(
+    given.map(([name, value]) => [
+      camelCase(name),
+      name === "expires_at" && value !== null ? Date.parse(value as string) : value,
+    ]),
+  );
 }
+
+const VIEW = Object.keys(linkSchema.shape).map(
+  (name) => [name, camelCase(name) as keyof Link, name.endsWith("_at")] as const,
+);
 
 export function toView(link: Link, shortUrl: string): z.output<typeof linkSchema> {
-  return {
-    id: link.id,
-    url: link.url,
-    short_url: `${shortUrl}/${link.slug}`,
-    slug: link.slug,
-    title: link.title,
-    tags: link.tags,
-    external_id: link.externalId,
-    metadata: link.metadata,
-    archived: link.archived,
-    expires_at: toTime(link.expiresAt),
-    max_clicks: link.maxClicks,
-    redirect_type: link.redirectType,
-    fallback_url: link.fallbackUrl,
-    clicks: link.clicks,
-    bot_clicks: link.botClicks,
-    last_clicked_at: toTime(link.lastClickedAt),
-    created_at: toTime(link.createdAt),
-    updated_at: toTime(link.updatedAt),
-    created_by: link.createdBy,
-    created_via: link.createdVia,
-    disabled_at: toTime(link.disabledAt ?? null),
-    disabled_reason: link.disabledReason ?? null,
-  };
+  const view: Record<string, unknown> = {};
+  for (const [name, property, isTime] of VIEW)
+    view[name] = isTime ? toTime(link[property] as number | null) : link[property];
+  return { ...(view as z.output<typeof linkSchema>), short_url: `${shortUrl}/${link.slug}` };
 }
 
-function toTime(ms: number): string;
-function toTime(ms: number | null): string | null;
-function toTime(ms: number | null): string | null {
-  return ms === null ? null : new Date(ms).toISOString();
+function toTime(ms: number | null | undefined): string | null {
+  return typeof ms === "number" ? new Date(ms).toISOString() : null;
 }
 
 export function linkResponse(link: Link, shortUrl: string): ServiceResponse {

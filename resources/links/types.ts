@@ -17,6 +17,19 @@ export type LinkFields = {
   fallbackUrl: string | null;
 };
 
+/** What a link has that is created with a URL and a slug only. */
+export const LINK_DEFAULTS: Omit<LinkFields, "url" | "slug"> = {
+  title: null,
+  tags: [],
+  externalId: null,
+  metadata: {},
+  archived: false,
+  expiresAt: null,
+  maxClicks: null,
+  redirectType: 302,
+  fallbackUrl: null,
+};
+
 export type Link = LinkFields & {
   id: string;
   organizationId: string;

@@ -3,7 +3,7 @@ import pLimit from "p-limit";
 import { knexConfig } from "../../adapters/database/engine.ts";
 import { openStorage, type Storage } from "../../adapters/index.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
-import { LINK_DEFAULTS } from "../../resources/links/schema.ts";
+import { LINK_DEFAULTS } from "../../resources/links/types.ts";
 import { limitsOf } from "../../resources/plans.ts";
 import { newWebhookSecret } from "../../resources/webhooks/signature.ts";
 import { markVerified } from "../harness/webhooks.ts";

@@ -3,7 +3,7 @@ import pLimit from "p-limit";
 import { openStorage, type Storage } from "../../adapters/index.ts";
 import type { NewClient } from "../../adapters/oauth/clients.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
-import { LINK_DEFAULTS } from "../../resources/links/schema.ts";
+import { LINK_DEFAULTS } from "../../resources/links/types.ts";
 
 // A script, because `--against` runs it in the checkout of another version, which has other tables. It prints the result as
 // JSON.

@@ -6,8 +6,14 @@ import { toQuotaProblem } from "../../http/quota.ts";
 import { validate } from "../../http/validate.ts";
 import type { InTurn } from "../../turns.ts";
 import { type ReservedNames, randomSlug, slugOf } from "../rules.ts";
-import { LINK_DEFAULTS, linkSchemas, toFields } from "../schema.ts";
-import type { ImportedLink, ImportOutcome, LinkImport, LinkStore } from "../types.ts";
+import { linkSchemas, toFields } from "../schema.ts";
+import {
+  type ImportedLink,
+  type ImportOutcome,
+  LINK_DEFAULTS,
+  type LinkImport,
+  type LinkStore,
+} from "../types.ts";
 import { refusalOf, toInput } from "./convert.ts";
 import type { Fields, Format } from "./formats.ts";
 import type { FileRow, LinkFile } from "./types.ts";

@@ -9,35 +9,48 @@ import type { FieldErrors } from "../responses.ts";
 import { toUrl, urlField } from "./url-field.ts";
 import { mergeUtm, type UtmValues, utmFields } from "./utm-builder.ts";
 
-const FIELD_NAMES = [
-  "url",
-  "slug",
-  "title",
-  "tags",
-  "external_id",
-  "expires_at",
-  "max_clicks",
-  "redirect_type",
-  "fallback_url",
-] as const;
+type FormField = {
+  label: string;
+  /** Converts the text of the form to the input of the service. The default keeps it. */
+  read?(text: string): unknown;
+  write(link: Link): string;
+  /** Its spaces count in the API as well: two external IDs may differ by them. */
+  keepsSpaces?: true;
+};
 
-type LinkFormValues = Record<(typeof FIELD_NAMES)[number], string> & UtmValues;
+const FIELDS = {
+  url: { label: "Destination URL", write: ({ url }) => url },
+  slug: { label: "Short link", write: ({ slug }) => slug },
+  title: { label: "Title", read: emptyToNull, write: ({ title }) => title ?? "", keepsSpaces: true },
+  tags: { label: "Tags", read: splitTags, write: ({ tags }) => tags.join(", ") },
+  external_id: {
+    label: "External ID",
+    read: emptyToNull,
+    write: ({ externalId }) => externalId ?? "",
+    keepsSpaces: true,
+  },
+  expires_at: {
+    label: "Expires (UTC)",
+    read: (text) => emptyToNull(text) && toUtcTime(text),
+    write: ({ expiresAt }) => (expiresAt === null ? "" : new Date(expiresAt).toISOString().slice(0, 16)),
+  },
+  max_clicks: {
+    label: "Click limit",
+    read: (text) => emptyToNull(text) && Number(text),
+    write: ({ maxClicks }) => String(maxClicks ?? ""),
+  },
+  redirect_type: { label: "Redirect", read: Number, write: ({ redirectType }) => String(redirectType) },
+  fallback_url: {
+    label: "Fallback URL",
+    read: (text) => emptyToNull(toUrl(text)),
+    write: ({ fallbackUrl }) => fallbackUrl ?? "",
+  },
+} satisfies Record<string, FormField>;
 
-// Their spaces count in the API as well: two external IDs may differ by them.
-const KEPT = new Set(["title", "external_id"]);
+type FieldName = keyof typeof FIELDS;
+const FIELD_NAMES = Object.keys(FIELDS) as FieldName[];
 
-const CONVERSIONS = new Map<string, (text: string) => unknown>([
-  ["url", (text) => text],
-  ["slug", (text) => text],
-  ["title", emptyToNull],
-  ["tags", splitTags],
-  ["external_id", emptyToNull],
-  ["expires_at", (text) => emptyToNull(text) && toUtcTime(text)],
-  ["max_clicks", (text) => emptyToNull(text) && Number(text)],
-  ["redirect_type", Number],
-  ["fallback_url", (text) => emptyToNull(toUrl(text))],
-  ["archived", (text) => (text === "true" || text === "false" ? text === "true" : text)],
-]);
+type LinkFormValues = Record<FieldName, string> & UtmValues;
 
 /** Converts submitted fields to the input of the link service, leaving out those that still have their shown value. */
 export function toInput(fields: Input, shown?: LinkFormValues): Input {
@@ -45,10 +58,20 @@ export function toInput(fields: Input, shown?: LinkFormValues): Input {
   for (const [name, value] of Object.entries(mergeUtm(fields, shown))) {
     const text = withoutSpaces(name, textFieldOf(value));
     const isOmitted = shown ? text === shown[name as keyof LinkFormValues] : name === "slug" && text === "";
-    const convert = CONVERSIONS.get(name);
-    if (!isOmitted) input[name] = convert ? convert(text) : value;
+    if (!isOmitted) input[name] = toValue(name, text, value);
   }
   return input;
+}
+
+function toValue(name: string, text: string, value: unknown): unknown {
+  if (name === "archived") return text === "true" || text === "false" ? text === "true" : text;
+  const field = formField(name);
+  if (!field) return value;
+  return field.read ? field.read(text) : text;
+}
+
+function formField(name: string): FormField | undefined {
+  return Object.hasOwn(FIELDS, name) ? FIELDS[name as FieldName] : undefined;
 }
 
 export function toFormValues(fields: Input): LinkFormValues {
@@ -57,18 +80,8 @@ export function toFormValues(fields: Input): LinkFormValues {
 }
 
 export function valuesOf(link: Link): LinkFormValues {
-  return {
-    url: link.url,
-    slug: link.slug,
-    title: link.title ?? "",
-    tags: link.tags.join(", "),
-    external_id: link.externalId ?? "",
-    expires_at: link.expiresAt === null ? "" : new Date(link.expiresAt).toISOString().slice(0, 16),
-    max_clicks: String(link.maxClicks ?? ""),
-    redirect_type: String(link.redirectType),
-    fallback_url: link.fallbackUrl ?? "",
-    ...utmOf(link.url),
-  };
+  const values = FIELD_NAMES.map((name) => [name, FIELDS[name].write(link)]);
+  return { ...(Object.fromEntries(values) as Record<FieldName, string>), ...utmOf(link.url) };
 }
 
 function splitTags(text: string): string[] {
@@ -77,7 +90,7 @@ function splitTags(text: string): string[] {
 }
 
 function withoutSpaces(name: string, text: string): string {
-  return KEPT.has(name) ? text : text.trim();
+  return formField(name)?.keepsSpaces ? text : text.trim();
 }
 
 function emptyToNull(text: string): string | null {
@@ -108,18 +121,6 @@ const REDIRECTS = [
   ["307", "307: temporary, keeps the request method"],
   ["308", "308: permanent, keeps the request method"],
 ] as const;
-
-const LABELS: Record<(typeof FIELD_NAMES)[number], string> = {
-  url: "Destination URL",
-  slug: "Short link",
-  title: "Title",
-  tags: "Tags",
-  expires_at: "Expires (UTC)",
-  max_clicks: "Click limit",
-  redirect_type: "Redirect",
-  external_id: "External ID",
-  fallback_url: "Fallback URL",
-};
 
 const ADVANCED = ["expires_at", "max_clicks", "fallback_url", "external_id"] as const;
 
@@ -170,7 +171,7 @@ function conflictPanel(current: LinkFormValues, submitted: LinkFormValues): Html
   return table(
     "Differences",
     {
-      Field: (name) => LABELS[name],
+      Field: (name) => FIELDS[name].label,
       "Current value": (name) => shownValue(name, current[name]),
       "Your value": (name) => shownValue(name, values[name]),
     },
@@ -178,7 +179,7 @@ function conflictPanel(current: LinkFormValues, submitted: LinkFormValues): Html
   );
 }
 
-function shownValue(name: (typeof FIELD_NAMES)[number], value: string): Html {
+function shownValue(name: FieldName, value: string): Html {
   if (value.trim() === "") return html`<span class="soft">empty</span>`;
   if (name === "redirect_type") return html`${REDIRECTS.find(([type]) => type === value)?.[1] ?? value}`;
   return html`<bdi>${breakable(name === "expires_at" ? value.replace("T", " ") : value)}</bdi>`;
@@ -188,18 +189,17 @@ type FieldOptions = Pick<FormOptions, "values" | "errors">;
 
 function basicFields(options: FieldOptions, shortUrl: string, isNew: boolean): Html {
   const state = fieldState(options);
-  return html`${urlField({ ...state("url"), label: LABELS.url, isRequired: true })}
+  return html`${urlField({ ...state("url"), isRequired: true })}
 ${field({
   ...state("slug"),
-  label: LABELS.slug,
   prefix: `${hostOf(shortUrl)}/`,
   hint: isNew
     ? "Letters, digits, - and _, up to 64. Leave empty for a random one."
     : "Changing this breaks the old short link.",
   attributes: html`maxlength="64" autocapitalize="none" autocomplete="off" spellcheck="false"${!isNew && html` required`}`,
 })}
-${field({ ...state("title"), label: LABELS.title, hint: "Visible to your organization, and on the preview page of the link.", attributes: html`maxlength="255" autocomplete="off"` })}
-${field({ ...state("tags"), label: LABELS.tags, hint: "Separate tags with commas.", attributes: html`autocomplete="off"` })}`;
+${field({ ...state("title"), hint: "Visible to your organization, and on the preview page of the link.", attributes: html`maxlength="255" autocomplete="off"` })}
+${field({ ...state("tags"), hint: "Separate tags with commas.", attributes: html`autocomplete="off"` })}`;
 }
 
 function advancedFields({ values, errors }: FieldOptions): Html {
@@ -207,14 +207,19 @@ function advancedFields({ values, errors }: FieldOptions): Html {
   const isOpen =
     ADVANCED.some((name) => values[name] || errors[name]) || !["", "302"].includes(values.redirect_type);
   return html`<details class="more"${isOpen && html` open`}><summary class="opener">More options</summary><div class="stack">
-${field({ ...state("expires_at"), label: LABELS.expires_at, type: "datetime-local", hint: "After this time the link stops working. Leave empty for no expiry.", attributes: html`autocomplete="off"` })}
-${field({ ...state("max_clicks"), label: LABELS.max_clicks, type: "number", hint: "After this many clicks, known bots included, the link stops working. Leave empty for no limit.", attributes: html`min="1" max="2147483647" inputmode="numeric"` })}
-${select({ ...state("redirect_type"), label: LABELS.redirect_type, options: REDIRECTS, hint: "Browsers don’t cache any of them, so every click is counted." })}
-${urlField({ ...state("fallback_url"), label: LABELS.fallback_url, hint: "Visitors go here when the link is archived, expired or used up. Leave empty to use the organization’s fallback URL." })}
-${field({ ...state("external_id"), label: LABELS.external_id, hint: "Your own ID for the link, to find it in the API.", attributes: html`maxlength="255" autocomplete="off" autocapitalize="none"` })}
+${field({ ...state("expires_at"), type: "datetime-local", hint: "After this time the link stops working. Leave empty for no expiry.", attributes: html`autocomplete="off"` })}
+${field({ ...state("max_clicks"), type: "number", hint: "After this many clicks, known bots included, the link stops working. Leave empty for no limit.", attributes: html`min="1" max="2147483647" inputmode="numeric"` })}
+${select({ ...state("redirect_type"), options: REDIRECTS, hint: "Browsers don’t cache any of them, so every click is counted." })}
+${urlField({ ...state("fallback_url"), hint: "Visitors go here when the link is archived, expired or used up. Leave empty to use the organization’s fallback URL." })}
+${field({ ...state("external_id"), hint: "Your own ID for the link, to find it in the API.", attributes: html`maxlength="255" autocomplete="off" autocapitalize="none"` })}
 </div></details>`;
 }
 
 function fieldState({ values, errors }: FieldOptions) {
-  return (name: (typeof FIELD_NAMES)[number]) => ({ name, value: values[name], error: errors[name] });
+  return (name: FieldName) => ({
+    name,
+    label: FIELDS[name].label,
+    value: values[name],
+    error: errors[name],
+  });
 }

@@ -1,8 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { type Database, openDatabase } from "../../../adapters/database/index.ts";
 import { openStorage, type Storage } from "../../../adapters/index.ts";
-import { LINK_DEFAULTS } from "../../../resources/links/schema.ts";
-import type { Click, LinkFields } from "../../../resources/links/types.ts";
+import { type Click, LINK_DEFAULTS, type LinkFields } from "../../../resources/links/types.ts";
 import { createStatementListeners, type OnStatement } from "../statements.ts";
 import { createTestDatabase } from "./test-database.ts";
 

@@ -1,6 +1,6 @@
 import test from "ava";
 import type { HTMLElement } from "node-html-parser";
-import { LINK_DEFAULTS } from "../../../../resources/links/schema.ts";
+import { LINK_DEFAULTS } from "../../../../resources/links/types.ts";
 import { BROWSER, type LinkBody } from "../../../harness/clients/api.ts";
 import { linksInBrowser, typedIn } from "../../../harness/clients/pages.ts";
 import type { Page } from "../../../harness/clients/test-browser.ts";
