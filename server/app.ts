@@ -98,7 +98,6 @@ export function createApp(options: Dependencies) {
   const front = createFront(app, {
     paths: [...protectedParts.fastPaths, ...fastPaths],
     steps: [setHeaders, observability.observe],
-    onError,
   });
   const listener = normalizeRequests(front, urls);
   return {

@@ -1,23 +1,23 @@
 import type { IncomingMessage, RequestListener } from "node:http";
 import type Koa from "koa";
-import type { Middleware } from "koa";
+import type { Context, Middleware } from "koa";
 import compose from "koa-compose";
 import type { FastPath } from "../../resources/http/api-context.ts";
 import { isSentTwice } from "../../resources/http/headers.ts";
-import type { OnError } from "./error-pages.ts";
-import { fastContextOf } from "./fast-context.ts";
 
 type FrontOptions = {
   /** At most one path has a pattern. */
   paths: FastPath[];
   steps: Middleware[];
-  onError: OnError;
 };
 
-/** The fast paths have the middleware, and the bytes, of the application. */
-export function createFront(app: Koa, { paths, steps, onError }: FrontOptions): RequestListener {
+// What `callback` calls: the types declare it private.
+type Handling = { handleRequest(ctx: Context, steps: Middleware): Promise<void> };
+
+/** Frequent requests pass only the steps that concern them, and the others all of the application's. */
+export function createFront(app: Koa, { paths, steps }: FrontOptions): RequestListener {
   const application = app.callback();
-  const FastContext = fastContextOf(app);
+  const handling = app as unknown as Handling;
   const rows = paths.map((each) => ({ ...each, run: compose([...steps, ...each.steps]) }));
   const pattern = rows.find(({ matches }) => matches);
   const exact = new Map(rows.filter(({ matches }) => !matches).map((row) => [row.path, row]));
@@ -29,14 +29,9 @@ export function createFront(app: Koa, { paths, steps, onError }: FrontOptions): 
   return function serve(request, response) {
     const row = find(request);
     if (!row) return void application(request, response);
-    const ctx = new FastContext(request, response, row.path);
-    row
-      .run(ctx)
-      .then(() => ctx.response.send())
-      .catch((error) => {
-        onError(error, ctx);
-        response.destroy();
-      });
+    const ctx = app.createContext(request, response);
+    ctx._matchedRoute = row.path;
+    void handling.handleRequest(ctx, row.run as Middleware);
   };
 }
 
