@@ -81,10 +81,6 @@ const VIOLATIONS: Record<string, [file: string, source: string][]> = {
     ["adapters/a.ts", 'import type { B } from "../server/b.ts";\nexport type A = B;'],
     ["server/b.ts", "export type B = string;"],
   ],
-  "adapters-import-only-types-of-resources": [
-    ["adapters/a.ts", 'import { b } from "../resources/b.ts";\nexport const a = b;'],
-    ["resources/b.ts", "export const b = 1;"],
-  ],
   "no-import-of-tests": [
     ["server/a.ts", 'import { b } from "../test/b.ts";\nexport const a = b;'],
     ["test/b.ts", "export const b = 1;"],

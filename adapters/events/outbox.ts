@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
-import type { EventType, WebhookEvent } from "../../resources/events/types.ts";
+import { WEBHOOK_EVENTS } from "../../resources/events/schemas.ts";
+import type { EventType } from "../../resources/events/types.ts";
 import { newId } from "../crypto/ids.ts";
 import { containsText, type Engine } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
@@ -13,18 +14,7 @@ export type CurrentTraceparent = () => string | undefined;
 export type TraceColumn = { traceparent?: string | null };
 
 // Other events aren't delivered, and some of them sum up what several requests did.
-const DELIVERED: Record<WebhookEvent, true> = {
-  "link.created": true,
-  "link.updated": true,
-  "link.deleted": true,
-  "link.clicked": true,
-  "client.secret_rotated": true,
-  "authorization.granted": true,
-  "authorization.revoked": true,
-  "token.replay_detected": true,
-  "webhook.test": true,
-};
-export const DELIVERED_TYPES = Object.keys(DELIVERED) as WebhookEvent[];
+const DELIVERED: ReadonlySet<EventType> = new Set(WEBHOOK_EVENTS);
 const NO_COLUMN: TraceColumn = {};
 const NO_TRACE: TraceColumn = { traceparent: null };
 
@@ -34,7 +24,7 @@ function createEventTrace(current: CurrentTraceparent | undefined) {
     columns: current ? ["traceparent"] : [],
     of(type: EventType): TraceColumn {
       if (!current) return NO_COLUMN;
-      const traceparent = Object.hasOwn(DELIVERED, type) ? current() : undefined;
+      const traceparent = DELIVERED.has(type) ? current() : undefined;
       return traceparent === undefined ? NO_TRACE : { traceparent };
     },
   };

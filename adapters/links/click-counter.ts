@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import { LRUCache } from "lru-cache";
-import type { Actor } from "../../resources/access/actor.ts";
+import { SYSTEM } from "../../resources/events/types.ts";
 import type { Click, ResolvedLink } from "../../resources/links/types.ts";
 import { containsText } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
@@ -18,7 +18,6 @@ const MAX_PENDING_EVENTS = 10_000;
 const WINDOW_MS = 1000;
 // Limits memory. With more links clicked in a second, some have more than one event.
 const MAX_LINKS = 10_000;
-const VISITOR: Actor = { id: "system" };
 
 type Count = Pick<ResolvedLink, "clicks" | "botClicks">;
 /** An event of one or more clicks on a link, described by the first one. `uncounted` of them are not yet counted. */
@@ -157,7 +156,7 @@ function toEvent({ link, click, count, trace }: PendingEvent) {
   const counted = { clicks: count.clicks, bot_clicks: count.botClicks };
   const source = { referrer, country, device, browser, operating_system: operatingSystem };
   const data = { link_id: id, slug, url, clicked_at, ...counted, ...source };
-  return eventRow(VISITOR, { organizationId, type: "link.clicked", subject: id, data }, trace);
+  return eventRow(SYSTEM, { organizationId, type: "link.clicked", subject: id, data }, trace);
 }
 
 function empty(): Batch {

@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import type { Limits, Plan } from "../../resources/plans.ts";
+import { type Limits, PLANS, type Plan } from "../../resources/plans.ts";
 import type { Counter } from "../database/batches.ts";
 import type { Row } from "../database/prepared-statements.ts";
 
@@ -26,7 +26,6 @@ export type LimitsOf = (plan: Plan) => Pick<Limits, "links" | "link_bytes">;
 
 const MOST = 10 ** 15;
 const KINDS = ["links", "link_bytes"] as const;
-const PLANS = Object.keys({ free: 0, growth: 0, premium: 0 } satisfies Record<Plan, number>) as Plan[];
 
 /** No limits, for tests and commands that create no links. */
 export const unlimited: LimitsOf = () => ({ links: MOST, link_bytes: MOST });

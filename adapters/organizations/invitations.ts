@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
+import { ROLES } from "../../resources/access/scopes.ts";
 import type { Plan } from "../../resources/plans.ts";
 import type { Encryption } from "../crypto/encryption.ts";
 import { sha256 } from "../crypto/hash.ts";
@@ -10,7 +11,7 @@ import type { Outbox } from "../events/outbox.ts";
 import { QuotaExceeded } from "../links/usage.ts";
 import { lockOrganization, lockUser } from "../locks.ts";
 import { countMails, queueMail } from "../mail/queue.ts";
-import { addMember, findOrganization, manageableRoles, memberAdded, ROLES, type Role } from "./store.ts";
+import { addMember, findOrganization, manageableRoles, memberAdded, type Role } from "./store.ts";
 
 /** A single-use invitation to an organization. Times are epoch milliseconds. */
 export type Invitation = {

@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
-import type { Role } from "../../resources/access/scopes.ts";
+import { ROLES, type Role } from "../../resources/access/scopes.ts";
 import type { Plan } from "../../resources/plans.ts";
 import { newId, OPERATOR_ID } from "../crypto/ids.ts";
 import type { BeforeCommit, Database } from "../database/index.ts";
@@ -15,8 +15,6 @@ import { type Suspension, type SuspensionColumns, suspensionOf } from "./suspens
 /** An organization that has not been deleted. */
 export type Organization = { id: string; name: string; plan: Plan };
 export type { Role };
-/** The roles of members, from the most to the least privileged. */
-export const ROLES = ["owner", "admin", "member"] as const satisfies readonly Role[];
 /** An organization of a user, with the user's role. */
 export type Membership = Organization & { role: Role; suspension?: Suspension };
 

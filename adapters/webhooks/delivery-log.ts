@@ -1,10 +1,11 @@
 import type { Knex } from "knex";
+import { WEBHOOK_EVENTS } from "../../resources/events/schemas.ts";
 import type { DeliveryFilter, DeliveryLog, DeliveryStatus } from "../../resources/webhooks/types.ts";
 import type { Encryption } from "../crypto/encryption.ts";
 import { pendingWebhook, rowsOf } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import type { DeliveryRow } from "../database/tables/webhooks.ts";
-import { DELIVERED_TYPES, type Outbox } from "../events/outbox.ts";
+import type { Outbox } from "../events/outbox.ts";
 import { DELIVERY_COLUMNS, decryptExchange, type StoredDelivery, toDelivery } from "./row.ts";
 
 const DELIVERY_STATUSES: DeliveryStatus[] = ["pending", "succeeded", "failed"];
@@ -21,7 +22,7 @@ export function createDeliveryLog(
   /** Merges the newest of each type and status, which the index of the log has in order. */
   async function findIds(id: string, { status, type }: DeliveryFilter, limit: number, before?: string) {
     const statuses = status ? [status] : DELIVERY_STATUSES;
-    const types = type ? [type] : DELIVERED_TYPES;
+    const types = type ? [type] : WEBHOOK_EVENTS;
     const behind = before === undefined ? [] : [before];
     const branch = `select * from (select event_id from deliveries
       where webhook_id = ? and type = ? and status = ?${before === undefined ? "" : " and event_id < ?"}
@@ -37,7 +38,7 @@ export function createDeliveryLog(
   function failedOf(organizationId: string, id: string) {
     return knex("deliveries")
       .where({ webhook_id: id, status: "failed" })
-      .whereIn("type", DELIVERED_TYPES)
+      .whereIn("type", WEBHOOK_EVENTS)
       .whereExists(knex("webhooks").where({ id, organization_id: organizationId }).select("id"));
   }
 

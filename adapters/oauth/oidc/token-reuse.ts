@@ -1,8 +1,7 @@
+import { SYSTEM } from "../../../resources/events/types.ts";
 import type { Database } from "../../database/index.ts";
 import type { Outbox } from "../../events/outbox.ts";
 import { revokeGrants } from "../grants.ts";
-
-const SYSTEM_ID = "system";
 
 export type ReusedKind = "authorization_code" | "refresh_token";
 
@@ -14,7 +13,7 @@ export function createTokenReuseStore({ transaction }: Database, outbox: Outbox)
     revoke: (id: string, replayed: ReusedKind, address: string): Promise<void> =>
       transaction(async (trx) => {
         const grant = await trx("grants").where({ id }).first("client_id", "user_id", "organization_id");
-        const actor = { id: SYSTEM_ID, address };
+        const actor = { ...SYSTEM, address };
         if (!grant || !(await revokeGrants(trx, outbox, actor, { id }, "", "replay_detected"))) return;
         const { client_id, user_id, organization_id } = grant;
         // A first-party grant belongs to no organization and concerns all of the user's.

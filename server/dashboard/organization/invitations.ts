@@ -1,7 +1,8 @@
 import type { Router } from "@koa/router";
 import { z } from "zod";
 import type { Invitation } from "../../../adapters/organizations/invitations.ts";
-import { type Membership, manageableRoles, ROLES, type Role } from "../../../adapters/organizations/store.ts";
+import { type Membership, manageableRoles, type Role } from "../../../adapters/organizations/store.ts";
+import { ROLES } from "../../../resources/access/scopes.ts";
 import { notFound, Problem } from "../../../resources/http/problem.ts";
 import { withQuotaProblems } from "../../../resources/http/quota.ts";
 import { hasAtMost } from "../../../resources/http/text.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Member } from "../../../adapters/organizations/members.ts";
-import { ROLES } from "../../../adapters/organizations/store.ts";
+import { ROLES } from "../../../resources/access/scopes.ts";
 import { validate } from "../../../resources/http/validate.ts";
 import { requireRecentSignIn } from "../../auth/authenticate.ts";
 import { prefersHtml } from "../../http/request-body.ts";

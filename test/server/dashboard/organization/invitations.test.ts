@@ -1,5 +1,5 @@
 import test from "ava";
-import { ROLES } from "../../../../adapters/organizations/store.ts";
+import { ROLES } from "../../../../resources/access/scopes.ts";
 import { OPERATOR } from "../../../../resources/events/types.ts";
 import { isProblem } from "../../../harness/clients/api.ts";
 import {
