@@ -1,4 +1,3 @@
-import type { EventEmitter } from "node:events";
 import Koa, { type Context } from "koa";
 import type { Introspect } from "../resources/access/introspect.ts";
 import { isUnavailable } from "../resources/http/problem.ts";
@@ -42,7 +41,7 @@ const ENTERPRISE = "io.modelcontextprotocol/enterprise-managed-authorization";
 
 const WITHOUT_SIGN_IN = { fastPaths: [], findReader: undefined, useKeys() {}, close: async () => {} };
 
-/** Puts all other middleware before oidc-provider's routes; with remote introspection, serves only the resources. */
+/** The application, in which oidc-provider is mounted last; with remote introspection, it serves only the resources. */
 export function createApp(options: Dependencies) {
   const { settings, urls, storage, keys, tracing, log, rateLimitStore } = options;
   const observability = createObservability(options);
@@ -64,12 +63,13 @@ export function createApp(options: Dependencies) {
   });
   const parts = { ...options, services };
   const remote = remoteIntrospection(settings, tracing);
-  const { app, fastPaths, middleware, findReader, useKeys, close } = remote
-    ? { ...WITHOUT_SIGN_IN, app: new Koa(), middleware: [landing(urls)] }
-    : authorizationServer(parts, onError, respondWithError, showErrors);
+  const app = new Koa();
+  const { fastPaths, middleware, findReader, useKeys, close } = remote
+    ? { ...WITHOUT_SIGN_IN, middleware: [landing(urls)] }
+    : authorizationServer(app, parts, onError, respondWithError, showErrors);
   trustProxies(app, settings.TRUST_PROXY);
   parseQueries(app);
-  (app as EventEmitter).on("error", (error, ctx) => {
+  app.on("error", (error, ctx) => {
     if (!isOfConnection(error, ctx)) onError(error, ctx);
   });
   const introspect = remote ?? storage.findActiveToken;
@@ -101,7 +101,7 @@ export function createApp(options: Dependencies) {
   });
   const listener = normalizeRequests(front, urls);
   return {
-    app: app as Koa,
+    app,
     listener: tracing ? tracing.traceRequests(listener) : listener,
     observability,
     useKeys,

@@ -1,4 +1,6 @@
+import type Koa from "koa";
 import type { Context, Middleware } from "koa";
+import compose from "koa-compose";
 import type { FastPath } from "../resources/http/api-context.ts";
 import { isUnavailable, toProblem } from "../resources/http/problem.ts";
 import { isBelow, mount } from "../resources/http/routing.ts";
@@ -23,7 +25,7 @@ import type { Keys } from "./keys/shared-keys.ts";
 import { landing } from "./landing/routes.ts";
 import { serveMetadataOfMcp } from "./provider/discovery.ts";
 import { serveEndpoints } from "./provider/endpoints.ts";
-import { createProvider } from "./provider/index.ts";
+import { createProvider, extendContexts } from "./provider/index.ts";
 import { leakReports } from "./provider/leak-reports.ts";
 import {
   isAuthorizationPath,
@@ -43,6 +45,7 @@ import { isManager } from "./ui/dashboard-layout.ts";
 import { authorizationErrorPage, expiredRegistrationPage } from "./ui/page.ts";
 
 export function authorizationServer(
+  app: Koa,
   options: Dependencies & { services: Services },
   onError: OnError,
   respondWithError: RespondWithError,
@@ -70,6 +73,8 @@ export function authorizationServer(
           : authorizationErrorPage(describeError(out, error), link);
     },
   });
+  extendContexts(app, provider, { ...options, authenticationLimits });
+  app.keys = keys.cookies;
   provider.on("authorization.error", (ctx: Context, { error }: { error: string }) => {
     ctx.state.authorizationError = error;
   });
@@ -118,9 +123,9 @@ export function authorizationServer(
     ],
   });
   return {
-    app: provider,
     useKeys(latest: Keys) {
       currentKeys = latest;
+      app.keys = latest.cookies;
       useKeys(provider, latest);
     },
     close: signInAudit.close,
@@ -144,6 +149,7 @@ export function authorizationServer(
       mount(isBelow("/auth/reset-password/"), passwordReset(storage, passwords)),
       ...auth(signInOptions, dashboard(signInOptions)),
       onlyKnownPaths,
+      compose(provider.middleware),
     ],
   };
 }

@@ -1,3 +1,4 @@
+import type Koa from "koa";
 import { Provider } from "oidc-provider";
 import type { Storage } from "../../adapters/index.ts";
 import type { RegisteredClientIds } from "../clients/registered-client-id.ts";
@@ -7,7 +8,6 @@ import { configuration, type ProviderOptions } from "./configuration.ts";
 import { type IdentityAssertionOptions, registerJwtBearer } from "./identity-assertions.ts";
 import { findStoredClients } from "./seams/client-lookup.ts";
 import { compareHashedSecrets } from "./seams/client-secrets.ts";
-import type { ProviderInternals } from "./seams/endpoint-steps.ts";
 import { coverImpliedScopes } from "./seams/refresh-scopes.ts";
 import { detectReplaysAtOnce } from "./seams/replay-detection.ts";
 import { changeSessions } from "./seams/session-model.ts";
@@ -40,19 +40,21 @@ export function createProvider(options: Options): Provider {
   detectReplaysAtOnce(provider, replays);
   changeSessions(provider);
 
-  extendContexts(provider, options);
   registerJwtBearer(provider, options);
   refuseUntrustedRedirects(provider);
   return provider;
 }
 
-/** The prototypes of Koa's requests and contexts belong to the application. */
-function extendContexts(provider: Provider, options: Options): void {
-  const { context, request } = provider as unknown as ProviderInternals & { request: object };
+/** Extends the contexts of the application that the provider is mounted in. */
+export function extendContexts(
+  app: Koa,
+  provider: Provider,
+  options: AssertionOptions & Pick<Options, "authenticationLimits">,
+): void {
   // URLs and cookies follow the issuer, not what a proxy says.
   const protocol = new URL(provider.issuer).protocol.slice(0, -1);
-  Object.defineProperty(request, "protocol", { configurable: true, get: () => protocol });
-  Object.assign(context, {
+  Object.defineProperty(app.request, "protocol", { configurable: true, get: () => protocol });
+  Object.assign(app.context, {
     authenticateByAssertion: createAuthenticateByAssertion(
       provider,
       options,
