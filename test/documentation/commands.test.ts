@@ -40,7 +40,6 @@ const NOT_RUN: Record<string, string> = {
   "npm install http://localhost:3000/client.tgz": "test/client/package.test.ts installs the client",
   "WEBHOOK_SECRET=whsec_… node receiver.mjs": "test/documentation/signatures.test.ts runs it",
   "npm run release": "test/release/release.test.ts runs it",
-  "cp releases/": "replaces a file of the repository",
   pg_dump: ON_POSTGRES,
   pg_restore: ON_POSTGRES,
   "mariadb-dump": ON_MARIADB,
