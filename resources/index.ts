@@ -5,12 +5,20 @@ import { createCheckProof, createDpopNonces, type IsFirstUse } from "./access/dp
 import type { Introspect } from "./access/introspect.ts";
 import { type CallCounter, createRateLimit } from "./access/rate-limit.ts";
 import { metadataUrl, type PublicUrls, resourceMetadata, withSlash } from "./access/resource-metadata.ts";
-import type { FastPath } from "./http/api-context.ts";
 import { allowEveryOrigin, allowOrigins } from "./http/cors.ts";
 import { ACCEPT_PATCH } from "./http/json-body.ts";
 import { createErrorHandler, notFound } from "./http/problem.ts";
 import { nextStepOf } from "./http/problem-codes.ts";
-import { isBelow, isOfResource, mount, requireRead, routesOf } from "./http/routing.ts";
+import {
+  firstSegmentOf,
+  isBelow,
+  isOfResource,
+  mount,
+  OTHER_SEGMENTS,
+  type Part,
+  requireRead,
+  routesOf,
+} from "./http/routing.ts";
 import { createRunOnce, type IdempotencyStore, idempotent } from "./idempotency/run-once.ts";
 import { lazy } from "./lazy.ts";
 import { createReadClickSource, type FindCountry } from "./links/click-source.ts";
@@ -55,8 +63,7 @@ export type ResourceOptions = {
 
 export type Resources = {
   /** To be used in this order. */
-  middleware: Middleware[];
-  fastPaths: FastPath[];
+  parts: Part[];
   /** Returns the documentation of the REST API. Building it takes longer than the rest of the startup. */
   document: () => OpenApiDocument;
   tools: Tool[];
@@ -112,47 +119,48 @@ export function createResources(options: ResourceOptions): Resources {
   const errorOptions = { base: urls.base, onError };
   const handleErrors = createErrorHandler(errorOptions);
   const handleMcpErrors = createErrorHandler({ ...errorOptions, nextStep: nextStepOf });
-  const apiSteps = [handleErrors, allowOrigins(origins), limits.address];
   const linkSteps = [showErrorPages(options.renderErrorPage), handleErrors];
 
   return {
     document,
     tools,
-    fastPaths: [
+    parts: [
       {
-        method: "GET",
-        host: new URL(urls.short).host,
-        path: "/:slug",
-        matches: redirects.isSlugPath,
-        steps: [...linkSteps, redirects.followLink],
+        at: [".well-known"],
+        steps: [mount(isBelow("/.well-known/"), [allowEveryOrigin, requireRead, resourceMetadata(urls)])],
       },
-      ...router.stack.filter(createsOne).map(
-        ({ path, stack }): FastPath => ({
-          method: "POST",
-          host: new URL(urls.api).host,
-          path: String(path),
-          steps: [...apiSteps, ...(stack as unknown as Middleware[])],
-        }),
-      ),
-    ],
-    middleware: [
-      mount(isBelow("/.well-known/"), [allowEveryOrigin, requireRead, resourceMetadata(urls)]),
-      mount(isOfResource(urls.api), [...apiSteps, ...routesOf(router, ACCEPT_PATCH), rejectUnknownPaths]),
-      mount(isOfResource(urls.mcp), [
-        handleMcpErrors,
-        allowOrigins(origins),
-        limits.address,
-        ...mcpEndpoints,
-      ]),
-      mount(redirects.isShortLink, [...linkSteps, requireRead, redirects.followLink]),
-      mount(redirects.isPreview, [...linkSteps, requireRead, redirects.showPreview]),
+      {
+        at: [firstSegmentOf(new URL(urls.api).pathname)],
+        steps: [
+          mount(isOfResource(urls.api), [
+            handleErrors,
+            allowOrigins(origins),
+            limits.address,
+            ...routesOf(router, ACCEPT_PATCH),
+            rejectUnknownPaths,
+          ]),
+        ],
+      },
+      {
+        at: [firstSegmentOf(new URL(urls.mcp).pathname)],
+        steps: [
+          mount(isOfResource(urls.mcp), [
+            handleMcpErrors,
+            allowOrigins(origins),
+            limits.address,
+            ...mcpEndpoints,
+          ]),
+        ],
+      },
+      {
+        at: [OTHER_SEGMENTS],
+        steps: [
+          mount(redirects.isShortLink, [...linkSteps, requireRead, redirects.followLink]),
+          mount(redirects.isPreview, [...linkSteps, requireRead, redirects.showPreview]),
+        ],
+      },
     ],
   };
-}
-
-/** The response of a bulk request can be large, and only Koa compresses. */
-function createsOne({ methods, path }: Router["stack"][number]): boolean {
-  return methods.includes("POST") && /^\/v1\/\w+$/.test(String(path));
 }
 
 const rejectUnknownPaths: Middleware = async function checkPath(ctx, next) {

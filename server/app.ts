@@ -1,7 +1,16 @@
 import Koa, { type Context } from "koa";
 import type { Introspect } from "../resources/access/introspect.ts";
 import { isUnavailable } from "../resources/http/problem.ts";
-import { isAt, isBelow, isOfResource, mount, requireRead } from "../resources/http/routing.ts";
+import {
+  bySegment,
+  firstSegmentOf,
+  isAt,
+  isBelow,
+  isOfResource,
+  mount,
+  type Part,
+  requireRead,
+} from "../resources/http/routing.ts";
 import { createResources, type Resources } from "../resources/index.ts";
 import type { Documentation } from "../resources/mcp/resources.ts";
 import { createServices, type Services } from "../resources/services.ts";
@@ -13,11 +22,10 @@ import { assets, siteFiles } from "./http/assets.ts";
 import { trustProxies } from "./http/client-ip.ts";
 import { compressTexts } from "./http/compression.ts";
 import { createRespondWithError, handleErrors, type OnError } from "./http/error-pages.ts";
-import { createFront } from "./http/fast-path.ts";
 import { checkFraming, checkHost, normalizeRequests, separateHosts } from "./http/hosts.ts";
 import { linkPreviewPage, unavailableLinkPage } from "./http/link-pages.ts";
 import { parseQueries } from "./http/query.ts";
-import { redirectDashboardSlash, redirectGuesses } from "./http/redirects.ts";
+import { GUESSED_SEGMENTS, redirectDashboardSlash, redirectGuesses } from "./http/redirects.ts";
 import { commonHeaders } from "./http/security-headers.ts";
 import { createFindCountry } from "./http/visitor-country.ts";
 import { nonceSecretOf } from "./keys/shared-keys.ts";
@@ -26,7 +34,7 @@ import { createObservability } from "./observability/index.ts";
 import type { Tracing } from "./observability/tracing.ts";
 import { isClientPath, isOauthPath } from "./provider/paths.ts";
 import { acceptJson, linkErrors } from "./provider/responses.ts";
-import { limitPages } from "./rate-limits/pages.ts";
+import { limitPages, PAGE_SEGMENTS } from "./rate-limits/pages.ts";
 import { createCallCounter } from "./rate-limits/store.ts";
 import { createTestCounter } from "./rate-limits/webhook-tests.ts";
 import { createRemoteIntrospect } from "./remote-introspection.ts";
@@ -39,7 +47,7 @@ import { VERSION } from "./version.ts";
 const CLIENT_CREDENTIALS = "io.modelcontextprotocol/oauth-client-credentials";
 const ENTERPRISE = "io.modelcontextprotocol/enterprise-managed-authorization";
 
-const WITHOUT_SIGN_IN = { fastPaths: [], findReader: undefined, useKeys() {}, close: async () => {} };
+const WITHOUT_SIGN_IN = { findReader: undefined, useKeys() {}, close: async () => {} };
 
 /** The application, in which oidc-provider is mounted last; with remote introspection, it serves only the resources. */
 export function createApp(options: Dependencies) {
@@ -61,12 +69,17 @@ export function createApp(options: Dependencies) {
     urls,
     cursorSecret: keys.signing,
   });
-  const parts = { ...options, services };
+  const withServices = { ...options, services };
   const remote = remoteIntrospection(settings, tracing);
   const app = new Koa();
-  const { fastPaths, middleware, findReader, useKeys, close } = remote
-    ? { ...WITHOUT_SIGN_IN, middleware: [landing(urls)] }
-    : authorizationServer(app, parts, onError, respondWithError, showErrors);
+  const {
+    parts: signInParts,
+    findReader,
+    useKeys,
+    close,
+  } = remote
+    ? { ...WITHOUT_SIGN_IN, parts: [{ at: [""], steps: [landing(urls)] }] }
+    : authorizationServer(app, withServices, onError, respondWithError);
   trustProxies(app, settings.TRUST_PROXY);
   parseQueries(app);
   app.on("error", (error, ctx) => {
@@ -74,32 +87,35 @@ export function createApp(options: Dependencies) {
   });
   const introspect = remote ?? storage.findActiveToken;
   const documentation = createDocumentation({ urls, describe: () => protectedParts });
-  const protectedParts = createProtectedParts({ ...parts, onError, introspect, documentation });
+  const protectedParts = createProtectedParts({ ...withServices, onError, introspect, documentation });
   const setHeaders = commonHeaders(urls.base.startsWith("https:"));
-  const first = [
+  const site: Part[] = [
     setHeaders,
     compressTexts,
     observability.observe,
-    mount(isClientPath, [acceptJson, linkErrors(urls.base)]),
+    { at: ["oauth", ".well-known"], steps: [mount(isClientPath, [acceptJson, linkErrors(urls.base)])] },
     showErrors,
     checkFraming,
-    observability.probes,
+    { at: ["healthz", "readyz", "metrics"], steps: [observability.probes] },
     checkHost(hostsOf(urls), urls.base),
-    siteFiles(urls.base, settings.SECURITY_CONTACT),
+    {
+      at: ["favicon.ico", "robots.txt", ".well-known"],
+      steps: [siteFiles(urls.base, settings.SECURITY_CONTACT)],
+    },
     separateHosts(urls, services.links.isReserved),
-    mount(isBelow("/assets/"), [requireRead, assets]),
-    redirectDashboardSlash(urls.base),
-    ...(remote ? [] : [redirectGuesses(urls.base)]),
-    ...limitPages(settings.RATE_LIMIT, rateLimitStore),
-    mount(isDocs(urls.base), [requireRead, docs({ urls, documentation, findReader })]),
-    ...protectedParts.middleware,
+    { at: ["assets"], steps: [mount(isBelow("/assets/"), [requireRead, assets])] },
+    { at: ["dashboard"], steps: [redirectDashboardSlash(urls.base)] },
+    ...(remote ? [] : [{ at: GUESSED_SEGMENTS, steps: [redirectGuesses(urls.base)] }]),
+    { at: PAGE_SEGMENTS, steps: limitPages(settings.RATE_LIMIT, rateLimitStore) },
+    {
+      at: DOCS_SEGMENTS,
+      steps: [mount(isDocs(urls.base), [requireRead, docs({ urls, documentation, findReader })])],
+    },
+    ...protectedParts.parts,
+    ...signInParts,
   ];
-  for (const step of [...first, ...middleware]) app.use(step);
-  const front = createFront(app, {
-    paths: [...protectedParts.fastPaths, ...fastPaths],
-    steps: [setHeaders, observability.observe],
-  });
-  const listener = normalizeRequests(front, urls);
+  app.use(bySegment(site));
+  const listener = normalizeRequests(app.callback(), urls);
   return {
     app,
     listener: tracing ? tracing.traceRequests(listener) : listener,
@@ -114,9 +130,12 @@ function isOfConnection(error: { code?: string } | undefined, ctx: Context | und
   return error?.code?.startsWith("HPE_") || (error !== undefined && error === ctx?.req.socket?.errored);
 }
 
+const DOCS_FILES = ["/llms.txt", "/openapi.json", CLIENT_PATH];
+const DOCS_SEGMENTS = ["docs", ...DOCS_FILES.map(firstSegmentOf)];
+
 function isDocs(base: string): (ctx: Context) => boolean {
   const isPage = isOfResource(`${base}/docs`);
-  const others = ["/llms.txt", "/openapi.json", CLIENT_PATH].map((path) => isAt(base + path));
+  const others = DOCS_FILES.map((path) => isAt(base + path));
   return (ctx) => isPage(ctx) || others.some((isOther) => isOther(ctx));
 }
 

@@ -1,12 +1,11 @@
 import type Koa from "koa";
-import type { Context, Middleware } from "koa";
+import type { Context } from "koa";
 import compose from "koa-compose";
-import type { FastPath } from "../resources/http/api-context.ts";
 import { isUnavailable, toProblem } from "../resources/http/problem.ts";
-import { isBelow, mount } from "../resources/http/routing.ts";
+import { isBelow, mount, type Part } from "../resources/http/routing.ts";
 import type { Services } from "../resources/services.ts";
 import { redirectToLogin } from "./auth/error-handler.ts";
-import { auth } from "./auth/index.ts";
+import { auth, signedIn } from "./auth/index.ts";
 import { createSignInParts } from "./auth/parts.ts";
 import { passwordReset } from "./auth/password-reset.ts";
 import { isRegistrationOpen } from "./auth/register.ts";
@@ -36,7 +35,7 @@ import {
 } from "./provider/paths.ts";
 import { registration } from "./provider/registration.ts";
 import { normalizeAuthorizationRequest } from "./provider/request-parameters.ts";
-import { acceptJson, completeResponses, linkErrors, oauthCors } from "./provider/responses.ts";
+import { completeResponses, oauthCors } from "./provider/responses.ts";
 import { useKeys } from "./provider/seams/key-store.ts";
 import { errorResponseLink, requiresSignIn } from "./provider/untrusted-redirects.ts";
 import { createAuthenticationLimits } from "./rate-limits/authentication.ts";
@@ -49,7 +48,6 @@ export function authorizationServer(
   options: Dependencies & { services: Services },
   onError: OnError,
   respondWithError: RespondWithError,
-  showErrors: Middleware,
 ) {
   const { settings, urls, storage, appPolicyCheck, keys, rateLimitStore } = options;
   const authenticationLimits = createAuthenticationLimits(settings.RATE_LIMIT, rateLimitStore);
@@ -107,21 +105,6 @@ export function authorizationServer(
 
   let currentKeys = keys;
   const complete = completeResponses(settings, () => currentKeys);
-  const serve = serveEndpoints(provider);
-  const fastPath = (path: string): FastPath => ({
-    method: "POST",
-    host: new URL(urls.base).host,
-    path,
-    steps: [
-      acceptJson,
-      linkErrors(urls.base),
-      showErrors,
-      requireOauthPath(settings),
-      authenticationLimits.oauth,
-      complete,
-      serve,
-    ],
-  });
   return {
     useKeys(latest: Keys) {
       currentKeys = latest;
@@ -131,25 +114,50 @@ export function authorizationServer(
     close: signInAudit.close,
     /** Finds the signed-in user of the documentation, and the client of an organization that the user manages. */
     findReader,
-    fastPaths: ["/oauth/token", "/oauth/introspect"].map(fastPath),
-    middleware: [
-      landing(urls, { isSignedIn, mayRegister: isRegistrationOpen(settings, undefined) }),
-      mount(isOauthPath, [requireOauthPath(settings), oauthCors(origins), authenticationLimits.oauth]),
-      ...leakReports(options, onError),
-      ...(registeredIds ? [mount(isRegistrationPath, registration(registeredIds, origins))] : []),
-      mount(isAuthorizationPath, [
-        authenticationLimits.authorization,
-        normalizeAuthorizationRequest,
-        continueWithNewAccount,
-      ]),
-      serveMetadataOfMcp(urls),
-      complete,
-      serve,
-      mount(isBelow("/interaction/"), interactions(signInOptions)),
-      mount(isBelow("/auth/reset-password/"), passwordReset(storage, passwords)),
-      ...auth(signInOptions, dashboard(signInOptions)),
+    parts: [
+      {
+        at: [""],
+        steps: [landing(urls, { isSignedIn, mayRegister: isRegistrationOpen(settings, undefined) })],
+      },
+      {
+        at: ["oauth"],
+        steps: [
+          mount(isOauthPath, [requireOauthPath(settings), oauthCors(origins), authenticationLimits.oauth]),
+          ...leakReports(options, onError),
+          ...(registeredIds ? [mount(isRegistrationPath, registration(registeredIds, origins))] : []),
+        ],
+      },
+      {
+        at: ["oauth", "interaction"],
+        steps: [
+          mount(isAuthorizationPath, [
+            authenticationLimits.authorization,
+            normalizeAuthorizationRequest,
+            continueWithNewAccount,
+          ]),
+        ],
+      },
+      { at: [".well-known"], steps: [serveMetadataOfMcp(urls)] },
+      { at: ["oauth", ".well-known"], steps: [complete] },
+      { at: ["oauth"], steps: [serveEndpoints(provider)] },
+      { at: ["interaction"], steps: [mount(isBelow("/interaction/"), interactions(signInOptions))] },
+      {
+        at: ["auth"],
+        steps: [
+          mount(isBelow("/auth/reset-password/"), passwordReset(storage, passwords)),
+          mount(isBelow("/auth/"), auth(signInOptions)),
+        ],
+      },
+      {
+        at: ["dashboard"],
+        steps: [mount(isDashboard, signedIn(signInOptions, dashboard(signInOptions)))],
+      },
       onlyKnownPaths,
       compose(provider.middleware),
-    ],
+    ] satisfies Part[],
   };
+}
+
+function isDashboard({ path }: Context): boolean {
+  return path === "/dashboard" || path.startsWith("/dashboard/");
 }

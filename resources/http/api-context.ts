@@ -1,4 +1,4 @@
-import type { Context, Middleware, Next } from "koa";
+import type { Context, Next } from "koa";
 
 /** What the operations of the API use of Koa's context. */
 export type ApiContext = Pick<
@@ -12,16 +12,6 @@ export type ApiContext = Pick<
 };
 
 export type ApiMiddleware = (ctx: ApiContext, next: Next) => unknown;
-
-/** A frequent request, and its middleware, which also serves it in Koa if it is sent in another form. */
-export type FastPath = {
-  method: "GET" | "POST";
-  host: string;
-  /** The path, without a query; or a pattern, such as `/:slug`, of the paths that `matches` accepts. */
-  path: string;
-  matches?(path: string): boolean;
-  steps: Middleware[];
-};
 
 /** The response of an operation. REST sends all of it, MCP only the body. */
 export type ServiceResponse = {

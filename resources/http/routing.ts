@@ -4,6 +4,33 @@ import compose from "koa-compose";
 import type { ApiContext } from "./api-context.ts";
 import { Problem } from "./problem.ts";
 
+/** A step of every request, or steps of those whose path begins with one of these segments, in any letter case. */
+export type Part = Middleware | { at: readonly string[]; steps: Middleware[] };
+
+/** The segments that no other part names. */
+export const OTHER_SEGMENTS = "*";
+
+/** Composes the parts of a site, in this order: a request passes only the steps that concern its first segment. */
+export function bySegment(parts: readonly Part[]): Middleware {
+  const listOf = (segment: string) =>
+    compose(
+      parts.flatMap((part) =>
+        typeof part === "function" ? part : part.at.includes(segment) ? part.steps : [],
+      ),
+    );
+  const segments = parts.flatMap((part) => (typeof part === "function" ? [] : part.at));
+  const lists = new Map(segments.map((segment) => [segment, listOf(segment)]));
+  const others = lists.get(OTHER_SEGMENTS) ?? listOf(OTHER_SEGMENTS);
+  return function runPart(ctx, next) {
+    return (lists.get(firstSegmentOf(ctx.path)) ?? others)(ctx, next);
+  };
+}
+
+export function firstSegmentOf(path: string): string {
+  const end = path.indexOf("/", 1);
+  return path.slice(1, end < 0 ? undefined : end).toLowerCase();
+}
+
 /** Composes middleware that runs only for matching requests. */
 export function mount(matches: (ctx: Context) => boolean, steps: Middleware[]): Middleware {
   const run = compose(steps);

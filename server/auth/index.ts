@@ -14,10 +14,8 @@ import { registerRoutes } from "./register.ts";
 import { secondFactorRoutes } from "./second-factors/routes.ts";
 import { ssoRoutes } from "./sso/routes.ts";
 
-export function auth(options: AuthOptions, dashboard: Middleware[]): Middleware[] {
-  const requireUser = authenticate(options);
-  const errors = handleAuthErrors(options);
-
+/** Signing in and out. */
+export function auth(options: AuthOptions): Middleware[] {
   const open = new Router({ sensitive: true, strict: true });
   registerRoutes(open, options);
   loginRoutes(open, options);
@@ -30,13 +28,15 @@ export function auth(options: AuthOptions, dashboard: Middleware[]): Middleware[
   logoutRoutes(signedIn, options);
 
   return [
-    mount(isBelow("/auth/"), [
-      errors,
-      ...routesOf(open),
-      mount(isBelow("/auth/logout"), [requireUser, ...routesOf(signedIn)]),
-    ]),
-    mount(isDashboard, [errors, requireUser, limitChanges(options), ...dashboard]),
+    handleAuthErrors(options),
+    ...routesOf(open),
+    mount(isBelow("/auth/logout"), [authenticate(options), ...routesOf(signedIn)]),
   ];
+}
+
+/** What only users who have signed in may do. */
+export function signedIn(options: AuthOptions, steps: Middleware[]): Middleware[] {
+  return [handleAuthErrors(options), authenticate(options), limitChanges(options), ...steps];
 }
 
 /** Limits changes per user: links are free on every plan, and a script could create them without end. */
@@ -45,11 +45,6 @@ function limitChanges({ authenticationLimits }: AuthOptions): Middleware {
     if (isChange(ctx)) enforceLimit(await authenticationLimits.change(ctx.state.user.id));
     return next();
   };
-}
-
-/** Not a prefix match: `/dashboards` is a short link. */
-function isDashboard({ path }: { path: string }): boolean {
-  return path === "/dashboard" || path.startsWith("/dashboard/");
 }
 
 function logoutRoutes(router: Router, { sessions, tokens, storage }: AuthOptions): void {

@@ -1,5 +1,5 @@
 import type { Context, Middleware } from "koa";
-import { isAt, mount } from "../../resources/http/routing.ts";
+import { firstSegmentOf, isAt, mount } from "../../resources/http/routing.ts";
 import { prefersHtml } from "./request-body.ts";
 
 const GUESSES: Record<string, string> = {
@@ -34,6 +34,8 @@ const FORM_ACTIONS = [
   /^(\/dashboard\/organizations\/[^/]+\/links)\/selection$/,
   /^(\/dashboard\/organizations\/[^/]+\/webhooks\/[^/]+)\/(test|deliveries\/[^/]+\/resend)$/,
 ];
+
+export const GUESSED_SEGMENTS = ["auth", "dashboard", ...Object.keys(GUESSES).map(firstSegmentOf)];
 
 /** Redirects after a form, and never with 307, which would repeat the form (RFC 9700 §4.12). */
 export function seeOther(ctx: Context, to: string): void {

@@ -1,6 +1,5 @@
-import type { Context, Middleware } from "koa";
+import type { Middleware } from "koa";
 import { retryLater } from "../../resources/http/problem.ts";
-import { mount } from "../../resources/http/routing.ts";
 import { count, describeWait } from "./counters.ts";
 import { hostKeyOf } from "./ip-key.ts";
 import type { RateLimitStore } from "./store.ts";
@@ -13,18 +12,14 @@ export function limitPages(isOn: boolean, store: RateLimitStore): Middleware[] {
   if (!isOn) return [];
   const requests = store.create("pages", REQUESTS_PER_ADDRESS, { isHot: true });
   return [
-    mount(isPage, [
-      async function limitPage(ctx, next) {
-        const seconds = await count(requests, hostKeyOf(ctx.ip));
-        if (seconds === 0) return next();
-        const detail = `Too many requests. Try again in ${describeWait(seconds)}.`;
-        throw retryLater(429, "too_many_requests", detail, seconds);
-      },
-    ]),
+    async function limitPage(ctx, next) {
+      const seconds = await count(requests, hostKeyOf(ctx.ip));
+      if (seconds === 0) return next();
+      const detail = `Too many requests. Try again in ${describeWait(seconds)}.`;
+      throw retryLater(429, "too_many_requests", detail, seconds);
+    },
   ];
 }
 
 /** The home page, the documentation, the dashboard, and the sign-in. */
-function isPage({ path }: Context): boolean {
-  return path === "/" || /^\/(auth|dashboard|docs|llms\.txt)(\/|$)/.test(path);
-}
+export const PAGE_SEGMENTS = ["", "auth", "dashboard", "docs", "llms.txt"];

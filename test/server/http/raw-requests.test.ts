@@ -4,12 +4,12 @@ import { text } from "node:stream/consumers";
 import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { linkFields } from "../../harness/database/storage.ts";
-import { BASE, createFronts, HOST, request, send } from "../../harness/front.ts";
+import { BASE, createSites, HOST, request, send } from "../../harness/site.ts";
 
-const { storage, serve, close } = await createFronts();
+const { storage, serve, close } = await createSites();
 const { organization } = await storage.organizations.create("Raw", "growth", OPERATOR);
 await storage.links.create(organization.id, OPERATOR, linkFields({ slug: "Per-Cent_1" }));
-const { front, logged } = await serve();
+const { port, logged } = await serve();
 test.after.always(close);
 
 /** A path of each part of the service, and the method of an ordinary request. */
@@ -44,7 +44,7 @@ const typeOf = (path: string) =>
 for (const [path, method = "GET"] of PARTS) {
   test(`${method} ${path} with two Host headers is refused with 400`, async (t) => {
     for (const second of [HOST, "host: other.example.com"]) {
-      const response = await send(front, request(method, path, HOST, second, "Content-Length: 0", CLOSE));
+      const response = await send(port, request(method, path, HOST, second, "Content-Length: 0", CLOSE));
       t.is(statusOf(response), 400, response);
       t.true(headerOf(response, "Content-Type")?.startsWith(typeOf(path)));
     }
@@ -52,7 +52,7 @@ for (const [path, method = "GET"] of PARTS) {
 
   test(`${method} ${path} is served for every spelling of the host, which no response repeats`, async (t) => {
     const ask = (host: string) =>
-      send(front, request(method, path, `Host: ${host}`, "Content-Length: 0", CLOSE));
+      send(port, request(method, path, `Host: ${host}`, "Content-Length: 0", CLOSE));
     const expected = statusOf(await ask("links.example.com"));
     for (const host of ["LINKS.example.com", "links.example.com:443", "Links.Example.com.:443"]) {
       const response = await ask(host);
@@ -74,14 +74,14 @@ for (const [path, method = "GET"] of PARTS) {
   });
 
   test(`${method} ${path} in absolute form is served for its own host only`, async (t) => {
-    const expected = statusOf(await send(front, request(method, path, HOST, "Content-Length: 0", CLOSE)));
+    const expected = statusOf(await send(port, request(method, path, HOST, "Content-Length: 0", CLOSE)));
     for (const origin of [BASE, "http://LINKS.example.com", "https://links.example.com.:443"]) {
-      const response = await send(front, request(method, origin + path, HOST, "Content-Length: 0", CLOSE));
+      const response = await send(port, request(method, origin + path, HOST, "Content-Length: 0", CLOSE));
       t.is(statusOf(response), expected, response);
     }
     if (path === "/healthz") return;
     for (const origin of ["http://other.example.com", "https://user@links.example.com"]) {
-      const response = await send(front, request(method, origin + path, HOST, "Content-Length: 0", CLOSE));
+      const response = await send(port, request(method, origin + path, HOST, "Content-Length: 0", CLOSE));
       t.is(statusOf(response), 421, response);
     }
   });
@@ -89,7 +89,7 @@ for (const [path, method = "GET"] of PARTS) {
   test(`POST ${path} with another transfer coding than chunked is refused with 501`, async (t) => {
     for (const coding of ["gzip, chunked", "identity, chunked"]) {
       const head = request("POST", path, HOST, `Transfer-Encoding: ${coding}`, CLOSE);
-      const response = await send(front, `${head}0\r\n\r\n`);
+      const response = await send(port, `${head}0\r\n\r\n`);
       t.is(statusOf(response), 501, response);
       t.is(headerOf(response, "Connection"), "close");
     }
@@ -121,16 +121,16 @@ const ALLOWED: Record<string, string[]> = {
 
 for (const [path, allowed] of Object.entries(ALLOWED)) {
   test(`${path} supports the methods that its Allow lists`, async (t) => {
-    const put = await send(front, request("PUT", path, HOST, CLOSE));
+    const put = await send(port, request("PUT", path, HOST, CLOSE));
     t.is(statusOf(put), 405, put);
     t.deepEqual(headerOf(put, "Allow")?.split(", ").sort(), [...allowed].sort());
     t.true(headerOf(put, "Content-Type")?.startsWith(typeOf(path)));
-    const options = await send(front, request("OPTIONS", path, HOST, CLOSE));
+    const options = await send(port, request("OPTIONS", path, HOST, CLOSE));
     t.is(statusOf(options), 204, options);
     t.is(headerOf(options, "Allow"), headerOf(put, "Allow"));
     if (!allowed.includes("HEAD")) return;
-    const get = await send(front, request("GET", path, HOST, CLOSE));
-    const head = await send(front, request("HEAD", path, HOST, CLOSE));
+    const get = await send(port, request("GET", path, HOST, CLOSE));
+    const head = await send(port, request("HEAD", path, HOST, CLOSE));
     t.is(statusOf(head), statusOf(get), head);
     t.is(bodyOf(head), "");
   });
@@ -139,7 +139,7 @@ for (const [path, allowed] of Object.entries(ALLOWED)) {
 test("a percent-encoded unreserved character of a slug is that character, and paths are exact", async (t) => {
   for (const path of ["/Per%2DCent_1", "/Per%2dCent%5f1", "/%50er-Cent_%31?utm=%2D"]) {
     t.is(
-      headerOf(await send(front, request("GET", path, HOST, CLOSE)), "Location"),
+      headerOf(await send(port, request("GET", path, HOST, CLOSE)), "Location"),
       "https://example.com/",
       path,
     );
@@ -152,7 +152,7 @@ test("a percent-encoded unreserved character of a slug is that character, and pa
     "/oauth%2Ftoken": 404,
     "/v1%2flinks": 404,
   })) {
-    t.is(statusOf(await send(front, request("GET", path, HOST, CLOSE))), status, path);
+    t.is(statusOf(await send(port, request("GET", path, HOST, CLOSE))), status, path);
   }
 });
 
@@ -163,7 +163,7 @@ for (const [path, part] of [
   ["/.well-known/none", "the metadata"],
 ]) {
   test(`an unknown path of ${part} is a complete problem`, async (t) => {
-    const response = await send(front, request("GET", path as string, HOST, CLOSE));
+    const response = await send(port, request("GET", path as string, HOST, CLOSE));
     t.is(statusOf(response), 404);
     t.is(headerOf(response, "Content-Type"), "application/problem+json");
     const { type, title, status, code, request_id } = JSON.parse(bodyOf(response));
@@ -177,7 +177,7 @@ for (const [path, part] of [
 
 test("a foreign host gets a problem from the API, also in a browser, and JSON as RFC 6749 describes from OAuth", async (t) => {
   const ask = (path: string) =>
-    send(front, request("GET", path, "Host: other.example.com", "Accept: text/html", CLOSE));
+    send(port, request("GET", path, "Host: other.example.com", "Accept: text/html", CLOSE));
   for (const path of ["/v1/links", "/mcp"]) {
     const response = await ask(path);
     t.is(statusOf(response), 421);
@@ -202,7 +202,7 @@ for (const path of [
   test(`POST ${path} with an unknown Content-Encoding is 415, and with a broken one 400`, async (t) => {
     const post = (encoding: string) =>
       send(
-        front,
+        port,
         `${request("POST", path, HOST, ORIGIN, FORM, `Content-Encoding: ${encoding}`, "Content-Length: 3", CLOSE)}a=b`,
       );
     t.is(statusOf(await post("nonsense")), 415);
@@ -231,7 +231,7 @@ for (const path of ["/", "/docs", "/auth/login", "/auth/register", "/oauth/token
 
 /** Sends bytes, and returns all that comes back until the server closes the connection. */
 async function sendOnly(bytes: string): Promise<string> {
-  const socket = connect(front, "127.0.0.1");
+  const socket = connect(port, "127.0.0.1");
   socket.on("error", () => {});
   socket.write(bytes);
   return text(socket).catch(() => "");
@@ -239,7 +239,7 @@ async function sendOnly(bytes: string): Promise<string> {
 
 /** Closes the connection in the middle of a body, once the server has read what came before. */
 async function sendHalf(bytes: string): Promise<void> {
-  const socket = connect(front, "127.0.0.1");
+  const socket = connect(port, "127.0.0.1");
   socket.end(bytes);
   await once(socket.resume(), "close");
 }

@@ -5,11 +5,11 @@ import { OAUTH_METHODS } from "../../../server/provider/paths.ts";
 import type { Counter } from "../../../server/rate-limits/counters.ts";
 import type { RateLimitStore } from "../../../server/rate-limits/store.ts";
 import { tableIn } from "../../harness/documentation.ts";
-import { createFronts, HOST, request, send } from "../../harness/front.ts";
 import { providerSettings } from "../../harness/providers/identity-provider.ts";
 import { collectRouters } from "../../harness/routers.ts";
+import { createSites, HOST, request, send } from "../../harness/site.ts";
 
-const { storage, serve, close } = await createFronts();
+const { storage, serve, close } = await createSites();
 /** What a request does, in order: the counters that it asks, and the statements on the database. */
 const steps: { counter?: string; sql?: string }[] = [];
 const asked = new Map<string, { counter: Counter; key: string }>();
@@ -45,7 +45,7 @@ const SETTINGS = {
   ...providerSettings("http://localhost:9"),
 };
 const routers = collectRouters();
-const { front } = await serve(SETTINGS, storage, observe);
+const { port } = await serve(SETTINGS, storage, observe);
 test.after.always(close);
 
 /** The counters, by what the documentation calls what they count. */
@@ -140,7 +140,7 @@ test.serial("nothing comes before the first limits of a route", async (t) => {
     const expected = documentedFor(route.method, route.path) ?? [];
     steps.length = 0;
     await send(
-      front,
+      port,
       requestFor(route, "Content-Length: 0", "Authorization: Bearer lga_unknown", "Cookie: device=x"),
     );
     const first = steps.slice(0, Math.max(1, expected.length));
@@ -161,7 +161,7 @@ test.serial("nothing comes before the first limits of a route", async (t) => {
 
 /** Sends the head of a request whose body never arrives. */
 async function sendHead(head: string): Promise<string> {
-  const socket = connect(front, "127.0.0.1");
+  const socket = connect(port, "127.0.0.1");
   socket.write(head);
   return text(socket);
 }
