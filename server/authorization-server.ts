@@ -26,13 +26,7 @@ import { serveMetadataOfMcp } from "./provider/discovery.ts";
 import { serveEndpoints } from "./provider/endpoints.ts";
 import { createProvider, extendContexts } from "./provider/index.ts";
 import { leakReports } from "./provider/leak-reports.ts";
-import {
-  isAuthorizationPath,
-  isOauthPath,
-  isRegistrationPath,
-  onlyKnownPaths,
-  requireOauthPath,
-} from "./provider/paths.ts";
+import { isAuthorizationPath, isOauthPath, onlyKnownPaths, requireOauthPath } from "./provider/paths.ts";
 import { registration } from "./provider/registration.ts";
 import { normalizeAuthorizationRequest } from "./provider/request-parameters.ts";
 import { completeResponses, oauthCors } from "./provider/responses.ts";
@@ -124,7 +118,7 @@ export function authorizationServer(
         steps: [
           mount(isOauthPath, [requireOauthPath(settings), oauthCors(origins), authenticationLimits.oauth]),
           ...leakReports(options, onError),
-          ...(registeredIds ? [mount(isRegistrationPath, registration(registeredIds, origins))] : []),
+          ...(registeredIds ? [registration(registeredIds, origins)] : []),
         ],
       },
       {

@@ -4,6 +4,7 @@ import { isAt, mount, requireRead } from "../../resources/http/routing.ts";
 import { HOME } from "../auth/return-to.ts";
 import { seeOther } from "../http/redirects.ts";
 import { prefersHtml } from "../http/request-body.ts";
+import { METADATA_PATH } from "../oauth-endpoints.ts";
 import { assetAddress } from "../ui/asset-files.ts";
 import { copyable, linkButton } from "../ui/controls.ts";
 import { type Html, html } from "../ui/html.ts";
@@ -46,16 +47,14 @@ function linksOf({ base, api, mcp }: PublicUrls) {
     api_url: api,
     mcp_url: mcp,
     authorization_server: base,
-    authorization_server_metadata_url: `${base}/.well-known/oauth-authorization-server`,
+    authorization_server_metadata_url: base + METADATA_PATH,
     protected_resource_metadata_url: `${base}/.well-known/oauth-protected-resource`,
   };
 }
 
 function landingPage({ base, api, mcp }: PublicUrls, entry: Entry | undefined): string {
   // A server without sign-in has only the second metadata, which names the authorization server.
-  const discoveryPath = entry
-    ? "/.well-known/oauth-authorization-server"
-    : "/.well-known/oauth-protected-resource";
+  const discoveryPath = entry ? METADATA_PATH : "/.well-known/oauth-protected-resource";
   return document(
     "Short links with an API",
     html`<body class="dashboard landing">

@@ -3,6 +3,7 @@ import { mount, requireRead } from "../../resources/http/routing.ts";
 import type { Dependencies } from "../dependencies.ts";
 import { forwardedFor } from "../http/client-ip.ts";
 import { isText } from "../log-output.ts";
+import { ENDPOINT_LIST, METADATA_PATHS } from "../oauth-endpoints.ts";
 import {
   createReadiness,
   isOperator,
@@ -11,16 +12,15 @@ import {
   readClockAhead,
   respondReady,
 } from "./health.ts";
-import { ENDPOINTS } from "./oauth-metrics.ts";
 import { describeForPeople, identifiersOf } from "./request-line.ts";
 
 // An allowlist, because each label stays in memory and callers could request any number of paths.
 const FIXED_ROUTES = new Set([
   "/",
-  ...Object.keys(ENDPOINTS),
-  "/oauth/jwks",
-  "/.well-known/oauth-authorization-server",
-  "/.well-known/openid-configuration",
+  ...ENDPOINT_LIST.filter(({ metrics }) => metrics).map(({ path }) => path),
+  ...METADATA_PATHS,
+  "/mcp",
+  "/mcp/",
   "/.well-known/oauth-protected-resource",
   "/.well-known/oauth-protected-resource/v1",
   "/.well-known/oauth-protected-resource/mcp",

@@ -2,6 +2,7 @@ import type { Context } from "koa";
 import type { KoaContextWithOIDC } from "oidc-provider";
 import type { Registry } from "prom-client";
 import { JWT_BEARER_GRANT } from "../../adapters/oauth/oidc/clients.ts";
+import { endpointsByPath } from "../oauth-endpoints.ts";
 import { register, registerCounter } from "./samples.ts";
 
 declare module "koa" {
@@ -12,19 +13,6 @@ declare module "koa" {
 }
 
 const GRANT_TYPES = new Set(["authorization_code", "refresh_token", "client_credentials", JWT_BEARER_GRANT]);
-
-export const ENDPOINTS: Record<string, string> = {
-  "/oauth/authorize": "authorization",
-  "/oauth/authorize/:uid": "authorization",
-  "/oauth/token": "token",
-  "/oauth/revoke": "revocation",
-  "/oauth/introspect": "introspection",
-  "/oauth/par": "pushed_authorization_request",
-  "/oauth/register": "registration",
-  "/oauth/userinfo": "userinfo",
-  "/mcp": "mcp",
-  "/mcp/": "mcp",
-};
 
 // An allowlist, because each label stays in memory. RFC 6749 §4.1.2.1 and §5.2, RFC 6750 §3.1, RFC 7009 §2.2.1, RFC 7591
 // §3.2.2, RFC 8707 §2, RFC 9126 §2.3, RFC 9396 §5, RFC 9449 §5 and §7.1, OpenID Connect Core §3.1.2.6; and the codes of
@@ -100,7 +88,10 @@ export function createOAuthMetrics(registry: Registry): (ctx: Context, route: st
 }
 
 function endpointOf(route: string): string | undefined {
-  return route.startsWith("/v1/") ? "api" : ENDPOINTS[route];
+  if (route.startsWith("/v1/")) return "api";
+  if (route === "/mcp" || route === "/mcp/") return "mcp";
+  const endpoint = endpointsByPath.get(route.replace("/:uid", ""));
+  return endpoint?.metrics === "refusals" ? endpoint.name : undefined;
 }
 
 /** Returns undefined unless a response refuses a caller. */

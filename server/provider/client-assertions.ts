@@ -13,6 +13,7 @@ import { createKeySets, type KeySets } from "../assertions/key-sets.ts";
 import { InvalidJwt, useJwtOnce, verifyJwt } from "../assertions/verify-jwt.ts";
 import { createClientKeys } from "../clients/client-keys.ts";
 import type { Dependencies } from "../dependencies.ts";
+import { ENDPOINTS } from "../oauth-endpoints.ts";
 import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
 import { checkAssertion, isFapi } from "./fapi.ts";
 import { isAboutUser } from "./identity-assertions.ts";
@@ -144,7 +145,7 @@ function isOfWorkload({ clientId, issuer, isGrant }: Assertion): boolean {
 
 /** RFC 7523 §3: the issuer, or the token endpoint as older clients use it. */
 function audiencesOf({ issuer }: Provider, { path }: KoaContextWithOIDC): string[] {
-  return [issuer, `${issuer}/oauth/token`, `${issuer}${path}`];
+  return [issuer, issuer + ENDPOINTS.token.path, `${issuer}${path}`];
 }
 
 /** Throws InvalidJwt if the client has no keys. */

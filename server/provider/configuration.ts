@@ -15,6 +15,7 @@ import { clientIdMetadataDocuments, createFetchDocument } from "../clients/metad
 import type { Dependencies } from "../dependencies.ts";
 import { cookieOptions } from "../http/cookies.ts";
 import type { Keys } from "../keys/shared-keys.ts";
+import { ENDPOINT_LIST } from "../oauth-endpoints.ts";
 import { networkKeyOf } from "../rate-limits/ip-key.ts";
 import type { Settings } from "../settings/config.ts";
 import {
@@ -56,7 +57,7 @@ export function configuration(options: ProviderOptions): Configuration {
     fetch: createFetchDocument(settings.CIMD, fetch, () => networkKeyOf(Provider.ctx?.ip ?? "")),
     findAccount,
     renderError,
-    routes,
+    routes: Object.fromEntries(ENDPOINT_LIST.map(({ name, path }) => [name, path])),
     discovery: {
       service_documentation: `${urls.base}/docs`,
       protected_resources: [urls.base, urls.api, urls.mcp], // RFC 9728 §4
@@ -69,16 +70,6 @@ export function configuration(options: ProviderOptions): Configuration {
     features: features(options, findAccount),
   };
 }
-
-const routes: Configuration["routes"] = {
-  authorization: "/oauth/authorize",
-  token: "/oauth/token",
-  revocation: "/oauth/revoke",
-  introspection: "/oauth/introspect",
-  pushed_authorization_request: "/oauth/par",
-  userinfo: "/oauth/userinfo",
-  jwks: "/oauth/jwks",
-};
 
 function clientOptions(settings: Settings): Configuration {
   return {

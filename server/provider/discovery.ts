@@ -1,8 +1,8 @@
 import type { Context, Middleware } from "koa";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import { API_SCOPES } from "../../resources/access/scopes.ts";
+import { ENDPOINTS, METADATA_PATHS } from "../oauth-endpoints.ts";
 import type { Settings } from "../settings/config.ts";
-import { METADATA_PATHS, REGISTRATION_PATH } from "./paths.ts";
 
 // Only a new version or setting changes the document. Clients and shared caches may keep it for an hour.
 const CACHE_CONTROL = "public, max-age=3600";
@@ -24,7 +24,7 @@ export function completeDiscovery({
     if (ctx.status !== 200 || typeof document?.issuer !== "string") return;
     ctx.set("Cache-Control", CACHE_CONTROL);
     document.scopes_supported = ["openid", "offline_access", ...API_SCOPES];
-    if (canRegister) document.registration_endpoint = document.issuer + REGISTRATION_PATH;
+    if (canRegister) document.registration_endpoint = document.issuer + ENDPOINTS.registration.path;
     if (IDP_ISSUER) document.authorization_grant_profiles_supported = [ID_JAG_PROFILE];
     document.response_modes_supported = ["query"];
     const methods = (document.token_endpoint_auth_methods_supported as string[]).filter(isListed);

@@ -2,6 +2,7 @@ import type { Context, Middleware, Next } from "koa";
 import compose from "koa-compose";
 import { errors, type KoaContextWithOIDC, type Provider } from "oidc-provider";
 import type { ActiveToken } from "../../resources/access/introspect.ts";
+import { ENDPOINTS, type Endpoint } from "../oauth-endpoints.ts";
 import type { AuthenticateByAssertion } from "./client-assertions.ts";
 import { lacksKey } from "./dpop.ts";
 import { requireRedirectUri } from "./fapi.ts";
@@ -99,26 +100,25 @@ const USERINFO_STEPS = [
   ]),
 ];
 
-const WITH_NONCE = ["DPoP-Nonce", "WWW-Authenticate"];
-const ENDPOINTS = new Map([
-  endpoint("/oauth/token", "token", TOKEN_STEPS),
-  endpoint("/oauth/introspect", "introspection", INTROSPECTION_STEPS, ["WWW-Authenticate"]),
-  endpoint("/oauth/revoke", "revocation", REVOCATION_STEPS, ["WWW-Authenticate"]),
-  endpoint("/oauth/par", "pushed_authorization_request", PUSHED_REQUEST_STEPS),
-  endpoint("/oauth/userinfo", "userinfo", USERINFO_STEPS),
+const SERVED = new Map([
+  endpoint("token", TOKEN_STEPS),
+  endpoint("introspection", INTROSPECTION_STEPS),
+  endpoint("revocation", REVOCATION_STEPS),
+  endpoint("pushed_authorization_request", PUSHED_REQUEST_STEPS),
+  endpoint("userinfo", USERINFO_STEPS),
 ]);
 
-function endpoint(path: string, name: string, [handleErrors, ...steps]: Middleware[], exposed = WITH_NONCE) {
-  const methods = name === "userinfo" ? ["GET", "POST"] : ["POST"];
-  const run = compose([handleErrors as Middleware, shareWithOrigins(methods, exposed), ...steps]);
-  return [path, { name, run }] as const;
+function endpoint(name: keyof typeof ENDPOINTS, [handleErrors, ...steps]: Middleware[]) {
+  const { path, acceptsDpop }: Endpoint = ENDPOINTS[name];
+  const share = shareWithOrigins(acceptsDpop ? ["DPoP-Nonce", "WWW-Authenticate"] : ["WWW-Authenticate"]);
+  return [path, { name, run: compose([handleErrors as Middleware, share, ...steps]) }] as const;
 }
 
 /** Preflights and other methods are left to oidc-provider. */
 export function serveEndpoints(provider: Provider): Middleware {
   const { OIDCContext } = provider as ProviderInternals;
   return function serveEndpoint(ctx, next) {
-    const found = ENDPOINTS.get(ctx.path);
+    const found = SERVED.get(ctx.path);
     if (!found || ctx.method === "OPTIONS") return next();
     ctx._matchedRoute = ctx.path;
     ctx._matchedRouteName = found.name;

@@ -8,7 +8,7 @@ import { parseLargeJson, readBody } from "../../resources/http/json-body.ts";
 import { mount } from "../../resources/http/routing.ts";
 import type { GuardedFetch } from "../../resources/outbound/guarded-fetch.ts";
 import type { Dependencies } from "../dependencies.ts";
-import { LEAK_REPORT_PATH } from "./paths.ts";
+import { ENDPOINTS } from "../oauth-endpoints.ts";
 
 const MAX_FINDINGS = 1000;
 const BODY_MAX = 512 * 1024;
@@ -60,7 +60,7 @@ export function leakReports(
     }
     ctx.body = await revoke(ctx, report, storage.leaks);
   }
-  return [mount(({ path }) => path === LEAK_REPORT_PATH, [receiveReport])];
+  return [mount(({ path }) => path === ENDPOINTS.leak_reports.path, [receiveReport])];
 }
 
 /** Says which credentials were valid, but never repeats one. */

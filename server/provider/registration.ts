@@ -3,11 +3,13 @@ import { errors } from "oidc-provider";
 import { allowOrigins } from "../../resources/http/cors.ts";
 import { parseJson, readBody } from "../../resources/http/json-body.ts";
 import { Problem } from "../../resources/http/problem.ts";
+import { mount } from "../../resources/http/routing.ts";
 import { isClientId } from "../clients/client-metadata.ts";
 import { validateRedirectUris } from "../clients/redirect-uris.ts";
 import type { RegisteredClientIds, Registration } from "../clients/registered-client-id.ts";
 import { REGISTERED_CLIENT } from "../clients/registered-clients.ts";
 import { NAME_MAX, normalizeName, resemblesService, validateName } from "../credentials/names.ts";
+import { ENDPOINTS } from "../oauth-endpoints.ts";
 
 // Compressing 16 KB can take a hundred times as long, and longer metadata rarely fits into an id.
 const MAX_METADATA_LENGTH = 2048;
@@ -23,8 +25,9 @@ type Metadata = Record<string, unknown>;
 const BODY_MAX = 16 * 1024;
 
 /** RFC 7591 §3. oidc-provider would store each registration, and anyone may send any number of them. */
-export function registration(ids: RegisteredClientIds, origins: ReadonlySet<string>): Middleware[] {
-  return [allowOrigins(origins), (ctx) => register(ctx, ids)];
+export function registration(ids: RegisteredClientIds, origins: ReadonlySet<string>): Middleware {
+  const isRegistration = ({ path }: Context) => path === ENDPOINTS.registration.path;
+  return mount(isRegistration, [allowOrigins(origins), (ctx) => register(ctx, ids)]);
 }
 
 async function register(ctx: Context, ids: RegisteredClientIds): Promise<void> {

@@ -4,6 +4,7 @@ import { errors, type KoaContextWithOIDC } from "oidc-provider";
 import { canonicalRedirectUri } from "../clients/redirect-uris.ts";
 import { seeOther } from "../http/redirects.ts";
 import { formBody } from "../http/request-body.ts";
+import { ENDPOINTS } from "../oauth-endpoints.ts";
 import { canonicalResource } from "./resource-indicators.ts";
 
 // A request is stored while its user signs in. RFC 6749 sets no limits; clients send far less than these.
@@ -23,13 +24,13 @@ type Params = Record<string, unknown>;
  * does, and oidc-provider would require `SameSite=None` instead.
  */
 export const normalizeAuthorizationRequest: Middleware = async function normalizeQuery(ctx, next) {
-  if (ctx.path !== "/oauth/authorize") return next();
+  if (ctx.path !== ENDPOINTS.authorization.path) return next();
   if (ctx.method !== "POST") {
     ctx.querystring = stringify(normalized({ ...ctx.query }) as ParsedUrlQuery);
     return next();
   }
   await formBody(ctx, async () => {});
-  seeOther(ctx, `/oauth/authorize?${new URLSearchParams(String(ctx.request.rawBody ?? ""))}`);
+  seeOther(ctx, `${ENDPOINTS.authorization.path}?${new URLSearchParams(String(ctx.request.rawBody ?? ""))}`);
 };
 
 export function normalizeAuthorizationParameters({ oidc }: KoaContextWithOIDC): void {

@@ -2,11 +2,12 @@ import type { Context, Middleware } from "koa";
 import type { KoaContextWithOIDC } from "oidc-provider";
 import { errorUrl } from "../../resources/http/problem.ts";
 import type { Keys } from "../keys/shared-keys.ts";
+import { ENDPOINTS, endpointsByPath, METADATA_PATHS } from "../oauth-endpoints.ts";
 import type { Settings } from "../settings/config.ts";
 import { KEY_SET_MAX_AGE } from "../settings/lifetimes.ts";
 import { completeDiscovery } from "./discovery.ts";
 import { completeIntrospection, isUnsupportedToken } from "./introspection.ts";
-import { isOauthPath, METADATA_PATHS } from "./paths.ts";
+import { isOauthPath } from "./paths.ts";
 import { signRevocation } from "./revocation-statements.ts";
 
 const JWT = "application/jwt";
@@ -15,10 +16,10 @@ const JWT = "application/jwt";
 export function completeResponses(settings: Settings, currentKeys: () => Keys): Middleware {
   const steps = new Map<string, (ctx: Context) => void | Promise<void>>([
     ...METADATA_PATHS.map((path) => [path, completeDiscovery(settings)] as const),
-    ["/oauth/jwks", completeKeySet],
-    ["/oauth/token", completeTokenResponse],
-    ["/oauth/revoke", (ctx) => completeRevocation(ctx, currentKeys())],
-    ["/oauth/introspect", completeIntrospection],
+    [ENDPOINTS.jwks.path, completeKeySet],
+    [ENDPOINTS.token.path, completeTokenResponse],
+    [ENDPOINTS.revocation.path, (ctx) => completeRevocation(ctx, currentKeys())],
+    [ENDPOINTS.introspection.path, completeIntrospection],
   ]);
   return function completeResponse(ctx, next) {
     const complete = steps.get(ctx.path);
@@ -72,8 +73,9 @@ async function completeRevocation(ctx: Context, keys: Keys): Promise<void> {
 export function oauthCors(origins: ReadonlySet<string>): Middleware {
   return async function restrictOrigins(ctx, next) {
     const origin = ctx.get("origin");
+    const isPublic = endpointsByPath.get(ctx.path)?.origins === "every";
     // Only browsers send an origin, and only they heed these headers.
-    if ((!origin && ctx.method !== "OPTIONS") || ctx.path === "/oauth/jwks") return next();
+    if ((!origin && ctx.method !== "OPTIONS") || isPublic) return next();
     const isAllowed = origins.has(origin);
     if (ctx.method === "OPTIONS" && !isAllowed) {
       ctx.status = 204;

@@ -1,5 +1,6 @@
 import type { Context, Next } from "koa";
 import { errors, type KoaContextWithOIDC } from "oidc-provider";
+import { ENDPOINTS, endpointsByPath } from "../oauth-endpoints.ts";
 import { HOME, messagePage } from "../ui/page.ts";
 import { count, countNetworks, describeWait, secondsUntilOpen } from "./counters.ts";
 import { siteKeyOf } from "./ip-key.ts";
@@ -18,15 +19,6 @@ const AUTHORIZATION_STEPS_PER_NETWORK = 1200;
 
 /** The errors that a guessed secret, code or token gets; other mistakes don't count as failures. */
 const GUESS_ERRORS = new Set(["invalid_client", "invalid_grant"]);
-const ENDPOINTS = new Set([
-  "/oauth/token",
-  "/oauth/revoke",
-  "/oauth/introspect",
-  "/oauth/par",
-  "/oauth/register",
-  "/oauth/userinfo",
-  "/oauth/leaked-credentials",
-]);
 const TOO_MANY_REQUESTS = "too many requests, retry later";
 
 export function createOAuthLimits({ create }: RateLimitStore) {
@@ -62,7 +54,7 @@ export function createOAuthLimits({ create }: RateLimitStore) {
 
     /** Valid credentials are always accepted, so others can't lock a client out; a secret has 256 random bits. */
     async oauth(ctx: Context, next: Next): Promise<void> {
-      if (!ENDPOINTS.has(ctx.path)) return next();
+      if (!endpointsByPath.get(ctx.path)?.isLimited) return next();
       const wait = await countNetworks(requests, ctx.ip);
       if (wait) return respondTooMany(ctx, wait);
       await next();
@@ -73,7 +65,7 @@ export function createOAuthLimits({ create }: RateLimitStore) {
 
     /** Limits requests that are stored without authentication. */
     async authorization(ctx: Context, next: Next): Promise<void> {
-      const isStart = ctx.path === "/oauth/authorize";
+      const isStart = ctx.path === ENDPOINTS.authorization.path;
       const seconds = isStart
         ? (await countNetworks(authorizations, ctx.ip)) || (await countNetworks(pending, ctx.ip))
         : await countNetworks(steps, ctx.ip);

@@ -1,6 +1,7 @@
 import type { PublicUrls } from "../../../resources/access/resource-metadata.ts";
 import { isPaid } from "../../../resources/plans.ts";
 import { showClient } from "../../clients/client-view.ts";
+import { ENDPOINT_LIST } from "../../oauth-endpoints.ts";
 import { copyable, linkButton } from "../../ui/controls.ts";
 import { html } from "../../ui/html.ts";
 import { membershipOf, pathTo } from "../access.ts";
@@ -16,7 +17,8 @@ import { addTab } from "./tabs.ts";
 export const clientRoutes: RouteModule = (router, options) => {
   const { storage, urls } = options;
   const { clients, dpopRequirement } = storage;
-  const endpoints = endpointsOf(urls);
+  const list = endpointsOf(urls);
+  const endpoints = Object.fromEntries(list.map(({ name, url }) => [name, url]));
 
   const showCredentials = addTab(router, options, "client", {
     body(ctx, client) {
@@ -47,8 +49,8 @@ ${secretsSection(client, path)}`;
   addTab(router, options, "client/endpoints", {
     body: () => html`<section class="panel"><h2>Endpoints</h2>
 <p class="soft">Most libraries need only the issuer, and find the others from it.</p>
-<dl class="facts">${ENDPOINTS.map(
-      ([name, label]) => html`<dt>${label}</dt><dd>${copyable(endpoints[name], `${label} URL`)}</dd>
+<dl class="facts">${list.map(
+      ({ label, url }) => html`<dt>${label}</dt><dd>${copyable(url, `${label} URL`)}</dd>
 `,
     )}</dl></section>`,
     data: () => endpoints,
@@ -57,25 +59,13 @@ ${secretsSection(client, path)}`;
 
 /** Names endpoints as RFC 8414 does, plus those of the API and MCP. */
 function endpointsOf({ base, api, mcp }: PublicUrls) {
-  return {
-    issuer: base,
-    authorization_endpoint: `${base}/oauth/authorize`,
-    token_endpoint: `${base}/oauth/token`,
-    revocation_endpoint: `${base}/oauth/revoke`,
-    introspection_endpoint: `${base}/oauth/introspect`,
-    api,
-    mcp,
-    openapi: `${api}/openapi.json`,
-  };
+  return [
+    { name: "issuer", label: "Issuer", url: base },
+    ...ENDPOINT_LIST.flatMap(({ name, label, path }) =>
+      label ? { name: `${name}_endpoint`, label, url: base + path } : [],
+    ),
+    { name: "api", label: "REST API", url: api },
+    { name: "mcp", label: "MCP", url: mcp },
+    { name: "openapi", label: "OpenAPI", url: `${api}/openapi.json` },
+  ];
 }
-
-const ENDPOINTS: [keyof ReturnType<typeof endpointsOf>, label: string][] = [
-  ["issuer", "Issuer"],
-  ["authorization_endpoint", "Authorization"],
-  ["token_endpoint", "Token"],
-  ["revocation_endpoint", "Revocation"],
-  ["introspection_endpoint", "Introspection"],
-  ["api", "REST API"],
-  ["mcp", "MCP"],
-  ["openapi", "OpenAPI"],
-];

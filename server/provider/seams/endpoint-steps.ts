@@ -31,9 +31,9 @@ export const UPSTREAM = {
 /** Responds with the errors of the following steps, and emits them as this event. */
 export const respondWithErrors = await load<(event: string) => Middleware>("shared/error_handler.js");
 
-/** Lets the origins of `clientBasedCORS` read the response. */
-export function shareWithOrigins(allowMethods: string[], exposeHeaders: string[]): Middleware {
-  return cors({ allowMethods, clientBased: true, maxAge: 3600, exposeHeaders });
+/** Lets the origins of `clientBasedCORS` read the response, unless it is to a preflight. */
+export function shareWithOrigins(exposeHeaders: string[]): Middleware {
+  return cors({ clientBased: true, exposeHeaders });
 }
 
 /** Steps of oidc-provider by their names, one of them that is wrapped, or a step of ours. */

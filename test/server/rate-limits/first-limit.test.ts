@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import test from "ava";
-import { OAUTH_METHODS } from "../../../server/provider/paths.ts";
+import { ENDPOINT_LIST } from "../../../server/oauth-endpoints.ts";
 import type { Counter } from "../../../server/rate-limits/counters.ts";
 import type { RateLimitStore } from "../../../server/rate-limits/store.ts";
 import { tableIn } from "../../harness/documentation.ts";
@@ -91,7 +91,7 @@ type Route = { method: string; path: string };
 const routed = [...routers].flatMap(({ stack }) =>
   stack.flatMap(({ methods, path }) => methods.map((method): Route => ({ method, path: String(path) }))),
 );
-const oauth = Object.entries(OAUTH_METHODS).flatMap(([path, methods]) =>
+const oauth = ENDPOINT_LIST.filter(({ name }) => name !== "leak_reports").flatMap(({ path, methods }) =>
   methods.map((method): Route => ({ method, path })),
 );
 const others: Route[] = [
@@ -107,13 +107,7 @@ const others: Route[] = [
     "/oauth/authorize/:uid",
   ],
 ].map((path) => ({ method: "GET", path }));
-const ROUTES = [
-  ...routed,
-  ...oauth,
-  ...others,
-  { method: "POST", path: "/mcp" },
-  { method: "POST", path: "/oauth/register" },
-]
+const ROUTES = [...routed, ...oauth, ...others, { method: "POST", path: "/mcp" }]
   // Answered like a GET.
   .filter(({ method }) => method !== "HEAD");
 
