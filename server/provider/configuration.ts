@@ -31,6 +31,7 @@ import { mayIntrospect } from "./introspection.ts";
 import { checkSize } from "./request-parameters.ts";
 import { resourceIndicators } from "./resource-indicators.ts";
 import { sessionLifetime } from "./sessions.ts";
+import { workloadOf } from "./workloads.ts";
 
 const SECOND = 1;
 const MINUTE = 60 * SECOND;
@@ -123,6 +124,7 @@ function tokenOptions({ jwks }: Keys): Configuration {
       clientAuthSigningAlgValues: SIGNING_ALGORITHMS,
       dPoPSigningAlgValues: DPOP_ALGS,
     },
+    extraTokenClaims: useWorkloadToken,
     issueRefreshToken: async (_ctx, client) => client.grantTypeAllowed("refresh_token"), // also without `offline_access`
     rotateRefreshToken,
     revokeGrantPolicy: () => true, // RFC 7009 §2.1: the whole grant along with a user's token
@@ -160,6 +162,15 @@ function features(
     ...clientIdMetadataDocuments(settings),
   };
 }
+
+/**
+ * Uses up the token of a workload right before the access token is stored, after every other check. A request with a typo
+ * can be repeated with the same token: Kubernetes gives a pod no other one for minutes.
+ */
+const useWorkloadToken: Configuration["extraTokenClaims"] = async (ctx) => {
+  await (ctx?.oidc && workloadOf(ctx)?.useOnce());
+  return undefined;
+};
 
 /** Never past the absolute lifetime of its family, nor past the consent that its grant follows from. */
 const refreshTokenLifetime: NonNullable<Configuration["ttl"]>["RefreshToken"] = (ctx, token) => {

@@ -14,7 +14,6 @@ import { changeSessions } from "./seams/session-model.ts";
 import { storeFields } from "./seams/stored-fields.ts";
 import { generateTokenIds } from "./seams/token-ids.ts";
 import { checkBeforeUse } from "./seams/token-reuse.ts";
-import { useAssertionsBeforeIssuing } from "./seams/workload-tokens.ts";
 import { refuseUntrustedRedirects } from "./untrusted-redirects.ts";
 
 type Options = ProviderOptions &
@@ -36,7 +35,6 @@ export function createProvider(options: Options): Provider {
   generateTokenIds(provider);
   checkBeforeUse(provider, tokenReuse);
   coverImpliedScopes(provider);
-  useAssertionsBeforeIssuing(provider);
   detectReplaysAtOnce(provider, replays);
   changeSessions(provider);
 
