@@ -49,6 +49,15 @@ test("a token that was used in one form is refused in the other", async (t) => {
   );
 });
 
+test("a token can be used again after an invalid request", async (t) => {
+  const organization = await createTrustingOrganization(service, issuer);
+  const token = await jobToken(service, issuer);
+  const resource = "https://other.example";
+  const { body } = await exchange(service, organization, "grant", token, { resource });
+  t.is(body.error, "invalid_target");
+  t.is((await exchange(service, organization, "grant", token)).status, 200);
+});
+
 test("a token that was used for one client is refused for another", async (t) => {
   const [first, second] = await Promise.all([
     createTrustingOrganization(service, issuer),
