@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import type { Context } from "koa";
 import type { Grant, Interaction, Provider } from "oidc-provider";
 import type { Storage } from "../../adapters/index.ts";
@@ -111,6 +112,6 @@ async function answerOnce(store: () => Promise<unknown>): Promise<void> {
 
 /** Gives a grant its id. `exp` is in epoch seconds. */
 export function toNewGrant(grant: Grant, organizationId: string, exp: number): NewGrant {
-  const jti = (grant as unknown as { generateTokenId(): string }).generateTokenId();
+  const jti = randomBytes(32).toString("base64url");
   return Object.assign(grant, { jti, organizationId, iat: epochSeconds(), exp }) as unknown as NewGrant;
 }
