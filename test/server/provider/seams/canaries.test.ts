@@ -1,12 +1,16 @@
-// One canary per seam. It runs oidc-provider without our changes, and fails if its behavior differs from what the seam assumes.
+// One canary per seam, and those of other files that rely on what isn't documented. It runs oidc-provider without our
+// changes, and fails if its behavior differs from what they assume.
 // `node test/seams.ts next` runs them with the newest version.
 
+import { once } from "node:events";
 import { readdirSync } from "node:fs";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import path from "node:path";
 import test, { type ExecutionContext } from "ava";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
+import Koa from "koa";
+import compose from "koa-compose";
 import {
   type AdapterPayload,
   type Configuration,
@@ -307,6 +311,89 @@ canary("session-model", "a session with a new id is stored after the old one has
   } as never).catch(() => undefined);
   t.is(ended?.exp, undefined);
 });
+
+/** Defines the canary of a file outside of the seams that relies on what oidc-provider doesn't document. */
+function canaryElsewhere(
+  file: string,
+  sentence: string,
+  check: (t: ExecutionContext) => Promise<void>,
+): void {
+  test(`${file}: ${sentence}`, check);
+}
+
+const AUTHORIZE = `/auth?${new URLSearchParams({
+  client_id: "app",
+  response_type: "code",
+  prompt: "none",
+  redirect_uri: CLIENT.redirect_uris[0] as string,
+})}`;
+
+canaryElsewhere(
+  "provider/untrusted-redirects",
+  "a listener decides whether an error is sent to the client",
+  async (t) => {
+    const op = await start();
+    t.teardown(op.close);
+    const ask = async () => (await fetch(op.url + AUTHORIZE, { redirect: "manual" })).headers.get("location");
+    t.regex((await ask()) ?? "", /^https:\/\/app\.example\/callback\?error=/);
+    op.provider.on("authorization.error", (_ctx, error) => Object.assign(error, { allow_redirect: false }));
+    t.is(await ask(), null, "allow_redirect isn't read after the event");
+  },
+);
+
+canaryElsewhere(
+  "authorization-server, provider/index, http/query",
+  "a provider runs in the contexts of another application",
+  async (t) => {
+    const { provider, close } = await start();
+    const app = new Koa();
+    Object.defineProperty(app.request, "protocol", { configurable: true, get: () => "https" });
+    Object.defineProperty(app.request, "query", { configurable: true, get: () => ({ client_id: "other" }) });
+    Object.assign(app.context, { ours: true });
+    app.use(compose(provider.middleware));
+    const server = app.listen(0, "127.0.0.1");
+    t.teardown(() => {
+      close();
+      server.close();
+    });
+    await once(server, "listening");
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const failed: [context: object, error: Error][] = [];
+    provider.on("authorization.error", (ctx, error) => failed.push([ctx, error]));
+    const metadata = await (await fetch(`${url}/.well-known/openid-configuration`)).json();
+    t.regex(metadata.token_endpoint, /^https:/, "URLs don't follow the protocol of the request");
+    await fetch(url + AUTHORIZE);
+    const [[ctx, error] = []] = failed;
+    t.is(error?.message, "invalid_client", "parameters aren't those of the request's query");
+    t.true(ctx && "ours" in ctx, "contexts aren't those of the application");
+  },
+);
+
+canaryElsewhere(
+  "interactions/login-step",
+  "an interaction without the id of a session continues in any session",
+  async (t) => {
+    const op = await start();
+    t.teardown(op.close);
+    const resume = async (uid: string) => {
+      const [redirect_uri] = CLIENT.redirect_uris;
+      const { Interaction } = op.provider as unknown as {
+        Interaction: new (uid: string, payload: object) => { save(ttl: number): Promise<string> };
+      };
+      const interaction = new Interaction("request", {
+        session: { accountId: "user", uid },
+        params: { client_id: "app", response_type: "code", redirect_uri },
+        result: { error: "access_denied" },
+      });
+      await interaction.save(60);
+      const headers = { cookie: "_interaction_resume=request" };
+      const { headers: sent } = await fetch(`${op.url}/auth/request`, { headers, redirect: "manual" });
+      return sent.get("location");
+    };
+    t.is(await resume("of another session"), null, "the id isn't compared: it needn't be removed");
+    t.regex((await resume("")) ?? "", /error=access_denied/, "the id is required");
+  },
+);
 
 test("each seam has a canary, and there are at most eleven", (t) => {
   const files = readdirSync(path.join(ROOT, "server/provider/seams"));
