@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { lexer, type Token, type Tokens } from "marked";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
+import { lazy } from "../../resources/lazy.ts";
 
 /** A page of the documentation. */
 export type DocsPage = {
@@ -51,6 +52,16 @@ export function listFiles(): ReadonlyMap<string, URL> {
       return [`/docs/${file}`, new URL(file, FOLDER)];
     }),
   );
+}
+
+/** Returns a function that returns what follows a heading of a page of `docs/`. The page is read once. */
+export function pageReader(name: string): (heading: string) => Token[] {
+  const tokens = lazy(() => lexer(readFileSync(new URL(name, FOLDER), "utf8")));
+  return (heading) => {
+    const index = tokens().findIndex((token) => token.type === "heading" && token.text === heading);
+    if (index < 0) throw new Error(`docs/${name} has no heading “${heading}”`);
+    return tokens().slice(index + 1);
+  };
 }
 
 /** Reads the pages that the tables of `docs/README.md` list, in their order. */

@@ -1,5 +1,4 @@
 import type { PublicUrls } from "../../../resources/access/resource-metadata.ts";
-import { linkScript, tokenScript } from "../../workload-identity/quick-starts.ts";
 
 export type Snippet = { name: string; title: string; note: string; code: string };
 
@@ -38,10 +37,17 @@ export function snippetsOf(urls: PublicUrls, clientId: string): Snippet[] {
   ];
 }
 
-function curl(urls: PublicUrls, clientId: string): string {
-  return `${tokenScript(urls, clientId, "client_credentials", `-d client_secret="\${CLIENT_SECRET:?}"`)}
+function curl({ base, api }: PublicUrls, clientId: string): string {
+  return `RESPONSE=$(curl -sS --fail-with-body ${base}/oauth/token \\
+  -d grant_type=client_credentials \\
+  -d client_id=${clientId} \\
+  -d client_secret="\${CLIENT_SECRET:?}") || echo "$RESPONSE" >&2
+TOKEN=$(echo "$RESPONSE" | sed -n 's/.*"access_token":"\\([^"]*\\)".*/\\1/p')
 
-${linkScript(urls)}`;
+curl -sS --fail-with-body ${api}/links \\
+  -H "Authorization: Bearer \${TOKEN:?}" \\
+  -H "Content-Type: application/json" \\
+  -d '{"url": "https://example.com/"}'`;
 }
 
 function client({ base }: PublicUrls, clientId: string): string {

@@ -1,7 +1,8 @@
+import type { Tokens } from "marked";
 import type { AllowedClients } from "../../../adapters/oauth/app-policy.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
 import { isPaid, type Plan } from "../../../resources/plans.ts";
-import { json, quoted } from "../../docs/examples.ts";
+import { pageReader } from "../../docs/guides.ts";
 import type { Settings } from "../../settings/config.ts";
 import { isManager } from "../../ui/dashboard-layout.ts";
 import type { Host } from "./hosts.ts";
@@ -95,9 +96,9 @@ type Options = {
 };
 
 export function guideOf(host: Host, { membership, conditions, mcpUrl, clientId }: Options): Guide {
-  const { id, name, ownClient } = host;
+  const { id, name, redirectUri } = host;
   const code = obstacleOf(host, conditions);
-  if (!code) return { id, name, obstacle: null, steps: toSteps(host.steps, mcpUrl), ownClient: null };
+  if (!code) return { id, name, obstacle: null, steps: stepsOf(host, mcpUrl), ownClient: null };
   const detail = SENTENCES[code].replace("{organization}", () => membership.name);
   const mayUseOwnClient = CLIENT_HELPS.has(code) && isManager(membership);
   return {
@@ -106,8 +107,8 @@ export function guideOf(host: Host, { membership, conditions, mcpUrl, clientId }
     obstacle: { code, detail },
     steps: [],
     ownClient:
-      ownClient && clientId && mayUseOwnClient
-        ? { redirectUri: ownClient.redirectUri, steps: toSteps(ownClient.steps, mcpUrl, clientId) }
+      redirectUri && clientId && mayUseOwnClient
+        ? { redirectUri, steps: stepsOf(host, mcpUrl, clientId) }
         : null,
   };
 }
@@ -122,47 +123,27 @@ const CLIENT_HELPS: ReadonlySet<Obstacle> = new Set([
 /** One step of a guide: an instruction, in which backticks mark code, with text to copy or a link to open. */
 export type Step = { text: string; code?: string; link?: { text: string; href: string } };
 
-/** A line of its own after the instruction is code or `[text](href)`. Names in braces stand for addresses. */
-export function toSteps(lines: string[], mcpUrl: string, clientId = ""): Step[] {
-  const values = valuesOf(mcpUrl, clientId);
-  const fill = (text: string) => text.replace(/\{(\w+)\}/g, (_, name) => values[name] as string);
-  return lines.map((line) => {
-    const [text = "", rest] = line.split("\n");
-    const [, label, href] = /^\[([^\]]+)\]\(([^)]+)\)$/.exec(rest ?? "") ?? [];
-    if (label && href) return { text, link: { text: label, href: fill(href) } };
-    return { text, ...(rest && { code: fill(rest) }) };
+const readDocument = pageReader("mcp.md");
+
+/** Reads the steps of a host, or those with the organization's own client, from the documentation. */
+export function stepsOf({ name, installLink }: Host, mcpUrl: string, clientId?: string): Step[] {
+  const section = readDocument(clientId === undefined ? name : `${name} with a client ID`);
+  const list = section.find((token) => token.type === "list") as Tokens.List;
+  return list.items.map(({ tokens }) => {
+    const [instruction, detail] = tokens.filter(({ type }) => type !== "space");
+    // The dashboard has typographic apostrophes, and nothing in bold.
+    const text = String(instruction?.raw).trim().replaceAll("**", "").replaceAll("'", "’");
+    if (detail?.type === "code") {
+      return { text, code: fill((detail as Tokens.Code).text, mcpUrl, clientId ?? "") };
+    }
+    const [label] = (detail as Tokens.Paragraph | undefined)?.tokens ?? [];
+    if (!label) return { text };
+    const href = label.type === "link" ? label.href : installLink?.(mcpUrl);
+    return { text, link: { text: (label as Tokens.Link | Tokens.Strong).text, href } };
   });
 }
 
-function valuesOf(url: string, client_id: string): Record<string, string> {
-  const vscode = JSON.stringify({ name: "linkgate", type: "http", url });
-  const mcpServers = (server: object) => json({ mcpServers: { linkgate: server } });
-  return {
-    url,
-    client_id,
-    // https://cursor.com/docs/mcp/install-links
-    cursor_link: `cursor://anysphere.cursor-deeplink/mcp/install?${new URLSearchParams({
-      name: "linkgate",
-      config: Buffer.from(JSON.stringify({ url })).toString("base64"),
-    })}`,
-    cursor_json: mcpServers({ url }),
-    cursor_client_json: mcpServers({
-      url,
-      auth: {
-        CLIENT_ID: client_id,
-        CLIENT_SECRET: `\${env:LINKGATE_CLIENT_SECRET}`,
-        scopes: ["links:read", "links:write"],
-      },
-    }),
-    vscode_json: quoted(vscode),
-    // https://code.visualstudio.com/api/extension-guides/ai/mcp
-    vscode_link: `vscode:mcp/install?${encodeURIComponent(vscode)}`,
-    gemini_client_json: mcpServers({
-      httpUrl: url,
-      oauth: { enabled: true, clientId: client_id, clientSecret: "$LINKGATE_CLIENT_SECRET" },
-    }),
-    zed_json: json({ context_servers: { linkgate: { url } } }),
-    goose_link: `goose://extension?url=${encodeURIComponent(url)}&type=streamable_http&id=linkgate&name=linkgate&description=Short%20links%20and%20their%20clicks`,
-    other_json: mcpServers({ type: "http", url }),
-  };
+/** Replaces the address and the client ID of the documentation. */
+function fill(code: string, mcpUrl: string, clientId: string): string {
+  return code.replaceAll("http://localhost:3000/mcp", () => mcpUrl).replaceAll("<client-id>", () => clientId);
 }

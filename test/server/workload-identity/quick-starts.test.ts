@@ -1,11 +1,11 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
 import { parse } from "yaml";
 import { workloadQuickStarts } from "../../../server/workload-identity/quick-starts.ts";
 import { addRule } from "../../harness/clients/workload.ts";
-import { ROOT, runShell, stopPrograms } from "../../harness/program.ts";
+import { runShell, stopPrograms } from "../../harness/program.ts";
 import {
   githubClaims,
   gitlabClaims,
@@ -116,13 +116,4 @@ test("without the permission for ID tokens, the script for GitHub says which var
 test("Kubernetes renews the token as often as it can", (t) => {
   const { volumes } = configurationOf("kubernetes").spec.template.spec;
   t.is(volumes[0].projected.sources[0].serviceAccountToken.expirationSeconds, 600);
-});
-
-test("the documentation has the same configurations as the dashboard", (t) => {
-  const documented = workloadQuickStarts(
-    { base: "https://links.example", api: "https://links.example/v1" },
-    "lgc_…",
-  );
-  const text = readFileSync(path.join(ROOT, "docs/workload-identity.md"), "utf8");
-  for (const { name, code } of documented) t.true(text.includes(`\`\`\`yaml\n${code}\n\`\`\``), name);
 });
