@@ -7,15 +7,14 @@ import { OPERATOR } from "../../resources/events/types.ts";
 import { type ImportedLink, LINK_DEFAULTS } from "../../resources/links/types.ts";
 import type { Plan } from "../../resources/plans.ts";
 import { createPasswords } from "../credentials/passwords.ts";
-import { clicksOf, type SampleClicks } from "./clicks.ts";
-import { ORGANIZATIONS, type SampleLink, type SampleOrganization } from "./organizations.ts";
+import { clicksOf, ORGANIZATIONS, type SampleClicks, type SampleOrganization } from "./clicks.ts";
 
 export type SeededOrganization = {
   id: string;
   name: string;
   plan: Plan;
   owner: Actor;
-  members: [username: string, role: Role][];
+  members: Record<string, Role>;
   links: number;
   clicks: number;
 } & NewClient;
@@ -42,7 +41,7 @@ async function createUsers(storage: Storage, password: string): Promise<Map<stri
   const { accounts, emails, mails, notices } = storage;
   const hash = await createPasswords().hash(password);
   const users = new Map<string, Actor>();
-  for (const name of new Set(ORGANIZATIONS.flatMap(({ members }) => members.map(([name]) => name)))) {
+  for (const name of new Set(ORGANIZATIONS.flatMap(({ members }) => Object.keys(members)))) {
     const user = await accounts.create(name, hash, OPERATOR);
     if (!user) throw new Error(`${name} is taken`);
     const actor: Actor = { id: user.id };
@@ -63,12 +62,12 @@ async function createOrganization(
   users: Map<string, Actor>,
 ): Promise<SeededOrganization> {
   const { name, plan, members, links } = sample;
-  const actors = members.map(([username]) => users.get(username) as Actor);
-  const owner = actors[0] as Actor;
+  const actors = Object.keys(members).map((username) => users.get(username) as Actor);
+  const [owner, ...others] = actors as [Actor, ...Actor[]];
   const { organization, client } = await storage.organizations.create(name, plan, owner, owner.id);
-  for (const [index, [, role]] of members.entries())
-    if (index > 0)
-      await storage.organizations.addMember(organization.id, (actors[index] as Actor).id, role, owner);
+  const roles = Object.values(members).slice(1);
+  for (const [index, { id }] of others.entries())
+    await storage.organizations.addMember(organization.id, id, roles[index] as Role, owner);
   const now = Date.now();
   const clicks = clicksOf(sample, now);
   const imported = importedLinks(sample, clicks, now);
@@ -83,7 +82,7 @@ async function createOrganization(
     owner,
     members,
     links: links.length,
-    clicks: clicks.reduce((sum, { click, count }) => sum + (click.bot ? 0 : count), 0),
+    clicks: countOf(clicks, false),
   };
 }
 
@@ -93,26 +92,27 @@ function importedLinks(
   now: number,
 ): ImportedLink[] {
   const bySlug = Map.groupBy(clicks, ({ slug }) => slug);
-  return links.map((link) => toImported(link, site, bySlug.get(link.slug) ?? [], now));
+  return links.map(([slug, title, tagList, age]) => {
+    const own = bySlug.get(slug) ?? [];
+    const tags = tagList.split(",");
+    const source = ["newsletter", "social"].find((tag) => tags.includes(tag));
+    const utm = source ? `?utm_source=${source}&utm_campaign=${slug}` : "";
+    return {
+      ...LINK_DEFAULTS,
+      slug,
+      title,
+      tags,
+      url: `${site}/${tags[0]}/${slug}${utm}`,
+      createdAt: (Math.floor(now / DAY_MS) - age) * DAY_MS,
+      clicks: countOf(own, false),
+      botClicks: countOf(own, true),
+      lastClickedAt: Math.max(0, ...own.map(({ click }) => click.clickedAt)) || null,
+    };
+  });
 }
 
-function toImported(link: SampleLink, site: string, clicks: SampleClicks[], now: number): ImportedLink {
-  const { slug, title, tags, age } = link;
-  const sum = (isBot: boolean) =>
-    clicks.reduce((sum, { click, count }) => sum + (click.bot === isBot ? count : 0), 0);
-  const source = ["newsletter", "social"].find((tag) => tags.includes(tag));
-  const utm = source ? `?utm_source=${source}&utm_campaign=${slug}` : "";
-  return {
-    ...LINK_DEFAULTS,
-    slug,
-    title,
-    tags,
-    url: `${site}/${tags[0]}/${slug}${utm}`,
-    createdAt: (Math.floor(now / DAY_MS) - age) * DAY_MS,
-    clicks: sum(false),
-    botClicks: sum(true),
-    lastClickedAt: Math.max(0, ...clicks.map(({ click }) => click.clickedAt)) || null,
-  };
+function countOf(clicks: SampleClicks[], bot: boolean): number {
+  return clicks.reduce((sum, { click, count }) => sum + (click.bot === bot ? count : 0), 0);
 }
 
 async function countClicks(storage: Storage, organizationId: string, clicks: SampleClicks[]): Promise<void> {

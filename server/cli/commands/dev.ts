@@ -56,7 +56,7 @@ function toResult({ urls: { base, api, mcp }, seeded: { password, organizations 
         plan,
         client_id: clientId,
         client_secret: clientSecret,
-        members: members.map(([username, role]) => ({ username, role })),
+        members: Object.entries(members).map(([username, role]) => ({ username, role })),
         links,
         clicks,
       }),
