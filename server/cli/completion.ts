@@ -1,11 +1,11 @@
 import type { Command as Program } from "commander";
 import { type Command, CommandError } from "./execution/command.ts";
 
-type Word = { name: string; summary: string };
-type Option = Word & { takesValue: boolean };
-type Leaf = { path: string; options: Option[]; choices: string[] };
+type Candidate = { name: string; summary: string; takesValue?: boolean };
+/** What can follow the words that were typed. `rest` is a pattern for further ones. */
+type Line = { typed: string; rest: "" | "*"; words: Candidate[]; options: Candidate[] };
 
-const SHELLS: Record<string, (program: Program) => string> = { bash, zsh, fish };
+const SHELLS: Record<string, (lines: Line[]) => string> = { bash, zsh, fish };
 
 /** Prints a script with which a shell completes commands and options. The program isn't run for it. */
 export function completionCommand(program: Program): Command {
@@ -19,141 +19,104 @@ export function completionCommand(program: Program): Command {
     async runAlone({ args: [shell] }) {
       const write = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
       if (!write) throw new CommandError("invalid_shell", "The shell must be bash, zsh or fish.");
-      return { script: write(program) };
+      const help: Line = { typed: "help ", rest: "*", words: commandsOf(program), options: [] };
+      return { script: write([...linesOf(program), help]) };
     },
   };
 }
 
-function bash(program: Program): string {
+function bash(lines: Line[]): string {
+  const list = (candidates: Candidate[]) => quote(candidates.map(({ name }) => name).join(" "));
   return `# Add this line to ~/.bashrc: source <(linkgate completion bash)
 _linkgate() {
-  local word=\${COMP_WORDS[COMP_CWORD]} command=\${COMP_WORDS[1]} position=2 candidates=
-  case $command in ${groupsOf(program).join("|")}) command+=" \${COMP_WORDS[2]}" position=3 ;; esac
-  if ((COMP_CWORD == 1)); then
-    candidates=${quote([...namesOf(program), "help"])}
-    [[ $word == -* ]] && candidates=${quote(FIRST.map(({ name }) => name))}
-  elif ((COMP_CWORD < position)); then
-    case \${COMP_WORDS[1]} in
-${groups(program)
-  .map((group) => `      ${group.name()}) candidates=${quote(namesOf(group))} ;;`)
-  .join("\n")}
-    esac
-  else
-    case "$command $word" in
-${leavesOf(program)
-  .map(({ path, options }) => `      "${path} -"*) candidates=${quote(options.map(({ name }) => name))} ;;`)
-  .join("\n")}
-${leavesOf(program)
-  .filter(({ choices }) => choices.length > 0)
-  .map(({ path, choices }) => `      "${path} "*) candidates=${quote(choices)} ;;`)
-  .join("\n")}
-    esac
-  fi
+  local word=\${COMP_WORDS[COMP_CWORD]} typed=(linkgate "\${COMP_WORDS[@]:1:COMP_CWORD-1}") candidates=
+  [[ $word == -* ]] && typed[0]=-
+  case "\${typed[*]} " in
+${casesOf(lines, list)}
+  esac
   COMPREPLY=($(compgen -W "$candidates" -- "$word"))
 }
 complete -o default -F _linkgate linkgate`;
 }
 
-function zsh(program: Program): string {
-  const list = (words: Word[]) =>
-    words.map(({ name, summary }) => quote([`${name}:${summary.replaceAll(":", "\\:")}`])).join(" ");
+function zsh(lines: Line[]): string {
+  const list = (candidates: Candidate[]) =>
+    `(${candidates.map(({ name, summary }) => quote(`${name}:${summary.replaceAll(":", "\\:")}`)).join(" ")})`;
   return `#compdef linkgate
 # Add this line to ~/.zshrc, after compinit: source <(linkgate completion zsh)
 _linkgate() {
-  local command=$words[2] position=3
-  local -a candidates
-  case $command in ${groupsOf(program).join("|")}) command+=" $words[3]" position=4 ;; esac
-  if ((CURRENT == 2)); then
-    candidates=(${list([...wordsOf(program), HELP])})
-    [[ $PREFIX == -* ]] && candidates=(${list(FIRST)})
-  elif ((CURRENT < position)); then
-    case $words[2] in
-${groups(program)
-  .map((group) => `      ${group.name()}) candidates=(${list(wordsOf(group))}) ;;`)
-  .join("\n")}
-    esac
-  else
-    case "$command $PREFIX" in
-${leavesOf(program)
-  .map(({ path, options }) => `      "${path} -"*) candidates=(${list(options)}) ;;`)
-  .join("\n")}
-${leavesOf(program)
-  .filter(({ choices }) => choices.length > 0)
-  .map(({ path, choices }) => `      "${path} "*) candidates=(${choices.join(" ")}) ;;`)
-  .join("\n")}
-    esac
-  fi
+  local -a candidates typed=(linkgate $words[2,CURRENT-1])
+  [[ $PREFIX == -* ]] && typed[1]=-
+  case "$typed " in
+${casesOf(lines, list)}
+  esac
   if ((\${#candidates})); then _describe linkgate candidates; else _files; fi
 }
 if [[ $funcstack[1] == _linkgate ]]; then _linkgate "$@"; else compdef _linkgate linkgate; fi`;
 }
 
-function fish(program: Program): string {
-  const isFirst = "__fish_use_subcommand";
-  const seen = (words: string) => `__fish_seen_subcommand_from ${words}`;
-  const add = (condition: string, { name, summary }: Word) =>
-    `complete -c linkgate -n ${quote([condition])} -a ${name} -d ${quote([summary])}`;
-  const addOption = (condition: string, { name, summary, takesValue }: Option) =>
-    `complete -c linkgate -n ${quote([condition])} -l ${name.slice(2)} -d ${quote([summary])}${takesValue ? " -r" : ""}`;
-  return [
-    "# Save this in ~/.config/fish/completions/linkgate.fish",
-    ...[...wordsOf(program), HELP].map((word) => add(isFirst, word)),
-    ...FIRST.map((word) => addOption(isFirst, word)),
-    ...groups(program).flatMap((group) => {
-      const condition = `${seen(group.name())}; and not ${seen(namesOf(group).join(" "))}`;
-      return wordsOf(group).map((word) => `${add(condition, word)} -f`);
-    }),
-    ...leavesOf(program).flatMap(({ path, options, choices }) => {
-      const condition = path.split(" ").map(seen).join("; and ");
-      const lines = options.map((option) => addOption(condition, option));
-      return choices.length > 0
-        ? [...lines, `complete -c linkgate -n ${quote([condition])} -f -a ${quote(choices)}`]
-        : lines;
-    }),
-  ].join("\n");
+/** In bash and zsh, a hyphen in place of the program's name stands for an option that is being typed. */
+function casesOf(lines: Line[], list: (candidates: Candidate[]) => string): string {
+  const branches = lines.flatMap(({ typed, rest, words, options }) => [
+    { pattern: `"linkgate ${typed}"${rest}`, candidates: words },
+    { pattern: `"- ${typed}"${rest}`, candidates: options },
+  ]);
+  return branches
+    .filter(({ candidates }) => candidates.length > 0)
+    .map(({ pattern, candidates }) => `    ${pattern}) candidates=${list(candidates)} ;;`)
+    .join("\n");
 }
 
-function groups(program: Program): Program[] {
-  return program.commands.filter(({ commands }) => commands.length > 0);
+function fish(lines: Line[]): string {
+  return `# Save this in ~/.config/fish/completions/linkgate.fish
+function __linkgate_typed
+  set -l typed (commandline -opc)
+  set typed[1] linkgate
+  string match -q -- $argv[1] "$typed "
+end
+${lines
+  .flatMap(({ typed, rest, words, options }) => {
+    const start = `complete -c linkgate -n ${quote(`__linkgate_typed "linkgate ${typed}${rest}"`)}`;
+    return [
+      ...words.map(({ name, summary }) => `${start} -f -a ${name} -d ${quote(summary)}`),
+      ...options.map(
+        ({ name, summary, takesValue }) =>
+          `${start} -l ${name.slice(2)} -d ${quote(summary)}${takesValue ? " -r" : ""}`,
+      ),
+    ];
+  })
+  .join("\n")}`;
 }
 
-const groupsOf = (program: Program) => groups(program).map((group) => group.name());
-const namesOf = (parent: Program) => parent.commands.map((command) => command.name());
-
-function wordsOf(parent: Program): Word[] {
-  return parent.commands.map((command) => ({
-    name: command.name(),
-    summary: command.summary() || command.description(),
-  }));
-}
-
-function leavesOf(program: Program): Leaf[] {
-  return [...commandsOf(program), { path: "help", options: GLOBAL, choices: namesOf(program) }];
-}
-
-function commandsOf(parent: Program, path: string[] = []): Leaf[] {
-  return parent.commands.flatMap((command) => {
-    const own = [...path, command.name()];
-    if (command.commands.length > 0) return commandsOf(command, own);
-    const options = command.options.map(({ long, description, required, optional }) => ({
+function linesOf(command: Program, typed = ""): Line[] {
+  const help = command.createHelp();
+  const options = [...help.visibleOptions(command), ...help.visibleGlobalOptions(command)].map(
+    ({ long, description, required, optional }) => ({
       name: long ?? "",
       summary: description,
       takesValue: required || optional,
-    }));
-    // An argument such as `<on|off>`.
-    const choices = command.registeredArguments.map((each) => each.name()).find((name) => name.includes("|"));
-    return [{ path: own.join(" "), options: [...options, ...GLOBAL], choices: choices?.split("|") ?? [] }];
-  });
+    }),
+  );
+  const { commands, registeredArguments } = command;
+  if (commands.length > 0) {
+    const nested = commands.flatMap((child) => linesOf(child, `${typed}${child.name()} `));
+    return [{ typed, rest: "", words: commandsOf(command), options }, ...nested];
+  }
+  // An argument such as `<on|off>`.
+  const choices = registeredArguments.map((argument) => argument.name()).find((name) => name.includes("|"));
+  const words = choices?.split("|").map((name) => ({ name, summary: "" })) ?? [];
+  return [{ typed, rest: "*", words, options }];
 }
 
-const GLOBAL = [
-  { name: "--json", summary: "Print the result as one JSON document", takesValue: false },
-  { name: "--help", summary: "Show the help", takesValue: false },
-];
-const FIRST = [...GLOBAL, { name: "--version", summary: "Print the version", takesValue: false }];
-const HELP = { name: "help", summary: "Show the help of a command" };
+function commandsOf(parent: Program): Candidate[] {
+  const commands = parent.commands.map((command) => ({
+    name: command.name(),
+    summary: command.summary() || command.description(),
+  }));
+  return parent.parent ? commands : [...commands, { name: "help", summary: "show the help of a command" }];
+}
 
 /** In single quotes, as all three shells understand them. */
-function quote(words: string[]): string {
-  return `'${words.join(" ").replaceAll("'", "'\\''")}'`;
+function quote(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
 }
