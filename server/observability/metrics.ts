@@ -1,5 +1,5 @@
 import type { Context, Next } from "koa";
-import { collectDefaultMetrics, Registry } from "prom-client";
+import { Counter, collectDefaultMetrics, Histogram, Registry } from "prom-client";
 import type { Backlog } from "../../adapters/backlog.ts";
 import { ERROR_KINDS, errorKindOf } from "../../adapters/database/errors.ts";
 import { OPERATIONS, type StatementObserver } from "../../adapters/database/statement-observer.ts";
@@ -7,7 +7,7 @@ import type { Storage } from "../../adapters/index.ts";
 import type { Outcome } from "../../resources/webhooks/types.ts";
 import type { Log } from "../log.ts";
 import { createOAuthMetrics } from "./oauth-metrics.ts";
-import { Durations, register, registerCounter, registerGauge, type Sample } from "./samples.ts";
+import { registerCounter, registerGauge, registerGauges } from "./samples.ts";
 import {
   combineMetrics,
   endsWithin,
@@ -60,21 +60,16 @@ export function createMetrics(log: Pick<Log, "loss">) {
 }
 
 function registerConnections(registry: Registry, { connections }: Pick<Storage, "connections">): void {
-  register(
+  registerGauges(
     registry,
     {
       name: "linkgate_database_connections",
       help: "Connections to the database server, and statements that wait for one; absent on SQLite",
-      type: "gauge",
+      label: "state",
     },
     () => {
       const pool = connections();
-      if (!pool) return [];
-      const { inUse, idle, waiting } = pool;
-      return Object.entries({ in_use: inUse, idle, waiting }).map(([state, value]) => ({
-        value,
-        labels: { state },
-      }));
+      return pool && { in_use: pool.inUse, idle: pool.idle, waiting: pool.waiting };
     },
   );
   registerGauge(
@@ -106,13 +101,10 @@ function createBacklogMetrics(readBacklog: () => Promise<Backlog>): () => Promis
     registerGauge(registry, { name, help, aggregator: "max" }, read);
   gauge("linkgate_database_up", "Whether the database answers", () => Number(backlog !== undefined));
   const outbox = (name: string, help: string, field: "count" | "seconds") =>
-    register(registry, { name, help, type: "gauge", aggregator: "max" }, () =>
-      backlog
-        ? [
-            { value: backlog.deliveries[field], labels: { kind: "webhook" } },
-            { value: backlog.mails[field], labels: { kind: "email" } },
-          ]
-        : [],
+    registerGauges(
+      registry,
+      { name, help, label: "kind", aggregator: "max" },
+      () => backlog && { webhook: backlog.deliveries[field], email: backlog.mails[field] },
     );
   outbox("linkgate_outbox_due", "Webhook deliveries and emails that are due, up to 10,000", "count");
   outbox(
@@ -142,64 +134,42 @@ function createBacklogMetrics(readBacklog: () => Promise<Backlog>): () => Promis
 
 type CountedRequest = { method: string; route: string; status: number; seconds: number };
 
-type Tally = {
-  route: string;
-  responses: Map<string, number>;
-  durations: Durations;
-};
-
 // Upper bounds in seconds.
 const REQUEST_BOUNDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5];
-const REQUEST_DURATION = "linkgate_http_request_duration_seconds";
 
 function createRequestMetrics(registry: Registry): (request: CountedRequest) => void {
-  const tallies = new Map<string, Tally>();
-  const collect = (samplesOf: (tally: Tally) => Sample[]) => () => [...tallies.values()].flatMap(samplesOf);
-  register(
-    registry,
-    { name: "linkgate_http_requests_total", help: "HTTP requests", type: "counter" },
-    collect(responseSamples),
-  );
-  register(
-    registry,
-    { name: REQUEST_DURATION, help: "Duration of HTTP requests in seconds", type: "histogram" },
-    collect(({ route, durations }) => durations.samples(REQUEST_DURATION, { route })),
-  );
-
-  return ({ method, route, status, seconds }) => {
-    let tally = tallies.get(route);
-    if (!tally) {
-      tally = { route, responses: new Map(), durations: new Durations(REQUEST_BOUNDS) };
-      tallies.set(route, tally);
-    }
-    const key = `${method} ${status}`;
-    tally.responses.set(key, (tally.responses.get(key) ?? 0) + 1);
-    tally.durations.observe(seconds);
-  };
-}
-
-function responseSamples({ route, responses }: Tally): Sample[] {
-  return [...responses].map(([key, value]) => {
-    const [method = "", status = ""] = key.split(" ");
-    return { value, labels: { method, route, status } };
+  const registers = [registry];
+  const requests = new Counter({
+    name: "linkgate_http_requests_total",
+    help: "HTTP requests",
+    labelNames: ["method", "route", "status"],
+    registers,
   });
+  const durations = new Histogram({
+    name: "linkgate_http_request_duration_seconds",
+    help: "Duration of HTTP requests in seconds",
+    labelNames: ["route"],
+    buckets: REQUEST_BOUNDS,
+    registers,
+  });
+  return ({ method, route, status, seconds }) => {
+    requests.inc({ method, route, status });
+    durations.observe({ route }, seconds);
+  };
 }
 
 // Upper bounds in seconds. A read of SQLite takes some microseconds.
 const STATEMENT_BOUNDS = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10];
-const STATEMENT_DURATION = "linkgate_database_operation_duration_seconds";
 
 function createStatementMetrics(registry: Registry): StatementObserver {
-  const durations = new Map(OPERATIONS.map((operation) => [operation, new Durations(STATEMENT_BOUNDS)]));
-  register(
-    registry,
-    {
-      name: STATEMENT_DURATION,
-      help: "Duration of database operations in seconds; acquire is the wait for a connection",
-      type: "histogram",
-    },
-    () => [...durations].flatMap(([operation, each]) => each.samples(STATEMENT_DURATION, { operation })),
-  );
+  const durations = new Histogram({
+    name: "linkgate_database_operation_duration_seconds",
+    help: "Duration of database operations in seconds; acquire is the wait for a connection",
+    labelNames: ["operation"],
+    buckets: STATEMENT_BOUNDS,
+    registers: [registry],
+  });
+  for (const operation of OPERATIONS) durations.zero({ operation });
   const countError = registerCounter(registry, {
     name: "linkgate_database_errors_total",
     help: "Failed database operations by reason, without violated constraints",
@@ -220,7 +190,7 @@ function createStatementMetrics(registry: Registry): StatementObserver {
     begin(operation) {
       const started = performance.now();
       return (error) => {
-        durations.get(operation)?.observe((performance.now() - started) / 1000);
+        durations.observe({ operation }, (performance.now() - started) / 1000);
         if (error !== undefined) recordError(error);
       };
     },

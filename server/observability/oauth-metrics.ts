@@ -1,9 +1,9 @@
 import type { Context } from "koa";
 import type { KoaContextWithOIDC } from "oidc-provider";
-import type { Registry } from "prom-client";
+import { Counter, type Registry } from "prom-client";
 import { JWT_BEARER_GRANT } from "../../adapters/oauth/oidc/clients.ts";
 import { endpointsByPath } from "../oauth-endpoints.ts";
-import { register, registerCounter } from "./samples.ts";
+import { registerCounter } from "./samples.ts";
 
 declare module "koa" {
   interface DefaultState {
@@ -72,14 +72,19 @@ export function createOAuthMetrics(registry: Registry): (ctx: Context, route: st
     label: "result",
     values: ["active", "inactive"],
   });
-  const countRefusal = createRefusalCounter(registry);
+  const refusals = new Counter({
+    name: "linkgate_refusals_total",
+    help: "Refused requests by endpoint and error code",
+    labelNames: ["endpoint", "error"],
+    registers: [registry],
+  });
 
   return function countOutcome(ctx, route) {
     const endpoint = endpointOf(route);
     if (endpoint === undefined) return;
     const body = ctx.body as Body;
     const error = errorOf(ctx, endpoint, body);
-    if (error !== undefined) countRefusal(endpoint, error);
+    if (error !== undefined) refusals.inc({ endpoint, error: ERRORS.has(error) ? error : "other" });
     else if (endpoint === "token" && ctx.status === 200) countGrant(grantTypeOf(ctx));
     else if (endpoint === "introspection" && ctx.status === 200) {
       countIntrospection(body?.active === true ? "active" : "inactive");
@@ -109,25 +114,4 @@ function textOf(value: unknown): string {
 function grantTypeOf(ctx: Context): string {
   const grantType = String((ctx as unknown as Partial<KoaContextWithOIDC>).oidc?.params?.grant_type);
   return GRANT_TYPES.has(grantType) ? grantType : "other";
-}
-
-function createRefusalCounter(registry: Registry): (endpoint: string, error: string) => void {
-  const refusals = new Map<string, Map<string, number>>();
-  register(
-    registry,
-    {
-      name: "linkgate_refusals_total",
-      help: "Refused requests by endpoint and error code",
-      type: "counter",
-    },
-    () =>
-      [...refusals].flatMap(([endpoint, errors]) =>
-        [...errors].map(([error, value]) => ({ value, labels: { endpoint, error } })),
-      ),
-  );
-  return (endpoint, code) => {
-    const error = ERRORS.has(code) ? code : "other";
-    const errors = refusals.get(endpoint) ?? new Map<string, number>();
-    refusals.set(endpoint, errors.set(error, (errors.get(error) ?? 0) + 1));
-  };
 }

@@ -1,7 +1,6 @@
 import cluster, { type Worker } from "node:cluster";
-import { AggregatorRegistry, Registry } from "prom-client";
+import { AggregatorRegistry, Counter, Registry } from "prom-client";
 import type { Log } from "../log.ts";
-import { register } from "./samples.ts";
 
 export type Metrics = { name: string; help: string; type: string; aggregator: string; values: object[] }[];
 
@@ -81,10 +80,15 @@ export function shareMetrics(registry: Registry) {
 }
 
 export function registerLostLines(registry: Registry, { loss }: Pick<Log, "loss">): void {
-  const name = "linkgate_log_lines_lost_total";
-  register(registry, { name, help: "Lines of the log that could not be written", type: "counter" }, () => [
-    { value: loss().lines, labels: {} },
-  ]);
+  new Counter({
+    name: "linkgate_log_lines_lost_total",
+    help: "Lines of the log that could not be written",
+    registers: [registry],
+    collect() {
+      this.reset();
+      this.inc(loss().lines);
+    },
+  });
 }
 
 /** The primary process has a log, too. */
