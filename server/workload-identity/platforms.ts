@@ -2,14 +2,13 @@ import type { NewTrustRule } from "../../adapters/organizations/trust-rules.ts";
 
 /** A field in the words of a platform. A value must match the pattern, or be one of the options. */
 export type PlatformField = {
-  name: string;
   label: string;
   hint?: string;
   placeholder?: string;
   /** What the form starts with. */
   initial?: string;
   isOptional?: boolean;
-} & ({ pattern: RegExp; message: string } | { options: readonly (readonly [value: string, name: string])[] });
+} & ({ pattern: RegExp; message: string } | { options: Record<string, string> });
 
 type Input = Record<string, unknown>;
 type Values = Record<string, string>;
@@ -18,7 +17,8 @@ type Composed = Pick<NewTrustRule, "issuer" | "subject" | "claims">;
 /** A platform whose users know neither issuers nor subjects: a rule is composed from what they know. */
 export type Platform = {
   name: string;
-  fields: PlatformField[];
+  /** By the name of the value. */
+  fields: Record<string, PlatformField>;
   /** Reads values in another form that the platform shows. */
   prepare?: (input: Input) => Input;
   /** `refuse` reports a value that doesn't fit the others. */
@@ -43,9 +43,8 @@ const GITHUB: Platform = {
     const isSame = typed === "" || typed.toLowerCase() === owner.toLowerCase();
     return repository && isSame ? { ...input, owner: typed || owner, repository } : input;
   },
-  fields: [
-    {
-      name: "owner",
+  fields: {
+    owner: {
       label: "Owner",
       placeholder: "octo-org",
       hint: "The user or organization, as GitHub spells it.",
@@ -53,60 +52,54 @@ const GITHUB: Platform = {
       pattern: /^[A-Za-z0-9][A-Za-z0-9_-]{0,38}$/,
       message: OWNER_MESSAGE,
     },
-    {
-      name: "repository",
+    repository: {
       label: "Repository",
       placeholder: "octo-repo",
       hint: "The name. You can also paste “owner/repository” or the URL on GitHub.",
       pattern: /^[\w.-]{1,100}$/,
       message: "must be the name of a repository, without its owner",
     },
-    {
-      name: "jobs",
+    jobs: {
       label: "Jobs",
       hint: "A job in an environment counts for its environment only, not for its branch.",
-      options: [
-        ["branch", "On a branch"],
-        ["tag", "On a tag"],
-        ["environment", "In an environment"],
-        ["pull_request", "Of pull requests"],
-        ["any", "Any job of the repository, including those of pull requests"],
-      ],
+      options: {
+        branch: "On a branch",
+        tag: "On a tag",
+        environment: "In an environment",
+        pull_request: "Of pull requests",
+        any: "Any job of the repository, including those of pull requests",
+      },
     },
-    {
-      name: "ref",
+    ref: {
       label: "Name of the branch, tag or environment",
       placeholder: "main",
       isOptional: true,
       pattern: /^[^\r\n*]*\*?$/,
       message: "must be one line, with a * at the end only",
     },
-    {
-      name: "subject_format",
+    subject_format: {
       label: "Identifiers in tokens",
       hint: "Repositories that were created or renamed since July 15, 2026 have IDs; others can opt in.",
-      options: [
-        ["names", "Names only"],
-        ["ids", "Names and IDs"],
-      ],
+      options: {
+        names: "Names only",
+        ids: "Names and IDs",
+      },
     },
-    {
-      name: "owner_id",
+    owner_id: {
       label: "Owner ID (optional with names only)",
       placeholder: "65",
       hint: "Names can be taken over after a rename, IDs can’t. “gh api repos/OWNER/REPOSITORY --jq .owner.id” prints it.",
       isOptional: true,
       ...ID,
     },
-    {
-      name: "repository_id",
+    repository_id: {
       label: "Repository ID (optional with names only)",
       placeholder: "74",
       hint: "“gh api repos/OWNER/REPOSITORY --jq .id” prints it.",
       isOptional: true,
       ...ID,
     },
-  ],
+  },
   compose(
     { owner, repository, jobs = "", ref = "", subject_format, owner_id = "", repository_id = "" },
     refuse,
@@ -142,57 +135,51 @@ function jobsOf(jobs: string, ref: string, refuse: (field: string, message: stri
 
 const GITLAB: Platform = {
   name: "GitLab CI/CD",
-  fields: [
-    {
-      name: "issuer",
+  fields: {
+    issuer: {
       label: "GitLab URL",
       initial: "https://gitlab.com",
       hint: "For GitLab Self-Managed, the URL of your instance.",
       pattern: /./,
       message: "must be an https URL",
     },
-    {
-      name: "project",
+    project: {
       label: "Project",
       placeholder: "my-group/my-project",
       hint: "With its groups, as in the address of the project.",
       pattern: /^(?=.{3,150}$)[\w.-]+(\/[\w.-]+)+$/,
       message: "must be a group and a project, such as my-group/my-project",
     },
-    {
-      name: "jobs",
+    jobs: {
       label: "Jobs",
-      options: [
-        ["branch", "On a branch"],
-        ["tag", "On a tag"],
-        ["any", "Any job of the project"],
-      ],
+      options: {
+        branch: "On a branch",
+        tag: "On a tag",
+        any: "Any job of the project",
+      },
     },
-    {
-      name: "ref",
+    ref: {
       label: "Name of the branch or tag",
       placeholder: "main",
       isOptional: true,
       pattern: REF,
       message: REF_MESSAGE,
     },
-    {
-      name: "protected",
+    protected: {
       label: "Branches and tags",
-      options: [
-        ["true", "Only protected ones"],
-        ["false", "Any"],
-      ],
+      options: {
+        true: "Only protected ones",
+        false: "Any",
+      },
     },
-    {
-      name: "project_id",
+    project_id: {
       label: "Project ID (optional)",
       placeholder: "20",
       hint: "Paths can be taken over after a rename, IDs can’t.",
       isOptional: true,
       ...ID,
     },
-  ],
+  },
   compose({ issuer = "", project, jobs, ref, protected: isProtected, project_id }, refuse) {
     if (jobs === "any" && ref) refuse("ref", "must be empty for any job");
     if (jobs !== "any" && !ref) refuse("ref", `must be the name of a ${jobs}`);
@@ -212,23 +199,21 @@ const KUBERNETES_NAME = {
 
 const KUBERNETES: Platform = {
   name: "Kubernetes",
-  fields: [
-    {
-      name: "issuer",
+  fields: {
+    issuer: {
       label: "Issuer",
       placeholder: "https://",
       hint: "“kubectl get --raw /.well-known/openid-configuration” prints it.",
       pattern: /./,
       message: "must be an https URL",
     },
-    { name: "namespace", label: "Namespace", placeholder: "my-namespace", ...KUBERNETES_NAME },
-    {
-      name: "service_account",
+    namespace: { label: "Namespace", placeholder: "my-namespace", ...KUBERNETES_NAME },
+    service_account: {
       label: "Service account",
       placeholder: "my-service-account",
       ...KUBERNETES_NAME,
     },
-  ],
+  },
   compose({ issuer = "", namespace, service_account }) {
     return { issuer, subject: `system:serviceaccount:${namespace}:${service_account}`, claims: {} };
   },

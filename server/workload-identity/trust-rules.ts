@@ -62,7 +62,9 @@ export function trustRuleValidation({ audience, fetchable, plain }: RuleContext)
 
 /** The composed rule has the audience of this server. */
 function platformSchema({ fields, compose }: Platform) {
-  const shape = Object.fromEntries(fields.map((field) => [field.name, platformField(field)]));
+  const shape = Object.fromEntries(
+    Object.entries(fields).map(([name, field]) => [name, platformField(field)]),
+  );
   return z.strictObject({ ...shape, ...namedRule }).transform(({ name, scopes, ...texts }, context) => {
     const refuse = (field: string, message: string) =>
       context.issues.push({ code: "custom", input: texts, message, path: [field] });
@@ -75,7 +77,7 @@ function platformSchema({ fields, compose }: Platform) {
 
 function platformField(field: PlatformField) {
   if ("options" in field) {
-    const values = field.options.map(([value]) => value);
+    const values = Object.keys(field.options);
     return z.enum(values, { error: `must be one of ${values.join(", ")}` });
   }
   const { pattern, message, isOptional } = field;

@@ -21,7 +21,7 @@ export function trustRuleForm({ path, platform: key, values, errors }: TrustRule
   const platform = platformOf(key);
   const fields = html`<input type="hidden" name="platform" value="${key}">
 ${field({ ...state("name"), label: "Name", isWide: !platform, hint: "For your own use, such as the name of the workflow.", attributes: html`required maxlength="100" autocomplete="off"` })}
-${platform ? platform.fields.map((one) => platformField(one, state(one.name))) : tokenFields(state)}
+${platform ? Object.entries(platform.fields).map(([name, one]) => platformField(one, state(name))) : tokenFields(state)}
 ${checkboxes({
   name: "scopes",
   legend: "Permissions",
@@ -52,7 +52,7 @@ type State = { name: string; value: string; error: string | undefined };
 
 function platformField(one: PlatformField, state: State): Html {
   const { label, hint, placeholder = "", isOptional } = one;
-  if ("options" in one) return select({ ...state, label, hint, options: one.options });
+  if ("options" in one) return select({ ...state, label, hint, options: Object.entries(one.options) });
   const required = !isOptional && html`required `;
   return field({ ...state, label, hint, attributes: html`${required}${PLAIN} placeholder="${placeholder}"` });
 }

@@ -79,8 +79,8 @@ export const workloadIdentityRoutes: RouteModule = (router, { storage, settings,
 };
 
 function defaultsOf(platform: string, audience: string): Input {
-  const fields = platformOf(platform)?.fields ?? [];
-  const initial = Object.fromEntries(fields.map(({ name, initial = "" }) => [name, initial]));
+  const fields = Object.entries(platformOf(platform)?.fields ?? {});
+  const initial = Object.fromEntries(fields.map(([name, { initial = "" }]) => [name, initial]));
   return { audience, ...initial, scopes: "links:write" };
 }
 
