@@ -5,22 +5,11 @@ import type { Actor } from "../../resources/access/actor.ts";
 import type { Role } from "../../resources/access/scopes.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
 import { type ImportedLink, LINK_DEFAULTS } from "../../resources/links/types.ts";
-import type { Plan } from "../../resources/plans.ts";
 import { createPasswords } from "../credentials/passwords.ts";
 import { clicksOf, ORGANIZATIONS, type SampleClicks, type SampleOrganization } from "./clicks.ts";
 
-export type SeededOrganization = {
-  id: string;
-  name: string;
-  plan: Plan;
-  owner: Actor;
-  members: Record<string, Role>;
-  links: number;
-  clicks: number;
-} & NewClient;
-
 /** What was created. All users have the same password. */
-export type Seeded = { password: string; organizations: SeededOrganization[] };
+export type Seeded = Awaited<ReturnType<typeof seed>>;
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 // More links than an organization has.
@@ -28,10 +17,10 @@ const PAGE = 100;
 const MAILS = 10;
 
 /** Fills an empty database with organizations, their users, links and a year of clicks. */
-export async function seed(storage: Storage): Promise<Seeded> {
+export async function seed(storage: Storage) {
   const password = randomBytes(9).toString("base64url");
   const users = await createUsers(storage, password);
-  const organizations: SeededOrganization[] = [];
+  const organizations = [];
   for (const organization of ORGANIZATIONS)
     organizations.push(await createOrganization(storage, organization, users));
   return { password, organizations };
@@ -56,34 +45,24 @@ async function createUsers(storage: Storage, password: string): Promise<Map<stri
   return users;
 }
 
-async function createOrganization(
-  storage: Storage,
-  sample: SampleOrganization,
-  users: Map<string, Actor>,
-): Promise<SeededOrganization> {
-  const { name, plan, members, links } = sample;
-  const actors = Object.keys(members).map((username) => users.get(username) as Actor);
-  const [owner, ...others] = actors as [Actor, ...Actor[]];
+async function createOrganization(storage: Storage, sample: SampleOrganization, users: Map<string, Actor>) {
+  const { name, plan, links } = sample;
+  const members = Object.entries(sample.members).map(([username, role]) => ({ username, role }));
+  const [owner, ...others] = members.map(({ username }) => users.get(username)) as [Actor, ...Actor[]];
   const { organization, client } = await storage.organizations.create(name, plan, owner, owner.id);
-  const roles = Object.values(members).slice(1);
   for (const [index, { id }] of others.entries())
-    await storage.organizations.addMember(organization.id, id, roles[index] as Role, owner);
+    await storage.organizations.addMember(organization.id, id, members[index + 1]?.role as Role, owner);
   const now = Date.now();
   const clicks = clicksOf(sample, now);
   const imported = importedLinks(sample, clicks, now);
-  for (const [index, actor] of actors.entries()) {
+  for (const [index, actor] of [owner, ...others].entries()) {
     const { add } = storage.links.beginImport(organization.id, actor, "linkgate", false);
-    await add(imported.filter((_, position) => position % actors.length === index));
+    await add(imported.filter((_, position) => position % members.length === index));
   }
   await countClicks(storage, organization.id, clicks);
-  return {
-    ...organization,
-    ...(client as NewClient),
-    owner,
-    members,
-    links: links.length,
-    clicks: countOf(clicks, false),
-  };
+  const { clientId: client_id, clientSecret: client_secret } = client as NewClient;
+  const description = { id: organization.id, name, plan, client_id, client_secret, members };
+  return { owner, description: { ...description, links: links.length, clicks: countOf(clicks, false) } };
 }
 
 function importedLinks(

@@ -49,18 +49,7 @@ function toResult({ urls: { base, api, mcp }, seeded: { password, organizations 
     docs: `${base}/docs`,
     base,
     password,
-    organizations: organizations.map(
-      ({ id, name, plan, clientId, clientSecret, members, links, clicks }) => ({
-        id,
-        name,
-        plan,
-        client_id: clientId,
-        client_secret: clientSecret,
-        members: Object.entries(members).map(([username, role]) => ({ username, role })),
-        links,
-        clicks,
-      }),
-    ),
+    organizations: organizations.map(({ description }) => description),
   };
 }
 
