@@ -28,8 +28,7 @@ import { purgeAuditLogs } from "./events/purge.ts";
 import { verifyChains } from "./events/verify-chain.ts";
 import { createIdempotencyStore } from "./idempotency.ts";
 import { createLeakStore } from "./leaked-credentials.ts";
-import { createClickCounter } from "./links/click-counter.ts";
-import { createClickStats } from "./links/click-stats.ts";
+import { createClickBuffer } from "./links/click-buffer.ts";
 import { createLinkDisablingStore } from "./links/disable.ts";
 import { createSearch, hasSearchIndex } from "./links/search.ts";
 import { createLinkStore } from "./links/store.ts";
@@ -94,8 +93,7 @@ export function openStorage(
   const webhookDeletion = createWebhookDeletion(outbox, encryption);
   const auditChain = createAuditChain(database, leases, encryption);
   const usage = createGrantUsage(database);
-  const clicks = createClickCounter(database, outbox);
-  const stats = createClickStats(database);
+  const clicks = createClickBuffer(database, outbox);
   const search = createSearch(database);
   const purgeLogs = (mayContinue: () => Promise<boolean>) =>
     purgeAuditLogs(database, encryption, mayContinue);
@@ -122,7 +120,7 @@ export function openStorage(
     accountDeletions: createAccountDeletionStore(database, outbox),
     idempotency: createIdempotencyStore(database, encryption),
     identities: createIdentityStore(database, outbox),
-    links: createLinkStore(database, outbox, clicks, stats, search, limitsOf),
+    links: createLinkStore(database, outbox, clicks, search, limitsOf),
     emails: createEmailStore(database, encryption),
     mails: createMailQueue(database, encryption, resolveResetRequest),
     memberEvents: createMemberEventStore(database, outbox),
@@ -143,7 +141,7 @@ export function openStorage(
     signInFailures: createSignInFailureStore(database),
     sessions: createSessionStore(database, outbox),
     /** Adds clicks to the analytics only: those of an imported link are counted already. */
-    addPastClicks: stats.add,
+    addPastClicks: clicks.addPast,
     /** oidc-provider's storage contract: returns the adapter of a model by name. */
     oidcAdapter: createOidcAdapter(database, clients, outbox, usage, appPolicyCheck),
     findActiveToken: createTokenReader(database, usage, appPolicyCheck),
@@ -184,7 +182,7 @@ export function openStorage(
     onCheckpointError: database.onCheckpointError,
     onFailure: database.onFailure,
     async close() {
-      const stored = Promise.all([clicks.drained(), stats.drained(), usage.settled()]);
+      const stored = Promise.all([clicks.drained(), usage.settled()]);
       await Promise.race([stored, sleep(LAST_WRITES_MS, undefined, { ref: false })]);
       await database.close();
     },

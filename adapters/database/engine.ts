@@ -117,6 +117,28 @@ export function insertedValue(engine: Engine, column: string): string {
   return engine === "mysql" ? `values(${column})` : `excluded.${column}`;
 }
 
+/**
+ * Returns SQL for a table `added` of the rows in a JSON array, its only parameter: one for each value would take longer to
+ * pass than to store.
+ */
+export function rowsOfJson(engine: Engine, columns: Record<string, "text" | "bigint">): string {
+  const listOf = (column: (name: string, type: "text" | "bigint") => string) =>
+    Object.entries(columns)
+      .map(([name, type]) => column(name, type))
+      .join(", ");
+  switch (engine) {
+    case "sqlite":
+      return `(select ${listOf((name) => `value ->> '${name}' as ${name}`)} from json_each(?)) as added`;
+    case "postgres":
+      return `json_to_recordset(?) as added(${listOf((name, type) => `${name} ${type}`)})`;
+    case "mysql": {
+      const typeOf = { text: "varchar(255)", bigint: "bigint" };
+      const list = listOf((name, type) => `${name} ${typeOf[type]} path '$.${name}'`);
+      return `json_table(?, '$[*]' columns (${list})) as added`;
+    }
+  }
+}
+
 /** MariaDB has no partial indexes: there, a generated column has the webhook's ID while a delivery is pending. */
 export function pendingWebhook(engine: Engine): { column: string; isPending: string } {
   return engine === "mysql"

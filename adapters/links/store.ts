@@ -14,8 +14,8 @@ import { isDuplicate, isMissingValue, violatedConstraint } from "../database/err
 import type { Database } from "../database/index.ts";
 import type { LinkRow } from "../database/tables/links.ts";
 import { type DomainEvent, deliveriesOf, EVENT_COLUMNS, eventRow, type Outbox } from "../events/outbox.ts";
-import type { ClickCounter } from "./click-counter.ts";
-import type { ClickStats } from "./click-stats.ts";
+import { createClickAnalytics } from "./click-analytics.ts";
+import type { ClickBuffer } from "./click-buffer.ts";
 import { createLinkImports } from "./import.ts";
 import { prepareFindFallback, prepareResolve } from "./resolve.ts";
 import { ERASED, ROW_COLUMNS, readTags, searchedText, storedBytes, toColumns, toLink, toRow } from "./row.ts";
@@ -30,12 +30,12 @@ const TAGS_MS = 1000;
 export function createLinkStore(
   database: Database,
   outbox: Outbox,
-  clicks: ClickCounter,
-  stats: ClickStats,
+  clicks: ClickBuffer,
   search: LinkSearch,
   limitsOf: LimitsOf,
 ): LinkStore {
   const { knex } = database;
+  const analytics = createClickAnalytics(database, clicks.settled);
 
   async function findBy(organizationId: string, key: { id: string } | { external_id: string }) {
     await clicks.settled();
@@ -104,8 +104,8 @@ export function createLinkStore(
   const topLinks: LinkStore["topLinks"] = async (organizationId, from, to, count, origin) => {
     // Some may have been deleted.
     const top = await (origin
-      ? stats.topLinksFrom(organizationId, origin, from, to, 2 * count)
-      : stats.topLinks(organizationId, from, to, 2 * count));
+      ? analytics.topLinksFrom(organizationId, origin, from, to, 2 * count)
+      : analytics.topLinks(organizationId, from, to, 2 * count));
     const ids = top.map(({ id }) => id);
     const rows = await liveLinks(knex, organizationId).whereIn("id", ids);
     const links = new Map(rows.map((row) => [row.id, toLink(row) as Link]));
@@ -115,12 +115,6 @@ export function createLinkStore(
         return link ? [{ link, clicks }] : [];
       })
       .slice(0, count);
-  };
-
-  const click: LinkStore["click"] = async (link, click) => {
-    const isCounted = await clicks.count(link, click);
-    if (isCounted) stats.add(link, click);
-    return isCounted;
   };
 
   return {
@@ -139,9 +133,9 @@ export function createLinkStore(
     remove,
     resolve: prepareResolve(database),
     findFallback: prepareFindFallback(database),
-    click,
-    analytics: stats.read,
-    clicksFrom: stats.readFrom,
+    click: clicks.count,
+    analytics: analytics.read,
+    clicksFrom: analytics.readFrom,
     async newestTags(organizationId, count) {
       const newest = liveLinks(knex, organizationId).orderBy("id", "desc").limit(count).select("tags");
       const rows = await database.readAside<Pick<LinkRow, "tags">>(newest, TAGS_MS);

@@ -1,4 +1,5 @@
 import type { Database } from "../database/index.ts";
+import { createWriteBehindBuffer } from "../database/write-behind.ts";
 
 // Precise enough for display.
 const PRECISION_MS = 60_000;
@@ -11,8 +12,7 @@ export type GrantUsage = ReturnType<typeof createGrantUsage>;
 /** Records when grants were last used, off the request path. A crash loses the uses of the last moment. */
 export function createGrantUsage({ knex }: Database) {
   const pending = new Set<string>();
-  let timer: NodeJS.Timeout | undefined;
-  let storing: Promise<void> = Promise.resolve();
+  const buffer = createWriteBehindBuffer(store, GATHER_MS);
 
   async function store() {
     const ids = [...pending].sort();
@@ -27,26 +27,15 @@ export function createGrantUsage({ knex }: Database) {
     }
   }
 
-  function storeNext() {
-    timer = undefined;
-    storing = storing.then(store);
-  }
-
   return {
     /** Records the use of a grant unless `lastUsedAt`, its stored time, is less than a minute ago. */
     record({ grantId, lastUsedAt }: { grantId: string | null; lastUsedAt: number | null }): void {
       if (!grantId || (lastUsedAt !== null && Date.now() - lastUsedAt < PRECISION_MS)) return;
       pending.add(grantId);
-      timer ??= setTimeout(storeNext, GATHER_MS);
+      buffer.schedule();
     },
 
     /** Resolves when everything recorded so far is stored or has failed to be stored. */
-    settled(): Promise<void> {
-      if (timer) {
-        clearTimeout(timer);
-        storeNext();
-      }
-      return storing;
-    },
+    settled: buffer.settled,
   };
 }

@@ -101,9 +101,9 @@ function statement(pattern: RegExp): Promise<void> {
   });
 }
 
-// Written after the redirects: the webhooks to notify of clicks, their count, and seconds later their statistics.
+// Written after the redirects: the webhooks to notify of clicks, their count, and their statistics.
 const CLICKS =
-  /^(select .organization_id. from .webhooks|update .links. set .clicks. = |insert into click_counts)/;
+  /^(select .organization_id. from .webhooks|update (links set clicks|json_table)|insert into click_counts)/;
 
 /** Returns the statements of `run`, and those of clicks separately, which are stored after the redirects. */
 async function statementsOf(run: () => Promise<unknown>): Promise<{ direct: string[]; clicks: string[] }> {

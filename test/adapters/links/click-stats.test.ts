@@ -1,7 +1,7 @@
 import test from "ava";
 import type { Knex } from "knex";
 import { type Database, openDatabase } from "../../../adapters/database/index.ts";
-import { createClickStats } from "../../../adapters/links/click-stats.ts";
+import { createClickAnalytics } from "../../../adapters/links/click-analytics.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import type { Click, ClickOrigin, ResolvedLink } from "../../../resources/links/types.ts";
 import { oldLinkId } from "../../harness/database/many-links.ts";
@@ -161,10 +161,10 @@ test("analytics read only the rows of their link, or of the sum of all, and of t
   if (engine === "postgres") await knex.raw("analyze click_counts");
   const own = openDatabase(url);
   t.teardown(() => own.close());
-  const stats = createClickStats(own);
+  const analytics = createClickAnalytics(own, async () => {});
   // A week, of 30 days.
   for (const link of [linkId, undefined]) {
-    const reads = await readsOf(own, () => stats.read(id, link, TODAY - 6, TODAY));
+    const reads = await readsOf(own, () => analytics.read(id, link, TODAY - 6, TODAY));
     t.is(reads.length, 4);
     for (const { plan, rows } of reads) {
       if (engine === "sqlite")

@@ -177,3 +177,35 @@ test("a graceful shutdown loses no click, event or analytics", async (t) => {
   t.true((await eventsOfClicks(link.organizationId, 50)) >= 1);
   t.deepEqual((await analytics(link)).referrers, [{ name: "a.example", clicks: 50 }]);
 });
+
+test("what could not be stored is stored later, and what was stored isn't counted again", async (t) => {
+  const own = await createTestStorage();
+  t.teardown(() => own.close());
+  const { links, organizations } = own.first;
+  const { organization } = await organizations.create("retried", "growth", OPERATOR);
+  await links.create(organization.id, OPERATOR, linkFields({ slug: "retried" }));
+  const link = await links.resolve("retried");
+  if (!link) throw new Error("the link was not found");
+  await own.database.knex.schema.renameTable("click_counts", "hidden");
+  for (const clicks of [1, 2]) {
+    await links.click(link, from("a.example"));
+    t.is((await links.find(organization.id, link.id))?.clicks, clicks);
+  }
+  await own.database.knex.schema.renameTable("hidden", "click_counts");
+  t.deepEqual((await analytics(link, own.first)).referrers, [{ name: "a.example", clicks: 2 }]);
+  t.is((await links.find(organization.id, link.id))?.clicks, 2);
+});
+
+test("clicks on the same links, in another order in each process, are all counted", async (t) => {
+  const links = await Promise.all(Array.from({ length: 20 }, () => createResolvedLink()));
+  for (let round = 0; round < 5; round++) {
+    await Promise.all(
+      [first, second].map(async (storage, process) => {
+        const inTurn = process === 0 ? links : links.toReversed();
+        for (const link of inTurn) await storage.links.click(link, clickAt(NOW));
+        await storage.links.find(links[0]?.organizationId as string, "");
+      }),
+    );
+  }
+  for (const { organizationId, id } of links) t.is((await first.links.find(organizationId, id))?.clicks, 10);
+});

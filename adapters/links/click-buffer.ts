@@ -1,0 +1,211 @@
+import { LRUCache } from "lru-cache";
+import { SYSTEM } from "../../resources/events/types.ts";
+import type { Click, ResolvedLink } from "../../resources/links/types.ts";
+import { containsText, type Engine, rowsOfJson } from "../database/engine.ts";
+import type { Database } from "../database/index.ts";
+import type { ClickCountRow } from "../database/tables/links.ts";
+import { createWriteBehindBuffer } from "../database/write-behind.ts";
+import { addDeliveries, eventRow, type Outbox, type TraceColumn, withoutTrace } from "../events/outbox.ts";
+import {
+  addStatistic,
+  addStatisticsSql,
+  type ClickedLink,
+  createStatisticsOf,
+  type EqualClicks,
+  sourceOf,
+} from "./click-stats.ts";
+
+// How many clicks a crash may lose, and how long other processes may not see a click, unless the processor or database
+// is busy.
+const FLUSH_INTERVAL_MS = 100;
+const MAX_ROWS = 500;
+// The smallest unit in which integrators would look at clicks. A person doesn't notice the delay.
+const WINDOW_MS = 1000;
+// Limits memory. With more links clicked in a second, some have more than one event.
+const MAX_LINKS = 10_000;
+// Those of this second, and those of a hundred thousand clicks per second. Limits memory while storing keeps failing.
+const MAX_EVENTS = 2 * MAX_LINKS;
+
+type LinkCount = { id: string; people: number; bots: number; latest: number };
+/** An event of one or more clicks on a link, described by the first one. */
+type PendingEvent = { link: ResolvedLink; click: Click; trace: TraceColumn } & Record<Counter, number>;
+type Counter = "clicks" | "bot_clicks";
+
+export type ClickBuffer = ReturnType<typeof createClickBuffer>;
+
+/** Collects the clicks of one process: the counts of their links, their statistics and their events. */
+export function createClickBuffer({ knex, engine, prepare, transaction }: Database, outbox: Outbox) {
+  const buffer = createWriteBehindBuffer(store, FLUSH_INTERVAL_MS);
+  const clicks = new Map<string, EqualClicks>();
+  // What is being stored, or could not be stored.
+  const linkCounts = new Map<string, LinkCount>();
+  const statistics = new Map<string, ClickCountRow>();
+  const ready = new Map<string, PendingEvent>();
+  // Events that are not ready: at most one per link and second. The first click isn't delayed.
+  const pending = new Map<string, PendingEvent>();
+  const recent = new LRUCache<string, true>({ max: MAX_LINKS, ttl: WINDOW_MS });
+  let release: NodeJS.Timeout | undefined;
+  let hasEnded = false;
+
+  const statisticsOf = createStatisticsOf();
+  const addLinkCounts = prepare<unknown, "rows">((q, { rows }) => q.raw(addLinkCountsSql(engine), [rows]));
+  const addStatistics = prepare<unknown, "rows">((q, { rows }) => q.raw(addStatisticsSql(engine), [rows]));
+  const countBelowLimit = prepare<number, "id" | "clickedAt" | Counter>(
+    (q, { id, clickedAt, clicks, bot_clicks }) =>
+      q("links")
+        .where({ id })
+        .whereNull("deleted_at")
+        .whereRaw("clicks + bot_clicks < max_clicks")
+        .update({
+          clicks: q.raw("clicks + ?", [clicks]),
+          bot_clicks: q.raw("bot_clicks + ?", [bot_clicks]),
+          last_clicked_at: clickedAt,
+        }),
+  );
+
+  /** Adds clicks that are equal to others to them, because most are, and their rows take longer. */
+  function addClicks(link: ClickedLink, click: Click, count: number, isCounted: boolean): void {
+    const key = `${link.id} ${sourceOf(click)} ${isCounted}`;
+    const equal = clicks.get(key);
+    clicks.set(key, { link, click, clicks: count + (equal?.clicks ?? 0), isCounted });
+    buffer.schedule();
+  }
+
+  function addEvent(target: typeof pending, event: PendingEvent): void {
+    const { id } = event.link;
+    const first = target.get(id);
+    if (first) {
+      first.clicks += event.clicks;
+      first.bot_clicks += event.bot_clicks;
+      first.trace = withoutTrace(first.trace);
+    } else if (target.size < MAX_EVENTS) target.set(id, event);
+  }
+
+  async function store() {
+    const organizations = new Set([...pending.values()].map(({ link }) => link.organizationId));
+    const subscribed = await findSubscribed([...organizations]);
+    for (const [id, event] of pending) {
+      const { organizationId } = event.link;
+      const isRecent = subscribed.has(organizationId) && recent.has(id) && !hasEnded;
+      // Links may have been clicked meanwhile.
+      if (isRecent || !organizations.has(organizationId)) continue;
+      pending.delete(id);
+      if (!subscribed.has(organizationId)) continue;
+      recent.set(id, true);
+      addEvent(ready, event);
+    }
+    if (pending.size > 0) release ??= setTimeout(releaseEvents, WINDOW_MS).unref();
+    for (const equal of clicks.values()) {
+      if (!equal.isCounted) addLinkCount(linkCounts, equal);
+      for (const row of statisticsOf(equal)) addStatistic(statistics, row);
+    }
+    clicks.clear();
+    await storeEvents();
+    await storeRows(linkCounts, addLinkCounts);
+    await storeRows(statistics, addStatistics);
+  }
+
+  async function findSubscribed(organizations: string[]): Promise<Set<string>> {
+    if (organizations.length === 0) return new Set();
+    const subscribed = await knex("webhooks")
+      .whereIn("organization_id", organizations)
+      .where({ enabled: true })
+      .whereRaw(containsText(engine), ["events", "link.clicked"])
+      .pluck("organization_id");
+    return new Set(subscribed);
+  }
+
+  /** Stores events together with the counts of their links: after a crash, neither is without the other. */
+  async function storeEvents() {
+    for (const ids of chunksOf([...ready.keys()].sort())) {
+      const rows = JSON.stringify(ids.flatMap((id) => linkCounts.get(id) ?? []));
+      const events = ids.map((id) => toEvent(ready.get(id) as PendingEvent));
+      const eventIds = events.map(({ id }) => id);
+      await transaction(async (trx) => {
+        await trx.raw(addLinkCountsSql(engine), [rows]);
+        await trx("events").insert(events);
+        await addDeliveries(trx, engine, eventIds);
+      });
+      outbox.notify();
+      for (const id of ids) {
+        linkCounts.delete(id);
+        ready.delete(id);
+      }
+    }
+  }
+
+  function releaseEvents() {
+    release = undefined;
+    buffer.schedule();
+  }
+
+  return {
+    /**
+     * Resolves to false if `max_clicks` is reached, which is exact under concurrency. Without this limit, the click is
+     * stored after a short delay; a crash loses at most the clicks of that delay.
+     */
+    async count(link: ResolvedLink, click: Click): Promise<boolean> {
+      const isLimited = link.maxClicks !== null;
+      const count = { clicks: click.bot ? 0 : 1, bot_clicks: click.bot ? 1 : 0 };
+      const { clickedAt } = click;
+      if (isLimited && !(await countBelowLimit({ id: link.id, clickedAt, ...count }))) return false;
+      addEvent(pending, { link, click, ...count, trace: outbox.trace.of("link.clicked") });
+      addClicks(link, click, 1, isLimited);
+      return true;
+    },
+    /** Adds equal clicks to the statistics only, for links that count them already. */
+    addPast: (link: ClickedLink, click: Click, count = 1): void => addClicks(link, click, count, true),
+    settled: buffer.settled,
+    /** Resolves when nothing is left to store, after as many attempts as that takes. */
+    async drained() {
+      hasEnded = true;
+      clearTimeout(release);
+      if (pending.size > 0) buffer.schedule();
+      await buffer.drained();
+    },
+  };
+}
+
+/** Stores rows in batches. Each is stored once or not at all, and remains in `rows` until then. */
+async function storeRows<Row>(
+  rows: Map<string, Row>,
+  add: (values: { rows: string }) => Promise<unknown>,
+): Promise<void> {
+  // Every process locks rows in the same order, which prevents deadlocks.
+  for (const keys of chunksOf([...rows.keys()].sort())) {
+    await add({ rows: JSON.stringify(keys.map((key) => rows.get(key))) });
+    for (const key of keys) rows.delete(key);
+  }
+}
+
+function chunksOf<T>(all: T[]): T[][] {
+  const count = Math.ceil(all.length / MAX_ROWS);
+  return Array.from({ length: count }, (_, index) => all.slice(index * MAX_ROWS, (index + 1) * MAX_ROWS));
+}
+
+function addLinkCount(counts: Map<string, LinkCount>, { link: { id }, click, clicks }: EqualClicks): void {
+  const count = counts.get(id) ?? { id, people: 0, bots: 0, latest: 0 };
+  count[click.bot ? "bots" : "people"] += clicks;
+  count.latest = Math.max(count.latest, click.clickedAt);
+  counts.set(id, count);
+}
+
+function addLinkCountsSql(engine: Engine): string {
+  const sums = "clicks = clicks + people, bot_clicks = bot_clicks + bots, last_clicked_at = latest";
+  const added = rowsOfJson(engine, { id: "text", people: "bigint", bots: "bigint", latest: "bigint" });
+  if (engine === "mysql") return `update ${added} straight_join links on links.id = added.id set ${sums}`;
+  // PostgreSQL locks the rows of a join in any order, except with a subquery that locks them first. The condition is always
+  // true, but makes the planner expect few rows. Otherwise it may scan all links.
+  const locked = `(select added.* from ${added} join links using (id)
+    where coalesce(id, '') = id order by id for no key update of links) as added`;
+  return `update links set ${sums} from ${engine === "postgres" ? locked : added} where links.id = added.id`;
+}
+
+function toEvent({ link, click, clicks, bot_clicks, trace }: PendingEvent) {
+  const { id, organizationId, slug, url } = link;
+  const { clickedAt, referrer, country, device, browser, operatingSystem } = click;
+  const clicked_at = new Date(clickedAt).toISOString();
+  const source = { referrer, country, device, browser, operating_system: operatingSystem };
+  const data = { link_id: id, slug, url, clicked_at, clicks, bot_clicks, ...source };
+  return eventRow(SYSTEM, { organizationId, type: "link.clicked", subject: id, data }, trace);
+}
