@@ -34,13 +34,12 @@ const COLUMNS = ["id", "username", "password_hash", "disabled_at", "email"] as c
 export type AccountStore = ReturnType<typeof createAccountStore>;
 
 export function createAccountStore(database: Database, outbox: Outbox) {
-  const { knex, prepare, transaction } = database;
-  const selectUser = prepare<Pick<UserRow, (typeof COLUMNS)[number]>[], "id">((q, { id }) =>
-    q("users").where({ id }).select(COLUMNS),
-  );
+  const { knex, transaction } = database;
 
   async function find(id: string): Promise<Account | undefined> {
-    const [row] = await selectUser({ id });
+    const row = await knex("users")
+      .where({ id })
+      .first(...COLUMNS);
     return row && toAccount(row);
   }
 

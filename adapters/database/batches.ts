@@ -1,14 +1,7 @@
 import type { Knex } from "knex";
 import type { Engine } from "./engine.ts";
 import { toStorable } from "./postgres.ts";
-import {
-  type Build,
-  type createPrepare,
-  type Prepare,
-  type Row,
-  unplannedParameter,
-  type Value,
-} from "./prepared-statements.ts";
+import type { createPrepare, Prepare, Row, Value } from "./prepared-statements.ts";
 import { StorageUnavailable, withRetries } from "./retry.ts";
 
 // With one, the database would idle while the next batch is prepared; each further one makes the batches smaller.
@@ -79,7 +72,9 @@ export function createGroupedWrite(store: StoreBatch, sortedBy?: string): (...ro
 }
 
 export type LookupQuery<Row> = {
-  build(knex: Knex, key: Knex.Raw, parameters: Readonly<Record<string, Knex.Raw>>): Knex.QueryBuilder;
+  /** Compares the key with `:key`. */
+  sql: string;
+  /** The column of the rows that has the key. */
   column: keyof Row & string;
   values?: () => Record<string, Value>;
   /** Whether SQLite runs it with those of other requests, at the end of the turn of the event loop. */
@@ -88,26 +83,21 @@ export type LookupQuery<Row> = {
 
 // `select` hides the number of keys from the planner, which would plan anew for each. `offset` makes it use the
 // index, as for one key: the tables of the moment may be empty.
-const EACH = "unnest((select ?::text[])) as wanted(key), lateral (? offset 0) as found";
+const each = (sql: string) =>
+  `select found.* from unnest((select :keys::text[])) as wanted(key),
+    lateral (${sql.replaceAll(":key", "wanted.key")} offset 0) as found`;
 
 /** Returns rows as current as the call. On PostgreSQL, concurrent calls share a statement. */
 export function prepareLookup<Row>(
   { prepare, engine }: { prepare: Prepare; engine: Engine },
-  { build, column, values = () => ({}), inTurn = false }: LookupQuery<Row>,
+  { sql, column, values = () => ({}), inTurn = false }: LookupQuery<Row>,
 ): (key: string) => Promise<Row[]> {
   if (engine !== "postgres") {
-    const find = prepare<Row[], string>(
-      (q, parameters) => build(q, unplannedParameter(q, parameters.key as Knex.Raw), parameters),
-      { inTurn },
-    );
+    const find = prepare<Row[], string>(sql, { inTurn });
     return (key) => find({ ...values(), key });
   }
 
-  const findAll = prepare<Row[], string>((q, parameters) =>
-    q
-      .select("found.*")
-      .from(q.raw(EACH, [parameters.keys as Knex.Raw, build(q, q.raw("wanted.key"), parameters)])),
-  );
+  const findAll = prepare<Row[], string>(each(sql));
   const add = createBatches<string, Row[]>(async (batch) => {
     try {
       const keys = [...new Set(batch.map(({ item }) => item))];
@@ -133,7 +123,8 @@ export type Insertion = {
 /** A count above the limit becomes null, which its column refuses, so the write fails as a whole. */
 export type Counter = {
   key: string;
-  one: Build;
+  /** The SQL that counts one row. */
+  one: string;
   sum(rows: Row[]): Row;
   /** Returns the SQL that counts all sums of a query on PostgreSQL, if a condition is true. */
   records(sums: string, condition: string): string;
@@ -167,17 +158,13 @@ function createPreparedInsert(
   { tables, follow, counter }: Insertion,
 ): Insert {
   const last = tables.length - 1;
-  const writes: Build[] = tables.map(
+  const writes = tables.map(
     ({ name, columns }) =>
-      (q, parameters) =>
-        q(name).insert(Object.fromEntries(columns.map((column) => [column, parameters[column]]))),
+      `insert into "${name}" (${columns.join(", ")}) values (${columns.map((column) => `:${column}`).join(", ")})`,
   );
-  if (follow) {
-    const rows = withId(tables[last]?.name, "= (select ?)");
-    writes.push((q, { id }) => q.raw(follow(rows), [id as Knex.Raw]));
-  }
+  if (follow) writes.push(follow(withId(tables[last]?.name, "= :id")));
   if (writes.length === 1 && !counter) {
-    const insert = prepare<unknown, string>(writes[0] as Build);
+    const insert = prepare<unknown, string>(writes[0] as string);
     return async (row) => void (await insert(row as Row));
   }
   // First, because a write whose first statement fails needs no savepoint.
@@ -198,7 +185,7 @@ function storeInTransaction(knex: Knex, { tables, follow, counter }: Insertion):
       const places = ids.map(() => "?").join(", ");
       if (follow) await trx.raw(follow(withId(tables.at(-1)?.name, `in (${places})`)), ids);
       // Last, so that locks on counters are held briefly.
-      if (counter) for (const sum of sumsOf(counter, batch)) await counter.one(trx, sum as never);
+      if (counter) for (const sum of sumsOf(counter, batch)) await trx.raw(counter.one, sum);
     };
     const isSingle = tables.length === 1 && !follow && !counter;
     await withRetries(() => (isSingle ? run(knex) : knex.transaction(run)), false);
@@ -213,19 +200,15 @@ function prepareRecordInsert(
   { prepare }: ReturnType<typeof createPrepare>,
   { tables, follow, counter }: Insertion,
 ): StoreBatch {
-  const insert = prepare<unknown, string>((q, parameters) => {
-    const parts = tables.map(({ name, columns }, index) => {
-      const list = columns.map((column) => `"${column}"`).join(", ");
-      return `"new_${name}" as (insert into "${name}" (${list}) select ${list}
-        from json_populate_recordset(null::"${name}", ?) where ${after(tables[index - 1]?.name)} returning *)`;
-    });
-    const last = tables.at(-1)?.name;
-    const names = tables.map(({ name }) => name);
-    if (follow) parts.push(`"followed" as (${follow(`"new_${last}"`)})`);
-    const end = counter ? counter.records("?", after(last)) : "select 1";
-    if (counter) names.push("sums");
-    return q.raw(`with ${parts.join(", ")} ${end}`, names.map((name) => parameters[name]) as never[]);
+  const parts = tables.map(({ name, columns }, index) => {
+    const list = columns.join(", ");
+    return `new_${name} as (insert into "${name}" (${list}) select ${list}
+      from json_populate_recordset(null::${name}, :${name}) where ${after(tables[index - 1]?.name)} returning *)`;
   });
+  const last = tables.at(-1)?.name;
+  if (follow) parts.push(`followed as (${follow(`new_${last}`)})`);
+  const end = counter ? counter.records(":sums", after(last)) : "select 1";
+  const insert = prepare<unknown, string>(`with ${parts.join(", ")} ${end}`);
 
   return async (batch) => {
     const records = (index: number) => JSON.stringify(batch.map((rows) => toRecord(rows[index] as Row)));
@@ -236,7 +219,7 @@ function prepareRecordInsert(
 
 /** Always true, but orders the parts of a PostgreSQL statement: in any order, their locks can deadlock. */
 function after(name: string | undefined): string {
-  return name ? `(select count(*) from "new_${name}") >= 0` : "true";
+  return name ? `(select count(*) from new_${name}) >= 0` : "true";
 }
 
 /** Replaces what PostgreSQL can't store as JSON, as `PostgresClient` does for parameters. */

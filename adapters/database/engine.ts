@@ -118,8 +118,8 @@ export function insertedValue(engine: Engine, column: string): string {
 }
 
 /**
- * Returns SQL for a table `added` of the rows in a JSON array, its only parameter: one for each value would take longer to
- * pass than to store.
+ * Returns SQL for a table `added` of the rows in a JSON array, the parameter `:rows`: one for each value would take longer
+ * to pass than to store.
  */
 export function rowsOfJson(engine: Engine, columns: Record<string, "text" | "bigint">): string {
   const listOf = (column: (name: string, type: "text" | "bigint") => string) =>
@@ -128,13 +128,13 @@ export function rowsOfJson(engine: Engine, columns: Record<string, "text" | "big
       .join(", ");
   switch (engine) {
     case "sqlite":
-      return `(select ${listOf((name) => `value ->> '${name}' as ${name}`)} from json_each(?)) as added`;
+      return `(select ${listOf((name) => `value ->> '${name}' as ${name}`)} from json_each(:rows)) as added`;
     case "postgres":
-      return `json_to_recordset(?) as added(${listOf((name, type) => `${name} ${type}`)})`;
+      return `json_to_recordset(:rows) as added(${listOf((name, type) => `${name} ${type}`)})`;
     case "mysql": {
       const typeOf = { text: "varchar(255)", bigint: "bigint" };
       const list = listOf((name, type) => `${name} ${typeOf[type]} path '$.${name}'`);
-      return `json_table(?, '$[*]' columns (${list})) as added`;
+      return `json_table(:rows, '$[*]' columns (${list})) as added`;
     }
   }
 }

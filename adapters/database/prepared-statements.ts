@@ -3,23 +3,12 @@ import type { Knex } from "knex";
 import { isNameConflict } from "./postgres.ts";
 import { withRetries } from "./retry.ts";
 import type { Statement } from "./sqlite/group-transaction.ts";
-
-class Parameter {
-  readonly name: string;
-  constructor(name: string) {
-    this.name = name;
-  }
-}
+import { operationOf } from "./statement-observer.ts";
 
 export type Value = string | number | boolean | null;
 export type Row = Record<string, Value>;
 type Bindable = Value | readonly string[];
-// A parameter is typed as raw SQL because Knex accepts that wherever it accepts a value.
-type Parameters<Name extends string> = Readonly<Record<Name, Knex.Raw>>;
-type Compilable = { toSQL(): { sql: string; bindings: readonly unknown[]; method: string } };
-export type Build<Name extends string = string> = (knex: Knex, parameters: Parameters<Name>) => Compilable;
-type Query = { sql: string; bindings: unknown[] };
-type Compiled = Query & { method: string; options: object };
+type Query = { sql: string; bindings: unknown[]; method: string; options: object };
 
 export type Prepare = ReturnType<typeof createPrepare>["prepare"];
 
@@ -28,55 +17,50 @@ type Client = Knex.Client & {
   driverName: string;
   // These four only in the SQLite client.
   writeTogether(queries: Statement[]): Promise<void>;
-  read?(query: Query): unknown[];
-  readInTurn(query: Query): Promise<unknown[]>;
-  write?(query: Query): Promise<number>;
+  read?(query: Statement): unknown[];
+  readInTurn(query: Statement): Promise<unknown[]>;
+  write?(query: Statement): Promise<number>;
   acquireConnection(): Promise<unknown>;
   releaseConnection(connection: unknown): Promise<void>;
   query(connection: unknown, query: object): Promise<unknown>;
   processResponse(response: unknown): unknown;
 };
 
-const parameters = new Proxy(
-  {},
-  { get: (_target, name) => new Parameter(String(name)) },
-) as Parameters<string>;
+// `:name`, but not a cast of PostgreSQL.
+const PARAMETER = /(?<!:):(\w+)/g;
 
-/** SQLite would recompile a join for each value, which takes ten times as long; others plan better with it. */
-export function unplannedParameter(knex: Knex, parameter: Knex.Raw): Knex.Raw {
-  const isSqlite = (knex.client as Client).driverName === "better-sqlite3";
-  return knex.raw(isSqlite ? "(select ?)" : "?", [parameter]);
-}
-
-// Knex's names of the statements that change rows.
-const CHANGES = new Set(["insert", "update", "del"]);
-
+/** For the most frequent statements: building a query in Knex takes longer than running it. */
 export function createPrepare(knex: Knex) {
   const client = knex.client as Client;
+  const isSqlite = client.driverName === "better-sqlite3";
   // False behind a connection pooler that doesn't know named statements.
   let isNaming = true;
 
-  function compile<Name extends string>(build: Build<Name>): Compiled {
-    const { sql, bindings, method } = build(knex, parameters).toSQL();
-    // Processes behind a pooler share connections, so a name must mean the same statement in all of them.
-    const options =
-      client.driverName === "pg" ? { name: `linkgate_${hash("sha256", sql, "base64url")}` } : {};
-    return { sql: client.positionBindings(sql), bindings: [...bindings], method, options };
+  /** Returns the SQL of the engine and the names of its parameters. */
+  function compile(text: string): { sql: string; names: string[] } {
+    const names = [...text.matchAll(PARAMETER)].map(([, name]) => name as string);
+    // SQLite would recompile a join for each value, which takes ten times as long; others plan better with it.
+    const mark = isSqlite && /\bjoin\b/.test(text) ? "(select ?)" : "?";
+    const sql = client.positionBindings(text.replaceAll(PARAMETER, mark));
+    return { sql: client.driverName === "mysql2" ? sql.replaceAll('"', "`") : sql, names };
   }
 
   return {
     /**
-     * Building a query in Knex takes longer than running it, so this compiles it once. Resolves to rows or the number
-     * of changes. Arrays are for PostgreSQL only. With `inTurn`, SQLite reads at the end of the turn.
+     * Prepares SQL with parameters such as `:name`, and identifiers in double quotes where they need any. Resolves to
+     * rows or the number of changes. Arrays are for PostgreSQL only. With `inTurn`, SQLite reads at the end of the turn.
      */
-    prepare: <Answer, Name extends string>(build: Build<Name>, { inTurn } = { inTurn: false }) => {
-      let compiled: Compiled | undefined;
+    prepare: <Answer, Name extends string>(text: string, { inTurn } = { inTurn: false }) => {
+      const { sql, names } = compile(text);
+      const operation = operationOf(sql);
+      const isRead = operation === "select";
+      const method = operation === "delete" ? "del" : operation; // as Knex calls it
+      // Processes behind a pooler share connections, so a name must mean the same statement in all of them.
+      const options =
+        client.driverName === "pg" ? { name: `linkgate_${hash("sha256", sql, "base64url")}` } : {};
       return async (values: Record<Name, Bindable>): Promise<Answer> => {
-        compiled ??= compile(build);
-        const { bindings: template, ...query } = compiled;
-        const bindings = bind(template, values);
-        const { sql, method } = query;
-        if (client.read && method === "select") {
+        const bindings = names.map((name) => values[name as Name]);
+        if (client.read && isRead) {
           try {
             const read = { sql, bindings };
             return (inTurn ? await client.readInTurn(read) : client.read(read)) as Answer;
@@ -86,30 +70,31 @@ export function createPrepare(knex: Knex) {
         }
         const { write } = client;
         const run =
-          write && CHANGES.has(method)
+          write && !isRead
             ? () => write.call(client, { sql, bindings })
-            : () => send({ ...query, bindings });
-        return (await withRetries<unknown>(run, method === "select")) as Answer;
+            : () => send({ sql, bindings: [...bindings], method, options });
+        return (await withRetries<unknown>(run, isRead)) as Answer;
       };
     },
 
-    prepareTogether: (writes: Build[]) => {
-      let compiled: Compiled[] | undefined;
-      return (values: Row[]): Promise<void> => {
-        compiled ??= writes.map(compile);
-        const statements = compiled.map(({ sql, bindings }, index) => ({
+    /** Prepares statements for SQLite, which run in one transaction, each with the values of its row. */
+    prepareTogether: (texts: string[]) => {
+      const statements = texts.map(compile);
+      return (rows: Row[]): Promise<void> => {
+        const together = statements.map(({ sql, names }, index) => ({
           sql,
-          // SQLite has no booleans.
-          bindings: bind(bindings, values[index] as Row).map((value) =>
-            typeof value === "boolean" ? Number(value) : value,
-          ),
+          bindings: names.map((name) => {
+            const value = rows[index]?.[name];
+            // SQLite has no booleans.
+            return typeof value === "boolean" ? Number(value) : value;
+          }),
         }));
-        return withRetries(() => client.writeTogether(statements), false);
+        return withRetries(() => client.writeTogether(together), false);
       };
     },
   };
 
-  async function send(query: Compiled): Promise<unknown> {
+  async function send(query: Query): Promise<unknown> {
     const connection = await client.acquireConnection();
     const isNamed = isNaming;
     try {
@@ -124,10 +109,6 @@ export function createPrepare(knex: Knex) {
   }
 }
 
-function withoutName({ options: _, ...query }: Compiled): object {
+function withoutName({ options: _, ...query }: Query): object {
   return query;
-}
-
-function bind(template: unknown[], values: Record<string, Bindable>): unknown[] {
-  return template.map((value) => (value instanceof Parameter ? values[value.name] : value));
 }

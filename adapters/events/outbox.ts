@@ -87,7 +87,7 @@ export function eventRow(
 
 /** Adds a delivery of each event in `ids` for every enabled webhook that subscribes to it. */
 export function addDeliveries(knex: Knex, engine: Engine, ids: unknown[]): Knex.Raw {
-  // The subquery hides a single ID from the query planner, as in `unplannedParameter`.
+  // The subquery hides a single ID from the query planner, as `createPrepare` does.
   const which = ids.length === 1 ? "= (select ?)" : `in (${ids.map(() => "?").join(", ")})`;
   return knex.raw(`${deliveriesOf(engine, "events")} and e.id ${which}`, ids as string[]);
 }

@@ -31,6 +31,10 @@ type LinkCount = { id: string; people: number; bots: number; latest: number };
 type PendingEvent = { link: ResolvedLink; click: Click; trace: TraceColumn } & Record<Counter, number>;
 type Counter = "clicks" | "bot_clicks";
 
+const COUNT_BELOW_LIMIT = `update links
+  set clicks = clicks + :clicks, bot_clicks = bot_clicks + :bot_clicks, last_clicked_at = :clickedAt
+  where id = :id and deleted_at is null and clicks + bot_clicks < max_clicks`;
+
 export type ClickBuffer = ReturnType<typeof createClickBuffer>;
 
 /** Collects the clicks of one process: the counts of their links, their statistics and their events. */
@@ -48,20 +52,9 @@ export function createClickBuffer({ knex, engine, prepare, transaction }: Databa
   let hasEnded = false;
 
   const statisticsOf = createStatisticsOf();
-  const addLinkCounts = prepare<unknown, "rows">((q, { rows }) => q.raw(addLinkCountsSql(engine), [rows]));
-  const addStatistics = prepare<unknown, "rows">((q, { rows }) => q.raw(addStatisticsSql(engine), [rows]));
-  const countBelowLimit = prepare<number, "id" | "clickedAt" | Counter>(
-    (q, { id, clickedAt, clicks, bot_clicks }) =>
-      q("links")
-        .where({ id })
-        .whereNull("deleted_at")
-        .whereRaw("clicks + bot_clicks < max_clicks")
-        .update({
-          clicks: q.raw("clicks + ?", [clicks]),
-          bot_clicks: q.raw("bot_clicks + ?", [bot_clicks]),
-          last_clicked_at: clickedAt,
-        }),
-  );
+  const addLinkCounts = prepare<unknown, "rows">(addLinkCountsSql(engine));
+  const addStatistics = prepare<unknown, "rows">(addStatisticsSql(engine));
+  const countBelowLimit = prepare<number, "id" | "clickedAt" | Counter>(COUNT_BELOW_LIMIT);
 
   /** Adds clicks that are equal to others to them, because most are, and their rows take longer. */
   function addClicks(link: ClickedLink, click: Click, count: number, isCounted: boolean): void {
@@ -122,7 +115,7 @@ export function createClickBuffer({ knex, engine, prepare, transaction }: Databa
       const events = ids.map((id) => toEvent(ready.get(id) as PendingEvent));
       const eventIds = events.map(({ id }) => id);
       await transaction(async (trx) => {
-        await trx.raw(addLinkCountsSql(engine), [rows]);
+        await trx.raw(addLinkCountsSql(engine), { rows });
         await trx("events").insert(events);
         await addDeliveries(trx, engine, eventIds);
       });

@@ -1,3 +1,4 @@
+import type { Knex } from "knex";
 import { LRUCache } from "lru-cache";
 import type { LinkStore, ResolvedLink } from "../../resources/links/types.ts";
 import type { Database } from "../database/index.ts";
@@ -17,7 +18,7 @@ export function prepareResolve(database: Pick<Database, "engine" | "lookup" | "p
 
 /** A redirect is as current as its request: the links' version is read once per turn, after requests arrived. */
 function cached({ prepare }: Pick<Database, "prepare">, find: Resolve): Resolve {
-  const readVersion = prepare<{ version: number }[], never>((q) => q("link_changes").select("version"));
+  const readVersion = prepare<{ version: number }[], never>("select version from link_changes");
   const links = new LRUCache<string, ResolvedLink>({
     maxSize: CACHE_BYTES,
     sizeCalculation: ({ slug, url }) => LINK_BYTES + slug.length + url.length,
@@ -59,11 +60,7 @@ function cached({ prepare }: Pick<Database, "prepare">, find: Resolve): Resolve 
 
 function prepareSlugLookup({ lookup }: Pick<Database, "lookup">): Resolve {
   const findBySlug = lookup<ResolvedRow>({
-    build: (q, slug) =>
-      q("links as l")
-        .join("organizations as o", "o.id", "l.organization_id")
-        .where("l.slug", slug)
-        .select(RESOLVED_COLUMNS),
+    sql: LINK_BY_SLUG,
     column: "slug",
     inTurn: true,
   });
@@ -78,17 +75,15 @@ function prepareSlugLookup({ lookup }: Pick<Database, "lookup">): Resolve {
 }
 
 /** Reads what most redirects don't need. The fallback of a deleted link is erased, so it has its organization's. */
-export function prepareFindFallback({ prepare }: Pick<Database, "prepare">): LinkStore["findFallback"] {
-  const find = prepare<{ url: string | null }[], "id">((q, { id }) =>
-    q("links as l")
-      .join("organizations as o", "o.id", "l.organization_id")
-      .where("l.id", id)
-      .whereNull("l.disabled_at")
-      .whereNull("o.suspended_at")
-      .whereNull("o.deleted_at")
-      .select({ url: q.raw("coalesce(l.fallback_url, o.fallback_url)") }),
-  );
-  return async (id) => (await find({ id }))[0]?.url ?? null;
+export async function findFallback(q: Knex, id: string): Promise<string | null> {
+  const found = await q("links as l")
+    .join("organizations as o", "o.id", "l.organization_id")
+    .where("l.id", id)
+    .whereNull("l.disabled_at")
+    .whereNull("o.suspended_at")
+    .whereNull("o.deleted_at")
+    .first({ url: q.raw("coalesce(l.fallback_url, o.fallback_url)") });
+  return found?.url ?? null;
 }
 
 type ResolvedRow = Omit<ResolvedLink, "isDeleted" | "isDisabled"> & {
@@ -98,19 +93,10 @@ type ResolvedRow = Omit<ResolvedLink, "isDeleted" | "isDisabled"> & {
   suspendedAt: number | null;
 };
 
-const RESOLVED_COLUMNS = {
-  id: "l.id",
-  organizationId: "l.organization_id",
-  slug: "l.slug",
-  url: "l.url",
-  archived: "l.archived",
-  expiresAt: "l.expires_at",
-  clicks: "l.clicks",
-  botClicks: "l.bot_clicks",
-  maxClicks: "l.max_clicks",
-  redirectType: "l.redirect_type",
-  deletedAt: "l.deleted_at",
-  organizationDeletedAt: "o.deleted_at",
-  disabledAt: "l.disabled_at",
-  suspendedAt: "o.suspended_at",
-};
+const LINK_BY_SLUG = `select l.id, l.organization_id as "organizationId", l.slug, l.url, l.archived,
+    l.expires_at as "expiresAt", l.clicks, l.bot_clicks as "botClicks", l.max_clicks as "maxClicks",
+    l.redirect_type as "redirectType", l.deleted_at as "deletedAt", o.deleted_at as "organizationDeletedAt",
+    l.disabled_at as "disabledAt", o.suspended_at as "suspendedAt"
+  from links as l
+  join organizations as o on o.id = l.organization_id
+  where l.slug = :key`;

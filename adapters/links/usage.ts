@@ -44,14 +44,14 @@ export async function addUsage(
   added: Usage,
   limitsOf: LimitsOf,
 ): Promise<void> {
-  await count(limitsOf)(trx, { organization_id: organizationId, ...added } as never);
+  await trx.raw(countSql(limitsOf), { organization_id: organizationId, ...added });
 }
 
 /** Counts the links of a batch. A count above the quota of the plan becomes null. */
 export function usageCounter(limitsOf: LimitsOf): Counter {
   return {
     key: "organization_id",
-    one: count(limitsOf),
+    one: countSql(limitsOf),
     sum: (rows) => ({
       organization_id: rows[0]?.organization_id as string,
       links: total(rows, "links"),
@@ -106,14 +106,9 @@ async function limitsOfOrganization(q: Knex, id: string, limitsOf: LimitsOf): Pr
   return limitsOf(organization?.plan ?? "free");
 }
 
-function count(limitsOf: LimitsOf): Counter["one"] {
-  return (q, added) => {
-    const counted = (kind: keyof Usage) =>
-      q.raw(limited(limitsOf, kind, "?"), Array(3).fill(added[kind]) as Knex.Raw[]);
-    return q("organization_usage as u")
-      .where({ organization_id: added.organization_id as Knex.Raw })
-      .update({ links: counted("links"), link_bytes: counted("link_bytes") });
-  };
+function countSql(limitsOf: LimitsOf): string {
+  const sums = KINDS.map((kind) => `${kind} = ${limited(limitsOf, kind, `:${kind}`)}`).join(", ");
+  return `update organization_usage as u set ${sums} where organization_id = :organization_id`;
 }
 
 /** Returns the SQL of a count with what is added, which is null if it is above the quota. */

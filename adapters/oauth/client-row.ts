@@ -1,7 +1,5 @@
-import type { Knex } from "knex";
 import type { Plan } from "../../resources/plans.ts";
 import type { LookupQuery } from "../database/batches.ts";
-import { unplannedParameter } from "../database/prepared-statements.ts";
 import type { Flag } from "../database/tables/columns.ts";
 
 /** A client with the data that authentication needs. */
@@ -21,34 +19,13 @@ export type Client = {
 
 /** Selects a client with its organization and its unexpired secrets in one query, the most frequent of all. */
 export const CLIENT_BY_ID: LookupQuery<JoinedClientRow> = {
-  build: (knex, clientId, { now }) =>
-    knex("clients as c")
-      .join("organizations as o", "o.id", "c.organization_id")
-      .leftJoin("client_secrets as s", (secret) =>
-        secret
-          .on("s.client_id", "c.id")
-          .andOn((unexpired) =>
-            unexpired
-              .onNull("s.expires_at")
-              .orOn("s.expires_at", ">", unplannedParameter(knex, now as Knex.Raw)),
-          ),
-      )
-      .where("c.id", clientId)
-      .select({
-        id: "c.id",
-        organizationId: "o.id",
-        name: "o.name",
-        plan: "o.plan",
-        suspendedAt: "o.suspended_at",
-        requiresDpop: "o.require_dpop",
-        disabledAt: "c.disabled_at",
-        fapi: "c.fapi",
-        redirectUris: "c.redirect_uris",
-        generation: "c.generation",
-        secretId: "s.id",
-        hash: "s.hash",
-        expiresAt: "s.expires_at",
-      }),
+  sql: `select c.id, o.id as "organizationId", o.name, o.plan, o.suspended_at as "suspendedAt",
+      o.require_dpop as "requiresDpop", c.disabled_at as "disabledAt", c.fapi, c.redirect_uris as "redirectUris",
+      c.generation, s.id as "secretId", s.hash, s.expires_at as "expiresAt"
+    from clients as c
+    join organizations as o on o.id = c.organization_id
+    left join client_secrets as s on s.client_id = c.id and (s.expires_at is null or s.expires_at > :now)
+    where c.id = :key`,
   column: "id",
   values: () => ({ now: Date.now() }),
 };

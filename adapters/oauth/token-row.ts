@@ -16,54 +16,25 @@ import { tokenKey } from "./token-keys.ts";
 
 /** Selects a token with everything that its validity depends on, in one query. */
 export const TOKEN_BY_HASH: LookupQuery<JoinedTokenRow> = {
-  build: (knex, hash) =>
-    knex("tokens as t")
-      .leftJoin("clients as c", "c.id", "t.client_id")
-      .leftJoin("organizations as co", "co.id", "c.organization_id")
-      .leftJoin("grants as g", "g.id", "t.grant_id")
-      .leftJoin("organizations as go", "go.id", "g.organization_id")
-      .leftJoin("users as u", "u.id", "g.user_id")
-      .leftJoin("memberships as m", (join) =>
-        join.on("m.user_id", "g.user_id").andOn("m.organization_id", "g.organization_id"),
-      )
-      .leftJoin("approved_apps as a", (join) =>
-        join.on("a.organization_id", "g.organization_id").andOn("a.client_id", "t.client_id"),
-      )
-      .where("t.id_hash", hash)
-      .select({
-        hash: "t.id_hash",
-        payload: "t.payload",
-        kind: "t.kind",
-        expiresAt: "t.expires_at",
-        consumedAt: "t.consumed_at",
-        generation: "t.generation",
-        clientId: "t.client_id",
-        clientGeneration: "c.generation",
-        clientOrganizationId: "co.id",
-        clientPlan: "co.plan",
-        clientSuspendedAt: "co.suspended_at",
-        clientDisabledAt: "c.disabled_at",
-        clientRequiresDpop: "co.require_dpop",
-        clientFapi: "c.fapi",
-        grantId: "g.id",
-        grantPayload: knex.raw(
-          "case when t.kind in ('AuthorizationCode', 'RefreshToken') then g.payload end",
-        ),
-        userId: "g.user_id",
-        lastUsedAt: "g.last_used_at",
-        revokedAt: "g.revoked_at",
-        grantExpiresAt: "g.expires_at",
-        username: "u.username",
-        disabledAt: "u.disabled_at",
-        role: "m.role",
-        organizationId: "go.id",
-        plan: "go.plan",
-        suspendedAt: "go.suspended_at",
-        allowedClients: "go.document_clients",
-        memberApps: "go.member_apps",
-        approvedClientId: "a.client_id",
-        requiresDpop: "go.require_dpop",
-      }),
+  sql: `select t.id_hash as hash, t.payload, t.kind, t.expires_at as "expiresAt", t.consumed_at as "consumedAt",
+      t.generation, t.client_id as "clientId", c.generation as "clientGeneration",
+      co.id as "clientOrganizationId", co.plan as "clientPlan", co.suspended_at as "clientSuspendedAt",
+      c.disabled_at as "clientDisabledAt", co.require_dpop as "clientRequiresDpop", c.fapi as "clientFapi",
+      g.id as "grantId", case when t.kind in ('AuthorizationCode', 'RefreshToken') then g.payload end as "grantPayload",
+      g.user_id as "userId", g.last_used_at as "lastUsedAt", g.revoked_at as "revokedAt",
+      g.expires_at as "grantExpiresAt", u.username, u.disabled_at as "disabledAt", m.role,
+      go.id as "organizationId", go.plan, go.suspended_at as "suspendedAt",
+      go.document_clients as "allowedClients", go.member_apps as "memberApps",
+      a.client_id as "approvedClientId", go.require_dpop as "requiresDpop"
+    from tokens as t
+    left join clients as c on c.id = t.client_id
+    left join organizations as co on co.id = c.organization_id
+    left join grants as g on g.id = t.grant_id
+    left join organizations as go on go.id = g.organization_id
+    left join users as u on u.id = g.user_id
+    left join memberships as m on m.user_id = g.user_id and m.organization_id = g.organization_id
+    left join approved_apps as a on a.organization_id = g.organization_id and a.client_id = t.client_id
+    where t.id_hash = :key`,
   column: "hash",
   inTurn: true,
 };

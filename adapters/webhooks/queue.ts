@@ -162,24 +162,24 @@ type SettledColumn =
 const SETTLE_ALL = `update deliveries d
   set status = s.status, attempts = s.attempts, due_at = s.due_at, leased_by = null, log = s.log,
     exchange = coalesce(s.exchange, d.exchange)
-  from json_populate_recordset(null::deliveries, ?) s
+  from json_populate_recordset(null::deliveries, :rows) s
   where coalesce(s.event_id, '') = s.event_id
     and d.webhook_id = s.webhook_id and d.event_id = s.event_id and d.leased_by = s.leased_by`;
+
+const SETTLE_ONE = `update deliveries
+  set status = :status, attempts = :attempts, due_at = :due_at, leased_by = null, log = :log,
+    exchange = coalesce(:exchange, exchange)
+  where webhook_id = :webhook_id and event_id = :event_id and leased_by = :leased_by`;
 
 /** Records an attempt if it is still leased. On PostgreSQL, concurrent attempts share a statement. */
 function prepareSettle({ engine, prepare }: Pick<Database, "engine" | "prepare">) {
   if (engine === "postgres") {
-    const settleAll = prepare<unknown, "rows">((q, { rows }) => q.raw(SETTLE_ALL, [rows]));
+    const settleAll = prepare<unknown, "rows">(SETTLE_ALL);
     return createGroupedWrite(
       async (batch) => void (await settleAll({ rows: JSON.stringify(batch.map(([row]) => row)) })),
     );
   }
-  return prepare<number, SettledColumn>((q, row) => {
-    const { webhook_id, event_id, leased_by, status, attempts, due_at, log } = row;
-    const leased = q("deliveries").where({ webhook_id, event_id, leased_by });
-    const exchange = q.raw("coalesce(?, exchange)", [row.exchange]);
-    return leased.update({ status, attempts, due_at, leased_by: null, log, exchange });
-  });
+  return prepare<number, SettledColumn>(SETTLE_ONE);
 }
 
 type LeasedRow = WebhookRow & StoredDelivery & Pick<OrganizationRow, "plan" | "suspended_at" | "deleted_at">;

@@ -2,7 +2,6 @@ import type { Knex } from "knex";
 import type { LeaseLimits } from "../../resources/webhooks/types.ts";
 import { pendingWebhook, rowsOf } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
-import { unplannedParameter } from "../database/prepared-statements.ts";
 import type { WebhookRow } from "../database/tables/webhooks.ts";
 
 export type Key = { webhook_id: string; event_id: string };
@@ -26,14 +25,13 @@ const PAUSED_READ_MAX = 100;
 /** Selects deliveries of each organization in turn. A process remembers whose turn it is. */
 export function createSelect({ knex, engine, transaction, prepare }: Database) {
   // Prepared, because it runs up to 50 times per second while links are created.
-  const findOldest = prepare<(DueWebhook & Key)[], "now">((q, { now }) =>
-    q("deliveries as d")
-      .leftJoin("webhooks as w", "w.id", "d.webhook_id")
-      .where("d.due_at", "<=", unplannedParameter(q, now))
-      .orderBy("d.due_at")
-      // A bound limit would also make SQLite re-plan the query each time.
-      .limit(READ_MAX, { skipBinding: true })
-      .select("d.webhook_id", "d.event_id", "w.id", ...COLUMNS.map((column) => `w.${column}`)),
+  const findOldest = prepare<(DueWebhook & Key)[], "now">(
+    `select d.webhook_id, d.event_id, w.id, ${COLUMNS.map((column) => `w.${column}`).join(", ")}
+    from deliveries as d
+    left join webhooks as w on w.id = d.webhook_id
+    where d.due_at <= :now
+    order by d.due_at
+    limit ${READ_MAX}`,
   );
   let lastOrganization = "";
   let lastWebhook = "";

@@ -80,11 +80,8 @@ export function createConsentStore({ knex, transaction }: Database, outbox: Outb
 }
 
 /** Stores grants without a consent page. Revoking one updates a single row, and invalidates every token under it. */
-export function grantAdapter({ knex, prepare, transaction }: Database, outbox: Outbox): ModelAdapter {
+export function grantAdapter({ knex, transaction }: Database, outbox: Outbox): ModelAdapter {
   const active = (id: string) => knex("grants").where({ id }).whereNull("revoked_at");
-  const selectActive = prepare<{ payload: string }[], "id">((q, { id }) =>
-    q("grants").where({ id }).whereNull("revoked_at").select("payload"),
-  );
   return {
     async upsert(id, payload: AdapterPayload) {
       const expires_at = (payload.exp as number) * 1000;
@@ -99,7 +96,7 @@ export function grantAdapter({ knex, prepare, transaction }: Database, outbox: O
     },
 
     async find(id) {
-      const payload = (await selectActive({ id }))[0]?.payload;
+      const payload = (await active(id).first("payload"))?.payload;
       return payload && { ...JSON.parse(payload), jti: id };
     },
 

@@ -27,7 +27,7 @@ export function tokenAdapters(
   usage: GrantUsage,
   appPolicyCheck: AppPolicyCheck,
 ): (kind: string) => ModelAdapter {
-  const { insert, find, consume, retry, remove } = tokenStatements(database);
+  const { insert, find, consume, retry } = tokenStatements(database);
 
   return (kind) => ({
     async upsert(id, payload) {
@@ -70,7 +70,7 @@ export function tokenAdapters(
       if (kind === "RefreshToken") {
         const used = await find(id);
         const consumedAfter = now - retryWindowOf(JSON.parse(used?.payload ?? "{}"));
-        if (await retry({ hash, kind, consumedAfter })) return;
+        if (await retry(hash, kind, consumedAfter)) return;
       }
       throw kind === "PushedAuthorizationRequest"
         ? new errors.InvalidRequestUri("request_uri was already used")
@@ -78,7 +78,10 @@ export function tokenAdapters(
     },
 
     async destroy(id) {
-      await remove({ hash: tokenKey(id), kind });
+      await database
+        .knex("tokens")
+        .where({ id_hash: tokenKey(id), kind })
+        .delete();
     },
   });
 }
@@ -94,7 +97,13 @@ function isUnusedOrRetry({ consumedAt }: JoinedTokenRow, payload: Redeemable): b
   return consumedAt === null || Date.now() < consumedAt + retryWindowOf(payload);
 }
 
-function tokenStatements({ prepare, lookup, inserter }: Database) {
+// The row is kept until the family expires, so a replay is detected as long as that matters.
+const CONSUME = `update tokens
+  set consumed_at = :now,
+    expires_at = coalesce((select g.expires_at from grants g where g.id = tokens.grant_id), expires_at)
+  where id_hash = :hash and kind = :kind and consumed_at is null`;
+
+function tokenStatements({ knex, prepare, lookup, inserter }: Database) {
   const find = lookup(TOKEN_BY_HASH);
   return {
     find: coalesce(async (id: string) => (await find(tokenKey(id)))[0]),
@@ -107,29 +116,14 @@ function tokenStatements({ prepare, lookup, inserter }: Database) {
       ],
     }),
     /** Marks the first use. Resolves to 1 for exactly one of several concurrent calls. */
-    consume: prepare<number, "hash" | "kind" | "now">((knex, { hash, kind, now }) =>
-      knex("tokens")
-        .where({ id_hash: hash, kind })
-        .whereNull("consumed_at")
-        .update({
-          consumed_at: now,
-          // Kept until the family expires, so a replay is detected as long as that matters.
-          expires_at: knex.raw(
-            "coalesce((select g.expires_at from grants g where g.id = tokens.grant_id), expires_at)",
-          ),
-        }),
-    ),
+    consume: prepare<number, "hash" | "kind" | "now">(CONSUME),
     /** Counts a retry. Resolves to 1 for as many of several concurrent calls as are allowed. */
-    retry: prepare<number, "hash" | "kind" | "consumedAfter">((knex, { hash, kind, consumedAfter }) =>
+    retry: (hash: string, kind: string, consumedAfter: number) =>
       knex("tokens")
         .where({ id_hash: hash, kind })
         .where("consumed_at", ">", consumedAfter)
         .where("retries", "<", RETRIES_MAX)
         .update({ retries: knex.raw("retries + 1") }),
-    ),
-    remove: prepare<number, "hash" | "kind">((knex, { hash, kind }) =>
-      knex("tokens").where({ id_hash: hash, kind }).delete(),
-    ),
   };
 }
 

@@ -212,7 +212,7 @@ function testOutages({ proxy, service, app, token, link }: Awaited<ReturnType<ty
       const sent = Promise.withResolvers<void>();
       let waiting = 0;
       const stop = service.onStatement((sql) => {
-        if (/(into|from) .links./.test(sql) && ++waiting === 3) sent.resolve();
+        if (/(into|from) .?links\b/.test(sql) && ++waiting === 3) sent.resolve();
       });
       try {
         const requests = Promise.all([

@@ -34,9 +34,7 @@ test("every statement is observed with its operation, and none of its values", a
   await own.migrate();
   statements.length = 0;
   const SECRET = "a-secret-value";
-  const find = own.prepare<unknown[], "name">((knex, { name }) =>
-    knex("leases").where({ name }).select("holder"),
-  );
+  const find = own.prepare<unknown[], "name">("select holder from leases where name = :name");
   await find({ name: SECRET });
   await own.transaction(async (trx) => {
     await trx("leases").insert({ name: SECRET, holder: SECRET, expires_at: 1 });

@@ -164,7 +164,7 @@ if (engine === "sqlite") {
     const tables = async (...slugs: string[]) => {
       statements.length = 0;
       await Promise.all(slugs.map((slug) => resolve(first, slug)));
-      return statements.map((sql) => /from `(\w+)`/.exec(sql)?.[1]);
+      return statements.map((sql) => /from (\w+)/.exec(sql)?.[1]);
     };
     t.deepEqual(await tables("followed"), ["link_changes", "links"]);
     t.deepEqual(await tables("followed", "followed"), ["link_changes"]);
