@@ -97,11 +97,9 @@ export function authorizationServer(
     return { client: undefined };
   }
 
-  let currentKeys = keys;
-  const complete = completeResponses(settings, () => currentKeys);
+  const complete = completeResponses(settings);
   return {
     useKeys(latest: Keys) {
-      currentKeys = latest;
       app.keys = latest.cookies;
       useKeys(provider, latest);
     },

@@ -46,7 +46,6 @@ const TOPICS: Record<string, string> = {
   import: "Links",
   listen: "Tools",
   conformance: "Tools",
-  "verify-attestation": "Tools",
   completion: "Tools",
 };
 

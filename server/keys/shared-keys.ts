@@ -81,11 +81,6 @@ export async function deleteEndedKeys(store: KeyStore, stored: StoredKeys, now: 
   }
 }
 
-/** The key that signs statements and the ID tokens of clients that follow FAPI 2.0. */
-export function statementKeyOf({ jwks }: Keys): JWK {
-  return jwks.keys.find(({ alg }) => alg === "ES256") as JWK;
-}
-
 export function nonceSecretOf({ signing }: Keys): Buffer {
   return Buffer.from(hkdfSync("sha256", signing, "", "linkgate dpop nonce", 32));
 }

@@ -1,24 +1,20 @@
 import type { Context, Middleware } from "koa";
 import type { KoaContextWithOIDC } from "oidc-provider";
 import { errorUrl } from "../../resources/http/problem.ts";
-import type { Keys } from "../keys/shared-keys.ts";
 import { ENDPOINTS, endpointsByPath, METADATA_PATHS } from "../oauth-endpoints.ts";
 import type { Settings } from "../settings/config.ts";
 import { KEY_SET_MAX_AGE } from "../settings/lifetimes.ts";
 import { completeDiscovery } from "./discovery.ts";
 import { completeIntrospection, isUnsupportedToken } from "./introspection.ts";
 import { isOauthPath } from "./paths.ts";
-import { signRevocation } from "./revocation-statements.ts";
-
-const JWT = "application/jwt";
 
 /** Completes the responses of oidc-provider where it has no option for it. */
-export function completeResponses(settings: Settings, currentKeys: () => Keys): Middleware {
-  const steps = new Map<string, (ctx: Context) => void | Promise<void>>([
+export function completeResponses(settings: Settings): Middleware {
+  const steps = new Map<string, (ctx: Context) => void>([
     ...METADATA_PATHS.map((path) => [path, completeDiscovery(settings)] as const),
     [ENDPOINTS.jwks.path, completeKeySet],
     [ENDPOINTS.token.path, completeTokenResponse],
-    [ENDPOINTS.revocation.path, (ctx) => completeRevocation(ctx, currentKeys())],
+    [ENDPOINTS.revocation.path, completeRevocation],
     [ENDPOINTS.introspection.path, completeIntrospection],
   ]);
   return function completeResponse(ctx, next) {
@@ -55,15 +51,10 @@ function isOffline({ entities, params, requestParamScopes }: KoaContextWithOIDC[
 }
 
 /** RFC 7009 §2.2: an unknown token is no error. Clients that parse every response as JSON get an empty object. */
-async function completeRevocation(ctx: Context, keys: Keys): Promise<void> {
+function completeRevocation(ctx: Context): void {
   ctx.set("Cache-Control", "no-store");
-  ctx.vary("Accept");
   if (isUnsupportedToken(ctx)) ctx.status = 200;
-  if (ctx.status !== 200) return;
-  ctx.body = {};
-  if (!String(ctx.state.accept).includes(JWT)) return;
-  ctx.body = await signRevocation(ctx as unknown as KoaContextWithOIDC, keys);
-  ctx.type = JWT;
+  if (ctx.status === 200) ctx.body = {};
 }
 
 /**
@@ -100,12 +91,8 @@ export function linkErrors(base: string): Middleware {
   };
 }
 
-/**
- * Makes oidc-provider respond with JSON (RFC 6749 §5.2) even to clients that accept `text/html`, such as Java's. What
- * they accept is kept in `ctx.state.accept`.
- */
-export const acceptJson: Middleware = function replaceAcceptHeader({ req, state }, next) {
-  state.accept = req.headers.accept;
+/** Makes oidc-provider respond with JSON (RFC 6749 §5.2) even to clients that accept `text/html`, such as Java's. */
+export const acceptJson: Middleware = function replaceAcceptHeader({ req }, next) {
   req.headers.accept = "application/json";
   return next();
 };

@@ -8,7 +8,6 @@ import { runChecks } from "../../../certification/run.ts";
 import type { Metadata, Target } from "../../../certification/target.ts";
 import { CommandError, type CommandInput } from "../execution/command.ts";
 import { showStatus } from "../execution/progress.ts";
-import { attest } from "./attestation.ts";
 
 const credentials = z.strictObject({ client_id: z.string().min(1), client_secret: z.string().min(1) });
 const configuration = credentials.extend({
@@ -51,7 +50,6 @@ export async function checkConformance({ args: [base], options, note }: CommandI
   );
   const report: Report = { issuer: target.issuer, ...countOf(checks), checks };
   if (typeof options.junit === "string") await writeFile(options.junit, toJunit(report));
-  if (typeof options.attest === "string") await attest(report, String(metadata.jwks_uri), options.attest);
   return report;
 }
 

@@ -2,7 +2,6 @@ import { isIP } from "node:net";
 import { VERSION } from "../../version.ts";
 import { type Command, CommandError } from "../execution/command.ts";
 import { appCommands, grantCommands } from "./apps.ts";
-import { verifyAttestationCommand } from "./attestation.ts";
 import { auditCommands } from "./audit.ts";
 import { clientCommands } from "./clients.ts";
 import { devCommand } from "./dev.ts";
@@ -74,7 +73,6 @@ export const commands: Command[] = [
   serverJsonCommand,
   listenCommand,
   conformanceCommand,
-  verifyAttestationCommand,
 ];
 
 /** Reverse-DNS notation, which the registry verifies by DNS or HTTP. */

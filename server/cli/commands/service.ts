@@ -164,7 +164,6 @@ export const conformanceCommand: Command = {
     "--config <file>":
       "JSON: client_id, client_secret and what else the checks may use; without it, only what needs no client",
     "--only <prefix...>": "only checks whose ID starts with a prefix, such as dpop",
-    "--attest <file>": "also sign the results with the key of this server, as an in-toto statement",
     "--junit <file>": "also write the results as JUnit XML",
   },
   example: "https://links.example.com --config conformance.json",

@@ -1,10 +1,9 @@
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import test from "ava";
 import { generate } from "selfsigned";
 import type { Report } from "../../../certification/report.ts";
-import manifest from "../../../package.json" with { type: "json" };
-import { Program, ROOT, runCommand, runShell } from "../../harness/program.ts";
+import { Program, ROOT, runCommand } from "../../harness/program.ts";
 import { deploy } from "../oidf/deployment.ts";
 import { CLIENT, OTHER, startExampleServer } from "./example-server.ts";
 import { useBrowser } from "./user.ts";
@@ -123,65 +122,6 @@ test("a server without metadata is named", async (t) => {
   const { code, stderr } = await runCommand(["conformance", `${issuer}/nowhere`, "--config", config], {});
   t.is(code, 1);
   t.regex(stderr, /nowhere publishes no authorization server metadata/);
-});
-
-test("an attestation is verified offline, contains no secret, and can't be changed", async (t) => {
-  const [{ id, secret }] = clients;
-  const config = configure("attested.json", { client_id: id, client_secret: secret });
-  const [file, keys] = [path.join(folder, "attestation.json"), path.join(folder, "jwks.json")];
-  await run([
-    "conformance",
-    issuer,
-    "--config",
-    config,
-    "--only",
-    "jwks",
-    "token-no-store",
-    "--attest",
-    file,
-  ]);
-  writeFileSync(keys, await (await fetch(`${issuer}/oauth/jwks`)).text());
-  const { code, stdout } = await runCommand(["verify-attestation", file, "--keys", keys, "--json"], {});
-  t.is(code, 0);
-  const { subject, predicate } = JSON.parse(stdout);
-  const files =
-    "find adapters certification resources server package.json -type f | LC_ALL=C sort | xargs -d '\\n' sha256sum | sha256sum";
-  const digest = (await runShell(`cd "${ROOT}" && ${files}`)).stdout.slice(0, 64);
-  t.deepEqual(subject, [{ name: `linkgate ${manifest.version}`, digest: { sha256: digest } }]);
-  t.is(predicate.result, "PASSED");
-  t.deepEqual(predicate.passedTests.toSorted(), [
-    "jwks-key-ids",
-    "jwks-key-size",
-    "jwks-public",
-    "token-no-store",
-  ]);
-  const [server, settings, auditLogs] = predicate.configuration;
-  t.is(server.uri, issuer);
-  t.is(settings.annotations.RATE_LIMIT, false);
-  t.true(auditLogs.annotations.ok);
-  t.false(stdout.includes(secret));
-
-  const script = path.join(ROOT, "docs/verify-attestation.mjs");
-  const offline = await runShell(`"${process.execPath}" "${script}" "${file}" "${keys}"`);
-  t.is(offline.stdout, `linkgate ${manifest.version} at ${issuer}: PASSED\n4 passed, 0 warnings, 0 failed\n`);
-
-  const envelope = JSON.parse(readFileSync(file, "utf8"));
-  const changed = Buffer.from(envelope.payload, "base64").toString().replace("PASSED", "FAILED");
-  const forged = configure("forged.json", { ...envelope, payload: Buffer.from(changed).toString("base64") });
-  const refused = await runCommand(["verify-attestation", forged, "--keys", keys, "--json"], {});
-  t.is(refused.code, 1);
-  t.is(JSON.parse(refused.stderr).error.code, "invalid_signature");
-  t.not((await runShell(`"${process.execPath}" "${script}" "${forged}" "${keys}"`)).code, 0);
-});
-
-test("another server than that of the settings is not attested", async (t) => {
-  const server = await startExampleServer();
-  t.teardown(server.close);
-  const config = configure("other.json", CLIENT);
-  const file = path.join(folder, "none.json");
-  const words = ["conformance", server.issuer, "--config", config, "--only", "jwks", "--attest", file];
-  await t.throwsAsync(run(words), { message: /"other_server"/ });
-  t.false(existsSync(file));
 });
 
 for (const [what, options, failed] of [

@@ -51,7 +51,6 @@ const COMMANDS = [
   "mcp server-json",
   "listen",
   "conformance",
-  "verify-attestation",
   "completion",
 ];
 

@@ -1,6 +1,5 @@
 import test from "ava";
-import { decodeJwt } from "jose";
-import { basic, createApp, read, runCodeFlow } from "../harness/clients/oauth.ts";
+import { basic, createApp, runCodeFlow } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { startCluster } from "../harness/cluster.ts";
 import { bearer, postForm } from "../harness/service.ts";
@@ -34,9 +33,9 @@ test(`of ${ROUNDS * CALLS} calls that race revocations over two processes, none 
     };
     const revoking = async () => {
       const { url } = cluster.authorization[round % 2] ?? cluster;
-      const headers = { ...basic(app), accept: "application/jwt" };
-      const { text } = await read(postForm(`${url}/oauth/revoke`, { token: accessToken }, headers));
-      return Date.parse(String(decodeJwt(text).revoked_at));
+      const { status } = await postForm(`${url}/oauth/revoke`, { token: accessToken }, basic(app));
+      t.is(status, 200);
+      return Date.now();
     };
     const lanes = Array.from({ length: LANES }, (_, index) => lane(index));
     const [revokedAt] = await Promise.all([revoking(), ...lanes]);
