@@ -19,13 +19,12 @@ import { createLeases } from "./database/leases.ts";
 import { type OnPurge, purgeExpired } from "./database/purge-expired.ts";
 import { createAuditChain } from "./events/audit-chain.ts";
 import { createAuditStore } from "./events/audit-log.ts";
-import { acceptFirstHeads, acceptHeads } from "./events/chain-heads.ts";
 import { createEventList } from "./events/event-list.ts";
 import { createMemberEventStore } from "./events/member-events.ts";
 import { createOperatorLog } from "./events/operator-log.ts";
 import { type CurrentTraceparent, createOutbox } from "./events/outbox.ts";
 import { purgeAuditLogs } from "./events/purge.ts";
-import { verifyChains } from "./events/verify-chain.ts";
+import { type LogHead, verifyChains } from "./events/verify-chain.ts";
 import { createIdempotencyStore } from "./idempotency.ts";
 import { createLeakStore } from "./leaked-credentials.ts";
 import { createClickBuffer } from "./links/click-buffer.ts";
@@ -91,12 +90,11 @@ export function openStorage(
   const outbox = createOutbox(database, currentTraceparent);
   const encryption = createEncryption(encryptionKeys);
   const webhookDeletion = createWebhookDeletion(outbox, encryption);
-  const auditChain = createAuditChain(database, leases, encryption);
+  const auditChain = createAuditChain(database, leases);
   const usage = createGrantUsage(database);
   const clicks = createClickBuffer(database, outbox);
   const search = createSearch(database);
-  const purgeLogs = (mayContinue: () => Promise<boolean>) =>
-    purgeAuditLogs(database, encryption, mayContinue);
+  const purgeLogs = (mayContinue: () => Promise<boolean>) => purgeAuditLogs(database, mayContinue);
   const accounts = createAccountStore(database, outbox);
   const clients = createClientStore(database, outbox);
   return {
@@ -126,7 +124,7 @@ export function openStorage(
     memberEvents: createMemberEventStore(database, outbox),
     members: createMemberStore(database, outbox, webhookDeletion),
     notices: createNoticeStore(database),
-    operatorLog: createOperatorLog(database, auditChain),
+    operatorLog: createOperatorLog(database),
     organizations: createOrganizationStore(database, outbox),
     disabledAccounts: createAccountDisablingStore(database, outbox),
     disabledLinks: createLinkDisablingStore(database, outbox),
@@ -152,9 +150,9 @@ export function openStorage(
       reencrypt(database, encryption, leases, stop, onProgress),
     /** Counts the values that an older encryption key encrypted; without a key, all that are encrypted. */
     countOutdatedCiphertexts: () => countOutdated(database, encryption),
-    /** Verifies one audit log, or all. Resolves to no reports if there is no such log. */
-    verifyAuditLogs: (organizationId?: string) =>
-      verifyChains(database, encryption, auditChain, organizationId),
+    /** Verifies one audit log, or all, and that they contain heads. Resolves to no reports if there is no such log. */
+    verifyAuditLogs: (organizationId?: string, kept?: readonly LogHead[]) =>
+      verifyChains(database, auditChain, organizationId, kept),
     /** Resolves to undefined while another process purges. `stop` ends it after the current batch. */
     purgeExpired: (stop?: AbortSignal, onProgress?: OnPurge) =>
       purgeExpired(database, leases, purgeLogs, eraseLinks, stop, onProgress),
@@ -165,15 +163,7 @@ export function openStorage(
     databaseTime: () => readClock(database),
     /** PostgreSQL: resolves to whether searches have an index. */
     hasSearchIndex: () => hasSearchIndex(database.knex),
-    /** Authenticates the audit logs of a new database, which had no key when it was migrated. */
-    beginAuditLogs: () => acceptFirstHeads(database, encryption),
-    /** Authenticates the heads of all audit logs as they are. */
-    acceptAuditLogs: () => acceptHeads(database, encryption),
-    async migrate() {
-      const applied = await database.migrate();
-      await acceptFirstHeads(database, encryption);
-      return applied;
-    },
+    migrate: database.migrate,
     backUp: database.backUp,
     assertEncoding: database.assertEncoding,
     pendingMigrations: database.pendingMigrations,

@@ -4,7 +4,6 @@ import type { Database } from "./database/index.ts";
 import type { Leases } from "./database/leases.ts";
 import { type Column, contextOf, type Table } from "./database/tables/columns.ts";
 import { TABLES } from "./database/tables/index.ts";
-import { findOutdated, renewCodes } from "./events/chain-heads.ts";
 
 type Connected = Pick<Database, "knex" | "engine">;
 type Row = Record<string, string>;
@@ -41,8 +40,6 @@ export async function reencrypt(
   let reencrypted = 0;
   let unreadable = 0;
   try {
-    reencrypted += await renewCodes(database, encryption);
-    onProgress?.(reencrypted);
     for await (const { table, name, ciphertext, key, context } of outdated(database, encryption)) {
       if (stop?.aborted) break;
       const text = tryDecrypt(encryption, ciphertext, context);
@@ -65,7 +62,7 @@ export async function reencrypt(
 
 /** Counts the values that were encrypted with an older key than the first. */
 export async function countOutdated(database: Connected, encryption: Encryption): Promise<number> {
-  let count = (await findOutdated(database, encryption)).length;
+  let count = 0;
   for await (const _ of outdated(database, encryption)) count++;
   return count;
 }

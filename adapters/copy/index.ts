@@ -124,7 +124,7 @@ async function checkTarget(target: Database, progress: Progress, source: string)
 
 async function isCopyOf(source: string, target: Database): Promise<boolean> {
   if (!(await target.knex.schema.hasTable("events"))) return false;
-  const [last] = await createOperatorLog(target, UNCHAINED).list(1);
+  const [last] = await createOperatorLog(target).list(1);
   return last?.command === "copy" && last.outcome === "succeeded" && last.options.from === source;
 }
 
@@ -233,12 +233,9 @@ async function verify(
 // The table that recording the copy in the operator's log changes in the target.
 const RECORDED = "events";
 
-// Heads are authenticated with the encryption key, which a copy doesn't need. The target's server chains entries.
-const UNCHAINED = { append: async () => {} };
-
 async function complete(target: Database, progress: Progress, run: CommandRun): Promise<void> {
   await target.transaction(async (trx) => {
-    const log = createOperatorLog({ ...target, transaction: (work) => work(trx) }, UNCHAINED);
+    const log = createOperatorLog({ ...target, transaction: (work) => work(trx) });
     await log.finish(await log.start(run));
     await progress.end(trx);
   });

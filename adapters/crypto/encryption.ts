@@ -1,24 +1,14 @@
-import {
-  createCipheriv,
-  createDecipheriv,
-  createHmac,
-  createSecretKey,
-  hkdfSync,
-  type KeyObject,
-  randomBytes,
-  timingSafeEqual,
-} from "node:crypto";
+import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { LRUCache } from "lru-cache";
 
 const KEY_BYTES = 32;
 const IV_BYTES = 12; // NIST SP 800-38D §8.2: 96 bits for AES-GCM
 const TAG_BYTES = 16;
-const NO_KEY = "there is no encryption key yet";
 const VERSION = "v1.";
 // In characters: enough for the URLs and secrets of about 10,000 webhooks.
 const REMEMBERED_MAX = 4_000_000;
 
-/** Encrypts secrets that must be readable later with AES-256-GCM, and authenticates other texts with HMAC-SHA-256. */
+/** Encrypts secrets that must be readable later with AES-256-GCM. */
 export type Encryption = ReturnType<typeof createEncryption>;
 
 /** One key of 32 bytes, or several: the first encrypts, all decrypt. Without any, nothing can be encrypted. */
@@ -27,7 +17,6 @@ export type EncryptionKeys = Uint8Array | readonly Uint8Array[];
 /** @throws TypeError for a key of another length */
 export function createEncryption(initialKeys: EncryptionKeys) {
   let keys = checked(initialKeys);
-  let codeKeys = keys.map(deriveCodeKey);
   const remembered = new LRUCache<string, string>({
     maxSize: REMEMBERED_MAX,
     sizeCalculation: (text, key) => text.length + key.length,
@@ -46,7 +35,7 @@ export function createEncryption(initialKeys: EncryptionKeys) {
     /** @param context authenticated with the text: only the same context decrypts it */
     encrypt(text: string, context: string): string {
       const [key] = keys;
-      if (!key) throw new Error(NO_KEY);
+      if (!key) throw new Error("there is no encryption key yet");
       const iv = randomBytes(IV_BYTES);
       const cipher = createCipheriv("aes-256-gcm", key, iv).setAAD(Buffer.from(context));
       const body = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
@@ -66,20 +55,8 @@ export function createEncryption(initialKeys: EncryptionKeys) {
     isCurrent: (ciphertext: string, context: string): boolean =>
       keys[0] !== undefined && open(ciphertext, context, keys[0]) !== undefined,
 
-    hasKey: (): boolean => keys.length > 0,
-
-    authenticate(text: string): string {
-      const [key] = codeKeys;
-      if (!key) throw new Error(NO_KEY);
-      return codeOf(text, key);
-    },
-
-    isAuthentic: (text: string, code: string): boolean =>
-      codeKeys.some((key) => isEqual(codeOf(text, key), code)),
-
     use(newKeys: EncryptionKeys): void {
       keys = checked(newKeys);
-      codeKeys = keys.map(deriveCodeKey);
       remembered.clear();
     },
   };
@@ -90,20 +67,6 @@ function checked(given: EncryptionKeys): readonly Uint8Array[] {
   if (keys.some(({ byteLength }) => byteLength !== KEY_BYTES))
     throw new TypeError("an encryption key must have 32 bytes");
   return keys;
-}
-
-/** Derives the key for codes, so that each key serves one purpose (HKDF, RFC 5869). */
-function deriveCodeKey(key: Uint8Array): KeyObject {
-  return createSecretKey(Buffer.from(hkdfSync("sha256", key, "", "linkgate codes", KEY_BYTES)));
-}
-
-function codeOf(text: string, key: KeyObject): string {
-  return createHmac("sha256", key).update(text).digest("hex");
-}
-
-function isEqual(code: string, given: string): boolean {
-  const [one, other] = [Buffer.from(code), Buffer.from(given)];
-  return one.length === other.length && timingSafeEqual(one, other);
 }
 
 function open(ciphertext: string, context: string, key: Uint8Array): string | undefined {

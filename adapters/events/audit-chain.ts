@@ -1,12 +1,10 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Knex } from "knex";
 import type { Plan } from "../../resources/plans.ts";
-import type { Encryption } from "../crypto/encryption.ts";
 import type { Engine } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import type { Leases } from "../database/leases.ts";
 import type { AuditChainRow } from "../database/tables/events.ts";
-import { ALL_LOGS, lockHeads, storeHeads } from "./chain-heads.ts";
 import { type ChainEnd, newHead, nextEntry, RECORD_COLUMNS, type UnchainedRow } from "./chain-record.ts";
 
 export type AuditChain = ReturnType<typeof createAuditChain>;
@@ -22,11 +20,7 @@ const LEASE_MS = 15_000;
  * Chains the entries of each audit log by hash. Entries are written without a place in the chain, so that concurrent
  * changes of an organization don't wait for each other, and get one shortly after.
  */
-export function createAuditChain(
-  { knex, engine, transaction }: Database,
-  leases: Leases,
-  encryption: Encryption,
-) {
+export function createAuditChain({ knex, engine, transaction }: Database, leases: Leases) {
   let leasedUntil = 0;
 
   async function holdsLease(): Promise<boolean> {
@@ -39,10 +33,9 @@ export function createAuditChain(
 
   /** Queries the entries that wait for a place in the chain, served by an index of only these. */
   function waiting(q: Knex, organizationId?: string) {
-    const query = q("events")
-      .whereRaw(engine === "mysql" ? "unchained = 1" : "audited = true and seq is null")
-      // Only a row that was inserted by hand can claim to be of this log.
-      .whereNot("organization_id", ALL_LOGS);
+    const query = q("events").whereRaw(
+      engine === "mysql" ? "unchained = 1" : "audited = true and seq is null",
+    );
     // The expression keeps the planner from an index of the organization's whole log.
     return organizationId === undefined
       ? query
@@ -54,8 +47,8 @@ export function createAuditChain(
   }
 
   /**
-   * Chains one batch. The lock decides between processes: one that waits for it reads which entries are still waiting
-   * afterwards.
+   * Chains one batch. The locks of the heads decide between processes: one that waits for them reads which entries are
+   * still waiting afterwards.
    */
   function appendBatch(organizationId?: string): Promise<void> {
     return transaction(async (trx) => {
@@ -66,8 +59,7 @@ export function createAuditChain(
         .select("id", "organization_id", trx.raw("octet_length(data) as bytes"));
       const batch = firstOf(found, BATCH_BYTES);
       const logs = [...new Set(batch.map((row) => row.organization_id))].sort();
-      const locked = await lockHeads(trx, logs);
-      const heads = new Map(logs.map((id) => [id, locked.heads.get(id) ?? newHead(id)]));
+      const heads = await lockHeads(trx, logs);
       const ids = batch.map(({ id }) => id);
       const rows: UnchainedRow[] = await trx("events")
         .whereIn("id", ids)
@@ -80,7 +72,10 @@ export function createAuditChain(
       await update(trx, engine, chained);
       const changed = [...new Set(rows.map((row) => row.organization_id))];
       const moved = changed.map((id) => heads.get(id) as AuditChainRow);
-      await storeHeads(trx, encryption, locked, moved);
+      await trx("audit_chains")
+        .insert(moved)
+        .onConflict("organization_id")
+        .merge(["seq", "hash", "expires_at"]);
     });
   }
 
@@ -103,6 +98,19 @@ export function createAuditChain(
       leasedUntil = 0;
     },
   };
+}
+
+/** Locks the heads of some logs until the transaction ends, and creates missing ones. */
+async function lockHeads(trx: Knex.Transaction, logs: string[]): Promise<Map<string, AuditChainRow>> {
+  // In one order, so that processes that chain entries of the same logs don't lock each other out.
+  const lock = () =>
+    trx("audit_chains").whereIn("organization_id", logs).orderBy("organization_id").forUpdate();
+  let heads = await lock();
+  if (heads.length < logs.length) {
+    await trx("audit_chains").insert(logs.map(newHead)).onConflict("organization_id").ignore();
+    heads = await lock();
+  }
+  return new Map(heads.map((head) => [head.organization_id, head]));
 }
 
 type Waiting = { id: string; organization_id: string; bytes: number };

@@ -5,6 +5,7 @@ import type { EventRow } from "../database/tables/events.ts";
 import { type AuditChain, firstOf } from "./audit-chain.ts";
 import { GENESIS, RECORD_COLUMNS, type RecordedRow, recordOf } from "./chain-record.ts";
 import type { Outbox } from "./outbox.ts";
+import type { LogHead } from "./verify-chain.ts";
 
 type StoredColumn = "id" | "type" | "actor" | "via" | "address" | "subject" | "seq" | "hash";
 /**
@@ -102,6 +103,16 @@ export function createAuditStore({ knex, transaction }: Database, outbox: Outbox
     async head(organization_id: string): Promise<ChainHead | undefined> {
       await chain.append(organization_id);
       return knex("audit_chains").where({ organization_id }).where("seq", ">", 0).first("seq", "hash");
+    },
+
+    /** Chains the entries that wait, and returns the last entry of one log, or of all that aren't empty. */
+    async heads(organizationId?: string): Promise<LogHead[]> {
+      await chain.append(organizationId);
+      return knex("audit_chains")
+        .where(organizationId === undefined ? {} : { organization_id: organizationId })
+        .where("seq", ">", 0)
+        .orderBy("organization_id")
+        .select("organization_id", "seq", "hash");
     },
 
     recordExport: (

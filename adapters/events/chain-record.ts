@@ -41,10 +41,8 @@ export function follows(last: { seq: number; hash: string }, row: ChainedRow): b
 export type ChainEnd = Pick<AuditChainRow, "seq" | "hash" | "expires_at">;
 export type UnchainedRow = RecordedRow & Pick<EventRow, "expires_at">;
 
-const NO_ENTRIES = { seq: 0, hash: GENESIS, expires_at: 0, purged_seq: 0, purged_hash: GENESIS };
-
 export function newHead(organization_id: string): AuditChainRow {
-  return { organization_id, ...NO_ENTRIES, mac: null, sum: null };
+  return { organization_id, seq: 0, hash: GENESIS, expires_at: 0, purged_seq: 0, purged_hash: GENESIS };
 }
 
 export function nextEntry(last: ChainEnd, row: UnchainedRow, plan: Plan | undefined): ChainEnd {

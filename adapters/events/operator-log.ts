@@ -1,7 +1,6 @@
 import type { EventType } from "../../resources/events/types.ts";
 import { OPERATOR_ID } from "../crypto/ids.ts";
 import type { Database } from "../database/index.ts";
-import type { AuditChain } from "./audit-chain.ts";
 import { eventRow } from "./outbox.ts";
 
 /** A command as it was typed, without secrets, and who ran it. */
@@ -23,21 +22,19 @@ export type RecordedCommand = CommandRun & {
   error: string | null;
 };
 
-const OPERATOR_LOG = OPERATOR_ID;
-
 const STARTED = "operator.command_started";
 const FINISHED = "operator.command_finished";
 
-/** Creates the log of the operator's commands, which belongs to no organization and is chained like an audit log. */
-export function createOperatorLog({ knex, transaction }: Database, chain: Pick<AuditChain, "append">) {
+/** Creates the log of the operator's commands: events that belong to no organization, and are chained like others. */
+export function createOperatorLog({ knex, transaction }: Pick<Database, "knex" | "transaction">) {
   async function record(type: typeof STARTED | typeof FINISHED, subject: string | null, data: object) {
-    const row = eventRow({ id: OPERATOR_ID }, { organizationId: OPERATOR_LOG, type, subject, data });
+    const row = eventRow({ id: OPERATOR_ID }, { organizationId: OPERATOR_ID, type, subject, data });
     await transaction((trx) => trx("events").insert(row));
     return row.id;
   }
 
   const entries = (type: EventType) =>
-    knex("events").where({ organization_id: OPERATOR_LOG, audited: true, type });
+    knex("events").where({ organization_id: OPERATOR_ID, audited: true, type });
 
   return {
     /** Records the start of a command, before it changes anything. Resolves to the ID of the entry. */
@@ -48,7 +45,6 @@ export function createOperatorLog({ knex, transaction }: Database, chain: Pick<A
     async finish(id: string, error?: string): Promise<void> {
       const outcome = error === undefined ? "succeeded" : "failed";
       await record(FINISHED, id, { command_id: id, outcome, ...(error !== undefined && { error }) });
-      await chain.append(OPERATOR_LOG);
     },
 
     /** Lists commands, newest first; `before` is the ID of the previous page's last one. */

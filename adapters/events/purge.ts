@@ -1,7 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Encryption } from "../crypto/encryption.ts";
 import type { Database } from "../database/index.ts";
-import { isAuthentic, lockHeads, storeHeads } from "./chain-heads.ts";
 import { type ChainedRow, follows, RECORD_COLUMNS } from "./chain-record.ts";
 import { retentionMs } from "./retention.ts";
 
@@ -11,7 +9,6 @@ const PAUSE_MS = 10;
 /** Keeps entries that aren't chained, or aren't what was chained. The last deleted one lets the rest be verified. */
 export async function purgeAuditLogs(
   database: Database,
-  encryption: Encryption,
   mayContinue: () => Promise<boolean>,
 ): Promise<number> {
   let total = 0;
@@ -21,7 +18,7 @@ export async function purgeAuditLogs(
     const logs = await findExpired(database, kept);
     if (logs.size === 0) break;
     for (const id of logs) {
-      const deleted = await purgeLog(database, encryption, id);
+      const deleted = await purgeLog(database, id);
       if (deleted === 0) kept.add(id);
       total += deleted;
     }
@@ -40,15 +37,10 @@ async function findExpired({ knex }: Database, kept: Set<string>): Promise<Set<s
   return new Set(await expired.pluck("organization_id"));
 }
 
-function purgeLog(
-  { transaction }: Database,
-  encryption: Encryption,
-  organization_id: string,
-): Promise<number> {
+function purgeLog({ transaction }: Database, organization_id: string): Promise<number> {
   return transaction(async (trx) => {
-    const locked = await lockHeads(trx, [organization_id]);
-    const head = locked.heads.get(organization_id);
-    if (!head || !isAuthentic(encryption, head)) return 0;
+    const head = await trx("audit_chains").where({ organization_id }).forUpdate().first();
+    if (!head) return 0;
     const rows: (ChainedRow & { expires_at: number })[] = await trx("events")
       .where({ organization_id })
       .where("seq", ">", head.purged_seq)
@@ -63,8 +55,9 @@ function purgeLog(
       last = row;
     }
     if (last.seq === head.purged_seq) return 0;
-    const purged = { ...head, purged_seq: last.seq, purged_hash: last.hash };
-    await storeHeads(trx, encryption, locked, [purged]);
+    await trx("audit_chains")
+      .where({ organization_id })
+      .update({ purged_seq: last.seq, purged_hash: last.hash });
     return trx("events")
       .where({ organization_id })
       .where("seq", ">", head.purged_seq)

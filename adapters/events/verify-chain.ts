@@ -1,11 +1,9 @@
 import type { Knex } from "knex";
-import type { Encryption } from "../crypto/encryption.ts";
 import { OPERATOR_ID } from "../crypto/ids.ts";
 import { ifDuplicate } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
 import type { AuditChainRow } from "../database/tables/events.ts";
 import type { AuditChain } from "./audit-chain.ts";
-import { ALL_LOGS, isAuthentic, sumOf } from "./chain-heads.ts";
 import { type ChainedRow, follows, newHead, RECORD_COLUMNS } from "./chain-record.ts";
 
 /** `id` is null if there is no entry at that place; `seq` is 0 if the whole log is meant. */
@@ -21,30 +19,36 @@ export type ChainReport = {
   broken?: ChainFault;
 };
 
+/** The last entry of a log at some time. */
+export type LogHead = { organization_id: string; seq: number; hash: string };
+
 type StoredRow = ChainedRow & { expires_at: number };
 
 const BATCH = 500;
 // Entries are chained within seconds, except for the length of a transaction and for clocks that differ.
 const LATE_MS = 60 * 60 * 1000;
 
-/** Also verifies that no log was deleted or replaced by an earlier state. Returns no reports if there is no log. */
+/**
+ * Verifies one log, or all, and that they still contain heads that were kept elsewhere. Returns no reports if there is no
+ * such log.
+ */
 export async function verifyChains(
   { knex }: Database,
-  encryption: Encryption,
   chain: AuditChain,
   organizationId?: string,
+  kept: readonly LogHead[] = [],
 ): Promise<ChainReport[]> {
   // An entry that was inserted by hand can take the place of the next one. Verification then reports it.
   await chain.append(organizationId).catch(ifDuplicate(undefined));
-  const logs = await logsOf(knex, organizationId);
+  const found = await logsOf(knex, organizationId);
+  const logs = [...new Set([...found, ...kept.map(({ organization_id }) => organization_id)])].sort();
   const reports: ChainReport[] = [];
   for (const id of logs) {
-    const report = await verifyChain(knex, encryption, id);
+    const report = await verifyChain(knex, id, kept);
     // Meanwhile, a purge may have moved the start.
-    reports.push(report.ok ? report : await verifyChain(knex, encryption, id));
+    reports.push(report.ok ? report : await verifyChain(knex, id, kept));
   }
-  const all = logs.length > 0 && (await verifyHeads(knex, encryption));
-  return all ? [...reports, all] : reports;
+  return reports;
 }
 
 /** Lists the logs that exist, and those that must; or one of them. */
@@ -59,25 +63,22 @@ async function logsOf(knex: Knex, organizationId?: string): Promise<string[]> {
     entriesOf(knex).where(own).distinct(column).pluck(column),
   ]);
   const logs = new Set([OPERATOR_ID, ...found.flat()]);
-  logs.delete(ALL_LOGS);
-  return [...logs].filter((id) => id === (organizationId ?? id)).sort();
+  return [...logs].filter((id) => id === (organizationId ?? id));
 }
 
 async function verifyChain(
   knex: Knex,
-  encryption: Encryption,
   organization_id: string,
+  kept: readonly LogHead[],
 ): Promise<ChainReport> {
-  const head = await knex("audit_chains").where({ organization_id }).first();
-  const broken = head
-    ? await findFault(knex, encryption, organization_id, head)
-    : await findMissing(knex, organization_id);
-  return reportOf(head ?? newHead(organization_id), broken);
-}
-
-function reportOf(head: AuditChainRow, broken: ChainFault | undefined): ChainReport {
+  const stored = await knex("audit_chains").where({ organization_id }).first();
+  const head = stored ?? newHead(organization_id);
+  const own = kept.filter((one) => one.organization_id === organization_id);
+  const broken =
+    (stored ? await findFault(knex, stored) : await findMissing(knex, organization_id)) ??
+    (await findLost(knex, head, own));
   return {
-    organization_id: head.organization_id,
+    organization_id,
     ok: broken === undefined,
     first_seq: head.purged_seq + 1,
     last_seq: head.seq,
@@ -97,12 +98,24 @@ async function findMissing(knex: Knex, organization_id: string): Promise<ChainFa
   return isUnused || isWaiting ? undefined : fault("the head of the chain is missing");
 }
 
-async function findFault(
+/** Finds a kept head that the log doesn't contain. Its hash depends on all entries before it. */
+async function findLost(
   knex: Knex,
-  encryption: Encryption,
-  organization_id: string,
   head: AuditChainRow,
+  kept: readonly LogHead[],
 ): Promise<ChainFault | undefined> {
+  for (const { organization_id, seq, hash } of kept) {
+    if (seq > head.seq) return fault("the log ends before the kept head", seq);
+    if (seq < head.purged_seq) return fault("the entry of the kept head has expired or was deleted", seq);
+    const entry = await entriesOf(knex).where({ organization_id, seq }).first("hash");
+    const actual = seq === head.purged_seq ? head.purged_hash : entry?.hash;
+    if (actual !== hash) return fault("the log was rewritten before the kept head", seq);
+  }
+  return undefined;
+}
+
+async function findFault(knex: Knex, head: AuditChainRow): Promise<ChainFault | undefined> {
+  const { organization_id } = head;
   const entries = entriesOf(knex).where({ organization_id });
   const early = await entries.clone().where("seq", "<=", head.purged_seq).orderBy("seq").first("seq", "id");
   if (early) return inserted(early);
@@ -126,8 +139,7 @@ async function findFault(
       last = row;
     }
   }
-  if (last.hash !== head.hash || !isAuthentic(encryption, head))
-    return fault("the head of the chain was changed", head.seq);
+  if (last.hash !== head.hash) return fault("the head of the chain was changed", head.seq);
   if (last.seq > head.purged_seq && last.expires_at !== head.expires_at)
     return fault("the expiry of the entry was changed", head.seq);
 
@@ -148,18 +160,6 @@ function reasonAgainst(
   if (!follows(last, row)) return "the entry or its hash was changed";
   if (row.expires_at < last.expires_at) return "the expiry of the entry was changed";
   return row.created_at < newest - LATE_MS ? "the entry is older than the entries before it" : undefined;
-}
-
-/** Verifies the heads of all logs together. Returns a report if one is missing, or isn't the newest. */
-async function verifyHeads(knex: Knex, encryption: Encryption): Promise<ChainReport | undefined> {
-  // In one statement, because heads move together.
-  const rows = await knex("audit_chains");
-  const all = rows.find(({ organization_id }) => organization_id === ALL_LOGS) ?? newHead(ALL_LOGS);
-  const heads = rows.filter((row) => row !== all);
-  if (!isAuthentic(encryption, all))
-    return reportOf(all, fault("the head of all logs is missing or was changed"));
-  if (sumOf(heads) === all.sum) return undefined;
-  return reportOf(all, fault("a log was deleted, or replaced by an earlier state"));
 }
 
 function entriesOf(knex: Knex) {

@@ -24,7 +24,7 @@ const KEY_BYTES = 32;
 const OTHERS = 0o007;
 
 type KeySettings = Pick<Settings, "ENCRYPTION_KEY" | "ENCRYPTION_KEY_FILE" | "DATABASE_URL">;
-type EncryptedStorage = Pick<Storage, "countOutdatedCiphertexts" | "useEncryptionKeys" | "beginAuditLogs">;
+type EncryptedStorage = Pick<Storage, "countOutdatedCiphertexts" | "useEncryptionKeys">;
 
 /**
  * Returns 32 bytes each: the first encrypts, all decrypt. Empty until `createMissingKey` has created the file. Throws
@@ -48,7 +48,6 @@ export async function createMissingKey(settings: KeySettings, storage: Encrypted
     createOnce(file, newSecret(""));
   }
   storage.useEncryptionKeys(readKeyFile(file));
-  await storage.beginAuditLogs();
 }
 
 /** Throws StartupError if the file with the key of encrypted values is missing. */

@@ -53,7 +53,6 @@ const NOT_RUN: Record<string, string> = {
   goose: AI_CLIENT,
   sudo: ROOT_USER,
   "npx --prefix /opt/linkgate": ROOT_USER,
-  "find adapters certification": "test/conformance/command/linkgate.test.ts compares the digest",
   "npm run --silent conformance:oidf": "test/conformance/oidf/plan.test.ts runs the program",
   podman: "needs a registry of images; test/release/container.test.ts builds the image and runs it",
   "git clone": OIDF_SUITE,

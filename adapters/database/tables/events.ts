@@ -13,8 +13,7 @@ import {
   time,
 } from "./columns.ts";
 
-const HASH = 64; // SHA-256 or HMAC-SHA-256 in hexadecimal
-const SUM = 512; // 2048 bits in hexadecimal
+const HASH = 64; // SHA-256 in hexadecimal
 const TRACEPARENT = 55; // version, trace ID, parent ID and flags
 export const EVENT_TYPE = 40;
 
@@ -47,8 +46,8 @@ export const events = table(
 export type EventRow = RowOf<typeof events>;
 
 /**
- * The head of a hash chain: its last entry, the last one that was purged, and the code that authenticates both. Its lock
- * orders the processes that append to the chain or delete from it.
+ * The head of a hash chain: its last entry, and the last one that was purged. Its lock orders the processes that append
+ * to the chain or delete from it.
  */
 export const auditChains = table("audit_chains", {
   organization_id: id().primary(),
@@ -57,10 +56,6 @@ export const auditChains = table("audit_chains", {
   expires_at: time(),
   purged_seq: count(),
   purged_hash: key(HASH),
-  /** Null until there is an encryption key. */
-  mac: key(HASH).nullable(),
-  /** Of the row for all logs, the sum of the codes of their heads. */
-  sum: key(SUM).nullable(),
 });
 export type AuditChainRow = RowOf<typeof auditChains>;
 

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import test, { type ExecutionContext } from "ava";
 import type { AuditChainRow, EventRow } from "../../../adapters/database/tables/events.ts";
 import { chainHash, GENESIS, recordOf } from "../../../adapters/events/chain-record.ts";
-import { openStorage } from "../../../adapters/index.ts";
+import type { LogHead } from "../../../adapters/events/verify-chain.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { createTestStorage, linkFields } from "../../harness/database/storage.ts";
 
@@ -69,21 +69,27 @@ async function deleteLog(id: string) {
   await head(id).delete();
 }
 
-/** Takes a log back to its state of a moment ago. */
-async function restoreEarlier(id: string) {
-  const [events, heads] = [await rowsOf(entries(id)), await rowsOf(head(id))];
-  await createLink(id);
-  await first.auditChain.append();
+type State = { events: EventRow[]; heads: AuditChainRow[] };
+
+const stateOf = async (id: string): Promise<State> => ({
+  events: await rowsOf(entries(id)),
+  heads: await rowsOf(head(id)),
+});
+
+/** Takes a log back to an earlier state. */
+async function restore(id: string, { events, heads }: State) {
   await deleteLog(id);
   await knex("events").insert(events);
   await knex("audit_chains").insert(heads);
 }
 
-const recordCommand = async () =>
-  first.operatorLog.finish(await first.operatorLog.start({ command: "org create", ...COMMAND }));
+async function recordCommand() {
+  await first.operatorLog.finish(await first.operatorLog.start({ command: "org create", ...COMMAND }));
+  await first.auditChain.append("operator");
+}
 
-async function brokenLogs() {
-  const reports = await first.verifyAuditLogs();
+async function brokenLogs(kept?: LogHead[]) {
+  const reports = await first.verifyAuditLogs(undefined, kept);
   return new Map(reports.filter(({ ok }) => !ok).map((report) => [report.organization_id, report.broken]));
 }
 
@@ -94,9 +100,11 @@ const HEAD_CHANGED = "the head of the chain was changed";
 const HEAD_MISSING = "the head of the chain is missing";
 const EXPIRY = "the expiry of the entry was changed";
 const OLDER = "the entry is older than the entries before it";
-const NOT_NEWEST = "a log was deleted, or replaced by an earlier state";
+const CUT = "the log ends before the kept head";
+const REWRITTEN = "the log was rewritten before the kept head";
+const GONE = "the entry of the kept head has expired or was deleted";
 
-type Case = [change: (id: string) => Promise<unknown>, seq: number, reason: string, log?: string];
+type Case = [change: (id: string) => Promise<unknown>, seq: number, reason: string];
 
 const NOTICED: Record<string, Case> = {
   "changing the data of an entry": [(id) => entry(id, 3).update({ data: "{}" }), 3, CHANGED],
@@ -112,14 +120,6 @@ const NOTICED: Record<string, Case> = {
     CHANGED,
   ],
   "changing the hash of an entry": [(id) => entry(id, 2).update({ hash: GENESIS }), 2, CHANGED],
-  "changing an entry and all later hashes": [
-    (id) =>
-      entry(id, 3)
-        .update({ data: "{}" })
-        .then(() => rechain(id)),
-    5,
-    HEAD_CHANGED,
-  ],
   "hiding an entry": [(id) => entry(id, 3).update({ audited: false }), 3, MISSING],
   "chaining an entry again": [(id) => entry(id, 3).update({ seq: null, hash: null }), 3, MISSING],
   "deleting the first entry": [(id) => entry(id, 1).delete(), 1, MISSING],
@@ -134,25 +134,6 @@ const NOTICED: Record<string, Case> = {
     4,
     HEAD_CHANGED,
   ],
-  "deleting the last entry and computing the head again": [
-    async (id) => {
-      await entry(id, 5).delete();
-      await rechain(id);
-      await head(id).update({ seq: 4, expires_at: (await entry(id, 4).first())?.expires_at as number });
-    },
-    4,
-    HEAD_CHANGED,
-  ],
-  "deleting an entry and numbering the others again": [
-    async (id) => {
-      await entry(id, 3).delete();
-      for (const seq of [4, 5]) await entry(id, seq).update({ seq: seq - 1 });
-      await head(id).update({ seq: 4 });
-      await rechain(id);
-    },
-    4,
-    HEAD_CHANGED,
-  ],
   "swapping two entries": [
     async (id) => {
       await entry(id, 3).update({ seq: 900 });
@@ -163,16 +144,6 @@ const NOTICED: Record<string, Case> = {
     CHANGED,
   ],
   "inserting an entry after the others": [(id) => insertCopy(id, 5, { seq: 6 }), 6, INSERTED],
-  "inserting an entry between the others": [
-    async (id) => {
-      for (const seq of [5, 4]) await entry(id, seq).update({ seq: seq + 1 });
-      await insertCopy(id, 3, { seq: 4 });
-      await head(id).update({ seq: 6 });
-      await rechain(id);
-    },
-    6,
-    HEAD_CHANGED,
-  ],
   "inserting an old entry, which the server chains": [
     (id) => insertCopy(id, 3, { seq: null, hash: null, created_at: Date.now() - DAY_MS }),
     6,
@@ -193,12 +164,6 @@ const NOTICED: Record<string, Case> = {
     1,
     CHANGED,
   ],
-  "deleting all entries but the last, and moving the mark of deleted ones": [
-    (id) => deleteUpTo(id, 4),
-    5,
-    HEAD_CHANGED,
-  ],
-  "deleting all entries, and moving the mark of deleted ones": [(id) => deleteUpTo(id, 5), 5, HEAD_CHANGED],
   "moving the mark of deleted entries": [
     (id) => head(id).update({ purged_seq: 0, purged_hash: "1".repeat(64) }),
     1,
@@ -206,14 +171,6 @@ const NOTICED: Record<string, Case> = {
   ],
   "changing the expiry of an entry": [(id) => entry(id, 3).update({ expires_at: 1 }), 3, EXPIRY],
   "changing the expiry of every entry": [(id) => entries(id).update({ expires_at: 1 }), 5, EXPIRY],
-  "changing the expiry of every entry, and of the head": [
-    (id) =>
-      entries(id)
-        .update({ expires_at: 1 })
-        .then(() => head(id).update({ expires_at: 1 })),
-    5,
-    HEAD_CHANGED,
-  ],
   "changing the expiry of every entry, and letting the server delete them": [
     async (id) => {
       await entries(id).update({ expires_at: 1 });
@@ -230,44 +187,8 @@ const NOTICED: Record<string, Case> = {
     1,
     CHANGED,
   ],
-  "beginning again at 1": [
-    async (id) => {
-      await entries(id).where("seq", ">", 1).delete();
-      const row = await entry(id, 1).first();
-      await head(id).update({ seq: 1, hash: row?.hash as string, expires_at: row?.expires_at as number });
-    },
-    1,
-    HEAD_CHANGED,
-  ],
   "deleting the head": [(id) => head(id).delete(), 0, HEAD_MISSING],
-  "deleting the code of a head": [(id) => head(id).update({ mac: null }), 5, HEAD_CHANGED],
-  "deleting the code of a head before the next entry": [
-    async (id) => {
-      await head(id).update({ mac: null });
-      await createLink(id);
-    },
-    6,
-    HEAD_CHANGED,
-  ],
   "deleting a log with its head": [deleteLog, 0, HEAD_MISSING],
-  "deleting a log with its head before the next entry": [
-    async (id) => {
-      await deleteLog(id);
-      await createLink(id);
-    },
-    0,
-    NOT_NEWEST,
-    "all",
-  ],
-  "deleting a log with its head and its organization": [
-    async (id) => {
-      await deleteLog(id);
-      await deleteOrganization(id);
-    },
-    0,
-    NOT_NEWEST,
-    "all",
-  ],
   "deleting an organization": [deleteOrganization, 0, "the organization of the log is missing"],
   "restoring an earlier head": [
     async (id) => {
@@ -279,33 +200,6 @@ const NOTICED: Record<string, Case> = {
     6,
     INSERTED,
   ],
-  "restoring a log with its head": [restoreEarlier, 0, NOT_NEWEST, "all"],
-  "restoring a log with its head before the next entry": [
-    async (id) => {
-      await restoreEarlier(id);
-      await createLink(id);
-    },
-    0,
-    NOT_NEWEST,
-    "all",
-  ],
-  "deleting the head of all logs": [
-    async () => head("all").delete(),
-    0,
-    "the head of all logs is missing or was changed",
-    "all",
-  ],
-  "restoring an earlier head of all logs": [
-    async (id) => {
-      const earlier = await head("all").first();
-      await createLink(id);
-      await first.auditChain.append();
-      await head("all").update(earlier as AuditChainRow);
-    },
-    0,
-    NOT_NEWEST,
-    "all",
-  ],
 };
 
 async function deleteOrganization(id: string) {
@@ -315,47 +209,160 @@ async function deleteOrganization(id: string) {
   await knex("organizations").where({ id }).delete();
 }
 
-async function assertNoticed(t: ExecutionContext, [change, seq, reason, log]: Case) {
+async function assertNoticed(t: ExecutionContext, [change, seq, reason]: Case) {
   const id = await createLog();
-  await first.acceptAuditLogs(); // what earlier tests broke
-  const before = await brokenLogs();
-  t.false(before.has(id));
-  t.false(before.has("all"));
+  t.false((await brokenLogs()).has(id));
   await change(id);
-  t.like((await brokenLogs()).get(log ?? id), { seq, reason });
+  t.like((await brokenLogs()).get(id), { seq, reason });
 }
 
 for (const [title, noticed] of Object.entries(NOTICED))
   test.serial(`${title} is noticed`, (t) => assertNoticed(t, noticed));
 
+type KeptCase = [change: (id: string, earlier: State) => Promise<unknown>, seq: number, reason: string];
+
+/** What only a head that was kept elsewhere shows. The log has six entries, and five in its earlier state. */
+const NOTICED_WITH_A_HEAD: Record<string, KeptCase> = {
+  "changing an entry and all later hashes": [
+    async (id) => {
+      await entry(id, 3).update({ data: "{}" });
+      await rechain(id);
+    },
+    6,
+    REWRITTEN,
+  ],
+  "deleting the last entry and computing the head again": [
+    async (id) => {
+      await entry(id, 6).delete();
+      await rechain(id);
+      await head(id).update({ seq: 5, expires_at: (await entry(id, 5).first())?.expires_at as number });
+    },
+    6,
+    CUT,
+  ],
+  "deleting an entry and numbering the others again": [
+    async (id) => {
+      await entry(id, 3).delete();
+      for (const seq of [4, 5, 6]) await entry(id, seq).update({ seq: seq - 1 });
+      await head(id).update({ seq: 5 });
+      await rechain(id);
+    },
+    6,
+    CUT,
+  ],
+  "inserting an entry between the others": [
+    async (id) => {
+      for (const seq of [6, 5, 4]) await entry(id, seq).update({ seq: seq + 1 });
+      await insertCopy(id, 3, { seq: 4 });
+      await head(id).update({ seq: 7 });
+      await rechain(id);
+    },
+    6,
+    REWRITTEN,
+  ],
+  "deleting all entries, even later ones, and moving the mark of deleted ones": [
+    async (id) => {
+      await createLink(id);
+      await first.auditChain.append();
+      await deleteUpTo(id, 7);
+    },
+    6,
+    GONE,
+  ],
+  "beginning again at 1": [
+    async (id) => {
+      await entries(id).where("seq", ">", 1).delete();
+      const row = await entry(id, 1).first();
+      await head(id).update({ seq: 1, hash: row?.hash as string, expires_at: row?.expires_at as number });
+    },
+    6,
+    CUT,
+  ],
+  "deleting a log with its head before the next entry": [
+    async (id) => {
+      await deleteLog(id);
+      await createLink(id);
+    },
+    6,
+    CUT,
+  ],
+  "deleting a log with its head and its organization": [
+    async (id) => {
+      await deleteLog(id);
+      await deleteOrganization(id);
+    },
+    0,
+    HEAD_MISSING,
+  ],
+  "restoring a log with its head": [restore, 6, CUT],
+  "restoring a log with its head before the next entry": [
+    async (id, earlier) => {
+      await restore(id, earlier);
+      await createLink(id);
+    },
+    6,
+    REWRITTEN,
+  ],
+};
+
+for (const [title, [change, seq, reason]] of Object.entries(NOTICED_WITH_A_HEAD)) {
+  test.serial(`${title} is noticed with a head that was kept elsewhere, and not without`, async (t) => {
+    const id = await createLog();
+    const earlier = await stateOf(id);
+    await createLink(id);
+    const kept = await first.audit.heads(id);
+    t.like(kept, [{ organization_id: id, seq: 6 }]);
+    t.false((await brokenLogs(kept)).has(id));
+    await change(id, earlier);
+    t.false((await brokenLogs()).has(id));
+    t.like((await brokenLogs(kept)).get(id), { seq, reason });
+    t.like(await first.verifyAuditLogs(id, kept), [{ organization_id: id, ok: false }]);
+  });
+}
+
+test.serial("a log contains its kept heads after further entries", async (t) => {
+  const id = await createLog();
+  const kept = await first.audit.heads(id);
+  await createLink(id);
+  kept.push(...(await first.audit.heads(id)));
+  await createLink(id);
+  t.false((await brokenLogs(kept)).has(id));
+  await deleteUpTo(id, 5);
+  t.false((await brokenLogs(kept)).has(id), "the hash of the last expired entry is kept");
+});
+
 // docs/audit-log.md says why.
 const UNNOTICED: Record<string, (id: string) => Promise<unknown>> = {
-  "restoring all logs with all heads": async (id) => {
-    const events = await rowsOf(knex("events"));
-    const heads = await rowsOf(knex("audit_chains"));
-    await createLink(id);
-    await first.auditChain.append();
-    await knex("events").delete();
-    await knex("audit_chains").delete();
-    await knex.batchInsert("events", events as never, 50);
-    await knex.batchInsert("audit_chains", heads as never, 50);
-  },
   "inserting an event of now": (id) => insertCopy(id, 3, { seq: null, hash: null, created_at: Date.now() }),
   "letting the oldest entries expire earlier": (id) =>
     entries(id).where("seq", "<", 4).update({ expires_at: 1 }),
+  "changing the expiry of every entry, and of the head": async (id) => {
+    await entries(id).update({ expires_at: 1 });
+    await head(id).update({ expires_at: 1 });
+  },
 };
 
 for (const [title, change] of Object.entries(UNNOTICED)) {
-  test.serial(`${title} is not noticed`, async (t) => {
+  test.serial(`${title} is not noticed, even with a head`, async (t) => {
     const id = await createLog();
-    await first.acceptAuditLogs();
+    const kept = await first.audit.heads(id);
     await change(id);
     await first.purgeExpired();
-    const broken = await brokenLogs();
-    t.false(broken.has(id));
-    t.false(broken.has("all"));
+    t.false((await brokenLogs(kept)).has(id));
     t.is((await entries(id).orderBy("seq").first())?.seq, 1, "no entry is deleted within 30 days");
   });
+}
+
+for (const last of [4, 5]) {
+  test.serial(
+    `deleting the first ${last} of 5 entries as if they had expired is only seen in first_seq`,
+    async (t) => {
+      const id = await createLog();
+      const kept = await first.audit.heads(id);
+      await deleteUpTo(id, last);
+      t.like(await first.verifyAuditLogs(id, kept), [{ ok: true, first_seq: last + 1, last_seq: 5 }]);
+    },
+  );
 }
 
 test.serial("deleting an entry of the operator's log is noticed", async (t) => {
@@ -367,94 +374,26 @@ test.serial("deleting an entry of the operator's log is noticed", async (t) => {
   t.false((await brokenLogs()).has("operator"));
 });
 
-test.serial("deleting the operator's log with its head is noticed", async (t) => {
+test.serial("deleting the operator's log with its head is noticed with a kept head", async (t) => {
   await recordCommand();
-  await first.acceptAuditLogs();
+  const kept = await first.audit.heads("operator");
   await deleteLog("operator");
-  t.like((await brokenLogs()).get("all"), { reason: NOT_NEWEST });
+  t.false((await brokenLogs()).has("operator"));
+  t.like((await brokenLogs(kept)).get("operator"), { reason: CUT });
   await recordCommand();
-  t.like((await brokenLogs()).get("all"), { reason: NOT_NEWEST });
-});
-
-test.serial("an entry in the name of all logs is never chained", async (t) => {
-  const id = await createLog();
-  await first.acceptAuditLogs();
-  await insertCopy(id, 3, { organization_id: "all", seq: null, hash: null });
-  await createLink(id);
-  t.false((await brokenLogs()).has("all"));
-  t.is((await entries("all").first())?.seq, null);
+  t.true((await brokenLogs(kept)).has("operator"));
 });
 
 test.serial("what the server writes at the same time is no fault", async (t) => {
-  await first.acceptAuditLogs();
   const ids = await Promise.all([createLog(), createLog(), createLog()]);
+  const kept = await first.audit.heads();
   const verifying = Array.from({ length: 5 }, async () => {
-    const broken = await brokenLogs();
-    t.false(broken.has("all"));
+    const broken = await brokenLogs(kept.filter(({ organization_id }) => ids.includes(organization_id)));
     for (const id of ids) t.false(broken.has(id));
   });
   const writing = Array.from({ length: 30 }, (_, index) => createLink(ids[index % 3] as string));
   const chaining = [first, second, first, second].map(({ auditChain }) => auditChain.append());
   await Promise.all([...verifying, ...writing, ...chaining]);
-  t.false((await brokenLogs()).has("all"));
-});
-
-test.serial(
-  "heads are authentic during a rotation of the encryption key, and with only the new key after it",
-  async (t) => {
-    const id = await createLog();
-    await first.acceptAuditLogs();
-    const newKey = randomBytes(32);
-    first.useEncryptionKeys([newKey, storage.encryptionKey]);
-    t.teardown(() => first.useEncryptionKeys(storage.encryptionKey));
-    t.true((await first.countOutdatedCiphertexts()) > 1);
-    await createLink(id);
-    t.false((await brokenLogs()).has("all"));
-    t.true(((await first.reencrypt())?.reencrypted ?? 0) > 1);
-    t.is(await first.countOutdatedCiphertexts(), 0);
-    first.useEncryptionKeys(newKey);
-    const broken = await brokenLogs();
-    t.false(broken.has(id));
-    t.false(broken.has("all"));
-  },
-);
-
-test.serial(
-  "with another encryption key, every log is reported until the operator accepts them",
-  async (t) => {
-    const id = await createLog();
-    const other = openStorage(storage.url, randomBytes(32));
-    t.teardown(() => other.close());
-    await other.migrate();
-    const reports = async () =>
-      (await other.verifyAuditLogs(id)).map(({ organization_id, ok }) => [organization_id, ok]);
-    t.deepEqual(await reports(), [
-      [id, false],
-      ["all", false],
-    ]);
-    await other.acceptAuditLogs();
-    t.deepEqual(await reports(), [[id, true]]);
-  },
-);
-
-test.serial("heads without codes are reported after a restart", async (t) => {
-  const id = await createLog();
-  await head("all").delete();
-  await knex("audit_chains").update({ mac: null });
-  const restarted = openStorage(storage.url, storage.encryptionKey);
-  t.teardown(() => restarted.close());
-  await restarted.migrate();
-  t.like((await brokenLogs()).get(id), { reason: HEAD_CHANGED });
-  t.true((await brokenLogs()).has("all"));
-});
-
-test.serial("emptying both tables before a restart is noticed", async (t) => {
-  const id = await createLog();
-  await knex("events").delete();
-  await knex("audit_chains").delete();
-  const restarted = openStorage(storage.url, storage.encryptionKey);
-  t.teardown(() => restarted.close());
-  await restarted.migrate();
-  await createLink(id);
-  t.like((await brokenLogs()).get("all"), { reason: "the head of all logs is missing or was changed" });
+  const broken = await brokenLogs();
+  for (const id of ids) t.false(broken.has(id));
 });

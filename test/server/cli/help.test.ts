@@ -47,7 +47,7 @@ const COMMANDS = [
   "user reset-password",
   "audit operator",
   "audit verify",
-  "audit accept",
+  "audit head",
   "mcp server-json",
   "listen",
   "conformance",

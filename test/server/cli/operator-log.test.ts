@@ -109,6 +109,33 @@ test.serial("a command that is killed leaves the entry of its start", async (t) 
   t.true((await run(["audit", "verify"])).logs.every(({ ok }: { ok: boolean }) => ok));
 });
 
+test.serial("a log is verified with a head that was printed, as text or as JSON", async (t) => {
+  const printed = await runCommand(["audit", "head", "operator"], { settings });
+  t.is(printed.code, 0, printed.stderr);
+  const { heads } = await run(["audit", "head", "operator"]);
+  const [{ seq, hash, head }] = heads;
+  t.deepEqual(heads, [{ organization_id: "operator", seq, hash, head: `operator:${seq}:${hash}` }]);
+  t.is(printed.stdout, `${head}\n`);
+  await run(["org", "create", "Later"]);
+  const all = (await run(["audit", "head"])).heads.map((one: { head: string }) => one.head);
+  t.true(
+    (await run(["audit", "verify", "--head", head, ...all])).logs.every(({ ok }: { ok: boolean }) => ok),
+  );
+
+  const forged = head.replace(/.{8}$/, "00000000");
+  const { code, stdout } = await runCommand(["audit", "verify", "operator", "--head", forged, "--json"], {
+    settings,
+  });
+  t.is(code, 1);
+  t.like(JSON.parse(stdout).logs, [{ organization_id: "operator", ok: false, broken: { seq } }]);
+  for (const words of [
+    ["--head", hash],
+    ["org_other", "--head", head],
+  ])
+    t.is((await run(["audit", "verify", ...words])).error.code, "invalid_head");
+  t.is((await run(["audit", "head", "org_other"])).error.code, "not_found");
+});
+
 test.serial(
   "concurrent commands each get one place in the chain, and a changed entry breaks it",
   async (t) => {
