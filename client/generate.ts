@@ -31,7 +31,7 @@ function documentOfApi() {
   const bearerCheck = { bearer: pass } as unknown as BearerCheck;
   const { declare, operations } = createDeclare(new Router(), { bearerCheck, idempotent: pass });
   linkRoutes(declare, { links: services.links, shortUrl: base });
-  webhookRoutes(declare, { ...services, shortUrl: base });
+  webhookRoutes(declare, { ...services, shortUrl: base, webhookPageUrl: () => "" });
   organizationRoutes(declare, services.showOrganization);
   return buildDocument(operations, { urls, version: VERSION, events: WEBHOOK_EVENT_SCHEMAS });
 }

@@ -26,15 +26,14 @@ import { createRedirects, type RenderPreview } from "./links/redirect.ts";
 import { linkRoutes } from "./links/routes.ts";
 import { createMcpEndpoint } from "./mcp/endpoint.ts";
 import type { Documentation } from "./mcp/resources.ts";
-import type { Tool } from "./mcp/tool.ts";
-import type { WebhookPageUrl } from "./mcp/tools/webhooks.ts";
+import { type Tool, toolsOf } from "./mcp/tool.ts";
 import { createTools } from "./mcp/tools.ts";
 import { buildDocument, type OpenApiDocument, serveDocument } from "./openapi/document.ts";
 import { createDeclare } from "./openapi/operation.ts";
 import { organizationRoutes } from "./organization/routes.ts";
 import type { Services } from "./services.ts";
 import { WEBHOOK_EVENT_SCHEMAS } from "./webhooks/event-schemas.ts";
-import { webhookRoutes } from "./webhooks/routes.ts";
+import { type WebhookPageUrl, webhookRoutes } from "./webhooks/routes.ts";
 
 export type ResourceOptions = {
   introspect: Introspect;
@@ -94,11 +93,11 @@ export function createResources(options: ResourceOptions): Resources {
     idempotent: idempotent(runOnce),
   });
   linkRoutes(declare, { links, shortUrl: urls.short });
-  webhookRoutes(declare, { ...services, shortUrl: urls.short });
+  webhookRoutes(declare, { ...services, shortUrl: urls.short, webhookPageUrl });
   organizationRoutes(declare, services.showOrganization);
   const document = lazy(() => buildDocument(operations, { urls, version, events: WEBHOOK_EVENT_SCHEMAS }));
   serveDocument(declare, document);
-  const tools = createTools({ ...services, shortUrl: urls.short, webhookPageUrl });
+  const tools = [...createTools({ ...services, shortUrl: urls.short }), ...operations.flatMap(toolsOf)];
   // RFC 9728 §3.3: the metadata in a challenge must be that of the URL that was called, with or without the slash.
   const mcpEndpoints = [...new Set([urls.mcp, withSlash(urls.mcp)])].map((mcpUrl) =>
     createMcpEndpoint({

@@ -13,14 +13,15 @@ export type ApiContext = Pick<
 
 export type ApiMiddleware = (ctx: ApiContext, next: Next) => unknown;
 
-/** The response of an operation. REST sends all of it, MCP only the body. */
+/** The response of an operation, without a body for 204. REST sends all of it, MCP only the body. */
 export type ServiceResponse = {
   status: number;
   headers?: Record<string, string>;
   body: Record<string, unknown>;
 };
+export type OperationResponse = ServiceResponse | { status: 204; headers?: never; body?: undefined };
 
-export function respond(ctx: ApiContext, { status, headers = {}, body }: ServiceResponse): void {
+export function respond(ctx: ApiContext, { status, headers = {}, body }: OperationResponse): void {
   ctx.status = status;
   ctx.set(headers);
   ctx.body = body;

@@ -1,24 +1,19 @@
-import type { ToolAnnotations } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import type { AuthenticatedCaller } from "../access/bearer.ts";
 import type { ApiScope } from "../access/scopes.ts";
 import type { ServiceResponse } from "../http/api-context.ts";
 import { validate } from "../http/validate.ts";
 import { KEY, KEY_RULE, type RunOnce } from "../idempotency/run-once.ts";
+import type { Operation, OperationRequest } from "../openapi/operation.ts";
+import { deletionSchema, type ToolDeclaration } from "../openapi/tool-declaration.ts";
 
-type Description = {
-  name: string;
-  title: string;
+type Description = Omit<ToolDeclaration, "question" | "toResult"> & {
   description: string;
   scopes: readonly ApiScope[];
   input: z.ZodObject;
-  /** The tool that describes the fields: a client holds the schemas of all tools, so they are described once. */
-  fieldsAsIn?: string;
   /** The schema shown to agents, if the service validates more than `input` does. */
   shownInput?: z.ZodObject;
   output: z.ZodObject;
-  /** All four are explicit: the defaults of an absent hint are those of the most dangerous tool. */
-  annotations: Required<Omit<ToolAnnotations, "title">>;
 };
 
 /** An MCP tool, backed by the same services as REST. */
@@ -27,8 +22,7 @@ type Input = Record<string, unknown>;
 type Output = Record<string, unknown>;
 type PlainTool = {
   operation?: never;
-  /** Returns what a user confirms before the tool deletes something, in clients that can ask. */
-  question?(caller: AuthenticatedCaller, input: Input): Promise<string>;
+  question?: ToolDeclaration["question"] | undefined;
   run(caller: AuthenticatedCaller, input: Input): Promise<Output>;
 };
 /** A tool equivalent to a POST: it takes an idempotency key, which it shares with the POST. */
@@ -37,9 +31,46 @@ type IdempotentTool = {
   question?: never;
   /** Returns the response of the POST, which is stored under the key. */
   run(caller: AuthenticatedCaller, input: Input): Promise<ServiceResponse>;
-  /** Converts that response, new or replayed, to the result of the tool, if they differ. */
-  toResult?(response: Output, caller: AuthenticatedCaller): Output;
+  toResult?: ToolDeclaration["toResult"] | undefined;
 };
+
+/** Returns the tool of an operation, in a list: empty if it has none. */
+export function toolsOf({ tool, run, ...operation }: Operation): Tool[] {
+  if (!tool || !run) return [];
+  const { id, method, scopes, params, query, body, responses, description = "" } = operation;
+  const [{ body: output } = {}] = Object.values(responses);
+  const { question, toResult, ...declared } = tool;
+  const shape = { ...params?.shape, ...query?.shape, ...(body as z.ZodObject | undefined)?.shape };
+  const described: Description = {
+    description,
+    scopes: scopes === "open" ? [] : scopes,
+    input: z.strictObject(shape),
+    ...declared,
+    output: declared.output ?? (output as z.ZodObject | undefined) ?? deletionSchema,
+  };
+  const perform = (caller: AuthenticatedCaller, input: Input) => {
+    const names = Object.keys(params?.shape ?? {});
+    const isParam = ([name]: [string, unknown]) => names.includes(name);
+    const fields = Object.entries(input);
+    const rest = Object.fromEntries(fields.filter((field) => !isParam(field)));
+    const values = Object.fromEntries(fields.filter(isParam)) as OperationRequest["params"];
+    return run(caller, { params: values, query: rest, body: rest });
+  };
+  if (method === "post") {
+    // No POST responds with 204, the only response without a body.
+    return [{ ...described, operation: id, run: perform as IdempotentTool["run"], toResult }];
+  }
+  return [
+    {
+      ...described,
+      question,
+      async run(caller, input) {
+        const { body } = await perform(caller, input);
+        return body ?? { deleted: true, id: input.id };
+      },
+    },
+  ];
+}
 
 const idempotencyKey = z
   .string()
@@ -79,25 +110,3 @@ async function runPost(
 }
 
 type Result = { body: Output; isReplayed?: boolean };
-
-/** Annotations of tools that add something with each call. */
-export const CREATES: Tool["annotations"] = {
-  readOnlyHint: false,
-  destructiveHint: false,
-  idempotentHint: false,
-  openWorldHint: false,
-};
-export const READS = { ...CREATES, readOnlyHint: true, idempotentHint: true };
-/** Annotations of tools that replace or delete something; repeating the call has no further effect. */
-export const REPLACES = { ...CREATES, destructiveHint: true, idempotentHint: true };
-
-/** Returns the schema of a result, with some fields more, that another tool's output schema describes in full. */
-export function sameAs(tool: string, more: z.ZodRawShape = {}): z.ZodObject {
-  return z.looseObject(more).describe(`As ${tool} returns it.`);
-}
-
-export const deletionSchema = z.object({
-  deleted: z.boolean(),
-  id: z.string(),
-  reason: z.string().optional(),
-});

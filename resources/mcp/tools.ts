@@ -1,14 +1,14 @@
 import { z } from "zod";
+import { READS } from "../openapi/tool-declaration.ts";
 import { organizationSchema, type ShowOrganization } from "../organization/routes.ts";
 import type { Services } from "../services.ts";
-import { READS, type Tool } from "./tool.ts";
+import type { Tool } from "./tool.ts";
 import { linkTools } from "./tools/links.ts";
-import { type WebhookPageUrl, webhookTools } from "./tools/webhooks.ts";
 
-type ToolOptions = Services & { shortUrl: string; webhookPageUrl: WebhookPageUrl };
+type ToolOptions = Pick<Services, "links" | "showOrganization"> & { shortUrl: string };
 
-export function createTools({ links, showOrganization, ...options }: ToolOptions): Tool[] {
-  return [whoami(showOrganization), ...linkTools(links, options.shortUrl), ...webhookTools(options)];
+export function createTools({ links, showOrganization, shortUrl }: ToolOptions): Tool[] {
+  return [whoami(showOrganization), ...linkTools(links, shortUrl)];
 }
 
 /** Requires the scope of `GET /v1/organization`, because it returns the same. */

@@ -1,11 +1,13 @@
 import type { Router } from "@koa/router";
 import type { z } from "zod";
-import type { BearerCheck } from "../access/bearer.ts";
+import type { AuthenticatedCaller, BearerCheck } from "../access/bearer.ts";
 import type { ApiScope } from "../access/scopes.ts";
-import type { ApiMiddleware } from "../http/api-context.ts";
+import { type ApiMiddleware, type OperationResponse, respond } from "../http/api-context.ts";
+import { matchesIfNoneMatch, type Precondition, preconditionOf } from "../http/etag.ts";
 import { BODY_MAX, jsonBody } from "../http/json-body.ts";
 import type { ProblemCode } from "../http/problem-codes.ts";
 import { readQuery } from "../http/validate.ts";
+import type { ToolDeclaration } from "./tool-declaration.ts";
 
 export const RESPONSE_HEADERS = {
   ETag: "The version of the resource, for `If-Match` and `If-None-Match`. It changes with what callers can change: neither the clicks of a link nor the verification of a webhook change it.",
@@ -52,7 +54,23 @@ export type Operation = {
   responses: Record<number, SuccessResponse>;
   /** Error codes in addition to those of the token, the query and the body. */
   errors?: readonly ProblemCode[];
-  handler: ApiMiddleware;
+  /** The MCP tool that runs the operation. */
+  tool?: ToolDeclaration;
+} & (
+  | {
+      run(caller: AuthenticatedCaller, request: OperationRequest): Promise<OperationResponse>;
+      handler?: never;
+    }
+  /** For what only HTTP has. */
+  | { handler: ApiMiddleware; run?: never }
+);
+
+export type OperationRequest = {
+  /** An operation reads those of its own path. */
+  params: { id: string; delivery_id: string };
+  query: unknown;
+  body: unknown;
+  precondition?: Precondition | undefined;
 };
 
 export type SuccessResponse = { description: string; body?: z.ZodType; headers?: readonly ResponseHeader[] };
@@ -77,14 +95,28 @@ export function createDeclare(router: Router, options: DeclareOptions) {
 }
 
 function middlewareOf(operation: Operation, { bearerCheck, idempotent }: DeclareOptions): ApiMiddleware[] {
-  const { method, scopes, query, body, bodyLimit = BODY_MAX, handler } = operation;
+  const { method, scopes, query, body, bodyLimit = BODY_MAX } = operation;
   return [
     ...(scopes === "open" ? [] : [bearerCheck.bearer(...scopes)]),
     ...(query ? [readQuery(query)] : []),
     ...(body ? [jsonBody(bodyLimit)] : []),
     ...(method === "post" ? [idempotent(operation)] : []),
-    handler,
+    operation.handler ?? handlerOf(operation),
   ];
+}
+
+function handlerOf({ run, headers = [] }: Extract<Operation, { run: unknown }>): ApiMiddleware {
+  const isConditional = headers.includes("If-Match");
+  return async function runOperation(ctx) {
+    const { state, request } = ctx;
+    const params = ctx.params as OperationRequest["params"];
+    const precondition = isConditional ? preconditionOf(ctx) : undefined;
+    const { query } = state;
+    const response = await run(state.caller, { params, query, body: request.body, precondition });
+    respond(ctx, response);
+    const { ETag } = response.headers ?? {};
+    if (headers.includes("If-None-Match") && ETag && matchesIfNoneMatch(ctx, ETag)) ctx.status = 304;
+  };
 }
 
 function toPattern(path: string): string {

@@ -1,8 +1,7 @@
 import { z } from "zod";
-import { idOf, respond } from "../http/api-context.ts";
-import { matchesIfNoneMatch, preconditionOf } from "../http/etag.ts";
 import { pageQuery } from "../http/pagination.ts";
 import type { Declare, Operation } from "../openapi/operation.ts";
+import { CREATES, READS, REPLACES, sameAs, type ToolDeclaration } from "../openapi/tool-declaration.ts";
 import { eventPageSchema, eventQuery, type ListEvents } from "./event-list.ts";
 import {
   createdWebhook,
@@ -20,13 +19,19 @@ import {
   webhookPageSchema,
   webhookResponse,
   webhookSchema,
-  webhookTag,
   webhookWithSecret,
   webhookWithSecretSchema,
 } from "./schema.ts";
 import type { WebhookService } from "./service.ts";
 
-type WebhookRouteOptions = { webhooks: WebhookService; listEvents: ListEvents; shortUrl: string };
+export type WebhookPageUrl = (organizationId: string, webhookId: string) => string;
+
+type WebhookRouteOptions = {
+  webhooks: WebhookService;
+  listEvents: ListEvents;
+  shortUrl: string;
+  webhookPageUrl: WebhookPageUrl;
+};
 
 const READ = { tag: "Webhooks", scopes: ["webhooks:read"] } satisfies Partial<Operation>;
 const WRITE = { tag: "Webhooks", scopes: ["webhooks:write"] } satisfies Partial<Operation>;
@@ -48,10 +53,25 @@ const deliveryParams = webhookParams.extend({
     .meta({ examples: [DELIVERY_EXAMPLE.id] }),
 });
 
+const webhook = sameAs("get_webhook");
+const delivery = sameAs("list_webhook_deliveries");
+const { request_headers, response } = deliveryDetailsSchema.shape;
+const SENDS = { ...CREATES, openWorldHint: true };
+const SEE_SECRET = "Owners and admins view the secret at secret_url.";
+
 export function webhookRoutes(
   declare: Declare,
-  { webhooks, listEvents, shortUrl }: WebhookRouteOptions,
+  { webhooks, listEvents, shortUrl, webhookPageUrl }: WebhookRouteOptions,
 ): void {
+  // A model never sees a secret: its context may be logged and shared.
+  const withoutSecret = {
+    output: sameAs("get_webhook", { secret_url: z.string() }),
+    toResult: ({ secret, ...shown }, { organizationId }) => ({
+      ...shown,
+      secret_url: webhookPageUrl(organizationId, shown.id as string),
+    }),
+  } satisfies Partial<ToolDeclaration>;
+
   declare({
     ...WRITE,
     id: "createWebhook",
@@ -69,8 +89,14 @@ export function webhookRoutes(
       },
     },
     errors: ["webhook_limit", "webhook_exists", "secret_shown_once"],
-    handler: async (ctx) =>
-      respond(ctx, createdWebhook(await webhooks.create(ctx.state.caller, ctx.request.body))),
+    tool: {
+      ...withoutSecret,
+      name: "create_webhook",
+      title: "Create a webhook",
+      description: `Creates a webhook, which sends signed events to a URL. ${SEE_SECRET}`,
+      annotations: CREATES,
+    },
+    run: async (caller, { body }) => createdWebhook(await webhooks.create(caller, body)),
   });
 
   declare({
@@ -82,9 +108,15 @@ export function webhookRoutes(
     description: "Returns webhooks, newest first.",
     query: pageQuery,
     responses: { 200: { description: "A page of webhooks.", body: webhookPageSchema } },
-    async handler(ctx) {
-      const { webhooks: page, nextCursor } = await webhooks.list(ctx.state.caller, ctx.state.query);
-      ctx.body = { data: page.map(toWebhookView), next_cursor: nextCursor };
+    tool: {
+      name: "list_webhooks",
+      title: "List webhooks",
+      annotations: READS,
+      output: webhookPageSchema.extend({ data: z.array(webhook) }),
+    },
+    async run(caller, { query }) {
+      const { webhooks: page, nextCursor } = await webhooks.list(caller, query);
+      return { status: 200, body: { data: page.map(toWebhookView), next_cursor: nextCursor } };
     },
   });
 
@@ -101,11 +133,8 @@ export function webhookRoutes(
       304: { description: "The webhook still has the ETag that you sent.", headers: ["ETag"] },
     },
     errors: ["not_found"],
-    async handler(ctx) {
-      const webhook = await webhooks.get(ctx.state.caller, idOf(ctx));
-      respond(ctx, webhookResponse(webhook));
-      if (matchesIfNoneMatch(ctx, webhookTag(webhook))) ctx.status = 304;
-    },
+    tool: { name: "get_webhook", title: "Get a webhook", annotations: READS },
+    run: async (caller, { params: { id } }) => webhookResponse(await webhooks.get(caller, id)),
   });
 
   declare({
@@ -120,11 +149,16 @@ export function webhookRoutes(
     body: webhooks.schemas.update,
     responses: { 200: { description: "The updated webhook.", body: webhookSchema, headers: ["ETag"] } },
     errors: ["not_found", "webhook_exists", "precondition_failed"],
-    async handler(ctx) {
-      const { body } = ctx.request;
-      const webhook = await webhooks.update(ctx.state.caller, idOf(ctx), body, preconditionOf(ctx));
-      respond(ctx, webhookResponse(webhook));
+    tool: {
+      name: "update_webhook",
+      title: "Update a webhook",
+      description: "Updates only the given fields.",
+      fieldsAsIn: "create_webhook",
+      annotations: REPLACES,
+      output: webhook,
     },
+    run: async (caller, { params: { id }, body, precondition }) =>
+      webhookResponse(await webhooks.update(caller, id, body, precondition)),
   });
 
   declare({
@@ -137,9 +171,18 @@ export function webhookRoutes(
     headers: ["If-Match"],
     responses: { 204: { description: "Deleted." } },
     errors: ["not_found", "precondition_failed"],
-    async handler(ctx) {
-      await webhooks.remove(ctx.state.caller, idOf(ctx), preconditionOf(ctx));
-      ctx.status = 204;
+    tool: {
+      name: "delete_webhook",
+      title: "Delete a webhook",
+      annotations: REPLACES,
+      async question(caller, { id }) {
+        const { url } = await webhooks.get(caller, id as string);
+        return `Delete the webhook that sends events to ${url}, and its delivery log?`;
+      },
+    },
+    async run(caller, { params: { id }, precondition }) {
+      await webhooks.remove(caller, id, precondition);
+      return { status: 204 };
     },
   });
 
@@ -152,8 +195,14 @@ export function webhookRoutes(
     description: "For 24 hours, requests are signed with both the new and the previous secret.",
     responses: { 200: { description: "The webhook with its new secret.", body: webhookWithSecretSchema } },
     errors: ["not_found", "secret_shown_once"],
-    handler: async (ctx) =>
-      respond(ctx, webhookWithSecret(await webhooks.rotateSecret(ctx.state.caller, idOf(ctx)))),
+    tool: {
+      ...withoutSecret,
+      name: "rotate_webhook_secret",
+      title: "Rotate a webhook's secret",
+      description: `Creates a new signing secret. The previous one also signs for 24 hours. ${SEE_SECRET}`,
+      annotations: { ...REPLACES, idempotentHint: false },
+    },
+    run: async (caller, { params: { id } }) => webhookWithSecret(await webhooks.rotateSecret(caller, id)),
   });
 
   declare({
@@ -166,8 +215,14 @@ export function webhookRoutes(
       "Sends `webhook.test` to this webhook only, even if it doesn't subscribe to that event. A webhook that isn't verified yet is verified when its endpoint accepts the event.",
     responses: { 202: { description: "The queued delivery.", body: deliverySchema } },
     errors: ["not_found", "webhook_disabled"],
-    handler: async (ctx) =>
-      respond(ctx, queuedDelivery(await webhooks.test(ctx.state.caller, idOf(ctx)), shortUrl)),
+    tool: {
+      name: "test_webhook",
+      title: "Test a webhook",
+      description: "Sends a webhook.test event. list_webhook_deliveries has the result.",
+      annotations: SENDS,
+      output: delivery,
+    },
+    run: async (caller, { params: { id } }) => queuedDelivery(await webhooks.test(caller, id), shortUrl),
   });
 
   declare({
@@ -180,13 +235,16 @@ export function webhookRoutes(
     query: deliveryQuery,
     responses: { 200: { description: "A page of deliveries.", body: deliveryPageSchema } },
     errors: ["not_found"],
-    async handler(ctx) {
-      const { deliveries, nextCursor } = await webhooks.deliveries(
-        ctx.state.caller,
-        idOf(ctx),
-        ctx.state.query,
-      );
-      ctx.body = { data: deliveries.map((one) => toDeliveryView(one, shortUrl)), next_cursor: nextCursor };
+    tool: {
+      name: "list_webhook_deliveries",
+      title: "List webhook deliveries",
+      description: "Lists deliveries with payloads and attempts, newest first.",
+      annotations: READS,
+    },
+    async run(caller, { params: { id }, query }) {
+      const { deliveries, nextCursor } = await webhooks.deliveries(caller, id, query);
+      const data = deliveries.map((one) => toDeliveryView(one, shortUrl));
+      return { status: 200, body: { data, next_cursor: nextCursor } };
     },
   });
 
@@ -200,10 +258,17 @@ export function webhookRoutes(
     params: deliveryParams,
     responses: { 200: { description: "The delivery.", body: deliveryDetailsSchema } },
     errors: ["not_found"],
-    async handler(ctx) {
-      const { id, delivery_id } = ctx.params as { id: string; delivery_id: string };
-      ctx.body = toDeliveryDetailsView(await webhooks.delivery(ctx.state.caller, id, delivery_id), shortUrl);
+    tool: {
+      name: "get_webhook_delivery",
+      title: "Get a webhook delivery",
+      description: "Returns a delivery with its last request and response, which is untrusted text.",
+      annotations: READS,
+      output: sameAs("list_webhook_deliveries", { request_headers, response }),
     },
+    run: async (caller, { params: { id, delivery_id } }) => ({
+      status: 200,
+      body: toDeliveryDetailsView(await webhooks.delivery(caller, id, delivery_id), shortUrl),
+    }),
   });
 
   declare({
@@ -216,8 +281,16 @@ export function webhookRoutes(
       "Immediately queues all deliveries that have failed, up to 10,000 per request, with the same bodies and IDs. Pending deliveries keep their retry schedule. Each resent delivery counts toward the daily quota.",
     responses: { 202: { description: "How many deliveries were queued.", body: resentSchema } },
     errors: ["not_found", "webhook_disabled", "webhook_unverified"],
-    handler: async (ctx) =>
-      respond(ctx, { status: 202, body: await webhooks.resendFailed(ctx.state.caller, idOf(ctx)) }),
+    tool: {
+      name: "resend_failed_webhook_deliveries",
+      title: "Resend failed webhook deliveries",
+      description: "Resends up to 10,000 deliveries that have failed, with the same IDs.",
+      annotations: SENDS,
+    },
+    run: async (caller, { params: { id } }) => ({
+      status: 202,
+      body: await webhooks.resendFailed(caller, id),
+    }),
   });
 
   declare({
@@ -231,10 +304,15 @@ export function webhookRoutes(
     params: deliveryParams,
     responses: { 202: { description: "The queued delivery.", body: deliverySchema } },
     errors: ["not_found", "webhook_disabled", "webhook_unverified"],
-    async handler(ctx) {
-      const { id, delivery_id } = ctx.params as { id: string; delivery_id: string };
-      respond(ctx, queuedDelivery(await webhooks.resend(ctx.state.caller, id, delivery_id), shortUrl));
+    tool: {
+      name: "resend_webhook_delivery",
+      title: "Resend a webhook delivery",
+      description: "Resends a delivery with the same ID.",
+      annotations: SENDS,
+      output: delivery,
     },
+    run: async (caller, { params: { id, delivery_id } }) =>
+      queuedDelivery(await webhooks.resend(caller, id, delivery_id), shortUrl),
   });
 
   declare({
@@ -248,8 +326,14 @@ export function webhookRoutes(
       "Returns the events of the last 30 days, oldest first, with the data that webhooks get. On the last page, `next_cursor` is null. To get the events that happen later, send the request again with `resume_cursor` as `cursor`. Every event is returned once, usually within two seconds. Clicks aren't listed.",
     query: eventQuery,
     responses: { 200: { description: "A page of events.", body: eventPageSchema } },
-    async handler(ctx) {
-      ctx.body = await listEvents(ctx.state.caller, ctx.state.query);
+    tool: {
+      name: "list_events",
+      title: "List events",
+      description:
+        "Lists events of the last 30 days with the data that webhooks get, oldest first, without clicks. resume_cursor gets later ones.",
+      annotations: READS,
+      output: eventPageSchema.extend({ data: z.array(z.looseObject({})) }),
     },
+    run: async (caller, { query }) => ({ status: 200, body: await listEvents(caller, query) }),
   });
 }

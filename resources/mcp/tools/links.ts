@@ -4,8 +4,9 @@ import { bulkResultSchema, bulkResults, bulkResultsSchema, bulkSchema } from "..
 import { listQuery } from "../../links/list.ts";
 import { createdLink, linkPageSchema, linkSchema, toView } from "../../links/schema.ts";
 import type { LinkService } from "../../links/service.ts";
+import { CREATES, deletionSchema, READS, REPLACES, sameAs } from "../../openapi/tool-declaration.ts";
 import { LINKS_PER_BULK, limitsOf } from "../../plans.ts";
-import { CREATES, deletionSchema, READS, REPLACES, sameAs, type Tool } from "../tool.ts";
+import type { Tool } from "../tool.ts";
 
 // About 100 links of the usual size, and 16,000 tokens for an agent.
 const PAGE_LENGTH = 64 * 1024;
