@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
-import { newId, OPERATOR_ID } from "../crypto/ids.ts";
+import { OPERATOR } from "../../resources/events/types.ts";
+import { newId } from "../crypto/ids.ts";
 import type { Database } from "../database/index.ts";
 import type { NoticeKind } from "../database/tables/accounts.ts";
 import { countMails, queueMail } from "../mail/queue.ts";
@@ -97,7 +98,7 @@ export function createNoticeStore({ knex }: Database) {
 }
 
 async function findUsernames(knex: Knex, ids: string[]): Promise<Map<string, string>> {
-  const names = new Map([[OPERATOR_ID, OPERATOR_ID]]);
+  const names = new Map([[OPERATOR.id, OPERATOR.id]]);
   const unknown = [...new Set(ids)].filter((id) => !names.has(id));
   if (unknown.length === 0) return names;
   const users = await knex("users").whereIn("id", unknown).select("id", "username");

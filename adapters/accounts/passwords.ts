@@ -1,7 +1,8 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
+import { OPERATOR } from "../../resources/events/types.ts";
 import { sha256 } from "../crypto/hash.ts";
-import { newSecret, OPERATOR_ID } from "../crypto/ids.ts";
+import { newSecret } from "../crypto/ids.ts";
 import type { BeforeCommit, Database } from "../database/index.ts";
 import { memberEvent, recordForMember } from "../events/member-events.ts";
 import type { Outbox } from "../events/outbox.ts";
@@ -63,10 +64,9 @@ export function createPasswordStore({ transaction }: Database, outbox: Outbox) {
       beforeCommit?: BeforeCommit<string>,
     ): Promise<string> =>
       transaction(async (trx) => {
-        const operator = { id: OPERATOR_ID };
-        await recordNotice(trx, { userId, kind: "reset_link_created", data: { by: OPERATOR_ID } });
-        await recordForMember(trx, outbox, operator, { userId, type: "member.reset_link_created" });
-        const link = { userId, createdBy: OPERATOR_ID, organizationId: null };
+        await recordNotice(trx, { userId, kind: "reset_link_created", data: { by: OPERATOR.id } });
+        await recordForMember(trx, outbox, OPERATOR, { userId, type: "member.reset_link_created" });
+        const link = { userId, createdBy: OPERATOR.id, organizationId: null };
         const token = await insertResetLink(trx, link, lifetimeMs);
         await beforeCommit?.(token);
         return token;
@@ -182,7 +182,7 @@ export async function isAuthorizedUnderLock(trx: Knex.Transaction, link: ResetLi
 /** The password gives access to every organization of the user, so an owner must own all of them. */
 async function isAuthorized(knex: Knex, { userId, createdBy, organizationId }: ResetLink): Promise<boolean> {
   const isMailed = createdBy === userId && organizationId === null;
-  if (createdBy === OPERATOR_ID || isMailed) return true;
+  if (createdBy === OPERATOR.id || isMailed) return true;
   const memberships: { organizationId: string; ownerId: string | null }[] = await knex("memberships as m")
     .leftJoin("memberships as o", (join) =>
       join

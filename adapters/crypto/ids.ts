@@ -1,8 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
 
-export const OPERATOR_ID = "operator";
-
 let last = "";
 let lastAt = 0;
 

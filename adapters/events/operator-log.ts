@@ -1,5 +1,4 @@
-import type { EventType } from "../../resources/events/types.ts";
-import { OPERATOR_ID } from "../crypto/ids.ts";
+import { type EventType, OPERATOR } from "../../resources/events/types.ts";
 import type { Database } from "../database/index.ts";
 import { eventRow } from "./outbox.ts";
 
@@ -28,13 +27,13 @@ const FINISHED = "operator.command_finished";
 /** Creates the log of the operator's commands: events that belong to no organization, and are chained like others. */
 export function createOperatorLog({ knex, transaction }: Pick<Database, "knex" | "transaction">) {
   async function record(type: typeof STARTED | typeof FINISHED, subject: string | null, data: object) {
-    const row = eventRow({ id: OPERATOR_ID }, { organizationId: OPERATOR_ID, type, subject, data });
+    const row = eventRow(OPERATOR, { organizationId: OPERATOR.id, type, subject, data });
     await transaction((trx) => trx("events").insert(row));
     return row.id;
   }
 
   const entries = (type: EventType) =>
-    knex("events").where({ organization_id: OPERATOR_ID, audited: true, type });
+    knex("events").where({ organization_id: OPERATOR.id, audited: true, type });
 
   return {
     /** Records the start of a command, before it changes anything. Resolves to the ID of the entry. */

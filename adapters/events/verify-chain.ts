@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import { OPERATOR_ID } from "../crypto/ids.ts";
+import { OPERATOR } from "../../resources/events/types.ts";
 import { ifDuplicate } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
 import type { AuditChainRow } from "../database/tables/events.ts";
@@ -62,7 +62,7 @@ async function logsOf(knex: Knex, organizationId?: string): Promise<string[]> {
     knex("audit_chains").where(own).pluck(column),
     entriesOf(knex).where(own).distinct(column).pluck(column),
   ]);
-  const logs = new Set([OPERATOR_ID, ...found.flat()]);
+  const logs = new Set([OPERATOR.id, ...found.flat()]);
   return [...logs].filter((id) => id === (organizationId ?? id));
 }
 
@@ -90,7 +90,7 @@ async function verifyChain(
 /** Every organization has a log, whose first entry is chained with its head. */
 async function findMissing(knex: Knex, organization_id: string): Promise<ChainFault | undefined> {
   const isUnused =
-    organization_id === OPERATOR_ID && !(await entriesOf(knex).where({ organization_id }).first("id"));
+    organization_id === OPERATOR.id && !(await entriesOf(knex).where({ organization_id }).first("id"));
   const isWaiting = await knex("events")
     .where({ organization_id, audited: true })
     .whereNull("seq")
@@ -147,7 +147,7 @@ async function findFault(knex: Knex, head: AuditChainRow): Promise<ChainFault | 
   const now = late && (await knex("audit_chains").where({ organization_id }).first("seq"));
   if (late && Number(late.seq) > (now?.seq ?? 0)) return inserted(late);
   const isKnown =
-    organization_id === OPERATOR_ID ||
+    organization_id === OPERATOR.id ||
     (await knex("organizations").where({ id: organization_id }).first("id"));
   return isKnown ? undefined : fault("the organization of the log is missing");
 }

@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
-import { newClientId, OPERATOR_ID } from "../crypto/ids.ts";
+import { OPERATOR } from "../../resources/events/types.ts";
+import { newClientId } from "../crypto/ids.ts";
 import type { Database } from "../database/index.ts";
 import type { ClientRow } from "../database/tables/oauth.ts";
 import type { Outbox } from "../events/outbox.ts";
@@ -123,8 +124,8 @@ export function createClientStore(database: Database, outbox: Outbox) {
       changeClient(organizationId, actor, undefined, async ({ trx, id, record }) => {
         const before = await findDisabled(trx, id);
         // An owner can't replace what the operator disabled.
-        const isKept = before && (before.by === actor.id || before.by === OPERATOR_ID);
-        if (isKept && (actor.id !== OPERATOR_ID || reason === null || reason === before.reason))
+        const isKept = before && (before.by === actor.id || before.by === OPERATOR.id);
+        if (isKept && (actor.id !== OPERATOR.id || reason === null || reason === before.reason))
           return before;
         const after: Disabled = { at: before?.at ?? Date.now(), by: actor.id, reason };
         await trx("clients")
@@ -139,7 +140,7 @@ export function createClientStore(database: Database, outbox: Outbox) {
       changeClient(organizationId, actor, "missing" as const, async ({ trx, id, record }) => {
         const before = await findDisabled(trx, id);
         if (!before) return undefined;
-        if (before.by === OPERATOR_ID && actor.id !== OPERATOR_ID) return "operator";
+        if (before.by === OPERATOR.id && actor.id !== OPERATOR.id) return "operator";
         await trx("clients")
           .where({ id })
           .update({ disabled_at: null, disabled_by: null, disabled_reason: null });

@@ -1,10 +1,11 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import { ROLES } from "../../resources/access/scopes.ts";
+import { OPERATOR } from "../../resources/events/types.ts";
 import type { Plan } from "../../resources/plans.ts";
 import type { Encryption } from "../crypto/encryption.ts";
 import { sha256 } from "../crypto/hash.ts";
-import { newId, newSecret, OPERATOR_ID } from "../crypto/ids.ts";
+import { newId, newSecret } from "../crypto/ids.ts";
 import { isDuplicate } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
 import type { Outbox } from "../events/outbox.ts";
@@ -195,7 +196,7 @@ export async function findOpenInvitation(knex: Knex, token: string): Promise<Ope
     });
   if (!row) return undefined;
   const { createdBy, creatorRole, ...found } = row;
-  if (createdBy === OPERATOR_ID) return found;
+  if (createdBy === OPERATOR.id) return found;
   return creatorRole && manageableRoles(creatorRole).includes(found.role) ? found : undefined;
 }
 

@@ -1,8 +1,9 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import { ROLES, type Role } from "../../resources/access/scopes.ts";
+import { OPERATOR } from "../../resources/events/types.ts";
 import type { Plan } from "../../resources/plans.ts";
-import { newId, OPERATOR_ID } from "../crypto/ids.ts";
+import { newId } from "../crypto/ids.ts";
 import type { BeforeCommit, Database } from "../database/index.ts";
 import { memberEvent } from "../events/member-events.ts";
 import { type DomainEvent, type Outbox, organizationEvent } from "../events/outbox.ts";
@@ -211,7 +212,7 @@ export async function revokeResetLinksFor(trx: Knex.Transaction, userIds: string
   await trx("one_time_links")
     .where({ purpose: "password_reset", used_at: null })
     .whereIn("user_id", userIds)
-    .whereNot("created_by", OPERATOR_ID)
+    .whereNot("created_by", OPERATOR.id)
     .update({ used_at: Date.now() });
 }
 
