@@ -1,3 +1,4 @@
+import type { EventEmitter } from "node:events";
 import type Koa from "koa";
 import type { Context } from "koa";
 import compose from "koa-compose";
@@ -67,6 +68,8 @@ export function authorizationServer(
   });
   extendContexts(app, provider, { ...options, authenticationLimits });
   app.keys = keys.cookies;
+  // Of what it does beside requests. Without a listener, the process would end.
+  (provider as EventEmitter).on("error", (error, ctx) => app.emit("error", error, ctx));
   provider.on("authorization.error", (ctx: Context, { error }: { error: string }) => {
     ctx.state.authorizationError = error;
   });
