@@ -63,6 +63,7 @@ const ELSEWHERE: Record<string, string> = {
   http: "an excerpt of a request or a response",
   ini: "a part of the settings with which the tests start pgbouncer",
   mermaid: "a drawing",
+  text: "what users enter in a client, which the Connect page shows",
   "": "the output of a program, or a request",
 };
 

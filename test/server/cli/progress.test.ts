@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
-import { ROOT, resultOf, runCommand, stopPrograms } from "../../harness/program.ts";
+import { addressOf, ROOT, resultOf, runCommand, startServer, stopPrograms } from "../../harness/program.ts";
 import { startOnTerminal, testOnTerminal } from "../../harness/terminal.ts";
 
 export const stage = "processes";
@@ -13,6 +13,10 @@ const source = `sqlite:${folder}/source/source.sqlite`;
 const settings = { DATABASE_URL: `sqlite:${folder}/test.sqlite` };
 test.before(async () => {
   await resultOf(["org", "create", "Acme", "--plan", "growth"], { settings });
+  // Its first start creates keys, which a rotation encrypts again.
+  const server = startServer({ settings: { ...settings, PORT: "0", LOG_LEVEL: "silent" } });
+  await addressOf(server);
+  await server.stop();
   await resultOf(["org", "create", "Acme"], { settings: { DATABASE_URL: source } });
 });
 test.after.always(stopPrograms);
