@@ -3,7 +3,7 @@ import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt, isProblem } from "../../harness/clients/api.ts";
 import { connectMcp, refusalOf } from "../../harness/clients/mcp.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { atOnce } from "../../harness/database/storage.ts";
+import { atOnce, linkFields } from "../../harness/database/storage.ts";
 import { type Received, startReceiver, verify } from "../../harness/receiver.ts";
 import { startTestService } from "../../harness/service.ts";
 import {
@@ -206,20 +206,7 @@ async function newSubscriber(path: string) {
 test("the webhooks of a suspended organization receive nothing until it is resumed", async (t) => {
   const { organization, api, webhook } = await newSubscriber("/suspended");
   await suspensions.suspend(organization.id, null, OPERATOR);
-  const fields = {
-    slug: "held-event",
-    url: "https://example.com/",
-    title: null,
-    tags: [],
-    externalId: null,
-    metadata: {},
-    archived: false,
-    expiresAt: null,
-    maxClicks: null,
-    redirectType: 302 as const,
-    fallbackUrl: null,
-  };
-  await links.create(organization.id, OPERATOR, fields);
+  await links.create(organization.id, OPERATOR, linkFields({ slug: "held-event" }));
   // A delivery to another organization shows that the queue was polled.
   const other = await newSubscriber("/other");
   await other.api.createLink();
