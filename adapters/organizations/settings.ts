@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
-import type { Role } from "../../resources/access/scopes.ts";
+import { MANAGERS, type Role } from "../../resources/access/scopes.ts";
 import type { Plan } from "../../resources/plans.ts";
 import type { Database } from "../database/index.ts";
 import type { Flag } from "../database/tables/columns.ts";
@@ -50,7 +50,7 @@ export function createSecondFactorRequirementStore(database: Database, outbox: O
         .knex("memberships as m")
         .join("organizations as o", "o.id", "m.organization_id")
         .where({ "m.user_id": userId, "o.require_second_factor": true })
-        .whereIn("m.role", ["owner", "admin"])
+        .whereIn("m.role", [...MANAGERS])
         .pluck("o.id"),
   };
 }

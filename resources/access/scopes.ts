@@ -11,6 +11,8 @@ export const SCOPE_DESCRIPTIONS: Record<ApiScope, string> = {
 /** The roles of an organization's members, from the most to the least privileged. */
 export const ROLES = ["owner", "admin", "member"] as const;
 export type Role = (typeof ROLES)[number];
+/** Those who manage an organization. */
+export const MANAGERS: readonly Role[] = ["owner", "admin"];
 
 /** The scopes that an app may have on behalf of a member: never more than the member may do in the dashboard. */
 const SCOPES_OF_ROLE: Record<Role, readonly ApiScope[]> = {

@@ -107,7 +107,7 @@ function withSize(origin: string, size: string): string {
  * validation. @throws Problem 422 `invalid_<field>` for a list
  */
 export function readQuery(schema: z.ZodObject): ApiMiddleware {
-  const types = new Map(Object.entries(schema.shape).map(([name, field]) => [name, typeOf(field)]));
+  const types = new Map(Object.entries(schema.shape).map(([name, field]) => [name, typeOfField(field)]));
   const lists = Object.entries<z.ZodType>(schema.shape).filter(([name]) => types.get(name) === "array");
   return function convertQuery(ctx, next) {
     const values = Object.entries(ctx.query).map(([name, value]) => [name, convert(value, types.get(name))]);
@@ -133,7 +133,8 @@ function convert(value: unknown, type: string | undefined): unknown {
   return value;
 }
 
-function typeOf(field: z.core.$ZodType): string {
+/** Returns the type of a field, such as `boolean`, without its default and whether it may be left out. */
+export function typeOfField(field: z.core.$ZodType): string {
   const { type, innerType } = field._zod.def as z.core.$ZodTypeDef & { innerType?: z.core.$ZodType };
-  return innerType ? typeOf(innerType) : type;
+  return innerType ? typeOfField(innerType) : type;
 }

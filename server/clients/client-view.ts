@@ -1,4 +1,5 @@
 import type { KeyView } from "../../adapters/oauth/client-keys.ts";
+import type { ClientProfile } from "../../adapters/oauth/client-profiles.ts";
 import type { ClientView, Disabled, Rotation } from "../../adapters/oauth/clients.ts";
 import type { ApprovedApp } from "../../adapters/organizations/approved-apps.ts";
 import type { PlanChange } from "../../adapters/organizations/store.ts";
@@ -46,6 +47,11 @@ export function showRotation({ clientId, clientSecret, previousExpiresAt }: Rota
     client_secret: clientSecret,
     previous_expires_at: toTimestamp(previousExpiresAt),
   };
+}
+
+/** Names are those of RFC 7591 §2. */
+export function showProfile(profile: Pick<ClientProfile, "name" | "homepage"> | undefined) {
+  return { client_name: profile?.name ?? null, client_uri: profile?.homepage ?? null };
 }
 
 /** With the client and its secret if the plan change created them. */

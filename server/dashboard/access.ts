@@ -3,6 +3,7 @@ import type { SecondFactorRequirementStore } from "../../adapters/organizations/
 import type { Membership, OrganizationStore, Role } from "../../adapters/organizations/store.ts";
 import type { Suspension } from "../../adapters/organizations/suspension.ts";
 import type { Caller } from "../../resources/access/actor.ts";
+import { MANAGERS } from "../../resources/access/scopes.ts";
 import { notFound, Problem } from "../../resources/http/problem.ts";
 import type { WebhookService } from "../../resources/webhooks/service.ts";
 import { requireRecentSignIn } from "../auth/authenticate.ts";
@@ -17,8 +18,6 @@ export type Access = (...roles: Role[]) => Middleware;
 export const ACCOUNT = "/dashboard/account";
 /** The page that explains why a second factor is needed. */
 export const SECOND_FACTOR_SETUP = `${ACCOUNT}/second-factor`;
-
-export const MANAGERS: Role[] = ["owner", "admin"];
 
 type AccessOptions = {
   organizations: Pick<OrganizationStore, "listByUser">;

@@ -1,6 +1,7 @@
 import { Router } from "@koa/router";
 import type { Middleware } from "koa";
 import { routesOf } from "../../resources/http/routing.ts";
+import { createRegisteredClientIds } from "../clients/registered-client-id.ts";
 import { createAccess } from "./access.ts";
 import { type AccountOptions, accountRoutes } from "./account/routes.ts";
 import { quickStartRoutes } from "./api-access/quick-start.ts";
@@ -58,7 +59,10 @@ export function dashboard(options: DashboardOptions & AccountOptions): Middlewar
   });
   const oneTimeView = createOneTimeViews(options.keys.signing, options.urls.base);
   accountRoutes(router, { ...options, oneTimeView });
-  for (const addRoutes of ROUTE_MODULES) addRoutes(router, { ...options, allow, oneTimeView });
+  const registeredClientIds =
+    options.settings.DYNAMIC_REGISTRATION === "off" ? undefined : createRegisteredClientIds(options.keys.signing);
+  for (const addRoutes of ROUTE_MODULES)
+    addRoutes(router, { ...options, allow, oneTimeView, registeredClientIds });
   router.get("/dashboard/me", async (ctx) => {
     const { id, username } = ctx.state.user;
     const memberships = await options.storage.organizations.listByUser(id);

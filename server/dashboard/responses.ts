@@ -2,6 +2,7 @@ import type { Context, Middleware } from "koa";
 import { Problem } from "../../resources/http/problem.ts";
 import { seeOther } from "../http/redirects.ts";
 import { type Input, prefersHtml, readInput } from "../http/request-body.ts";
+import { CONFIRMATIONS } from "../operations/index.ts";
 import { withCsrf } from "../ui/controls.ts";
 import { type Content, dashboardPage, type Section } from "../ui/dashboard-layout.ts";
 import type { Html } from "../ui/html.ts";
@@ -9,7 +10,7 @@ import { signedInUserOf } from "./access.ts";
 import { isSignedConfirmation } from "./confirmation.ts";
 import { noticesBanner } from "./notices/page.ts";
 
-/** The confirmation at the top of a page: the value of `done` in the URL → the sentence. */
+/** The confirmations of changes that aren't operations: the value of `done` in the URL → the sentence. */
 const NOTICES = {
   created: "Organization created.",
   renamed: "Organization renamed.",
@@ -23,20 +24,6 @@ const NOTICES = {
   removed: "Member removed.",
   "removed-webhooks": "Member removed, and webhooks deleted.",
   "invitation-revoked": "Invitation revoked.",
-  "uri-added": "Redirect URI added.",
-  "uri-removed": "Redirect URI removed.",
-  "uris-saved": "Redirect URIs saved.",
-  "profile-saved": "Name and homepage saved.",
-  "dpop-required": "DPoP is now required.",
-  "dpop-optional": "DPoP is no longer required.",
-  "fapi-on": "The client now follows FAPI 2.0.",
-  "fapi-off": "The client no longer follows FAPI 2.0.",
-  "secret-ended": "Secret revoked.",
-  "secrets-removed": "All secrets removed.",
-  "key-added": "Public key added.",
-  "key-removed": "Public key removed.",
-  "trust-rule-added": "Trust rule added.",
-  "trust-rule-deleted": "Trust rule deleted. Tokens issued by it expire within 15 minutes.",
   "password-changed": "Password changed.",
   "notice-dismissed": "Notice dismissed.",
   "notices-dismissed": "Notices dismissed.",
@@ -53,18 +40,11 @@ const NOTICES = {
   "second-factor-required": "Owners and admins now need a second factor.",
   "second-factor-optional": "A second factor is no longer required.",
   "identity-unlinked": "Identity unlinked.",
-  "client-disabled": "Client disabled.",
-  "client-enabled": "Client enabled.",
   "member-signed-out": "Member signed out, and their apps revoked.",
   "member-apps-revoked":
     "Apps revoked. The member stays signed in, because they also belong to organizations that you don’t own.",
   "app-revoked": "Access revoked.",
   "app-revoked-webhooks": "Access revoked, and webhooks deleted.",
-  "enterprise-on": "Enterprise-managed authorization is on.",
-  "enterprise-off": "Enterprise-managed authorization is off.",
-  "app-policy-changed": "Settings saved.",
-  "app-approved": "App approved.",
-  "approval-withdrawn": "Approval withdrawn.",
   "link-created": "Link created.",
   "link-saved": "Link saved.",
   "link-archived": "Link archived. Visitors now see that it’s no longer available.",
@@ -127,6 +107,7 @@ function noticeOf(ctx: Context): string | undefined {
   const { done } = ctx.query;
   if (typeof done !== "string") return undefined;
   if (Object.hasOwn(NOTICES, done)) return NOTICES[done as Done];
+  if (Object.hasOwn(CONFIRMATIONS, done)) return CONFIRMATIONS[done];
   const [, name = "", count] = /^(.+)-(\d{1,4})$/.exec(done) ?? [];
   if (!Object.hasOwn(COUNTED_NOTICES, name) || !isSignedConfirmation(ctx)) return undefined;
   return COUNTED_NOTICES[name as CountedDone](countLinks(Number(count)));
@@ -140,14 +121,14 @@ export function respondToChange(
     done,
     status = 200,
     body,
-  }: { to: string; done?: Done | undefined; status?: number; body?: object | undefined },
+  }: { to: string; done?: string | undefined; status?: number | undefined; body?: object | undefined },
 ): void {
   if (prefersHtml(ctx)) seeOther(ctx, done ? withDone(to, done) : to);
   else if (body) sendJson(ctx, body, status);
   else ctx.status = 204;
 }
 
-function withDone(to: string, done: Done): string {
+function withDone(to: string, done: string): string {
   const [path = "", anchor] = to.split("#");
   return `${path}${path.includes("?") ? "&" : "?"}done=${done}${anchor ? `#${anchor}` : ""}`;
 }

@@ -7,6 +7,7 @@ import { validate } from "../../resources/http/validate.ts";
 import type { Services } from "../../resources/services.ts";
 import { requireRecentSignIn } from "../auth/authenticate.ts";
 import type { Dependencies } from "../dependencies.ts";
+import type { Environment } from "../operations/operation.ts";
 import type { Section } from "../ui/dashboard-layout.ts";
 import { type Access, actorOf, pathTo } from "./access.ts";
 import type { CreateOneTimeView } from "./one-time-view.ts";
@@ -27,7 +28,8 @@ export type DashboardOptions = Pick<
   services: Services;
 };
 
-export type RouteOptions = DashboardOptions & { allow: Access; oneTimeView: CreateOneTimeView };
+export type RouteOptions = DashboardOptions &
+  Environment & { allow: Access; oneTimeView: CreateOneTimeView };
 
 export type RouteModule = (router: Router, options: RouteOptions) => void;
 

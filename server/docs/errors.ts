@@ -3,11 +3,11 @@ import { PROBLEM_CODES, type ProblemCodeDescription } from "../../resources/http
 import { inputSchemaOf, type Tool } from "../../resources/mcp/tool.ts";
 import type { OpenApiDocument } from "../../resources/openapi/document.ts";
 import type { JsonSchema } from "../../resources/openapi/json-schema.ts";
+import { DASHBOARD_FIELDS, DASHBOARD_PROBLEMS } from "../operations/problem-codes.ts";
 import { fenced, json, type LocatedOperation } from "./examples.ts";
 import { fieldsOf, fieldTable, markdownTable } from "./fields.ts";
 import type { DocsPage } from "./guides.ts";
 import { OAUTH_ERRORS } from "./oauth-errors.ts";
-import { DASHBOARD_FIELDS, DASHBOARD_PROBLEMS } from "./problem-codes.ts";
 import { codeLink, codesOf, operationLink, operationsOf } from "./reference.ts";
 
 /** The address of the list of error codes. The page of a code is below it. */
@@ -16,7 +16,7 @@ export const ERRORS = "/docs/errors";
 const KINDS = {
   "API and MCP": PROBLEM_CODES as Record<string, ProblemCodeDescription>,
   OAuth: OAUTH_ERRORS,
-  "Sign-in and dashboard": DASHBOARD_PROBLEMS,
+  "Sign-in and dashboard": DASHBOARD_PROBLEMS as Record<string, ProblemCodeDescription>,
 };
 
 type ErrorContent = { base: string; document: OpenApiDocument; tools: readonly Tool[] };

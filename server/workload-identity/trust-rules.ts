@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { NewTrustRule, TrustRule } from "../../adapters/organizations/trust-rules.ts";
+import type { TrustRule } from "../../adapters/organizations/trust-rules.ts";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import { API_SCOPES } from "../../resources/access/scopes.ts";
 import { isLine, isUnbroken } from "../../resources/http/text.ts";
@@ -32,14 +32,9 @@ export function ruleContextOf(settings: Settings, urls: PublicUrls): RuleContext
   return { audience: urls.base, fetchable: fetchableHosts(settings), plain: developmentHosts(settings) };
 }
 
-/**
- * Composes a rule from the fields of a platform, or takes one as it is. Throws Problem 422 with an error for each
- * invalid field.
- */
-type ValidateTrustRule = (input: Record<string, unknown>, platform?: Platform) => NewTrustRule;
-
-export function trustRuleValidation({ audience, fetchable, plain }: RuleContext): ValidateTrustRule {
-  const rule = z
+/** The schema of a rule on a server. */
+export function trustRuleSchema({ audience, fetchable, plain }: RuleContext) {
+  return z
     .strictObject({
       ...namedRule,
       issuer: z
@@ -53,11 +48,13 @@ export function trustRuleValidation({ audience, fetchable, plain }: RuleContext)
       const hasIssue = context.issues.some(({ path }) => path?.[0] === "subject");
       const message = hasIssue ? undefined : findStrangers(context.value);
       if (message) context.issues.push({ code: "custom", input: context.value, message, path: ["subject"] });
-    });
-  return (input, platform) => {
-    if (!platform) return validate(rule, input);
-    return validate(rule, validate(platformSchema(platform), platform.prepare?.(input) ?? input));
-  };
+    })
+    .meta({ title: "NewTrustRule" });
+}
+
+/** Composes a rule from the fields of a platform. Throws Problem 422 with an error for each invalid field. */
+export function composeTrustRule(platform: Platform, input: Record<string, unknown>): Record<string, unknown> {
+  return validate(platformSchema(platform), platform.prepare?.(input) ?? input);
 }
 
 /** The composed rule has the audience of this server. */

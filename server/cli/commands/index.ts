@@ -1,12 +1,12 @@
 import { isIP } from "node:net";
 import { VERSION } from "../../version.ts";
 import { type Command, CommandError } from "../execution/command.ts";
-import { appCommands, grantCommands } from "./apps.ts";
+import { grantCommands } from "./apps.ts";
 import { auditCommands } from "./audit.ts";
-import { clientCommands } from "./clients.ts";
 import { devCommand } from "./dev.ts";
 import { initCommand } from "./init.ts";
 import { linkCommands } from "./links.ts";
+import { operationCommands } from "./operations.ts";
 import { organizationCommands } from "./organizations.ts";
 import {
   conformanceCommand,
@@ -16,7 +16,6 @@ import {
   keyCommands,
   listenCommand,
 } from "./service.ts";
-import { trustCommands } from "./trust.ts";
 import { upgradeCommand } from "./upgrade.ts";
 import { userCommands } from "./users.ts";
 
@@ -61,10 +60,8 @@ export const commands: Command[] = [
   upgradeCommand,
   doctorCommand,
   ...organizationCommands,
-  ...appCommands,
-  ...clientCommands,
+  ...operationCommands,
   ...keyCommands,
-  ...trustCommands,
   ...userCommands,
   ...linkCommands,
   importCommand,

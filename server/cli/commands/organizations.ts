@@ -14,29 +14,14 @@ import {
   reasonOf,
   reasonOption,
 } from "../execution/command.ts";
-import { clientIdOf, missingClient, refuseConflict } from "./clients.ts";
 
 const SWITCHES = [
-  {
-    name: "require-dpop",
-    summary: "Require tokens that are bound to a key (DPoP)",
-    description: "Require tokens that are bound to a key (DPoP, RFC 9449), or stop requiring them",
-    effect: "on rejects bearer tokens, including those already issued",
-    store: "dpopRequirement",
-  },
   {
     name: "require-second-factor",
     summary: "Require a second factor of owners and admins",
     description: "Require owners and admins to sign in with a second factor, or stop requiring it",
     effect: "on requires those without a second factor to set one up",
     store: "secondFactorRequirement",
-  },
-  {
-    name: "enterprise-authorization",
-    summary: "Let the identity provider authorize apps",
-    description: "Let the identity provider authorize apps for an organization's members, or stop that",
-    effect: "on accepts the identity provider's assertions about members",
-    store: "enterpriseAuthorization",
   },
 ] as const;
 
@@ -85,20 +70,6 @@ export const organizationCommands: Command[] = [
       },
     }),
   ),
-  organizationCommand({
-    name: "org fapi",
-    summary: "Restrict the client to FAPI 2.0",
-    description: "Restrict the client to the FAPI 2.0 Security Profile, or stop that",
-    arguments: { "<on|off>": "on requires a public key, no secrets, and only https redirect URIs" },
-    example: "on",
-    async run(context) {
-      const [id, word] = context.args;
-      const fapi = parseSwitch(word);
-      const isChanged = await context.storage.clients.setFapi(id, fapi, OPERATOR).catch(refuseConflict);
-      if (!isChanged) throw missingClient(id);
-      return { client_id: await clientIdOf(context), fapi };
-    },
-  }),
   {
     name: "org list",
     summary: "List the organizations",

@@ -1,66 +1,32 @@
 import type { Router } from "@koa/router";
-import { z } from "zod";
+import type { Context } from "koa";
 import type { Disabled } from "../../../adapters/oauth/clients.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import { notFound, Problem } from "../../../resources/http/problem.ts";
-import { hasAtMost, isLine } from "../../../resources/http/text.ts";
-import { validate } from "../../../resources/http/validate.ts";
-import { requireRecentSignIn } from "../../auth/authenticate.ts";
-import { showDisabled } from "../../clients/client-view.ts";
+import { disableClient, enableClient } from "../../operations/client.ts";
 import { field, formButton, linkButton, panelForm, time } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { actorOf, membershipOf, pathTo } from "../access.ts";
-import { formFieldsOf, isForm, respondToChange, splitFieldErrors } from "../responses.ts";
-import { addForm, type RouteOptions } from "../route.ts";
+import { pathTo } from "../access.ts";
+import { addOperation, addOperationPage } from "../operation-routes.ts";
+import { splitFieldErrors } from "../responses.ts";
+import type { RouteOptions } from "../route.ts";
 import { CLIENT, clientOf } from "./client.ts";
+import { tabPath } from "./tabs.ts";
 
-const REASON_MAX = 255;
-const RULE = `must be 1 to ${REASON_MAX} characters without control characters`;
-const disabling = z.strictObject({
-  reason: z
-    .string({ error: RULE })
-    .trim()
-    .refine((text) => text !== "" && hasAtMost(REASON_MAX, text) && isLine(text), { error: RULE })
-    .nullable()
-    .default(null),
-});
-
-export function addSwitchRoutes(router: Router, { storage: { clients }, allow }: RouteOptions): void {
-  addForm(router, {
+export function addSwitchRoutes(router: Router, options: RouteOptions): void {
+  const to = (ctx: Context) => tabPath(ctx, "client/security");
+  addOperationPage(router, options, disableClient, {
     path: `${CLIENT}/disable`,
-    access: allow("owner"),
     section: "client",
-    isSensitive: true,
+    to,
     async render(ctx, problem) {
-      await clientOf(ctx, clients);
+      await clientOf(ctx, options.storage.clients);
       const { errors, ...error } = splitFieldErrors(problem);
       return { title: "Disable client", ...error, body: disableForm(pathTo(ctx, "client"), errors.reason) };
     },
-    async change(ctx) {
-      const { reason: given, ...fields } = await formFieldsOf(ctx);
-      // A form sends an empty text.
-      const hasReason = given !== undefined && !(isForm(ctx) && given === "");
-      const { reason } = validate(disabling, hasReason ? { ...fields, reason: given } : fields);
-      const disabled = await clients.disable(membershipOf(ctx).id, reason, actorOf(ctx).actor);
-      if (!disabled) throw notFound("client");
-      const body = { disabled: showDisabled(disabled) };
-      respondToChange(ctx, { to: `${pathTo(ctx, "client")}/security`, done: "client-disabled", body });
-    },
   });
-
-  router.post(`${CLIENT}/enable`, allow("owner"), async (ctx) => {
-    const to = `${pathTo(ctx, "client")}/security`;
-    requireRecentSignIn(ctx, to);
-    const refusal = await clients.enable(membershipOf(ctx).id, actorOf(ctx).actor);
-    if (refusal === "missing") throw notFound("client");
-    if (refusal === "operator") {
-      const detail = "The operator of this service disabled the client. Contact the operator to enable it.";
-      throw new Problem(403, "disabled_by_operator", detail);
-    }
-    respondToChange(ctx, { to, done: "client-enabled" });
-  });
+  addOperation(router, options, enableClient, { to });
 }
 
 export function disabledAlert(disabled: Disabled | null): Html {

@@ -1,97 +1,50 @@
 import type { Router } from "@koa/router";
-import { z } from "zod";
+import type { Context } from "koa";
 import type { KeyView } from "../../../adapters/oauth/client-keys.ts";
 import type { ClientView } from "../../../adapters/oauth/clients.ts";
-import { notFound, Problem } from "../../../resources/http/problem.ts";
-import { validate } from "../../../resources/http/validate.ts";
-import { showKey } from "../../clients/client-view.ts";
-import { InvalidKey, type PublicKey, parsePublicKey } from "../../credentials/public-keys.ts";
+import { notFound } from "../../../resources/http/problem.ts";
+import { addKey, listKeys, removeKey } from "../../operations/client-keys.ts";
 import { linkButton, panelForm, textArea, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, emptyState, table } from "../../ui/table.ts";
-import { actorOf, MANAGERS, membershipOf } from "../access.ts";
-import { formFieldsOf, isForm, respondToChange, splitFieldErrors } from "../responses.ts";
-import { addForm, type RouteOptions } from "../route.ts";
-import { CLIENT, clientOf, refuseConflict } from "./client.ts";
+import { addOperationPage } from "../operation-routes.ts";
+import { splitFieldErrors } from "../responses.ts";
+import type { RouteOptions } from "../route.ts";
+import { CLIENT, clientOf } from "./client.ts";
 import { reasonField } from "./secrets.ts";
 import { addTab, tabPath } from "./tabs.ts";
 
 const KEY = `${CLIENT}/keys/:key_id`;
 
-const newKey = z.strictObject({
-  key: z.union([z.string(), z.record(z.string(), z.unknown())], { error: "must be a JWK or PEM text" }),
-});
-const removal = z.strictObject({ compromised: z.boolean({ error: "must be true or false" }).default(false) });
-
-const DUPLICATE = "The client already has this key.";
-const LIMIT = "A client has at most two keys. Remove one first.";
-
 export function addKeyRoutes(router: Router, options: RouteOptions): void {
   const { clients } = options.storage;
-  const { allow } = options;
-  const common = { access: allow(...MANAGERS), section: "client", isSensitive: true } as const;
+  const to = (ctx: Context) => tabPath(ctx, "client/keys");
 
-  addTab(router, options, "client/keys", {
-    body: (ctx, client) => keysSection(client, tabPath(ctx, "client/keys")),
-    data: (_, { keys }) => ({ data: keys.map(showKey) }),
-  });
+  addTab(router, options, "client/keys", listKeys, (ctx, client) => keysSection(client, to(ctx)));
 
-  addForm(router, {
-    ...common,
+  addOperationPage(router, options, addKey, {
     path: `${CLIENT}/keys/new`,
-    action: `${CLIENT}/keys`,
+    section: "client",
+    to,
     async render(ctx, problem) {
       await clientOf(ctx, clients);
       const { errors, ...error } = splitFieldErrors(problem);
-      return { title: "Add public key", ...error, body: keyForm(tabPath(ctx, "client/keys"), errors.key) };
-    },
-    async change(ctx) {
-      const { key } = validate(newKey, await formFieldsOf(ctx));
-      await clientOf(ctx, clients);
-      const parsed = await readKey(typeof key === "string" ? key : JSON.stringify(key));
-      const added = await clients.addKey(membershipOf(ctx).id, parsed, actorOf(ctx).actor);
-      if (added === "missing") throw notFound("client");
-      if (added === "duplicate") throw new Problem(409, "duplicate_key", DUPLICATE);
-      if (added === "limit") throw new Problem(409, "key_limit", LIMIT);
-      const body = showKey(added);
-      respondToChange(ctx, { to: tabPath(ctx, "client/keys"), done: "key-added", status: 201, body });
+      return { title: "Add public key", ...error, body: keyForm(to(ctx), errors.key) };
     },
   });
 
-  addForm(router, {
-    ...common,
+  addOperationPage(router, options, removeKey, {
     path: `${KEY}/remove`,
-    action: `${KEY}/delete`,
-    program: ["delete", KEY],
+    section: "client",
+    toInput: ({ kind, ...fields }) => ({ ...fields, compromised: kind === "compromised" }),
+    to,
     async render(ctx) {
       const { keys } = await clientOf(ctx, clients);
       const key = keys.find((one) => one.id === ctx.params.key_id);
       if (!key) throw notFound("key");
-      return { title: "Remove public key", body: removalForm(tabPath(ctx, "client/keys"), key) };
-    },
-    async change(ctx) {
-      const fields = await formFieldsOf(ctx);
-      const input = isForm(ctx) ? { compromised: fields.kind === "compromised" } : fields;
-      const reason = validate(removal, input);
-      const { organizationId, actor } = actorOf(ctx);
-      const isRemoved = await clients
-        .removeKey(organizationId, ctx.params.key_id, reason, actor)
-        .catch(refuseConflict);
-      if (!isRemoved) throw notFound("key");
-      respondToChange(ctx, { to: tabPath(ctx, "client/keys"), done: "key-removed" });
+      return { title: "Remove public key", body: removalForm(to(ctx), key) };
     },
   });
-}
-
-/** Throws Problem 422 that names the rule. */
-async function readKey(text: string): Promise<PublicKey> {
-  try {
-    return await parsePublicKey(text);
-  } catch (error) {
-    if (!(error instanceof InvalidKey)) throw error;
-    const { message } = error;
-    throw new Problem(422, "invalid_key", `The key ${message}.`, { errors: [{ field: "key", message }] });
-  }
 }
 
 function keysSection({ keys }: ClientView, path: string): Html {

@@ -1,77 +1,26 @@
 import type { Router } from "@koa/router";
-import { z } from "zod";
+import type { Context } from "koa";
 import type { ClientProfile } from "../../../adapters/oauth/client-profiles.ts";
-import { notFound } from "../../../resources/http/problem.ts";
-import { checkText, validate } from "../../../resources/http/validate.ts";
-import { requireRecentSignIn } from "../../auth/authenticate.ts";
-import { NAME_MAX, nameSchema } from "../../credentials/names.ts";
+import { found } from "../../../resources/http/problem.ts";
+import { NAME_MAX } from "../../credentials/names.ts";
 import { type Input, textFieldOf } from "../../http/request-body.ts";
+import { getProfile, HOMEPAGE_MAX, setProfile } from "../../operations/client.ts";
 import { CSRF_FIELD, field } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { actorOf, MANAGERS } from "../access.ts";
-import { type FieldErrors, formFieldsOf, isForm, respondToChange, splitFieldErrors } from "../responses.ts";
-import { addChange, type RouteOptions } from "../route.ts";
-import { CLIENT, clientOf } from "./client.ts";
+import { addOperation } from "../operation-routes.ts";
+import { type FieldErrors, formFieldsOf, splitFieldErrors } from "../responses.ts";
+import type { RouteOptions } from "../route.ts";
 import { addTab, tabPath } from "./tabs.ts";
 
-const URI_MAX = 255;
-const TAB = "client/profile";
-
-const schema = z.strictObject({
-  client_name: nameSchema.nullable().default(null),
-  client_uri: z
-    .string({ error: "must be an https URL" })
-    .check(checkText(validateHomepage))
-    .nullable()
-    .default(null),
-});
-
-function validateHomepage(uri: string): string | undefined {
-  if (uri.length > URI_MAX) return `must be at most ${URI_MAX} characters`;
-  const url = URL.parse(uri);
-  const isHttps = url?.protocol === "https:" && !url.username && !url.password && !/[^!-~]/.test(uri);
-  return isHttps ? undefined : "must be an https URL";
-}
-
-/** Names are those of RFC 7591 §2. */
-export function showProfile(profile: Pick<ClientProfile, "name" | "homepage"> | undefined) {
-  return { client_name: profile?.name ?? null, client_uri: profile?.homepage ?? null };
-}
-
 export function addProfileRoutes(router: Router, options: RouteOptions): void {
-  const { storage, allow } = options;
-  const { clients } = storage;
-  const access = [allow(...MANAGERS)];
-
-  const show = addTab(router, options, TAB, {
-    async body(ctx, { clientId }, problem) {
-      const profile = await clients.findProfile(clientId);
-      if (!profile) throw notFound("client");
-      const { errors } = splitFieldErrors(problem);
-      return profilePage(tabPath(ctx, TAB), profile, problem && (await formFieldsOf(ctx)), errors);
-    },
-    data: async (_, { clientId }) => showProfile(await clients.findProfile(clientId)),
+  const { clients } = options.storage;
+  const to = (ctx: Context) => tabPath(ctx, "client/profile");
+  const show = addTab(router, options, "client/profile", getProfile, async (ctx, { clientId }, problem) => {
+    const profile = found(await clients.findProfile(clientId), "client");
+    const { errors } = splitFieldErrors(problem);
+    return profilePage(to(ctx), profile, problem && (await formFieldsOf(ctx)), errors);
   });
-
-  addChange(router, ["put", `${CLIENT}/profile`], { access, show }, async (ctx) => {
-    requireRecentSignIn(ctx, tabPath(ctx, TAB));
-    const fields = await formFieldsOf(ctx);
-    const input = isForm(ctx) ? withoutEmpty(fields) : fields;
-    const { client_name: name, client_uri: homepage } = validate(schema, input);
-    const { organizationId, actor } = actorOf(ctx);
-    await clientOf(ctx, clients);
-    await clients.setProfile(organizationId, { name, homepage }, actor);
-    respondToChange(ctx, {
-      to: tabPath(ctx, TAB),
-      done: "profile-saved",
-      body: showProfile({ name, homepage }),
-    });
-  });
-}
-
-/** A form sends an empty text for a value that isn't set. */
-function withoutEmpty(fields: Input): Input {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ""));
+  addOperation(router, options, setProfile, { show, to });
 }
 
 function profilePage(
@@ -99,7 +48,7 @@ ${field({
   isWide: true,
   error: errors.client_uri,
   hint: "Where users can read about your app.",
-  attributes: html`maxlength="${URI_MAX}" placeholder="https://" inputmode="url" autocapitalize="none" autocomplete="off" spellcheck="false"`,
+  attributes: html`maxlength="${HOMEPAGE_MAX}" placeholder="https://" inputmode="url" autocapitalize="none" autocomplete="off" spellcheck="false"`,
 })}
 <button type="submit">Save</button>
 </form>`;

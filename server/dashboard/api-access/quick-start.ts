@@ -1,7 +1,8 @@
+import { MANAGERS } from "../../../resources/access/scopes.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import { copyButton, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { MANAGERS, pathTo } from "../access.ts";
+import { pathTo } from "../access.ts";
 import { sendJson, showPage } from "../responses.ts";
 import type { RouteModule } from "../route.ts";
 import { CLIENT, clientOf } from "./client.ts";

@@ -1,19 +1,18 @@
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
-import { z } from "zod";
 import type { ClientView, NewClient } from "../../../adapters/oauth/clients.ts";
-import { notFound, Problem } from "../../../resources/http/problem.ts";
-import { invalidField, validate } from "../../../resources/http/validate.ts";
-import { showRotation } from "../../clients/client-view.ts";
-import { prefersHtml, textFieldOf } from "../../http/request-body.ts";
+import { MANAGERS } from "../../../resources/access/scopes.ts";
+import { type Input, textFieldOf } from "../../http/request-body.ts";
+import { removeSecrets, revokeSecret, rotateSecret } from "../../operations/client-secrets.ts";
 import { copyable, field, formButton, linkButton, panelForm, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
-import { actorOf, MANAGERS, membershipOf, pathTo } from "../access.ts";
+import { pathTo } from "../access.ts";
 import { type OneTimeView, shownOnce } from "../one-time-view.ts";
-import { formFieldsOf, isForm, respondToChange, type Show, sendJson } from "../responses.ts";
-import { addChange, addForm, type RouteOptions } from "../route.ts";
-import { CLIENT, clientOf, refuseConflict } from "./client.ts";
+import { addOperation, addOperationPage } from "../operation-routes.ts";
+import type { Show } from "../responses.ts";
+import type { RouteOptions } from "../route.ts";
+import { CLIENT, clientOf } from "./client.ts";
 
 type Secret = ClientView["secrets"][number];
 /** What became of older secrets: when the previous one expires, or that all were revoked, or that there were none. */
@@ -21,52 +20,31 @@ type Previous = { expiresAt: number } | "revoked" | "none";
 /** Without `previous` if the client was created, too. */
 type NewSecret = NewClient & { previous?: Previous };
 
-const HOUR_MS = 60 * 60 * 1000;
-const DEFAULT_OVERLAP_HOURS = 24;
-const MAX_OVERLAP_HOURS = 168;
-
-const OVERLAP = `must be 0 to ${MAX_OVERLAP_HOURS} hours`;
-const rotation = z.strictObject({
-  overlap_hours: z
-    .number({ error: OVERLAP })
-    .min(0, { error: OVERLAP })
-    .max(MAX_OVERLAP_HOURS, { error: OVERLAP })
-    .optional(),
-  compromised: z.boolean({ error: "must be true or false" }).default(false),
-});
-
 /** `show` is the page with all secrets. */
 export function addSecretRoutes(router: Router, options: RouteOptions, show: Show): void {
-  const { storage, allow, oneTimeView } = options;
-  const { clients } = storage;
-  const access = allow(...MANAGERS);
-  const common = { access, section: "client", isSensitive: true } as const;
-  const newSecrets = oneTimeView<NewSecret>();
+  const { clients } = options.storage;
+  const newSecrets = options.oneTimeView<NewSecret>();
+  const to = (ctx: Context) => pathTo(ctx, "client");
 
-  addForm(router, {
-    ...common,
+  addOperationPage(router, options, rotateSecret, {
     path: `${CLIENT}/rotate`,
+    section: "client",
+    toInput: rotationOf,
+    to,
     async render(ctx) {
       const path = pathTo(ctx, "client");
       const { secrets } = await clientOf(ctx, clients);
       if (secrets.length > 0) return { title: "Rotate secret", body: rotationForm(path) };
       return { title: "Create secret", body: creationForm(path) };
     },
-    async change(ctx) {
-      const reason = await rotationOf(ctx);
-      await clientOf(ctx, clients);
-      const rotated = await clients
-        .rotateSecret(membershipOf(ctx).id, reason, actorOf(ctx).actor)
-        .catch(refuseConflict);
-      if (!rotated) throw notFound("client");
-      if (!prefersHtml(ctx)) return sendJson(ctx, showRotation(rotated));
-      const { clientId, clientSecret, previousExpiresAt: expiresAt } = rotated;
-      const previous = reason.compromised ? "revoked" : expiresAt === null ? "none" : { expiresAt };
+    respond(ctx, { client_id: clientId, client_secret: clientSecret, previous_expires_at }, { compromised }) {
+      const expiresAt = previous_expires_at === null ? null : Date.parse(previous_expires_at);
+      const previous = compromised ? "revoked" : expiresAt === null ? "none" : { expiresAt };
       showNewSecret(ctx, newSecrets, { clientId, clientSecret, previous });
     },
   });
 
-  router.get(`${CLIENT}/new-secret/:view`, access, (ctx) => {
+  router.get(`${CLIENT}/new-secret/:view`, options.allow(...MANAGERS), (ctx) => {
     const path = pathTo(ctx, "client");
     newSecrets.show(ctx, {
       section: "client",
@@ -81,53 +59,28 @@ export function addSecretRoutes(router: Router, options: RouteOptions, show: Sho
     });
   });
 
-  addForm(router, {
-    ...common,
+  addOperationPage(router, options, removeSecrets, {
     path: `${CLIENT}/secrets/remove`,
-    action: `${CLIENT}/secrets/delete`,
-    program: ["delete", `${CLIENT}/secrets`],
+    section: "client",
+    to,
     async render(ctx) {
       const { keys } = await clientOf(ctx, clients);
       return { title: "Remove all secrets", body: removalForm(pathTo(ctx, "client"), keys.length > 0) };
     },
-    async change(ctx) {
-      await clientOf(ctx, clients);
-      await clients.removeSecrets(membershipOf(ctx).id, actorOf(ctx).actor);
-      respondToChange(ctx, { to: pathTo(ctx, "client"), done: "secrets-removed" });
-    },
   });
-
-  addChange(router, ["delete", `${CLIENT}/secrets/:secret_id`], { access: [access], show }, async (ctx) => {
-    const { organizationId, actor } = actorOf(ctx);
-    const refusal = await clients.revokeSecret(organizationId, ctx.params.secret_id, actor);
-    if (refusal === "missing") throw notFound("secret");
-    if (refusal === "newest") {
-      throw new Problem(409, "newest_secret", "You can't revoke the newest secret. Rotate it first.");
-    }
-    respondToChange(ctx, { to: pathTo(ctx, "client"), done: "secret-ended" });
-  });
+  addOperation(router, options, revokeSecret, { show, to });
 }
 
 export function showNewSecret(ctx: Context, view: OneTimeView<NewSecret>, secret: NewSecret): void {
   view.redirect(ctx, `${pathTo(ctx, "client")}/new-secret`, secret);
 }
 
-/** `overlapMs` has no effect on a compromised secret. */
-async function rotationOf(ctx: Context): Promise<{ overlapMs: number; compromised: boolean }> {
-  const { overlap_hours, compromised } = validate(rotation, await rotationFieldsOf(ctx));
-  if (compromised && overlap_hours !== undefined)
-    throw invalidField("overlap_hours", "must be omitted if compromised is true");
-  return { overlapMs: (overlap_hours ?? DEFAULT_OVERLAP_HOURS) * HOUR_MS, compromised };
-}
-
-async function rotationFieldsOf(ctx: Context) {
-  const fields = await formFieldsOf(ctx);
-  if (!isForm(ctx)) return fields;
-  const { overlap_hours: hours, kind, ...others } = fields;
-  const compromised = kind === "compromised";
+/** The form sends the overlap even if the secret is compromised, when it has no effect. */
+function rotationOf({ kind, overlap_hours, ...fields }: Input): Input {
+  if (kind === "compromised") return { ...fields, compromised: true };
   // An empty field is not zero.
-  const overlap_hours = textFieldOf(hours).trim() === "" ? Number.NaN : Number(hours);
-  return { ...others, compromised, ...(!compromised && { overlap_hours }) };
+  const hours = textFieldOf(overlap_hours).trim() === "" ? Number.NaN : Number(overlap_hours);
+  return { ...fields, overlap_hours: hours };
 }
 
 export function secretsSection(client: ClientView, path: string): Html {

@@ -1,48 +1,27 @@
 import type { Router } from "@koa/router";
+import type { Context } from "koa";
 import type { ClientView } from "../../../adapters/oauth/clients.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
-import { showDisabled } from "../../clients/client-view.ts";
+import { getSecurity, requireDpop, setFapi } from "../../operations/client.ts";
 import { formButton } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { membershipOf } from "../access.ts";
-import { addOwnerSwitch, type RouteOptions } from "../route.ts";
-import { CLIENT, refuseConflict } from "./client.ts";
+import { addOperation } from "../operation-routes.ts";
+import type { RouteOptions } from "../route.ts";
 import { switchPanel } from "./client-switch.ts";
-import { addTab } from "./tabs.ts";
+import { addTab, tabPath } from "./tabs.ts";
 
 export function addSecurityRoutes(router: Router, options: RouteOptions): void {
-  const { storage, allow } = options;
-  const { clients, dpopRequirement } = storage;
-
-  const show = addTab(router, options, "client/security", {
-    async body(ctx, client) {
-      const membership = membershipOf(ctx);
-      const requiresDpop = await dpopRequirement.isRequired(membership.id);
-      return html`${dpopPanel(membership, requiresDpop)}${fapiPanel(membership, client)}${switchPanel(membership, client.disabled)}`;
-    },
-    data: async (ctx, { fapi, disabled }) => ({
-      require_dpop: await dpopRequirement.isRequired(membershipOf(ctx).id),
-      fapi,
-      ...(disabled && { disabled: showDisabled(disabled) }),
-    }),
+  const { dpopRequirement } = options.storage;
+  const to = (ctx: Context) => tabPath(ctx, "client/security");
+  const show = addTab(router, options, "client/security", getSecurity, async (ctx, client) => {
+    const membership = membershipOf(ctx);
+    const requiresDpop = await dpopRequirement.isRequired(membership.id);
+    return html`${dpopPanel(membership, requiresDpop)}${fapiPanel(membership, client)}${switchPanel(membership, client.disabled)}`;
   });
-  const common = { section: "client", page: "/security", show } as const;
-  addOwnerSwitch(router, allow, {
-    ...common,
-    path: `${CLIENT}/require-dpop`,
-    field: "require_dpop",
-    set: (_, isRequired, { organizationId, actor }) => dpopRequirement.set(organizationId, isRequired, actor),
-    done: ["dpop-required", "dpop-optional"],
-  });
-  addOwnerSwitch(router, allow, {
-    ...common,
-    path: `${CLIENT}/fapi`,
-    field: "fapi",
-    set: (_, isOn, { organizationId, actor }) =>
-      clients.setFapi(organizationId, isOn, actor).catch(refuseConflict),
-    done: ["fapi-on", "fapi-off"],
-  });
+  addOperation(router, options, requireDpop, { show, to });
+  addOperation(router, options, setFapi, { show, to });
 }
 
 function dpopPanel(membership: Membership, isRequired: boolean): Html {

@@ -3,15 +3,15 @@ import type { Context } from "koa";
 import type { ClientView } from "../../../adapters/oauth/clients.ts";
 import type { Problem } from "../../../resources/http/problem.ts";
 import { isPaid } from "../../../resources/plans.ts";
-import { prefersHtml } from "../../http/request-body.ts";
+import type { Operation } from "../../operations/operation.ts";
 import { initial, linkButton } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { emptyState } from "../../ui/table.ts";
-import { MANAGERS, membershipOf, pathTo } from "../access.ts";
+import { membershipOf, pathTo } from "../access.ts";
+import { addReading } from "../operation-routes.ts";
 import { type PageContent, type Show, showPage, splitFieldErrors } from "../responses.ts";
-import { ORGANIZATION, type RouteOptions } from "../route.ts";
-import { clientOf } from "./client.ts";
+import type { RouteOptions } from "../route.ts";
 import { disabledAlert } from "./client-switch.ts";
 
 /** The tabs of API access: the path below the organization's → name. */
@@ -26,29 +26,21 @@ const TABS = {
 } as const;
 export type Tab = keyof typeof TABS;
 
-type TabPage = {
-  body(ctx: Context, client: ClientView, problem?: Problem): Html | Promise<Html>;
-  /** What programs get. */
-  data(ctx: Context, client: ClientView): object | Promise<object>;
-};
-
-/** Adds a tab of its own address, and returns what shows it again after a rejected form. */
+/** Adds a tab of its own address, and returns what shows it again after a rejected form. Programs get `operation`. */
 export function addTab(
   router: Router,
-  { storage: { clients }, allow }: RouteOptions,
+  options: RouteOptions,
   tab: Tab,
-  { body, data }: TabPage,
+  operation: Operation,
+  body: (ctx: Context, client: ClientView, problem?: Problem) => Html | Promise<Html>,
 ): Show {
   const show: Show = async (ctx, error, problem) => {
-    const client = await clients.findByOrganization(membershipOf(ctx).id);
+    const client = await options.storage.clients.findByOrganization(membershipOf(ctx).id);
     const content = client && (await body(ctx, client, problem));
     const { error: summary = error } = splitFieldErrors(problem);
     showPage(ctx, { ...tabContent(ctx, tab, client, content), error: summary });
   };
-  router.get(`${ORGANIZATION}/${tab}`, allow(...MANAGERS), async (ctx) => {
-    if (prefersHtml(ctx)) return show(ctx);
-    ctx.body = await data(ctx, await clientOf(ctx, clients));
-  });
+  addReading(router, options, operation, (ctx) => show(ctx));
   return show;
 }
 

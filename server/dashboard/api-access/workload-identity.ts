@@ -1,82 +1,63 @@
 import type { Context } from "koa";
 import { MAX_TRUST_RULES, type TrustRule } from "../../../adapters/organizations/trust-rules.ts";
-import { notFound, Problem } from "../../../resources/http/problem.ts";
-import { requireRecentSignIn } from "../../auth/authenticate.ts";
-import { type Input, prefersHtml, textFieldOf } from "../../http/request-body.ts";
+import type { Problem } from "../../../resources/http/problem.ts";
+import { type Input, textFieldOf } from "../../http/request-body.ts";
+import { createTrustRule, deleteTrustRule, listTrustRules, parseClaims } from "../../operations/trust-rules.ts";
 import { badge, breakable, formButton, linkButton, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { emptyState } from "../../ui/table.ts";
 import { workloadQuickStarts } from "../../workload-identity/quick-starts.ts";
-import { ruleContextOf, showTrustRule, trustRuleValidation } from "../../workload-identity/trust-rules.ts";
-import { actorOf, MANAGERS, membershipOf, pathTo } from "../access.ts";
-import { formFieldsOf, isForm, respondToChange, sendJson, showPage, splitFieldErrors } from "../responses.ts";
-import { addChange, addForm, ORGANIZATION, type RouteModule } from "../route.ts";
+import { composeTrustRule } from "../../workload-identity/trust-rules.ts";
+import { membershipOf, pathTo } from "../access.ts";
+import { addOperation, addOperationPage, addReading } from "../operation-routes.ts";
+import { formFieldsOf, showPage, splitFieldErrors } from "../responses.ts";
+import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { clientOf } from "./client.ts";
 import { snippetFigures } from "./quick-start.ts";
 import type { Snippet } from "./snippets.ts";
 import { tabContent } from "./tabs.ts";
 import { platformOf, trustRuleForm } from "./trust-rule-form.ts";
 
-const PATH = `${ORGANIZATION}/workload-identity`;
-const LIMIT_REACHED = `An organization can have at most ${MAX_TRUST_RULES} trust rules. Delete one to add another.`;
 const INTRO = "Let GitHub Actions, GitLab and Kubernetes call the API without a secret.";
 
-export const workloadIdentityRoutes: RouteModule = (router, { storage, settings, urls, allow }) => {
-  const { clients, trustRules } = storage;
-  const managers = allow(...MANAGERS);
-  const validateTrustRule = trustRuleValidation(ruleContextOf(settings, urls));
-  const readForm = async (ctx: Context) => {
-    const { platform, ...fields } = await formFieldsOf(ctx);
-    const input = { ...fields, scopes: [fields.scopes ?? []].flat() };
-    const composed = platformOf(textFieldOf(platform));
-    if (composed) return validateTrustRule(input, composed);
-    return validateTrustRule({ ...input, claims: parseClaims(textFieldOf(fields.claims)) });
-  };
-  const pathOf = (ctx: Context) => `${pathTo(ctx, "overview")}/workload-identity`;
+export const workloadIdentityRoutes: RouteModule = (router, options) => {
+  const { clients, trustRules } = options.storage;
+  const to = (ctx: Context) => `${pathTo(ctx, "overview")}/workload-identity`;
 
-  router.get(PATH, managers, async (ctx) => {
+  addReading(router, options, listTrustRules, async (ctx) => {
     const { id } = membershipOf(ctx);
-    if (!prefersHtml(ctx)) return sendJson(ctx, { data: (await trustRules.list(id)).map(showTrustRule) });
     const client = await clients.findByOrganization(id);
-    const snippets = client ? workloadQuickStarts(urls, client.clientId) : [];
-    const body = workloadIdentityPage(pathOf(ctx), await trustRules.list(id), snippets);
+    const snippets = client ? workloadQuickStarts(options.urls, client.clientId) : [];
+    const body = workloadIdentityPage(to(ctx), await trustRules.list(id), snippets);
     showPage(ctx, tabContent(ctx, "workload-identity", client, body));
   });
 
-  addForm(router, {
-    path: `${PATH}/new`,
-    action: PATH,
-    access: managers,
+  addOperationPage(router, options, createTrustRule, {
+    path: `${ORGANIZATION}/workload-identity/new`,
     section: "client",
-    isSensitive: true,
+    toInput: ruleOf,
+    to,
     async render(ctx, problem) {
       await clientOf(ctx, clients);
       const { errors, ...error } = fieldErrorsOf(problem);
       const submitted = problem && (await formFieldsOf(ctx));
       const platform = textFieldOf(submitted ? submitted.platform : ctx.query.platform) || "github";
-      const values = submitted ?? defaultsOf(platform, urls.base);
-      const body = trustRuleForm({ path: pathOf(ctx), platform, values, errors });
+      const values = submitted ?? defaultsOf(platform, options.urls.base);
+      const body = trustRuleForm({ path: to(ctx), platform, values, errors });
       return { title: "Add trust rule", ...error, body };
     },
-    async change(ctx) {
-      const { organizationId, actor } = actorOf(ctx);
-      await clientOf(ctx, clients);
-      const rule = isForm(ctx) ? await readForm(ctx) : validateTrustRule(await formFieldsOf(ctx));
-      const created = await trustRules.create(organizationId, rule, actor);
-      if (created === "missing") throw notFound("organization");
-      if (created === "limit") throw new Problem(409, "trust_rule_limit", LIMIT_REACHED);
-      const body = showTrustRule(created);
-      respondToChange(ctx, { to: pathOf(ctx), done: "trust-rule-added", status: 201, body });
-    },
   });
-
-  addChange(router, ["delete", `${PATH}/:rule_id`], { access: [managers] }, async (ctx) => {
-    requireRecentSignIn(ctx, pathOf(ctx));
-    const { organizationId, actor } = actorOf(ctx);
-    if (!(await trustRules.remove(organizationId, ctx.params.rule_id, actor))) throw notFound("trust rule");
-    respondToChange(ctx, { to: pathOf(ctx), done: "trust-rule-deleted" });
-  });
+  addOperation(router, options, deleteTrustRule, { to });
 };
+
+/** The form has the fields of a platform, from which a rule is composed, or those of a rule with its claims as lines. */
+function ruleOf({ platform, ...fields }: Input): Input {
+  const input = { ...fields, scopes: [fields.scopes ?? []].flat() };
+  const known = platformOf(textFieldOf(platform));
+  if (known) return composeTrustRule(known, input);
+  const lines = textFieldOf(fields.claims).split("\n");
+  return { ...input, claims: parseClaims(lines.filter((line) => line.trim())) };
+}
 
 function defaultsOf(platform: string, audience: string): Input {
   const fields = Object.entries(platformOf(platform)?.fields ?? {});
@@ -90,17 +71,6 @@ function fieldErrorsOf(problem: Problem | undefined) {
   const claim = problem?.errors?.find(({ field }) => field.startsWith("claims."));
   const claims = claim && `${claim.field.slice("claims.".length)} ${claim.message}.`;
   return { ...(error && { error }), errors: { ...errors, ...(claims && { claims }) } };
-}
-
-/** A value may contain further `=`. */
-function parseClaims(text: string): Record<string, string> {
-  const lines = text.split("\n").filter((line) => line.trim());
-  return Object.fromEntries(
-    lines.map((line) => {
-      const [name = "", ...value] = line.split("=");
-      return [name.trim(), value.join("=").trim()];
-    }),
-  );
 }
 
 function workloadIdentityPage(path: string, rules: TrustRule[], snippets: Snippet[]): Html {

@@ -1,65 +1,23 @@
 import type { Router } from "@koa/router";
-import { z } from "zod";
+import type { Context } from "koa";
 import type { AllowedClients, MemberApps } from "../../../adapters/oauth/app-policy.ts";
 import type { AppPolicySettings } from "../../../adapters/organizations/settings.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
-import { notFound, Problem } from "../../../resources/http/problem.ts";
-import { validate } from "../../../resources/http/validate.ts";
 import { KNOWN_CLIENT_NAMES } from "../../clients/known-clients.ts";
+import { allowedClientsOn, setAppPolicy, setEnterpriseAuthorization } from "../../operations/apps.ts";
 import type { Settings } from "../../settings/config.ts";
 import { CSRF_FIELD, formButton, select, settingPanel } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { actorOf, MANAGERS, pathTo } from "../access.ts";
-import { formFieldsOf, respondToChange, type Show } from "../responses.ts";
-import { addChange, addOwnerSwitch, ORGANIZATION, type RouteOptions } from "../route.ts";
-
-const PATH = `${ORGANIZATION}/apps`;
-const CHOICE_LIST = new Intl.ListFormat("en-GB", { type: "disjunction" }); // without a comma before “or”
-const MEMBER_APPS = ["any", "approved", "none"] as const;
+import { pathTo } from "../access.ts";
+import { addOperation } from "../operation-routes.ts";
+import type { Show } from "../responses.ts";
+import type { RouteOptions } from "../route.ts";
 
 export function addPolicyRoutes(router: Router, options: RouteOptions, show: Show): void {
-  const { storage, settings, allow } = options;
-  const choices = choicesOn(settings);
-  const changes = z
-    .strictObject({
-      allowed_clients: z.enum(choices, { error: `must be ${CHOICE_LIST.format(choices)}` }).optional(),
-      member_apps: z.enum(MEMBER_APPS, { error: `must be ${CHOICE_LIST.format(MEMBER_APPS)}` }).optional(),
-    })
-    .refine(({ allowed_clients, member_apps }) => (allowed_clients ?? member_apps) !== undefined, {
-      error: "must contain allowed_clients or member_apps",
-    });
-
-  addChange(router, ["put", PATH], { access: [allow(...MANAGERS)], show }, async (ctx) => {
-    const { organizationId, actor } = actorOf(ctx);
-    const { allowed_clients, member_apps } = validate(changes, await formFieldsOf(ctx));
-    const policy = {
-      ...(allowed_clients && { allowedClients: allowed_clients }),
-      ...(member_apps && { memberApps: member_apps }),
-    };
-    if (!(await storage.appPolicies.set(organizationId, policy, actor))) throw notFound("organization");
-    respondToChange(ctx, { to: pathTo(ctx, "settings"), done: "app-policy-changed" });
-  });
-
-  addOwnerSwitch(router, allow, {
-    path: `${PATH}/enterprise-authorization`,
-    section: "settings",
-    field: "enabled",
-    set(_, isEnabled, { organizationId, actor }) {
-      if (!settings.IDP_ISSUER) {
-        throw new Problem(409, "no_identity_provider", "This server has no identity provider.");
-      }
-      return storage.enterpriseAuthorization.set(organizationId, isEnabled, actor);
-    },
-    done: ["enterprise-on", "enterprise-off"],
-    isEchoed: false,
-  });
-}
-
-/** Returns what an organization may choose on a server: never more than the server itself accepts. */
-function choicesOn({ CIMD, DYNAMIC_REGISTRATION }: Settings): AllowedClients[] {
-  const isOpen = CIMD.accepted === "any" || DYNAMIC_REGISTRATION !== "off";
-  return isOpen ? ["known", "any", "none"] : ["known", "none"];
+  const to = (ctx: Context) => pathTo(ctx, "settings");
+  addOperation(router, options, setAppPolicy, { show, to });
+  addOperation(router, options, setEnterpriseAuthorization, { to });
 }
 
 const KINDS: Record<AllowedClients, string> = {
@@ -92,7 +50,7 @@ export function appPolicyPanel(
   { allowedClients, memberApps }: AppPolicySettings,
   settings: Settings,
 ): Html {
-  const choices = choicesOn(settings);
+  const choices = allowedClientsOn(settings);
   const canRegister = settings.DYNAMIC_REGISTRATION !== "off";
   // The server may have accepted more when the setting was chosen.
   const current = choices.includes(allowedClients) ? allowedClients : "known";

@@ -1,35 +1,27 @@
 import type { Context } from "koa";
-import { z } from "zod";
-import { MAX_APPROVED_APPS } from "../../../adapters/organizations/approved-apps.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
-import { notFound, Problem } from "../../../resources/http/problem.ts";
-import { invalidField, validate } from "../../../resources/http/validate.ts";
+import { MANAGERS } from "../../../resources/access/scopes.ts";
+import { invalidField } from "../../../resources/http/validate.ts";
 import { findApp, identityOf } from "../../clients/app-identity.ts";
-import { describeApproval, type ShownApproval, showApproval } from "../../clients/client-view.ts";
-import { createRegisteredClientIds } from "../../clients/registered-client-id.ts";
+import type { ShownApproval } from "../../clients/client-view.ts";
 import { prefersHtml } from "../../http/request-body.ts";
+import { approveApp, listApprovedApps, NOT_AN_APP, withdrawApproval } from "../../operations/apps.ts";
 import { breakable, CSRF_FIELD, field, formButton, linkButton, time } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
-import { actorOf, MANAGERS, membershipOf, pathTo } from "../access.ts";
-import { formFieldsOf, respondToChange, sendJson, showPage } from "../responses.ts";
-import { addChange, ORGANIZATION, type RouteModule } from "../route.ts";
+import { membershipOf, pathTo } from "../access.ts";
+import { addOperation, addReading } from "../operation-routes.ts";
+import { sendJson, showPage } from "../responses.ts";
+import { ORGANIZATION, type RouteModule } from "../route.ts";
 
-const PATH = `${ORGANIZATION}/apps/approved`;
-const NOT_AN_APP = "must be the client ID of an app";
-const LIMIT_REACHED = `An organization can approve at most ${MAX_APPROVED_APPS} apps. Withdraw an approval to add another app.`;
-const approval = z.strictObject({ client_id: z.string({ error: NOT_AN_APP }) });
-
-export const approvedAppRoutes: RouteModule = (router, { storage, settings, keys, allow }) => {
-  const { approvedApps, clients } = storage;
-  const registeredIds =
-    settings.DYNAMIC_REGISTRATION === "off" ? undefined : createRegisteredClientIds(keys.signing);
-  const find = (clientId: string) => findApp(clientId, clients, registeredIds);
+export const approvedAppRoutes: RouteModule = (router, options) => {
+  const { storage, registeredClientIds, allow } = options;
+  const to = (ctx: Context) => pathTo(ctx, "settings");
 
   router.get(`${ORGANIZATION}/apps/approve`, allow(...MANAGERS), async (ctx) => {
     const clientId = String(ctx.query.client_id ?? "");
-    const app = await find(clientId);
+    const app = await findApp(clientId, storage.clients, registeredClientIds);
     if (prefersHtml(ctx) && !app) return showUnknownApp(ctx, clientId);
     if (!app) throw invalidField("client_id", NOT_AN_APP);
     if (!prefersHtml(ctx))
@@ -37,24 +29,9 @@ export const approvedAppRoutes: RouteModule = (router, { storage, settings, keys
     const body = approvalPage(membershipOf(ctx), clientId, app.name);
     showPage(ctx, { title: "Approve app", section: "settings", body });
   });
-
-  router.post(PATH, allow(...MANAGERS), async (ctx) => {
-    const { organizationId, actor } = actorOf(ctx);
-    const { client_id: clientId } = validate(approval, await formFieldsOf(ctx));
-    if (!(await find(clientId))) throw invalidField("client_id", NOT_AN_APP);
-    const approved = await approvedApps.approve(organizationId, clientId, actor);
-    if (approved === "missing") throw notFound("organization");
-    if (approved === "limit") throw new Problem(409, "approved_app_limit", LIMIT_REACHED);
-    const body = { approved_app: showApproval(describeApproval(approved)) };
-    respondToChange(ctx, { to: pathTo(ctx, "settings"), done: "app-approved", status: 201, body });
-  });
-
-  addChange(router, ["delete", `${PATH}/:approval_id`], { access: [allow(...MANAGERS)] }, async (ctx) => {
-    const { organizationId, actor } = actorOf(ctx);
-    if (!(await approvedApps.remove(organizationId, ctx.params.approval_id, actor)))
-      throw notFound("approval");
-    respondToChange(ctx, { to: pathTo(ctx, "settings"), done: "approval-withdrawn" });
-  });
+  addReading(router, options, listApprovedApps, (ctx) => ctx.redirect(to(ctx)));
+  addOperation(router, options, approveApp, { to });
+  addOperation(router, options, withdrawApproval, { to });
 };
 
 function showUnknownApp(ctx: Context, clientId: string): void {

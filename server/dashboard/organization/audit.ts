@@ -1,3 +1,4 @@
+import { MANAGERS } from "../../../resources/access/scopes.ts";
 import type { Context } from "koa";
 import type { AuditEntry, AuditFilter } from "../../../adapters/events/audit-log.ts";
 import type { Storage } from "../../../adapters/index.ts";
@@ -7,7 +8,7 @@ import { createTurns } from "../../../resources/turns.ts";
 import { describeApp } from "../../clients/app-identity.ts";
 import { cellsOf, csvHeader, sendCsv, toCsv } from "../../csv.ts";
 import { prefersHtml } from "../../http/request-body.ts";
-import { MANAGERS, membershipOf, signedInUserOf } from "../access.ts";
+import { membershipOf, signedInUserOf } from "../access.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { showAuditPage } from "./audit-page.ts";
 import { type AuditQuery, readAuditQuery } from "./audit-query.ts";

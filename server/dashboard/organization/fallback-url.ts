@@ -1,3 +1,4 @@
+import { MANAGERS } from "../../../resources/access/scopes.ts";
 import type { Router } from "@koa/router";
 import { z } from "zod";
 import { notFound } from "../../../resources/http/problem.ts";
@@ -5,7 +6,7 @@ import { validate } from "../../../resources/http/validate.ts";
 import { CSRF_FIELD, settingPanel } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { actorOf, MANAGERS, pathTo } from "../access.ts";
+import { actorOf, pathTo } from "../access.ts";
 import { toUrl, urlField } from "../links/url-field.ts";
 import { formFieldsOf, isForm, respondToChange, type Show } from "../responses.ts";
 import { addChange, ORGANIZATION, type RouteOptions } from "../route.ts";

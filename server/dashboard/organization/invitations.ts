@@ -2,7 +2,7 @@ import type { Router } from "@koa/router";
 import { z } from "zod";
 import type { Invitation } from "../../../adapters/organizations/invitations.ts";
 import { type Membership, manageableRoles, type Role } from "../../../adapters/organizations/store.ts";
-import { ROLES } from "../../../resources/access/scopes.ts";
+import { MANAGERS, ROLES } from "../../../resources/access/scopes.ts";
 import { notFound, Problem } from "../../../resources/http/problem.ts";
 import { withQuotaProblems } from "../../../resources/http/quota.ts";
 import { hasAtMost } from "../../../resources/http/text.ts";
@@ -28,7 +28,7 @@ import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { invitationSentence, type ShownInvitation } from "../../ui/sign-in.ts";
 import { type Columns, table } from "../../ui/table.ts";
-import { MANAGERS, membershipOf, pathTo, signedInUserOf } from "../access.ts";
+import { membershipOf, pathTo, signedInUserOf } from "../access.ts";
 import { mailDisabled, tooManyEmails } from "../account/email.ts";
 import { shownOnce } from "../one-time-view.ts";
 import {

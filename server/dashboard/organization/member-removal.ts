@@ -1,3 +1,4 @@
+import { MANAGERS } from "../../../resources/access/scopes.ts";
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
 import type { Member, MemberRefusal } from "../../../adapters/organizations/members.ts";
@@ -7,7 +8,7 @@ import { describeApp } from "../../clients/app-identity.ts";
 import { linkButton, panelForm } from "../../ui/controls.ts";
 import { isManager } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { MANAGERS, membershipOf, pathTo, signedInUserOf } from "../access.ts";
+import { membershipOf, pathTo, signedInUserOf } from "../access.ts";
 import { asksToDeleteWebhooks, webhookChoice } from "../created-webhooks.ts";
 import { respondToChange } from "../responses.ts";
 import { addForm, ORGANIZATION, type RouteOptions } from "../route.ts";

@@ -1,10 +1,10 @@
 import { z } from "zod";
 import type { Member } from "../../../adapters/organizations/members.ts";
-import { ROLES } from "../../../resources/access/scopes.ts";
+import { MANAGERS, ROLES } from "../../../resources/access/scopes.ts";
 import { validate } from "../../../resources/http/validate.ts";
 import { requireRecentSignIn } from "../../auth/authenticate.ts";
 import { prefersHtml } from "../../http/request-body.ts";
-import { MANAGERS, membershipOf, pathTo, signedInUserOf } from "../access.ts";
+import { membershipOf, pathTo, signedInUserOf } from "../access.ts";
 import { formFieldsOf, queryErrors, respondToChange, type Show, sendJson, showPage } from "../responses.ts";
 import { addChange, ORGANIZATION, type RouteModule } from "../route.ts";
 import { addInvitationRoutes } from "./invitations.ts";

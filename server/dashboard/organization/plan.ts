@@ -1,3 +1,4 @@
+import { MANAGERS } from "../../../resources/access/scopes.ts";
 import { z } from "zod";
 import type { NewClient } from "../../../adapters/oauth/clients.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
@@ -10,7 +11,7 @@ import { retentionOf } from "../../settings/lifetimes.ts";
 import { badge, formButton, linkButton, meter } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { actorOf, MANAGERS, membershipOf, pathTo } from "../access.ts";
+import { actorOf, membershipOf, pathTo } from "../access.ts";
 import { showNewSecret } from "../api-access/secrets.ts";
 import { formFieldsOf, respondToChange, type Show, sendJson, showPage } from "../responses.ts";
 import { addChange, ORGANIZATION, type RouteModule } from "../route.ts";

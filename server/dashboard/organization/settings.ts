@@ -1,10 +1,11 @@
+import { MANAGERS } from "../../../resources/access/scopes.ts";
 import type { Organization } from "../../../adapters/organizations/store.ts";
 import { notFound, Problem } from "../../../resources/http/problem.ts";
 import { validate } from "../../../resources/http/validate.ts";
 import { describeApproval, showApproval } from "../../clients/client-view.ts";
 import { prefersHtml, textFieldOf } from "../../http/request-body.ts";
 import { initial } from "../../ui/controls.ts";
-import { MANAGERS, membershipOf, pathTo, signedInUserOf } from "../access.ts";
+import { membershipOf, pathTo, signedInUserOf } from "../access.ts";
 import {
   formFieldsOf,
   respondToChange,

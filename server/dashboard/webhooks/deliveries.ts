@@ -1,3 +1,4 @@
+import { MANAGERS } from "../../../resources/access/scopes.ts";
 import type { Context } from "koa";
 import { found } from "../../../resources/http/problem.ts";
 import { readQuery } from "../../../resources/http/validate.ts";
@@ -6,7 +7,7 @@ import type { Delivery, Webhook } from "../../../resources/webhooks/types.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import { formButton, linkButton } from "../../ui/controls.ts";
 import { html } from "../../ui/html.ts";
-import { actorOf, MANAGERS, membershipOf, pathTo } from "../access.ts";
+import { actorOf, membershipOf, pathTo } from "../access.ts";
 import { creatorOf } from "../creator.ts";
 import { redisplayForm, respondToChange, type Show, showPage } from "../responses.ts";
 import { addForm, type RouteModule } from "../route.ts";

@@ -1,3 +1,4 @@
+import { MANAGERS } from "../../../resources/access/scopes.ts";
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
 import { WEBHOOK_EVENTS } from "../../../resources/events/schemas.ts";
@@ -6,7 +7,7 @@ import type { Webhook } from "../../../resources/webhooks/types.ts";
 import { type Input, textFieldOf } from "../../http/request-body.ts";
 import { checkboxes, field, panelForm } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { actorOf, MANAGERS, pathTo } from "../access.ts";
+import { actorOf, pathTo } from "../access.ts";
 import {
   type Done,
   type FieldErrors,

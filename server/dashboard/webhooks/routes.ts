@@ -1,9 +1,10 @@
+import { MANAGERS } from "../../../resources/access/scopes.ts";
 import { pageQuery } from "../../../resources/http/pagination.ts";
 import { readQuery } from "../../../resources/http/validate.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import { formButton, linkButton } from "../../ui/controls.ts";
 import { html } from "../../ui/html.ts";
-import { actorOf, MANAGERS, membershipOf, pathTo } from "../access.ts";
+import { actorOf, membershipOf, pathTo } from "../access.ts";
 import { respondToChange, sendJson, showPage } from "../responses.ts";
 import { addForm, type RouteModule } from "../route.ts";
 import { toHealthView, WEBHOOK, WEBHOOKS, webhookIdOf, webhookPath } from "./context.ts";

@@ -1,3 +1,4 @@
+import { MANAGERS } from "../../../resources/access/scopes.ts";
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
 import type { WebhookWithSecret } from "../../../resources/webhooks/types.ts";
@@ -5,7 +6,7 @@ import { requireRecentSignIn } from "../../auth/authenticate.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import { breakable, copyable, formButton, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { actorOf, MANAGERS, pathTo } from "../access.ts";
+import { actorOf, pathTo } from "../access.ts";
 import type { OneTimeView } from "../one-time-view.ts";
 import { sendJson } from "../responses.ts";
 import { addForm, type RouteOptions } from "../route.ts";

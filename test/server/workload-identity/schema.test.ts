@@ -1,8 +1,9 @@
 import test from "ava";
 import type { Problem } from "../../../resources/http/problem.ts";
+import { validate as validateWith } from "../../../resources/http/validate.ts";
 import { readSettings } from "../../../server/settings/config.ts";
 import { publicUrlsOf } from "../../../server/settings/public-urls.ts";
-import { ruleContextOf, trustRuleValidation } from "../../../server/workload-identity/trust-rules.ts";
+import { ruleContextOf, trustRuleSchema } from "../../../server/workload-identity/trust-rules.ts";
 import { PRODUCTION } from "../../harness/production.ts";
 
 const RULE = {
@@ -14,7 +15,8 @@ const RULE = {
 
 function validationWith(environment: Record<string, string> = {}) {
   const settings = readSettings({ BASE_URL: "https://links.example", ...environment });
-  return trustRuleValidation(ruleContextOf(settings, publicUrlsOf(settings, 443)));
+  const schema = trustRuleSchema(ruleContextOf(settings, publicUrlsOf(settings, 443)));
+  return (input: Record<string, unknown>) => validateWith(schema, input);
 }
 
 const validate = validationWith();

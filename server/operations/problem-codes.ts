@@ -1,7 +1,7 @@
-import type { ProblemCodeDescription } from "../../resources/http/problem-codes.ts";
+import type { ProblemCode, ProblemCodeDescription } from "../../resources/http/problem-codes.ts";
 
 /** The error codes of `/auth` and `/dashboard` that the API doesn't have. */
-export const DASHBOARD_PROBLEMS: Record<string, ProblemCodeDescription> = {
+export const DASHBOARD_PROBLEMS = {
   sign_in_required: {
     status: 401,
     meaning: "You aren't signed in, or your session has expired.",
@@ -198,7 +198,9 @@ export const DASHBOARD_PROBLEMS: Record<string, ProblemCodeDescription> = {
     meaning: "The identity provider is unavailable.",
     next: "Try again in a minute.",
   },
-};
+} as const satisfies Record<string, ProblemCodeDescription>;
+
+export type ManagementProblemCode = keyof typeof DASHBOARD_PROBLEMS | ProblemCode;
 
 /** The fields of `/auth` and `/dashboard` whose errors have the code `invalid_<field>`. */
 export const DASHBOARD_FIELDS = [

@@ -1,0 +1,181 @@
+import type { Router } from "@koa/router";
+import type { Context, Middleware } from "koa";
+import type { z } from "zod";
+import type { Problem } from "../../resources/http/problem.ts";
+import { typeOfField, validate } from "../../resources/http/validate.ts";
+import { requireRecentSignIn } from "../auth/authenticate.ts";
+import { type Input, prefersHtml } from "../http/request-body.ts";
+import {
+  type Environment,
+  inputSchemaOf,
+  methodOf,
+  type Operation,
+  pathOf,
+  type Result,
+} from "../operations/operation.ts";
+import type { Section } from "../ui/dashboard-layout.ts";
+import { signedInUserOf } from "./access.ts";
+import {
+  formFieldsOf,
+  isForm,
+  type PageContent,
+  redisplayForm,
+  respondToChange,
+  type Show,
+  sendJson,
+  showPage,
+} from "./responses.ts";
+import type { RouteOptions } from "./route.ts";
+
+type Options = Pick<RouteOptions, "storage" | "settings" | "urls" | "registeredClientIds" | "allow">;
+
+/** What a page adds to an operation: its form, and where a browser goes then. */
+type Form<O extends Operation> = {
+  /** Where the form is sent; by default the operation's path, followed by `/delete` for a deletion. */
+  action?: string;
+  /** Returns the input that the fields of the form mean, if they aren't those of the operation. */
+  toInput?(fields: Input): Input;
+  /** The page with the form, shown again if the input is rejected. */
+  show?: Show;
+  /** The path of that page, if it has one of its own: where a user who has to sign in again returns. */
+  page?: string;
+  /** The page that says that it's done. */
+  to(ctx: Context, output: Result<O>): string;
+  /** Responds to a browser in another way, unless it returns false. */
+  respond?(ctx: Context, output: Result<O>, input: Input): boolean | void;
+};
+
+/** Adds an operation for programs and, with a form, for browsers. */
+export function addOperation<O extends Operation>(
+  router: Router,
+  options: Options,
+  operation: O,
+  form?: Form<O>,
+): void {
+  const method = methodOf(operation);
+  const path = patternOf(operation);
+  const access = accessTo(operation, options);
+  const run = async (ctx: Context) => {
+    if (operation.needsRecentSignIn) requireRecentSignIn(ctx, form && pageOf(ctx, form));
+    const { input, output } = await runOperation(ctx, options, operation, await inputOf(ctx, operation, form));
+    respondTo(ctx, operation, form, input, output);
+  };
+  const action = form?.action ?? (form && method === "DELETE" ? `${path}/delete` : path);
+  const formAccess = form?.show ? [...access, redisplayForm(form.show)] : access;
+  if (method !== "POST" || action !== path) router.register(path, [method], [...access, run]);
+  if (form || method === "POST") router.post(action, ...formAccess, run);
+}
+
+type FormPage<O extends Operation> = Omit<Form<O>, "show" | "page"> & {
+  path: string;
+  section?: Section;
+  /** The message of `problem` is the page's error unless the result has another. */
+  render(ctx: Context, problem?: Problem): PageContent | Promise<PageContent>;
+};
+
+/** Adds a page of its own for the form of an operation. */
+export function addOperationPage<O extends Operation>(
+  router: Router,
+  options: Options,
+  operation: O,
+  { path, section, render, ...form }: FormPage<O>,
+): void {
+  const show: Show = async (ctx, error, problem) => {
+    if (operation.needsRecentSignIn) requireRecentSignIn(ctx);
+    showPage(ctx, { section, error, ...(await render(ctx, problem)) });
+  };
+  router.get(path, ...accessTo(operation, options), (ctx) => show(ctx));
+  addOperation(router, options, operation, { ...form, show, page: path });
+}
+
+function pageOf<O extends Operation>(ctx: Context, { page, to }: Form<O>): string {
+  return page ? page.replaceAll(/:(\w+)/g, (_, name) => ctx.params[name]) : to(ctx, undefined as Result<O>);
+}
+
+/** Adds an operation that reads: programs get its output, browsers a page. */
+export function addReading<O extends Operation>(
+  router: Router,
+  options: Options,
+  operation: O,
+  show: (ctx: Context) => unknown,
+): void {
+  router.get(patternOf(operation), ...accessTo(operation, options), async (ctx) => {
+    if (prefersHtml(ctx)) return void (await show(ctx));
+    const { output } = await runOperation(ctx, options, operation, {});
+    sendJson(ctx, output as object);
+  });
+}
+
+/** Runs an operation for the signed-in user. Throws Problem. */
+export async function runOperation<O extends Operation>(
+  ctx: Context,
+  environment: Environment,
+  operation: O,
+  fields: Input,
+): Promise<{ input: Input; output: Result<O> }> {
+  const schema = inputSchemaOf(operation, environment);
+  const input = schema ? (validate(schema, fields) as Input) : {};
+  const user = signedInUserOf(ctx);
+  const { membership } = ctx.state;
+  const request = {
+    ...environment,
+    params: ctx.params,
+    input,
+    user,
+    actor: user.actor,
+    ...(membership && { organization: membership, member: { user, role: membership.role } }),
+  };
+  return { input, output: (await operation.run(request as never)) as Result<O> };
+}
+
+async function inputOf<O extends Operation>(
+  ctx: Context,
+  operation: O,
+  form: Form<O> | undefined,
+): Promise<Input> {
+  const fields = await formFieldsOf(ctx);
+  if (!form || !isForm(ctx)) return fields;
+  if (form.toInput) return form.toInput(fields);
+  return typeof operation.input === "object" ? fromForm(operation.input, fields) : fields;
+}
+
+/** Converts fields, which are all text: words to true or false, digits to numbers, and empty optional ones to none. */
+export function fromForm(schema: z.ZodType, fields: Input): Input {
+  const shape: Record<string, z.ZodType> = "shape" in schema ? (schema as z.ZodObject).shape : {};
+  const entries = Object.entries(fields).flatMap(([name, value]): [string, unknown][] => {
+    const field = shape[name];
+    if (!field) return [[name, value]];
+    if (value === "" && field.safeParse(undefined).success) return [];
+    const type = typeOfField(field);
+    if (type === "boolean") return [[name, { true: true, false: false }[String(value)]]];
+    if (type === "number") return [[name, String(value).trim() === "" ? Number.NaN : Number(value)]];
+    return [[name, value]];
+  });
+  return Object.fromEntries(entries);
+}
+
+function respondTo<O extends Operation>(
+  ctx: Context,
+  operation: O,
+  form: Form<O> | undefined,
+  input: Input,
+  output: Result<O>,
+): void {
+  if (prefersHtml(ctx) && form?.respond && form.respond(ctx, output, input) !== false) return;
+  const { done = {}, outcome, status } = operation;
+  const [first] = Object.keys(done);
+  respondToChange(ctx, {
+    to: form?.to(ctx, output) ?? ctx.path,
+    done: outcome ? outcome(input as never, output as never) : first,
+    status,
+    body: operation.output && (output as object),
+  });
+}
+
+function accessTo({ roles, at }: Operation, { allow }: Options): Middleware[] {
+  return at.includes(" /dashboard/organizations/{id}") ? [allow(...(roles ?? []))] : [];
+}
+
+function patternOf(operation: Operation): string {
+  return pathOf(operation).replaceAll(/\{(\w+)\}/g, ":$1");
+}

@@ -1,0 +1,191 @@
+import { z } from "zod";
+import { MAX_APPROVED_APPS } from "../../adapters/organizations/approved-apps.ts";
+import { MANAGERS } from "../../resources/access/scopes.ts";
+import { found, notFound, Problem } from "../../resources/http/problem.ts";
+import { invalidField } from "../../resources/http/validate.ts";
+import { findApp } from "../clients/app-identity.ts";
+import { describeApproval, showApproval } from "../clients/client-view.ts";
+import { type Environment, onOrganization, type OrganizationRequest } from "./operation.ts";
+import { flag, timestamp } from "./schemas.ts";
+
+const PATH = "/dashboard/organizations/{id}/apps";
+const COMMON = { tag: "Apps", roles: MANAGERS } as const;
+
+const ALLOWED_CLIENTS = ["known", "any", "none"] as const;
+const MEMBER_APPS = ["any", "approved", "none"] as const;
+export const NOT_AN_APP = "must be the client ID of an app";
+const CHOICES = new Intl.ListFormat("en-GB", { type: "disjunction" }); // without a comma before “or”
+
+export const approvalSchema = z
+  .object({
+    id: z.string(),
+    client_id: z.string(),
+    app: z.string().describe("The app's name."),
+    published_by: z.string().nullable().describe("The host or organization that publishes it."),
+    approved_by: z.string(),
+    approved_at: timestamp,
+  })
+  .meta({ title: "ApprovedApp" });
+
+/** Returns what an organization may choose on a server: never more than the server itself accepts. */
+export function allowedClientsOn({ CIMD, DYNAMIC_REGISTRATION }: Environment["settings"]) {
+  const isOpen = CIMD.accepted === "any" || DYNAMIC_REGISTRATION !== "off";
+  return ALLOWED_CLIENTS.filter((choice) => isOpen || choice !== "any");
+}
+
+export const setAppPolicy = onOrganization({
+  ...COMMON,
+  id: "setAppPolicy",
+  at: `PUT ${PATH}`,
+  summary: "Choose which apps members may authorize",
+  description: "Apps that are no longer allowed lose access immediately.",
+  input: ({ settings }) => {
+    const choices = allowedClientsOn(settings);
+    return z
+      .strictObject({
+        allowed_clients: z
+          .enum(choices, { error: `must be ${CHOICES.format(choices)}` })
+          .optional()
+          .describe("Which apps the organization accepts."),
+        member_apps: z
+          .enum(MEMBER_APPS, { error: `must be ${CHOICES.format(MEMBER_APPS)}` })
+          .optional()
+          .describe("Which of them members may authorize. Owners and admins may authorize any."),
+      })
+      .refine(({ allowed_clients, member_apps }) => (allowed_clients ?? member_apps) !== undefined, {
+        error: "must contain allowed_clients or member_apps",
+      })
+      .meta({ title: "AppPolicy" });
+  },
+  refuses: ["not_found"],
+  events: ["organization.allowed_clients_changed", "organization.member_apps_changed"],
+  command: {
+    name: "org member-apps",
+    description: "Choose which apps members may authorize; owners and admins may authorize any",
+    arguments: {
+      member_apps: { syntax: `<${MEMBER_APPS.join("|")}>`, text: "apps that are no longer allowed lose access" },
+    },
+    example: "approved",
+  },
+  done: { "app-policy-changed": "Settings saved." },
+  async run({ storage, organization, actor, input }) {
+    const { allowed_clients, member_apps } = input;
+    const policy = {
+      ...(allowed_clients && { allowedClients: allowed_clients }),
+      ...(member_apps && { memberApps: member_apps }),
+    };
+    if (!(await storage.appPolicies.set(organization.id, policy, actor))) throw notFound("organization");
+  },
+});
+
+export const setEnterpriseAuthorization = onOrganization({
+  ...COMMON,
+  roles: ["owner"],
+  id: "setEnterpriseAuthorization",
+  at: `PUT ${PATH}/enterprise-authorization`,
+  summary: "Let the identity provider authorize apps",
+  description: "The identity provider then authorizes apps for the organization's members, without asking them.",
+  needsRecentSignIn: true,
+  input: z.strictObject({ enabled: flag }).meta({ title: "EnterpriseAuthorization" }),
+  refuses: ["not_found", "no_identity_provider"],
+  events: ["enterprise_authorization.changed"],
+  command: {
+    name: "org enterprise-authorization",
+    description: "Let the identity provider authorize apps for an organization's members, or stop that",
+    arguments: { enabled: "on accepts the identity provider's assertions about members" },
+    example: "on",
+  },
+  done: {
+    "enterprise-on": "Enterprise-managed authorization is on.",
+    "enterprise-off": "Enterprise-managed authorization is off.",
+  },
+  outcome: ({ enabled }) => (enabled ? "enterprise-on" : "enterprise-off"),
+  async run({ storage, settings, organization, actor, member, input }) {
+    if (member && !settings.IDP_ISSUER)
+      throw new Problem(409, "no_identity_provider", "This server has no identity provider.");
+    if (!(await storage.enterpriseAuthorization.set(organization.id, input.enabled, actor)))
+      throw notFound("organization");
+  },
+});
+
+/** Throws Problem 422. Registered clients are verified with the keys of a server, so the operator can't name them. */
+async function appOf(
+  { storage, registeredClientIds }: Pick<OrganizationRequest, "storage" | "registeredClientIds">,
+  clientId: string,
+) {
+  const app = await findApp(clientId, storage.clients, registeredClientIds);
+  if (!app) throw invalidField("client_id", NOT_AN_APP);
+  return app;
+}
+
+export const listApprovedApps = onOrganization({
+  ...COMMON,
+  id: "listApprovedApps",
+  at: `GET ${PATH}/approved`,
+  summary: "List the approved apps of an organization",
+  output: z.object({ data: z.array(approvalSchema) }).meta({ title: "ApprovedApps" }),
+  command: {
+    name: "app list",
+    result: ({ output }) => ({ approved_apps: (output as { data: object[] }).data }),
+  },
+  async run({ storage, organization }) {
+    const approved = await storage.approvedApps.list(organization.id);
+    return { data: approved.map((app) => showApproval(describeApproval(app))) };
+  },
+});
+
+export const approveApp = onOrganization({
+  ...COMMON,
+  id: "approveApp",
+  at: `POST ${PATH}/approved`,
+  summary: "Approve an app for the members",
+  input: z
+    .strictObject({
+      client_id: z
+        .string({ error: NOT_AN_APP })
+        .describe("The client ID of an organization, or the URL of a metadata document."),
+    })
+    .meta({ title: "AppApproval" }),
+  output: z.object({ approved_app: approvalSchema }).meta({ title: "NewApprovedApp" }),
+  status: 201,
+  refuses: ["not_found", "approved_app_limit"],
+  events: ["app.approved"],
+  command: {
+    name: "app approve",
+    arguments: { client_id: "client ID of an organization, or URL of a metadata document" },
+    example: "lgc_Zr3vYb0aQn5fTtK1pWxLmA",
+  },
+  done: { "app-approved": "App approved." },
+  async run(request) {
+    const { storage, organization, actor, input } = request;
+    await appOf(request, input.client_id);
+    const approved = await storage.approvedApps.approve(organization.id, input.client_id, actor);
+    if (approved === "missing") throw notFound("organization");
+    if (approved === "limit") {
+      const detail = `An organization can approve at most ${MAX_APPROVED_APPS} apps. Withdraw an approval to add another app.`;
+      throw new Problem(409, "approved_app_limit", detail);
+    }
+    return { approved_app: showApproval(describeApproval(approved)) };
+  },
+});
+
+export const withdrawApproval = onOrganization({
+  ...COMMON,
+  id: "withdrawApproval",
+  at: `DELETE ${PATH}/approved/{approval_id}`,
+  summary: "Withdraw the approval of an app",
+  description: "The app loses its access for members.",
+  refuses: ["not_found"],
+  events: ["app.approval_withdrawn"],
+  command: {
+    name: "app withdraw",
+    arguments: { approval_id: 'ID of the approval, as "app list" prints it' },
+    example: "app_01JD9K2M4N6P8Q0R2S4T6V8W0X",
+    result: ({ params }) => ({ withdrawn: params.approval_id }),
+  },
+  done: { "approval-withdrawn": "Approval withdrawn." },
+  async run({ storage, organization, actor, params }) {
+    if (!(await storage.approvedApps.remove(organization.id, params.approval_id, actor)))
+      throw notFound("approval");
+  },
+});

@@ -1,0 +1,105 @@
+import { z } from "zod";
+import { notFound, Problem } from "../../resources/http/problem.ts";
+import { showKey } from "../clients/client-view.ts";
+import { InvalidKey, type PublicKey, parsePublicKey } from "../credentials/public-keys.ts";
+import { CLIENT, clientOf, compromised, OF_CLIENT, refuseConflict, revokesAll } from "./client-common.ts";
+import { onOrganization } from "./operation.ts";
+import { timestamp } from "./schemas.ts";
+
+const KEY_REFUSALS = {
+  duplicate: ["duplicate_key", "The client already has this key."],
+  limit: ["key_limit", "A client has at most two keys. Remove one first."],
+} as const;
+
+export const keySchema = z
+  .object({
+    id: z.string(),
+    thumbprint: z.string().describe("The SHA-256 thumbprint of the JWK (RFC 7638)."),
+    created_at: timestamp,
+    last_used_at: timestamp.nullable(),
+  })
+  .meta({ title: "ClientKey" });
+
+export const listKeys = onOrganization({
+  ...OF_CLIENT,
+  id: "listClientKeys",
+  at: `GET ${CLIENT}/keys`,
+  summary: "List the public keys of the client",
+  output: z.object({ data: z.array(keySchema) }).meta({ title: "ClientKeys" }),
+  refuses: ["no_client"],
+  run: async (request) => ({ data: (await clientOf(request)).keys.map(showKey) }),
+});
+
+export const addKey = onOrganization({
+  ...OF_CLIENT,
+  id: "addClientKey",
+  at: `POST ${CLIENT}/keys`,
+  summary: "Add a public key of the client",
+  description: "The client authenticates with the private key (`private_key_jwt`) instead of a secret.",
+  needsRecentSignIn: true,
+  input: z
+    .strictObject({
+      key: z
+        .union([z.string(), z.record(z.string(), z.unknown())], { error: "must be a JWK or PEM text" })
+        .describe("A JWK, as an object or as text, or PEM."),
+    })
+    .meta({ title: "NewClientKey" }),
+  output: keySchema,
+  status: 201,
+  refuses: ["no_client", "duplicate_key", "key_limit", "invalid_key"],
+  events: ["client.key_added"],
+  command: {
+    name: "client add-key",
+    description: "Add a public key that the client authenticates with (private_key_jwt)",
+    arguments: { key: { syntax: "<file>", text: "the public key: a JWK or PEM", isFile: true } },
+    example: "public-key.pem",
+    result: ({ output }) => ({ key: output }),
+  },
+  done: { "key-added": "Public key added." },
+  async run(request) {
+    const { storage, organization, actor, input } = request;
+    await clientOf(request);
+    const key = await readKey(typeof input.key === "string" ? input.key : JSON.stringify(input.key));
+    const added = await storage.clients.addKey(organization.id, key, actor);
+    if (added === "missing") throw notFound("client");
+    if (typeof added === "string") throw new Problem(409, ...KEY_REFUSALS[added]);
+    return showKey(added);
+  },
+});
+
+/** Throws Problem 422 that names the rule. */
+async function readKey(text: string): Promise<PublicKey> {
+  try {
+    return await parsePublicKey(text);
+  } catch (error) {
+    if (!(error instanceof InvalidKey)) throw error;
+    const { message } = error;
+    throw new Problem(422, "invalid_key", `The key ${message}.`, { errors: [{ field: "key", message }] });
+  }
+}
+
+export const removeKey = onOrganization({
+  ...OF_CLIENT,
+  id: "removeClientKey",
+  at: `DELETE ${CLIENT}/keys/{key_id}`,
+  summary: "Remove a public key of the client",
+  needsRecentSignIn: true,
+  input: z.strictObject({ compromised }).meta({ title: "ClientKeyRemoval" }),
+  refuses: ["not_found", "fapi_conflict"],
+  events: ["client.key_removed"],
+  command: {
+    name: "client remove-key",
+    arguments: { key_id: 'ID of the key, as "org show" prints it' },
+    options: { compromised: "also revoke every token and authorization of the client now" },
+    example: "key_01JD0000000000000000000000",
+    question: revokesAll,
+    result: ({ params }) => ({ removed: params.key_id }),
+  },
+  done: { "key-removed": "Public key removed." },
+  async run({ storage, organization, actor, params, input }) {
+    const isRemoved = await storage.clients
+      .removeKey(organization.id, params.key_id, input, actor)
+      .catch(refuseConflict);
+    if (!isRemoved) throw notFound("key");
+  },
+});

@@ -1,0 +1,22 @@
+import * as apps from "./apps.ts";
+import * as client from "./client.ts";
+import * as keys from "./client-keys.ts";
+import * as secrets from "./client-secrets.ts";
+import type { Operation } from "./operation.ts";
+import * as redirectUris from "./redirect-uris.ts";
+import * as trustRules from "./trust-rules.ts";
+
+/** Every operation of the management API, in the order of the documentation and of the command's help. */
+export const OPERATIONS: readonly Operation[] = [client, secrets, keys, redirectUris, trustRules, apps]
+  .flatMap((subject) => Object.values<unknown>(subject))
+  .filter(isOperation);
+
+function isOperation(value: unknown): value is Operation {
+  return typeof value === "object" && value !== null && "at" in value && "run" in value;
+}
+
+/** What pages say after a change: the value of `done` in the URL → the sentence. */
+export const CONFIRMATIONS: Readonly<Record<string, string>> = Object.assign(
+  {},
+  ...OPERATIONS.map(({ done }) => done),
+);

@@ -1,0 +1,177 @@
+import type { z } from "zod";
+import type { Storage } from "../../adapters/index.ts";
+import type { Actor } from "../../resources/access/actor.ts";
+import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
+import type { Role } from "../../resources/access/scopes.ts";
+import type { EventType } from "../../resources/events/types.ts";
+import type { Plan } from "../../resources/plans.ts";
+import type { RegisteredClientIds } from "../clients/registered-client-id.ts";
+import type { SignedInUser } from "../http/state.ts";
+import type { Settings } from "../settings/config.ts";
+import type { ManagementProblemCode } from "./problem-codes.ts";
+
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+
+/** A method and a path in the syntax of OpenAPI: `DELETE /dashboard/organizations/{id}/client/keys/{key_id}`. */
+export type Address = `${Method} /${"dashboard" | "auth"}${string}`;
+
+/** `…/{id}/client/keys/{key_id}` → `"id" | "key_id"` */
+type ParametersOf<At extends string> = At extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | ParametersOf<Rest>
+  : never;
+
+/** What operations work with, in the server and in the administration command. */
+export type Environment = {
+  storage: Storage;
+  settings: Settings;
+  urls: PublicUrls;
+  /** Verifies the IDs of clients that registered themselves; only in a server that accepts them. */
+  registeredClientIds?: RegisteredClientIds | undefined;
+};
+
+type Request<At extends string, Input> = Environment & {
+  params: Record<ParametersOf<At>, string>;
+  input: Input;
+};
+
+export type OrganizationRequest<At extends string = string, Input = unknown> = Request<At, Input> & {
+  organization: { id: string; name: string; plan: Plan };
+  actor: Actor;
+  /** The member who acts, with their role; absent if the operator runs a command. */
+  member?: { user: SignedInUser; role: Role } | undefined;
+  /** Hands over a secret before the change is committed. If it throws, nothing is changed. */
+  beforeCommit?(output: object): Promise<void>;
+};
+
+export type AccountRequest<At extends string = string, Input = unknown> = Request<At, Input> & {
+  user: SignedInUser;
+};
+
+/** How the administration command runs an operation for an organization, whose ID is the first argument. */
+export type CommandDeclaration = {
+  name: string;
+  /** At most 48 characters; by default, the operation's summary. */
+  summary?: string;
+  /** What the help says; by default, the operation's summary and description. */
+  description?: string;
+  /** Descriptions of parameters and fields that are arguments, in their order. */
+  arguments?: Record<string, string | Word>;
+  /** Descriptions of fields that are options. */
+  options?: Record<string, string | Word>;
+  /** What follows the ID of the organization in the example of the help. */
+  example?: string;
+  /** Returns the question about an input that can't be undone, to which the name of the organization is added. */
+  question?(input: Record<string, unknown>, organization: string): string | undefined;
+  /** Returns what is printed, if that isn't the output, or the organization with what was typed. */
+  result?(request: { params: Record<string, string>; output: unknown }): object;
+};
+
+/** An argument or option whose syntax isn't that of its field, such as `--overlap <time>`. */
+export type Word = {
+  syntax: string;
+  text: string;
+  /** Converts what was typed: several words if it can be repeated. */
+  parse?(words: string[]): unknown;
+  /** Whether it names a file, whose text is the value. */
+  isFile?: true;
+};
+
+type Declaration<At extends Address, Input extends z.ZodType, Output> = {
+  /** The operationId: a verb and a noun, unique. */
+  id: string;
+  at: At;
+  tag: Tag;
+  summary: string;
+  description?: string;
+  /** Whether the user must have signed in within the last ten minutes. */
+  needsRecentSignIn?: boolean;
+  /** The schema of the body, if it has one. */
+  input?: Input | ((environment: Environment) => Input);
+  /** The schema of the response; without one, the status is 204. */
+  output?: Output;
+  /** By default 200. */
+  status?: 201;
+  /** Error codes besides those of the sign-in, the role and the input. */
+  refuses?: readonly ManagementProblemCode[];
+  /** What is recorded in the audit log. */
+  events?: readonly EventType[];
+  /** What the page says then: the value of `done` in its URL → the sentence. */
+  done?: Record<string, string>;
+  /** Returns which of several sentences of `done` applies. */
+  outcome?(input: z.output<Input>, output: OutputOf<Output>): string;
+};
+
+type OutputOf<Output> = Output extends z.ZodType ? z.input<Output> : void;
+
+/** An operation on the organization that the path names. */
+export type OrganizationOperation<
+  At extends Address,
+  Input extends z.ZodType,
+  Output extends z.ZodType | undefined,
+> = Declaration<At, Input, Output> & {
+  /** Who may run it; by default every member. */
+  roles?: readonly Role[];
+  command?: CommandDeclaration;
+  run(request: OrganizationRequest<At, z.output<Input>>): Promise<OutputOf<Output>>;
+};
+
+/** An operation of a signed-in user on their own account. */
+export type AccountOperation<
+  At extends Address,
+  Input extends z.ZodType,
+  Output extends z.ZodType | undefined,
+> = Declaration<At, Input, Output> & {
+  run(request: AccountRequest<At, z.output<Input>>): Promise<OutputOf<Output>>;
+};
+
+/** Any operation, where its types don't matter. */
+export type Operation = Omit<Declaration<Address, z.ZodType, z.ZodType | undefined>, "outcome"> & {
+  roles?: readonly Role[];
+  command?: CommandDeclaration;
+  outcome?(input: never, output: never): string;
+  run(request: never): Promise<unknown>;
+};
+
+export type Result<O extends Operation> = Awaited<ReturnType<O["run"]>>;
+
+export function onOrganization<
+  const At extends Address,
+  Input extends z.ZodType = z.ZodObject,
+  Output extends z.ZodType | undefined = undefined,
+>(operation: OrganizationOperation<At, Input, Output>): OrganizationOperation<At, Input, Output> {
+  return operation;
+}
+
+export function onAccount<
+  const At extends Address,
+  Input extends z.ZodType = z.ZodObject,
+  Output extends z.ZodType | undefined = undefined,
+>(operation: AccountOperation<At, Input, Output>): AccountOperation<At, Input, Output> {
+  return operation;
+}
+
+/** What the pages of the documentation group operations by. */
+export const TAGS = {
+  Organizations: "Organizations, their plans and settings.",
+  Members: "Members of an organization, and invitations.",
+  Client: "The OAuth client of an organization: its secrets, keys and redirect URIs.",
+  "Workload identity": "Trust rules for CI jobs and clusters.",
+  Apps: "Apps that members have authorized, and which they may authorize.",
+  "Audit log": "What was done in an organization.",
+  Account: "Your own account.",
+  "Sign-in": "Sessions and first-party tokens.",
+} as const;
+export type Tag = keyof typeof TAGS;
+
+export function methodOf({ at }: Pick<Operation, "at">): Method {
+  return at.slice(0, at.indexOf(" ")) as Method;
+}
+
+/** Returns the path in the syntax of OpenAPI. */
+export function pathOf({ at }: Pick<Operation, "at">): string {
+  return at.slice(at.indexOf(" ") + 1);
+}
+
+export function inputSchemaOf({ input }: Operation, environment: Environment): z.ZodType | undefined {
+  return typeof input === "function" ? input(environment) : input;
+}

@@ -1,0 +1,115 @@
+import { z } from "zod";
+import { found, Problem } from "../../resources/http/problem.ts";
+import { invalidField } from "../../resources/http/validate.ts";
+import { validateRedirectUris } from "../clients/redirect-uris.ts";
+import { CLIENT, clientId, clientOf, OF_CLIENT, refuseConflict } from "./client-common.ts";
+import { onOrganization, type OrganizationRequest } from "./operation.ts";
+
+const redirectUrisSchema = z
+  .object({ client_id: clientId, redirect_uris: z.array(z.string()) })
+  .meta({ title: "RedirectUris" });
+
+export const listRedirectUris = onOrganization({
+  ...OF_CLIENT,
+  id: "listRedirectUris",
+  at: `GET ${CLIENT}/redirect-uris`,
+  summary: "List the redirect URIs",
+  output: redirectUrisSchema,
+  refuses: ["no_client"],
+  async run(request) {
+    const { clientId: client_id, redirectUris: redirect_uris } = await clientOf(request);
+    return { client_id, redirect_uris };
+  },
+});
+
+export const setRedirectUris = onOrganization({
+  ...OF_CLIENT,
+  id: "setRedirectUris",
+  at: `PUT ${CLIENT}/redirect-uris`,
+  summary: "Replace the redirect URIs",
+  description: "Without any, only client credentials work.",
+  needsRecentSignIn: true,
+  input: z
+    .strictObject({
+      redirect_uris: z
+        .array(z.string({ error: "must be text" }), { error: "must be a list" })
+        .describe("At most 20 absolute URIs."),
+    })
+    .meta({ title: "NewRedirectUris" }),
+  output: redirectUrisSchema,
+  refuses: ["no_client", "fapi_conflict"],
+  events: ["client.redirect_uris_changed"],
+  command: {
+    name: "client redirect-uris",
+    arguments: { redirect_uris: { syntax: "[uri...]", text: "absolute redirect URIs" } },
+    example: "https://app.example.com/callback",
+  },
+  done: { "uris-saved": "Redirect URIs saved." },
+  async run(request) {
+    const { storage, organization, actor, input } = request;
+    checkAll(input.redirect_uris);
+    const { clientId: client_id } = await clientOf(request);
+    await storage.clients.setRedirectUris(organization.id, input.redirect_uris, actor).catch(refuseConflict);
+    return { client_id, ...input };
+  },
+});
+
+/** Throws Problem that lists every invalid URI. */
+function checkAll(uris: string[]): void {
+  const invalid = validateRedirectUris(uris);
+  if (invalid.length === 0) return;
+  const detail = invalid.map(({ index, message }) => `${uris[index] ?? ""}: ${message}`).join("; ");
+  const errors = invalid.map(({ index, message }) => ({ field: `redirect_uris.${index}`, message }));
+  throw new Problem(422, "invalid_redirect_uris", detail, { errors });
+}
+
+const oneUri = z
+  .strictObject({ redirect_uri: z.string({ error: "must be text" }).trim() })
+  .meta({ title: "RedirectUri" });
+
+const ONE_URI = {
+  ...OF_CLIENT,
+  needsRecentSignIn: true,
+  input: oneUri,
+  output: redirectUrisSchema,
+  events: ["client.redirect_uris_changed"],
+} as const;
+
+export const addRedirectUri = onOrganization({
+  ...ONE_URI,
+  id: "addRedirectUri",
+  at: `POST ${CLIENT}/redirect-uris`,
+  summary: "Add a redirect URI",
+  refuses: ["not_found", "no_client", "fapi_conflict", "invalid_redirect_uri"],
+  done: { "uri-added": "Redirect URI added." },
+  run: (request) => changeUris(request, { add: request.input.redirect_uri }, checkLast),
+});
+
+export const removeRedirectUri = onOrganization({
+  ...ONE_URI,
+  id: "removeRedirectUri",
+  at: `DELETE ${CLIENT}/redirect-uris`,
+  summary: "Remove a redirect URI",
+  refuses: ["not_found", "no_client", "fapi_conflict"],
+  done: { "uri-removed": "Redirect URI removed." },
+  run: (request) => changeUris(request, { remove: request.input.redirect_uri }, () => {}),
+});
+
+async function changeUris(
+  request: OrganizationRequest,
+  change: { add?: string; remove?: string },
+  check: (uris: string[]) => void,
+) {
+  const { storage, organization, actor } = request;
+  const uris = await storage.clients
+    .changeRedirectUris(organization.id, change, check, actor)
+    .catch(refuseConflict);
+  const redirect_uris = found(uris, "client");
+  return { client_id: (await clientOf(request)).clientId, redirect_uris };
+}
+
+/** Throws Problem if the URI that was added is invalid. */
+function checkLast(uris: string[]): void {
+  const invalid = validateRedirectUris(uris).find(({ index }) => index === uris.length - 1);
+  if (invalid) throw invalidField("redirect_uri", invalid.message);
+}
