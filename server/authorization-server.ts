@@ -3,7 +3,7 @@ import type Koa from "koa";
 import type { Context } from "koa";
 import compose from "koa-compose";
 import { isUnavailable, toProblem } from "../resources/http/problem.ts";
-import { isBelow, mount, type Part } from "../resources/http/routing.ts";
+import { isAt, isBelow, mount, type Part, requireRead } from "../resources/http/routing.ts";
 import type { Services } from "../resources/services.ts";
 import { redirectToLogin } from "./auth/error-handler.ts";
 import { auth, signedIn } from "./auth/index.ts";
@@ -14,7 +14,7 @@ import { signedInAccount } from "./auth/sessions.ts";
 import { describeError } from "./clients/metadata-documents.ts";
 import { createRegisteredClientIds } from "./clients/registered-client-id.ts";
 import { ExpiredRegistration } from "./clients/registered-clients.ts";
-import { dashboard } from "./dashboard/index.ts";
+import { dashboard, serveManagementDocument } from "./dashboard/index.ts";
 import type { Dependencies } from "./dependencies.ts";
 import type { Reader } from "./docs/index.ts";
 import type { OnError, RespondWithError } from "./http/error-pages.ts";
@@ -23,6 +23,7 @@ import { createRememberedConsent } from "./interactions/remembered-consent.ts";
 import { interactions } from "./interactions/routes.ts";
 import type { Keys } from "./keys/shared-keys.ts";
 import { landing } from "./landing/routes.ts";
+import { DOCUMENT_PATH } from "./operations/document.ts";
 import { serveMetadataOfMcp } from "./provider/discovery.ts";
 import { serveEndpoints } from "./provider/endpoints.ts";
 import { createProvider, extendContexts } from "./provider/index.ts";
@@ -145,7 +146,10 @@ export function authorizationServer(
       },
       {
         at: ["dashboard"],
-        steps: [mount(isDashboard, signedIn(signInOptions, dashboard(signInOptions)))],
+        steps: [
+          mount(isAt(urls.base + DOCUMENT_PATH), [requireRead, serveManagementDocument(options)]),
+          mount(isDashboard, signedIn(signInOptions, dashboard(signInOptions))),
+        ],
       },
       onlyKnownPaths,
       compose(provider.middleware),

@@ -38,7 +38,11 @@ type DocumentOptions = { urls: PublicUrls; version: string; events: readonly Web
 export function buildDocument(operations: readonly Operation[], options: DocumentOptions): OpenApiDocument {
   const { urls, version, events } = options;
   const docs = `${urls.base}/docs`;
-  const { components, refTo } = schemasOf(operations, [problemSchema, ...events.map(({ body }) => body)]);
+  const bodies = operations.flatMap((operation) => Object.values(operation.responses));
+  const { components, refTo } = describeSchemas(
+    operations.flatMap(({ body }) => body ?? []),
+    [...bodies.flatMap(({ body }) => body ?? []), problemSchema, ...events.map(({ body }) => body)],
+  );
   return {
     openapi: "3.1.1",
     info: {
@@ -122,15 +126,11 @@ function securityScheme({ base }: PublicUrls) {
 }
 
 /** Names each schema by its title, and lets others refer to it. @throws TypeError without a title */
-function schemasOf(operations: readonly Operation[], others: readonly z.ZodType[]) {
-  const requests = new Set(operations.flatMap(({ body }) => body ?? []));
-  const responses = new Set([
-    ...operations.flatMap((operation) =>
-      Object.values(operation.responses).flatMap(({ body }) => body ?? []),
-    ),
-    ...others,
-  ]);
-  const components: Schemas = { ...convert(responses, "output"), ...convert(requests, "input") };
+export function describeSchemas(requests: readonly z.ZodType[], responses: readonly z.ZodType[]) {
+  const components: Schemas = {
+    ...convert(new Set(responses), "output"),
+    ...convert(new Set(requests), "input"),
+  };
   return { components, refTo: (schema: z.ZodType) => ({ $ref: SCHEMAS + titleOf(schema) }) };
 }
 

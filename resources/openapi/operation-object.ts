@@ -18,7 +18,7 @@ export type OperationObject = {
   tags: string[];
   summary: string;
   description?: string;
-  security: { oauth2: string[] }[];
+  security: Record<string, string[]>[];
   parameters: Parameter[];
   requestBody?: { required: true; content: Content };
   responses: Record<string, ResponseObject>;
@@ -98,7 +98,7 @@ function fieldsOf(location: "path" | "query", fields: z.ZodObject | undefined): 
   );
 }
 
-type ErrorCode = { status: number; code: string; meaning: string };
+export type ErrorCode = { status: number; code: string; meaning: string };
 
 const ALWAYS: ProblemCode[] = ["rate_limited", "internal_error", "temporarily_unavailable"];
 const WITH_TOKEN: ProblemCode[] = [
@@ -130,13 +130,23 @@ const HEADERS: Record<number, ResponseHeader[]> = {
 
 /** Describes the errors that an operation declares, and those of its token, query and body. */
 function errorResponsesOf(operation: Operation): Record<string, ResponseObject> {
-  const byStatus = Object.groupBy(errorCodesOf(operation), ({ status }) => status);
+  return toErrorResponses(errorCodesOf(operation), (status) =>
+    refToHeaders(errorHeadersOf(operation, status)),
+  );
+}
+
+/** Describes errors by their status. */
+export function toErrorResponses(
+  codes: ErrorCode[],
+  headersOf: (status: number) => object,
+): Record<string, ResponseObject> {
+  const byStatus = Object.groupBy(codes, ({ status }) => status);
   return Object.fromEntries(
     Object.entries(byStatus).map(([status, errors = []]) => [
       status,
       {
         description: errors.map(({ code, meaning }) => `\`${code}\`: ${meaning}`).join("\n\n"),
-        headers: refToHeaders(errorHeadersOf(operation, Number(status))),
+        headers: headersOf(Number(status)),
         content: { "application/problem+json": { schema: schemaOf(errors) } },
       },
     ]),
@@ -161,16 +171,16 @@ function errorCodesOf({ method, scopes, query, body, errors = [] }: Operation): 
   return [
     ...[...codes].map((code) => ({ code, ...PROBLEM_CODES[code] })),
     ...(method === "post" ? [INVALID_KEY] : []),
-    ...validationCodesOf(query, body).map((error) => ({ status: 422, ...error })),
+    ...validationCodesOf(query, body),
   ];
 }
 
-function validationCodesOf(...schemas: (z.ZodType | undefined)[]): Omit<ErrorCode, "status">[] {
+export function validationCodesOf(...schemas: (z.ZodType | undefined)[]): ErrorCode[] {
   const fields = schemas.flatMap((schema) =>
     schema instanceof z.ZodObject ? Object.keys(schema.shape) : [],
   );
   if (fields.length === 0) return [];
-  return [
+  const errors = [
     ...[...new Set(fields)].map((field) => ({
       code: `invalid_${field}`,
       meaning: `\`${field}\` is invalid.`,
@@ -178,6 +188,7 @@ function validationCodesOf(...schemas: (z.ZodType | undefined)[]): Omit<ErrorCod
     { code: "invalid_request", meaning: "Several fields are invalid, or the body isn't an object." },
     { code: "unknown_field", meaning: PROBLEM_CODES.unknown_field.meaning },
   ];
+  return errors.map((error) => ({ status: 422, ...error }));
 }
 
 function schemaOf(errors: ErrorCode[]) {

@@ -1,7 +1,11 @@
 import { Router } from "@koa/router";
 import type { Middleware } from "koa";
+import { respondWithTagged, tagged } from "../../resources/http/etag.ts";
 import { routesOf } from "../../resources/http/routing.ts";
+import { lazy } from "../../resources/lazy.ts";
 import { createRegisteredClientIds } from "../clients/registered-client-id.ts";
+import { managementDocument } from "../operations/document.ts";
+import type { Environment } from "../operations/operation.ts";
 import { createAccess } from "./access.ts";
 import { type AccountOptions, accountRoutes } from "./account/routes.ts";
 import { quickStartRoutes } from "./api-access/quick-start.ts";
@@ -47,6 +51,15 @@ const ROUTE_MODULES: RouteModule[] = [
   audit,
   noticeRoutes,
 ];
+
+/** Serves the OpenAPI document of the management API, for which nobody has to sign in. */
+export function serveManagementDocument(environment: Pick<Environment, "settings" | "urls">): Middleware {
+  const document = lazy(() => tagged(JSON.stringify(managementDocument(environment))));
+  return function serveDocument(ctx) {
+    ctx.set("Access-Control-Allow-Origin", "*");
+    respondWithTagged(ctx, document(), "json");
+  };
+}
 
 export function dashboard(options: DashboardOptions & AccountOptions): Middleware[] {
   const router = new Router({ sensitive: true, strict: true });

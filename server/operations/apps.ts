@@ -5,7 +5,8 @@ import { found, notFound, Problem } from "../../resources/http/problem.ts";
 import { invalidField } from "../../resources/http/validate.ts";
 import { findApp } from "../clients/app-identity.ts";
 import { describeApproval, showApproval } from "../clients/client-view.ts";
-import { type Environment, onOrganization, type OrganizationRequest } from "./operation.ts";
+import type { Settings } from "../settings/config.ts";
+import { onOrganization, type OrganizationRequest } from "./operation.ts";
 import { flag, timestamp } from "./schemas.ts";
 
 const PATH = "/dashboard/organizations/{id}/apps";
@@ -28,7 +29,7 @@ export const approvalSchema = z
   .meta({ title: "ApprovedApp" });
 
 /** Returns what an organization may choose on a server: never more than the server itself accepts. */
-export function allowedClientsOn({ CIMD, DYNAMIC_REGISTRATION }: Environment["settings"]) {
+export function allowedClientsOn({ CIMD, DYNAMIC_REGISTRATION }: Settings) {
   const isOpen = CIMD.accepted === "any" || DYNAMIC_REGISTRATION !== "off";
   return ALLOWED_CLIENTS.filter((choice) => isOpen || choice !== "any");
 }

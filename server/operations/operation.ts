@@ -86,7 +86,7 @@ type Declaration<At extends Address, Input extends z.ZodType, Output> = {
   /** Whether the user must have signed in within the last ten minutes. */
   needsRecentSignIn?: boolean;
   /** The schema of the body, if it has one. */
-  input?: Input | ((environment: Environment) => Input);
+  input?: Input | ((environment: Pick<Environment, "settings" | "urls">) => Input);
   /** The schema of the response; without one, the status is 204. */
   output?: Output;
   /** By default 200. */
@@ -172,6 +172,9 @@ export function pathOf({ at }: Pick<Operation, "at">): string {
   return at.slice(at.indexOf(" ") + 1);
 }
 
-export function inputSchemaOf({ input }: Operation, environment: Environment): z.ZodType | undefined {
+export function inputSchemaOf(
+  { input }: Pick<Operation, "input">,
+  environment: Pick<Environment, "settings" | "urls">,
+): z.ZodType | undefined {
   return typeof input === "function" ? input(environment) : input;
 }

@@ -1,0 +1,125 @@
+import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
+import { problemSchema } from "../../resources/http/problem.ts";
+import { PROBLEM_CODES } from "../../resources/http/problem-codes.ts";
+import { describeSchemas, type OpenApiDocument } from "../../resources/openapi/document.ts";
+import {
+  type OperationObject,
+  type ResponseObject,
+  toErrorResponses,
+  validationCodesOf,
+} from "../../resources/openapi/operation-object.ts";
+import { VERSION } from "../version.ts";
+import { OPERATIONS } from "./index.ts";
+import { type Environment, inputSchemaOf, methodOf, type Operation, pathOf, TAGS } from "./operation.ts";
+import { DASHBOARD_PROBLEMS, type ManagementProblemCode } from "./problem-codes.ts";
+
+/** The address of the OpenAPI document of the management API. */
+export const DOCUMENT_PATH = "/dashboard/openapi.json";
+
+const CODES = { ...PROBLEM_CODES, ...DASHBOARD_PROBLEMS };
+const ALWAYS: ManagementProblemCode[] = ["rate_limited", "internal_error", "temporarily_unavailable"];
+const SIGNED_IN: ManagementProblemCode[] = ["sign_in_required"];
+const CHANGES: ManagementProblemCode[] = ["cross_site_request", "invalid_csrf_token"];
+const IN_ORGANIZATION: ManagementProblemCode[] = [
+  "not_found",
+  "role_required",
+  "organization_suspended",
+  "second_factor_setup_required",
+];
+const WITH_BODY: ManagementProblemCode[] = ["invalid_json", "body_too_large", "unsupported_media_type"];
+
+/** Describes the management API by the declarations that serve it. */
+export function managementDocument(environment: Pick<Environment, "settings" | "urls">): OpenApiDocument {
+  const { urls } = environment;
+  const inputOf = (operation: Operation) => inputSchemaOf(operation, environment);
+  const { components, refTo } = describeSchemas(
+    OPERATIONS.flatMap((operation) => inputOf(operation) ?? []),
+    [...OPERATIONS.flatMap(({ output }) => output ?? []), problemSchema],
+  );
+  const toObject = (operation: Operation): OperationObject => {
+    const { id, tag, summary, description, output, status = output ? 200 : 204 } = operation;
+    const input = inputOf(operation);
+    const contentOf = (schema: Parameters<typeof refTo>[0]) => ({
+      "application/json": { schema: refTo(schema) },
+    });
+    const success: ResponseObject = {
+      description: output ? "Successful." : "Done.",
+      headers: {},
+      ...(output && { content: contentOf(output) }),
+    };
+    return {
+      operationId: id,
+      tags: [tag],
+      summary,
+      ...(description && { description }),
+      security: [{ token: [] }, { session: [] }],
+      parameters: parametersOf(operation),
+      ...(input && { requestBody: { required: true, content: contentOf(input) } }),
+      responses: { [status]: success, ...errorsOf(operation, input) },
+    };
+  };
+  const byPath = Object.groupBy(OPERATIONS, pathOf);
+  return {
+    openapi: "3.1.1",
+    info: {
+      title: "linkgate management",
+      version: VERSION,
+      license: { name: "MIT License", identifier: "MIT" },
+      description: `What members do in the dashboard, for programs: organizations, their members, OAuth clients and apps. Sign-in and examples: ${urls.base}/docs/sign-in`,
+    },
+    servers: [{ url: urls.base }],
+    externalDocs: { url: `${urls.base}/docs` },
+    tags: [...new Set(OPERATIONS.map(({ tag }) => tag))].map((name) => ({ name, description: TAGS[name] })),
+    paths: Object.fromEntries(
+      Object.entries(byPath).map(([path, operations = []]) => [
+        path,
+        Object.fromEntries(operations.map((one) => [methodOf(one).toLowerCase(), toObject(one)])),
+      ]),
+    ),
+    webhooks: {},
+    components: { schemas: components, headers: {}, securitySchemes: securitySchemes(urls) },
+  };
+}
+
+function securitySchemes({ base }: PublicUrls) {
+  return {
+    token: {
+      type: "http",
+      scheme: "bearer",
+      description: "A first-party token from `POST /auth/login`. A token of the API doesn't open the dashboard.",
+    },
+    session: {
+      type: "apiKey",
+      in: "cookie",
+      name: base.startsWith("https:") ? "__Host-session" : "session",
+      description: "The cookie of a browser that signed in. Changes need the session's CSRF token, too.",
+    },
+  };
+}
+
+function parametersOf({ at }: Operation): OperationObject["parameters"] {
+  return [...at.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => ({
+    in: "path",
+    name,
+    required: true,
+    description: `The ID of the ${name === "id" ? "organization" : name.replace(/_id$/, "").replaceAll("_", " ")}.`,
+    schema: { type: "string" },
+  }));
+}
+
+function errorsOf(operation: Operation, input: ReturnType<typeof inputSchemaOf>) {
+  const { at, needsRecentSignIn, refuses = [] } = operation;
+  const codes = new Set<ManagementProblemCode>([
+    ...ALWAYS,
+    ...SIGNED_IN,
+    ...(methodOf(operation) === "GET" ? [] : CHANGES),
+    ...(at.includes("/organizations/{id}") ? IN_ORGANIZATION : []),
+    ...(needsRecentSignIn ? (["reauthentication_required"] as const) : []),
+    ...(input ? WITH_BODY : []),
+    ...refuses,
+  ]);
+  return toErrorResponses(
+    [...[...codes].map((code) => ({ code, ...CODES[code] })), ...validationCodesOf(input)],
+    (status) => (status === 429 || status === 503 ? { "Retry-After": { schema: { type: "integer" } } } : {}),
+  );
+}
