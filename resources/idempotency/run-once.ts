@@ -35,6 +35,8 @@ export type IdempotentRequest = {
   operation: string;
   /** The body combined with the path parameters. */
   input: unknown;
+  /** The field of the response that is shown once, and never stored. */
+  shownOnce?: string;
 };
 
 /** Replays the operation's own errors (404, 409), too; others release the key. Throws Problem 409 or 422. */
@@ -67,7 +69,7 @@ const MAX_DEPTH = 8;
 
 /** @param report called if a response can't be stored; the caller still receives it */
 export function createRunOnce(store: IdempotencyStore, report: (error: unknown) => void): RunOnce {
-  return async ({ caller, key, operation, input }, perform) => {
+  return async ({ caller, key, operation, input, shownOnce = "secret" }, perform) => {
     const fingerprint = fingerprintOf(operation, input);
     const begun = await store.begin(caller, key, fingerprint);
     if ("refused" in begun) throw begun.refused === "in_use" ? keyInUse() : keyReused();
@@ -76,7 +78,7 @@ export function createRunOnce(store: IdempotencyStore, report: (error: unknown) 
     const keep = (stored: Stored) => attempt.keep(JSON.stringify(stored)).catch(report);
     try {
       const answer = await perform(attempt);
-      const { secret, ...body } = answer.body;
+      const { [shownOnce]: secret, ...body } = answer.body ?? {};
       await keep({ answer: { ...answer, body }, omitsSecret: secret !== undefined });
       return { ...answer, isReplayed: false };
     } catch (error) {
@@ -127,13 +129,15 @@ function sortFields(value: unknown, depth = 0): unknown {
 const STORED_HEADERS = ["Location", "ETag"];
 
 /** Makes a POST idempotent by its `Idempotency-Key` header (draft-ietf-httpapi-idempotency-key-header-07). */
-export function idempotent(runOnce: RunOnce): (operation: { id: string }) => ApiMiddleware {
-  return ({ id }) =>
+export function idempotent(
+  runOnce: RunOnce,
+): (operation: { id: string; shownOnce?: string }) => ApiMiddleware {
+  return ({ id, shownOnce }) =>
     async function handleIdempotencyKey(ctx, next) {
       const key = readKey(ctx);
       if (key === undefined) return next();
       const { caller } = ctx.state;
-      const request = { caller, key, operation: id, input: inputOf(ctx) };
+      const request = { caller, key, operation: id, input: inputOf(ctx), ...(shownOnce && { shownOnce }) };
       const { isReplayed, omitsSecret, ...response } = await runOnce(request, async ({ linkId }) => {
         ctx.state.caller = { ...caller, linkId };
         await next();

@@ -2,6 +2,7 @@ import { Router } from "@koa/router";
 import type { Middleware } from "koa";
 import { respondWithTagged, tagged } from "../../resources/http/etag.ts";
 import { routesOf } from "../../resources/http/routing.ts";
+import { createRunOnce, idempotent } from "../../resources/idempotency/run-once.ts";
 import { lazy } from "../../resources/lazy.ts";
 import { createRegisteredClientIds } from "../clients/registered-client-id.ts";
 import { managementDocument } from "../operations/document.ts";
@@ -74,8 +75,11 @@ export function dashboard(options: DashboardOptions & AccountOptions): Middlewar
   accountRoutes(router, { ...options, oneTimeView });
   const registeredClientIds =
     options.settings.DYNAMIC_REGISTRATION === "off" ? undefined : createRegisteredClientIds(options.keys.signing);
+  const once = idempotent(
+    createRunOnce(options.storage.idempotency, (err) => options.log.error({ err }, "response not stored")),
+  );
   for (const addRoutes of ROUTE_MODULES)
-    addRoutes(router, { ...options, allow, oneTimeView, registeredClientIds });
+    addRoutes(router, { ...options, allow, oneTimeView, registeredClientIds, idempotent: once });
   router.get("/dashboard/me", async (ctx) => {
     const { id, username } = ctx.state.user;
     const memberships = await options.storage.organizations.listByUser(id);

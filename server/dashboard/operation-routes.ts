@@ -3,7 +3,9 @@ import type { Context, Middleware } from "koa";
 import type { z } from "zod";
 import type { Problem } from "../../resources/http/problem.ts";
 import { typeOfField, validate } from "../../resources/http/validate.ts";
+import type { Principal } from "../../resources/idempotency/run-once.ts";
 import { requireRecentSignIn } from "../auth/authenticate.ts";
+import { DASHBOARD } from "../clients/client-metadata.ts";
 import { type Input, prefersHtml } from "../http/request-body.ts";
 import {
   type Environment,
@@ -14,7 +16,7 @@ import {
   type Result,
 } from "../operations/operation.ts";
 import type { Section } from "../ui/dashboard-layout.ts";
-import { signedInUserOf } from "./access.ts";
+import { membershipOf, signedInUserOf } from "./access.ts";
 import {
   formFieldsOf,
   isForm,
@@ -27,7 +29,10 @@ import {
 } from "./responses.ts";
 import type { RouteOptions } from "./route.ts";
 
-type Options = Pick<RouteOptions, "storage" | "settings" | "urls" | "registeredClientIds" | "allow">;
+type Options = Pick<
+  RouteOptions,
+  "storage" | "settings" | "urls" | "registeredClientIds" | "allow" | "idempotent"
+>;
 
 /** What a page adds to an operation: its form, and where a browser goes then. */
 type Form<O extends Operation> = {
@@ -55,10 +60,17 @@ export function addOperation<O extends Operation>(
   const method = methodOf(operation);
   const path = patternOf(operation);
   const access = accessTo(operation, options);
+  const once = options.idempotent(operation);
   const run = async (ctx: Context) => {
     if (operation.needsRecentSignIn) requireRecentSignIn(ctx, form && pageOf(ctx, form));
-    const { input, output } = await runOperation(ctx, options, operation, await inputOf(ctx, operation, form));
-    respondTo(ctx, operation, form, input, output);
+    const fields = await inputOf(ctx, operation, form);
+    const perform = async () => {
+      const { input, output } = await runOperation(ctx, options, operation, fields);
+      respondTo(ctx, operation, form, input, output);
+    };
+    if (method !== "POST" || prefersHtml(ctx) || !ctx.state.membership) return perform();
+    ctx.state.caller = principalOf(ctx);
+    await once(ctx, perform);
   };
   const action = form?.action ?? (form && method === "DELETE" ? `${path}/delete` : path);
   const formAccess = form?.show ? [...access, redisplayForm(form.show)] : access;
@@ -126,6 +138,11 @@ export async function runOperation<O extends Operation>(
     ...(membership && { organization: membership, member: { user, role: membership.role } }),
   };
   return { input, output: (await operation.run(request as never)) as Result<O> };
+}
+
+/** Idempotency keys of a user belong to an organization, and to the client of first-party tokens. */
+function principalOf(ctx: Context): Principal {
+  return { organizationId: membershipOf(ctx).id, clientId: DASHBOARD, userId: signedInUserOf(ctx).id };
 }
 
 async function inputOf<O extends Operation>(

@@ -4,6 +4,7 @@ import { z } from "zod";
 import type { Caller } from "../../resources/access/actor.ts";
 import { notFound, type Problem } from "../../resources/http/problem.ts";
 import { validate } from "../../resources/http/validate.ts";
+import type { idempotent } from "../../resources/idempotency/run-once.ts";
 import type { Services } from "../../resources/services.ts";
 import { requireRecentSignIn } from "../auth/authenticate.ts";
 import type { Dependencies } from "../dependencies.ts";
@@ -23,13 +24,18 @@ import {
 
 export type DashboardOptions = Pick<
   Dependencies,
-  "settings" | "urls" | "storage" | "appPolicyCheck" | "keys"
+  "settings" | "urls" | "storage" | "appPolicyCheck" | "keys" | "log"
 > & {
   services: Services;
 };
 
 export type RouteOptions = DashboardOptions &
-  Environment & { allow: Access; oneTimeView: CreateOneTimeView };
+  Environment & {
+    allow: Access;
+    oneTimeView: CreateOneTimeView;
+    /** Replays the response of a repeated POST. */
+    idempotent: ReturnType<typeof idempotent>;
+  };
 
 export type RouteModule = (router: Router, options: RouteOptions) => void;
 

@@ -36,6 +36,7 @@ export const rotateSecret = onOrganization({
       previous_expires_at: timestamp.nullable().describe("When the previous secret expires."),
     })
     .meta({ title: "RotatedSecret" }),
+  shownOnce: "client_secret",
   refuses: ["no_client", "fapi_conflict"],
   events: ["client.secret_rotated"],
   command: {

@@ -91,6 +91,8 @@ type Declaration<At extends Address, Input extends z.ZodType, Output> = {
   output?: Output;
   /** By default 200. */
   status?: 201;
+  /** The field of the response that is a secret: a repeated request with an idempotency key doesn't get it again. */
+  shownOnce?: string;
   /** Error codes besides those of the sign-in, the role and the input. */
   refuses?: readonly ManagementProblemCode[];
   /** What is recorded in the audit log. */
