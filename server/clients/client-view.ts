@@ -79,6 +79,8 @@ export function showApproval({ id, clientId, name, publisher, approvedBy, approv
   };
 }
 
+function toTimestamp(at: number): string;
+function toTimestamp(at: number | null): string | null;
 function toTimestamp(at: number | null): string | null {
   return at === null ? null : new Date(at).toISOString();
 }

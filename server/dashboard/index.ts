@@ -74,7 +74,9 @@ export function dashboard(options: DashboardOptions & AccountOptions): Middlewar
   const oneTimeView = createOneTimeViews(options.keys.signing, options.urls.base);
   accountRoutes(router, { ...options, oneTimeView });
   const registeredClientIds =
-    options.settings.DYNAMIC_REGISTRATION === "off" ? undefined : createRegisteredClientIds(options.keys.signing);
+    options.settings.DYNAMIC_REGISTRATION === "off"
+      ? undefined
+      : createRegisteredClientIds(options.keys.signing);
   const once = idempotent(
     createRunOnce(options.storage.idempotency, (err) => options.log.error({ err }, "response not stored")),
   );

@@ -47,7 +47,7 @@ type Form<O extends Operation> = {
   /** The page that says that it's done. */
   to(ctx: Context, output: Result<O>): string;
   /** Responds to a browser in another way, unless it returns false. */
-  respond?(ctx: Context, output: Result<O>, input: Input): boolean | void;
+  respond?(ctx: Context, output: Result<O>, input: Input): unknown;
 };
 
 /** Adds an operation for programs and, with a form, for browsers. */
@@ -69,7 +69,7 @@ export function addOperation<O extends Operation>(
       respondTo(ctx, operation, form, input, output);
     };
     if (method !== "POST" || prefersHtml(ctx) || !ctx.state.membership) return perform();
-    ctx.state.caller = principalOf(ctx);
+    Object.assign(ctx.state, { caller: principalOf(ctx) });
     await once(ctx, perform);
   };
   const action = form?.action ?? (form && method === "DELETE" ? `${path}/delete` : path);

@@ -1,12 +1,12 @@
 import { z } from "zod";
 import { MAX_APPROVED_APPS } from "../../adapters/organizations/approved-apps.ts";
 import { MANAGERS } from "../../resources/access/scopes.ts";
-import { found, notFound, Problem } from "../../resources/http/problem.ts";
+import { notFound, Problem } from "../../resources/http/problem.ts";
 import { invalidField } from "../../resources/http/validate.ts";
 import { findApp } from "../clients/app-identity.ts";
 import { describeApproval, showApproval } from "../clients/client-view.ts";
 import type { Settings } from "../settings/config.ts";
-import { onOrganization, type OrganizationRequest } from "./operation.ts";
+import { type OrganizationRequest, onOrganization } from "./operation.ts";
 import { flag, timestamp } from "./schemas.ts";
 
 const PATH = "/dashboard/organizations/{id}/apps";
@@ -64,7 +64,10 @@ export const setAppPolicy = onOrganization({
     name: "org member-apps",
     description: "Choose which apps members may authorize; owners and admins may authorize any",
     arguments: {
-      member_apps: { syntax: `<${MEMBER_APPS.join("|")}>`, text: "apps that are no longer allowed lose access" },
+      member_apps: {
+        syntax: `<${MEMBER_APPS.join("|")}>`,
+        text: "apps that are no longer allowed lose access",
+      },
     },
     example: "approved",
   },
@@ -85,7 +88,8 @@ export const setEnterpriseAuthorization = onOrganization({
   id: "setEnterpriseAuthorization",
   at: `PUT ${PATH}/enterprise-authorization`,
   summary: "Let the identity provider authorize apps",
-  description: "The identity provider then authorizes apps for the organization's members, without asking them.",
+  description:
+    "The identity provider then authorizes apps for the organization's members, without asking them.",
   needsRecentSignIn: true,
   input: z.strictObject({ enabled: flag }).meta({ title: "EnterpriseAuthorization" }),
   refuses: ["not_found", "no_identity_provider"],

@@ -62,7 +62,10 @@ export const addKey = onOrganization({
     const key = await readKey(typeof input.key === "string" ? input.key : JSON.stringify(input.key));
     const added = await storage.clients.addKey(organization.id, key, actor);
     if (added === "missing") throw notFound("client");
-    if (typeof added === "string") throw new Problem(409, ...KEY_REFUSALS[added]);
+    if (typeof added === "string") {
+      const [code, detail] = KEY_REFUSALS[added];
+      throw new Problem(409, code, detail);
+    }
     return showKey(added);
   },
 });

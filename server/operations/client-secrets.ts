@@ -2,7 +2,15 @@ import { z } from "zod";
 import { found, notFound, Problem } from "../../resources/http/problem.ts";
 import { invalidField } from "../../resources/http/validate.ts";
 import { showRotation } from "../clients/client-view.ts";
-import { CLIENT, clientId, clientOf, compromised, OF_CLIENT, refuseConflict, revokesAll } from "./client-common.ts";
+import {
+  CLIENT,
+  clientId,
+  clientOf,
+  compromised,
+  OF_CLIENT,
+  refuseConflict,
+  revokesAll,
+} from "./client-common.ts";
 import { onOrganization } from "./operation.ts";
 import { timestamp } from "./schemas.ts";
 
@@ -60,7 +68,9 @@ export const rotateSecret = onOrganization({
     await clientOf(request);
     const reason = { overlapMs: (hours ?? DEFAULT_OVERLAP_HOURS) * HOUR_MS, compromised };
     const rotated = await storage.clients
-      .rotateSecret(organization.id, reason, actor, async (rotation) => beforeCommit?.(showRotation(rotation)))
+      .rotateSecret(organization.id, reason, actor, async (rotation) =>
+        beforeCommit?.(showRotation(rotation)),
+      )
       .catch(refuseConflict);
     return showRotation(found(rotated, "client"));
   },

@@ -7,7 +7,7 @@ import { nameSchema } from "../credentials/names.ts";
 import { ENDPOINT_LIST } from "../oauth-endpoints.ts";
 import { CLIENT, clientId, clientOf, OF_CLIENT, refuseConflict } from "./client-common.ts";
 import { keySchema } from "./client-keys.ts";
-import { onOrganization, type OrganizationRequest } from "./operation.ts";
+import { type OrganizationRequest, onOrganization } from "./operation.ts";
 import { flag, timestamp } from "./schemas.ts";
 
 /** In characters. */
@@ -16,7 +16,11 @@ const REASON_MAX = 255;
 const REASON = `must be 1 to ${REASON_MAX} characters without control characters`;
 
 const disabledSchema = z
-  .object({ at: timestamp, by: z.string().describe("The user ID, or `operator`."), reason: z.string().nullable() })
+  .object({
+    at: timestamp,
+    by: z.string().describe("The user ID, or `operator`."),
+    reason: z.string().nullable(),
+  })
   .describe("Since when, by whom and why the client is disabled. Absent if it isn't.");
 const secretSchema = z.object({
   id: z.string(),
@@ -27,7 +31,10 @@ const secretSchema = z.object({
   callers: z.array(z.object({ program: z.string(), network: z.string(), last_used_at: timestamp })),
 });
 const profileSchema = z.object({
-  client_name: z.string().nullable().describe("What users see as the app's name; `null` for the organization's."),
+  client_name: z
+    .string()
+    .nullable()
+    .describe("What users see as the app's name; `null` for the organization's."),
   client_uri: z.string().nullable().describe("The app's homepage."),
 });
 const endpointsSchema = z.record(z.string(), z.string()).meta({ title: "Endpoints" });
@@ -54,7 +61,8 @@ export const getClient = onOrganization({
   id: "getClient",
   at: `GET ${CLIENT}`,
   summary: "Retrieve the OAuth client",
-  description: "Returns the client with its secrets and keys, of which only the last characters and uses are known.",
+  description:
+    "Returns the client with its secrets and keys, of which only the last characters and uses are known.",
   output: z
     .object({
       client_id: clientId,
@@ -243,7 +251,9 @@ export const disableClient = onOrganization({
   events: ["client.disabled"],
   command: {
     name: "client disable",
-    options: { reason: { syntax: "--reason <text>", text: `why, for the organization: 1 to ${REASON_MAX} characters` } },
+    options: {
+      reason: { syntax: "--reason <text>", text: `why, for the organization: 1 to ${REASON_MAX} characters` },
+    },
     example: '--reason "Leaked secret"',
   },
   done: { "client-disabled": "Client disabled." },

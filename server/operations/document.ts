@@ -86,7 +86,8 @@ function securitySchemes({ base }: PublicUrls) {
     token: {
       type: "http",
       scheme: "bearer",
-      description: "A first-party token from `POST /auth/login`. A token of the API doesn't open the dashboard.",
+      description:
+        "A first-party token from `POST /auth/login`. A token of the API doesn't open the dashboard.",
     },
     session: {
       type: "apiKey",

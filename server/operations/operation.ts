@@ -103,7 +103,7 @@ type Declaration<At extends Address, Input extends z.ZodType, Output> = {
   outcome?(input: z.output<Input>, output: OutputOf<Output>): string;
 };
 
-type OutputOf<Output> = Output extends z.ZodType ? z.input<Output> : void;
+type OutputOf<Output> = Output extends z.ZodType ? z.input<Output> : unknown;
 
 /** An operation on the organization that the path names. */
 export type OrganizationOperation<

@@ -3,7 +3,7 @@ import { found, Problem } from "../../resources/http/problem.ts";
 import { invalidField } from "../../resources/http/validate.ts";
 import { validateRedirectUris } from "../clients/redirect-uris.ts";
 import { CLIENT, clientId, clientOf, OF_CLIENT, refuseConflict } from "./client-common.ts";
-import { onOrganization, type OrganizationRequest } from "./operation.ts";
+import { type OrganizationRequest, onOrganization } from "./operation.ts";
 
 const redirectUrisSchema = z
   .object({ client_id: clientId, redirect_uris: z.array(z.string()) })
@@ -80,7 +80,7 @@ export const addRedirectUri = onOrganization({
   id: "addRedirectUri",
   at: `POST ${CLIENT}/redirect-uris`,
   summary: "Add a redirect URI",
-  refuses: ["not_found", "no_client", "fapi_conflict", "invalid_redirect_uri"],
+  refuses: ["not_found", "no_client", "fapi_conflict"],
   done: { "uri-added": "Redirect URI added." },
   run: (request) => changeUris(request, { add: request.input.redirect_uri }, checkLast),
 });

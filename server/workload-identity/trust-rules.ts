@@ -53,7 +53,10 @@ export function trustRuleSchema({ audience, fetchable, plain }: RuleContext) {
 }
 
 /** Composes a rule from the fields of a platform. Throws Problem 422 with an error for each invalid field. */
-export function composeTrustRule(platform: Platform, input: Record<string, unknown>): Record<string, unknown> {
+export function composeTrustRule(
+  platform: Platform,
+  input: Record<string, unknown>,
+): Record<string, unknown> {
   return validate(platformSchema(platform), platform.prepare?.(input) ?? input);
 }
 

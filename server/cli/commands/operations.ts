@@ -11,7 +11,13 @@ import {
   type Operation,
   type Word,
 } from "../../operations/operation.ts";
-import { type Command, type CommandContext, CommandError, nameInQuestion, organizationCommand } from "../execution/command.ts";
+import {
+  type Command,
+  type CommandContext,
+  CommandError,
+  nameInQuestion,
+  organizationCommand,
+} from "../execution/command.ts";
 
 /** The commands that run an operation of the management API for any organization. */
 export const operationCommands: Command[] = OPERATIONS.flatMap((operation) =>
@@ -28,7 +34,9 @@ function commandOf(operation: Operation, command: CommandDeclaration): Command {
   return organizationCommand({
     name: command.name,
     summary: command.summary ?? summary,
-    description: command.description ?? [summary, description].filter(Boolean).join(". ").replace(/\.$/, "").replaceAll("`", ""),
+    description:
+      command.description ??
+      [summary, description].filter(Boolean).join(". ").replace(/\.$/, "").replaceAll("`", ""),
     ...(words.args.length > 0 && { arguments: toSyntax(words.args) }),
     ...(words.options.length > 0 && { options: toSyntax(words.options) }),
     ...(command.example && { example: command.example }),
@@ -119,7 +127,10 @@ function toOption(name: string, word: string | Word, field: Field | undefined): 
 }
 
 function choicesOf(field: Field): string[] {
-  const { innerType, entries = {} } = field._zod.def as { innerType?: Field; entries?: Record<string, string> };
+  const { innerType, entries = {} } = field._zod.def as {
+    innerType?: Field;
+    entries?: Record<string, string>;
+  };
   return innerType ? choicesOf(innerType) : Object.values(entries);
 }
 

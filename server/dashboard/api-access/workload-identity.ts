@@ -2,7 +2,12 @@ import type { Context } from "koa";
 import { MAX_TRUST_RULES, type TrustRule } from "../../../adapters/organizations/trust-rules.ts";
 import type { Problem } from "../../../resources/http/problem.ts";
 import { type Input, textFieldOf } from "../../http/request-body.ts";
-import { createTrustRule, deleteTrustRule, listTrustRules, parseClaims } from "../../operations/trust-rules.ts";
+import {
+  createTrustRule,
+  deleteTrustRule,
+  listTrustRules,
+  parseClaims,
+} from "../../operations/trust-rules.ts";
 import { badge, breakable, formButton, linkButton, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { emptyState } from "../../ui/table.ts";

@@ -1,7 +1,7 @@
-import { MANAGERS } from "../../../resources/access/scopes.ts";
 import type { Context } from "koa";
 import type { AuditEntry, AuditFilter } from "../../../adapters/events/audit-log.ts";
 import type { Storage } from "../../../adapters/index.ts";
+import { MANAGERS } from "../../../resources/access/scopes.ts";
 import { toPublicData } from "../../../resources/events/public-data.ts";
 import { createCursors } from "../../../resources/http/pagination.ts";
 import { createTurns } from "../../../resources/turns.ts";

@@ -1,6 +1,6 @@
-import { MANAGERS } from "../../../resources/access/scopes.ts";
 import type { Router } from "@koa/router";
 import { z } from "zod";
+import { MANAGERS } from "../../../resources/access/scopes.ts";
 import { notFound } from "../../../resources/http/problem.ts";
 import { validate } from "../../../resources/http/validate.ts";
 import { CSRF_FIELD, settingPanel } from "../../ui/controls.ts";

@@ -1,8 +1,8 @@
-import { MANAGERS } from "../../../resources/access/scopes.ts";
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
 import type { Member, MemberRefusal } from "../../../adapters/organizations/members.ts";
 import { manageableRoles } from "../../../adapters/organizations/store.ts";
+import { MANAGERS } from "../../../resources/access/scopes.ts";
 import { notFound, Problem } from "../../../resources/http/problem.ts";
 import { describeApp } from "../../clients/app-identity.ts";
 import { linkButton, panelForm } from "../../ui/controls.ts";

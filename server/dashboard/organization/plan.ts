@@ -1,7 +1,7 @@
-import { MANAGERS } from "../../../resources/access/scopes.ts";
 import { z } from "zod";
 import type { NewClient } from "../../../adapters/oauth/clients.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
+import { MANAGERS } from "../../../resources/access/scopes.ts";
 import { notFound, Problem } from "../../../resources/http/problem.ts";
 import { validate } from "../../../resources/http/validate.ts";
 import { isPaid, limitsOf, PLANS, type Plan } from "../../../resources/plans.ts";

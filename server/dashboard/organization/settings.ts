@@ -1,5 +1,5 @@
-import { MANAGERS } from "../../../resources/access/scopes.ts";
 import type { Organization } from "../../../adapters/organizations/store.ts";
+import { MANAGERS } from "../../../resources/access/scopes.ts";
 import { notFound, Problem } from "../../../resources/http/problem.ts";
 import { validate } from "../../../resources/http/validate.ts";
 import { describeApproval, showApproval } from "../../clients/client-view.ts";

@@ -1,5 +1,5 @@
-import { MANAGERS } from "../../../resources/access/scopes.ts";
 import type { Context } from "koa";
+import { MANAGERS } from "../../../resources/access/scopes.ts";
 import { found } from "../../../resources/http/problem.ts";
 import { readQuery } from "../../../resources/http/validate.ts";
 import { deliveryQuery, toDeliveryDetailsView, toDeliveryView } from "../../../resources/webhooks/schema.ts";

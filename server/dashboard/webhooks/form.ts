@@ -1,6 +1,6 @@
-import { MANAGERS } from "../../../resources/access/scopes.ts";
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
+import { MANAGERS } from "../../../resources/access/scopes.ts";
 import { WEBHOOK_EVENTS } from "../../../resources/events/schemas.ts";
 import type { WebhookEvent } from "../../../resources/events/types.ts";
 import type { Webhook } from "../../../resources/webhooks/types.ts";

@@ -1,6 +1,6 @@
-import { MANAGERS } from "../../../resources/access/scopes.ts";
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
+import { MANAGERS } from "../../../resources/access/scopes.ts";
 import type { WebhookWithSecret } from "../../../resources/webhooks/types.ts";
 import { requireRecentSignIn } from "../../auth/authenticate.ts";
 import { prefersHtml } from "../../http/request-body.ts";

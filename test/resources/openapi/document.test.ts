@@ -132,7 +132,7 @@ test("the URLs of the security scheme are those of the authorization server", as
     }
     const known = Object.keys(flow.scopes);
     for (const { security } of operations)
-      for (const { oauth2: needed } of security) t.true(needed.every((scope) => known.includes(scope)));
+      for (const { oauth2: needed = [] } of security) t.true(needed.every((scope) => known.includes(scope)));
   }
   const { clientId, clientSecret } = await service.createOrganization();
   const answer = await postForm(oauth2.flows.clientCredentials?.tokenUrl as string, {

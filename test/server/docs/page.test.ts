@@ -98,7 +98,7 @@ test("every operation is documented with its request, scopes, fields and respons
     t.is(html.querySelector("h1")?.text, summary);
     const shown = html.querySelector("main")?.text ?? "";
     t.true(shown.includes(`${method.toUpperCase()} ${route}`), operationId);
-    for (const { oauth2 } of security) for (const scope of oauth2) t.true(shown.includes(scope), scope);
+    for (const { oauth2 = [] } of security) for (const scope of oauth2) t.true(shown.includes(scope), scope);
     const names = fieldsOf(html);
     for (const { name } of parameters) t.true(names.includes(name), `${operationId}: ${name}`);
     for (const name of propertiesOf(requestBody)) t.true(names.includes(name), `${operationId}: ${name}`);
