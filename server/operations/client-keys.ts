@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { notFound, Problem } from "../../resources/http/problem.ts";
 import { showKey } from "../clients/client-view.ts";
-import { InvalidKey, type PublicKey, parsePublicKey } from "../credentials/public-keys.ts";
+import type { PublicKey } from "../credentials/public-keys.ts";
 import { CLIENT, clientOf, compromised, OF_CLIENT, refuseConflict, revokesAll } from "./client-common.ts";
 import { onOrganization } from "./operation.ts";
 import { timestamp } from "./schemas.ts";
@@ -72,6 +72,8 @@ export const addKey = onOrganization({
 
 /** Throws Problem 422 that names the rule. */
 async function readKey(text: string): Promise<PublicKey> {
+  // Here, because the help of the command needs no cryptography.
+  const { InvalidKey, parsePublicKey } = await import("../credentials/public-keys.ts");
   try {
     return await parsePublicKey(text);
   } catch (error) {

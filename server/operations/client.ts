@@ -247,7 +247,7 @@ export const disableClient = onOrganization({
     })
     .meta({ title: "ClientDisabling" }),
   output: z.object({ disabled: disabledSchema }).meta({ title: "DisabledClient" }),
-  refuses: ["not_found"],
+  refuses: ["no_client"],
   events: ["client.disabled"],
   command: {
     name: "client disable",
@@ -257,7 +257,9 @@ export const disableClient = onOrganization({
     example: '--reason "Leaked secret"',
   },
   done: { "client-disabled": "Client disabled." },
-  async run({ storage, organization, actor, input }) {
+  async run(request) {
+    const { storage, organization, actor, input } = request;
+    await clientOf(request);
     const disabled = await storage.clients.disable(organization.id, input.reason, actor);
     return { disabled: showDisabled(found(disabled, "client")) };
   },
@@ -270,11 +272,13 @@ export const enableClient = onOrganization({
   summary: "Enable a disabled client",
   description: "Its unexpired tokens work again.",
   needsRecentSignIn: true,
-  refuses: ["not_found", "disabled_by_operator"],
+  refuses: ["no_client", "disabled_by_operator"],
   events: ["client.enabled"],
   command: { name: "client enable", result: () => ({ disabled: null }) },
   done: { "client-enabled": "Client enabled." },
-  async run({ storage, organization, actor }) {
+  async run(request) {
+    const { storage, organization, actor } = request;
+    await clientOf(request);
     const refusal = await storage.clients.enable(organization.id, actor);
     if (refusal === "missing") throw notFound("client");
     if (refusal === "operator") {

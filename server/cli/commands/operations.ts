@@ -109,7 +109,7 @@ function toArgument(name: string, word: string | Word, field: Field | undefined)
   if (typeof word === "object") return word;
   switch (field && typeOfField(field)) {
     case "boolean":
-      return { syntax: "<on|off>", text: word, parse: ([text = ""]) => ({ on: true, off: false })[text] };
+      return { syntax: "<on|off>", text: word, parse: ([text]) => parseSwitch(name, text) };
     case "enum":
       return { syntax: `<${choicesOf(field as Field).join("|")}>`, text: word };
     case "array":
@@ -117,6 +117,12 @@ function toArgument(name: string, word: string | Word, field: Field | undefined)
     default:
       return { syntax: `<${name.replaceAll("_", "-")}>`, text: word };
   }
+}
+
+/** Throws CommandError. */
+function parseSwitch(name: string, word: string | undefined): boolean {
+  if (word === "on" || word === "off") return word === "on";
+  throw new CommandError(`invalid_${name}`, "The last argument must be on or off.");
 }
 
 function toOption(name: string, word: string | Word, field: Field | undefined): Word {

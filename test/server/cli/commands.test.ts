@@ -82,10 +82,10 @@ test.serial("org require-dpop takes on or off", async (t) => {
     ["on", true],
     ["off", false],
   ] as const) {
-    t.deepEqual(await answer("org", "require-dpop", made.id, word), { organization: made, require_dpop });
+    t.deepEqual(await answer("org", "require-dpop", made.id, word), { require_dpop });
   }
   for (const [args, code] of [
-    [[made.id, "yes"], "invalid_switch"],
+    [[made.id, "yes"], "invalid_require_dpop"],
     [["org_none", "on"], "not_found"],
   ] as const) {
     const { stderr } = await runCommand(["org", "require-dpop", ...args, "--json"], { settings });
@@ -94,7 +94,7 @@ test.serial("org require-dpop takes on or off", async (t) => {
 });
 
 test.serial("org fapi takes on or off, and names what the client has to change first", async (t) => {
-  const { organization: made, client } = await answer("org", "create", "Bank", "--plan", "growth");
+  const { organization: made } = await answer("org", "create", "Bank", "--plan", "growth");
   const refusal = async (...args: string[]) => {
     const { code, stderr } = await runCommand(["org", "fapi", ...args, "--json"], { settings });
     t.is(code, 1);
@@ -109,8 +109,7 @@ test.serial("org fapi takes on or off, and names what the client has to change f
   writeFileSync(file, publicKey.export({ type: "spki", format: "pem" }));
   const { key } = await answer("client", "add-key", made.id, file);
   await answer("client", "remove-secrets", made.id);
-  const { client_id } = client;
-  t.deepEqual(await answer("org", "fapi", made.id, "on"), { client_id, fapi: true });
+  t.deepEqual(await answer("org", "fapi", made.id, "on"), { fapi: true });
   t.true((await answer("org", "show", made.id)).client.fapi);
   for (const words of [
     ["client", "rotate", made.id],
@@ -120,8 +119,8 @@ test.serial("org fapi takes on or off, and names what the client has to change f
     const { stderr } = await runCommand([...words, "--json"], { settings });
     t.is(JSON.parse(stderr).error.code, "fapi_conflict");
   }
-  t.deepEqual(await answer("org", "fapi", made.id, "off"), { client_id, fapi: false });
-  t.is((await refusal(made.id, "yes")).code, "invalid_switch");
+  t.deepEqual(await answer("org", "fapi", made.id, "off"), { fapi: false });
+  t.is((await refusal(made.id, "yes")).code, "invalid_fapi");
   t.is((await refusal("org_none", "on")).code, "not_found");
   t.is((await refusal((await answer("org", "create", "Free")).organization.id, "on")).code, "no_client");
 });
@@ -141,17 +140,17 @@ test.serial("org require-second-factor takes on or off", async (t) => {
 
 test.serial("org enterprise-authorization takes on or off", async (t) => {
   const { organization: made } = await answer("org", "create", "Bound", "--plan", "growth");
-  for (const [word, enterprise_authorization] of [
+  for (const [word, enabled] of [
     ["on", true],
     ["off", false],
   ] as const) {
     t.deepEqual(await answer("org", "enterprise-authorization", made.id, word), {
       organization: made,
-      enterprise_authorization,
+      enabled,
     });
   }
   for (const [args, code] of [
-    [[made.id, "yes"], "invalid_switch"],
+    [[made.id, "yes"], "invalid_enabled"],
     [["org_none", "on"], "not_found"],
   ] as const) {
     const { stderr } = await runCommand(["org", "enterprise-authorization", ...args, "--json"], { settings });
@@ -204,7 +203,7 @@ test.serial("client keys are added and removed, and secrets removed", async (t) 
     t.is(code, 1);
     return JSON.parse(stderr).error;
   };
-  t.is((await fails("client", "add-key", made.id, file)).code, "key_duplicate");
+  t.is((await fails("client", "add-key", made.id, file)).code, "duplicate_key");
   writeFileSync(file, privateKey.export({ type: "pkcs8", format: "pem" }));
   t.regex(
     (await fails("client", "add-key", made.id, file)).message,
@@ -214,7 +213,7 @@ test.serial("client keys are added and removed, and secrets removed", async (t) 
   t.deepEqual((await answer("client", "remove-secrets", made.id)).secrets, []);
   t.deepEqual((await answer("org", "show", made.id)).client.secrets, []);
   t.deepEqual(await answer("client", "remove-key", made.id, key.id), { removed: key.id });
-  t.is((await fails("client", "remove-key", made.id, key.id)).code, "key_not_found");
+  t.is((await fails("client", "remove-key", made.id, key.id)).code, "not_found");
   t.is((await answer("client", "rotate", made.id)).previous_expires_at, null);
 });
 

@@ -64,7 +64,7 @@ test.serial("a rule is printed as text", async (t) => {
 
 const REFUSED: [what: string, words: string[], code: string, message: RegExp][] = [
   ["a bare *", ["--subject", "*"], "invalid_subject", /^--subject must name a subject; /],
-  ["http", ["--issuer", "http://issuer.example"], "invalid_issuer", /^--issuer must be an https URL$/],
+  ["http", ["--issuer", "http://issuer.example"], "invalid_issuer", /^--issuer must be an https URL\.$/],
   ["an unknown scope", ["--scope", "links:write admin"], "invalid_scopes", /^--scope must be a list of /],
   ["no scope", ["--scope", ""], "invalid_scopes", /^--scope must be a list of /],
   ["a claim without a value", ["--claim", "ref"], "invalid_claims", /^--claim ref must have a value /],
@@ -72,7 +72,7 @@ const REFUSED: [what: string, words: string[], code: string, message: RegExp][] 
     "an empty audience",
     ["--audience", ""],
     "invalid_audience",
-    /^--audience must be 1 to 255 characters long$/,
+    /^--audience must be 1 to 255 characters long\.$/,
   ],
 ];
 
@@ -116,7 +116,7 @@ test.serial("an app is approved, listed, and its approval withdrawn", async (t) 
 });
 
 test.serial("what can't be approved is refused with the reason", async (t) => {
-  t.like((await run("app", "approve", id, "lgc_unknown")).error, { code: "not_found" });
+  t.like((await run("app", "approve", id, "lgc_unknown")).error, { code: "invalid_client_id" });
   t.like((await run("app", "withdraw", id, "app_unknown")).error, { code: "not_found" });
   t.like((await run("org", "member-apps", id, "some")).error, { code: "invalid_member_apps" });
 });
