@@ -102,7 +102,7 @@ function deliveryOf(event: string, summary: string, schema: object) {
   };
 }
 
-function describeHeaders(): object {
+export function describeHeaders(): object {
   return Object.fromEntries(
     Object.entries(RESPONSE_HEADERS).map(([name, description]) => [
       name,

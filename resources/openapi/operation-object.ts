@@ -79,9 +79,11 @@ function parametersOf(operation: Operation): Parameter[] {
   ];
 }
 
-function refToHeaders(names: readonly ResponseHeader[]) {
-  const all = [...names, ...COMMON_HEADERS];
-  return Object.fromEntries(all.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+/** Refers to the descriptions of response headers. */
+export function refToHeaders(names: readonly ResponseHeader[], common = COMMON_HEADERS) {
+  return Object.fromEntries(
+    [...names, ...common].map((name) => [name, { $ref: `#/components/headers/${name}` }]),
+  );
 }
 
 function fieldsOf(location: "path" | "query", fields: z.ZodObject | undefined): Parameter[] {

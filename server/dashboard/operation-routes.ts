@@ -1,6 +1,7 @@
 import type { Router } from "@koa/router";
 import type { Context, Middleware } from "koa";
 import type { z } from "zod";
+import { contentTag, matchesIfNoneMatch } from "../../resources/http/etag.ts";
 import type { Problem } from "../../resources/http/problem.ts";
 import { typeOfField, validate } from "../../resources/http/validate.ts";
 import type { Principal } from "../../resources/idempotency/run-once.ts";
@@ -10,6 +11,7 @@ import { type Input, prefersHtml } from "../http/request-body.ts";
 import {
   type Environment,
   inputSchemaOf,
+  isIdempotent,
   methodOf,
   type Operation,
   pathOf,
@@ -68,7 +70,7 @@ export function addOperation<O extends Operation>(
       const { input, output } = await runOperation(ctx, options, operation, fields);
       respondTo(ctx, operation, form, input, output);
     };
-    if (method !== "POST" || prefersHtml(ctx) || !ctx.state.membership) return perform();
+    if (!isIdempotent(operation) || prefersHtml(ctx)) return perform();
     Object.assign(ctx.state, { caller: principalOf(ctx) });
     await once(ctx, perform);
   };
@@ -114,7 +116,10 @@ export function addReading<O extends Operation>(
   router.get(patternOf(operation), ...accessTo(operation, options), async (ctx) => {
     if (prefersHtml(ctx)) return void (await show(ctx));
     const { output } = await runOperation(ctx, options, operation, {});
-    sendJson(ctx, output as object);
+    const tag = contentTag(JSON.stringify(output));
+    ctx.set("ETag", tag);
+    if (matchesIfNoneMatch(ctx, tag)) ctx.status = 304;
+    else sendJson(ctx, output as object);
   });
 }
 

@@ -1,16 +1,31 @@
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import { problemSchema } from "../../resources/http/problem.ts";
 import { PROBLEM_CODES } from "../../resources/http/problem-codes.ts";
-import { describeSchemas, type OpenApiDocument } from "../../resources/openapi/document.ts";
+import { REPLAYED_ERRORS } from "../../resources/idempotency/run-once.ts";
+import { describeHeaders, describeSchemas, type OpenApiDocument } from "../../resources/openapi/document.ts";
+import {
+  REQUEST_HEADERS,
+  type RequestHeader,
+  type ResponseHeader,
+} from "../../resources/openapi/operation.ts";
 import {
   type OperationObject,
   type ResponseObject,
+  refToHeaders,
   toErrorResponses,
   validationCodesOf,
 } from "../../resources/openapi/operation-object.ts";
 import { VERSION } from "../version.ts";
 import { OPERATIONS } from "./index.ts";
-import { type Environment, inputSchemaOf, methodOf, type Operation, pathOf, TAGS } from "./operation.ts";
+import {
+  type Environment,
+  inputSchemaOf,
+  isIdempotent,
+  methodOf,
+  type Operation,
+  pathOf,
+  TAGS,
+} from "./operation.ts";
 import { DASHBOARD_PROBLEMS, type ManagementProblemCode } from "./problem-codes.ts";
 
 /** The address of the OpenAPI document of the management API. */
@@ -26,7 +41,21 @@ const IN_ORGANIZATION: ManagementProblemCode[] = [
   "organization_suspended",
   "second_factor_setup_required",
 ];
+const WITH_KEY: ManagementProblemCode[] = ["idempotency_key_in_use", "idempotency_key_reused"];
 const WITH_BODY: ManagementProblemCode[] = ["invalid_json", "body_too_large", "unsupported_media_type"];
+
+const HEADERS: Record<number, ResponseHeader[]> = {
+  401: ["WWW-Authenticate"],
+  403: ["WWW-Authenticate"],
+  409: ["Retry-After"],
+  429: ["Retry-After"],
+  503: ["Retry-After"],
+};
+const TEXT = { type: "string" } as const;
+const REPLAYED: ResponseHeader[] = ["Idempotency-Replayed"];
+const headersOf = (names: ResponseHeader[]) => refToHeaders(names, ["X-Request-Id"]);
+
+const NOT_MODIFIED: ResponseObject = { description: "Not modified.", headers: headersOf(["ETag"]) };
 
 /** Describes the management API by the declarations that serve it. */
 export function managementDocument(environment: Pick<Environment, "settings" | "urls">): OpenApiDocument {
@@ -44,7 +73,10 @@ export function managementDocument(environment: Pick<Environment, "settings" | "
     });
     const success: ResponseObject = {
       description: output ? "Successful." : "Done.",
-      headers: {},
+      headers: headersOf([
+        ...(isReading(operation) ? (["ETag"] as const) : []),
+        ...(isIdempotent(operation) ? REPLAYED : []),
+      ]),
       ...(output && { content: contentOf(output) }),
     };
     return {
@@ -55,7 +87,11 @@ export function managementDocument(environment: Pick<Environment, "settings" | "
       security: [{ token: [] }, { session: [] }],
       parameters: parametersOf(operation),
       ...(input && { requestBody: { required: true, content: contentOf(input) } }),
-      responses: { [status]: success, ...errorsOf(operation, input) },
+      responses: {
+        [status]: success,
+        ...(isReading(operation) && { 304: NOT_MODIFIED }),
+        ...errorsOf(operation, input),
+      },
     };
   };
   const byPath = Object.groupBy(OPERATIONS, pathOf);
@@ -77,7 +113,7 @@ export function managementDocument(environment: Pick<Environment, "settings" | "
       ]),
     ),
     webhooks: {},
-    components: { schemas: components, headers: {}, securitySchemes: securitySchemes(urls) },
+    components: { schemas: components, headers: describeHeaders(), securitySchemes: securitySchemes(urls) },
   };
 }
 
@@ -98,14 +134,30 @@ function securitySchemes({ base }: PublicUrls) {
   };
 }
 
-function parametersOf({ at }: Operation): OperationObject["parameters"] {
-  return [...at.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => ({
-    in: "path",
+function parametersOf(operation: Operation): OperationObject["parameters"] {
+  const inPath = [...operation.at.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => ({
+    in: "path" as const,
     name,
     required: true,
     description: `The ID of the ${name === "id" ? "organization" : name.replace(/_id$/, "").replaceAll("_", " ")}.`,
-    schema: { type: "string" },
+    schema: TEXT,
   }));
+  const names: RequestHeader[] = [
+    ...(isReading(operation) ? (["If-None-Match"] as const) : []),
+    ...(isIdempotent(operation) ? (["Idempotency-Key"] as const) : []),
+  ];
+  const inHeader = names.map((name) => ({
+    in: "header" as const,
+    name,
+    required: false,
+    description: REQUEST_HEADERS[name],
+    schema: TEXT,
+  }));
+  return [...inPath, ...inHeader];
+}
+
+function isReading(operation: Operation): boolean {
+  return methodOf(operation) === "GET";
 }
 
 function errorsOf(operation: Operation, input: ReturnType<typeof inputSchemaOf>) {
@@ -113,14 +165,20 @@ function errorsOf(operation: Operation, input: ReturnType<typeof inputSchemaOf>)
   const codes = new Set<ManagementProblemCode>([
     ...ALWAYS,
     ...SIGNED_IN,
-    ...(methodOf(operation) === "GET" ? [] : CHANGES),
+    ...(isReading(operation) ? [] : CHANGES),
     ...(at.includes("/organizations/{id}") ? IN_ORGANIZATION : []),
     ...(needsRecentSignIn ? (["reauthentication_required"] as const) : []),
     ...(input ? WITH_BODY : []),
+    ...(isIdempotent(operation) ? WITH_KEY : []),
+    ...(operation.shownOnce ? (["secret_shown_once"] as const) : []),
     ...refuses,
   ]);
   return toErrorResponses(
     [...[...codes].map((code) => ({ code, ...CODES[code] })), ...validationCodesOf(input)],
-    (status) => (status === 429 || status === 503 ? { "Retry-After": { schema: { type: "integer" } } } : {}),
+    (status) =>
+      headersOf([
+        ...(HEADERS[status] ?? []),
+        ...(isIdempotent(operation) && REPLAYED_ERRORS.has(status) ? REPLAYED : []),
+      ]),
   );
 }

@@ -180,3 +180,8 @@ export function inputSchemaOf(
 ): z.ZodType | undefined {
   return typeof input === "function" ? input(environment) : input;
 }
+
+/** Whether a repeated request with the same idempotency key gets the first response again. */
+export function isIdempotent(operation: Pick<Operation, "at">): boolean {
+  return methodOf(operation) === "POST" && operation.at.includes(" /dashboard/organizations/{id}");
+}

@@ -3,7 +3,7 @@ import type { ExecutionContext } from "ava";
 import type { z } from "zod";
 import type { ProblemBody } from "../../../resources/http/problem.ts";
 import type { linkPageSchema, linkSchema } from "../../../resources/links/schema.ts";
-import { contractOf } from "./contract.ts";
+import { contractOf, managementContractOf } from "./contract.ts";
 
 /** A link in an API response. */
 export type LinkBody = z.output<typeof linkSchema>;
@@ -54,6 +54,10 @@ export function apiAt(url: string, token?: string): Api {
     // Segments such as ".." are resolved before a request is sent.
     const sent = address.pathname + address.search;
     if (sent.startsWith("/v1/")) (await contractOf(url)).check(method, sent, reply);
+    else if (!reply.headers.get("content-type")?.startsWith("text/")) {
+      const management = await managementContractOf(url);
+      if (management.describes(method, sent)) management.check(method, sent, reply);
+    }
     return reply;
   }
   return {

@@ -9,26 +9,40 @@ export type Contract = {
   document: OpenApiDocument;
   /** Returns whether the document describes the body of a request, and allows it. */
   allows(method: string, path: string, body: unknown): boolean;
+  /** Whether the document describes the operation of a request. */
+  describes(method: string, path: string): boolean;
   /** @throws Error if the document does not describe the status, type, headers or body of a response */
   check(method: string, path: string, reply: Reply<unknown>): void;
 };
 
+const API = "/v1/openapi.json";
+const MANAGEMENT = "/dashboard/openapi.json";
+
 const contracts = new Map<string, Promise<Contract>>();
 
-/** Returns the contract of the service at a URL. Reads the document once. */
+/** Returns the contract of the API of the service at a URL. Reads the document once. */
 export function contractOf(url: string): Promise<Contract> {
-  const known = contracts.get(url) ?? readContract(url);
-  contracts.set(url, known);
+  return contractAt(url + API);
+}
+
+/** Returns the contract of the management API; pages have the same addresses, so most of them aren't in it. */
+export function managementContractOf(url: string): Promise<Contract> {
+  return contractAt(url + MANAGEMENT);
+}
+
+function contractAt(address: string): Promise<Contract> {
+  const known = contracts.get(address) ?? readContract(address);
+  contracts.set(address, known);
   return known;
 }
 
-/** Reads the document again, for another version at the same URL. */
+/** Reads the documents again, for another version at the same URL. */
 export function forgetContract(url: string): void {
-  contracts.delete(url);
+  for (const document of [API, MANAGEMENT]) contracts.delete(url + document);
 }
 
-async function readContract(url: string): Promise<Contract> {
-  const answer = await fetch(`${url}/v1/openapi.json`);
+async function readContract(address: string): Promise<Contract> {
+  const answer = await fetch(address);
   const document = (answer.ok ? await answer.json() : NOTHING) as OpenApiDocument;
   // The tests of the document validate its schemas.
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false });
@@ -47,6 +61,7 @@ async function readContract(url: string): Promise<Contract> {
 
   return {
     document,
+    describes: (method, path) => find(method, path) !== undefined,
     allows(method, path, body) {
       const found = find(method, path);
       if (!found?.operation.requestBody) return false;
