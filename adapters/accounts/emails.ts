@@ -14,8 +14,6 @@ const LIFETIME_MS = 24 * 60 * 60 * 1000;
 const CONFIRMATIONS_PER_USER = 5;
 const CONFIRMATIONS_PER_ADDRESS = 5;
 
-export type EmailStore = ReturnType<typeof createEmailStore>;
-
 /** Stores the email addresses of users. An address is never used to sign in, nor to find or link an account. */
 export function createEmailStore({ knex, transaction }: Database, encryption: Encryption) {
   return {

@@ -14,8 +14,6 @@ export type NewIdentity = IdentityKey & { label: string | null };
 /** An identity linked to an account. `createdAt` is epoch milliseconds. */
 export type LinkedIdentity = NewIdentity & { createdAt: number };
 
-export type IdentityStore = ReturnType<typeof createIdentityStore>;
-
 export function createIdentityStore({ knex, transaction }: Database, outbox: Outbox) {
   return {
     async findUserId({ issuer, subject }: IdentityKey): Promise<string | undefined> {

@@ -1,8 +1,10 @@
 import type { KeyView } from "../../adapters/oauth/client-keys.ts";
 import type { ClientProfile } from "../../adapters/oauth/client-profiles.ts";
 import type { ClientView, Disabled, Rotation } from "../../adapters/oauth/clients.ts";
+import type { AuthorizedApp } from "../../adapters/oauth/grants.ts";
 import type { ApprovedApp } from "../../adapters/organizations/approved-apps.ts";
 import type { PlanChange } from "../../adapters/organizations/store.ts";
+import { allowedByRole, withoutImplied } from "../../resources/access/scopes.ts";
 import { type AppIdentity, describeApp } from "./app-identity.ts";
 
 /** Returns a client as its organization sees it: ids, last four characters and times, never a secret. */
@@ -62,6 +64,26 @@ export function showPlanChange({ organization, client }: PlanChange) {
   };
 }
 
+export type ShownApp = AuthorizedApp & AppIdentity;
+
+/** Leaves the app the scopes that it can use. */
+export function describeAuthorizedApp(app: AuthorizedApp): ShownApp {
+  return { ...app, ...describeApp(app), scopes: withoutImplied(allowedByRole(app.scopes, app.role)) };
+}
+
+export function showApp({ id, name, clientId, publisher, scopes, ...app }: ShownApp) {
+  return {
+    id,
+    app: name,
+    client_id: clientId,
+    published_by: publisher,
+    scopes,
+    granted_at: toTimestamp(app.grantedAt),
+    expires_at: toTimestamp(app.expiresAt),
+    last_used_at: toTimestamp(app.lastUsedAt),
+  };
+}
+
 export type ShownApproval = ApprovedApp & AppIdentity;
 
 export function describeApproval(approved: ApprovedApp): ShownApproval {
@@ -79,8 +101,9 @@ export function showApproval({ id, clientId, name, publisher, approvedBy, approv
   };
 }
 
-function toTimestamp(at: number): string;
-function toTimestamp(at: number | null): string | null;
-function toTimestamp(at: number | null): string | null {
+/** Converts epoch milliseconds to RFC 3339. */
+export function toTimestamp(at: number): string;
+export function toTimestamp(at: number | null): string | null;
+export function toTimestamp(at: number | null): string | null {
   return at === null ? null : new Date(at).toISOString();
 }

@@ -11,11 +11,11 @@ import { isChange } from "../http/csrf.ts";
 import { seeOther } from "../http/redirects.ts";
 import { prefersHtml } from "../http/request-body.ts";
 import type { SignedInUser } from "../http/state.ts";
+import { ACCOUNT } from "../operations/account.ts";
 import { type Section, sectionPath } from "../ui/dashboard-layout.ts";
 
 export type Access = (...roles: Role[]) => Middleware;
 
-export const ACCOUNT = "/dashboard/account";
 /** The page that explains why a second factor is needed. */
 export const SECOND_FACTOR_SETUP = `${ACCOUNT}/second-factor`;
 

@@ -1,31 +1,11 @@
 import type { AuthorizedApp } from "../../adapters/oauth/grants.ts";
-import { allowedByRole, withoutImplied } from "../../resources/access/scopes.ts";
-import { type AppIdentity, describeApp } from "../clients/app-identity.ts";
+import type { AppIdentity } from "../clients/app-identity.ts";
+import { describeAuthorizedApp, type ShownApp } from "../clients/client-view.ts";
 import { describe as describeScope } from "../interactions/consent-page.ts";
 import { day, initial, linkButton, named, panelForm, time } from "../ui/controls.ts";
 import { type Html, html } from "../ui/html.ts";
 import { type Columns, table } from "../ui/table.ts";
 import { webhookChoice } from "./created-webhooks.ts";
-
-export type ShownApp = AuthorizedApp & AppIdentity;
-
-/** Leaves the app the scopes that it can use. */
-export function shownAppOf(app: AuthorizedApp): ShownApp {
-  return { ...app, ...describeApp(app), scopes: withoutImplied(allowedByRole(app.scopes, app.role)) };
-}
-
-export function showApp({ id, name, clientId, publisher, scopes, ...app }: ShownApp) {
-  return {
-    id,
-    app: name,
-    client_id: clientId,
-    published_by: publisher,
-    scopes,
-    granted_at: new Date(app.grantedAt).toISOString(),
-    expires_at: new Date(app.expiresAt).toISOString(),
-    last_used_at: app.lastUsedAt === null ? null : new Date(app.lastUsedAt).toISOString(),
-  };
-}
 
 type AppsTable<App> = {
   caption: string;
@@ -97,7 +77,7 @@ type RevocationForm = {
 
 export function appRevocationForm(form: RevocationForm): Html {
   const { organizationName, isOwn, others = 0, webhookHosts, path } = form;
-  const app = shownAppOf(form.app);
+  const app = describeAuthorizedApp(form.app);
   const repeat = numberRepeats(form.apps).get(app.id);
   const user = isOwn ? "you" : html`<bdi>${app.username}</bdi>`;
   return panelForm(

@@ -1,14 +1,17 @@
 import { Router } from "@koa/router";
-import type { Middleware } from "koa";
+import type { Context, Middleware } from "koa";
 import { respondWithTagged, tagged } from "../../resources/http/etag.ts";
 import { routesOf } from "../../resources/http/routing.ts";
 import { createRunOnce, idempotent } from "../../resources/idempotency/run-once.ts";
 import { lazy } from "../../resources/lazy.ts";
+import { currentSignIn } from "../auth/current-sign-in.ts";
 import { createRegisteredClientIds } from "../clients/registered-client-id.ts";
+import { ACCOUNT, getMe } from "../operations/account.ts";
 import { managementDocument } from "../operations/document.ts";
 import type { Environment } from "../operations/operation.ts";
 import { createAccess } from "./access.ts";
-import { type AccountOptions, accountRoutes } from "./account/routes.ts";
+import type { AccountParts } from "./account/options.ts";
+import { accountRoutes } from "./account/routes.ts";
 import { quickStartRoutes } from "./api-access/quick-start.ts";
 import { clientRoutes } from "./api-access/routes.ts";
 import { workloadIdentityRoutes } from "./api-access/workload-identity.ts";
@@ -17,9 +20,9 @@ import { analytics } from "./links/analytics-page.ts";
 import { linkExports } from "./links/export.ts";
 import { linkImport } from "./links/import.ts";
 import { links } from "./links/routes.ts";
-import { showMembership } from "./membership-view.ts";
 import { loadNotices, noticeRoutes } from "./notices/routes.ts";
 import { createOneTimeViews } from "./one-time-view.ts";
+import { addReading } from "./operation-routes.ts";
 import { approvedAppRoutes } from "./organization/approved-apps.ts";
 import { appRoutes } from "./organization/apps.ts";
 import { audit } from "./organization/audit.ts";
@@ -53,7 +56,7 @@ const ROUTE_MODULES: RouteModule[] = [
   noticeRoutes,
 ];
 
-/** Serves the OpenAPI document of the management API, for which nobody has to sign in. */
+/** Serves the OpenAPI document of the management API, which requires no sign-in. */
 export function serveManagementDocument(environment: Pick<Environment, "settings" | "urls">): Middleware {
   const document = lazy(() => tagged(JSON.stringify(managementDocument(environment))));
   return function serveDocument(ctx) {
@@ -62,7 +65,9 @@ export function serveManagementDocument(environment: Pick<Environment, "settings
   };
 }
 
-export function dashboard(options: DashboardOptions & AccountOptions): Middleware[] {
+export function dashboard(
+  options: DashboardOptions & AccountParts & Parameters<typeof currentSignIn>[1],
+): Middleware[] {
   const router = new Router({ sensitive: true, strict: true });
   const { organizations, secondFactorRequirement } = options.storage;
   const allow = createAccess({
@@ -72,7 +77,6 @@ export function dashboard(options: DashboardOptions & AccountOptions): Middlewar
     supportContact: options.settings.SUPPORT_CONTACT,
   });
   const oneTimeView = createOneTimeViews(options.keys.signing, options.urls.base);
-  accountRoutes(router, { ...options, oneTimeView });
   const registeredClientIds =
     options.settings.DYNAMIC_REGISTRATION === "off"
       ? undefined
@@ -80,12 +84,17 @@ export function dashboard(options: DashboardOptions & AccountOptions): Middlewar
   const once = idempotent(
     createRunOnce(options.storage.idempotency, (err) => options.log.error({ err }, "response not stored")),
   );
-  for (const addRoutes of ROUTE_MODULES)
-    addRoutes(router, { ...options, allow, oneTimeView, registeredClientIds, idempotent: once });
-  router.get("/dashboard/me", async (ctx) => {
-    const { id, username } = ctx.state.user;
-    const memberships = await options.storage.organizations.listByUser(id);
-    ctx.body = { user: { id, username }, organizations: memberships.map(showMembership) };
-  });
+  const routeOptions = {
+    ...options,
+    allow,
+    oneTimeView,
+    registeredClientIds,
+    idempotent: once,
+    // Back to a page: a browser would not leave the sign-in page for a download.
+    currentSignIn: (ctx: Context) => currentSignIn(ctx, options, ACCOUNT),
+  };
+  addReading(router, routeOptions, getMe);
+  accountRoutes(router, routeOptions);
+  for (const addRoutes of ROUTE_MODULES) addRoutes(router, routeOptions);
   return [loadNotices(options.storage), ...routesOf(router)];
 }

@@ -33,7 +33,7 @@ import type { RouteOptions } from "./route.ts";
 
 type Options = Pick<
   RouteOptions,
-  "storage" | "settings" | "urls" | "registeredClientIds" | "allow" | "idempotent"
+  "storage" | "settings" | "urls" | "registeredClientIds" | "allow" | "idempotent" | "currentSignIn"
 >;
 
 /** What a page adds to an operation: its form, and where a browser goes then. */
@@ -106,15 +106,16 @@ function pageOf<O extends Operation>(ctx: Context, { page, to }: Form<O>): strin
   return page ? page.replaceAll(/:(\w+)/g, (_, name) => ctx.params[name]) : to(ctx, undefined as Result<O>);
 }
 
-/** Adds an operation that reads: programs get its output, browsers a page. */
+/** Adds an operation that reads: programs get its output, browsers a page, if there is one. */
 export function addReading<O extends Operation>(
   router: Router,
   options: Options,
   operation: O,
-  show: (ctx: Context) => unknown,
+  show?: (ctx: Context) => unknown,
 ): void {
   router.get(patternOf(operation), ...accessTo(operation, options), async (ctx) => {
-    if (prefersHtml(ctx)) return void (await show(ctx));
+    if (operation.needsRecentSignIn) options.currentSignIn(ctx).requireRecent();
+    if (show && prefersHtml(ctx)) return void (await show(ctx));
     const { output } = await runOperation(ctx, options, operation, {});
     const tag = contentTag(JSON.stringify(output));
     ctx.set("ETag", tag);
@@ -126,7 +127,7 @@ export function addReading<O extends Operation>(
 /** Runs an operation for the signed-in user. Throws Problem. */
 export async function runOperation<O extends Operation>(
   ctx: Context,
-  environment: Environment,
+  { currentSignIn, ...environment }: Environment & Pick<Options, "currentSignIn">,
   operation: O,
   fields: Input,
 ): Promise<{ input: Input; output: Result<O> }> {
@@ -140,9 +141,10 @@ export async function runOperation<O extends Operation>(
     input,
     user,
     actor: user.actor,
+    signIn: currentSignIn(ctx),
     ...(membership && { organization: membership, member: { user, role: membership.role } }),
   };
-  return { input, output: (await operation.run(request as never)) as Result<O> };
+  return { input, output: (await operation.run?.(request as never)) as Result<O> };
 }
 
 /** Idempotency keys of a user belong to an organization, and to the client of first-party tokens. */

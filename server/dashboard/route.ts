@@ -8,7 +8,7 @@ import type { idempotent } from "../../resources/idempotency/run-once.ts";
 import type { Services } from "../../resources/services.ts";
 import { requireRecentSignIn } from "../auth/authenticate.ts";
 import type { Dependencies } from "../dependencies.ts";
-import type { Environment } from "../operations/operation.ts";
+import type { CurrentSignIn, Environment } from "../operations/operation.ts";
 import type { Section } from "../ui/dashboard-layout.ts";
 import { type Access, actorOf, pathTo } from "./access.ts";
 import type { CreateOneTimeView } from "./one-time-view.ts";
@@ -35,6 +35,7 @@ export type RouteOptions = DashboardOptions &
     oneTimeView: CreateOneTimeView;
     /** Replays the response of a repeated POST. */
     idempotent: ReturnType<typeof idempotent>;
+    currentSignIn(ctx: Context): CurrentSignIn;
   };
 
 export type RouteModule = (router: Router, options: RouteOptions) => void;

@@ -34,7 +34,7 @@ export const DOCUMENT_PATH = "/dashboard/openapi.json";
 const CODES = { ...PROBLEM_CODES, ...DASHBOARD_PROBLEMS };
 const ALWAYS: ManagementProblemCode[] = ["rate_limited", "internal_error", "temporarily_unavailable"];
 const SIGNED_IN: ManagementProblemCode[] = ["sign_in_required"];
-const CHANGES: ManagementProblemCode[] = ["cross_site_request", "invalid_csrf_token"];
+const CHANGES: ManagementProblemCode[] = ["cross_site_request", "invalid_csrf_token", "too_many_requests"];
 const IN_ORGANIZATION: ManagementProblemCode[] = [
   "not_found",
   "role_required",
@@ -66,7 +66,7 @@ export function managementDocument(environment: Pick<Environment, "settings" | "
     [...OPERATIONS.flatMap(({ output }) => output ?? []), problemSchema],
   );
   const toObject = (operation: Operation): OperationObject => {
-    const { id, tag, summary, description, output, status = output ? 200 : 204 } = operation;
+    const { id, tag, summary, description, isOpen, output, status = output ? 200 : 204 } = operation;
     const input = inputOf(operation);
     const contentOf = (schema: Parameters<typeof refTo>[0]) => ({
       "application/json": { schema: refTo(schema) },
@@ -84,7 +84,7 @@ export function managementDocument(environment: Pick<Environment, "settings" | "
       tags: [tag],
       summary,
       ...(description && { description }),
-      security: [{ token: [] }, { session: [] }],
+      security: isOpen ? [] : [{ token: [] }, { session: [] }],
       parameters: parametersOf(operation),
       ...(input && { requestBody: { required: true, content: contentOf(input) } }),
       responses: {
@@ -139,7 +139,7 @@ function parametersOf(operation: Operation): OperationObject["parameters"] {
     in: "path" as const,
     name,
     required: true,
-    description: `The ID of the ${name === "id" ? "organization" : name.replace(/_id$/, "").replaceAll("_", " ")}.`,
+    description: describeParameter(name),
     schema: TEXT,
   }));
   const names: RequestHeader[] = [
@@ -160,12 +160,17 @@ function isReading(operation: Operation): boolean {
   return methodOf(operation) === "GET";
 }
 
+function describeParameter(name: string): string {
+  if (name === "token") return "The end of the link.";
+  return `The ID of the ${name === "id" ? "organization" : name.replace(/_id$/, "").replaceAll("_", " ")}.`;
+}
+
 function errorsOf(operation: Operation, input: ReturnType<typeof inputSchemaOf>) {
-  const { at, needsRecentSignIn, refuses = [] } = operation;
+  const { at, isOpen, needsRecentSignIn, refuses = [] } = operation;
   const codes = new Set<ManagementProblemCode>([
     ...ALWAYS,
-    ...SIGNED_IN,
-    ...(isReading(operation) ? [] : CHANGES),
+    ...(isOpen ? [] : SIGNED_IN),
+    ...(isOpen || isReading(operation) ? [] : CHANGES),
     ...(at.includes("/organizations/{id}") ? IN_ORGANIZATION : []),
     ...(needsRecentSignIn ? (["reauthentication_required"] as const) : []),
     ...(input ? WITH_BODY : []),

@@ -1,18 +1,35 @@
+import * as account from "./account.ts";
+import * as accountApps from "./account-apps.ts";
 import * as apps from "./apps.ts";
 import * as client from "./client.ts";
 import * as keys from "./client-keys.ts";
 import * as secrets from "./client-secrets.ts";
+import * as email from "./email.ts";
 import type { Operation } from "./operation.ts";
 import * as redirectUris from "./redirect-uris.ts";
+import * as secondFactors from "./second-factors.ts";
+import * as sessions from "./sessions.ts";
 import * as trustRules from "./trust-rules.ts";
 
 /** Every operation of the management API, in the order of the documentation and of the command's help. */
-export const OPERATIONS: readonly Operation[] = [client, secrets, keys, redirectUris, trustRules, apps]
+export const OPERATIONS: readonly Operation[] = [
+  client,
+  secrets,
+  keys,
+  redirectUris,
+  trustRules,
+  apps,
+  account,
+  sessions,
+  accountApps,
+  secondFactors,
+  email,
+]
   .flatMap((subject) => Object.values<unknown>(subject))
   .filter(isOperation);
 
 function isOperation(value: unknown): value is Operation {
-  return typeof value === "object" && value !== null && "at" in value && "run" in value;
+  return typeof value === "object" && value !== null && "at" in value;
 }
 
 /** What pages say after a change: the value of `done` in the URL → the sentence. */

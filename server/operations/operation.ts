@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import type { NewPasskey } from "../../adapters/accounts/second-factors/passkeys.ts";
 import type { Storage } from "../../adapters/index.ts";
 import type { Actor } from "../../resources/access/actor.ts";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
@@ -45,6 +46,28 @@ export type OrganizationRequest<At extends string = string, Input = unknown> = R
 
 export type AccountRequest<At extends string = string, Input = unknown> = Request<At, Input> & {
   user: SignedInUser;
+  signIn: CurrentSignIn;
+};
+
+/** What an operation on the account may do with the sign-in of its request: a session, or a first-party token. */
+export type CurrentSignIn = {
+  /** Throws Problem 403 unless the user signed in within the last ten minutes. */
+  requireRecent(): void;
+  /** Counts wrong guesses as the sign-in page does. Throws Problem 403, 429 or 503. */
+  isPassword(password: string): Promise<boolean>;
+  /** Throws Problem 503 if too many passwords are being hashed. */
+  hashPassword(password: string): Promise<string>;
+  /** Counts guesses of a code until `verify` resolves. Throws Problem 429, or what `verify` throws. */
+  limitGuesses<Result>(verify: () => Promise<Result>): Promise<Result>;
+  /** Resolves to undefined if the authenticator's response isn't one to this session, or is too late. */
+  verifyPasskey(response: string): Promise<Omit<NewPasskey, "name"> | undefined>;
+  /** Gives a session a new ID, with a second factor that was just proved. */
+  renew(factor?: { method: "totp" } | { method: "passkey"; synced: boolean }): Promise<void>;
+  /** Removes a second factor from a session, which gets a new ID. */
+  forgetFactor(method: "totp" | "passkey"): Promise<void>;
+  /** Keeps later sign-ins from this device from being reported. */
+  rememberDevice(): Promise<void>;
+  end(): Promise<void>;
 };
 
 /** How the administration command runs an operation for an organization, whose ID is the first argument. */
@@ -90,7 +113,7 @@ type Declaration<At extends Address, Input extends z.ZodType, Output> = {
   /** The schema of the response; without one, the status is 204. */
   output?: Output;
   /** By default 200. */
-  status?: 201;
+  status?: 201 | 202;
   /** The field of the response that is a secret: a repeated request with an idempotency key doesn't get it again. */
   shownOnce?: string;
   /** Error codes besides those of the sign-in, the role and the input. */
@@ -126,15 +149,22 @@ export type AccountOperation<
   run(request: AccountRequest<At, z.output<Input>>): Promise<OutputOf<Output>>;
 };
 
+/** An operation for everyone. It has no `run`, because the server needs the cookies and the address of its request. */
+export type OpenOperation<Input extends z.ZodType, Output extends z.ZodType> = Omit<
+  Declaration<Address, z.ZodType, undefined>,
+  "input" | "output" | "outcome"
+> & { isOpen: true; input: Input; output: Output };
+
 /** Any operation, where its types don't matter. */
 export type Operation = Omit<Declaration<Address, z.ZodType, z.ZodType | undefined>, "outcome"> & {
   roles?: readonly Role[];
   command?: CommandDeclaration;
   outcome?(input: never, output: never): string;
-  run(request: never): Promise<unknown>;
+  isOpen?: true;
+  run?(request: never): Promise<unknown>;
 };
 
-export type Result<O extends Operation> = Awaited<ReturnType<O["run"]>>;
+export type Result<O extends Operation> = Awaited<ReturnType<NonNullable<O["run"]>>>;
 
 export function onOrganization<
   const At extends Address,
@@ -149,6 +179,12 @@ export function onAccount<
   Input extends z.ZodType = z.ZodObject,
   Output extends z.ZodType | undefined = undefined,
 >(operation: AccountOperation<At, Input, Output>): AccountOperation<At, Input, Output> {
+  return operation;
+}
+
+export function forEveryone<Input extends z.ZodType, Output extends z.ZodType>(
+  operation: OpenOperation<Input, Output>,
+): OpenOperation<Input, Output> {
   return operation;
 }
 

@@ -178,6 +178,16 @@ export const DASHBOARD_PROBLEMS = {
     meaning: "The key is not a usable public key.",
     next: "Send an RSA, EC or Ed25519 public key, as a JWK or in PEM.",
   },
+  password_reset_required: {
+    status: 403,
+    meaning: "Too many incorrect passwords or codes were entered.",
+    next: "Sign in from a browser that you have used before, or reset your password.",
+  },
+  invalid_current_password: {
+    status: 422,
+    meaning: "The current password is incorrect.",
+    next: "Try again, or reset the password.",
+  },
   too_many_requests: {
     status: 429,
     meaning: "Too many attempts.",
@@ -207,7 +217,6 @@ export const DASHBOARD_FIELDS = [
   "username",
   "password",
   "new_password",
-  "current_password",
   "email",
   "code",
   "totp",

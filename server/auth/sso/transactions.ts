@@ -18,8 +18,6 @@ export type Transaction = {
 };
 
 /** Each sign-in has its own signed cookie, so concurrent ones don't interfere. */
-export type Transactions = ReturnType<typeof createTransactions>;
-
 export function createTransactions(base: string) {
   const options = { ...cookieOptions({ base }), path: PATH };
   const prefix = options.secure ? "__Secure-sso-" : "sso-";

@@ -62,7 +62,7 @@ async function run(
     const schema = inputSchemaOf(operation, environment);
     const input = schema ? validate(schema, fields) : {};
     const request = { ...environment, organization, actor: OPERATOR, params, input, beforeCommit };
-    const output = await operation.run(request as never);
+    const output = await operation.run?.(request as never);
     if (result) return result({ params, output });
     return (output as object | undefined) ?? { organization, ...params, ...(input as object) };
   } catch (error) {

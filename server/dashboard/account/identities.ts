@@ -1,25 +1,20 @@
 import type { Router } from "@koa/router";
-import type { IdentityStore } from "../../../adapters/accounts/identities.ts";
 import { notFound, Problem } from "../../../resources/http/problem.ts";
 import { requireRecentSignIn } from "../../auth/authenticate.ts";
-import { type IdentityProvider, ProviderUnavailable } from "../../auth/sso/identity-provider.ts";
-import type { Transactions } from "../../auth/sso/transactions.ts";
-import { prefersHtml, readInput, textFieldOf } from "../../http/request-body.ts";
+import { ProviderUnavailable } from "../../auth/sso/identity-provider.ts";
+import { prefersHtml } from "../../http/request-body.ts";
+import { ACCOUNT, unlinkIdentity } from "../../operations/account.ts";
 import { html } from "../../ui/html.ts";
 import { page } from "../../ui/page.ts";
-import { ACCOUNT, signedInUserOf } from "../access.ts";
-import { redisplayForm, respondToChange, type Show } from "../responses.ts";
-
-type Options = {
-  identities: IdentityStore;
-  provider: IdentityProvider | undefined;
-  transactions: Transactions;
-  show: Show;
-};
+import { signedInUserOf } from "../access.ts";
+import { addOperation } from "../operation-routes.ts";
+import type { Show } from "../responses.ts";
+import type { AccountOptions } from "./options.ts";
 
 const PATH = `${ACCOUNT}/identities`;
 
-export function identityRoutes(router: Router, { identities, provider, transactions, show }: Options): void {
+export function identityRoutes(router: Router, options: AccountOptions, show: Show): void {
+  const { identityProvider: provider, transactions } = options;
   router.post(PATH, async (ctx) => {
     const { id, means } = signedInUserOf(ctx);
     if (!provider) throw notFound("identity provider");
@@ -33,16 +28,7 @@ export function identityRoutes(router: Router, { identities, provider, transacti
     ctx.body = linkIdentityPage(provider.name, url);
   });
 
-  router.post(`${PATH}/delete`, redisplayForm(show), async (ctx) => {
-    const { id, actor } = signedInUserOf(ctx);
-    requireRecentSignIn(ctx, ACCOUNT);
-    const input = await readInput(ctx);
-    const identity = { issuer: textFieldOf(input.issuer), subject: textFieldOf(input.subject) };
-    if (!(await identities.unlink(id, identity, actor))) {
-      throw new Problem(409, "only_way_in", "This is your only way to sign in. Set a password first.");
-    }
-    respondToChange(ctx, { to: ACCOUNT, done: "identity-unlinked" });
-  });
+  addOperation(router, options, unlinkIdentity, { show, to: () => ACCOUNT });
 }
 
 function throwUnlessUnavailable(error: unknown): never {

@@ -1,19 +1,17 @@
 import { describeBrowser } from "../../http/describe-browser.ts";
+import { ACCOUNT, type ShownAccount } from "../../operations/account.ts";
 import { badge, CSRF_FIELD, field, formatTime, formButton, linkButton, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
-import { ACCOUNT } from "../access.ts";
 import { emailPanel } from "./email.ts";
-import type { showAccount } from "./export.ts";
 import type { SetupReturn } from "./setup-return.ts";
 
-type Account = Awaited<ReturnType<typeof showAccount>>;
-type ShownFactors = Account["second_factors"];
-type ShownSession = Account["sessions"][number];
-type Identity = Account["identities"][number];
+type ShownFactors = ShownAccount["second_factors"];
+type ShownSession = ShownAccount["sessions"][number];
+type Identity = ShownAccount["identities"][number];
 
 type AccountPage = {
-  account: Account;
+  account: ShownAccount;
   hasMail: boolean;
   /** Undefined unless SSO is configured. */
   provider: string | undefined;

@@ -1,96 +1,34 @@
 import type { Router } from "@koa/router";
-import { z } from "zod";
-import { notFound, Problem } from "../../../resources/http/problem.ts";
-import { hasAtMost } from "../../../resources/http/text.ts";
-import { validate } from "../../../resources/http/validate.ts";
-import { requireRecentSignIn } from "../../auth/authenticate.ts";
-import { keyReference } from "../../auth/sign-in-proof.ts";
+import { registrationPurposeOf } from "../../auth/current-sign-in.ts";
+import { ACCOUNT } from "../../operations/account.ts";
+import { addPasskey, PASSKEY_NAME_MAX, removePasskey } from "../../operations/second-factors.ts";
 import { CSRF_FIELD, field, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { passkeyForm, passkeyScript } from "../../ui/sign-in.ts";
-import { ACCOUNT, signedInUserOf } from "../access.ts";
-import { formFieldsOf, respondToChange } from "../responses.ts";
-import { addChange, addForm } from "../route.ts";
-import { type FactorOptions, respondWithCodes } from "./recovery-codes.ts";
-import { type SetupReturn, setupReturnOf } from "./setup-return.ts";
+import { signedInUserOf } from "../access.ts";
+import { addOperation, addOperationPage } from "../operation-routes.ts";
+import { type FactorOptions, showCodes } from "./recovery-codes.ts";
+import { type SetupReturn, setupReturnOf, withoutReturn } from "./setup-return.ts";
 
 const PATH = `${ACCOUNT}/passkeys`;
-const NAME_MAX = 50;
-const PASSKEYS_MAX = 20;
-const TOO_MANY = `You can have at most ${PASSKEYS_MAX} passkeys. Remove one first.`;
-const NAME_RULE = { error: `must be 1 to ${NAME_MAX} characters long` };
-const registration = z.strictObject({
-  name: z
-    .string(NAME_RULE)
-    .trim()
-    .refine((name) => name !== "" && hasAtMost(NAME_MAX, name), NAME_RULE)
-    .regex(/^[^\p{Cc}\p{Cf}]*$/u, { error: "must not contain control characters" }),
-  passkey: z.string({ error: "must be the response of an authenticator" }),
-});
 
 export function passkeyRoutes(router: Router, options: FactorOptions): void {
-  const { storage, sessions, relyingParty, codesView } = options;
-  const { passkeys } = storage.secondFactors;
-
-  addChange(router, ["delete", `${PATH}/:id`], {}, async (ctx) => {
-    requireRecentSignIn(ctx, ACCOUNT);
-    const { actor, sessionId, means } = signedInUserOf(ctx);
-    const refusal = await passkeys.remove(ctx.params.id, actor, sessionId);
-    if (refusal === "missing") throw notFound("passkey");
-    if (refusal === "only_way_in") {
-      throw new Problem(409, "only_way_in", "This is your only way to sign in. Set a password first.");
-    }
-    if (means === "session") await sessions.forgetFactor(ctx, "passkey");
-    respondToChange(ctx, { to: ACCOUNT, done: "passkey-removed" });
-  });
+  const { storage, relyingParty, codesView } = options;
+  addOperation(router, options, removePasskey, { to: () => ACCOUNT });
   if (!relyingParty) return;
 
-  addForm(router, {
+  addOperationPage(router, options, addPasskey, {
     path: `${PATH}/new`,
-    action: PATH,
-    isSensitive: true,
+    toInput: withoutReturn,
+    to: (ctx) => setupReturnOf(ctx).path,
+    respond: (ctx, output) => showCodes(ctx, codesView, output),
     async render(ctx) {
       const user = signedInUserOf(ctx);
       ctx.state.memberships = await storage.organizations.listByUser(user.id);
-      const known = await passkeys.list(user.id);
-      const request = await relyingParty.registrationOptions(user, known, purposeOf(user.sessionId));
-      const body = newPasskeyPage(request, await setupReturnOf(ctx));
-      return { title: "Add a passkey", body };
+      const known = await storage.secondFactors.passkeys.list(user.id);
+      const request = await relyingParty.registrationOptions(user, known, registrationPurposeOf(user));
+      return { title: "Add a passkey", body: newPasskeyPage(request, setupReturnOf(ctx)) };
     },
-    async change(ctx) {
-      const { id, actor, means, sessionId } = signedInUserOf(ctx);
-      const { return_to: _, ...fields } = await formFieldsOf(ctx);
-      const { name, passkey: response } = validate(registration, fields);
-      if ((await passkeys.list(id)).length >= PASSKEYS_MAX)
-        throw new Problem(409, "too_many_passkeys", TOO_MANY);
-      const registered = await relyingParty.verifyRegistration(response, purposeOf(sessionId));
-      if (!registered) throw notAccepted();
-      const { credential, credentialDeviceType } = registered;
-      const passkey = {
-        name,
-        credentialId: credential.id,
-        publicKey: Buffer.from(credential.publicKey).toString("base64url"),
-        counter: credential.counter,
-        transports: credential.transports ?? [],
-        synced: credentialDeviceType === "multiDevice",
-      };
-      const codes = await passkeys.add(passkey, actor);
-      if (!codes) throw notAccepted();
-      if (means === "session") await sessions.renew(ctx, { method: "passkey", amr: keyReference(passkey) });
-      const { path: back } = await setupReturnOf(ctx);
-      respondWithCodes(ctx, codesView, { codes, back, done: "passkey-added" });
-    },
-  });
-}
-
-function purposeOf(sessionId: string): string {
-  return `registration ${sessionId}`;
-}
-
-function notAccepted(): Problem {
-  const message = "must be a new passkey, created on this page within the last five minutes";
-  return new Problem(422, "invalid_passkey", "The passkey wasn’t accepted. Try again.", {
-    errors: [{ field: "passkey", message }],
   });
 }
 
@@ -99,7 +37,7 @@ function newPasskeyPage(options: string, back: SetupReturn): Html {
     name: "name",
     label: "Name",
     hint: "Helps you recognize the device or password manager, such as “Work laptop”.",
-    attributes: html`required maxlength="50" autocomplete="off"`,
+    attributes: html`required maxlength="${PASSKEY_NAME_MAX}" autocomplete="off"`,
   })}
 <div class="actions"><button type="submit">Add passkey</button>${linkButton(back.path, "Cancel", "quiet")}</div>`;
   return html`<section class="panel">

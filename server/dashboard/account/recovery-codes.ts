@@ -1,46 +1,35 @@
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
-import type { Storage } from "../../../adapters/index.ts";
-import { Problem } from "../../../resources/http/problem.ts";
 import { invalidField } from "../../../resources/http/validate.ts";
-import { requireRecentSignIn } from "../../auth/authenticate.ts";
-import type { RelyingParty } from "../../auth/second-factors/passkeys.ts";
-import type { Sessions } from "../../auth/sessions.ts";
-import { prefersHtml, readInput, textFieldOf } from "../../http/request-body.ts";
-import type { AuthenticationLimits } from "../../rate-limits/authentication.ts";
+import { readInput, textFieldOf } from "../../http/request-body.ts";
+import { ACCOUNT } from "../../operations/account.ts";
+import { replaceRecoveryCodes } from "../../operations/second-factors.ts";
 import { copyButton, formButton, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { ACCOUNT, signedInUserOf } from "../access.ts";
+import { signedInUserOf } from "../access.ts";
 import { type OneTimeView, shownOnce } from "../one-time-view.ts";
-import { type Done, respondToChange } from "../responses.ts";
+import { addOperation } from "../operation-routes.ts";
+import type { AccountOptions } from "./options.ts";
+import { setupReturnOf } from "./setup-return.ts";
 
 const PATH = `${ACCOUNT}/recovery-codes`;
 const CODE = /^[0-9a-z]{6}(-[0-9a-z]{6}){3}$/;
-const NO_FACTOR = "Recovery codes replace a second factor. Set up an authenticator app or a passkey first.";
 
-export type FactorOptions = {
-  storage: Pick<Storage, "secondFactors" | "organizations">;
-  sessions: Sessions;
-  authenticationLimits: AuthenticationLimits;
-  /** Undefined if `BASE_URL` is an IP address. */
-  relyingParty: RelyingParty | undefined;
-  codesView: OneTimeView<{ codes: string[]; back: string }>;
-};
+type CodesView = OneTimeView<{ codes: string[]; back: string }>;
+export type FactorOptions = AccountOptions & { codesView: CodesView };
 
-export function recoveryCodeRoutes(router: Router, { storage, codesView }: FactorOptions): void {
-  const { secondFactors, organizations } = storage;
+export function recoveryCodeRoutes(router: Router, options: FactorOptions): void {
+  const { storage, codesView } = options;
 
-  router.post(PATH, async (ctx) => {
-    requireRecentSignIn(ctx, ACCOUNT);
-    const codes = await secondFactors.recoveryCodes.replace(signedInUserOf(ctx).actor);
-    if (!codes) throw new Problem(409, "second_factor_missing", NO_FACTOR);
-    respondWithCodes(ctx, codesView, { codes, back: ACCOUNT });
+  addOperation(router, options, replaceRecoveryCodes, {
+    to: () => ACCOUNT,
+    respond: (ctx, output) => showCodes(ctx, codesView, output),
   });
 
   router.post(`${PATH}/download`, downloadCodes);
 
   router.get(`${PATH}/:view`, async (ctx) => {
-    ctx.state.memberships = await organizations.listByUser(signedInUserOf(ctx).id);
+    ctx.state.memberships = await storage.organizations.listByUser(signedInUserOf(ctx).id);
     codesView.show(ctx, {
       page: ({ codes, back }) => ({ title: "Recovery codes", body: codesPage(codes, back) }),
       kind: "list",
@@ -59,18 +48,15 @@ async function downloadCodes(ctx: Context): Promise<void> {
   ctx.body = `${codes.join("\n")}\n`;
 }
 
-/**
- * Responds with new recovery codes: in a browser, on a page that is shown once and leads back. Without any, with a
- * confirmation.
- */
-export function respondWithCodes(
+/** Shows new recovery codes on a page that is shown once and leads back. Returns false without any. */
+export function showCodes(
   ctx: Context,
-  codesView: FactorOptions["codesView"],
-  { codes, back, done }: { codes: string[]; back: string; done?: Done },
-): void {
-  const body = codes.length > 0 ? { recovery_codes: codes } : undefined;
-  if (prefersHtml(ctx) && body) codesView.redirect(ctx, PATH, { codes, back });
-  else respondToChange(ctx, { to: back, done, body });
+  codesView: CodesView,
+  created: { recovery_codes: string[] } | undefined,
+): boolean {
+  if (!created) return false;
+  codesView.redirect(ctx, PATH, { codes: created.recovery_codes, back: setupReturnOf(ctx).path });
+  return true;
 }
 
 function codesPage(codes: string[], back: string): Html {

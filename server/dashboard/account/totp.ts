@@ -1,32 +1,31 @@
 import type { Router } from "@koa/router";
 import { renderSVG } from "uqr";
-import { notFound, Problem } from "../../../resources/http/problem.ts";
 import { requireRecentSignIn } from "../../auth/authenticate.ts";
-import { enforceLimit } from "../../auth/error-handler.ts";
-import { newTotpSecret, stepOfCode, totpUri } from "../../credentials/totp.ts";
+import { totpUri } from "../../credentials/totp.ts";
 import { seeOther } from "../../http/redirects.ts";
-import { prefersHtml, readInput, textFieldOf } from "../../http/request-body.ts";
+import { prefersHtml } from "../../http/request-body.ts";
+import { ACCOUNT } from "../../operations/account.ts";
+import { confirmTotp, removeTotp, startTotp } from "../../operations/second-factors.ts";
 import { CSRF_FIELD, copyable, field, linkButton } from "../../ui/controls.ts";
 import { type Html, html, trusted } from "../../ui/html.ts";
-import { ACCOUNT, signedInUserOf } from "../access.ts";
-import { redisplayForm, respondToChange, type Show, showPage } from "../responses.ts";
-import { addChange } from "../route.ts";
-import { type FactorOptions, respondWithCodes } from "./recovery-codes.ts";
-import { type SetupReturn, setupReturnOf } from "./setup-return.ts";
+import { signedInUserOf } from "../access.ts";
+import { addOperation } from "../operation-routes.ts";
+import { type Show, showPage } from "../responses.ts";
+import { type FactorOptions, showCodes } from "./recovery-codes.ts";
+import { type SetupReturn, setupReturnOf, withoutReturn } from "./setup-return.ts";
 
 const GROUP = /.{4}(?!$)/g;
 // ISO/IEC 18004 requires a quiet zone of four modules.
 const RENDERING = { border: 4, ecc: "M" } as const;
 
 const PATH = `${ACCOUNT}/totp`;
-const ALREADY_SET_UP = "You already have an authenticator app. Remove it first to set up another one.";
 
 export function totpRoutes(router: Router, options: FactorOptions): void {
-  const { storage, sessions, codesView, authenticationLimits } = options;
+  const { storage, codesView } = options;
   const { totp } = storage.secondFactors;
 
   const show: Show = async (ctx, error) => {
-    const back = await setupReturnOf(ctx);
+    const back = setupReturnOf(ctx);
     requireRecentSignIn(ctx, back.query(PATH));
     const { id, username } = signedInUserOf(ctx);
     const secret = await totp.findPending(id);
@@ -37,50 +36,19 @@ export function totpRoutes(router: Router, options: FactorOptions): void {
   };
   router.get(PATH, (ctx) => show(ctx));
 
-  router.post(PATH, async (ctx) => {
-    const back = await setupReturnOf(ctx);
-    requireRecentSignIn(ctx, back.start);
-    const { id, username } = signedInUserOf(ctx);
-    const secret = newTotpSecret();
-    if (!(await totp.start(id, secret))) throw new Problem(409, "totp_already_set_up", ALREADY_SET_UP);
-    respondToChange(ctx, {
-      to: back.query(PATH),
-      status: 201,
-      body: { secret, uri: totpUri(secret, username) },
-    });
-  });
-
-  router.post(`${PATH}/confirm`, redisplayForm(show), async (ctx) => {
-    const back = await setupReturnOf(ctx);
-    requireRecentSignIn(ctx, back.start);
-    const { id, actor, means } = signedInUserOf(ctx);
-    enforceLimit(await authenticationLimits.secondFactor.attempt(id));
-    const secret = await totp.findPending(id);
+  addOperation(router, options, startTotp, { to: (ctx) => setupReturnOf(ctx).query(PATH) });
+  router.post(`${PATH}/confirm`, async (ctx, next) => {
     // The form was sent twice, or is older than the app.
-    if (!secret && prefersHtml(ctx)) return seeOther(ctx, ACCOUNT);
-    if (!secret) throw notFound("authenticator app");
-    const step = stepOfCode(secret, textFieldOf((await readInput(ctx)).code));
-    if (step === undefined) throw wrongCode();
-    const codes = await totp.confirm(secret, step, actor);
-    if (!codes) throw notFound("authenticator app");
-    await authenticationLimits.secondFactor.succeeded(id);
-    if (means === "session") await sessions.renew(ctx, { method: "totp", amr: "otp" });
-    respondWithCodes(ctx, codesView, { codes, back: back.path, done: "totp-added" });
+    if (prefersHtml(ctx) && !(await totp.findPending(signedInUserOf(ctx).id))) return seeOther(ctx, ACCOUNT);
+    return next();
   });
-
-  addChange(router, ["delete", PATH], {}, async (ctx) => {
-    requireRecentSignIn(ctx, ACCOUNT);
-    const { actor, sessionId, means } = signedInUserOf(ctx);
-    if (!(await totp.remove(actor, sessionId))) throw notFound("authenticator app");
-    if (means === "session") await sessions.forgetFactor(ctx, "totp");
-    respondToChange(ctx, { to: ACCOUNT, done: "totp-removed" });
+  addOperation(router, options, confirmTotp, {
+    show,
+    toInput: withoutReturn,
+    to: (ctx) => setupReturnOf(ctx).path,
+    respond: (ctx, output) => showCodes(ctx, codesView, output),
   });
-}
-
-function wrongCode(): Problem {
-  const detail = "Incorrect code. Enter the current code of your authenticator app.";
-  const message = "must be the current code of the authenticator app";
-  return new Problem(422, "invalid_code", detail, { errors: [{ field: "code", message }] });
+  addOperation(router, options, removeTotp, { to: () => ACCOUNT });
 }
 
 function totpPage(secret: string, uri: string, back: SetupReturn, error: string | undefined): Html {

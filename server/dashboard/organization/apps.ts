@@ -1,20 +1,20 @@
 import type { Context } from "koa";
 import type { Membership } from "../../../adapters/organizations/store.ts";
 import { notFound, Problem } from "../../../resources/http/problem.ts";
-import { describeApproval, showApproval } from "../../clients/client-view.ts";
+import {
+  describeApproval,
+  describeAuthorizedApp,
+  type ShownApp,
+  showApp,
+  showApproval,
+} from "../../clients/client-view.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import { badge, breakable, linkButton } from "../../ui/controls.ts";
 import { isManager } from "../../ui/dashboard-layout.ts";
 import { html } from "../../ui/html.ts";
 import { emptyState, pathWith } from "../../ui/table.ts";
 import { membershipOf, pathTo, signedInUserOf } from "../access.ts";
-import {
-  appRevocationForm,
-  authorizedAppsTable,
-  type ShownApp,
-  showApp,
-  shownAppOf,
-} from "../authorized-apps.ts";
+import { appRevocationForm, authorizedAppsTable } from "../authorized-apps.ts";
 import { asksToDeleteWebhooks } from "../created-webhooks.ts";
 import { ownClientList } from "../own-client.ts";
 import { respondToChange, sendJson, showPage } from "../responses.ts";
@@ -48,7 +48,7 @@ export const appRoutes: RouteModule = (router, options) => {
     const approvedIds = new Set(approved.map(({ clientId }) => clientId));
     const apps = authorized.map((app) => {
       const policy = { ...setting, isApproved: approvedIds.has(app.clientId) };
-      return { ...shownAppOf(app), isAllowed: appPolicyCheck(app.clientId, policy, app.role) };
+      return { ...describeAuthorizedApp(app), isAllowed: appPolicyCheck(app.clientId, policy, app.role) };
     });
     if (!prefersHtml(ctx))
       return sendJson(ctx, {

@@ -12,6 +12,7 @@ import { requireRecentSignIn } from "../../auth/authenticate.ts";
 import { NAME_MAX, normalizeName, validateCharacters } from "../../credentials/names.ts";
 import { emailAddress } from "../../http/email-address.ts";
 import { type Input, prefersHtml, textFieldOf } from "../../http/request-body.ts";
+import { mailDisabled, tooManyEmails } from "../../operations/email.ts";
 import {
   breakable,
   CSRF_FIELD,
@@ -29,7 +30,6 @@ import { type Html, html } from "../../ui/html.ts";
 import { invitationSentence, type ShownInvitation } from "../../ui/sign-in.ts";
 import { type Columns, table } from "../../ui/table.ts";
 import { membershipOf, pathTo, signedInUserOf } from "../access.ts";
-import { mailDisabled, tooManyEmails } from "../account/email.ts";
 import { shownOnce } from "../one-time-view.ts";
 import {
   type FieldErrors,

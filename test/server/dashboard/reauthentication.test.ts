@@ -69,8 +69,8 @@ test.serial("changes to how a user signs in require a sign-in within the last te
     ["DELETE", "/passkeys/psk_1"],
     ["POST", "/recovery-codes"],
     ["POST", "/email"],
-    ["POST", "/email/delete"],
-    ["POST", "/identities/delete"],
+    ["DELETE", "/email"],
+    ["DELETE", "/identities"],
   ] as const) {
     const reply = await user.api.send(method, `/dashboard/account${path}`, { json: {} });
     isProblem(t, reply, { status: 403, code: "reauthentication_required" });

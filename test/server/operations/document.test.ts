@@ -50,6 +50,18 @@ test("every operation on an organization requires a signed-in user, and doesn't 
   }
 });
 
+test("every other operation requires a signed-in user, except those to sign in", async (t) => {
+  const others = operations.filter(({ path }) => !path.startsWith("/dashboard/organizations/{id}"));
+  for (const { path, method, security } of others) {
+    if (security.length === 0) t.true(path.startsWith("/auth/"), path);
+    else {
+      const options = method === "GET" ? {} : { json: {} };
+      const reply = await anonymous.send(method, path.replaceAll(/\{\w+\}/g, "unknown"), options);
+      isProblem(t, reply, { status: 401, code: "sign_in_required" });
+    }
+  }
+});
+
 test("a repeated POST with the same idempotency key gets the first response and changes nothing", async (t) => {
   const { api } = team.owner;
   const path = `${team.base}/client/redirect-uris`;

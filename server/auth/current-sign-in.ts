@@ -1,0 +1,72 @@
+import type { Context } from "koa";
+import { Problem } from "../../resources/http/problem.ts";
+import type { CurrentSignIn } from "../operations/operation.ts";
+import { requireRecentSignIn } from "./authenticate.ts";
+import { enforceLimit } from "./error-handler.ts";
+import { hashPassword } from "./new-password.ts";
+import type { AuthOptions } from "./parts.ts";
+import { keyReference } from "./sign-in-proof.ts";
+
+type Options = Pick<
+  AuthOptions,
+  "authenticationLimits" | "devices" | "passwords" | "relyingParty" | "sessions" | "signIn" | "tokens"
+>;
+
+/** Returns what operations may do with the sign-in of a request. A browser signs in again at `returnTo`. */
+export function currentSignIn(ctx: Context, options: Options, returnTo: string): CurrentSignIn {
+  const { authenticationLimits, devices, passwords, relyingParty, sessions, signIn, tokens } = options;
+  const { user } = ctx.state;
+  const isSession = user.means === "session";
+  return {
+    requireRecent: () => requireRecentSignIn(ctx, returnTo),
+
+    async isPassword(password) {
+      const result = await signIn(ctx, user.username, password);
+      if (!("error" in result)) return true;
+      if (result.code === "invalid_credentials") return false;
+      throw new Problem(result.status, result.code, result.error);
+    },
+
+    hashPassword: (password) => hashPassword(passwords, password),
+
+    async limitGuesses(verify) {
+      const { secondFactor } = authenticationLimits;
+      enforceLimit(await secondFactor.attempt(user.id));
+      const result = await verify();
+      await secondFactor.succeeded(user.id);
+      return result;
+    },
+
+    async verifyPasskey(response) {
+      const registered = await relyingParty?.verifyRegistration(response, registrationPurposeOf(user));
+      if (!registered) return undefined;
+      const { credential, credentialDeviceType } = registered;
+      return {
+        credentialId: credential.id,
+        publicKey: Buffer.from(credential.publicKey).toString("base64url"),
+        counter: credential.counter,
+        transports: credential.transports ?? [],
+        synced: credentialDeviceType === "multiDevice",
+      };
+    },
+
+    async renew(factor) {
+      if (!isSession) return;
+      const amr = factor?.method === "passkey" ? keyReference(factor) : "otp";
+      await sessions.renew(ctx, factor && { method: factor.method, amr });
+    },
+
+    async forgetFactor(method) {
+      if (isSession) await sessions.forgetFactor(ctx, method);
+    },
+
+    rememberDevice: () => devices.remember(ctx, user.id, { silent: true }),
+
+    end: () => (isSession ? sessions.end(ctx, user) : tokens.end(user.sessionId)),
+  };
+}
+
+/** What the challenge of a new passkey is for. */
+export function registrationPurposeOf({ sessionId }: { sessionId: string }): string {
+  return `registration ${sessionId}`;
+}

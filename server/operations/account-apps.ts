@@ -1,0 +1,87 @@
+import { z } from "zod";
+import type { Storage } from "../../adapters/index.ts";
+import type { Membership } from "../../adapters/organizations/store.ts";
+import { found, notFound } from "../../resources/http/problem.ts";
+import { describeAuthorizedApp, showApp } from "../clients/client-view.ts";
+import type { SignedInUser } from "../http/state.ts";
+import { ACCOUNT, OF_ACCOUNT } from "./account.ts";
+import { onAccount } from "./operation.ts";
+import { authorizedAppSchema, deleteWebhooks } from "./schemas.ts";
+
+const PATH = `${ACCOUNT}/apps` as const;
+
+const ownAppSchema = authorizedAppSchema.extend({
+  organization: z.object({ id: z.string(), name: z.string() }).describe("For which the app acts."),
+});
+
+export async function findOwnApps({ grants, organizations }: Storage, { id }: SignedInUser) {
+  const [authorized, memberships] = await Promise.all([grants.listByUser(id), organizations.listByUser(id)]);
+  const names = new Map(memberships.map((one) => [one.id, one.name]));
+  const apps = authorized.map((app) => ({
+    ...describeAuthorizedApp(app),
+    organization: { id: app.organizationId, name: names.get(app.organizationId) ?? app.organizationId },
+  }));
+  return { apps, memberships };
+}
+
+/** Throws Problem 404. */
+export async function findOwnApp(storage: Storage, user: SignedInUser, grantId: string | undefined) {
+  const { apps, memberships } = await findOwnApps(storage, user);
+  const app = found(
+    apps.find(({ id }) => id === grantId),
+    "app",
+  );
+  const membership = found(
+    memberships.find(({ id }) => id === app.organizationId),
+    "app",
+  );
+  const managesWebhooks = await mayManageWebhooks(storage, user, membership);
+  return { app, apps, memberships, membership, managesWebhooks };
+}
+
+/** Returns whether the organization would let this user manage its webhooks now. */
+async function mayManageWebhooks(
+  { secondFactorRequirement }: Storage,
+  { secondFactor }: SignedInUser,
+  { id, role, suspension }: Membership,
+): Promise<boolean> {
+  if (role === "member" || suspension) return false;
+  return secondFactor === "proved" || !(await secondFactorRequirement.isRequired(id));
+}
+
+export const listOwnApps = onAccount({
+  ...OF_ACCOUNT,
+  id: "listOwnApps",
+  at: `GET ${PATH}`,
+  summary: "List the apps that the user authorized",
+  description: "Returns them for all organizations.",
+  output: z.object({ data: z.array(ownAppSchema) }).meta({ title: "OwnApps" }),
+  async run({ storage, user }) {
+    const { apps } = await findOwnApps(storage, user);
+    return { data: apps.map((app) => ({ ...showApp(app), organization: app.organization })) };
+  },
+});
+
+export const revokeOwnApp = onAccount({
+  ...OF_ACCOUNT,
+  id: "revokeOwnApp",
+  at: `DELETE ${PATH}/{grant_id}`,
+  summary: "Revoke an app that the user authorized",
+  description: "Its tokens stop working immediately.",
+  input: z.strictObject({ delete_webhooks: deleteWebhooks }).meta({ title: "OwnAppRevocation" }),
+  refuses: ["not_found"],
+  events: ["authorization.revoked"],
+  done: {
+    "app-revoked": "Access revoked.",
+    "app-revoked-webhooks": "Access revoked, and webhooks deleted.",
+  },
+  outcome: (_, deletesWebhooks) => (deletesWebhooks ? "app-revoked-webhooks" : "app-revoked"),
+  async run({ storage, user, params, input }) {
+    const { app, managesWebhooks } = await findOwnApp(storage, user, params.grant_id);
+    const deletesWebhooks = input.delete_webhooks && managesWebhooks;
+    const { organizationId, id } = app;
+    if (!(await storage.grants.revoke(organizationId, id, user.actor, { deletesWebhooks })))
+      throw notFound("app");
+    return deletesWebhooks;
+  },
+});

@@ -1,0 +1,258 @@
+import { z } from "zod";
+import type { ActiveSession } from "../../adapters/accounts/sessions.ts";
+import type { Storage } from "../../adapters/index.ts";
+import type { Membership } from "../../adapters/organizations/store.ts";
+import { Problem } from "../../resources/http/problem.ts";
+import { invalidField } from "../../resources/http/validate.ts";
+import { describeAuthorizedApp, showApp, toTimestamp } from "../clients/client-view.ts";
+import { validatePassword } from "../credentials/password-rules.ts";
+import type { SignedInUser } from "../http/state.ts";
+import { membershipSchema, showMembership } from "./membership.ts";
+import { onAccount } from "./operation.ts";
+import { authorizedAppSchema, timestamp } from "./schemas.ts";
+
+export const ACCOUNT = "/dashboard/account";
+export const OF_ACCOUNT = { tag: "Account" } as const;
+
+export const sessionSchema = z.object({
+  id: z.string(),
+  means: z.enum(["session", "token"]).describe("Whether a browser or a program signed in."),
+  methods: z
+    .array(z.string())
+    .describe(
+      "How: with `password`, `totp`, `recovery_code`, `passkey` or `sso`. Empty if it wasn't recorded.",
+    ),
+  address: z.string().nullable().describe("The IP address."),
+  user_agent: z.string().nullable(),
+  created_at: timestamp,
+  last_seen_at: timestamp.nullable(),
+  current: z.boolean().describe("Whether it is the session that sent the request."),
+});
+
+export function showSession(
+  { createdAt, lastSeenAt, userAgent, ...rest }: ActiveSession,
+  { sessionId }: Pick<SignedInUser, "sessionId">,
+) {
+  return {
+    ...rest,
+    user_agent: userAgent,
+    created_at: toTimestamp(createdAt),
+    last_seen_at: toTimestamp(lastSeenAt),
+    current: rest.id === sessionId,
+  };
+}
+
+const used = { created_at: timestamp, last_used_at: timestamp.nullable() };
+const accountSchema = z.object({
+  user: z.object({
+    id: z.string(),
+    username: z.string(),
+    has_password: z.boolean(),
+    email: z.string().nullable().describe("The confirmed email address."),
+  }),
+  organizations: z.array(membershipSchema),
+  identities: z
+    .array(
+      z.object({
+        issuer: z.string(),
+        subject: z.string(),
+        label: z.string().nullable(),
+        created_at: timestamp,
+      }),
+    )
+    .describe("The identities of the identity provider with which the user may sign in."),
+  second_factors: z.object({
+    totp: z.object(used).nullable().describe("The authenticator app."),
+    passkeys: z.array(z.object({ id: z.string(), name: z.string(), ...used })),
+    recovery_codes_left: z.int(),
+  }),
+  sessions: z.array(sessionSchema),
+});
+
+export type ShownAccount = z.output<typeof accountSchema>;
+
+/** Links and other resources belong to organizations, so they aren't part of an account. */
+export async function showAccount(
+  { accounts, identities, secondFactors, sessions }: Storage,
+  user: SignedInUser,
+  memberships: Membership[],
+): Promise<ShownAccount> {
+  const { id, username } = user;
+  const [account, linked, factors, active] = await Promise.all([
+    accounts.find(id),
+    identities.listByUser(id),
+    secondFactors.find(id),
+    sessions.listByUser(id),
+  ]);
+  return {
+    user: {
+      id,
+      username,
+      has_password: account !== undefined && account.passwordHash !== null,
+      email: account?.email ?? null,
+    },
+    organizations: memberships.map(showMembership),
+    identities: linked.map(({ createdAt, ...identity }) => ({
+      ...identity,
+      created_at: toTimestamp(createdAt),
+    })),
+    second_factors: {
+      totp: factors.totp ? showUse(factors.totp) : null,
+      passkeys: factors.passkeys.map(({ id, name, ...passkey }) => ({ id, name, ...showUse(passkey) })),
+      recovery_codes_left: factors.recoveryCodes,
+    },
+    sessions: active.map((session) => showSession(session, user)),
+  };
+}
+
+function showUse({ createdAt, lastUsedAt }: { createdAt: number; lastUsedAt: number | null }) {
+  return { created_at: toTimestamp(createdAt), last_used_at: toTimestamp(lastUsedAt) };
+}
+
+export const getMe = onAccount({
+  ...OF_ACCOUNT,
+  id: "getMe",
+  at: "GET /dashboard/me",
+  summary: "Retrieve the user and their organizations",
+  output: z
+    .object({
+      user: z.object({ id: z.string(), username: z.string() }),
+      organizations: z.array(membershipSchema),
+    })
+    .meta({ title: "Me" }),
+  async run({ storage, user: { id, username } }) {
+    const memberships = await storage.organizations.listByUser(id);
+    return { user: { id, username }, organizations: memberships.map(showMembership) };
+  },
+});
+
+export const getAccount = onAccount({
+  ...OF_ACCOUNT,
+  id: "getAccount",
+  at: `GET ${ACCOUNT}`,
+  summary: "Retrieve the account",
+  description: "Returns the ways to sign in, the sessions and the organizations of the user.",
+  output: accountSchema.meta({ title: "Account" }),
+  async run({ storage, user }) {
+    return showAccount(storage, user, await storage.organizations.listByUser(user.id));
+  },
+});
+
+export const exportAccount = onAccount({
+  ...OF_ACCOUNT,
+  id: "exportAccount",
+  at: `GET ${ACCOUNT}/export`,
+  summary: "Export the data of the account",
+  description: "Returns everything that is stored about the user, without the data of organizations.",
+  needsRecentSignIn: true,
+  output: accountSchema
+    .extend({
+      exported_at: timestamp,
+      apps: z.array(authorizedAppSchema.extend({ organization_id: z.string() })),
+    })
+    .meta({ title: "AccountExport" }),
+  events: ["member.data_exported"],
+  async run({ storage, user }) {
+    const { id, actor } = user;
+    await storage.memberEvents.record(actor, { userId: id, type: "member.data_exported" });
+    const memberships = await storage.organizations.listByUser(id);
+    const [account, apps] = await Promise.all([
+      showAccount(storage, user, memberships),
+      storage.grants.listByUser(id),
+    ]);
+    return {
+      exported_at: toTimestamp(Date.now()),
+      ...account,
+      apps: apps.map((app) => ({
+        ...showApp(describeAuthorizedApp(app)),
+        organization_id: app.organizationId,
+      })),
+    };
+  },
+});
+
+export const changePassword = onAccount({
+  ...OF_ACCOUNT,
+  id: "changePassword",
+  at: `POST ${ACCOUNT}/password`,
+  summary: "Change the password",
+  description:
+    "Ends all other sessions, and revokes the apps that the user authorized. Requires a recent sign-in of a user who has a second factor, or no password yet.",
+  input: z
+    .strictObject({
+      current_password: z.string().optional().describe("Ignored if the user has no password yet."),
+      new_password: z.string(),
+    })
+    .meta({ title: "PasswordChange" }),
+  refuses: ["reauthentication_required", "password_reset_required", "busy"],
+  events: ["member.password_changed"],
+  done: { "password-changed": "Password changed." },
+  async run({ storage, user, signIn, input }) {
+    const { username, secondFactor, sessionId, actor } = user;
+    const currentHash = (await storage.accounts.find(user.id))?.passwordHash ?? null;
+    if (currentHash === null || secondFactor !== "none") signIn.requireRecent();
+    if (currentHash !== null && !(await signIn.isPassword(input.current_password ?? "")))
+      throw wrongPassword();
+    const organizations = (await storage.organizations.listByUser(user.id)).map(({ name }) => name);
+    const error = validatePassword(input.new_password, { username, organizations });
+    if (error) throw invalidField("new_password", error);
+    const newHash = await signIn.hashPassword(input.new_password);
+    // A concurrent password change wins: it may have been made to lock this session out.
+    if (!(await storage.accounts.changePassword({ currentHash, newHash }, sessionId, actor)))
+      throw wrongPassword();
+    await signIn.renew();
+    await signIn.rememberDevice();
+  },
+});
+
+export const deleteAccount = onAccount({
+  ...OF_ACCOUNT,
+  id: "deleteAccount",
+  at: `DELETE ${ACCOUNT}`,
+  summary: "Delete the account",
+  description:
+    "Also deletes organizations that have no other member; their short links stop working. Requires a recent sign-in, or the password of a user without a second factor.",
+  input: z.strictObject({ password: z.string().optional() }).meta({ title: "AccountDeletion" }),
+  refuses: ["reauthentication_required", "invalid_current_password", "password_reset_required", "busy", "last_owner"],
+  events: ["member.removed", "organization.deleted"],
+  async run({ storage, user, signIn, input }) {
+    const { id, actor, secondFactor } = user;
+    if (!input.password || secondFactor !== "none") signIn.requireRecent();
+    if (input.password && !(await signIn.isPassword(input.password))) throw wrongPassword();
+    const deletion = await storage.accountDeletions.deleteAccount(id, actor);
+    if ("blockedBy" in deletion) throw lastOwner(deletion.blockedBy);
+    await signIn.end();
+  },
+});
+
+function wrongPassword(): Problem {
+  return new Problem(422, "invalid_current_password", "Incorrect current password.", {
+    errors: [{ field: "current_password", message: "must be your current password" }],
+  });
+}
+
+function lastOwner(organizations: { name: string }[]): Problem {
+  const names = organizations.map(({ name }) => name).join(", ");
+  const detail = `You are the only owner of ${names}. Make another member an owner or delete the organization first.`;
+  return new Problem(409, "last_owner", detail);
+}
+
+export const unlinkIdentity = onAccount({
+  ...OF_ACCOUNT,
+  id: "unlinkIdentity",
+  at: `DELETE ${ACCOUNT}/identities`,
+  summary: "Unlink an identity of the identity provider",
+  description: "Ends the sessions that began with it.",
+  needsRecentSignIn: true,
+  input: z.strictObject({ issuer: z.string(), subject: z.string() }).meta({ title: "IdentityRemoval" }),
+  refuses: ["only_way_in"],
+  events: ["member.identity_unlinked"],
+  done: { "identity-unlinked": "Identity unlinked." },
+  async run({ storage, user: { id, actor }, input }) {
+    if (!(await storage.identities.unlink(id, input, actor))) throw onlyWayIn();
+  },
+});
+
+export function onlyWayIn(): Problem {
+  return new Problem(409, "only_way_in", "This is your only way to sign in. Set a password first.");
+}

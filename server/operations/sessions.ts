@@ -1,0 +1,54 @@
+import { z } from "zod";
+import { notFound } from "../../resources/http/problem.ts";
+import { ACCOUNT, OF_ACCOUNT, sessionSchema, showSession } from "./account.ts";
+import { onAccount } from "./operation.ts";
+import { flag } from "./schemas.ts";
+
+const PATH = `${ACCOUNT}/sessions` as const;
+
+export const listSessions = onAccount({
+  ...OF_ACCOUNT,
+  id: "listSessions",
+  at: `GET ${PATH}`,
+  summary: "List the sessions",
+  description: "Returns the browsers and programs in which the user is signed in.",
+  output: z.object({ data: z.array(sessionSchema) }).meta({ title: "Sessions" }),
+  async run({ storage, user }) {
+    const sessions = await storage.sessions.listByUser(user.id);
+    return { data: sessions.map((session) => showSession(session, user)) };
+  },
+});
+
+export const endOtherSessions = onAccount({
+  ...OF_ACCOUNT,
+  id: "endOtherSessions",
+  at: `DELETE ${PATH}`,
+  summary: "Sign out everywhere else",
+  input: z
+    .strictObject({
+      apps: flag.default(false).describe("Whether to revoke the apps that the user authorized, too."),
+    })
+    .meta({ title: "SessionsEnding" }),
+  events: ["member.session_ended", "authorization.revoked"],
+  done: {
+    "sessions-ended": "Signed out everywhere else.",
+    "apps-ended": "Signed out everywhere else, and revoked the access of all apps.",
+  },
+  outcome: ({ apps }) => (apps ? "apps-ended" : "sessions-ended"),
+  async run({ storage, user: { sessionId, actor }, input }) {
+    await storage.sessions.endOthers(sessionId, actor, input);
+  },
+});
+
+export const endSession = onAccount({
+  ...OF_ACCOUNT,
+  id: "endSession",
+  at: `DELETE ${PATH}/{session_id}`,
+  summary: "End a session",
+  refuses: ["not_found"],
+  events: ["member.session_ended"],
+  done: { "session-ended": "Session revoked." },
+  async run({ storage, user, params }) {
+    if (!(await storage.sessions.end(params.session_id, user.actor))) throw notFound("session");
+  },
+});
