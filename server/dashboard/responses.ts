@@ -31,8 +31,6 @@ const NOTICES = {
     "Apps revoked. The member stays signed in, because they also belong to organizations that you don’t own.",
   "app-revoked": "Access revoked.",
   "app-revoked-webhooks": "Access revoked, and webhooks deleted.",
-  "notice-dismissed": "Notice dismissed.",
-  "notices-dismissed": "Notices dismissed.",
   "link-created": "Link created.",
   "link-saved": "Link saved.",
   "link-archived": "Link archived. Visitors now see that it’s no longer available.",

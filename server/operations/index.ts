@@ -5,6 +5,7 @@ import * as client from "./client.ts";
 import * as keys from "./client-keys.ts";
 import * as secrets from "./client-secrets.ts";
 import * as email from "./email.ts";
+import * as notices from "./notices.ts";
 import type { Operation } from "./operation.ts";
 import * as redirectUris from "./redirect-uris.ts";
 import * as secondFactors from "./second-factors.ts";
@@ -24,6 +25,7 @@ export const OPERATIONS: readonly Operation[] = [
   accountApps,
   secondFactors,
   email,
+  notices,
 ]
   .flatMap((subject) => Object.values<unknown>(subject))
   .filter(isOperation);

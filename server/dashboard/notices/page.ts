@@ -1,7 +1,7 @@
 import type { Notice } from "../../../adapters/accounts/notices.ts";
+import { describeNotice } from "../../mail/notices.ts";
 import { CSRF_FIELD, formButton, linkButton, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { describeNotice } from "./sentences.ts";
 
 export const NOTICES_PATH = "/dashboard/notices";
 

@@ -1,36 +1,29 @@
-import type { Context, Middleware } from "koa";
+import type { Middleware } from "koa";
 import type { Notice } from "../../../adapters/accounts/notices.ts";
 import type { Storage } from "../../../adapters/index.ts";
-import { notFound } from "../../../resources/http/problem.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import type { SignedInUser } from "../../http/state.ts";
+import { dismissNotice, dismissNotices, listNotices } from "../../operations/notices.ts";
 import { signedInUserOf } from "../access.ts";
-import { respondToChange, sendJson, showPage } from "../responses.ts";
+import { addOperation, addReading } from "../operation-routes.ts";
+import { showPage } from "../responses.ts";
 import type { RouteModule } from "../route.ts";
 import { NOTICES_PATH, noticesPage } from "./page.ts";
-import { describeNotice } from "./sentences.ts";
 
-export const noticeRoutes: RouteModule = (router, { storage: { notices, organizations } }) => {
-  router.get(NOTICES_PATH, async (ctx) => {
+export const noticeRoutes: RouteModule = (router, options) => {
+  const { notices, organizations } = options.storage;
+  const to = () => NOTICES_PATH;
+
+  addReading(router, options, listNotices, async (ctx) => {
     const { id } = signedInUserOf(ctx);
     const listed = await notices.list(id);
-    if (!prefersHtml(ctx)) return sendJson(ctx, { data: listed.map(showNotice) });
     ctx.state.memberships = await organizations.listByUser(id);
     ctx.state.notices = []; // the page itself shows them
     const intro = "Security activity, last 90 days";
     showPage(ctx, { title: "Security notices", intro, body: noticesPage(listed) });
   });
-
-  router.post(`${NOTICES_PATH}/dismiss`, async (ctx) => {
-    await notices.dismiss(signedInUserOf(ctx).id);
-    respondToChange(ctx, { to: NOTICES_PATH, done: "notices-dismissed" });
-  });
-
-  router.post(`${NOTICES_PATH}/:notice_id/dismiss`, async (ctx: Context) => {
-    const isDismissed = await notices.dismiss(signedInUserOf(ctx).id, ctx.params.notice_id);
-    if (!isDismissed) throw notFound("notice");
-    respondToChange(ctx, { to: NOTICES_PATH, done: "notice-dismissed" });
-  });
+  addOperation(router, options, dismissNotices, { to });
+  addOperation(router, options, dismissNotice, { to });
 };
 
 /** Loads the notices that every page announces until the user dismisses them, also one that answers a form. */
@@ -52,22 +45,4 @@ const OWN_SIGN_IN_MS = 5000;
 function isOwnSignIn({ kind, createdAt }: Notice, { signedInAt }: SignedInUser): boolean {
   const delay = createdAt - signedInAt;
   return kind === "new_device" && delay >= 0 && delay < OWN_SIGN_IN_MS;
-}
-
-function showNotice(notice: Notice) {
-  const { id, kind, data, createdAt, dismissedAt } = notice;
-  const { title: message, advice } = describeNotice(notice);
-  const { address = null, browser = null, name = null, by } = data;
-  return {
-    id,
-    kind,
-    message,
-    advice,
-    address,
-    browser,
-    name,
-    ...(by !== undefined && { created_by: by }),
-    created_at: new Date(createdAt).toISOString(),
-    dismissed_at: dismissedAt === null ? null : new Date(dismissedAt).toISOString(),
-  };
 }

@@ -1,4 +1,4 @@
-import type { Notice, NoticeKind } from "../../../adapters/accounts/notices.ts";
+import type { Notice, NoticeKind } from "../../adapters/accounts/notices.ts";
 
 /** What a notice says: what happened, and what to do if it wasn't the user. */
 export type NoticeText = { title: string; advice: string };

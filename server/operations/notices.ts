@@ -1,0 +1,77 @@
+import { z } from "zod";
+import type { Notice } from "../../adapters/accounts/notices.ts";
+import { notFound } from "../../resources/http/problem.ts";
+import { toTimestamp } from "../clients/client-view.ts";
+import { describeNotice } from "../mail/notices.ts";
+import { OF_ACCOUNT } from "./account.ts";
+import { onAccount } from "./operation.ts";
+import { timestamp } from "./schemas.ts";
+
+const PATH = "/dashboard/notices";
+
+const noticeSchema = z.object({
+  id: z.string(),
+  kind: z.string().describe("What happened, such as `new_device`."),
+  message: z.string().describe("The same as a sentence."),
+  advice: z.string().describe("What to do if it wasn't the user."),
+  address: z.string().nullable().describe("The IP address."),
+  browser: z.string().nullable(),
+  name: z.string().nullable().describe("What was added or removed, such as the name of a passkey."),
+  created_by: z
+    .string()
+    .nullable()
+    .optional()
+    .describe("Who did it, if not the user: a username, `operator`, or `null` for a deleted user."),
+  created_at: timestamp,
+  dismissed_at: timestamp.nullable(),
+});
+
+function showNotice(notice: Notice) {
+  const { id, kind, data, createdAt, dismissedAt } = notice;
+  const { title: message, advice } = describeNotice(notice);
+  const { address = null, browser = null, name = null, by } = data;
+  return {
+    id,
+    kind,
+    message,
+    advice,
+    address,
+    browser,
+    name,
+    ...(by !== undefined && { created_by: by }),
+    created_at: toTimestamp(createdAt),
+    dismissed_at: toTimestamp(dismissedAt),
+  };
+}
+
+export const listNotices = onAccount({
+  ...OF_ACCOUNT,
+  id: "listNotices",
+  at: `GET ${PATH}`,
+  summary: "List the security notices of the last 90 days",
+  output: z.object({ data: z.array(noticeSchema) }).meta({ title: "Notices" }),
+  run: async ({ storage, user }) => ({ data: (await storage.notices.list(user.id)).map(showNotice) }),
+});
+
+export const dismissNotices = onAccount({
+  ...OF_ACCOUNT,
+  id: "dismissNotices",
+  at: `POST ${PATH}/dismiss`,
+  summary: "Dismiss all security notices",
+  done: { "notices-dismissed": "Notices dismissed." },
+  async run({ storage, user }) {
+    await storage.notices.dismiss(user.id);
+  },
+});
+
+export const dismissNotice = onAccount({
+  ...OF_ACCOUNT,
+  id: "dismissNotice",
+  at: `POST ${PATH}/{notice_id}/dismiss`,
+  summary: "Dismiss a security notice",
+  refuses: ["not_found"],
+  done: { "notice-dismissed": "Notice dismissed." },
+  async run({ storage, user, params }) {
+    if (!(await storage.notices.dismiss(user.id, params.notice_id))) throw notFound("notice");
+  },
+});
