@@ -7,7 +7,12 @@ export const fieldErrorSchema = z.object({
   message: z.string().describe("What is wrong with it, such as `must be a string`."),
 });
 export type FieldError = z.output<typeof fieldErrorSchema>;
-type Extra = { errors?: FieldError[]; headers?: Record<string, string> };
+type Extra = {
+  errors?: FieldError[];
+  headers?: Record<string, string>;
+  /** Extension members of the body (RFC 9457 §3.2). */
+  members?: Record<string, unknown>;
+};
 
 /** An expected error, sent to the caller as RFC 9457 describes. Programs read `code`, users read `detail`. */
 export class Problem extends Error {
@@ -15,13 +20,15 @@ export class Problem extends Error {
   readonly code: string;
   readonly errors: FieldError[] | undefined;
   readonly headers: Record<string, string>;
-  constructor(status: number, code: string, detail: string, { errors, headers = {} }: Extra = {}) {
+  readonly members: Record<string, unknown> | undefined;
+  constructor(status: number, code: string, detail: string, { errors, headers = {}, members }: Extra = {}) {
     super(detail);
     this.name = "Problem";
     this.status = status;
     this.code = code;
     this.errors = errors;
     this.headers = headers;
+    this.members = members;
   }
 }
 
@@ -68,6 +75,7 @@ export function toProblemBody(problem: Problem, base: string, requestId: string)
     code: problem.code,
     request_id: requestId,
     ...(problem.errors && { errors: problem.errors }),
+    ...problem.members,
   };
 }
 

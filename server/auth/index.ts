@@ -4,13 +4,17 @@ import { isBelow, mount, routesOf } from "../../resources/http/routing.ts";
 import { isChange } from "../http/csrf.ts";
 import { seeOther } from "../http/redirects.ts";
 import { prefersHtml } from "../http/request-body.ts";
+import { pathOf } from "../operations/operation.ts";
+import { logOut } from "../operations/sign-in.ts";
 import { authenticate } from "./authenticate.ts";
+import { currentSignIn } from "./current-sign-in.ts";
 import { enforceLimit, handleAuthErrors } from "./error-handler.ts";
 import { loginRoutes } from "./login.ts";
 import type { AuthOptions } from "./parts.ts";
 import { forgotPasswordRoutes } from "./password-reset.ts";
 import { programLoginRoutes } from "./program-login.ts";
 import { registerRoutes } from "./register.ts";
+import { HOME } from "./return-to.ts";
 import { secondFactorRoutes } from "./second-factors/routes.ts";
 import { ssoRoutes } from "./sso/routes.ts";
 
@@ -47,13 +51,10 @@ function limitChanges({ authenticationLimits }: AuthOptions): Middleware {
   };
 }
 
-function logoutRoutes(router: Router, { sessions, tokens, storage }: AuthOptions): void {
-  router.post("/auth/logout", async (ctx) => {
-    const { user } = ctx.state;
-    const { id: userId, means, sessionId, actor } = user;
-    if (means === "token") await tokens.end(sessionId);
-    else await sessions.end(ctx, user);
-    await storage.memberEvents.record(actor, { userId, type: "member.logged_out" });
+function logoutRoutes(router: Router, options: AuthOptions): void {
+  router.post(pathOf(logOut), async (ctx) => {
+    const signIn = currentSignIn(ctx, options, HOME);
+    await logOut.run({ ...options, params: {}, input: {}, user: ctx.state.user, signIn });
     if (prefersHtml(ctx)) seeOther(ctx, "/auth/login");
     else ctx.status = 204;
   });

@@ -3,7 +3,7 @@ import type { Context } from "koa";
 import { checkOrigin } from "../http/csrf.ts";
 import { seeOther } from "../http/redirects.ts";
 import { type Input, prefersHtml, readInput, textFieldOf } from "../http/request-body.ts";
-import { limitVisits, unauthorized } from "./error-handler.ts";
+import { limitVisits } from "./error-handler.ts";
 import { dashboardSignInPage } from "./login-page.ts";
 import type { AuthOptions } from "./parts.ts";
 import { programLogin } from "./program-login.ts";
@@ -18,7 +18,7 @@ const PASSKEY_NOT_ACCEPTED =
   "This passkey wasn’t accepted. It may have been removed, or this page was open for too long. Try again.";
 
 export function loginRoutes(router: Router, options: AuthOptions): void {
-  const { settings, signIn, tokens, completeSignIn, sessions, base } = options;
+  const { settings, signIn, completeSignIn, sessions, base } = options;
   const { ssoButton, passkeyButton, relyingParty, browserIds } = options;
   const { accounts, invitations } = options.storage;
 
@@ -46,13 +46,13 @@ export function loginRoutes(router: Router, options: AuthOptions): void {
     seeOther(ctx, safeReturnTo(ctx.query.return_to));
   });
 
-  router.post("/auth/login", async (ctx) => {
+  const loginForPrograms = programLogin(options);
+  router.post("/auth/login", async (ctx, next) => {
+    if (!prefersHtml(ctx)) return loginForPrograms(ctx, next);
     const input = await readInput(ctx);
-    const isPage = prefersHtml(ctx);
-    if (isPage) checkOrigin(ctx, base);
+    checkOrigin(ctx, base);
     const username = textFieldOf(input.username);
     const result = await signIn(ctx, username, textFieldOf(input.password));
-    if (!isPage) return programLogin(ctx, result, options);
     let failure = "error" in result ? result : undefined;
     if (!("error" in result) && !(await completeSignIn(ctx, result, safeReturnTo(input.return_to))))
       failure = INCORRECT_CREDENTIALS;
@@ -76,12 +76,4 @@ export function loginRoutes(router: Router, options: AuthOptions): void {
       ctx.status = 400;
       await showForm(ctx, input, { error: PASSKEY_NOT_ACCEPTED });
     });
-
-  router.post("/auth/refresh", limitVisits(options, "refresh"), async (ctx) => {
-    const { refresh_token } = await readInput(ctx);
-    const issued = await tokens.refresh(textFieldOf(refresh_token), ctx.ip);
-    if (!issued)
-      throw unauthorized("invalid_grant", "The refresh token is unknown, expired, revoked or already used.");
-    ctx.body = issued;
-  });
 }

@@ -9,6 +9,8 @@ import type { Passwords } from "../credentials/passwords.ts";
 import { RESET_PATH, resetUrl } from "../credentials/reset-links.ts";
 import { checkOrigin } from "../http/csrf.ts";
 import { formBody, prefersHtml, readInput, textFieldOf } from "../http/request-body.ts";
+import { pathOf } from "../operations/operation.ts";
+import { requestPasswordReset } from "../operations/sign-in.ts";
 import { html } from "../ui/html.ts";
 import { alert, describedBy, messagePage, page } from "../ui/page.ts";
 import { limitVisits, SIGN_IN, showMessage } from "./error-handler.ts";
@@ -88,7 +90,7 @@ ${alert(error, "error")}
   );
 }
 
-const FORGOT_PATH = "/auth/forgot-password";
+const FORGOT_PATH = pathOf(requestPasswordReset);
 
 const SENT =
   "If the account exists and has a confirmed email address, we’ve sent it a reset link. The link works once and expires in an hour.";
@@ -122,7 +124,7 @@ function forgotPasswordPage(): string {
     "Reset your password",
     html`<h1>Reset your password</h1>
 <p>Enter your username to get a reset link by email. This works if you confirmed an email address on your account page.</p>
-<form method="post" action="/auth/forgot-password">
+<form method="post" action="${FORGOT_PATH}">
 <label for="username">Username</label>
 <input id="username" name="username" autocomplete="username" autocapitalize="none" spellcheck="false" required autofocus>
 <button type="submit">Send reset link</button>

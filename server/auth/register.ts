@@ -1,13 +1,14 @@
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
-import { z } from "zod";
+import type { z } from "zod";
 import { Problem } from "../../resources/http/problem.ts";
-import { checkText, validate } from "../../resources/http/validate.ts";
-import { normalizeName, validateName, validateNewUsername } from "../credentials/names.ts";
+import { invalidField, validate } from "../../resources/http/validate.ts";
 import { validatePassword } from "../credentials/password-rules.ts";
 import { checkOrigin } from "../http/csrf.ts";
 import { seeOther } from "../http/redirects.ts";
-import { type Input, prefersHtml, readInput, textFieldOf } from "../http/request-body.ts";
+import { prefersHtml, readInput, textFieldOf } from "../http/request-body.ts";
+import { pathOf } from "../operations/operation.ts";
+import { register } from "../operations/sign-in.ts";
 import { siteKeyOf } from "../rate-limits/ip-key.ts";
 import type { Settings } from "../settings/config.ts";
 import { html } from "../ui/html.ts";
@@ -20,8 +21,9 @@ import {
   ssoButton,
 } from "../ui/sign-in.ts";
 import { limitVisits, SIGN_IN, showMessage } from "./error-handler.ts";
-import { hashPassword, validatedBy } from "./new-password.ts";
+import { hashPassword } from "./new-password.ts";
 import type { AuthOptions } from "./parts.ts";
+import { serve } from "./program-login.ts";
 import { HOME, safeReturnTo } from "./return-to.ts";
 import { signedInAccount } from "./sessions.ts";
 import { passwordProof } from "./sign-in-proof.ts";
@@ -42,12 +44,13 @@ export function registerRoutes(router: Router, options: AuthOptions): void {
   const { settings, passwords, sessions, devices, tokens, ssoButton, base } = options;
   const { accounts, registrations, invitations } = options.storage;
 
-  async function register(ctx: Context, input: Input) {
-    const invitation = textFieldOf(input.invitation) || undefined;
+  async function createAccount(ctx: Context, input: z.output<(typeof register)["input"]>) {
+    const { username, password, organization_name = "" } = input;
+    const invitation = input.invitation || undefined;
     if (!isRegistrationOpen(settings, invitation)) throw new Problem(403, "registration_closed", CLOSED);
     const invitedTo = invitation && (await invitations.find(invitation))?.organizationName;
-    const schema = registrationSchema(input, invitedTo);
-    const { username, password, organization_name } = validate(schema, input);
+    const error = validatePassword(password, { username, organizations: [invitedTo ?? organization_name] });
+    if (error) throw invalidField("password", error);
     const registered = await registrations.register({
       username,
       passwordHash: await hashPassword(passwords, password, { network: siteKeyOf(ctx.ip) }),
@@ -77,20 +80,22 @@ export function registerRoutes(router: Router, options: AuthOptions): void {
     ctx.body = registerPage({ ...shown, invited, external: await ssoButton(returnTo) });
   }
 
-  router.post("/auth/register", limitVisits(options, "registration", "registrations"), async (ctx) => {
-    const input = await readInput(ctx);
-    if (prefersHtml(ctx)) return registerByForm(ctx, input);
-    const { user, organization } = await register(ctx, input);
+  const registerForPrograms = serve(register, async (ctx, input) => {
+    const { user, organization } = await createAccount(ctx, input);
     await devices.remember(ctx, user.id, { silent: true });
-    ctx.status = 201;
-    ctx.body = { user, organization, ...(await tokens.issue(user.id, ctx.ip)) };
+    return { user, organization, ...(await tokens.issue(user.id, ctx.ip)) };
   });
+  const limit = limitVisits(options, "registration", "registrations");
+  router.post(pathOf(register), limit, (ctx, next) =>
+    prefersHtml(ctx) ? registerByForm(ctx) : registerForPrograms(ctx, next),
+  );
 
-  async function registerByForm(ctx: Context, input: Input) {
+  async function registerByForm(ctx: Context) {
+    const input = await readInput(ctx);
     checkOrigin(ctx, base);
     const returnTo = safeReturnTo(input.return_to);
     try {
-      const { user } = await register(ctx, input);
+      const { user } = await createAccount(ctx, validate(register.input, input));
       await sessions.begin(ctx, passwordProof(user.id));
       await devices.remember(ctx, user.id, { silent: true });
       seeOther(ctx, input.invitation ? HOME : returnTo); // the invitation has been used
@@ -123,27 +128,6 @@ export function invitationIn(returnTo: string): string | undefined {
 
 export const INVITATION_INVALID =
   "This invitation has expired, was revoked, or has already been used. Ask for a new one.";
-
-/** The name of an organization, empty for the default. Names needn't be unique. */
-const organizationName = z
-  .string({ error: "The name must be a string." })
-  .transform(normalizeName)
-  .check(
-    checkText((name) => {
-      const message = name === "" ? undefined : validateName(name);
-      return message && `The name ${message}.`;
-    }),
-  );
-
-function registrationSchema(input: Input, invitedTo?: string) {
-  const organizations = [invitedTo ?? textFieldOf(input.organization_name)];
-  const owner = { username: textFieldOf(input.username), organizations };
-  return z.object({
-    username: validatedBy(validateNewUsername),
-    password: validatedBy((password) => validatePassword(password, owner)),
-    organization_name: organizationName.optional(),
-  });
-}
 
 function errorTextOf({ errors, message }: Problem): string {
   return errors ? errors.map((error) => error.message).join(" ") : message;

@@ -27,6 +27,7 @@ import {
   TAGS,
 } from "./operation.ts";
 import { DASHBOARD_PROBLEMS, type ManagementProblemCode } from "./problem-codes.ts";
+import { secondFactorMembers } from "./sign-in.ts";
 
 /** The address of the OpenAPI document of the management API. */
 export const DOCUMENT_PATH = "/dashboard/openapi.json";
@@ -55,6 +56,10 @@ const TEXT = { type: "string" } as const;
 const REPLAYED: ResponseHeader[] = ["Idempotency-Replayed"];
 const headersOf = (names: ResponseHeader[]) => refToHeaders(names, ["X-Request-Id"]);
 
+const errorSchema = problemSchema
+  .extend(secondFactorMembers.partial().shape)
+  .meta(problemSchema.meta() ?? {});
+
 const NOT_MODIFIED: ResponseObject = { description: "Not modified.", headers: headersOf(["ETag"]) };
 
 /** Describes the management API by the declarations that serve it. */
@@ -63,7 +68,7 @@ export function managementDocument(environment: Pick<Environment, "settings" | "
   const inputOf = (operation: Operation) => inputSchemaOf(operation, environment);
   const { components, refTo } = describeSchemas(
     OPERATIONS.flatMap((operation) => inputOf(operation) ?? []),
-    [...OPERATIONS.flatMap(({ output }) => output ?? []), problemSchema],
+    [...OPERATIONS.flatMap(({ output }) => output ?? []), errorSchema],
   );
   const toObject = (operation: Operation): OperationObject => {
     const { id, tag, summary, description, isOpen, output, status = output ? 200 : 204 } = operation;

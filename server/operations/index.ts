@@ -10,6 +10,7 @@ import type { Operation } from "./operation.ts";
 import * as redirectUris from "./redirect-uris.ts";
 import * as secondFactors from "./second-factors.ts";
 import * as sessions from "./sessions.ts";
+import * as signIn from "./sign-in.ts";
 import * as trustRules from "./trust-rules.ts";
 
 /** Every operation of the management API, in the order of the documentation and of the command's help. */
@@ -26,6 +27,7 @@ export const OPERATIONS: readonly Operation[] = [
   secondFactors,
   email,
   notices,
+  signIn,
 ]
   .flatMap((subject) => Object.values<unknown>(subject))
   .filter(isOperation);

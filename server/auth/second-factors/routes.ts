@@ -82,7 +82,7 @@ ${isRecovery ? recoveryForm(error) : html`${totp && totpForm(error)}${passkey &&
   });
 }
 
-export function codesOf(input: Input) {
+function codesOf(input: Input) {
   return { totp: textFieldOf(input.totp), recoveryCode: textFieldOf(input.recovery_code) };
 }
 

@@ -31,6 +31,11 @@ export type Api = {
   createLink(fields?: Record<string, unknown>): Promise<LinkBody>;
 };
 
+/** Forms have the addresses of the management API, and no description. */
+function isForm(headers: Record<string, string>): boolean {
+  return headers["content-type"] === "application/x-www-form-urlencoded";
+}
+
 /**
  * Returns a client of the API at a URL, with a token or without authentication. It checks every response against the
  * OpenAPI document of the service.
@@ -54,7 +59,7 @@ export function apiAt(url: string, token?: string): Api {
     // Segments such as ".." are resolved before a request is sent.
     const sent = address.pathname + address.search;
     if (sent.startsWith("/v1/")) (await contractOf(url)).check(method, sent, reply);
-    else if (!reply.headers.get("content-type")?.startsWith("text/")) {
+    else if (!isForm(headers) && !reply.headers.get("content-type")?.startsWith("text/")) {
       const management = await managementContractOf(url);
       if (management.describes(method, sent)) management.check(method, sent, reply);
     }
