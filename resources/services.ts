@@ -1,7 +1,7 @@
 import type { PublicUrls } from "./access/resource-metadata.ts";
 import { createCursors } from "./http/pagination.ts";
 import { createImportLinks, type ImportLinks } from "./links/import/index.ts";
-import type { ReservedNames } from "./links/rules.ts";
+import { reservedNamesOf } from "./links/rules.ts";
 import { createLinkService, type LinkService } from "./links/service.ts";
 import type { LinkStore } from "./links/types.ts";
 import {
@@ -70,15 +70,4 @@ export function createServices({
       stores.webhooks,
     ),
   };
-}
-
-export function reservedNamesOf(urls: PublicUrls): ReservedNames {
-  const hosts = [urls.base, urls.mcp, urls.short].map((url) => new URL(url).host);
-  return { ownHosts: new Set(hosts), ownWords: new Set(reservedSlugs(urls)) };
-}
-
-/** Returns the configured path segments on the host of short links, which therefore can't be slugs. */
-function reservedSlugs({ mcp, short }: PublicUrls): string[] {
-  const { host, pathname } = new URL(mcp);
-  return host === new URL(short).host ? pathname.split("/").slice(1, 2) : [];
 }

@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
-import { ROLES } from "../../resources/access/scopes.ts";
+import { manageableRoles, ROLES } from "../../resources/access/scopes.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
 import type { Plan } from "../../resources/plans.ts";
 import type { Encryption } from "../crypto/encryption.ts";
@@ -12,7 +12,7 @@ import type { Outbox } from "../events/outbox.ts";
 import { QuotaExceeded } from "../links/usage.ts";
 import { lockOrganization, lockUser } from "../locks.ts";
 import { countMails, queueMail } from "../mail/queue.ts";
-import { addMember, findOrganization, manageableRoles, memberAdded, type Role } from "./store.ts";
+import { addMember, findOrganization, memberAdded, type Role } from "./store.ts";
 
 /** A single-use invitation to an organization. Times are epoch milliseconds. */
 export type Invitation = {

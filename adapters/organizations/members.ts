@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
-import { ROLES } from "../../resources/access/scopes.ts";
+import { manageableRoles, ROLES } from "../../resources/access/scopes.ts";
 import type { Database } from "../database/index.ts";
 import { memberEvent } from "../events/member-events.ts";
 import type { Outbox } from "../events/outbox.ts";
@@ -9,7 +9,7 @@ import { revokeGrants } from "../oauth/grants.ts";
 import type { WebhookDeletion } from "../webhooks/store.ts";
 import { revokeInvitations } from "./invitations.ts";
 import { isLastOwner } from "./last-owner.ts";
-import { manageableRoles, type Role, revokeResetLinksFor } from "./store.ts";
+import { type Role, revokeResetLinksFor } from "./store.ts";
 
 /** A member of an organization. `joinedAt` is epoch milliseconds. */
 export type Member = { id: string; username: string; role: Role; joinedAt: number };

@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
-import { ROLES, type Role } from "../../resources/access/scopes.ts";
+import type { Role } from "../../resources/access/scopes.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
 import type { Plan } from "../../resources/plans.ts";
 import { newId } from "../crypto/ids.ts";
@@ -18,17 +18,6 @@ export type Organization = { id: string; name: string; plan: Plan };
 export type { Role };
 /** An organization of a user, with the user's role. */
 export type Membership = Organization & { role: Role; suspension?: Suspension };
-
-const MANAGEABLE_ROLES: Record<Role, readonly Role[]> = {
-  owner: ROLES,
-  admin: ["admin", "member"],
-  member: [],
-};
-
-/** Returns the roles that a member with this role may grant, change and remove. */
-export function manageableRoles(role: Role): readonly Role[] {
-  return MANAGEABLE_ROLES[role];
-}
 
 /** `client` is set only by the call that created it, which is the only time its secret is known. */
 export type PlanChange = { organization: Organization; client?: NewClient };

@@ -14,6 +14,17 @@ export type Role = (typeof ROLES)[number];
 /** Those who manage an organization. */
 export const MANAGERS: readonly Role[] = ["owner", "admin"];
 
+const MANAGEABLE_ROLES: Record<Role, readonly Role[]> = {
+  owner: ROLES,
+  admin: ["admin", "member"],
+  member: [],
+};
+
+/** Returns the roles that a member with this role may grant, change and remove. */
+export function manageableRoles(role: Role): readonly Role[] {
+  return MANAGEABLE_ROLES[role];
+}
+
 /** The scopes that an app may have on behalf of a member: never more than the member may do in the dashboard. */
 const SCOPES_OF_ROLE: Record<Role, readonly ApiScope[]> = {
   owner: API_SCOPES,

@@ -1,4 +1,5 @@
 import { hash, randomInt } from "node:crypto";
+import type { PublicUrls } from "../access/resource-metadata.ts";
 import { hasAtMost, isUnbroken } from "../http/text.ts";
 
 export const URL_MAX = 2048;
@@ -65,4 +66,16 @@ function toSlug(given: number): string {
     number = Math.floor(number / ALPHABET.length);
   }
   return slug;
+}
+
+/** Returns what belongs to the service on its own hosts. */
+export function reservedNamesOf(urls: PublicUrls): ReservedNames {
+  const hosts = [urls.base, urls.mcp, urls.short].map((url) => new URL(url).host);
+  return { ownHosts: new Set(hosts), ownWords: new Set(reservedSlugs(urls)) };
+}
+
+/** Returns the configured path segments on the host of short links, which therefore can't be slugs. */
+function reservedSlugs({ mcp, short }: PublicUrls): string[] {
+  const { host, pathname } = new URL(mcp);
+  return host === new URL(short).host ? pathname.split("/").slice(1, 2) : [];
 }

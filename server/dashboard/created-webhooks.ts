@@ -1,18 +1,5 @@
-import type { Context } from "koa";
-import { z } from "zod";
-import { validate } from "../../resources/http/validate.ts";
 import { breakable } from "../ui/controls.ts";
 import { type Html, html } from "../ui/html.ts";
-import { switchFieldsOf } from "./responses.ts";
-
-const choice = z.strictObject({
-  delete_webhooks: z.boolean({ error: "must be true or false" }).default(false),
-});
-
-/** Throws Problem 422. */
-export async function asksToDeleteWebhooks(ctx: Context): Promise<boolean> {
-  return validate(choice, await switchFieldsOf(ctx, "delete_webhooks")).delete_webhooks;
-}
 
 /** Takes the host of each webhook, its `creator` as within a sentence, and the `user` for whom an app created it. */
 export function webhookChoice(hosts: string[], creator: Html | string, user?: Html | string): Html {

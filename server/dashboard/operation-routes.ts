@@ -42,6 +42,8 @@ type Form<O extends Operation> = {
   action?: string;
   /** Returns the input that the fields of the form mean, if they aren't those of the operation. */
   toInput?(fields: Input): Input;
+  /** Throws Problem unless the fields sent to the form's own address confirm the change. */
+  confirm?(ctx: Context, fields: Input): void;
   /** The page with the form, shown again if the input is rejected. */
   show?: Show;
   /** The path of that page, if it has one of its own: where a user who has to sign in again returns. */
@@ -65,10 +67,11 @@ export function addOperation<O extends Operation>(
   const once = options.idempotent(operation);
   const run = async (ctx: Context) => {
     if (operation.needsRecentSignIn) requireRecentSignIn(ctx, form && pageOf(ctx, form));
+    if (method !== ctx.method) form?.confirm?.(ctx, await formFieldsOf(ctx));
     const fields = await inputOf(ctx, operation, form);
     const perform = async () => {
       const { input, output } = await runOperation(ctx, options, operation, fields);
-      respondTo(ctx, operation, form, input, output);
+      await respondTo(ctx, operation, form, input, output);
     };
     if (!isIdempotent(operation) || prefersHtml(ctx)) return perform();
     Object.assign(ctx.state, { caller: principalOf(ctx) });
@@ -178,14 +181,14 @@ export function fromForm(schema: z.ZodType, fields: Input): Input {
   return Object.fromEntries(entries);
 }
 
-function respondTo<O extends Operation>(
+async function respondTo<O extends Operation>(
   ctx: Context,
   operation: O,
   form: Form<O> | undefined,
   input: Input,
   output: Result<O>,
-): void {
-  if (prefersHtml(ctx) && form?.respond && form.respond(ctx, output, input) !== false) return;
+): Promise<void> {
+  if (prefersHtml(ctx) && form?.respond && (await form.respond(ctx, output, input)) !== false) return;
   const { done = {}, outcome, status } = operation;
   const [first] = Object.keys(done);
   respondToChange(ctx, {

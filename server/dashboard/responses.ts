@@ -12,25 +12,6 @@ import { noticesBanner } from "./notices/page.ts";
 
 /** The confirmations of changes that aren't operations: the value of `done` in the URL → the sentence. */
 const NOTICES = {
-  created: "Organization created.",
-  renamed: "Organization renamed.",
-  "fallback-url-saved": "Fallback URL saved.",
-  deleted: "Organization deleted.",
-  left: "You left the organization.",
-  "left-webhooks": "You left the organization, and webhooks were deleted.",
-  joined: "You joined the organization.",
-  "plan-changed": "Plan changed.",
-  "role-changed": "Role changed.",
-  removed: "Member removed.",
-  "removed-webhooks": "Member removed, and webhooks deleted.",
-  "invitation-revoked": "Invitation revoked.",
-  "second-factor-required": "Owners and admins now need a second factor.",
-  "second-factor-optional": "A second factor is no longer required.",
-  "member-signed-out": "Member signed out, and their apps revoked.",
-  "member-apps-revoked":
-    "Apps revoked. The member stays signed in, because they also belong to organizations that you don’t own.",
-  "app-revoked": "Access revoked.",
-  "app-revoked-webhooks": "Access revoked, and webhooks deleted.",
   "link-created": "Link created.",
   "link-saved": "Link saved.",
   "link-archived": "Link archived. Visitors now see that it’s no longer available.",

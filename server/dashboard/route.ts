@@ -1,26 +1,15 @@
 import type { Router } from "@koa/router";
 import type { Context, Middleware } from "koa";
-import { z } from "zod";
-import type { Caller } from "../../resources/access/actor.ts";
-import { notFound, type Problem } from "../../resources/http/problem.ts";
-import { validate } from "../../resources/http/validate.ts";
+import type { Problem } from "../../resources/http/problem.ts";
 import type { idempotent } from "../../resources/idempotency/run-once.ts";
 import type { Services } from "../../resources/services.ts";
 import { requireRecentSignIn } from "../auth/authenticate.ts";
 import type { Dependencies } from "../dependencies.ts";
 import type { CurrentSignIn, Environment } from "../operations/operation.ts";
 import type { Section } from "../ui/dashboard-layout.ts";
-import { type Access, actorOf, pathTo } from "./access.ts";
+import type { Access } from "./access.ts";
 import type { CreateOneTimeView } from "./one-time-view.ts";
-import {
-  type Done,
-  type PageContent,
-  redisplayForm,
-  respondToChange,
-  type Show,
-  showPage,
-  switchFieldsOf,
-} from "./responses.ts";
+import { type PageContent, redisplayForm, type Show, showPage } from "./responses.ts";
 
 export type DashboardOptions = Pick<
   Dependencies,
@@ -88,35 +77,4 @@ export function addForm(router: Router, form: FormPage): void {
   router.get(path, ...access, (ctx) => show(ctx));
   if (program) router[program[0]](program[1], ...access, change);
   router.post(action, ...access, redisplayForm(show), change);
-}
-
-type OwnerSwitch = {
-  path: string;
-  section: Section;
-  /** The page of the section that has the switch, if it isn't the first one. */
-  page?: string;
-  field: string;
-  /** Returns false if there is no such organization. */
-  set(ctx: Context, isOn: boolean, caller: Caller): Promise<boolean>;
-  done: readonly [on: Done, off: Done];
-  /** The response says what was set. */
-  isEchoed?: boolean;
-  show?: Show;
-};
-
-/** Adds a setting that only owners turn on and off, after a recent sign-in. */
-export function addOwnerSwitch(
-  router: Router,
-  allow: Access,
-  { path, section, page = "", field, set, done: [on, off], isEchoed = true, show }: OwnerSwitch,
-): void {
-  const schema = z.strictObject({ [field]: z.boolean({ error: "must be true or false" }) });
-  addChange(router, ["put", path], { access: [allow("owner")], show }, async (ctx) => {
-    const to = pathTo(ctx, section) + page;
-    requireRecentSignIn(ctx, to);
-    const input = validate(schema, await switchFieldsOf(ctx, field));
-    const isOn = input[field] === true;
-    if (!(await set(ctx, isOn, actorOf(ctx)))) throw notFound("organization");
-    respondToChange(ctx, { to, done: isOn ? on : off, ...(isEchoed && { body: input }) });
-  });
 }

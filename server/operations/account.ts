@@ -213,7 +213,13 @@ export const deleteAccount = onAccount({
   description:
     "Also deletes organizations that have no other member; their short links stop working. Requires a recent sign-in, or the password of a user without a second factor.",
   input: z.strictObject({ password: z.string().optional() }).meta({ title: "AccountDeletion" }),
-  refuses: ["reauthentication_required", "invalid_current_password", "password_reset_required", "busy", "last_owner"],
+  refuses: [
+    "reauthentication_required",
+    "invalid_current_password",
+    "password_reset_required",
+    "busy",
+    "last_owner",
+  ],
   events: ["member.removed", "organization.deleted"],
   async run({ storage, user, signIn, input }) {
     const { id, actor, secondFactor } = user;

@@ -1,13 +1,13 @@
 import { z } from "zod";
 import { MAX_APPROVED_APPS } from "../../adapters/organizations/approved-apps.ts";
 import { MANAGERS } from "../../resources/access/scopes.ts";
-import { notFound, Problem } from "../../resources/http/problem.ts";
+import { found, notFound, Problem } from "../../resources/http/problem.ts";
 import { invalidField } from "../../resources/http/validate.ts";
 import { findApp } from "../clients/app-identity.ts";
-import { describeApproval, showApproval } from "../clients/client-view.ts";
+import { describeApproval, describeAuthorizedApp, showApp, showApproval } from "../clients/client-view.ts";
 import type { Settings } from "../settings/config.ts";
 import { type OrganizationRequest, onOrganization } from "./operation.ts";
-import { flag, timestamp } from "./schemas.ts";
+import { authorizedAppSchema, deleteWebhooks, flag, timestamp } from "./schemas.ts";
 
 const PATH = "/dashboard/organizations/{id}/apps";
 const COMMON = { tag: "Apps", roles: MANAGERS } as const;
@@ -32,6 +32,111 @@ export const approvalSchema = z
 export function allowedClientsOn({ CIMD, DYNAMIC_REGISTRATION }: Settings) {
   const isOpen = CIMD.accepted === "any" || DYNAMIC_REGISTRATION !== "off";
   return ALLOWED_CLIENTS.filter((choice) => isOpen || choice !== "any");
+}
+
+export const listApps = onOrganization({
+  tag: "Apps",
+  id: "listApps",
+  at: `GET ${PATH}`,
+  summary: "List the apps that members authorized",
+  description: "Returns the organization's policy on apps, too.",
+  output: z
+    .object({
+      allowed_clients: z.enum(ALLOWED_CLIENTS),
+      member_apps: z.enum(MEMBER_APPS),
+      approved_apps: z.array(approvalSchema),
+      enterprise_authorization: z.boolean(),
+      data: z.array(
+        authorizedAppSchema.extend({
+          is_allowed: z.boolean().describe("Whether the policy lets the user's role use the app."),
+          user: z.object({ id: z.string(), username: z.string() }).describe("Who authorized it."),
+        }),
+      ),
+    })
+    .meta({ title: "AuthorizedApps" }),
+  async run(request) {
+    const { policy, approved, isEnterpriseManaged, apps } = await readApps(request);
+    return {
+      allowed_clients: policy.allowedClients,
+      member_apps: policy.memberApps,
+      approved_apps: approved.map(showApproval),
+      enterprise_authorization: isEnterpriseManaged,
+      data: apps.map((app) => ({
+        ...showApp(app),
+        is_allowed: app.isAllowed,
+        user: { id: app.userId, username: app.username },
+      })),
+    };
+  },
+});
+
+/** Reads the authorized apps of an organization, and whether its policy allows each. */
+export async function readApps({
+  storage,
+  appPolicyCheck,
+  organization: { id },
+}: Pick<OrganizationRequest, "storage" | "appPolicyCheck"> & { organization: { id: string } }) {
+  const [authorized, policy, listed, isEnterpriseManaged] = await Promise.all([
+    storage.grants.listByOrganization(id),
+    storage.appPolicies.find(id),
+    storage.approvedApps.list(id),
+    storage.enterpriseAuthorization.isEnabled(id),
+  ]);
+  if (!policy) throw notFound("organization");
+  const approved = listed.map(describeApproval);
+  const approvedIds = new Set(approved.map(({ clientId }) => clientId));
+  const apps = authorized.map((app) => {
+    const forApp = { ...policy, isApproved: approvedIds.has(app.clientId) };
+    const isAllowed = appPolicyCheck?.(app.clientId, forApp, app.role) ?? true;
+    return { ...describeAuthorizedApp(app), isAllowed };
+  });
+  return { policy, approved, isEnterpriseManaged, apps };
+}
+
+export const revokeApp = onOrganization({
+  tag: "Apps",
+  id: "revokeApp",
+  at: `DELETE ${PATH}/{grant_id}`,
+  summary: "Revoke the access of an app",
+  description:
+    "Its tokens stop working immediately. Members may revoke only what they authorized themselves.",
+  input: z.strictObject({ delete_webhooks: deleteWebhooks }).meta({ title: "AppRevocation" }),
+  refuses: ["not_found"],
+  events: ["authorization.revoked"],
+  done: {
+    "app-revoked": "Access revoked.",
+    "app-revoked-webhooks": "Access revoked, and webhooks deleted.",
+  },
+  outcome: (_, deletesWebhooks) => (deletesWebhooks ? "app-revoked-webhooks" : "app-revoked"),
+  async run(request) {
+    const { storage, organization, actor, member, params, input } = request;
+    const { app } = await findApps(request, params.grant_id);
+    const deletesWebhooks = input.delete_webhooks && member?.role !== "member";
+    if (!(await storage.grants.revoke(organization.id, app.id, actor, { deletesWebhooks })))
+      throw notFound("app");
+    return deletesWebhooks;
+  },
+});
+
+/** Returns an authorized app and all others. Throws Problem 403 or 404 if the member may not revoke it. */
+export async function findApps(
+  {
+    storage,
+    organization,
+    member,
+  }: Pick<OrganizationRequest, "storage" | "member"> & { organization: { id: string } },
+  grantId: string | undefined,
+) {
+  const apps = await storage.grants.listByOrganization(organization.id);
+  const app = found(
+    apps.find(({ id }) => id === grantId),
+    "app",
+  );
+  if (member?.role === "member" && app.userId !== member.user.id) {
+    const detail = "Only owners, admins and the user who authorized the app can revoke its access.";
+    throw new Problem(403, "role_required", detail);
+  }
+  return { app, apps };
 }
 
 export const setAppPolicy = onOrganization({

@@ -41,6 +41,8 @@ const IN_ORGANIZATION: ManagementProblemCode[] = [
   "role_required",
   "organization_suspended",
   "second_factor_setup_required",
+  // Of a session that is older than the second factor that the organization requires.
+  "reauthentication_required",
 ];
 const WITH_KEY: ManagementProblemCode[] = ["idempotency_key_in_use", "idempotency_key_reused"];
 const WITH_BODY: ManagementProblemCode[] = ["invalid_json", "body_too_large", "unsupported_media_type"];

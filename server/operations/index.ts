@@ -5,8 +5,11 @@ import * as client from "./client.ts";
 import * as keys from "./client-keys.ts";
 import * as secrets from "./client-secrets.ts";
 import * as email from "./email.ts";
+import * as invitations from "./invitations.ts";
+import * as members from "./members.ts";
 import * as notices from "./notices.ts";
 import type { Operation } from "./operation.ts";
+import * as organizations from "./organizations.ts";
 import * as redirectUris from "./redirect-uris.ts";
 import * as secondFactors from "./second-factors.ts";
 import * as sessions from "./sessions.ts";
@@ -15,6 +18,9 @@ import * as trustRules from "./trust-rules.ts";
 
 /** Every operation of the management API, in the order of the documentation and of the command's help. */
 export const OPERATIONS: readonly Operation[] = [
+  organizations,
+  members,
+  invitations,
   client,
   secrets,
   keys,

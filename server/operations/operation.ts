@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import type { NewPasskey } from "../../adapters/accounts/second-factors/passkeys.ts";
 import type { Storage } from "../../adapters/index.ts";
+import type { AppPolicyCheck } from "../../adapters/oauth/app-policy.ts";
 import type { Actor } from "../../resources/access/actor.ts";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import type { Role } from "../../resources/access/scopes.ts";
@@ -28,6 +29,8 @@ export type Environment = {
   urls: PublicUrls;
   /** Verifies the IDs of clients that registered themselves; only in a server that accepts them. */
   registeredClientIds?: RegisteredClientIds | undefined;
+  /** Whether an organization's policy allows an app; only in a server. */
+  appPolicyCheck?: AppPolicyCheck;
 };
 
 type Request<At extends string, Input> = Environment & {
@@ -40,6 +43,8 @@ export type OrganizationRequest<At extends string = string, Input = unknown> = R
   actor: Actor;
   /** The member who acts, with their role; absent if the operator runs a command. */
   member?: { user: SignedInUser; role: Role } | undefined;
+  /** The sign-in of that member's request. */
+  signIn?: Pick<CurrentSignIn, "requireRecent">;
   /** Hands over a secret before the change is committed. If it throws, nothing is changed. */
   beforeCommit?(output: object): Promise<void>;
 };
@@ -122,8 +127,8 @@ type Declaration<At extends Address, Input extends z.ZodType, Output> = {
   events?: readonly EventType[];
   /** What the page says then: the value of `done` in its URL → the sentence. */
   done?: Record<string, string>;
-  /** Returns which of several sentences of `done` applies. */
-  outcome?(input: z.output<Input>, output: OutputOf<Output>): string;
+  /** Returns which of several sentences of `done` applies, if one does. */
+  outcome?(input: z.output<Input>, output: OutputOf<Output>): string | undefined;
 };
 
 type OutputOf<Output> = Output extends z.ZodType ? z.input<Output> : unknown;
@@ -159,7 +164,7 @@ export type OpenOperation<Input extends z.ZodType, Output extends z.ZodType> = O
 export type Operation = Omit<Declaration<Address, z.ZodType, z.ZodType | undefined>, "outcome"> & {
   roles?: readonly Role[];
   command?: CommandDeclaration;
-  outcome?(input: never, output: never): string;
+  outcome?(input: never, output: never): string | undefined;
   isOpen?: true;
   run?(request: never): Promise<unknown>;
 };

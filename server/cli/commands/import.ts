@@ -7,7 +7,7 @@ import { Problem } from "../../../resources/http/problem.ts";
 import { REFUSAL_COLUMNS } from "../../../resources/links/import/csv-file.ts";
 import { createImportLinks, type RowResult } from "../../../resources/links/import/index.ts";
 import { readLinkFile } from "../../../resources/links/import/read-file.ts";
-import { reservedNamesOf } from "../../../resources/services.ts";
+import { reservedNamesOf } from "../../../resources/links/rules.ts";
 import { csvHeader, toCsv } from "../../csv.ts";
 import type { Settings } from "../../settings/config.ts";
 import { type CommandContext, CommandError, findOrganization, missingOption } from "../execution/command.ts";

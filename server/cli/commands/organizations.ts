@@ -15,16 +15,6 @@ import {
   reasonOption,
 } from "../execution/command.ts";
 
-const SWITCHES = [
-  {
-    name: "require-second-factor",
-    summary: "Require a second factor of owners and admins",
-    description: "Require owners and admins to sign in with a second factor, or stop requiring it",
-    effect: "on requires those without a second factor to set one up",
-    store: "secondFactorRequirement",
-  },
-] as const;
-
 export const organizationCommands: Command[] = [
   {
     name: "org create",
@@ -44,32 +34,6 @@ export const organizationCommands: Command[] = [
       return showPlanChange(created);
     },
   },
-  organizationCommand({
-    name: "org plan",
-    summary: "Change the plan of an organization",
-    description: "Change the plan; the first paid plan creates the OAuth client",
-    arguments: { [`<${PLANS.join("|")}>`]: "the new plan" },
-    example: "premium",
-    async run({ args: [id, plan], storage, printFirst }) {
-      const beforeCommit = (changed: PlanChange) => printFirst(showPlanChange(changed));
-      const changed = await storage.organizations.setPlan(id, parsePlan(plan), OPERATOR, beforeCommit);
-      return showPlanChange(found(changed, "Organization", id));
-    },
-  }),
-  ...SWITCHES.map(({ name, summary, description, effect, store }) =>
-    organizationCommand({
-      name: `org ${name}`,
-      summary,
-      description,
-      arguments: { "<on|off>": effect },
-      example: "on",
-      async run({ args: [id, word], storage, organization }) {
-        const isOn = parseSwitch(word);
-        await storage[store].set(id, isOn, OPERATOR);
-        return { organization, [name.replaceAll("-", "_")]: isOn };
-      },
-    }),
-  ),
   {
     name: "org list",
     summary: "List the organizations",
@@ -126,11 +90,6 @@ export const organizationCommands: Command[] = [
     },
   }),
 ];
-
-function parseSwitch(word: unknown): boolean {
-  if (word === "on" || word === "off") return word === "on";
-  throw new CommandError("invalid_switch", "The second argument must be on or off.");
-}
 
 function parsePlan(word: unknown): Plan {
   if (isPlan(word)) return word;

@@ -1,33 +1,19 @@
 import type { Router } from "@koa/router";
-import { z } from "zod";
-import { MANAGERS } from "../../../resources/access/scopes.ts";
-import { notFound } from "../../../resources/http/problem.ts";
-import { validate } from "../../../resources/http/validate.ts";
+import { setFallbackUrl } from "../../operations/organizations.ts";
 import { CSRF_FIELD, settingPanel } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { actorOf, pathTo } from "../access.ts";
+import { pathTo } from "../access.ts";
 import { toUrl, urlField } from "../links/url-field.ts";
-import { formFieldsOf, isForm, respondToChange, type Show } from "../responses.ts";
-import { addChange, ORGANIZATION, type RouteOptions } from "../route.ts";
+import { addOperation } from "../operation-routes.ts";
+import type { Show } from "../responses.ts";
+import type { RouteOptions } from "../route.ts";
 
-export function addFallbackRoutes(
-  router: Router,
-  { storage, services, allow }: RouteOptions,
-  show: Show,
-): void {
-  const schema = z.strictObject({ fallback_url: services.links.schemas.fallbackUrl });
-  const path = `${ORGANIZATION}/fallback-url`;
-  addChange(router, ["put", path], { access: [allow(...MANAGERS)], show }, async (ctx) => {
-    const { organizationId, actor } = actorOf(ctx);
-    const fields = await formFieldsOf(ctx);
-    const input = validate(
-      schema,
-      isForm(ctx) ? { ...fields, fallback_url: toUrl(fields.fallback_url) || null } : fields,
-    );
-    if (!(await storage.fallbackUrls.set(organizationId, input.fallback_url, actor)))
-      throw notFound("organization");
-    respondToChange(ctx, { to: pathTo(ctx, "settings"), done: "fallback-url-saved", body: input });
+export function addFallbackRoutes(router: Router, options: RouteOptions, show: Show): void {
+  addOperation(router, options, setFallbackUrl, {
+    show,
+    toInput: (fields) => ({ ...fields, fallback_url: toUrl(fields.fallback_url) || null }),
+    to: (ctx) => pathTo(ctx, "settings"),
   });
 }
 

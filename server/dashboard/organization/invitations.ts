@@ -1,18 +1,18 @@
 import type { Router } from "@koa/router";
-import { z } from "zod";
+import type { Context } from "koa";
 import type { Invitation } from "../../../adapters/organizations/invitations.ts";
-import { type Membership, manageableRoles, type Role } from "../../../adapters/organizations/store.ts";
-import { MANAGERS, ROLES } from "../../../resources/access/scopes.ts";
-import { notFound, Problem } from "../../../resources/http/problem.ts";
-import { withQuotaProblems } from "../../../resources/http/quota.ts";
-import { hasAtMost } from "../../../resources/http/text.ts";
-import { checkText, validate } from "../../../resources/http/validate.ts";
-import { limitsOf } from "../../../resources/plans.ts";
-import { requireRecentSignIn } from "../../auth/authenticate.ts";
-import { NAME_MAX, normalizeName, validateCharacters } from "../../credentials/names.ts";
-import { emailAddress } from "../../http/email-address.ts";
-import { type Input, prefersHtml, textFieldOf } from "../../http/request-body.ts";
-import { mailDisabled, tooManyEmails } from "../../operations/email.ts";
+import type { Membership, Role } from "../../../adapters/organizations/store.ts";
+import { MANAGERS, manageableRoles } from "../../../resources/access/scopes.ts";
+import { NAME_MAX } from "../../credentials/names.ts";
+import { type Input, textFieldOf } from "../../http/request-body.ts";
+import {
+  acceptInvitation,
+  createInvitation,
+  getInvitation,
+  invalidInvitation,
+  listInvitations,
+  revokeInvitation,
+} from "../../operations/invitations.ts";
 import {
   breakable,
   CSRF_FIELD,
@@ -29,79 +29,34 @@ import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { invitationSentence, type ShownInvitation } from "../../ui/sign-in.ts";
 import { type Columns, table } from "../../ui/table.ts";
-import { membershipOf, pathTo, signedInUserOf } from "../access.ts";
+import { pathTo, signedInUserOf } from "../access.ts";
 import { shownOnce } from "../one-time-view.ts";
-import {
-  type FieldErrors,
-  formFieldsOf,
-  redisplayForm,
-  respondToChange,
-  type Show,
-  sendJson,
-  showPage,
-} from "../responses.ts";
-import { addChange, ORGANIZATION, type RouteOptions } from "../route.ts";
-import { ownersOnly } from "./member-removal.ts";
+import { addOperation, addReading } from "../operation-routes.ts";
+import { type FieldErrors, type Show, showPage } from "../responses.ts";
+import { ORGANIZATION, type RouteOptions } from "../route.ts";
 import { capitalized } from "./pages.ts";
-
-const LIFETIME_MS = 7 * 24 * 60 * 60 * 1000;
-const PATH = `${ORGANIZATION}/invitations`;
-const LINK = "/dashboard/invitations/:token";
-
-const label = z
-  .string({ error: "must be a string" })
-  .transform(normalizeName)
-  .check(checkText(validateLabel));
-
-const invitation = z.strictObject({
-  role: z.enum(ROLES, { error: "must be owner, admin or member" }).default("member"),
-  // A form sends an empty text for what was left out.
-  label: z.preprocess(withoutBlank, label.optional()),
-  email: z.preprocess(withoutBlank, emailAddress.optional()),
-});
-
-function validateLabel(text: string): string | undefined {
-  return hasAtMost(NAME_MAX, text) ? validateCharacters(text) : `must be at most ${NAME_MAX} characters long`;
-}
-
-function withoutBlank(text: unknown): unknown {
-  return typeof text === "string" && text.trim() === "" ? undefined : text;
-}
 
 /** An invitation link works once. `show` is the page with the form. */
 export function addInvitationRoutes(router: Router, options: RouteOptions, show: Show): void {
-  const { settings, storage, urls, allow, oneTimeView } = options;
+  const { storage, allow, oneTimeView } = options;
   const { invitations, organizations } = storage;
   const newLinks = oneTimeView<NewLink>();
+  const to = (ctx: Context) => pathTo(ctx, "members");
 
-  router.get(PATH, allow(...MANAGERS), async (ctx) => {
-    if (prefersHtml(ctx)) return ctx.redirect(pathTo(ctx, "members"));
-    ctx.body = { data: (await invitations.list(membershipOf(ctx).id)).map(showInvitation) };
-  });
+  addReading(router, options, listInvitations, (ctx) => ctx.redirect(to(ctx)));
 
-  router.post(PATH, allow(...MANAGERS), redisplayForm(show), async (ctx) => {
-    const { id, role: ownRole } = membershipOf(ctx);
-    const user = signedInUserOf(ctx);
-    const { role, label, email } = validate(invitation, await formFieldsOf(ctx));
-    if (!manageableRoles(ownRole).includes(role)) throw ownersOnly();
-    if (role !== "member") requireRecentSignIn(ctx, pathTo(ctx, "members"));
-    if (email && !settings.SMTP_URL) throw mailDisabled();
-    const creation = { organizationId: id, role, label, lifetimeMs: LIFETIME_MS, actor: user.actor };
-    const created = await withQuotaProblems(
-      email ? invitations.createByMail(creation, email, limitsOf) : invitations.create(creation, limitsOf),
-    );
-    if (!created) throw tooManyEmails();
-    const url = `${urls.base}/dashboard/invitations/${created.token}`;
-    if (prefersHtml(ctx)) {
+  addOperation(router, options, createInvitation, {
+    show,
+    to,
+    respond(ctx, { url, invitation }) {
+      const { email, label, expires_at } = invitation;
       const path = `${pathTo(ctx, "overview")}/invitations/new-link`;
-      return newLinks.redirect(ctx, path, { url, ...created.invitation });
-    }
-    const { created_by: _, ...shown } = showInvitation(created.invitation);
-    sendJson(ctx, { invitation: { ...shown, created_by: user.username }, url }, 201);
+      newLinks.redirect(ctx, path, { url, email, label, expiresAt: Date.parse(expires_at) });
+    },
   });
 
-  router.get(`${PATH}/new-link/:view`, allow(...MANAGERS), (ctx) => {
-    const members = pathTo(ctx, "members");
+  router.get(`${ORGANIZATION}/invitations/new-link/:view`, allow(...MANAGERS), (ctx) => {
+    const members = to(ctx);
     newLinks.show(ctx, {
       section: "members",
       page: (link) => ({ title: "Invitation link", body: invitationPage(members, link) }),
@@ -114,50 +69,20 @@ export function addInvitationRoutes(router: Router, options: RouteOptions, show:
     });
   });
 
-  addChange(router, ["delete", `${PATH}/:invitation_id`], { access: [allow(...MANAGERS)] }, async (ctx) => {
-    const { id, role } = membershipOf(ctx);
-    const { actor } = signedInUserOf(ctx);
-    if (!(await invitations.revoke(id, ctx.params.invitation_id, manageableRoles(role), actor))) {
-      throw notFound("invitation");
-    }
-    respondToChange(ctx, { to: pathTo(ctx, "members"), done: "invitation-revoked" });
-  });
+  addOperation(router, options, revokeInvitation, { to });
 
-  router.get(LINK, async (ctx) => {
+  addReading(router, options, getInvitation, async (ctx) => {
     const found = await invitations.find(ctx.params.token as string);
     if (!found) throw invalidInvitation();
-    const { organizationId: id, organizationName: name, role, inviter } = found;
-    if (!prefersHtml(ctx)) return sendJson(ctx, { organization: { id, name }, role, invited_by: inviter });
+    const { organizationId: id, organizationName: name } = found;
     const user = signedInUserOf(ctx);
     const isMember = (await organizations.listByUser(user.id)).some((one) => one.id === id);
     const body = acceptancePage({ action: ctx.path, invitation: found, user, isMember });
     showPage(ctx, { title: isMember ? "Invitation" : `Join ${name}`, body });
   });
-
-  router.post(LINK, async (ctx) => {
-    const accepted = await invitations.accept(ctx.params.token as string, signedInUserOf(ctx).actor);
-    if (!accepted) throw invalidInvitation();
-    const { organizationId: id, organizationName: name, role, isNew } = accepted;
-    const body = { organization: { id, name }, role };
-    respondToChange(ctx, { to: sectionPath(id, "overview"), done: isNew ? "joined" : undefined, body });
+  addOperation(router, options, acceptInvitation, {
+    to: (_, accepted) => sectionPath(accepted.organization.id, "overview"),
   });
-}
-
-function invalidInvitation(): Problem {
-  const detail = "The invitation was used or revoked, or has expired. Ask for a new one.";
-  return new Problem(403, "invitation_invalid", detail);
-}
-
-function showInvitation({ id, role, label, email, createdBy, createdAt, expiresAt }: Invitation) {
-  return {
-    id,
-    role,
-    label,
-    email,
-    created_by: createdBy,
-    created_at: new Date(createdAt).toISOString(),
-    expires_at: new Date(expiresAt).toISOString(),
-  };
 }
 
 /** What the form for an invitation shows: whether it can be emailed, and a rejected one with its errors. */

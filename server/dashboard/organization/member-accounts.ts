@@ -1,16 +1,13 @@
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
-import type { Storage } from "../../../adapters/index.ts";
-import { notFound, Problem } from "../../../resources/http/problem.ts";
-import { requireRecentSignIn } from "../../auth/authenticate.ts";
-import { RESET_LINK_MS, resetUrl } from "../../credentials/reset-links.ts";
-import { prefersHtml } from "../../http/request-body.ts";
+import { createResetLink, findMember, signOutMember } from "../../operations/members.ts";
 import { copyable, linkButton, panelForm } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { actorOf, membershipOf, pathTo } from "../access.ts";
+import { membershipOf, pathTo } from "../access.ts";
 import { shownOnce } from "../one-time-view.ts";
-import { redisplayForm, respondToChange, type Show } from "../responses.ts";
-import { addForm, ORGANIZATION, type RouteOptions } from "../route.ts";
+import { addOperation, addOperationPage } from "../operation-routes.ts";
+import type { Show } from "../responses.ts";
+import { ORGANIZATION, type RouteOptions } from "../route.ts";
 
 const MEMBER = `${ORGANIZATION}/members/:user_id`;
 
@@ -18,23 +15,21 @@ type NewLink = { username: string; url: string };
 
 /** `show` is the page of the members. */
 export function addMemberAccountRoutes(router: Router, options: RouteOptions, show: Show): void {
-  const { storage, urls, allow, oneTimeView } = options;
-  const { accounts, disabledAccounts } = storage;
-  const newLinks = oneTimeView<NewLink>();
+  const newLinks = options.oneTimeView<NewLink>();
+  const to = (ctx: Context) => pathTo(ctx, "members");
+  const find = (ctx: Context) => findMember(options.storage, membershipOf(ctx).id, ctx.params.user_id);
 
-  router.post(`${MEMBER}/reset-link`, allow("owner"), redisplayForm(show), async (ctx) => {
-    const members = pathTo(ctx, "members");
-    requireRecentSignIn(ctx, members);
-    const { id: userId, username } = await findMember(storage, ctx);
-    const created = await accounts.createResetTokenAsOwner(userId, RESET_LINK_MS, actorOf(ctx));
-    if ("refused" in created) throw new Problem(...REFUSALS[created.refused]);
-    const url = resetUrl(urls.base, created.token);
-    if (prefersHtml(ctx)) newLinks.redirect(ctx, `${members}/${userId}/reset-link`, { username, url });
-    else ctx.body = { url };
+  addOperation(router, options, createResetLink, {
+    show,
+    to,
+    async respond(ctx, { url }) {
+      const { id, username } = await find(ctx);
+      newLinks.redirect(ctx, `${to(ctx)}/${id}/reset-link`, { username, url });
+    },
   });
 
-  router.get(`${MEMBER}/reset-link/:view`, allow("owner"), (ctx) => {
-    const members = pathTo(ctx, "members");
+  router.get(`${MEMBER}/reset-link/:view`, options.allow("owner"), (ctx) => {
+    const members = to(ctx);
     newLinks.show(ctx, {
       section: "members",
       page: (link) => ({ title: "Password reset link", body: resetLinkPage(members, link) }),
@@ -44,47 +39,17 @@ export function addMemberAccountRoutes(router: Router, options: RouteOptions, sh
     });
   });
 
-  addForm(router, {
+  addOperationPage(router, options, signOutMember, {
     path: `${MEMBER}/sign-out`,
-    access: allow("owner"),
     section: "members",
-    isSensitive: true,
+    to,
     async render(ctx) {
-      const { username } = await findMember(storage, ctx);
-      const members = pathTo(ctx, "members");
-      const path = `${members}/${ctx.params.user_id}/sign-out`;
-      return { title: `Sign out ${username}?`, body: signOutForm(path, members, membershipOf(ctx).name) };
-    },
-    async change(ctx) {
-      const { organizationId, actor } = actorOf(ctx);
-      const member = { organizationId, userId: ctx.params.user_id as string };
-      const ended = await disabledAccounts.signOutMember(member, actor);
-      if (!ended) throw notFound("member");
-      respondToChange(ctx, {
-        to: pathTo(ctx, "members"),
-        done: ended.hasEndedSessions ? "member-signed-out" : "member-apps-revoked",
-        body: { sessions_ended: ended.hasEndedSessions },
-      });
+      const { id, username } = await find(ctx);
+      const path = `${to(ctx)}/${id}/sign-out`;
+      return { title: `Sign out ${username}?`, body: signOutForm(path, to(ctx), membershipOf(ctx).name) };
     },
   });
 }
-
-/** Throws Problem 404. */
-export async function findMember({ members }: Pick<Storage, "members">, ctx: Context) {
-  const member = (await members.list(membershipOf(ctx).id)).find(({ id }) => id === ctx.params.user_id);
-  if (!member) throw notFound("member");
-  return member;
-}
-
-// A user has one password for all organizations.
-const REFUSALS: Record<"not_owner" | "no_password", ConstructorParameters<typeof Problem>> = {
-  not_owner: [
-    403,
-    "shared_account",
-    "This user belongs to an organization that you don't own. Ask the operator of this service for a reset link.",
-  ],
-  no_password: [409, "no_password", "This user signs in with SSO and has no password to reset."],
-};
 
 function resetLinkPage(members: string, { username, url }: NewLink): Html {
   return html`<div class="panel" data-once>

@@ -1,18 +1,22 @@
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
-import type { Member, MemberRefusal } from "../../../adapters/organizations/members.ts";
-import { manageableRoles } from "../../../adapters/organizations/store.ts";
-import { MANAGERS } from "../../../resources/access/scopes.ts";
-import { notFound, Problem } from "../../../resources/http/problem.ts";
+import type { Member } from "../../../adapters/organizations/members.ts";
+import { manageableRoles } from "../../../resources/access/scopes.ts";
 import { describeApp } from "../../clients/app-identity.ts";
+import {
+  findMember,
+  LAST_OWNER,
+  leaveOrganization,
+  ownersOnly,
+  removeMember,
+} from "../../operations/members.ts";
 import { linkButton, panelForm } from "../../ui/controls.ts";
 import { isManager } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { membershipOf, pathTo, signedInUserOf } from "../access.ts";
-import { asksToDeleteWebhooks, webhookChoice } from "../created-webhooks.ts";
-import { respondToChange } from "../responses.ts";
-import { addForm, ORGANIZATION, type RouteOptions } from "../route.ts";
-import { findMember } from "./member-accounts.ts";
+import { webhookChoice } from "../created-webhooks.ts";
+import { addOperationPage } from "../operation-routes.ts";
+import { ORGANIZATION, type RouteOptions } from "../route.ts";
 
 type RemovalForm = {
   member: Pick<Member, "id" | "username" | "role">;
@@ -21,16 +25,16 @@ type RemovalForm = {
 };
 
 const PATH = `${ORGANIZATION}/members`;
-const LAST_OWNER = "An organization must have an owner. Make another member an owner first.";
 
-export function addRemovalRoutes(router: Router, { storage, allow }: RouteOptions): void {
+export function addRemovalRoutes(router: Router, options: RouteOptions): void {
+  const { storage } = options;
   const { members } = storage;
 
-  addForm(router, {
+  // Before the removal of others, whose parameter would match the word.
+  addOperationPage(router, options, leaveOrganization, {
     path: `${PATH}/me/delete`,
-    program: ["delete", `${PATH}/me`],
-    access: allow(),
     section: "settings",
+    to: () => "/dashboard",
     async render(ctx) {
       const { id, role } = membershipOf(ctx);
       const title = "Leave organization?";
@@ -47,54 +51,21 @@ export function addRemovalRoutes(router: Router, { storage, allow }: RouteOption
         body: await removalForm(ctx, storage, { member, action: `${list}/me/delete`, cancel }),
       };
     },
-    async change(ctx) {
-      const membership = membershipOf(ctx);
-      const { id: userId, actor } = signedInUserOf(ctx);
-      const deletesWebhooks = (await asksToDeleteWebhooks(ctx)) && isManager(membership);
-      const { id: organizationId, role } = membership;
-      assertChanged(
-        await members.remove({ organizationId, userId, manageableRoles: [role], actor, deletesWebhooks }),
-      );
-      respondToChange(ctx, { to: "/dashboard", done: deletesWebhooks ? "left-webhooks" : "left" });
-    },
   });
 
-  addForm(router, {
+  addOperationPage(router, options, removeMember, {
     path: `${PATH}/:user_id/delete`,
-    program: ["delete", `${PATH}/:user_id`],
-    access: allow(...MANAGERS),
     section: "members",
+    to: (ctx) => pathTo(ctx, "members"),
     async render(ctx) {
-      const member = await findMember(storage, ctx);
-      if (!manageableRoles(membershipOf(ctx).role).includes(member.role)) throw ownersOnly();
+      const { id, role } = membershipOf(ctx);
+      const member = await findMember(storage, id, ctx.params.user_id);
+      if (!manageableRoles(role).includes(member.role)) throw ownersOnly();
       const cancel = pathTo(ctx, "members");
       const action = `${cancel}/${member.id}/delete`;
       return { title: "Remove member?", body: await removalForm(ctx, storage, { member, action, cancel }) };
     },
-    async change(ctx) {
-      const deletesWebhooks = await asksToDeleteWebhooks(ctx);
-      assertChanged(await members.remove({ ...targetOf(ctx), deletesWebhooks }));
-      const done = deletesWebhooks ? "removed-webhooks" : "removed";
-      respondToChange(ctx, { to: pathTo(ctx, "members"), done });
-    },
   });
-}
-
-/** Returns the problem of a change to owners by a user who isn't an owner. */
-export function ownersOnly(): Problem {
-  return new Problem(403, "role_required", "Only owners can manage owners.");
-}
-
-export function targetOf(ctx: Context) {
-  const { id: organizationId, role } = membershipOf(ctx);
-  const userId = ctx.params.user_id as string;
-  return { organizationId, userId, actor: signedInUserOf(ctx).actor, manageableRoles: manageableRoles(role) };
-}
-
-export function assertChanged(refusal: MemberRefusal | undefined): void {
-  if (refusal === "missing") throw notFound("member");
-  if (refusal === "forbidden") throw ownersOnly();
-  if (refusal === "last_owner") throw new Problem(409, "last_owner", LAST_OWNER);
 }
 
 async function removalForm(

@@ -1,7 +1,7 @@
 import type { Invitation } from "../../../adapters/organizations/invitations.ts";
 import type { Member } from "../../../adapters/organizations/members.ts";
-import { type Membership, manageableRoles, type Role } from "../../../adapters/organizations/store.ts";
-import { ROLES, scopesOfRole, withoutImplied } from "../../../resources/access/scopes.ts";
+import type { Membership, Role } from "../../../adapters/organizations/store.ts";
+import { manageableRoles, ROLES, scopesOfRole, withoutImplied } from "../../../resources/access/scopes.ts";
 import type { SignedInUser } from "../../http/state.ts";
 import { badge, breakable, day, formButton, initial, named } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";

@@ -1,45 +1,37 @@
-import { z } from "zod";
+import type { Context } from "koa";
 import type { NewClient } from "../../../adapters/oauth/clients.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
 import { MANAGERS } from "../../../resources/access/scopes.ts";
-import { notFound, Problem } from "../../../resources/http/problem.ts";
-import { validate } from "../../../resources/http/validate.ts";
+import { notFound } from "../../../resources/http/problem.ts";
 import { isPaid, limitsOf, PLANS, type Plan } from "../../../resources/plans.ts";
-import { showPlanChange } from "../../clients/client-view.ts";
-import { prefersHtml } from "../../http/request-body.ts";
+import { changePlan, getPlan, selfServiceDisabled } from "../../operations/organizations.ts";
 import { retentionOf } from "../../settings/lifetimes.ts";
 import { badge, formButton, linkButton, meter } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { actorOf, membershipOf, pathTo } from "../access.ts";
+import { membershipOf, pathTo } from "../access.ts";
 import { showNewSecret } from "../api-access/secrets.ts";
-import { formFieldsOf, respondToChange, type Show, sendJson, showPage } from "../responses.ts";
-import { addChange, ORGANIZATION, type RouteModule } from "../route.ts";
+import { addOperation, addReading } from "../operation-routes.ts";
+import { type Show, showPage } from "../responses.ts";
+import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { capitalized } from "./pages.ts";
 
-const PATH = `${ORGANIZATION}/plan`;
-
-const choice = z.strictObject({ plan: z.enum(PLANS, { error: "must be free, growth or premium" }) });
-
-export const planRoutes: RouteModule = (router, { storage, settings, allow, oneTimeView }) => {
-  const { organizations, grants, links, webhooks } = storage;
+export const planRoutes: RouteModule = (router, options) => {
+  const { storage, settings, allow } = options;
+  const { grants, links, webhooks } = storage;
   const isSelfService = settings.SELF_SERVICE_PLANS;
-  const newSecrets = oneTimeView<NewClient>();
+  const newSecrets = options.oneTimeView<NewClient>();
 
   const show: Show = async (ctx, error) => {
     const membership = membershipOf(ctx);
-    if (!prefersHtml(ctx)) {
-      const plans = PLANS.map((name) => ({ name, limits: limitsOf(name) }));
-      return sendJson(ctx, { plan: membership.plan, self_service: isSelfService, plans });
-    }
     const usage = await links.usage(membership.id);
     const body = plansPage(membership, usage, isSelfService);
     const intro = "Plans set your limits. This server doesn’t charge for them.";
     showPage(ctx, { title: "Plan", intro, section: "plan", error, body });
   };
-  router.get(PATH, allow(), (ctx) => show(ctx));
+  addReading(router, options, getPlan, (ctx) => show(ctx));
 
-  router.get(`${PATH}/:plan`, allow(...MANAGERS), async (ctx) => {
+  router.get(`${ORGANIZATION}/plan/:plan`, allow(...MANAGERS), async (ctx) => {
     if (!isSelfService) throw selfServiceDisabled();
     const membership = membershipOf(ctx);
     const to = PLANS.find((name) => name === ctx.params.plan);
@@ -54,20 +46,16 @@ export const planRoutes: RouteModule = (router, { storage, settings, allow, oneT
     showPage(ctx, { title: `Downgrade to ${capitalized(to)}?`, section: "plan", body });
   });
 
-  addChange(router, ["put", PATH], { access: [allow(...MANAGERS)], show }, async (ctx) => {
-    if (!isSelfService) throw selfServiceDisabled();
-    const { organizationId, actor } = actorOf(ctx);
-    const { plan } = validate(choice, await formFieldsOf(ctx));
-    const changed = await organizations.setPlan(organizationId, plan as Plan, actor);
-    if (!changed) throw notFound("organization");
-    if (changed.client && prefersHtml(ctx)) return showNewSecret(ctx, newSecrets, changed.client);
-    respondToChange(ctx, { to: pathTo(ctx, "plan"), done: "plan-changed", body: showPlanChange(changed) });
+  addOperation(router, options, changePlan, {
+    show,
+    to: (ctx: Context) => pathTo(ctx, "plan"),
+    respond(ctx, { client }) {
+      if (!client) return false;
+      const { client_id: clientId, client_secret: clientSecret } = client;
+      return showNewSecret(ctx, newSecrets, { clientId, clientSecret });
+    },
   });
 };
-
-function selfServiceDisabled(): Problem {
-  return new Problem(403, "self_service_disabled", "The operator of this service manages plans.");
-}
 
 type Usage = { links: number; link_bytes: number };
 

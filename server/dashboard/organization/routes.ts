@@ -1,17 +1,11 @@
-import { z } from "zod";
-import { withQuotaProblems } from "../../../resources/http/quota.ts";
-import { validate } from "../../../resources/http/validate.ts";
-import { ORGANIZATIONS_PER_USER } from "../../../resources/plans.ts";
-import { showPlanChange } from "../../clients/client-view.ts";
-import { nameSchema } from "../../credentials/names.ts";
-import { prefersHtml } from "../../http/request-body.ts";
-import { showMembership } from "../../operations/membership.ts";
+import { createOrganization, getOrganization, listOrganizations } from "../../operations/organizations.ts";
 import { initial } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { actorOf, membershipOf, signedInUserOf } from "../access.ts";
 import { readPrevious } from "../links/analytics.ts";
-import { formFieldsOf, respondToChange, sendJson, showPage, splitFieldErrors } from "../responses.ts";
-import { addForm, ORGANIZATION, type RouteModule } from "../route.ts";
+import { addOperationPage, addReading } from "../operation-routes.ts";
+import { formFieldsOf, respondToChange, showPage, splitFieldErrors } from "../responses.ts";
+import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { CHANGE_TYPES } from "./audit-query.ts";
 import { overviewPage } from "./overview-page.ts";
 import { newOrganizationForm, noOrganizations, organizationChoice } from "./pages.ts";
@@ -23,16 +17,12 @@ const TOP_LINKS = 5;
 // The overview shows the latest of them in groups.
 const READ_ACTIVITIES = 100;
 
-/** What a form or program sends to name an organization. */
-export const naming = z.strictObject({ name: nameSchema });
-
 export const organizationRoutes: RouteModule = (router, options) => {
   const { storage, services, urls, allow } = options;
   const { organizations, grants, members } = storage;
 
-  router.get("/dashboard", async (ctx) => {
+  addReading(router, options, listOrganizations, async (ctx) => {
     const memberships = await organizations.listByUser(signedInUserOf(ctx).id);
-    if (!prefersHtml(ctx)) return sendJson(ctx, { organizations: memberships.map(showMembership) });
     const lastViewed = memberships.find(({ id }) => id === ctx.cookies.get(COOKIE));
     const home = memberships.length === 1 ? memberships[0] : lastViewed;
     if (home) return void ctx.redirect(sectionPath(home.id, "overview"));
@@ -41,31 +31,21 @@ export const organizationRoutes: RouteModule = (router, options) => {
     showPage(ctx, { title: "Your organizations", body: organizationChoice(memberships) });
   });
 
-  addForm(router, {
+  addOperationPage(router, options, createOrganization, {
     path: "/dashboard/organizations/new",
-    action: "/dashboard/organizations",
+    to: (_, change) => sectionPath(change.organization.id, "overview"),
     async render(ctx, problem) {
       ctx.state.memberships = await organizations.listByUser(signedInUserOf(ctx).id);
       const { errors, ...error } = splitFieldErrors(problem);
       const name = problem && String((await formFieldsOf(ctx)).name ?? "");
       return { title: "New organization", ...error, body: newOrganizationForm({ name, error: errors.name }) };
     },
-    async change(ctx) {
-      const { name } = validate(naming, await formFieldsOf(ctx));
-      const { id, actor } = signedInUserOf(ctx);
-      const change = await withQuotaProblems(
-        organizations.create(name, "free", actor, id, { maxOwned: ORGANIZATIONS_PER_USER }),
-      );
-      const to = sectionPath(change.organization.id, "overview");
-      respondToChange(ctx, { to, done: "created", status: 201, body: showPlanChange(change) });
-    },
   });
 
-  router.get(ORGANIZATION, allow(), async (ctx) => {
+  addReading(router, options, getOrganization, async (ctx) => {
     const membership = membershipOf(ctx);
-    const { id, name, role } = membership;
+    const { id, name } = membership;
     const organization = await services.showOrganization(id);
-    if (!prefersHtml(ctx)) return sendJson(ctx, { organization: { ...organization, role } });
     ctx.cookies.set(COOKIE, id, { path: "/dashboard", sameSite: "lax", overwrite: true });
     const caller = actorOf(ctx);
     const isReader = isManager(membership);

@@ -1,32 +1,20 @@
 import type { Router } from "@koa/router";
 import type { Membership } from "../../../adapters/organizations/store.ts";
-import { Problem } from "../../../resources/http/problem.ts";
 import type { SignedInUser } from "../../http/state.ts";
+import { requireSecondFactor } from "../../operations/organizations.ts";
 import { formButton, linkButton, settingPanel } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { pathWith } from "../../ui/table.ts";
-import { SECOND_FACTOR_SETUP, signedInUserOf } from "../access.ts";
+import { pathTo, SECOND_FACTOR_SETUP } from "../access.ts";
+import { addOperation } from "../operation-routes.ts";
 import type { Show } from "../responses.ts";
-import { addOwnerSwitch, ORGANIZATION, type RouteOptions } from "../route.ts";
+import type { RouteOptions } from "../route.ts";
 
 const ANCHOR = "second-factor";
-const OWN_FACTOR_MISSING = "Set up a second factor for your own account and sign in with it first.";
 
-export function addSecondFactorRoutes(router: Router, { storage, allow }: RouteOptions, show: Show): void {
-  addOwnerSwitch(router, allow, {
-    path: `${ORGANIZATION}/members/require-second-factor`,
-    section: "settings",
-    field: "require_second_factor",
-    set(ctx, isRequired, { organizationId, actor }) {
-      if (isRequired && signedInUserOf(ctx).secondFactor !== "proved") {
-        throw new Problem(409, "second_factor_missing", OWN_FACTOR_MISSING);
-      }
-      return storage.secondFactorRequirement.set(organizationId, isRequired, actor);
-    },
-    done: ["second-factor-required", "second-factor-optional"],
-    show,
-  });
+export function addSecondFactorRoutes(router: Router, options: RouteOptions, show: Show): void {
+  addOperation(router, options, requireSecondFactor, { show, to: (ctx) => pathTo(ctx, "settings") });
 }
 
 function ownFactorFirst({ id }: Membership): Html {

@@ -104,9 +104,9 @@ const ENDS: Record<string, (team: Team) => Promise<unknown>> = {
   },
   "the account of its creator is deleted": async (team) => {
     await makeOwner(team, "owner");
-    const { username, password } = team.owner;
+    const { password } = team.owner;
     const { status, text } = await team.owner.api.send("POST", "/dashboard/account/delete", {
-      json: { username, password },
+      json: { password },
     });
     if (status >= 300) throw new Error(`not deleted: ${text}`);
   },

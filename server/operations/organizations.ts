@@ -1,0 +1,256 @@
+import { z } from "zod";
+import type { PlanChange } from "../../adapters/organizations/store.ts";
+import { MANAGERS, ROLES } from "../../resources/access/scopes.ts";
+import { notFound, Problem } from "../../resources/http/problem.ts";
+import { withQuotaProblems } from "../../resources/http/quota.ts";
+import { reservedNamesOf } from "../../resources/links/rules.ts";
+import { linkSchemas } from "../../resources/links/schema.ts";
+import { createShowOrganization, organizationSchema } from "../../resources/organization/routes.ts";
+import { limitsOf, ORGANIZATIONS_PER_USER, PLANS } from "../../resources/plans.ts";
+import { describeApproval, showApproval, showPlanChange } from "../clients/client-view.ts";
+import { nameSchema } from "../credentials/names.ts";
+import { approvalSchema } from "./apps.ts";
+import { membershipSchema, showMembership } from "./membership.ts";
+import { onAccount, onOrganization } from "./operation.ts";
+import { flag } from "./schemas.ts";
+
+const ORGANIZATION = "/dashboard/organizations/{id}";
+const COMMON = { tag: "Organizations" } as const;
+
+const naming = z.strictObject({ name: nameSchema.describe("1 to 100 characters.") });
+const shortSchema = z.object({ id: z.string(), name: z.string(), plan: z.enum(PLANS) });
+const planChangeSchema = z.object({
+  organization: shortSchema,
+  client: z
+    .object({ client_id: z.string(), client_secret: z.string() })
+    .optional()
+    .describe("The OAuth client with its secret, if this created it. The secret is shown only once."),
+});
+
+export const listOrganizations = onAccount({
+  ...COMMON,
+  id: "listOrganizations",
+  at: "GET /dashboard",
+  summary: "List the organizations of the user",
+  output: z.object({ organizations: z.array(membershipSchema) }).meta({ title: "Organizations" }),
+  run: async ({ storage, user }) => ({
+    organizations: (await storage.organizations.listByUser(user.id)).map(showMembership),
+  }),
+});
+
+export const createOrganization = onAccount({
+  ...COMMON,
+  id: "createOrganization",
+  at: "POST /dashboard/organizations",
+  summary: "Create an organization",
+  description: "It starts on the Free plan, with the user as its owner.",
+  input: naming.meta({ title: "NewOrganization" }),
+  output: planChangeSchema.meta({ title: "CreatedOrganization" }),
+  status: 201,
+  refuses: ["quota_exceeded"],
+  events: ["organization.created"],
+  done: { created: "Organization created." },
+  async run({ storage, user, input }) {
+    const limit = { maxOwned: ORGANIZATIONS_PER_USER };
+    const created = storage.organizations.create(input.name, "free", user.actor, user.id, limit);
+    return showPlanChange(await withQuotaProblems(created));
+  },
+});
+
+export const getOrganization = onOrganization({
+  ...COMMON,
+  id: "getOrganization",
+  at: `GET ${ORGANIZATION}`,
+  summary: "Retrieve an organization",
+  description: "Returns it with the limits of its plan and its current usage.",
+  output: z
+    .object({ organization: organizationSchema.extend({ role: z.enum(ROLES).optional() }) })
+    .meta({ title: "OwnOrganization" }),
+  async run({ storage, organization, member }) {
+    const { organizations, fallbackUrls, links, webhooks } = storage;
+    const shown = await createShowOrganization(organizations, fallbackUrls, links, webhooks)(organization.id);
+    return { organization: { ...shown, ...(member && { role: member.role }) } };
+  },
+});
+
+export const renameOrganization = onOrganization({
+  ...COMMON,
+  id: "renameOrganization",
+  at: `PATCH ${ORGANIZATION}`,
+  summary: "Rename an organization",
+  roles: MANAGERS,
+  input: naming.meta({ title: "OrganizationNaming" }),
+  output: z.object({ organization: shortSchema }).meta({ title: "RenamedOrganization" }),
+  refuses: ["not_found"],
+  events: ["organization.renamed"],
+  done: { renamed: "Organization renamed." },
+  async run({ storage, organization: { id, plan }, actor, input: { name } }) {
+    if (!(await storage.organizations.rename(id, name, actor))) throw notFound("organization");
+    return { organization: { id, name, plan } };
+  },
+});
+
+export const deleteOrganization = onOrganization({
+  ...COMMON,
+  id: "deleteOrganization",
+  at: `DELETE ${ORGANIZATION}`,
+  summary: "Delete an organization",
+  description: "Revokes its tokens, removes its members, and stops its short links. This can't be undone.",
+  roles: ["owner"],
+  needsRecentSignIn: true,
+  refuses: ["not_found"],
+  events: ["organization.deleted"],
+  done: { deleted: "Organization deleted." },
+  async run({ storage, organization, actor }) {
+    if (!(await storage.organizations.remove(organization.id, actor))) throw notFound("organization");
+  },
+});
+
+export const getSettings = onOrganization({
+  ...COMMON,
+  id: "getSettings",
+  at: `GET ${ORGANIZATION}/settings`,
+  summary: "Retrieve the settings of an organization",
+  output: z
+    .object({
+      name: z.string(),
+      fallback_url: z.string().nullable().describe("Where visitors of unavailable links go."),
+      allowed_clients: z.string().describe("Which apps the organization accepts."),
+      member_apps: z.string().describe("Which of them members may authorize."),
+      approved_apps: z.array(approvalSchema),
+      enterprise_authorization: z.boolean(),
+      require_second_factor: z.boolean(),
+    })
+    .meta({ title: "OrganizationSettings" }),
+  async run({ storage, organization: { id, name } }) {
+    const [policy, approved, enterprise_authorization, require_second_factor, fallback_url] =
+      await Promise.all([
+        storage.appPolicies.find(id),
+        storage.approvedApps.list(id),
+        storage.enterpriseAuthorization.isEnabled(id),
+        storage.secondFactorRequirement.isRequired(id),
+        storage.fallbackUrls.find(id),
+      ]);
+    if (!policy) throw notFound("organization");
+    return {
+      name,
+      fallback_url,
+      allowed_clients: policy.allowedClients,
+      member_apps: policy.memberApps,
+      approved_apps: approved.map((app) => showApproval(describeApproval(app))),
+      enterprise_authorization,
+      require_second_factor,
+    };
+  },
+});
+
+export const setFallbackUrl = onOrganization({
+  ...COMMON,
+  id: "setFallbackUrl",
+  at: `PUT ${ORGANIZATION}/fallback-url`,
+  summary: "Set the fallback URL of unavailable links",
+  description:
+    "Visitors of links that are archived, expired, used up or deleted go there, unless the link has its own.",
+  roles: MANAGERS,
+  input: ({ urls }) =>
+    z
+      .strictObject({ fallback_url: linkSchemas(reservedNamesOf(urls)).fallbackUrl })
+      .meta({ title: "NewFallbackUrl" }),
+  output: z.object({ fallback_url: z.string().nullable() }).meta({ title: "FallbackUrl" }),
+  refuses: ["not_found"],
+  events: ["organization.fallback_url_changed"],
+  done: { "fallback-url-saved": "Fallback URL saved." },
+  async run({ storage, organization, actor, input }) {
+    if (!(await storage.fallbackUrls.set(organization.id, input.fallback_url, actor)))
+      throw notFound("organization");
+    return input;
+  },
+});
+
+const secondFactor = z.object({ require_second_factor: flag });
+export const requireSecondFactor = onOrganization({
+  ...COMMON,
+  id: "requireSecondFactor",
+  at: `PUT ${ORGANIZATION}/members/require-second-factor`,
+  summary: "Require a second factor of owners and admins",
+  description: "Those without one have to set it up before they continue.",
+  roles: ["owner"],
+  needsRecentSignIn: true,
+  input: secondFactor.strict().meta({ title: "NewSecondFactorRequirement" }),
+  output: secondFactor.meta({ title: "SecondFactorRequirement" }),
+  refuses: ["not_found", "second_factor_missing"],
+  events: ["organization.second_factor_required"],
+  command: {
+    name: "org require-second-factor",
+    description: "Require owners and admins to sign in with a second factor, or stop requiring it",
+    arguments: { require_second_factor: "on requires those without a second factor to set one up" },
+    example: "on",
+  },
+  done: {
+    "second-factor-required": "Owners and admins now need a second factor.",
+    "second-factor-optional": "A second factor is no longer required.",
+  },
+  outcome: ({ require_second_factor }) =>
+    require_second_factor ? "second-factor-required" : "second-factor-optional",
+  async run({ storage, organization, actor, member, input }) {
+    if (input.require_second_factor && member && member.user.secondFactor !== "proved") {
+      const detail = "Set up a second factor for your own account and sign in with it first.";
+      throw new Problem(409, "second_factor_missing", detail);
+    }
+    const isRequired = input.require_second_factor;
+    if (!(await storage.secondFactorRequirement.set(organization.id, isRequired, actor)))
+      throw notFound("organization");
+    return input;
+  },
+});
+
+export const getPlan = onOrganization({
+  ...COMMON,
+  id: "getPlan",
+  at: `GET ${ORGANIZATION}/plan`,
+  summary: "Retrieve the plan, and what plans include",
+  output: z
+    .object({
+      plan: z.enum(PLANS),
+      self_service: z.boolean().describe("Whether owners and admins can change it."),
+      plans: z.array(z.object({ name: z.enum(PLANS), limits: organizationSchema.shape.limits })),
+    })
+    .meta({ title: "Plan" }),
+  run: async ({ settings, organization }) => ({
+    plan: organization.plan,
+    self_service: settings.SELF_SERVICE_PLANS,
+    plans: PLANS.map((name) => ({ name, limits: limitsOf(name) })),
+  }),
+});
+
+export const changePlan = onOrganization({
+  ...COMMON,
+  id: "changePlan",
+  at: `PUT ${ORGANIZATION}/plan`,
+  summary: "Change the plan of an organization",
+  description: "The first paid plan creates the OAuth client.",
+  roles: MANAGERS,
+  input: z
+    .strictObject({ plan: z.enum(PLANS, { error: "must be free, growth or premium" }) })
+    .meta({ title: "PlanChoice" }),
+  output: planChangeSchema.meta({ title: "PlanChange" }),
+  refuses: ["not_found", "self_service_disabled"],
+  events: ["plan.changed", "client.created"],
+  command: {
+    name: "org plan",
+    arguments: { plan: "the new plan" },
+    example: "premium",
+  },
+  done: { "plan-changed": "Plan changed." },
+  async run({ storage, settings, organization, actor, member, input, beforeCommit }) {
+    if (member && !settings.SELF_SERVICE_PLANS) throw selfServiceDisabled();
+    const handOver = async (change: PlanChange) => beforeCommit?.(showPlanChange(change));
+    const changed = await storage.organizations.setPlan(organization.id, input.plan, actor, handOver);
+    if (!changed) throw notFound("organization");
+    return showPlanChange(changed);
+  },
+});
+
+export function selfServiceDisabled(): Problem {
+  return new Problem(403, "self_service_disabled", "The operator of this service manages plans.");
+}
