@@ -29,7 +29,7 @@ function documentOfApi() {
   const services = createServices({ stores: {}, urls, webhookAllowHosts: [], cursorSecret: "" } as never);
   const pass = () => () => undefined;
   const bearerCheck = { bearer: pass } as unknown as BearerCheck;
-  const { declare, operations } = createDeclare(new Router(), { bearerCheck, idempotent: pass });
+  const { declare, operations } = createDeclare(new Router(), { bearerCheck, runOnce: pass as never });
   linkRoutes(declare, { links: services.links, shortUrl: base });
   webhookRoutes(declare, { ...services, shortUrl: base, webhookPageUrl: () => "" });
   organizationRoutes(declare, services.showOrganization);
@@ -133,10 +133,8 @@ function bodyOf(content: ResponseObject["content"]): string[] {
 function methodOf({ id, operation }: Described): string {
   const { summary, description, parameters, requestBody, responses } = operation;
   const inUrl = parameters.filter((parameter) => parameter.in !== "header");
-  // The client encodes them.
-  const textOf = ({ description }: (typeof inUrl)[number]) => description.replace(", percent-encoded", "");
   const properties = Object.fromEntries(
-    inUrl.map((parameter) => [parameter.name, { ...parameter.schema, description: textOf(parameter) }]),
+    inUrl.map(({ name, schema, description }) => [name, { ...schema, description }]),
   );
   const required = inUrl.filter((parameter) => parameter.required).map(({ name }) => name);
   const inputs = [

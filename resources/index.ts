@@ -19,7 +19,7 @@ import {
   requireRead,
   routesOf,
 } from "./http/routing.ts";
-import { createRunOnce, type IdempotencyStore, idempotent } from "./idempotency/run-once.ts";
+import { createRunOnce, type IdempotencyStore } from "./idempotency/run-once.ts";
 import { lazy } from "./lazy.ts";
 import { createReadClickSource, type FindCountry } from "./links/click-source.ts";
 import { createRedirects, type RenderPreview } from "./links/redirect.ts";
@@ -27,7 +27,6 @@ import { linkRoutes } from "./links/routes.ts";
 import { createMcpEndpoint } from "./mcp/endpoint.ts";
 import type { Documentation } from "./mcp/resources.ts";
 import { type Tool, toolsOf } from "./mcp/tool.ts";
-import { createTools } from "./mcp/tools.ts";
 import { buildDocument, type OpenApiDocument, serveDocument } from "./openapi/document.ts";
 import { createDeclare } from "./openapi/operation.ts";
 import { organizationRoutes } from "./organization/routes.ts";
@@ -88,16 +87,13 @@ export function createResources(options: ResourceOptions): Resources {
       metadataUrl: metadataUrl(url),
     });
   const router = new Router({ sensitive: true, strict: true });
-  const { declare, operations } = createDeclare(router, {
-    bearerCheck: bearerCheckOf(urls.api),
-    idempotent: idempotent(runOnce),
-  });
+  const { declare, operations } = createDeclare(router, { bearerCheck: bearerCheckOf(urls.api), runOnce });
   linkRoutes(declare, { links, shortUrl: urls.short });
   webhookRoutes(declare, { ...services, shortUrl: urls.short, webhookPageUrl });
   organizationRoutes(declare, services.showOrganization);
   const document = lazy(() => buildDocument(operations, { urls, version, events: WEBHOOK_EVENT_SCHEMAS }));
   serveDocument(declare, document);
-  const tools = [...createTools({ ...services, shortUrl: urls.short }), ...operations.flatMap(toolsOf)];
+  const tools = operations.flatMap((operation) => toolsOf(operation, runOnce));
   // RFC 9728 §3.3: the metadata in a challenge must be that of the URL that was called, with or without the slash.
   const mcpEndpoints = [...new Set([urls.mcp, withSlash(urls.mcp)])].map((mcpUrl) =>
     createMcpEndpoint({
@@ -106,7 +102,6 @@ export function createResources(options: ResourceOptions): Resources {
       links,
       shortUrl: urls.short,
       documentation: options.documentation,
-      runOnce,
       mcpUrl,
       signingSecret,
       extensions: options.mcpExtensions,

@@ -671,10 +671,10 @@ export interface Operations {
     },
     options?: CallOptions,
   ): Pages<LinkPage>;
-  /** Retrieve a link. Returns the link with its number of clicks. */
+  /** Retrieve a link. Returns a link with its number of clicks. */
   getLink(
     input: {
-      /** The ID of the link. */
+      /** Link ID (lnk_…). */
       id: string;
     },
     options?: CallOptions,
@@ -682,7 +682,7 @@ export interface Operations {
   /** Update a link. Updates the fields that you send and keeps the others. Send null to clear a nullable field. `tags` and `metadata` are replaced as a whole. With the content type `application/merge-patch+json` (RFC 7396), the keys of `metadata` are merged: those that you send are set, or removed if they are null. */
   updateLink(
     input: {
-      /** The ID of the link. */
+      /** Link ID (lnk_…). */
       id: string;
     } & LinkChanges,
     options?: CallOptions,
@@ -690,7 +690,7 @@ export interface Operations {
   /** Delete a link. Deletes a link permanently. Its short URL redirects to the `fallback_url` of the organization, or returns 410, and its slug is never reused. */
   deleteLink(
     input: {
-      /** The ID of the link. */
+      /** Link ID (lnk_…). */
       id: string;
     },
     options?: CallOptions,
@@ -716,7 +716,7 @@ export interface Operations {
   /** Retrieve the analytics of a link. Analytics are stored separately from the `clicks` of a link. If a server is killed, those of its last 2 seconds may be lost. */
   getLinkAnalytics(
     input: {
-      /** The ID of the link. */
+      /** Link ID (lnk_…). */
       id: string;
       /** The first day. Defaults to 29 days before `to`. */
       from?: string;

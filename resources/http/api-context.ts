@@ -8,7 +8,6 @@ export type ApiContext = Pick<
   /** The parameters of the path. Unset if the route has none. */
   params?: Record<string, string>;
   request: Pick<Context["request"], "body" | "get">;
-  response: Pick<Context["response"], "get">;
 };
 
 export type ApiMiddleware = (ctx: ApiContext, next: Next) => unknown;
@@ -20,13 +19,3 @@ export type ServiceResponse = {
   body: Record<string, unknown>;
 };
 export type OperationResponse = ServiceResponse | { status: 204; headers?: never; body?: undefined };
-
-export function respond(ctx: ApiContext, { status, headers = {}, body }: OperationResponse): void {
-  ctx.status = status;
-  ctx.set(headers);
-  ctx.body = body;
-}
-
-export function idOf(ctx: ApiContext): string {
-  return ctx.params?.id as string;
-}

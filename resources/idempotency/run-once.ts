@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import type { ActiveToken } from "../access/introspect.ts";
-import { type ApiContext, type ApiMiddleware, respond, type ServiceResponse } from "../http/api-context.ts";
+import type { ApiContext, ServiceResponse } from "../http/api-context.ts";
 import { type FieldError, Problem, retryLater } from "../http/problem.ts";
 import { invalidField } from "../http/validate.ts";
 
@@ -57,7 +57,7 @@ type Stored = { answer: ServiceResponse; omitsSecret?: boolean } | { refusal: St
 export const KEY_RULE = "must be 1 to 255 visible ASCII characters";
 export const KEY = /^[\x21-\x7e]{1,255}$/;
 
-export const REPLAYED_HEADER = { "Idempotency-Replayed": "true" };
+const REPLAYED_HEADER = { "Idempotency-Replayed": "true" };
 
 /** The statuses of errors that are replayed, because they depend on the stored data and not only on the request. */
 export const REPLAYED_ERRORS: ReadonlySet<number> = new Set([404, 409]);
@@ -125,43 +125,28 @@ function sortFields(value: unknown, depth = 0): unknown {
   return Object.fromEntries(fields.map(([name, field]) => [name, sortFields(field, depth + 1)]));
 }
 
-// The headers stored with a response. The others belong to the individual request.
-const STORED_HEADERS = ["Location", "ETag"];
-
-/** Makes a POST idempotent by its `Idempotency-Key` header (draft-ietf-httpapi-idempotency-key-header-07). */
-export function idempotent(
+/** Responds to a POST with an `Idempotency-Key` header (draft-ietf-httpapi-idempotency-key-header-07). */
+export async function respondOnce(
+  ctx: ApiContext,
+  operation: Omit<IdempotentRequest, "key" | "input">,
+  perform: (attempt: Attempt) => Promise<ServiceResponse>,
   runOnce: RunOnce,
-): (operation: { id: string; shownOnce?: string }) => ApiMiddleware {
-  return ({ id, shownOnce }) =>
-    async function handleIdempotencyKey(ctx, next) {
-      const key = readKey(ctx);
-      if (key === undefined) return next();
-      const { caller } = ctx.state;
-      const request = { caller, key, operation: id, input: inputOf(ctx), ...(shownOnce && { shownOnce }) };
-      const { isReplayed, omitsSecret, ...response } = await runOnce(request, async ({ linkId }) => {
-        ctx.state.caller = { ...caller, linkId };
-        await next();
-        return toStoredResponse(ctx);
-      });
-      if (!isReplayed) return;
-      if (omitsSecret) throw secretShownOnce();
-      respond(ctx, response);
-      ctx.set(REPLAYED_HEADER);
-    };
+): Promise<ServiceResponse> {
+  const request = { ...operation, key: readKey(ctx), input: inputOf(ctx) };
+  const { isReplayed, omitsSecret, ...response } = await runOnce(request, perform);
+  if (omitsSecret) throw secretShownOnce();
+  return isReplayed ? { ...response, headers: { ...response.headers, ...REPLAYED_HEADER } } : response;
 }
 
 /** @throws Problem 422 for an invalid key, and for more than one */
-function readKey(ctx: ApiContext): string | undefined {
-  if (ctx.req.headers["idempotency-key"] === undefined) return undefined;
+function readKey(ctx: ApiContext): string {
   // Node joins several with ", ", and a valid key has no space.
   const key = ctx.get("idempotency-key");
   if (KEY.test(key)) return key;
   throw invalidField("Idempotency-Key", KEY_RULE, "invalid_idempotency_key");
 }
 
-function inputOf(ctx: ApiContext): unknown {
-  const { params } = ctx;
-  const { body } = ctx.request;
+function inputOf({ params, request: { body } }: ApiContext): unknown {
   if (body === undefined) return params;
   return typeof body === "object" && body !== null && !Array.isArray(body) ? { ...body, ...params } : [body];
 }
@@ -170,9 +155,4 @@ function secretShownOnce(): Problem {
   const detail =
     "The first request with this idempotency key succeeded. Its response had a secret, which is shown once.";
   return new Problem(409, "secret_shown_once", detail, { headers: REPLAYED_HEADER });
-}
-
-function toStoredResponse({ status, body, response }: ApiContext): ServiceResponse {
-  const headers = STORED_HEADERS.map((name) => [name, response.get(name)]).filter(([, value]) => value);
-  return { status, headers: Object.fromEntries(headers), body: body as ServiceResponse["body"] };
 }

@@ -10,10 +10,7 @@ import type { Link } from "./types.ts";
 
 export type BulkResult = Link | Problem;
 
-/** The body of a bulk request. Links are validated one by one, so an invalid link doesn't affect the others. */
-export const bulkSchema = z.strictObject({ links: z.array(z.unknown(), { error: "must be an array" }) });
-
-/** Builds the documented schema of the same body, which includes the schema of each link. */
+/** Builds the documented schema of the body, with the schema of each link. */
 export function bulkBody(link: z.ZodObject, limit: number) {
   return z.strictObject({ links: z.array(link).min(1).max(limit) }).meta({
     title: "NewLinks",
@@ -73,10 +70,9 @@ export async function createLinksInBulk(
   create: (input: unknown, index: number) => Promise<Link>,
 ): Promise<BulkResult[]> {
   const error = `must have 1 to ${limit} links`;
-  const limited = bulkSchema.extend({
-    links: bulkSchema.shape.links.min(1, { error }).max(limit, { error }),
-  });
-  const { links } = validate(limited, input);
+  // Links are validated one by one, so an invalid link doesn't affect the others.
+  const list = z.array(z.unknown(), { error: "must be an array" }).min(1, { error }).max(limit, { error });
+  const { links } = validate(z.strictObject({ links: list }), input);
   if (links.length > 1) await countFurther(links.length - 1);
   const lastByClaim = new Map<string, Promise<BulkResult>>();
   const results: Promise<BulkResult>[] = [];

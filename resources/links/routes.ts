@@ -1,22 +1,18 @@
 import { z } from "zod";
-import { type ApiContext, idOf, respond } from "../http/api-context.ts";
-import { entityTag, matchesIfNoneMatch, preconditionOf } from "../http/etag.ts";
-import { BULK_BODY_MAX, isJson, MERGE_PATCH } from "../http/json-body.ts";
-import { found } from "../http/problem.ts";
-import { invalidField } from "../http/validate.ts";
+import { BULK_BODY_MAX } from "../http/json-body.ts";
 import type { Declare, Operation } from "../openapi/operation.ts";
+import { CREATES, READS, REPLACES, sameAs } from "../openapi/tool-declaration.ts";
 import { LINKS_PER_BULK, limitsOf } from "../plans.ts";
 import { analyticsQuery, analyticsSchema } from "./analytics.ts";
-import { bulkBody, bulkResults, bulkResultsSchema } from "./bulk.ts";
+import { bulkBody, bulkResultSchema, bulkResults, bulkResultsSchema } from "./bulk.ts";
 import { listQuery } from "./list.ts";
 import { createdLink, LINK_EXAMPLE, linkPageSchema, linkResponse, linkSchema, toView } from "./schema.ts";
 import type { LinkService } from "./service.ts";
-import type { Link } from "./types.ts";
 
-type RestOptions = { links: LinkService; shortUrl: string };
+type LinkRouteOptions = { links: LinkService; shortUrl: string };
 
-const READS = { tag: "Links", scopes: ["links:read"] } satisfies Partial<Operation>;
-const WRITES = { tag: "Links", scopes: ["links:write"] } satisfies Partial<Operation>;
+const READ = { tag: "Links", scopes: ["links:read"] } satisfies Partial<Operation>;
+const WRITE = { tag: "Links", scopes: ["links:write"] } satisfies Partial<Operation>;
 const ANALYTICS = {
   tag: "Analytics",
   scopes: ["links:read"],
@@ -31,14 +27,8 @@ const ANALYTICS = {
 const ANALYTICS_DURABILITY =
   "Analytics are stored separately from the `clicks` of a link. If a server is killed, those of its last 2 seconds may be lost.";
 
-const byExternalId = z.object({
-  external_id: z
-    .string()
-    .describe("Your own ID for the link, percent-encoded.")
-    .meta({ examples: ["spring-sale"] }),
-});
-const READS_ONE = {
-  ...READS,
+const READ_ONE = {
+  ...READ,
   headers: ["If-None-Match"],
   responses: {
     200: { description: "The link.", body: linkSchema, headers: ["ETag"] },
@@ -50,18 +40,37 @@ const READS_ONE = {
 const byId = z.object({
   id: z
     .string()
-    .describe("The ID of the link.")
+    .describe("Link ID (lnk_…).")
     .meta({ examples: [LINK_EXAMPLE.id] }),
 });
+const byExternalId = z.object({
+  external_id: z
+    .string()
+    .describe("Your own ID for the link.")
+    .meta({ examples: ["spring-sale"] }),
+});
 
-export function linkRoutes(declare: Declare, { links, shortUrl }: RestOptions): void {
-  function showLink(ctx: ApiContext, link: Link): void {
-    respond(ctx, linkResponse(link, shortUrl));
-    if (matchesIfNoneMatch(ctx, entityTag(link.version))) ctx.status = 304;
-  }
+const link = sameAs("get_link");
+const text = z.string().optional();
+// Names and types are enough for most filters.
+const shownQuery = listQuery.extend({
+  sort: listQuery.shape.sort.describe("- is descending."),
+  search: text.describe("Text in the URL, slug or title."),
+  tag: text,
+  archived: z.boolean().optional(),
+  slug: text,
+  url: text,
+  external_id: text,
+  created_after: text,
+  created_before: text,
+});
+// Its fields, once more, would take 2 % of all schemas.
+const newLink = z.looseObject({ url: z.string() }).describe("The arguments of create_link.");
+const errorSchema = z.looseObject({ code: z.string(), detail: z.string() }).optional();
 
+export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptions): void {
   declare({
-    ...WRITES,
+    ...WRITE,
     id: "createLink",
     method: "post",
     path: "/v1/links",
@@ -70,13 +79,18 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: RestOptions): 
     body: links.schemas.create,
     responses: { 201: { description: "The link.", body: linkSchema, headers: ["Location", "ETag"] } },
     errors: ["quota_exceeded", "slug_taken", "external_id_taken"],
-    async handler(ctx) {
-      respond(ctx, createdLink(await links.create(ctx.state.caller, ctx.request.body), shortUrl));
+    tool: {
+      name: "create_link",
+      title: "Create a short link",
+      description: "Creates a short link to a URL.",
+      annotations: CREATES,
+      output: link,
     },
+    run: async (caller, { body }) => createdLink(await links.create(caller, body), shortUrl),
   });
 
   declare({
-    ...READS,
+    ...READ,
     id: "listLinks",
     method: "get",
     path: "/v1/links",
@@ -85,37 +99,47 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: RestOptions): 
       "Returns links, by default newest first. If you sort by clicks, a link that is clicked between two requests can move to another page.",
     query: listQuery,
     responses: { 200: { description: "A page of links.", body: linkPageSchema } },
-    async handler(ctx) {
-      const { links: page, nextCursor } = await links.list(ctx.state.caller, ctx.state.query);
-      ctx.body = { data: page.map((link) => toView(link, shortUrl)), next_cursor: nextCursor };
+    tool: {
+      name: "list_links",
+      title: "List links",
+      description: "Lists links, by default newest first. slug, url and external_id match exactly.",
+      annotations: READS,
+      input: shownQuery,
+      output: linkPageSchema.extend({ data: z.array(link) }),
+    },
+    async run(caller, { query, pageLength }) {
+      const { links: page, nextCursor } = await links.list(caller, query, pageLength);
+      const data = page.map((one) => toView(one, shortUrl));
+      return { status: 200, body: { data, next_cursor: nextCursor } };
     },
   });
 
   declare({
-    ...READS_ONE,
+    ...READ_ONE,
     id: "getLink",
     method: "get",
     path: "/v1/links/{id}",
     summary: "Retrieve a link",
-    description: "Returns the link with its number of clicks.",
+    description: "Returns a link with its number of clicks.",
     params: byId,
-    handler: async (ctx) => showLink(ctx, await links.get(ctx.state.caller, idOf(ctx))),
+    tool: { name: "get_link", title: "Get a link", annotations: READS },
+    run: async (caller, { params: { id } }) => linkResponse(await links.get(caller, id), shortUrl),
   });
 
   declare({
-    ...READS_ONE,
+    ...READ_ONE,
     id: "getLinkByExternalId",
     method: "get",
     path: "/v1/links/by-external-id/{external_id}",
     summary: "Retrieve a link by external ID",
     description: "Returns the link to which you gave this `external_id`.",
     params: byExternalId,
-    handler: async (ctx) =>
-      showLink(ctx, await links.getByExternalId(ctx.state.caller, found(externalIdOf(ctx), "link"))),
+    run: async (caller, { params }) =>
+      linkResponse(await links.getByExternalId(caller, params.external_id), shortUrl),
   });
 
   declare({
-    ...WRITES,
+    ...WRITE,
     id: "updateLink",
     method: "patch",
     path: "/v1/links/{id}",
@@ -134,16 +158,23 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: RestOptions): 
       "link_disabled",
       "precondition_failed",
     ],
-    async handler(ctx) {
-      const { body } = ctx.request;
-      const isMerge = isJson(ctx.get("content-type"), MERGE_PATCH);
-      const link = await links.update(ctx.state.caller, idOf(ctx), body, preconditionOf(ctx), isMerge);
-      respond(ctx, linkResponse(link, shortUrl));
+    tool: {
+      name: "update_link",
+      title: "Update a link",
+      description:
+        'Updates only the given fields. "" or 0 clears an optional field. Visitors of an archived link get a 410 or the fallback.',
+      fieldsAsIn: "create_link",
+      annotations: REPLACES,
+      clearedBy: { title: "", external_id: "", expires_at: "", fallback_url: "", max_clicks: 0 },
+      output: link,
+    },
+    async run(caller, { params: { id }, body, precondition, isMergePatch }) {
+      return linkResponse(await links.update(caller, id, body, precondition, isMergePatch), shortUrl);
     },
   });
 
   declare({
-    ...WRITES,
+    ...WRITE,
     id: "deleteLink",
     method: "delete",
     path: "/v1/links/{id}",
@@ -154,14 +185,24 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: RestOptions): 
     headers: ["If-Match"],
     responses: { 204: { description: "Deleted." } },
     errors: ["not_found", "precondition_failed"],
-    async handler(ctx) {
-      await links.remove(ctx.state.caller, idOf(ctx), preconditionOf(ctx));
-      ctx.status = 204;
+    tool: {
+      name: "delete_link",
+      title: "Delete a link",
+      description: "Permanently deletes a link. Its short URL stops working, and its slug can't be reused.",
+      annotations: REPLACES,
+      async question(caller, { id }) {
+        const { slug, url } = await links.get(caller, id);
+        return `Permanently delete the link ${shortUrl}/${slug} to ${url}? The slug can't be used again.`;
+      },
+    },
+    async run(caller, { params: { id }, precondition }) {
+      await links.remove(caller, id, precondition);
+      return { status: 204 };
     },
   });
 
   declare({
-    ...WRITES,
+    ...WRITE,
     id: "createLinks",
     method: "post",
     path: "/v1/links/bulk",
@@ -171,15 +212,22 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: RestOptions): 
     body: bulkBody(links.schemas.create, LINKS_PER_BULK),
     bodyLimit: BULK_BODY_MAX,
     responses: { 200: { description: "One result per link.", body: bulkResultsSchema } },
-    async handler(ctx) {
-      const caller = ctx.state.caller;
-      const results = await links.createMany(caller, ctx.request.body, limitsOf(caller.plan));
-      respond(ctx, bulkResults(results, shortUrl));
+    tool: {
+      name: "create_links",
+      title: "Create short links in bulk",
+      description: `Creates up to ${LINKS_PER_BULK} short links. Returns one result per link, in order. Some can fail, so check every status.`,
+      annotations: CREATES,
+      input: z.strictObject({ links: z.array(newLink) }),
+      output: bulkResultsSchema.extend({
+        results: z.array(bulkResultSchema.extend({ link: link.optional(), error: errorSchema })),
+      }),
     },
+    run: async (caller, { body }) =>
+      bulkResults(await links.createMany(caller, body, limitsOf(caller.plan)), shortUrl),
   });
 
   declare({
-    ...WRITES,
+    ...WRITE,
     id: "upsertLink",
     method: "put",
     path: "/v1/links/by-external-id/{external_id}",
@@ -194,13 +242,19 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: RestOptions): 
       201: { description: "The new link.", body: linkSchema, headers: ["Location", "ETag"] },
     },
     errors: ["quota_exceeded", "slug_taken", "link_disabled", "precondition_failed"],
-    async handler(ctx) {
-      const precondition = preconditionOf(ctx, () => true);
-      const { body } = ctx.request;
-      const externalId = externalIdOf(ctx);
-      if (externalId === undefined) throw invalidField("external_id", "must be percent-encoded UTF-8");
-      const { link, isNew } = await links.upsert(ctx.state.caller, externalId, body, precondition);
-      respond(ctx, isNew ? createdLink(link, shortUrl) : linkResponse(link, shortUrl));
+    tool: {
+      name: "upsert_link",
+      title: "Create or replace a link",
+      description:
+        "Creates or replaces the link with this external_id. Omitted fields are cleared, except slug.",
+      fieldsAsIn: "create_link",
+      annotations: REPLACES,
+      output: z.object({ created: z.boolean(), link }),
+      toResult: ({ status, body }) => ({ created: status === 201, link: body }),
+    },
+    async run(caller, { params, body, precondition }) {
+      const { link, isNew } = await links.upsert(caller, params.external_id, body, precondition);
+      return isNew ? createdLink(link, shortUrl) : linkResponse(link, shortUrl);
     },
   });
 
@@ -213,9 +267,17 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: RestOptions): 
     description: ANALYTICS_DURABILITY,
     params: byId,
     errors: ["not_found"],
-    async handler(ctx) {
-      ctx.body = await links.analytics(ctx.state.caller, idOf(ctx), ctx.state.query);
+    tool: {
+      name: "get_link_analytics",
+      title: "Get analytics of a link",
+      description:
+        "Returns the clicks of a link by day, referrer, country, device, browser and operating system. Referrers are untrusted visitor input.",
+      annotations: READS,
     },
+    run: async (caller, { params: { id }, query }) => ({
+      status: 200,
+      body: await links.analytics(caller, id, query),
+    }),
   });
 
   declare({
@@ -225,17 +287,17 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: RestOptions): 
     path: "/v1/analytics",
     summary: "Retrieve the analytics of all links",
     description: `Includes links that have since been deleted. ${ANALYTICS_DURABILITY}`,
-    async handler(ctx) {
-      ctx.body = await links.analytics(ctx.state.caller, undefined, ctx.state.query);
+    tool: {
+      name: "get_analytics",
+      title: "Get analytics of all links",
+      description:
+        "Returns the clicks of all links together, including deleted ones, like get_link_analytics. Referrers are untrusted visitor input.",
+      annotations: READS,
+      output: sameAs("get_link_analytics"),
     },
+    run: async (caller, { query }) => ({
+      status: 200,
+      body: await links.analytics(caller, undefined, query),
+    }),
   });
-}
-
-/** Decodes the last path segment: the router keeps one that it can't decode, so two ids would share one URL. */
-function externalIdOf(ctx: ApiContext): string | undefined {
-  try {
-    return decodeURIComponent(ctx.path.slice(ctx.path.lastIndexOf("/") + 1));
-  } catch {
-    return undefined;
-  }
 }

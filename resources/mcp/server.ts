@@ -16,8 +16,6 @@ import type { AuthenticatedCaller } from "../access/bearer.ts";
 import { covers } from "../access/scopes.ts";
 import { toProblem } from "../http/problem.ts";
 import { nextStepOf } from "../http/problem-codes.ts";
-import { validate } from "../http/validate.ts";
-import type { RunOnce } from "../idempotency/run-once.ts";
 import { lazy } from "../lazy.ts";
 import { toJsonSchema } from "../openapi/json-schema.ts";
 import { createTurns } from "../turns.ts";
@@ -28,7 +26,7 @@ import { type Confirmations, canAsk, createConfirmations } from "./confirmation.
 import { registerPrompts } from "./prompts.ts";
 import { asProtocolError, type McpRequest } from "./request.ts";
 import { type ResourceSources, registerResources } from "./resources.ts";
-import { inputSchemaOf, runTool, type Tool } from "./tool.ts";
+import type { Tool, ToolResult } from "./tool.ts";
 
 const INSTRUCTIONS =
   "A link is a short URL that redirects to its destination and belongs to the organization that whoami returns. Before \
@@ -44,7 +42,6 @@ const OF_VERSION = { ttlMs: CACHE_MS, cacheScope: "public" } as const;
 export type McpOptions = ResourceSources & {
   mcpUrl: string;
   tools: Tool[];
-  runOnce: RunOnce;
   /** Signs the questions to users; shared by all processes. */
   signingSecret: string;
   extensions: readonly string[];
@@ -54,7 +51,7 @@ export type McpOptions = ResourceSources & {
 
 /** @returns a function that creates the server of one request, with the tools that its scopes allow */
 function createServerFactory(options: McpOptions, confirmations: Confirmations) {
-  const { tools, runOnce, extensions, version } = options;
+  const { tools, extensions, version } = options;
   // Converting the schemas takes longer than most of the startup.
   const described = lazy(() => tools.map((tool) => ({ tool, ...schemasOf(tool) })));
 
@@ -94,7 +91,7 @@ function createServerFactory(options: McpOptions, confirmations: Confirmations) 
       const call = async (input: unknown, ctx: ServerContext) => {
         const fields = { ...(input as object | undefined) };
         const stop = await confirm(tool, request.caller, fields, confirmations, ctx);
-        return stop ?? toToolResult(await runTool(tool, request.caller, fields, runOnce));
+        return stop ?? toToolResult(await tool.run(request.caller, fields));
       };
       server.registerTool(
         name,
@@ -111,14 +108,14 @@ function createServerFactory(options: McpOptions, confirmations: Confirmations) 
 
 /** Returns the question to the user or the result of a refusal; undefined if the tool may run. */
 async function confirm(
-  { name, question: ask, input: schema }: Tool,
+  { name, question: ask }: Tool,
   caller: AuthenticatedCaller,
   input: Record<string, unknown>,
   confirmations: Confirmations,
   ctx: ServerContext,
 ): Promise<InputRequiredResult | CallToolResult | undefined> {
-  if (!ask || !canAsk(ctx)) return undefined;
-  const question = await ask(caller, validate(schema, input));
+  const question = canAsk(ctx) ? await ask(caller, input) : undefined;
+  if (question === undefined) return undefined;
   const answer = await confirmations.answerTo(question, { tool: name, input }, ctx);
   if (typeof answer === "object") return answer.ask;
   if (answer === "accepted") return undefined;
@@ -145,7 +142,7 @@ function toErrorResult(error: unknown, requestId: string, report: () => void): C
  * The text is the result in compact JSON (MCP, "Structured Content"), without members that are null: many hosts show a
  * model only the text, and a summary would lack what the next call needs, such as an ID or a cursor.
  */
-function toToolResult({ body, isReplayed }: Awaited<ReturnType<typeof runTool>>): CallToolResult {
+function toToolResult({ body, isReplayed }: ToolResult): CallToolResult {
   return {
     content: [{ type: "text", text: JSON.stringify(body, withoutNull) }],
     structuredContent: body,
@@ -157,10 +154,9 @@ function withoutNull(_name: string, value: unknown): unknown {
   return value === null ? undefined : value;
 }
 
-/** Returns the schemas shown to agents. The tool itself validates its input, so its errors are those of REST. */
 function schemasOf(tool: Tool) {
   const dropped = tool.fieldsAsIn ? KNOWN_ARGUMENTS : ARGUMENTS;
-  const input = compactSchema(toJsonSchema(inputSchemaOf(tool), "input"), dropped);
+  const input = compactSchema(toJsonSchema(tool.input, "input"), dropped);
   const output = compactSchema(toJsonSchema(tool.output, "output"), RESULTS);
   return {
     inputSchema: fromJsonSchema(asJsonSchemaType(input), acceptAll),

@@ -1,76 +1,30 @@
 import { z } from "zod";
 import type { AuthenticatedCaller } from "../access/bearer.ts";
 import type { ApiScope } from "../access/scopes.ts";
-import type { ServiceResponse } from "../http/api-context.ts";
+import type { OperationResponse, ServiceResponse } from "../http/api-context.ts";
 import { validate } from "../http/validate.ts";
 import { KEY, KEY_RULE, type RunOnce } from "../idempotency/run-once.ts";
 import type { Operation, OperationRequest } from "../openapi/operation.ts";
-import { deletionSchema, type ToolDeclaration } from "../openapi/tool-declaration.ts";
+import type { ToolDeclaration } from "../openapi/tool-declaration.ts";
 
-type Description = Omit<ToolDeclaration, "question" | "toResult"> & {
+type Fields = Record<string, unknown>;
+
+/** An MCP tool: an operation of the API, with one input and one result. */
+export type Tool = Pick<ToolDeclaration, "name" | "title" | "annotations" | "fieldsAsIn"> & {
   description: string;
   scopes: readonly ApiScope[];
+  /** The schemas shown to agents. The operation validates its input, so its errors are those of REST. */
   input: z.ZodObject;
-  /** The schema shown to agents, if the service validates more than `input` does. */
-  shownInput?: z.ZodObject;
   output: z.ZodObject;
+  /** Returns what the user confirms first; undefined if it is nothing. */
+  question(caller: AuthenticatedCaller, input: Fields): Promise<string | undefined>;
+  run(caller: AuthenticatedCaller, input: Fields): Promise<ToolResult>;
 };
 
-/** An MCP tool, backed by the same services as REST. */
-export type Tool = Description & (PlainTool | IdempotentTool);
-type Input = Record<string, unknown>;
-type Output = Record<string, unknown>;
-type PlainTool = {
-  operation?: never;
-  question?: ToolDeclaration["question"] | undefined;
-  run(caller: AuthenticatedCaller, input: Input): Promise<Output>;
-};
-/** A tool equivalent to a POST: it takes an idempotency key, which it shares with the POST. */
-type IdempotentTool = {
-  operation: string;
-  question?: never;
-  /** Returns the response of the POST, which is stored under the key. */
-  run(caller: AuthenticatedCaller, input: Input): Promise<ServiceResponse>;
-  toResult?: ToolDeclaration["toResult"] | undefined;
-};
+export type ToolResult = { body: Fields; isReplayed?: boolean | undefined };
 
-/** Returns the tool of an operation, in a list: empty if it has none. */
-export function toolsOf({ tool, run, ...operation }: Operation): Tool[] {
-  if (!tool || !run) return [];
-  const { id, method, scopes, params, query, body, responses, description = "" } = operation;
-  const [{ body: output } = {}] = Object.values(responses);
-  const { question, toResult, ...declared } = tool;
-  const shape = { ...params?.shape, ...query?.shape, ...(body as z.ZodObject | undefined)?.shape };
-  const described: Description = {
-    description,
-    scopes: scopes === "open" ? [] : scopes,
-    input: z.strictObject(shape),
-    ...declared,
-    output: declared.output ?? (output as z.ZodObject | undefined) ?? deletionSchema,
-  };
-  const perform = (caller: AuthenticatedCaller, input: Input) => {
-    const names = Object.keys(params?.shape ?? {});
-    const isParam = ([name]: [string, unknown]) => names.includes(name);
-    const fields = Object.entries(input);
-    const rest = Object.fromEntries(fields.filter((field) => !isParam(field)));
-    const values = Object.fromEntries(fields.filter(isParam)) as OperationRequest["params"];
-    return run(caller, { params: values, query: rest, body: rest });
-  };
-  if (method === "post") {
-    // No POST responds with 204, the only response without a body.
-    return [{ ...described, operation: id, run: perform as IdempotentTool["run"], toResult }];
-  }
-  return [
-    {
-      ...described,
-      question,
-      async run(caller, input) {
-        const { body } = await perform(caller, input);
-        return body ?? { deleted: true, id: input.id };
-      },
-    },
-  ];
-}
+// About 100 links of the usual size, and 16,000 tokens for an agent.
+const PAGE_LENGTH = 64 * 1024;
 
 const idempotencyKey = z
   .string()
@@ -78,35 +32,70 @@ const idempotencyKey = z
   .optional()
   .describe("Unique per call; retries reuse it.");
 
-/** Returns the input schema of a tool, with `idempotency_key` if it takes one. */
-export function inputSchemaOf({ operation, input, shownInput = input }: Tool): z.ZodObject {
-  return operation === undefined ? shownInput : shownInput.extend({ idempotency_key: idempotencyKey });
-}
+const NO_PARAMS: z.ZodObject = z.object({});
+const deletionSchema = z.object({
+  deleted: z.boolean(),
+  id: z.string(),
+  reason: z.string().optional(),
+});
 
-/** Runs a tool. The idempotency key is looked up before the input is validated, so a replay always succeeds. */
-export async function runTool(
-  tool: Tool,
-  caller: AuthenticatedCaller,
-  input: Input,
-  runOnce: RunOnce,
-): Promise<Result> {
-  if (tool.operation === undefined) return { body: await tool.run(caller, validate(tool.input, input)) };
-  const response = await runPost(tool, caller, input, runOnce);
-  return { ...response, body: tool.toResult?.(response.body, caller) ?? response.body };
-}
+/** Returns the tool of an operation, in a list: empty if it has none. */
+export function toolsOf({ tool, run, ...operation }: Operation, runOnce: RunOnce): Tool[] {
+  if (!tool || !run) return [];
+  const { id, method, scopes, params = NO_PARAMS, query, body, responses, description = "" } = operation;
+  const { question, toResult, clearedBy = {}, ...declared } = tool;
+  const [{ body: output } = {}] = Object.values(responses);
+  const whole: z.ZodObject = z.strictObject({
+    ...params.shape,
+    ...query?.shape,
+    ...(body as z.ZodObject | undefined)?.shape,
+    // The body of an upsert may repeat its parameter.
+    ...params.shape,
+  });
+  const { input = whole } = declared;
+  const path = query || body ? params : whole;
+  // The operation validates the rest. If the path is wrong, the error names all wrong fields.
+  const pathOf = (fields: Fields) =>
+    (path.safeParse(fields).data ?? validate(whole, fields)) as OperationRequest["params"];
 
-async function runPost(
-  tool: Description & IdempotentTool,
-  caller: AuthenticatedCaller,
-  input: Input,
-  runOnce: RunOnce,
-): Promise<Result> {
-  const { idempotency_key: key, ...rest } = input;
-  const perform = (caller: AuthenticatedCaller) => tool.run(caller, validate(tool.input, rest));
-  if (key === undefined) return perform(caller);
-  validate(z.object({ idempotency_key: idempotencyKey }), { idempotency_key: key });
-  const request = { caller, key: key as string, operation: tool.operation, input: rest };
-  return runOnce(request, ({ linkId }) => perform({ ...caller, linkId }));
-}
+  const perform = (caller: AuthenticatedCaller, input: Fields): Promise<OperationResponse> => {
+    const fields = Object.fromEntries(
+      Object.entries(input).map(([name, value]) => [name, value === clearedBy[name] ? null : value]),
+    );
+    const ofPath = pathOf(fields);
+    const rest = Object.fromEntries(Object.entries(fields).filter(([name]) => !Object.hasOwn(ofPath, name)));
+    return run(caller, { params: ofPath, query: rest, body: rest, pageLength: PAGE_LENGTH });
+  };
 
-type Result = { body: Output; isReplayed?: boolean };
+  /** A POST takes an idempotency key, which is looked up before the input is validated, so a replay always succeeds. */
+  function performPost(caller: AuthenticatedCaller, { idempotency_key: key, ...fields }: Fields) {
+    if (key === undefined) return perform(caller, fields);
+    validate(z.object({ idempotency_key: idempotencyKey }), { idempotency_key: key });
+    const request = { caller, key: key as string, operation: id, input: fields };
+    // No POST responds with 204, the only response without a body.
+    return runOnce(
+      request,
+      ({ linkId }) => perform({ ...caller, linkId }, fields) as Promise<ServiceResponse>,
+    );
+  }
+
+  const isPost = method === "post";
+  return [
+    {
+      description,
+      ...declared,
+      scopes: scopes === "open" ? [] : scopes,
+      input: isPost ? input.extend({ idempotency_key: idempotencyKey }) : input,
+      output: declared.output ?? (output as z.ZodObject | undefined) ?? deletionSchema,
+      question: async (caller, fields) => question?.(caller, pathOf(fields)),
+      async run(caller, fields) {
+        const response: OperationResponse & { isReplayed?: boolean } = await (isPost ? performPost : perform)(
+          caller,
+          fields,
+        );
+        if (!response.body) return { body: { deleted: true, id: fields.id } };
+        return { body: toResult?.(response, caller) ?? response.body, isReplayed: response.isReplayed };
+      },
+    },
+  ];
+}

@@ -2,11 +2,13 @@ import type { Router } from "@koa/router";
 import type { z } from "zod";
 import type { AuthenticatedCaller, BearerCheck } from "../access/bearer.ts";
 import type { ApiScope } from "../access/scopes.ts";
-import { type ApiMiddleware, type OperationResponse, respond } from "../http/api-context.ts";
+import type { ApiContext, ApiMiddleware, OperationResponse, ServiceResponse } from "../http/api-context.ts";
 import { matchesIfNoneMatch, type Precondition, preconditionOf } from "../http/etag.ts";
-import { BODY_MAX, jsonBody } from "../http/json-body.ts";
+import { BODY_MAX, isJson, jsonBody, MERGE_PATCH } from "../http/json-body.ts";
+import { notFound } from "../http/problem.ts";
 import type { ProblemCode } from "../http/problem-codes.ts";
-import { readQuery } from "../http/validate.ts";
+import { invalidField, readQuery } from "../http/validate.ts";
+import { type Attempt, type RunOnce, respondOnce } from "../idempotency/run-once.ts";
 import type { ToolDeclaration } from "./tool-declaration.ts";
 
 export const RESPONSE_HEADERS = {
@@ -67,10 +69,14 @@ export type Operation = {
 
 export type OperationRequest = {
   /** An operation reads those of its own path. */
-  params: { id: string; delivery_id: string };
+  params: { id: string; delivery_id: string; external_id: string };
   query: unknown;
   body: unknown;
   precondition?: Precondition | undefined;
+  /** Whether the body is a JSON merge patch (RFC 7396). */
+  isMergePatch?: boolean;
+  /** The most characters of a page of links, if it is shorter than usual. */
+  pageLength?: number;
 };
 
 export type SuccessResponse = { description: string; body?: z.ZodType; headers?: readonly ResponseHeader[] };
@@ -78,11 +84,7 @@ export type SuccessResponse = { description: string; body?: z.ZodType; headers?:
 /** Adds an operation to the router and to the document, which therefore always agree. */
 export type Declare = (operation: Operation) => void;
 
-type DeclareOptions = {
-  bearerCheck: BearerCheck;
-  /** Replays the response of a repeated POST; runs between the body parser and the handler. */
-  idempotent(operation: Operation): ApiMiddleware;
-};
+type DeclareOptions = { bearerCheck: BearerCheck; runOnce: RunOnce };
 
 /** @returns `declare`, and the list of operations declared with it */
 export function createDeclare(router: Router, options: DeclareOptions) {
@@ -94,29 +96,55 @@ export function createDeclare(router: Router, options: DeclareOptions) {
   return { declare, operations };
 }
 
-function middlewareOf(operation: Operation, { bearerCheck, idempotent }: DeclareOptions): ApiMiddleware[] {
-  const { method, scopes, query, body, bodyLimit = BODY_MAX } = operation;
+function middlewareOf(operation: Operation, { bearerCheck, runOnce }: DeclareOptions): ApiMiddleware[] {
+  const { scopes, query, body, bodyLimit = BODY_MAX } = operation;
   return [
     ...(scopes === "open" ? [] : [bearerCheck.bearer(...scopes)]),
     ...(query ? [readQuery(query)] : []),
     ...(body ? [jsonBody(bodyLimit)] : []),
-    ...(method === "post" ? [idempotent(operation)] : []),
-    operation.handler ?? handlerOf(operation),
+    operation.handler ?? handlerOf(operation, runOnce),
   ];
 }
 
-function handlerOf({ run, headers = [] }: Extract<Operation, { run: unknown }>): ApiMiddleware {
+type RunOperation = Extract<Operation, { run: unknown }>;
+
+function handlerOf({ id, method, run, headers = [] }: RunOperation, runOnce: RunOnce): ApiMiddleware {
   const isConditional = headers.includes("If-Match");
+  // Other methods return 404 for a missing resource, which `*` therefore needn't find.
+  const ifExists: Precondition | undefined = method === "put" ? () => true : undefined;
   return async function runOperation(ctx) {
-    const { state, request } = ctx;
-    const params = ctx.params as OperationRequest["params"];
-    const precondition = isConditional ? preconditionOf(ctx) : undefined;
-    const { query } = state;
-    const response = await run(state.caller, { params, query, body: request.body, precondition });
-    respond(ctx, response);
+    const { caller, query } = ctx.state;
+    const request: OperationRequest = {
+      params: paramsOf(ctx),
+      query,
+      body: ctx.request.body,
+      precondition: isConditional ? preconditionOf(ctx, ifExists) : undefined,
+      isMergePatch: method === "patch" && isJson(ctx.get("content-type"), MERGE_PATCH),
+    };
+    const hasKey = method === "post" && ctx.req.headers["idempotency-key"] !== undefined;
+    // No POST responds with 204, the only response without a body.
+    const attempt = ({ linkId }: Attempt) => run({ ...caller, linkId }, request) as Promise<ServiceResponse>;
+    const response = hasKey
+      ? await respondOnce(ctx, { caller, operation: id }, attempt, runOnce)
+      : await run(caller, request);
+    ctx.status = response.status;
+    ctx.set(response.headers ?? {});
+    ctx.body = response.body;
     const { ETag } = response.headers ?? {};
     if (headers.includes("If-None-Match") && ETag && matchesIfNoneMatch(ctx, ETag)) ctx.status = 304;
   };
+}
+
+/** @throws Problem 404 if a parameter can't be decoded, or 422 for a PUT, which would create what it names */
+function paramsOf({ method, path, params = {} }: ApiContext): OperationRequest["params"] {
+  try {
+    // The router keeps a parameter that it can't decode, so two IDs would share one URL.
+    decodeURIComponent(path);
+  } catch {
+    if (method !== "PUT") throw notFound("URL");
+    throw invalidField(Object.keys(params).join(), "must be percent-encoded UTF-8");
+  }
+  return params as OperationRequest["params"];
 }
 
 function toPattern(path: string): string {

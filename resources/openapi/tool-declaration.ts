@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { AuthenticatedCaller } from "../access/bearer.ts";
+import type { ServiceResponse } from "../http/api-context.ts";
 
 type Fields = Record<string, unknown>;
 
@@ -13,12 +14,16 @@ export type ToolDeclaration = {
   description?: string;
   /** The tool that describes the fields: a client holds the schemas of all tools, so they are described once. */
   fieldsAsIn?: string;
+  /** The schema of the input, if a model needs to know less of it than the operation accepts. */
+  input?: z.ZodObject;
+  /** The values that stand for null, by field: hosts accept only schemas with one type. */
+  clearedBy?: Fields;
   /** The schema of the result, if another tool describes it or it differs from the response. */
   output?: z.ZodObject;
   /** Returns what a user confirms before the tool deletes something, in clients that can ask. */
-  question?(caller: AuthenticatedCaller, input: Fields): Promise<string>;
-  /** Converts the response, new or replayed, to the result of the tool, if they differ. */
-  toResult?(response: Fields, caller: AuthenticatedCaller): Fields;
+  question?(caller: AuthenticatedCaller, path: { id: string }): Promise<string>;
+  /** Converts the response, new or replayed, to the result of the tool, if its body isn't the result. */
+  toResult?(response: ServiceResponse, caller: AuthenticatedCaller): Fields;
 };
 
 /** Annotations of tools that add something with each call. */
@@ -36,9 +41,3 @@ export const REPLACES = { ...CREATES, destructiveHint: true, idempotentHint: tru
 export function sameAs(tool: string, more: z.ZodRawShape = {}): z.ZodObject {
   return z.looseObject(more).describe(`As ${tool} returns it.`);
 }
-
-export const deletionSchema = z.object({
-  deleted: z.boolean(),
-  id: z.string(),
-  reason: z.string().optional(),
-});

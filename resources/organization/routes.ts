@@ -3,6 +3,7 @@ import { API_SCOPES, ROLES, scopesOfRole } from "../access/scopes.ts";
 import { found } from "../http/problem.ts";
 import type { LinkStore } from "../links/types.ts";
 import type { Declare } from "../openapi/operation.ts";
+import { READS } from "../openapi/tool-declaration.ts";
 import { limitsOf, PLANS, type Plan } from "../plans.ts";
 import type { WebhookStore } from "../webhooks/types.ts";
 
@@ -101,10 +102,29 @@ export function organizationRoutes(declare: Declare, show: ShowOrganization): vo
       "Returns the organization that the token acts for, its plan's limits and its current usage, and for a user's token the user's role.",
     scopes: ["links:read"],
     responses: { 200: { description: "The organization.", body: callerOrganizationSchema } },
-    async handler(ctx) {
-      const { organizationId, role } = ctx.state.caller;
+    tool: {
+      name: "whoami",
+      title: "Who am I",
+      description:
+        "Returns the organization that the token acts for, its plan, limits and usage, and the token's scopes.",
+      annotations: READS,
+      output: z.object({
+        organization: organizationSchema,
+        client_id: z.string(),
+        user_id: z.string().nullable(),
+        scopes: z.array(z.string()),
+      }),
+      toResult: ({ body: { role, role_scopes, ...organization } }, { clientId, userId, scopes }) => ({
+        organization,
+        client_id: clientId,
+        user_id: userId ?? null,
+        scopes: [...scopes],
+      }),
+    },
+    async run({ organizationId, role }) {
       const organization = await show(organizationId);
-      ctx.body = role ? { ...organization, role, role_scopes: scopesOfRole(role) } : organization;
+      const ofRole = role && { role, role_scopes: scopesOfRole(role) };
+      return { status: 200, body: { ...organization, ...ofRole } };
     },
   });
 }

@@ -66,7 +66,7 @@ export function webhookRoutes(
   // A model never sees a secret: its context may be logged and shared.
   const withoutSecret = {
     output: sameAs("get_webhook", { secret_url: z.string() }),
-    toResult: ({ secret, ...shown }, { organizationId }) => ({
+    toResult: ({ body: { secret, ...shown } }, { organizationId }) => ({
       ...shown,
       secret_url: webhookPageUrl(organizationId, shown.id as string),
     }),
@@ -176,7 +176,7 @@ export function webhookRoutes(
       title: "Delete a webhook",
       annotations: REPLACES,
       async question(caller, { id }) {
-        const { url } = await webhooks.get(caller, id as string);
+        const { url } = await webhooks.get(caller, id);
         return `Delete the webhook that sends events to ${url}, and its delivery log?`;
       },
     },

@@ -2,7 +2,7 @@ import { Router } from "@koa/router";
 import type { Context, Middleware } from "koa";
 import { respondWithTagged, tagged } from "../../resources/http/etag.ts";
 import { routesOf } from "../../resources/http/routing.ts";
-import { createRunOnce, idempotent } from "../../resources/idempotency/run-once.ts";
+import { createRunOnce } from "../../resources/idempotency/run-once.ts";
 import { lazy } from "../../resources/lazy.ts";
 import { currentSignIn } from "../auth/current-sign-in.ts";
 import { createRegisteredClientIds } from "../clients/registered-client-id.ts";
@@ -81,15 +81,15 @@ export function dashboard(
     options.settings.DYNAMIC_REGISTRATION === "off"
       ? undefined
       : createRegisteredClientIds(options.keys.signing);
-  const once = idempotent(
-    createRunOnce(options.storage.idempotency, (err) => options.log.error({ err }, "response not stored")),
+  const runOnce = createRunOnce(options.storage.idempotency, (err) =>
+    options.log.error({ err }, "response not stored"),
   );
   const routeOptions = {
     ...options,
     allow,
     oneTimeView,
     registeredClientIds,
-    idempotent: once,
+    runOnce,
     // Back to a page: a browser would not leave the sign-in page for a download.
     currentSignIn: (ctx: Context) => currentSignIn(ctx, options, ACCOUNT),
   };

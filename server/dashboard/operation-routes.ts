@@ -4,7 +4,7 @@ import type { z } from "zod";
 import { contentTag, matchesIfNoneMatch } from "../../resources/http/etag.ts";
 import type { Problem } from "../../resources/http/problem.ts";
 import { typeOfField, validate } from "../../resources/http/validate.ts";
-import type { Principal } from "../../resources/idempotency/run-once.ts";
+import { type Principal, respondOnce } from "../../resources/idempotency/run-once.ts";
 import { requireRecentSignIn } from "../auth/authenticate.ts";
 import { DASHBOARD } from "../clients/client-metadata.ts";
 import { type Input, prefersHtml } from "../http/request-body.ts";
@@ -33,7 +33,7 @@ import type { RouteOptions } from "./route.ts";
 
 type Options = Pick<
   RouteOptions,
-  "storage" | "settings" | "urls" | "registeredClientIds" | "allow" | "idempotent" | "currentSignIn"
+  "storage" | "settings" | "urls" | "registeredClientIds" | "allow" | "runOnce" | "currentSignIn"
 >;
 
 /** What a page adds to an operation: its form, and where a browser goes then. */
@@ -64,7 +64,6 @@ export function addOperation<O extends Operation>(
   const method = methodOf(operation);
   const path = patternOf(operation);
   const access = accessTo(operation, options);
-  const once = options.idempotent(operation);
   const run = async (ctx: Context) => {
     if (operation.needsRecentSignIn) requireRecentSignIn(ctx, form && pageOf(ctx, form));
     if (method !== ctx.method) form?.confirm?.(ctx, await formFieldsOf(ctx));
@@ -73,9 +72,18 @@ export function addOperation<O extends Operation>(
       const { input, output } = await runOperation(ctx, options, operation, fields);
       await respondTo(ctx, operation, form, input, output);
     };
-    if (!isIdempotent(operation) || prefersHtml(ctx)) return perform();
-    Object.assign(ctx.state, { caller: principalOf(ctx) });
-    await once(ctx, perform);
+    const hasKey = isIdempotent(operation) && ctx.req.headers["idempotency-key"] !== undefined;
+    if (!hasKey || prefersHtml(ctx)) return perform();
+    const { id, shownOnce } = operation;
+    const request = { caller: principalOf(ctx), operation: id, ...(shownOnce && { shownOnce }) };
+    const attempt = async () => {
+      await perform();
+      return { status: ctx.status, body: ctx.body as Record<string, unknown> };
+    };
+    const { status, headers = {}, body } = await respondOnce(ctx, request, attempt, options.runOnce);
+    ctx.status = status;
+    ctx.set(headers);
+    ctx.body = body;
   };
   const action = form?.action ?? (form && method === "DELETE" ? `${path}/delete` : path);
   const formAccess = form?.show ? [...access, redisplayForm(form.show)] : access;

@@ -1,7 +1,7 @@
 import type { Router } from "@koa/router";
 import type { Context, Middleware } from "koa";
 import type { Problem } from "../../resources/http/problem.ts";
-import type { idempotent } from "../../resources/idempotency/run-once.ts";
+import type { RunOnce } from "../../resources/idempotency/run-once.ts";
 import type { Services } from "../../resources/services.ts";
 import { requireRecentSignIn } from "../auth/authenticate.ts";
 import type { Dependencies } from "../dependencies.ts";
@@ -22,8 +22,7 @@ export type RouteOptions = DashboardOptions &
   Environment & {
     allow: Access;
     oneTimeView: CreateOneTimeView;
-    /** Replays the response of a repeated POST. */
-    idempotent: ReturnType<typeof idempotent>;
+    runOnce: RunOnce;
     currentSignIn(ctx: Context): CurrentSignIn;
   };
 

@@ -1,6 +1,6 @@
 import { errorUrl, Problem, toProblemBody } from "../../resources/http/problem.ts";
 import { PROBLEM_CODES, type ProblemCodeDescription } from "../../resources/http/problem-codes.ts";
-import { inputSchemaOf, type Tool } from "../../resources/mcp/tool.ts";
+import type { Tool } from "../../resources/mcp/tool.ts";
 import type { OpenApiDocument } from "../../resources/openapi/document.ts";
 import type { JsonSchema } from "../../resources/openapi/json-schema.ts";
 import { DASHBOARD_FIELDS, DASHBOARD_PROBLEMS } from "../operations/problem-codes.ts";
@@ -44,7 +44,7 @@ export function errorPages({ base, document, tools }: ErrorContent): DocsPage[] 
 
 /** Returns the codes `invalid_<field>`: of the fields of operations, tools and forms. */
 function fieldCodesOf(codes: string[], tools: readonly Tool[]): string[] {
-  const fields = [...tools.flatMap((tool) => Object.keys(inputSchemaOf(tool).shape)), ...DASHBOARD_FIELDS];
+  const fields = [...tools.flatMap((tool) => Object.keys(tool.input.shape)), ...DASHBOARD_FIELDS];
   const documented = codes.filter((code) => code.startsWith("invalid_"));
   return [...new Set([...documented, ...fields.map((field) => `invalid_${field}`)])].sort();
 }

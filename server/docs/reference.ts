@@ -1,4 +1,4 @@
-import { inputSchemaOf, type Tool } from "../../resources/mcp/tool.ts";
+import type { Tool } from "../../resources/mcp/tool.ts";
 import type { OpenApiDocument } from "../../resources/openapi/document.ts";
 import { type JsonSchema, toJsonSchema } from "../../resources/openapi/json-schema.ts";
 import type { OperationObject, ResponseObject } from "../../resources/openapi/operation-object.ts";
@@ -206,7 +206,7 @@ ${parts.join("\n\n")}
 
 function toolsPage(tools: readonly Tool[]): DocsPage {
   const parts = tools.map((tool) => {
-    const fields = fieldsOf(toJsonSchema(inputSchemaOf(tool), "input"));
+    const fields = fieldsOf(toJsonSchema(tool.input, "input"));
     const { readOnlyHint, destructiveHint } = tool.annotations;
     const scopes = tool.scopes.map((scope) => `\`${scope}\``).join(" and ");
     return [
