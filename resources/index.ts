@@ -22,7 +22,7 @@ import {
 import { createRunOnce, type IdempotencyStore } from "./idempotency/run-once.ts";
 import { lazy } from "./lazy.ts";
 import { createReadClickSource, type FindCountry } from "./links/click-source.ts";
-import { createRedirects, type RenderPreview } from "./links/redirect.ts";
+import { createRedirects, type RenderErrorPage, type RenderPreview, showErrorPages } from "./links/redirect.ts";
 import { linkRoutes } from "./links/routes.ts";
 import { createMcpEndpoint } from "./mcp/endpoint.ts";
 import type { Documentation } from "./mcp/resources.ts";
@@ -54,7 +54,7 @@ export type ResourceOptions = {
   /** Called with each error that is answered with a 5xx. */
   onError(error: unknown, ctx?: Pick<Context, "state">): void;
   /** Renders the page shown to visitors of a short link that doesn't work. */
-  renderErrorPage(status: number, detail: string): string;
+  renderErrorPage: RenderErrorPage;
   /** Renders the page that says where a short link leads. */
   renderPreview: RenderPreview;
 };
@@ -114,6 +114,10 @@ export function createResources(options: ResourceOptions): Resources {
   const handleErrors = createErrorHandler(errorOptions);
   const handleMcpErrors = createErrorHandler({ ...errorOptions, nextStep: nextStepOf });
   const linkSteps = [showErrorPages(options.renderErrorPage), handleErrors];
+  const partOf = (resource: string, handler: Middleware, steps: Middleware[]): Part => ({
+    at: [firstSegmentOf(new URL(resource).pathname)],
+    steps: [mount(isOfResource(resource), [handler, allowOrigins(origins), limits.address, ...steps])],
+  });
 
   return {
     document,
@@ -123,29 +127,8 @@ export function createResources(options: ResourceOptions): Resources {
         at: [".well-known"],
         steps: [mount(isBelow("/.well-known/"), [allowEveryOrigin, requireRead, resourceMetadata(urls)])],
       },
-      {
-        at: [firstSegmentOf(new URL(urls.api).pathname)],
-        steps: [
-          mount(isOfResource(urls.api), [
-            handleErrors,
-            allowOrigins(origins),
-            limits.address,
-            ...routesOf(router, ACCEPT_PATCH),
-            rejectUnknownPaths,
-          ]),
-        ],
-      },
-      {
-        at: [firstSegmentOf(new URL(urls.mcp).pathname)],
-        steps: [
-          mount(isOfResource(urls.mcp), [
-            handleMcpErrors,
-            allowOrigins(origins),
-            limits.address,
-            ...mcpEndpoints,
-          ]),
-        ],
-      },
+      partOf(urls.api, handleErrors, [...routesOf(router, ACCEPT_PATCH), rejectUnknownPaths]),
+      partOf(urls.mcp, handleMcpErrors, mcpEndpoints),
       {
         at: [OTHER_SEGMENTS],
         steps: [
@@ -161,19 +144,3 @@ const rejectUnknownPaths: Middleware = async function checkPath(ctx, next) {
   if (ctx.path !== "/v1" && !ctx.path.startsWith("/v1/")) return next();
   throw notFound("URL");
 };
-
-/** Replaces the errors of short links with pages in browsers. */
-function showErrorPages(renderPage: ResourceOptions["renderErrorPage"]): Middleware {
-  return async function showErrorPage(ctx, next) {
-    await next();
-    if (ctx.status < 400) return;
-    // RFC 9110 §15.5.5 and §15.5.11: a 404 and a 410 are cacheable, but a link may be created or restored.
-    ctx.set("Cache-Control", "no-store");
-    ctx.vary("Accept");
-    if (ctx.accepts("json", "html") === "html") {
-      const { detail } = ctx.body as { detail: string };
-      ctx.body = renderPage(ctx.status, detail);
-      ctx.type = "html";
-    }
-  };
-}

@@ -1,12 +1,13 @@
 import type { ApiContext, ApiMiddleware } from "../http/api-context.ts";
 import { isSentTwice } from "../http/headers.ts";
+import { Problem } from "../http/problem.ts";
+import { requirePaidPlan } from "../http/quota.ts";
 import type { Actor, Caller } from "./actor.ts";
 import { type Challenges, createChallenges, type Scheme } from "./challenges.ts";
 import type { CheckProof } from "./dpop.ts";
 import { type ActiveToken, type Introspect, Unauthorized } from "./introspect.ts";
 import type { CallLimits } from "./rate-limit.ts";
 import { type ApiScope, allowedByRole, covers } from "./scopes.ts";
-import { rejectSuspended, requirePaidPlan } from "./suspended-or-unpaid.ts";
 
 type BearerOptions = {
   introspect: Introspect;
@@ -42,7 +43,7 @@ export function createBearerCheck({ introspect, checkProof, audiences, limits, m
     const credentials = readCredentials(ctx, challenges);
     if (credentials === undefined) throw challenges.missingToken(offered);
     const active = await findActive(ctx, credentials, offered);
-    rejectSuspended(active);
+    if (active.suspended) throw suspended();
     requirePaidPlan(active.plan);
     await limits.organization(ctx, active, 1);
     const scopes = active.role ? new Set(allowedByRole(active.scopes, active.role)) : active.scopes;
@@ -100,6 +101,11 @@ function schemeOf({ jkt }: ActiveToken): Scheme {
 
 function invalidToken(message: string): Unauthorized {
   return new Unauthorized("invalid_token", message);
+}
+
+function suspended(): Problem {
+  const detail = "The operator of this service suspended the organization. Contact the operator.";
+  return new Problem(403, "organization_suspended", detail);
 }
 
 function actorOf({ userId, clientId }: ActiveToken, address: string): Actor {

@@ -1,3 +1,4 @@
+import { isPaid, type Plan } from "../plans.ts";
 import { Problem } from "./problem.ts";
 
 type Exceeded = { code: "ERR_QUOTA_EXCEEDED"; quota: keyof typeof DETAILS; limit: number };
@@ -15,13 +16,9 @@ const DETAILS = {
     `You can own up to ${number(limit)} organizations. Delete one that you no longer need.`,
 };
 
-/** Awaits a change. @throws Problem 403 `quota_exceeded` that names the quota and its limit */
-export async function withQuotaProblems<T>(change: Promise<T>): Promise<T> {
-  try {
-    return await change;
-  } catch (error) {
-    throw toQuotaProblem(error);
-  }
+/** Handles the error of a change. @throws Problem 403 `quota_exceeded` that names the quota and its limit */
+export function throwQuotaProblem(error: unknown): never {
+  throw toQuotaProblem(error);
 }
 
 /** Returns a 403 for an exceeded quota, and any other error unchanged. */
@@ -33,4 +30,13 @@ export function toQuotaProblem(error: unknown): unknown {
 /** Recognizes the errors of stores by their code, because the stores are not known here. */
 function isExceeded(error: unknown): error is Exceeded {
   return (error as Partial<Exceeded> | undefined)?.code === "ERR_QUOTA_EXCEEDED";
+}
+
+/** @throws Problem 403 `plan_required` on the Free plan, which has no API, MCP or webhooks */
+export function requirePaidPlan(plan: Plan): void {
+  if (!isPaid(plan)) throw planRequired();
+}
+
+export function planRequired(): Problem {
+  return new Problem(403, "plan_required", "This requires the Growth or Premium plan.");
 }

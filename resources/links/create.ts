@@ -1,7 +1,7 @@
 import type { Caller } from "../access/actor.ts";
 import { entityTag, type Precondition, preconditionFailed } from "../http/etag.ts";
 import { Problem, retryLater } from "../http/problem.ts";
-import { withQuotaProblems } from "../http/quota.ts";
+import { throwQuotaProblem } from "../http/quota.ts";
 import { randomSlug } from "./rules.ts";
 import { type LinkInput, toFields } from "./schema.ts";
 import { LINK_DEFAULTS, type Link, type LinkConflict, type LinkFields, type LinkStore } from "./types.ts";
@@ -19,7 +19,7 @@ export async function tryCreateLink(
   const id = linkId?.(0);
   for (let attempt = 0; attempt < MAX_SLUG_ATTEMPTS; attempt++) {
     const fields = { ...LINK_DEFAULTS, ...given, slug: given.slug ?? randomSlug() } as LinkFields;
-    const result = await withQuotaProblems(store.create(organizationId, actor, fields, id));
+    const result = await store.create(organizationId, actor, fields, id).catch(throwQuotaProblem);
     if (!("taken" in result)) return result;
     // A retried request conflicts with the link that its first attempt created.
     const existing = id && (await store.find(organizationId, id));
@@ -84,7 +84,7 @@ async function replaceLink(
 ): Promise<UpsertResult | undefined> {
   const { archived, ...fields } = { ...LINK_DEFAULTS, ...toFields(input) };
   const result = assertEnabled(
-    await withQuotaProblems(store.update(organizationId, id, fields, actor, version)),
+    await store.update(organizationId, id, fields, actor, version).catch(throwQuotaProblem),
   );
   if (!result || result === "stale") return undefined;
   return { link: assertNoConflict(result), isNew: false };
@@ -97,8 +97,11 @@ export function assertEnabled<T>(result: T | "disabled"): T {
 }
 
 export function assertNoConflict(result: Link | LinkConflict): Link {
-  if (!("taken" in result)) return result;
-  const field = result.taken;
+  if ("taken" in result) throw conflictProblem(result);
+  return result;
+}
+
+export function conflictProblem({ taken: field }: LinkConflict): Problem {
   const message = field === "slug" ? "is already taken" : "is already used by another link";
-  throw new Problem(409, `${field}_taken`, `${field} ${message}.`, { errors: [{ field, message }] });
+  return new Problem(409, `${field}_taken`, `${field} ${message}.`, { errors: [{ field, message }] });
 }

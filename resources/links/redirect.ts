@@ -1,4 +1,4 @@
-import type { Context } from "koa";
+import type { Context, Middleware } from "koa";
 import type { ReadClickSource } from "./click-source.ts";
 import type { LinkPreview, LinkService } from "./service.ts";
 
@@ -15,6 +15,7 @@ const PAGE_HEADERS = [
 ];
 
 export type RenderPreview = (preview: LinkPreview) => string;
+export type RenderErrorPage = (status: number, detail: string) => string;
 
 export function createRedirects(
   links: Pick<LinkService, "follow" | "preview" | "isReserved">,
@@ -30,14 +31,9 @@ export function createRedirects(
     return slug === undefined || links.isReserved(slug) ? undefined : slug;
   }
 
-  const isAtHost = (ctx: Context) => ctx.host === host;
-  const isSlugPath = (path: string) => slugIn(path) !== undefined;
-
   return {
-    /** Returns whether a path is outside the reserved paths, and can be a short link's. */
-    isSlugPath,
-    isShortLink: (ctx: Context) => isSlugPath(ctx.path) && isAtHost(ctx),
-    isPreview: (ctx: Context) => slugIn(ctx.path, PREVIEW_PATH) !== undefined && isAtHost(ctx),
+    isShortLink: (ctx: Context) => slugIn(ctx.path) !== undefined && ctx.host === host,
+    isPreview: (ctx: Context) => slugIn(ctx.path, PREVIEW_PATH) !== undefined && ctx.host === host,
 
     /** Redirects a short link to its destination. GET counts as a click, HEAD doesn't. */
     async followLink(ctx: Context): Promise<void> {
@@ -63,5 +59,21 @@ export function createRedirects(
       ctx.type = "html";
       ctx.body = renderPreview(preview);
     },
+  };
+}
+
+/** Replaces the errors of short links with pages in browsers. */
+export function showErrorPages(renderPage: RenderErrorPage): Middleware {
+  return async function showErrorPage(ctx, next) {
+    await next();
+    if (ctx.status < 400) return;
+    // RFC 9110 §15.5.5 and §15.5.11: a 404 and a 410 are cacheable, but a link may be created or restored.
+    ctx.set("Cache-Control", "no-store");
+    ctx.vary("Accept");
+    if (ctx.accepts("json", "html") === "html") {
+      const { detail } = ctx.body as { detail: string };
+      ctx.body = renderPage(ctx.status, detail);
+      ctx.type = "html";
+    }
   };
 }

@@ -222,25 +222,25 @@ export const linkSchema = z
 
 export const linkPageSchema = pageOf(linkSchema, "LinkPage", LINK_EXAMPLE);
 
-export type LinkInput = z.output<ReturnType<typeof linkSchemas>["update"]>;
-
-export function toFields(input: LinkInput): LinkChanges {
-  const given = Object.entries(input).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(
-    given.map(([name, value]) => [
-      camelCase(name),
-      name === "expires_at" && value !== null ? Date.parse(value as string) : value,
-    ]),
-  );
-}
-
-const VIEW = Object.keys(linkSchema.shape).map(
+// Name in JSON, property, and whether it is a time.
+const PROPERTIES = Object.keys(linkSchema.shape).map(
   (name) => [name, camelCase(name) as keyof Link, name.endsWith("_at")] as const,
 );
 
+export type LinkInput = z.output<ReturnType<typeof linkSchemas>["update"]>;
+
+export function toFields(input: LinkInput): LinkChanges {
+  const fields: Record<string, unknown> = {};
+  for (const [name, property, isTime] of PROPERTIES) {
+    const value = input[name as keyof LinkInput];
+    if (value !== undefined) fields[property] = isTime && value !== null ? Date.parse(String(value)) : value;
+  }
+  return fields as LinkChanges;
+}
+
 export function toView(link: Link, shortUrl: string): z.output<typeof linkSchema> {
   const view: Record<string, unknown> = {};
-  for (const [name, property, isTime] of VIEW)
+  for (const [name, property, isTime] of PROPERTIES)
     view[name] = isTime ? toTime(link[property] as number | null) : link[property];
   return { ...(view as z.output<typeof linkSchema>), short_url: `${shortUrl}/${link.slug}` };
 }

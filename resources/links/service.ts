@@ -3,7 +3,7 @@ import type { CountFurther } from "../access/bearer.ts";
 import { assertNotStale, entityTag, type Precondition, preconditionFailed } from "../http/etag.ts";
 import type { Cursors } from "../http/pagination.ts";
 import { found, notFound, Problem } from "../http/problem.ts";
-import { withQuotaProblems } from "../http/quota.ts";
+import { throwQuotaProblem } from "../http/quota.ts";
 import { validate } from "../http/validate.ts";
 import type { Limits } from "../plans.ts";
 import { createTurns } from "../turns.ts";
@@ -111,7 +111,9 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
     changes: LinkChanges | ((link: Link) => LinkChanges),
     version?: number,
   ): Promise<Link> {
-    const updated = await withQuotaProblems(store.update(organizationId, id, changes, actor, version));
+    const updated = await store
+      .update(organizationId, id, changes, actor, version)
+      .catch(throwQuotaProblem);
     return assertNoConflict(assertNotStale(assertEnabled(found(updated, "link")), "link"));
   }
 

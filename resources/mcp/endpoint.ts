@@ -1,14 +1,13 @@
 import type { Context, Middleware } from "koa";
-import type { AuthenticatedCaller, BearerCheck } from "../access/bearer.ts";
-import { BASIC_SCOPES } from "../access/scopes.ts";
+import type { BearerCheck } from "../access/bearer.ts";
+import { BASIC_SCOPES, covers } from "../access/scopes.ts";
 import { BODY_MAX, parseJson, readBody } from "../http/json-body.ts";
 import { Problem } from "../http/problem.ts";
 import { isAt } from "../http/routing.ts";
 import { lazy } from "../lazy.ts";
 import { RESPONSE_TYPES } from "./accepted-type.ts";
-import { type Message, missingScopes } from "./required-scopes.ts";
+import { type Message, requiredScopes } from "./required-scopes.ts";
 import type { McpOptions } from "./server.ts";
-import type { Tool } from "./tool.ts";
 
 // A hundred lists of links in one batch took 3 s of processor time. Later revisions have no batches.
 const MESSAGES_MAX = 10;
@@ -45,7 +44,11 @@ export function createMcpEndpoint(options: EndpointOptions): Middleware {
     }
     for (const message of messages) tolerate(ctx, message);
     if (messages.length > 1) await caller.countFurther(messages.length - 1);
-    checkScopes(messages, tools, caller, bearerCheck);
+    for (const message of messages) {
+      const required = requiredScopes(message, tools);
+      // MCP, "Runtime Insufficient Scope Errors"
+      if (!covers(caller.scopes, required)) throw bearerCheck.insufficientScope(caller, required);
+    }
     if (refuseSubscription(ctx)) return;
     const { requestId } = ctx.state;
     const respond = await handler();
@@ -107,17 +110,4 @@ function refuseSubscription(ctx: Context): boolean {
   ctx.status = 404;
   ctx.body = { jsonrpc: "2.0", id, error: { code: -32601, message: "Method not found" } };
   return true;
-}
-
-/** MCP, "Runtime Insufficient Scope Errors": missing scopes get a 403 step-up challenge. */
-function checkScopes(
-  messages: Message[],
-  tools: Tool[],
-  caller: AuthenticatedCaller,
-  bearerCheck: BearerCheck,
-): void {
-  for (const message of messages) {
-    const missing = missingScopes(message, tools, caller.scopes);
-    if (missing) throw bearerCheck.insufficientScope(caller, missing);
-  }
 }

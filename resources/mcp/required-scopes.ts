@@ -1,4 +1,4 @@
-import { type ApiScope, covers } from "../access/scopes.ts";
+import type { ApiScope } from "../access/scopes.ts";
 import { PROMPTS } from "./prompts.ts";
 import type { Tool } from "./tool.ts";
 
@@ -10,17 +10,8 @@ const LINK_PREFIX = LINK_TEMPLATE.replace("{slug}", "");
 export type Message = { method?: unknown; params?: Params | null } | null | undefined;
 type Params = { name?: unknown; uri?: unknown; ref?: { name?: unknown; uri?: unknown } | null };
 
-/** Returns the scopes that a message needs and its sender doesn't have; undefined if it has all of them. */
-export function missingScopes(
-  message: Message,
-  tools: Tool[],
-  granted: ReadonlySet<string>,
-): readonly ApiScope[] | undefined {
-  const required = scopesOf(message, tools);
-  return covers(granted, required) ? undefined : required;
-}
-
-function scopesOf(message: Message, tools: Tool[]): readonly ApiScope[] {
+/** Returns the scopes that a message requires. */
+export function requiredScopes(message: Message, tools: Tool[]): readonly ApiScope[] {
   const { name, uri, ref } = message?.params ?? {};
   switch (message?.method) {
     case "tools/call":

@@ -1,9 +1,9 @@
 import type { z } from "zod";
 import type { Caller } from "../access/actor.ts";
-import { planRequired } from "../access/suspended-or-unpaid.ts";
 import { assertNotStale, type Precondition } from "../http/etag.ts";
 import { type Cursors, pageQuery } from "../http/pagination.ts";
 import { found, notFound, Problem, retryLater } from "../http/problem.ts";
+import { planRequired } from "../http/quota.ts";
 import { validate } from "../http/validate.ts";
 import type { AllowedHosts } from "../outbound/ssrf-guard.ts";
 import { limitsOf } from "../plans.ts";

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Invitation } from "../../adapters/organizations/invitations.ts";
 import { MANAGERS, manageableRoles, ROLES } from "../../resources/access/scopes.ts";
 import { found, notFound, Problem } from "../../resources/http/problem.ts";
-import { withQuotaProblems } from "../../resources/http/quota.ts";
+import { throwQuotaProblem } from "../../resources/http/quota.ts";
 import { hasAtMost } from "../../resources/http/text.ts";
 import { checkText } from "../../resources/http/validate.ts";
 import { limitsOf } from "../../resources/plans.ts";
@@ -100,9 +100,9 @@ export const createInvitation = onOrganization({
     if (email && !settings.SMTP_URL) throw mailDisabled();
     const creation = { organizationId: organization.id, role, label, lifetimeMs: LIFETIME_MS, actor };
     const { invitations } = storage;
-    const created = await withQuotaProblems(
-      email ? invitations.createByMail(creation, email, limitsOf) : invitations.create(creation, limitsOf),
-    );
+    const created = email
+      ? await invitations.createByMail(creation, email, limitsOf).catch(throwQuotaProblem)
+      : await invitations.create(creation, limitsOf).catch(throwQuotaProblem);
     if (!created) throw tooManyEmails();
     return {
       invitation: { ...showInvitation(created.invitation), created_by: user.username },

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { PlanChange } from "../../adapters/organizations/store.ts";
 import { MANAGERS, ROLES } from "../../resources/access/scopes.ts";
 import { notFound, Problem } from "../../resources/http/problem.ts";
-import { withQuotaProblems } from "../../resources/http/quota.ts";
+import { throwQuotaProblem } from "../../resources/http/quota.ts";
 import { reservedNamesOf } from "../../resources/links/rules.ts";
 import { linkSchemas } from "../../resources/links/schema.ts";
 import { createShowOrganization, organizationSchema } from "../../resources/organization/routes.ts";
@@ -52,8 +52,10 @@ export const createOrganization = onAccount({
   done: { created: "Organization created." },
   async run({ storage, user, input }) {
     const limit = { maxOwned: ORGANIZATIONS_PER_USER };
-    const created = storage.organizations.create(input.name, "free", user.actor, user.id, limit);
-    return showPlanChange(await withQuotaProblems(created));
+    const created = await storage.organizations
+      .create(input.name, "free", user.actor, user.id, limit)
+      .catch(throwQuotaProblem);
+    return showPlanChange(created);
   },
 });
 

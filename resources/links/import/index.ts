@@ -5,6 +5,7 @@ import { Problem } from "../../http/problem.ts";
 import { toQuotaProblem } from "../../http/quota.ts";
 import { validate } from "../../http/validate.ts";
 import type { InTurn } from "../../turns.ts";
+import { conflictProblem } from "../create.ts";
 import { type ReservedNames, randomSlug, slugOf } from "../rules.ts";
 import { linkSchemas, toFields } from "../schema.ts";
 import {
@@ -187,8 +188,7 @@ function resultOf(outcome: ImportOutcome | undefined): Pick<RowResult, "result" 
   if (outcome === undefined) return { result: "left" };
   if (outcome === "imported") return { result: "imported" };
   if (outcome === "exists") return { result: "skipped", reason: "The link already exists." };
-  const rule = outcome.taken === "slug" ? "is already taken" : "is already used by another link";
-  return { result: "refused", reason: `${outcome.taken} ${rule}.` };
+  return { result: "refused", reason: conflictProblem(outcome).message };
 }
 
 function textOf(value: unknown): string {

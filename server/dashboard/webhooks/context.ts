@@ -1,5 +1,5 @@
 import type { Context, Middleware } from "koa";
-import { requirePaidPlan } from "../../../resources/access/suspended-or-unpaid.ts";
+import { requirePaidPlan } from "../../../resources/http/quota.ts";
 import { isPaid, type Plan } from "../../../resources/plans.ts";
 import { toWebhookView } from "../../../resources/webhooks/schema.ts";
 import type { Webhook, WebhookHealth } from "../../../resources/webhooks/types.ts";
