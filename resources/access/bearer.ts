@@ -1,7 +1,8 @@
-import type { ApiContext, ApiMiddleware } from "../http/api-context.ts";
+import type { Context, Middleware } from "koa";
 import { isSentTwice } from "../http/headers.ts";
 import { Problem } from "../http/problem.ts";
-import { requirePaidPlan } from "../http/quota.ts";
+import { planRequired } from "../http/quota.ts";
+import { isPaid } from "../plans.ts";
 import type { Actor, Caller } from "./actor.ts";
 import { type Challenges, createChallenges, type Scheme } from "./challenges.ts";
 import type { CheckProof } from "./dpop.ts";
@@ -39,12 +40,12 @@ export function createBearerCheck({ introspect, checkProof, audiences, limits, m
     challenges.insufficientScope(caller.scopes, required, schemeOf(caller));
 
   /** Sets `ctx.state.caller` without requiring a scope. A challenge names the `offered` scopes. */
-  async function authenticate(ctx: ApiContext, offered: readonly string[]): Promise<AuthenticatedCaller> {
+  async function authenticate(ctx: Context, offered: readonly string[]): Promise<AuthenticatedCaller> {
     const credentials = readCredentials(ctx, challenges);
     if (credentials === undefined) throw challenges.missingToken(offered);
     const active = await findActive(ctx, credentials, offered);
     if (active.suspended) throw suspended();
-    requirePaidPlan(active.plan);
+    if (!isPaid(active.plan)) throw planRequired();
     await limits.organization(ctx, active, 1);
     const scopes = active.role ? new Set(allowedByRole(active.scopes, active.role)) : active.scopes;
     const countFurther = (calls: number) => limits.organization(ctx, active, calls);
@@ -53,7 +54,7 @@ export function createBearerCheck({ introspect, checkProof, audiences, limits, m
     return caller;
   }
 
-  async function findActive(ctx: ApiContext, { scheme, token }: Credentials, offered: readonly string[]) {
+  async function findActive(ctx: Context, { scheme, token }: Credentials, offered: readonly string[]) {
     try {
       const active = await introspect(token);
       if (!active) throw invalidToken("The access token is invalid, expired or revoked.");
@@ -71,7 +72,7 @@ export function createBearerCheck({ introspect, checkProof, audiences, limits, m
   return {
     authenticate,
     insufficientScope,
-    bearer: (...required: ApiScope[]): ApiMiddleware =>
+    bearer: (...required: ApiScope[]): Middleware =>
       async function checkBearer(ctx, next) {
         // RFC 9111 §5.2.2: only the caller may store the response, and must revalidate it before each use.
         ctx.set("Cache-Control", "private, no-cache");
@@ -117,7 +118,7 @@ const SCHEMES = new Map<string, Scheme>([
   ["dpop", "DPoP"],
 ]);
 
-function readCredentials(ctx: ApiContext, { invalidRequest }: Challenges): Credentials | undefined {
+function readCredentials(ctx: Context, { invalidRequest }: Challenges): Credentials | undefined {
   const [, name = "", token = ""] = /^(\S+)(?: +([^ ].*))?$/.exec(ctx.get("authorization").trim()) ?? [];
   const scheme = SCHEMES.get(name.toLowerCase());
   const isRepeated = isSentTwice(ctx.req, "authorization");

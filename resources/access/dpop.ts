@@ -1,6 +1,6 @@
 import { hash, hkdfSync } from "node:crypto";
 import { calculateJwkThumbprint, EmbeddedJWK, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose";
-import type { ApiContext } from "../http/api-context.ts";
+import type { Context } from "koa";
 import { Unauthorized } from "./introspect.ts";
 
 // How far `iat` may be from the clock of the server. The token endpoint has the same window.
@@ -20,7 +20,7 @@ export type CheckProof = ReturnType<typeof createCheckProof>;
 
 /** Creates the check of DPoP proofs at a resource (RFC 9449 §4.3 and §7), which also offers the next nonce. */
 export function createCheckProof({ origin, nonces, isFirstUse }: DpopOptions) {
-  return async function checkProof(ctx: ApiContext, { token, jkt }: BoundToken): Promise<void> {
+  return async function checkProof(ctx: Context, { token, jkt }: BoundToken): Promise<void> {
     const expected = { method: ctx.method, uri: origin + ctx.path, token, jkt };
     const claims = await verifyProof(readProof(ctx), expected);
     const current = nonces.current();
@@ -36,7 +36,7 @@ export function createCheckProof({ origin, nonces, isFirstUse }: DpopOptions) {
 }
 
 /** RFC 9449 §4.3, step 1 */
-function readProof({ req }: ApiContext): string {
+function readProof({ req }: Context): string {
   const [proof, ...others] = req.headersDistinct.dpop ?? [];
   if (proof && others.length === 0) return proof;
   throw new Unauthorized("invalid_dpop_proof", "Send exactly one DPoP header with the proof.");

@@ -1,5 +1,4 @@
-import type { Next } from "koa";
-import type { ApiContext } from "../http/api-context.ts";
+import type { Context, Next } from "koa";
 import { retryLater } from "../http/problem.ts";
 import { limitsOf } from "../plans.ts";
 import type { ActiveToken } from "./introspect.ts";
@@ -23,7 +22,7 @@ export type CallLimits = ReturnType<typeof createRateLimit>;
 /** Creates the rate limits on calls of the API and MCP combined. @param counter if absent, nothing is limited */
 export function createRateLimit(counter: CallCounter | undefined) {
   return {
-    async address(ctx: ApiContext, next: Next): Promise<void> {
+    async address(ctx: Context, next: Next): Promise<void> {
       if (counter) {
         const count = await counter.ofAddress(ctx.ip);
         enforceLimit(ctx, { name: "address", limit: CALLS_PER_ADDRESS, count, counter });
@@ -31,7 +30,7 @@ export function createRateLimit(counter: CallCounter | undefined) {
       return next();
     },
     /** Counts the calls of one request against the organization's plan. @throws Problem 429 */
-    async organization(ctx: ApiContext, { organizationId, plan }: ActiveToken, calls: number): Promise<void> {
+    async organization(ctx: Context, { organizationId, plan }: ActiveToken, calls: number): Promise<void> {
       if (!counter) return;
       const limit = limitsOf(plan).requests_per_minute;
       const count = await counter.ofOrganization(organizationId, calls);
@@ -43,7 +42,7 @@ export function createRateLimit(counter: CallCounter | undefined) {
 type Counted = { name: "address" | "organization"; limit: number; count: Count; counter: CallCounter };
 
 /** Sets the headers of draft-ietf-httpapi-ratelimit-headers-11 for the last limit counted. @throws Problem 429 */
-function enforceLimit(ctx: ApiContext, { name, limit, count, counter }: Counted): void {
+function enforceLimit(ctx: Context, { name, limit, count, counter }: Counted): void {
   const { calls, seconds } = count;
   ctx.set("RateLimit-Policy", `"${name}";q=${limit};w=${WINDOW_S}`);
   ctx.set("RateLimit", `"${name}";r=${Math.max(0, limit - calls)};t=${seconds}`);

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import type { ApiContext } from "./api-context.ts";
+import type { Context } from "koa";
 import { Problem } from "./problem.ts";
 
 /** Returns whether a change may be applied to a resource that has this entity tag (RFC 9110 §13.1.1). */
@@ -10,7 +10,7 @@ export function entityTag(version: number): string {
 }
 
 /** RFC 9110 §13.1.2. Unlike `ctx.fresh`, ignores the `Cache-Control: no-cache` that `fetch` adds. */
-export function matchesIfNoneMatch(ctx: ApiContext, current: string): boolean {
+export function matchesIfNoneMatch(ctx: Context, current: string): boolean {
   const tags = tagsOf(ctx.get("if-none-match"));
   return tags.some((tag) => tag === "*" || tag.replace(/^W\//, "") === current);
 }
@@ -25,7 +25,7 @@ export function tagged(text: string) {
   return { text, tag: contentTag(text) };
 }
 
-export function respondWithTagged(ctx: ApiContext, { text, tag }: ReturnType<typeof tagged>, type: string) {
+export function respondWithTagged(ctx: Context, { text, tag }: ReturnType<typeof tagged>, type: string) {
   ctx.set("Cache-Control", "public, max-age=300");
   // A compressed response has the same tag.
   ctx.set("ETag", `W/${tag}`);
@@ -39,7 +39,7 @@ function tagsOf(header: string): string[] {
 }
 
 /** RFC 9110 §13.1.1: never holds for a weak tag. Omit `ifExists` (for `*`) where a missing resource is a 404. */
-export function preconditionOf(ctx: ApiContext, ifExists?: Precondition): Precondition | undefined {
+export function preconditionOf(ctx: Context, ifExists?: Precondition): Precondition | undefined {
   const header = ctx.get("if-match").trim();
   if (header === "") return undefined;
   if (header === "*") return ifExists;

@@ -2,8 +2,8 @@ import type { IncomingMessage } from "node:http";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { promisify } from "node:util";
 import { brotliDecompress, gunzip, inflate } from "node:zlib";
+import type { Middleware } from "koa";
 import { createTurns } from "../turns.ts";
-import type { ApiMiddleware } from "./api-context.ts";
 import { Problem } from "./problem.ts";
 
 // Nearly all clients send exactly this.
@@ -14,7 +14,7 @@ export const MERGE_PATCH = "application/merge-patch+json";
 export const ACCEPT_PATCH = `${MERGE_PATCH}, ${PLAIN_TYPE}`;
 
 /** Parses a JSON body of up to `limit` bytes. @throws Problem 400, 413, 415, 422 for too many fields or items */
-export function jsonBody(limit: number): ApiMiddleware {
+export function jsonBody(limit: number): Middleware {
   return async function readJson(ctx, next) {
     const type = ctx.get("content-type");
     if (!hasBody(ctx.req) || (!type && (await readBody(ctx.req, limit)).length === 0)) {

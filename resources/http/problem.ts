@@ -1,6 +1,6 @@
 import { STATUS_CODES } from "node:http";
+import type { Context, Middleware } from "koa";
 import { z } from "zod";
-import type { ApiContext, ApiMiddleware } from "./api-context.ts";
 
 export const fieldErrorSchema = z.object({
   field: z.string().describe("The field, such as `url` or `metadata.key`. Empty for the body itself."),
@@ -111,12 +111,12 @@ type ErrorHandlerOptions = {
   /** The URL of the server, whose documentation has a page for each code. */
   base: string;
   /** Called with each error that is not a `Problem`. The caller sees none of it. */
-  onError(error: unknown, ctx: ApiContext): void;
+  onError(error: unknown, ctx: Context): void;
   nextStep?(problem: Problem): string;
 };
 
 /** Creates middleware that turns errors into `application/problem+json` (RFC 9457). */
-export function createErrorHandler({ base, onError, nextStep }: ErrorHandlerOptions): ApiMiddleware {
+export function createErrorHandler({ base, onError, nextStep }: ErrorHandlerOptions): Middleware {
   return async function handleErrors(ctx, next) {
     try {
       await next();

@@ -1,4 +1,3 @@
-import { isPaid, type Plan } from "../plans.ts";
 import { Problem } from "./problem.ts";
 
 type Exceeded = { code: "ERR_QUOTA_EXCEEDED"; quota: keyof typeof DETAILS; limit: number };
@@ -32,11 +31,7 @@ function isExceeded(error: unknown): error is Exceeded {
   return (error as Partial<Exceeded> | undefined)?.code === "ERR_QUOTA_EXCEEDED";
 }
 
-/** @throws Problem 403 `plan_required` on the Free plan, which has no API, MCP or webhooks */
-export function requirePaidPlan(plan: Plan): void {
-  if (!isPaid(plan)) throw planRequired();
-}
-
+/** Returns a 403 for the Free plan, which has no API, MCP or webhooks. */
 export function planRequired(): Problem {
   return new Problem(403, "plan_required", "This requires the Growth or Premium plan.");
 }

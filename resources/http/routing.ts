@@ -1,7 +1,6 @@
 import type { Router } from "@koa/router";
 import type { Context, Middleware, Next } from "koa";
 import compose from "koa-compose";
-import type { ApiContext } from "./api-context.ts";
 import { Problem } from "./problem.ts";
 
 /** A step of every request, or steps of those whose path begins with one of these segments, in any letter case. */
@@ -57,7 +56,7 @@ export function isOfResource(resource: string): (ctx: Context) => boolean {
 
 /** Runs the next step for these methods, answers OPTIONS, and rejects others with `Allow` (RFC 9110 §15.5.6). */
 export async function requireMethod(
-  ctx: Pick<ApiContext, "method" | "status" | "set">,
+  ctx: Pick<Context, "method" | "status" | "set">,
   methods: readonly string[],
   next: Next,
 ): Promise<void> {

@@ -1,5 +1,5 @@
+import type { Middleware } from "koa";
 import { z } from "zod";
-import type { ApiMiddleware } from "./api-context.ts";
 import { type FieldError, Problem } from "./problem.ts";
 
 // Enough to start correcting; a body of 1 MB can contain enough errors for a response of 100 MB.
@@ -106,7 +106,7 @@ function withSize(origin: string, size: string): string {
  * Sets `ctx.state.query`, with numbers, booleans and lists of one item converted. Others stay strings, and fail
  * validation. @throws Problem 422 `invalid_<field>` for a list
  */
-export function readQuery(schema: z.ZodObject): ApiMiddleware {
+export function readQuery(schema: z.ZodObject): Middleware {
   const types = new Map(Object.entries(schema.shape).map(([name, field]) => [name, typeOfField(field)]));
   const lists = Object.entries<z.ZodType>(schema.shape).filter(([name]) => types.get(name) === "array");
   return function convertQuery(ctx, next) {

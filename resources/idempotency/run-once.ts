@@ -1,6 +1,7 @@
 import { hash } from "node:crypto";
+import type { Context } from "koa";
 import type { ActiveToken } from "../access/introspect.ts";
-import type { ApiContext, ServiceResponse } from "../http/api-context.ts";
+import type { ServiceResponse } from "../http/service-response.ts";
 import { type FieldError, Problem, retryLater } from "../http/problem.ts";
 import { invalidField } from "../http/validate.ts";
 
@@ -127,7 +128,7 @@ function sortFields(value: unknown, depth = 0): unknown {
 
 /** Responds to a POST with an `Idempotency-Key` header (draft-ietf-httpapi-idempotency-key-header-07). */
 export async function respondOnce(
-  ctx: ApiContext,
+  ctx: Context,
   operation: Omit<IdempotentRequest, "key" | "input">,
   perform: (attempt: Attempt) => Promise<ServiceResponse>,
   runOnce: RunOnce,
@@ -139,14 +140,14 @@ export async function respondOnce(
 }
 
 /** @throws Problem 422 for an invalid key, and for more than one */
-function readKey(ctx: ApiContext): string {
+function readKey(ctx: Context): string {
   // Node joins several with ", ", and a valid key has no space.
   const key = ctx.get("idempotency-key");
   if (KEY.test(key)) return key;
   throw invalidField("Idempotency-Key", KEY_RULE, "invalid_idempotency_key");
 }
 
-function inputOf({ params, request: { body } }: ApiContext): unknown {
+function inputOf({ params, request: { body } }: Context): unknown {
   if (body === undefined) return params;
   return typeof body === "object" && body !== null && !Array.isArray(body) ? { ...body, ...params } : [body];
 }

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import type { CountFurther } from "../access/bearer.ts";
-import type { ServiceResponse } from "../http/api-context.ts";
+import type { ServiceResponse } from "../http/service-response.ts";
 import { fieldErrorSchema, Problem } from "../http/problem.ts";
 import { validate } from "../http/validate.ts";
 import type { Limits } from "../plans.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { camelCase } from "../camel-case.ts";
-import type { ServiceResponse } from "../http/api-context.ts";
+import type { ServiceResponse } from "../http/service-response.ts";
 import { entityTag } from "../http/etag.ts";
 import { pageOf } from "../http/pagination.ts";
 import { hasAtMost, isLine, isText } from "../http/text.ts";

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { AuthenticatedCaller } from "../access/bearer.ts";
 import type { ApiScope } from "../access/scopes.ts";
-import type { OperationResponse, ServiceResponse } from "../http/api-context.ts";
+import type { OperationResponse, ServiceResponse } from "../http/service-response.ts";
 import { validate } from "../http/validate.ts";
 import { KEY, KEY_RULE, type RunOnce } from "../idempotency/run-once.ts";
 import type { Operation, OperationRequest } from "../openapi/operation.ts";

@@ -1,8 +1,9 @@
 import type { Router } from "@koa/router";
+import type { Context, Middleware } from "koa";
 import type { z } from "zod";
 import type { AuthenticatedCaller, BearerCheck } from "../access/bearer.ts";
 import type { ApiScope } from "../access/scopes.ts";
-import type { ApiContext, ApiMiddleware, OperationResponse, ServiceResponse } from "../http/api-context.ts";
+import type { OperationResponse, ServiceResponse } from "../http/service-response.ts";
 import { matchesIfNoneMatch, type Precondition, preconditionOf } from "../http/etag.ts";
 import { BODY_MAX, isJson, jsonBody, MERGE_PATCH } from "../http/json-body.ts";
 import { notFound } from "../http/problem.ts";
@@ -64,7 +65,7 @@ export type Operation = {
       handler?: never;
     }
   /** For what only HTTP has. */
-  | { handler: ApiMiddleware; run?: never }
+  | { handler: Middleware; run?: never }
 );
 
 export type OperationRequest = {
@@ -96,7 +97,7 @@ export function createDeclare(router: Router, options: DeclareOptions) {
   return { declare, operations };
 }
 
-function middlewareOf(operation: Operation, { bearerCheck, runOnce }: DeclareOptions): ApiMiddleware[] {
+function middlewareOf(operation: Operation, { bearerCheck, runOnce }: DeclareOptions): Middleware[] {
   const { scopes, query, body, bodyLimit = BODY_MAX } = operation;
   return [
     ...(scopes === "open" ? [] : [bearerCheck.bearer(...scopes)]),
@@ -108,7 +109,7 @@ function middlewareOf(operation: Operation, { bearerCheck, runOnce }: DeclareOpt
 
 type RunOperation = Extract<Operation, { run: unknown }>;
 
-function handlerOf({ id, method, run, headers = [] }: RunOperation, runOnce: RunOnce): ApiMiddleware {
+function handlerOf({ id, method, run, headers = [] }: RunOperation, runOnce: RunOnce): Middleware {
   const isConditional = headers.includes("If-Match");
   // Other methods return 404 for a missing resource, which `*` therefore needn't find.
   const ifExists: Precondition | undefined = method === "put" ? () => true : undefined;
@@ -136,7 +137,7 @@ function handlerOf({ id, method, run, headers = [] }: RunOperation, runOnce: Run
 }
 
 /** @throws Problem 404 if a parameter can't be decoded, or 422 for a PUT, which would create what it names */
-function paramsOf({ method, path, params = {} }: ApiContext): OperationRequest["params"] {
+function paramsOf({ method, path, params = {} }: Context): OperationRequest["params"] {
   try {
     // The router keeps a parameter that it can't decode, so two IDs would share one URL.
     decodeURIComponent(path);

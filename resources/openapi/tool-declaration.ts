@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { AuthenticatedCaller } from "../access/bearer.ts";
-import type { ServiceResponse } from "../http/api-context.ts";
+import type { ServiceResponse } from "../http/service-response.ts";
 
 type Fields = Record<string, unknown>;
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type EventData, toPublicData } from "../events/public-data.ts";
 import { WEBHOOK_EVENTS } from "../events/schemas.ts";
-import type { ServiceResponse } from "../http/api-context.ts";
+import type { ServiceResponse } from "../http/service-response.ts";
 import { contentTag } from "../http/etag.ts";
 import { pageOf, pageQuery } from "../http/pagination.ts";
 import { hasAtMost, isUnbroken } from "../http/text.ts";

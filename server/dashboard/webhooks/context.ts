@@ -1,5 +1,5 @@
 import type { Context, Middleware } from "koa";
-import { requirePaidPlan } from "../../../resources/http/quota.ts";
+import { planRequired } from "../../../resources/http/quota.ts";
 import { isPaid, type Plan } from "../../../resources/plans.ts";
 import { toWebhookView } from "../../../resources/webhooks/schema.ts";
 import type { Webhook, WebhookHealth } from "../../../resources/webhooks/types.ts";
@@ -11,7 +11,7 @@ export const WEBHOOK = `${WEBHOOKS}/:webhook_id`;
 
 /** Requires a paid plan. On the Free plan, webhooks can only be viewed and deleted. */
 export const requirePlan: Middleware = function checkPlan(ctx, next) {
-  requirePaidPlan(membershipOf(ctx).plan);
+  if (!isPaid(membershipOf(ctx).plan)) throw planRequired();
   return next();
 };
 
