@@ -1,9 +1,9 @@
 import type { Context, Middleware } from "koa";
+import { RESPONSE_HEADERS } from "./headers.ts";
 
 const MAX_AGE_S = 3600;
 const METHODS = "GET,HEAD,POST,PUT,PATCH,DELETE";
-const EXPOSED =
-  "ETag,Location,Retry-After,RateLimit,RateLimit-Policy,WWW-Authenticate,DPoP-Nonce,X-Request-Id,Idempotency-Replayed";
+const EXPOSED = Object.keys(RESPONSE_HEADERS).join(",");
 
 /** Allows cross-origin requests from these origins, without credentials: resources accept no cookies. */
 export function allowOrigins(origins: ReadonlySet<string>): Middleware {

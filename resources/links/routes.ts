@@ -32,9 +32,7 @@ const READ_ONE = {
   headers: ["If-None-Match"],
   responses: {
     200: { description: "The link.", body: linkSchema, headers: ["ETag"] },
-    304: { description: "The link still has the ETag that you sent.", headers: ["ETag"] },
   },
-  errors: ["not_found"],
 } satisfies Partial<Operation>;
 
 const byId = z.object({
@@ -150,14 +148,7 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
     headers: ["If-Match"],
     body: links.schemas.update,
     responses: { 200: { description: "The updated link.", body: linkSchema, headers: ["ETag"] } },
-    errors: [
-      "quota_exceeded",
-      "not_found",
-      "slug_taken",
-      "external_id_taken",
-      "link_disabled",
-      "precondition_failed",
-    ],
+    errors: ["quota_exceeded", "slug_taken", "external_id_taken", "link_disabled"],
     tool: {
       name: "update_link",
       title: "Update a link",
@@ -184,7 +175,6 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
     params: byId,
     headers: ["If-Match"],
     responses: { 204: { description: "Deleted." } },
-    errors: ["not_found", "precondition_failed"],
     tool: {
       name: "delete_link",
       title: "Delete a link",
@@ -241,7 +231,7 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
       200: { description: "The replaced link.", body: linkSchema, headers: ["ETag"] },
       201: { description: "The new link.", body: linkSchema, headers: ["Location", "ETag"] },
     },
-    errors: ["quota_exceeded", "slug_taken", "link_disabled", "precondition_failed"],
+    errors: ["quota_exceeded", "slug_taken", "link_disabled"],
     tool: {
       name: "upsert_link",
       title: "Create or replace a link",
@@ -266,7 +256,6 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
     summary: "Retrieve the analytics of a link",
     description: ANALYTICS_DURABILITY,
     params: byId,
-    errors: ["not_found"],
     tool: {
       name: "get_link_analytics",
       title: "Get analytics of a link",

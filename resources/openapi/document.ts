@@ -2,10 +2,11 @@ import { z } from "zod";
 import type { PublicUrls } from "../access/resource-metadata.ts";
 import { API_SCOPES, SCOPE_DESCRIPTIONS } from "../access/scopes.ts";
 import { respondWithTagged, tagged } from "../http/etag.ts";
+import { RESPONSE_HEADERS } from "../http/headers.ts";
 import { problemSchema } from "../http/problem.ts";
 import { lazy } from "../lazy.ts";
 import { type JsonSchema, toJsonSchemas } from "./json-schema.ts";
-import { type Declare, type Operation, RESPONSE_HEADERS } from "./operation.ts";
+import type { Declare, Operation } from "./operation.ts";
 import { type OperationObject, toOperationObject } from "./operation-object.ts";
 
 type Schemas = Record<string, JsonSchema>;
@@ -165,7 +166,6 @@ export function serveDocument(declare: Declare, document: () => OpenApiDocument)
           .meta({ title: "OpenApiDocument", examples: [{ openapi: "3.1.1" }] }),
         headers: ["ETag"],
       },
-      304: { description: "Not modified.", headers: ["ETag"] },
     },
     handler(ctx) {
       ctx.set("Access-Control-Allow-Origin", "*");

@@ -1,9 +1,10 @@
 import { z } from "zod";
+import { REQUEST_HEADERS, type RequestHeader, type ResponseHeader } from "../http/headers.ts";
 import { MERGE_PATCH } from "../http/json-body.ts";
 import { PROBLEM_CODES, type ProblemCode } from "../http/problem-codes.ts";
 import { REPLAYED_ERRORS } from "../idempotency/run-once.ts";
 import { type JsonSchema, toJsonSchema } from "./json-schema.ts";
-import { type Operation, REQUEST_HEADERS, type RequestHeader, type ResponseHeader } from "./operation.ts";
+import type { Operation, SuccessResponse } from "./operation.ts";
 
 type Parameter = {
   in: "path" | "query" | "header";
@@ -30,12 +31,21 @@ type Content = Record<string, { schema: object }>;
 // Of every response. The first two are absent if rate limits are off.
 const COMMON_HEADERS: readonly ResponseHeader[] = ["RateLimit", "RateLimit-Policy", "X-Request-Id"];
 
+const NOT_MODIFIED: SuccessResponse = {
+  description: "The resource still has the ETag that you sent.",
+  headers: ["ETag"],
+};
+
 /** Describes an operation by its declaration. `refTo` refers to the schema of a body. */
 export function toOperationObject(
   operation: Operation,
   refTo: (schema: z.ZodType) => { $ref: string },
 ): OperationObject {
-  const { id, method, tag, summary, description, scopes, body, responses } = operation;
+  const { id, method, tag, summary, description, scopes, body, headers = [] } = operation;
+  const responses: Operation["responses"] = {
+    ...operation.responses,
+    ...(headers.includes("If-None-Match") && { 304: NOT_MODIFIED }),
+  };
   const replayed: ResponseHeader[] = method === "post" ? ["Idempotency-Replayed"] : [];
   const contentOf = (schema: z.ZodType) => ({ "application/json": { schema: refTo(schema) } });
   const requestOf = (schema: z.ZodType) => ({
@@ -130,7 +140,7 @@ const HEADERS: Record<number, ResponseHeader[]> = {
   503: ["Retry-After"],
 };
 
-/** Describes the errors that an operation declares, and those of its token, query and body. */
+/** Describes the errors that an operation declares, and those that follow from the rest of its declaration. */
 function errorResponsesOf(operation: Operation): Record<string, ResponseObject> {
   return toErrorResponses(errorCodesOf(operation), (status) =>
     refToHeaders(errorHeadersOf(operation, status)),
@@ -162,10 +172,14 @@ function errorHeadersOf({ method }: Operation, status: number): ResponseHeader[]
   return [...headers, "Idempotency-Replayed", ...(status === 409 ? ["Retry-After" as const] : [])];
 }
 
-function errorCodesOf({ method, scopes, query, body, errors = [] }: Operation): ErrorCode[] {
+function errorCodesOf(operation: Operation): ErrorCode[] {
+  const { method, scopes, params, query, body, headers = [], errors = [] } = operation;
   const codes = new Set<ProblemCode>([
     ...ALWAYS,
     ...errors,
+    // A PUT creates what it doesn't find.
+    ...(params && method !== "put" ? ["not_found" as const] : []),
+    ...(headers.includes("If-Match") ? ["precondition_failed" as const] : []),
     ...(scopes === "open" ? [] : [...WITH_TOKEN, "insufficient_scope" as const]),
     ...(body ? WITH_BODY : []),
     ...(method === "post" ? WITH_KEY : []),

@@ -4,6 +4,7 @@ import type { z } from "zod";
 import type { AuthenticatedCaller, BearerCheck } from "../access/bearer.ts";
 import type { ApiScope } from "../access/scopes.ts";
 import type { OperationResponse, ServiceResponse } from "../http/service-response.ts";
+import type { RequestHeader, ResponseHeader } from "../http/headers.ts";
 import { matchesIfNoneMatch, type Precondition, preconditionOf } from "../http/etag.ts";
 import { BODY_MAX, isJson, jsonBody, MERGE_PATCH } from "../http/json-body.ts";
 import { notFound } from "../http/problem.ts";
@@ -11,31 +12,6 @@ import type { ProblemCode } from "../http/problem-codes.ts";
 import { invalidField, readQuery } from "../http/validate.ts";
 import { type Attempt, type RunOnce, respondOnce } from "../idempotency/run-once.ts";
 import type { ToolDeclaration } from "./tool-declaration.ts";
-
-export const RESPONSE_HEADERS = {
-  ETag: "The version of the resource, for `If-Match` and `If-None-Match`. It changes with what callers can change: neither the clicks of a link nor the verification of a webhook change it.",
-  Location: "The URL of the created resource.",
-  "Accept-Patch": "The content types that PATCH accepts (RFC 5789).",
-  "Retry-After": "Seconds to wait before the next request.",
-  RateLimit:
-    'Requests left in the current window, and the seconds until it resets: `"organization";r=599;t=42`.',
-  "RateLimit-Policy": 'The limit, and its window in seconds: `"organization";q=600;w=60`.',
-  "WWW-Authenticate":
-    "Why the token was rejected (RFC 6750, RFC 9449), and the URL of the resource's metadata (RFC 9728).",
-  "DPoP-Nonce": "The nonce for the next DPoP proof (RFC 9449). Only sent to callers that use DPoP.",
-  "X-Request-Id": "Identifies the request in the server's log.",
-  "Idempotency-Replayed":
-    "`true` if this is the response to an earlier request with the same idempotency key.",
-} as const;
-export type ResponseHeader = keyof typeof RESPONSE_HEADERS;
-
-export const REQUEST_HEADERS = {
-  "If-Match": "An ETag. The request fails with 412 if the resource has changed since.",
-  "If-None-Match": "An ETag. The response is 304 without a body if the resource still has it.",
-  "Idempotency-Key":
-    "1 to 255 visible ASCII characters, unique to each operation, such as a UUID. Retrying a request with the same key within 24 hours returns the original response without performing the operation again, even if one request uses REST and the other MCP. Keys are scoped to the client and the user it acts for. Errors 404 and 409 are replayed too, so use a new key once you have resolved the cause. After any other error, you can retry with the same key. If the server crashes during a request, the key is released within a minute. Retrying then returns the links that were already created; other operations may run twice.",
-} as const;
-export type RequestHeader = keyof typeof REQUEST_HEADERS;
 
 export type Operation = {
   /** The operationId: a verb and a noun, unique. */
@@ -55,7 +31,7 @@ export type Operation = {
   bodyLimit?: number;
   headers?: readonly RequestHeader[];
   responses: Record<number, SuccessResponse>;
-  /** Error codes in addition to those of the token, the query and the body. */
+  /** Error codes in addition to those that follow from the token, the parameters, the headers and the body. */
   errors?: readonly ProblemCode[];
   /** The MCP tool that runs the operation. */
   tool?: ToolDeclaration;
@@ -111,7 +87,7 @@ type RunOperation = Extract<Operation, { run: unknown }>;
 
 function handlerOf({ id, method, run, headers = [] }: RunOperation, runOnce: RunOnce): Middleware {
   const isConditional = headers.includes("If-Match");
-  // Other methods return 404 for a missing resource, which `*` therefore needn't find.
+  // RFC 9110 §13.1.1: `*` requires that the resource exists. Other methods return 404 if it doesn't.
   const ifExists: Precondition | undefined = method === "put" ? () => true : undefined;
   return async function runOperation(ctx) {
     const { caller, query } = ctx.state;

@@ -130,9 +130,7 @@ export function webhookRoutes(
     headers: ["If-None-Match"],
     responses: {
       200: { description: "The webhook.", body: webhookSchema, headers: ["ETag"] },
-      304: { description: "The webhook still has the ETag that you sent.", headers: ["ETag"] },
     },
-    errors: ["not_found"],
     tool: { name: "get_webhook", title: "Get a webhook", annotations: READS },
     run: async (caller, { params: { id } }) => webhookResponse(await webhooks.get(caller, id)),
   });
@@ -148,7 +146,7 @@ export function webhookRoutes(
     headers: ["If-Match"],
     body: webhooks.schemas.update,
     responses: { 200: { description: "The updated webhook.", body: webhookSchema, headers: ["ETag"] } },
-    errors: ["not_found", "webhook_exists", "precondition_failed"],
+    errors: ["webhook_exists"],
     tool: {
       name: "update_webhook",
       title: "Update a webhook",
@@ -170,7 +168,6 @@ export function webhookRoutes(
     description: "Deletes the webhook and its delivery log. Pending deliveries are canceled.",
     headers: ["If-Match"],
     responses: { 204: { description: "Deleted." } },
-    errors: ["not_found", "precondition_failed"],
     tool: {
       name: "delete_webhook",
       title: "Delete a webhook",
@@ -194,7 +191,7 @@ export function webhookRoutes(
     summary: "Rotate the signing secret",
     description: "For 24 hours, requests are signed with both the new and the previous secret.",
     responses: { 200: { description: "The webhook with its new secret.", body: webhookWithSecretSchema } },
-    errors: ["not_found", "secret_shown_once"],
+    errors: ["secret_shown_once"],
     tool: {
       ...withoutSecret,
       name: "rotate_webhook_secret",
@@ -214,7 +211,7 @@ export function webhookRoutes(
     description:
       "Sends `webhook.test` to this webhook only, even if it doesn't subscribe to that event. A webhook that isn't verified yet is verified when its endpoint accepts the event.",
     responses: { 202: { description: "The queued delivery.", body: deliverySchema } },
-    errors: ["not_found", "webhook_disabled"],
+    errors: ["webhook_disabled"],
     tool: {
       name: "test_webhook",
       title: "Test a webhook",
@@ -234,7 +231,6 @@ export function webhookRoutes(
     description: "Returns the deliveries of the last 30 days with all their attempts, newest first.",
     query: deliveryQuery,
     responses: { 200: { description: "A page of deliveries.", body: deliveryPageSchema } },
-    errors: ["not_found"],
     tool: {
       name: "list_webhook_deliveries",
       title: "List webhook deliveries",
@@ -257,7 +253,6 @@ export function webhookRoutes(
     description: "Returns a delivery with the headers of its last request, and the start of the response.",
     params: deliveryParams,
     responses: { 200: { description: "The delivery.", body: deliveryDetailsSchema } },
-    errors: ["not_found"],
     tool: {
       name: "get_webhook_delivery",
       title: "Get a webhook delivery",
@@ -280,7 +275,7 @@ export function webhookRoutes(
     description:
       "Immediately queues all deliveries that have failed, up to 10,000 per request, with the same bodies and IDs. Pending deliveries keep their retry schedule. Each resent delivery counts toward the daily quota.",
     responses: { 202: { description: "How many deliveries were queued.", body: resentSchema } },
-    errors: ["not_found", "webhook_disabled", "webhook_unverified"],
+    errors: ["webhook_disabled", "webhook_unverified"],
     tool: {
       name: "resend_failed_webhook_deliveries",
       title: "Resend failed webhook deliveries",
@@ -303,7 +298,7 @@ export function webhookRoutes(
       "Immediately sends the same body with the same ID. Failed attempts follow the usual retry schedule.",
     params: deliveryParams,
     responses: { 202: { description: "The queued delivery.", body: deliverySchema } },
-    errors: ["not_found", "webhook_disabled", "webhook_unverified"],
+    errors: ["webhook_disabled", "webhook_unverified"],
     tool: {
       name: "resend_webhook_delivery",
       title: "Resend a webhook delivery",

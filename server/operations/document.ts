@@ -1,13 +1,9 @@
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
+import { REQUEST_HEADERS, type RequestHeader, type ResponseHeader } from "../../resources/http/headers.ts";
 import { problemSchema } from "../../resources/http/problem.ts";
 import { PROBLEM_CODES } from "../../resources/http/problem-codes.ts";
 import { REPLAYED_ERRORS } from "../../resources/idempotency/run-once.ts";
 import { describeHeaders, describeSchemas, type OpenApiDocument } from "../../resources/openapi/document.ts";
-import {
-  REQUEST_HEADERS,
-  type RequestHeader,
-  type ResponseHeader,
-} from "../../resources/openapi/operation.ts";
 import {
   type OperationObject,
   type ResponseObject,
