@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Knex } from "knex";
 import { LRUCache } from "lru-cache";
-import type { Actor } from "../../resources/access/actor.ts";
+import { SYSTEM } from "../../resources/events/types.ts";
 import type { Attempt, DeliveryQueue, LeasedDelivery, Outcome } from "../../resources/webhooks/types.ts";
 import type { Encryption } from "../crypto/encryption.ts";
 import { createGroupedWrite } from "../database/batches.ts";
@@ -81,7 +81,7 @@ export function createDeliveryQueue(
       });
     },
 
-    async settle(leased, attempt, outcome, actor, exchange) {
+    async settle(leased, attempt, outcome, exchange) {
       const { failures, failingSince, slowSince, lastSuccessAt, verifies } = leased;
       const wasHealthy = failures === 0 && failingSince === null && slowSince === null;
       const endpoint = `${leased.webhookId} ${leased.urlHash}`;
@@ -105,7 +105,7 @@ export function createDeliveryQueue(
         const kept = encrypted === undefined ? {} : { exchange: encrypted };
         const isLeased = (await delivery.update({ ...settled, ...kept, leased_by: null })) > 0;
         if (!isLeased) return; // another process attempts it
-        if (!outcome.isUnsent) await updateHealth(trx, leased, attempt, outcome, actor);
+        if (!outcome.isUnsent) await updateHealth(trx, leased, attempt, outcome);
         if (verifies) await settleVerification(trx, engine, leased, outcome);
       });
     },
@@ -117,7 +117,6 @@ export function createDeliveryQueue(
     { webhookId, organizationId, url, urlHash, failingSince, slowSince }: LeasedDelivery,
     { at }: Attempt,
     outcome: Outcome,
-    actor: Actor,
   ): Promise<void> {
     const webhook = () => trx("webhooks").where({ id: webhookId, url_hash: urlHash });
     if (outcome.status === "succeeded") {
@@ -140,7 +139,7 @@ export function createDeliveryQueue(
       .update({ enabled: false, disabled_reason: outcome.disable, updated_at: Date.now() });
     if (!disabled) return;
     const data = { url: redactUrl(url), reason: outcome.disable };
-    await outbox.record(trx, actor, { organizationId, type: "webhook.disabled", subject: webhookId, data });
+    await outbox.record(trx, SYSTEM, { organizationId, type: "webhook.disabled", subject: webhookId, data });
   }
 }
 

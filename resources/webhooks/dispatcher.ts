@@ -1,4 +1,3 @@
-import { SYSTEM } from "../events/types.ts";
 import { isPaid, limitsOf } from "../plans.ts";
 import { nextOutcome, SLOW_MS } from "./retry-policy.ts";
 import { toPayload } from "./schema.ts";
@@ -114,12 +113,12 @@ function remaining(inFlight: Iterable<Attempting>): LeaseLimits {
     }
   }
   const failing = { ...FAILING, max: free.failing };
-  return { ...HEALTHY, max: free.healthy, failing, inFlight: counts, slow, limitsOf, actor: SYSTEM };
+  return { ...HEALTHY, max: free.healthy, failing, inFlight: counts, slow, limitsOf };
 }
 
 function createAttempt({ queue, send, shortUrl, onSettled }: DispatcherOptions, signal: AbortSignal) {
   async function settle(delivery: LeasedDelivery, attempt: Attempt, outcome: Outcome, exchange?: Exchange) {
-    await queue.settle(delivery, attempt, outcome, SYSTEM, exchange);
+    await queue.settle(delivery, attempt, outcome, exchange);
     onSettled?.(outcome);
   }
   return async function attemptDelivery(delivery: LeasedDelivery): Promise<void> {

@@ -213,8 +213,6 @@ export type LeaseLimits = AttemptLimits & {
   slow: ReadonlySet<string>;
   /** Returns the limits of a plan, for the daily quota. */
   limitsOf: (plan: Plan) => Limits;
-  /** Who reaches the quota, for the audit log. */
-  actor: Actor;
 };
 
 /** The delivery queue that all processes share. A pending delivery is due, leased or paused: due later. */
@@ -224,17 +222,8 @@ export type DeliveryQueue = {
   postpone(leased: LeasedDelivery, until: number): Promise<void>;
   /** Pauses a delivery without an attempt until the webhook is verified or the time for that ends. */
   hold(leased: LeasedDelivery): Promise<void>;
-  /**
-   * Has no effect if the lease has expired. `actor` disables the webhook if needed. Without an `exchange`, that of an
-   * earlier attempt stays.
-   */
-  settle(
-    leased: LeasedDelivery,
-    attempt: Attempt,
-    outcome: Outcome,
-    actor: Actor,
-    exchange?: Exchange,
-  ): Promise<void>;
+  /** Has no effect if the lease has expired. Without an `exchange`, that of an earlier attempt stays. */
+  settle(leased: LeasedDelivery, attempt: Attempt, outcome: Outcome, exchange?: Exchange): Promise<void>;
   /** Calls `listener` when deliveries may be due; returns a function that removes it. */
   onDue(listener: () => void): () => void;
 };

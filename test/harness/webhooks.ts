@@ -1,6 +1,5 @@
 import type { z } from "zod";
 import type { Database } from "../../adapters/database/index.ts";
-import { SYSTEM } from "../../resources/events/types.ts";
 import { limitsOf } from "../../resources/plans.ts";
 import type {
   deliveryDetailsSchema,
@@ -66,7 +65,6 @@ export const LEASE_LIMITS: LeaseLimits = {
   inFlight: new Map(),
   slow: new Set(),
   limitsOf,
-  actor: SYSTEM,
 };
 
 let count = 0;

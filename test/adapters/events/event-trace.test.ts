@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import test from "ava";
 import { openStorage } from "../../../adapters/index.ts";
-import { type EventType, OPERATOR, SYSTEM } from "../../../resources/events/types.ts";
+import { type EventType, OPERATOR } from "../../../resources/events/types.ts";
 import { limitsOf } from "../../../resources/plans.ts";
 import { atOnce, clickAt, createTestStorage, linkFields } from "../../harness/database/storage.ts";
 import { markVerified, uniqueUrl, until } from "../../harness/webhooks.ts";
@@ -78,7 +78,6 @@ test("a leased delivery has the trace of its event", async (t) => {
     failing: limits,
     inFlight: new Map(),
     limitsOf,
-    actor: SYSTEM,
     slow: new Set(),
   });
   const delivery = leased.find(

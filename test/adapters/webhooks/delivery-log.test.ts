@@ -1,5 +1,5 @@
 import test, { type ExecutionContext } from "ava";
-import { OPERATOR, SYSTEM } from "../../../resources/events/types.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
 import { limitsOf } from "../../../resources/plans.ts";
 import { newWebhookSecret } from "../../../resources/webhooks/signature.ts";
 import type { Webhook } from "../../../resources/webhooks/types.ts";
@@ -36,7 +36,6 @@ test("the last success is stored once a minute while deliveries succeed", async 
         leased,
         { at: Date.now(), status: 204, ms: 1 },
         { status: "succeeded" },
-        SYSTEM,
       );
     return (await first.webhooks.find(organization.id, id))?.lastSuccessAt ?? 0;
   };

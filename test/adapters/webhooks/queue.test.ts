@@ -1,6 +1,6 @@
 import test, { type ExecutionContext } from "ava";
 import type { Storage } from "../../../adapters/index.ts";
-import { OPERATOR, SYSTEM } from "../../../resources/events/types.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
 import { limitsOf } from "../../../resources/plans.ts";
 import { newWebhookSecret } from "../../../resources/webhooks/signature.ts";
 import type { LeasedDelivery, Webhook } from "../../../resources/webhooks/types.ts";
@@ -36,7 +36,7 @@ const createLink = (organizationId: string, storage: Storage = first) =>
   storage.links.create(organizationId, OPERATOR, linkFields({ slug: `delivery-${++count}` }));
 const keyOf = ({ webhookId, event }: LeasedDelivery) => `${webhookId} ${event.id}`;
 const settle = ({ deliveries }: Storage, leased: LeasedDelivery) =>
-  deliveries.settle(leased, ATTEMPT, { status: "succeeded" }, SYSTEM);
+  deliveries.settle(leased, ATTEMPT, { status: "succeeded" });
 
 /** Settles the deliveries that a test left. */
 async function settleAll(t: ExecutionContext, storages = [first]) {
@@ -97,7 +97,7 @@ test.serial("a process whose lease has expired changes nothing", async (t) => {
   const [current] = await second.deliveries.lease(LEASE_LIMITS);
   if (!late || !current) return t.fail();
   const gone = { status: "failed", disable: "The endpoint responded with 410 Gone." } as const;
-  await first.deliveries.settle(late, { at: 0, status: 410, ms: 1 }, gone, SYSTEM);
+  await first.deliveries.settle(late, { at: 0, status: 410, ms: 1 }, gone);
   await first.deliveries.postpone(late, Date.now() + 1e9);
   t.true((await first.webhooks.find(id, webhooks[0]?.id ?? ""))?.enabled);
   await settle(second, current);
@@ -250,7 +250,6 @@ test.serial("an accepted delivery that took too long makes its endpoint slow unt
       leased as LeasedDelivery,
       attempt,
       { status: "succeeded", isSlow },
-      SYSTEM,
     );
     t.is(await slowSince(), isSlow ? 7 : null);
   }
@@ -286,7 +285,7 @@ test.serial(
     t.is(leased.length, 7);
     t.is(await today(), 7);
     for (const one of leased)
-      await first.deliveries.settle(one, { at: 0, status: 500, ms: 1 }, failed, SYSTEM);
+      await first.deliveries.settle(one, { at: 0, status: 500, ms: 1 }, failed);
     const retried = await first.deliveries.lease(limits);
     t.deepEqual(retried.map(keyOf).sort(), leased.map(keyOf).sort(), "retries are not counted");
     t.is(await today(), 7);
@@ -338,7 +337,7 @@ for (const outcome of [GONE, LATER]) {
       await createLink(id);
       const [leased] = await first.deliveries.lease(LEASE_LIMITS);
       await second.webhooks.update(id, webhookId, { url: "https://example.com/new" }, OPERATOR);
-      await first.deliveries.settle(leased as LeasedDelivery, FAILED, outcome, SYSTEM);
+      await first.deliveries.settle(leased as LeasedDelivery, FAILED, outcome);
       // The newest one is the test event that verifies the new URL.
       const [, delivery] = await second.webhooks.deliveries(id, webhookId, 2);
       t.deepEqual(delivery?.attempts, [FAILED]);
@@ -361,7 +360,7 @@ test.serial("a webhook that recovered during an attempt is not disabled for earl
   const [failing, recovered] = await first.deliveries.lease(LEASE_LIMITS);
   await settle(second, recovered as LeasedDelivery);
   const dead = { status: "failed", disable: "All deliveries have failed for days." } as const;
-  await first.deliveries.settle(failing as LeasedDelivery, { at: 2, status: 500, ms: 1 }, dead, SYSTEM);
+  await first.deliveries.settle(failing as LeasedDelivery, { at: 2, status: 500, ms: 1 }, dead);
   t.like(await second.webhooks.find(id, webhookId), { enabled: true, disabledReason: null });
   await settleAll(t);
 });

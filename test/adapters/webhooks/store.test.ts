@@ -1,5 +1,5 @@
 import test from "ava";
-import { OPERATOR, SYSTEM } from "../../../resources/events/types.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
 import { limitsOf } from "../../../resources/plans.ts";
 import { newWebhookSecret } from "../../../resources/webhooks/signature.ts";
 import type { Webhook } from "../../../resources/webhooks/types.ts";
@@ -184,11 +184,10 @@ test.serial(
       inFlight: new Map(),
       slow: new Set(),
       limitsOf,
-      actor: SYSTEM,
     });
     t.is(leased?.url, URL_OF);
     const gone = { status: "failed", disable: "The endpoint responded with 410 Gone." } as const;
-    if (leased) await second.deliveries.settle(leased, { at: 0, status: 410, ms: 1 }, gone, SYSTEM);
+    if (leased) await second.deliveries.settle(leased, { at: 0, status: 410, ms: 1 }, gone);
     t.true(
       await second.webhooks.remove(id, ((await create("https://example.com/other")) as Webhook).id, OPERATOR),
     );

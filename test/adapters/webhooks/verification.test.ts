@@ -1,6 +1,6 @@
 import test, { type ExecutionContext } from "ava";
 import type { Storage } from "../../../adapters/index.ts";
-import { OPERATOR, SYSTEM } from "../../../resources/events/types.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
 import { limitsOf } from "../../../resources/plans.ts";
 import { newWebhookSecret } from "../../../resources/webhooks/signature.ts";
 import type { LeasedDelivery, LeaseLimits, Outcome, Webhook } from "../../../resources/webhooks/types.ts";
@@ -38,7 +38,7 @@ async function newOrganization(webhooks = 1) {
 const createLink = (organizationId: string) =>
   first.links.create(organizationId, OPERATOR, linkFields({ slug: `verified-${++count}` }));
 const settle = ({ deliveries }: Storage, leased: LeasedDelivery, outcome: Outcome) =>
-  deliveries.settle(leased, { at: Date.now(), status: 204, ms: 1 }, outcome, SYSTEM);
+  deliveries.settle(leased, { at: Date.now(), status: 204, ms: 1 }, outcome);
 const typesOf = (leased: LeasedDelivery[]) => leased.map(({ event }) => event.type);
 const find = async (organizationId: string, { id }: Webhook) => first.webhooks.find(organizationId, id);
 
