@@ -22,7 +22,12 @@ import {
 import { createRunOnce, type IdempotencyStore } from "./idempotency/run-once.ts";
 import { lazy } from "./lazy.ts";
 import { createReadClickSource, type FindCountry } from "./links/click-source.ts";
-import { createRedirects, type RenderErrorPage, type RenderPreview, showErrorPages } from "./links/redirect.ts";
+import {
+  createRedirects,
+  type RenderErrorPage,
+  type RenderPreview,
+  showErrorPages,
+} from "./links/redirect.ts";
 import { linkRoutes } from "./links/routes.ts";
 import { createMcpEndpoint } from "./mcp/endpoint.ts";
 import type { Documentation } from "./mcp/resources.ts";

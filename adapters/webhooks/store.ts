@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
+import { limitsOf } from "../../resources/plans.ts";
 import type { Webhook, WebhookChanges, WebhookFields, WebhookStore } from "../../resources/webhooks/types.ts";
 import type { Encryption } from "../crypto/encryption.ts";
 import { newId } from "../crypto/ids.ts";
@@ -67,7 +68,7 @@ export function createWebhookStore(database: Database, outbox: Outbox, encryptio
       return usage?.deliveries ?? 0;
     },
 
-    create: (organizationId, actor, fields, secret, limitsOf) =>
+    create: (organizationId, actor, fields, secret) =>
       transaction(async (trx) => {
         // The lock serializes the creation of webhooks in an organization, so that the limit holds.
         const organization = await trx("organizations")

@@ -1,8 +1,8 @@
 import { hash } from "node:crypto";
 import type { Context } from "koa";
 import type { ActiveToken } from "../access/introspect.ts";
-import type { ServiceResponse } from "../http/service-response.ts";
 import { type FieldError, Problem, retryLater } from "../http/problem.ts";
+import type { ServiceResponse } from "../http/service-response.ts";
 import { invalidField } from "../http/validate.ts";
 
 /** One attempt at an idempotent request. Only the latest attempt can still write. */

@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import type { CountFurther } from "../access/bearer.ts";
-import type { ServiceResponse } from "../http/service-response.ts";
 import { fieldErrorSchema, Problem } from "../http/problem.ts";
+import type { ServiceResponse } from "../http/service-response.ts";
 import { validate } from "../http/validate.ts";
 import type { Limits } from "../plans.ts";
 import { LINK_EXAMPLE, linkSchema, toView } from "./schema.ts";

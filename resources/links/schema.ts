@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { camelCase } from "../camel-case.ts";
-import type { ServiceResponse } from "../http/service-response.ts";
 import { entityTag } from "../http/etag.ts";
 import { pageOf } from "../http/pagination.ts";
+import type { ServiceResponse } from "../http/service-response.ts";
 import { hasAtMost, isLine, isText } from "../http/text.ts";
 import { stringThat } from "../http/validate.ts";
 import { type ReservedNames, SLUG, URL_MAX, validateDestination, validateSlug } from "./rules.ts";

@@ -111,9 +111,7 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
     changes: LinkChanges | ((link: Link) => LinkChanges),
     version?: number,
   ): Promise<Link> {
-    const updated = await store
-      .update(organizationId, id, changes, actor, version)
-      .catch(throwQuotaProblem);
+    const updated = await store.update(organizationId, id, changes, actor, version).catch(throwQuotaProblem);
     return assertNoConflict(assertNotStale(assertEnabled(found(updated, "link")), "link"));
   }
 

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { type EventData, toPublicData } from "../events/public-data.ts";
 import { WEBHOOK_EVENTS } from "../events/schemas.ts";
-import type { ServiceResponse } from "../http/service-response.ts";
 import { contentTag } from "../http/etag.ts";
 import { pageOf, pageQuery } from "../http/pagination.ts";
+import type { ServiceResponse } from "../http/service-response.ts";
 import { hasAtMost, isUnbroken } from "../http/text.ts";
 import { stringThat } from "../http/validate.ts";
 import { type AllowedHosts, isAllowedHost, mayBePublic } from "../outbound/ssrf-guard.ts";

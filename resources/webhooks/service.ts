@@ -6,7 +6,6 @@ import { found, notFound, Problem, retryLater } from "../http/problem.ts";
 import { planRequired } from "../http/quota.ts";
 import { validate } from "../http/validate.ts";
 import type { AllowedHosts } from "../outbound/ssrf-guard.ts";
-import { limitsOf } from "../plans.ts";
 import { deliveryQuery, webhookSchemas, webhookTag } from "./schema.ts";
 import { newWebhookSecret } from "./signature.ts";
 import type {
@@ -106,7 +105,7 @@ export function createWebhookService({ store, cursors, allowed, countTest }: Opt
       const fields = validate(schemas.create, input);
       if (fields.enabled) await limitTests(caller, fields.url);
       const secret = newWebhookSecret();
-      const created = await store.create(organizationId, actor, fields, secret, limitsOf);
+      const created = await store.create(organizationId, actor, fields, secret);
       if ("limit" in created) {
         const detail = `Your organization has reached its limit of ${created.limit} webhooks. Delete one first.`;
         throw created.limit === 0 ? planRequired() : new Problem(409, "webhook_limit", detail);

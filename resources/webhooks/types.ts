@@ -103,7 +103,6 @@ export type WebhookStore = {
     actor: Actor,
     fields: WebhookFields,
     secret: string,
-    limitsOf: (plan: Plan) => Limits,
   ): Promise<Webhook | { limit: number } | { isDuplicate: true } | { isRevoked: true }>;
   find(organizationId: string, id: string): Promise<Webhook | undefined>;
   /** Lists webhooks, newest first; `before` is the ID of the previous page's last webhook. */

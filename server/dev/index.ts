@@ -101,5 +101,5 @@ async function addWebhook(
   { url, secret }: Pick<Receiver, "url" | "secret">,
 ): Promise<void> {
   const fields = { url, events: [...WEBHOOK_EVENTS], enabled: true };
-  if (first) await webhooks.create(first.description.id, first.owner, fields, secret, limitsOf);
+  if (first) await webhooks.create(first.description.id, first.owner, fields, secret);
 }

@@ -9,7 +9,6 @@ import { webhooks } from "../../adapters/database/tables/webhooks.ts";
 import { openStorage } from "../../adapters/index.ts";
 import { reencrypt } from "../../adapters/reencryption.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
-import { limitsOf } from "../../resources/plans.ts";
 import { atOnce, createTestStorage } from "../harness/database/storage.ts";
 import { ROOT } from "../harness/program.ts";
 
@@ -76,7 +75,7 @@ test.serial("the URL and both secrets of a webhook are encrypted again", async (
   const fields = { url: "https://example.com/", events: ["link.created" as const], enabled: true };
   const encryption = createEncryption(oldKey);
   first.useEncryptionKeys(oldKey);
-  const webhook = await first.webhooks.create(organization.id, OPERATOR, fields, "whsec_b2xk", limitsOf);
+  const webhook = await first.webhooks.create(organization.id, OPERATOR, fields, "whsec_b2xk");
   if (!("id" in webhook)) return t.fail();
   await first.webhooks.rotateSecret(organization.id, webhook.id, "whsec_bmV3", Date.now() + 60_000, OPERATOR);
   const readRow = () => database.knex("webhooks").where({ id: webhook.id }).first();

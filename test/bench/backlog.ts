@@ -4,7 +4,6 @@ import { knexConfig } from "../../adapters/database/engine.ts";
 import { openStorage, type Storage } from "../../adapters/index.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
 import { LINK_DEFAULTS } from "../../resources/links/types.ts";
-import { limitsOf } from "../../resources/plans.ts";
 import { newWebhookSecret } from "../../resources/webhooks/signature.ts";
 import { markVerified } from "../harness/webhooks.ts";
 import { KEY, seed } from "./ours.ts";
@@ -69,7 +68,7 @@ async function createWebhooks(storage: Storage, index: number, { webhooks, origi
       events: ["link.created" as const],
       enabled: true,
     };
-    await storage.webhooks.create(organization.id, OPERATOR, fields, newWebhookSecret(), limitsOf);
+    await storage.webhooks.create(organization.id, OPERATOR, fields, newWebhookSecret());
   }
   return organization;
 }

@@ -5,7 +5,6 @@ import { knexConfig } from "../../adapters/database/engine.ts";
 import { openStorage } from "../../adapters/index.ts";
 import type { NewClient } from "../../adapters/oauth/clients.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
-import { limitsOf } from "../../resources/plans.ts";
 import { newWebhookSecret } from "../../resources/webhooks/signature.ts";
 import { hasPostgres, startPostgres } from "../harness/database/postgres.ts";
 import { markVerified } from "../harness/webhooks.ts";
@@ -115,7 +114,7 @@ async function createWebhook(databaseUrl: string, organizationId: string, url: s
   const knex = knexFactory(knexConfig(databaseUrl));
   try {
     const fields = { url, events: ["link.created" as const], enabled: true };
-    await storage.webhooks.create(organizationId, OPERATOR, fields, newWebhookSecret(), limitsOf);
+    await storage.webhooks.create(organizationId, OPERATOR, fields, newWebhookSecret());
     await markVerified({ knex }, await knex("webhooks").pluck("id"));
   } finally {
     await knex.destroy();

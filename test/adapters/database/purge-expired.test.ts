@@ -4,7 +4,6 @@ import type { Knex } from "knex";
 import { sha256 } from "../../../adapters/crypto/hash.ts";
 import { openDatabase } from "../../../adapters/database/index.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import { limitsOf } from "../../../resources/plans.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { purgeExpired } from "../../harness/database/purge.ts";
@@ -136,7 +135,7 @@ test.serial("a used code is kept as long as its grant, so a replay is detected",
 test.serial("expired deliveries and their events are deleted, and the audit log is kept", async (t) => {
   const { organization } = await first.organizations.create("Told", "growth", OPERATOR);
   const fields = { url: "https://example.com/", events: ["webhook.test" as const], enabled: true };
-  const webhook = await first.webhooks.create(organization.id, OPERATOR, fields, "whsec_AAAA", limitsOf);
+  const webhook = await first.webhooks.create(organization.id, OPERATOR, fields, "whsec_AAAA");
   if (!("id" in webhook)) return t.fail();
   // Besides the one that verifies the webhook.
   await first.webhooks.test(organization.id, webhook.id, OPERATOR);

@@ -29,13 +29,7 @@ async function createSubscriber() {
   const { organization } = await untraced.organizations.create(`traced-${++count}`, "growth", OPERATOR);
   const events = ["link.created", "link.updated", "link.clicked"] as const;
   const fields = { url: uniqueUrl(), events: [...events], enabled: true };
-  const created = await untraced.webhooks.create(
-    organization.id,
-    OPERATOR,
-    fields,
-    "whsec_c2VjcmV0",
-    limitsOf,
-  );
+  const created = await untraced.webhooks.create(organization.id, OPERATOR, fields, "whsec_c2VjcmV0");
   if (!("id" in created)) throw new Error("no webhook was created");
   await markVerified(database, [created.id]);
   return organization.id;

@@ -1,7 +1,6 @@
 import test, { type ExecutionContext } from "ava";
 import { openStorage } from "../../../adapters/index.ts";
 import { OPERATOR, type WebhookEvent } from "../../../resources/events/types.ts";
-import { limitsOf } from "../../../resources/plans.ts";
 import { atOnce, clickAt, createTestStorage, linkFields } from "../../harness/database/storage.ts";
 import { uniqueUrl, until } from "../../harness/webhooks.ts";
 
@@ -28,7 +27,7 @@ async function createResolvedLink(fields: { maxClicks?: number } = {}) {
 
 function createWebhook(organizationId: string, events: WebhookEvent[], enabled = true) {
   const fields = { url: uniqueUrl(), events, enabled };
-  return first.webhooks.create(organizationId, OPERATOR, fields, "whsec_secret", limitsOf);
+  return first.webhooks.create(organizationId, OPERATOR, fields, "whsec_secret");
 }
 
 const analytics = (

@@ -1,6 +1,5 @@
 import test, { type ExecutionContext } from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import { limitsOf } from "../../../resources/plans.ts";
 import { newWebhookSecret } from "../../../resources/webhooks/signature.ts";
 import type { Webhook } from "../../../resources/webhooks/types.ts";
 import { advanceClock } from "../../harness/clock.ts";
@@ -15,13 +14,7 @@ async function createWebhook(t: ExecutionContext) {
   t.teardown(close);
   const { organization } = await first.organizations.create("Busy", "growth", OPERATOR);
   const fields = { url: "https://example.com/", events: ["link.created" as const], enabled: true };
-  const created = await first.webhooks.create(
-    organization.id,
-    OPERATOR,
-    fields,
-    newWebhookSecret(),
-    limitsOf,
-  );
+  const created = await first.webhooks.create(organization.id, OPERATOR, fields, newWebhookSecret());
   const { id } = created as Webhook;
   await markVerified(database, [id]);
   return { first, database, organization, id };
@@ -32,11 +25,7 @@ test("the last success is stored once a minute while deliveries succeed", async 
   const deliver = async (slug: string) => {
     await first.links.create(organization.id, OPERATOR, linkFields({ slug }));
     for (const leased of await first.deliveries.lease(LEASE_LIMITS))
-      await first.deliveries.settle(
-        leased,
-        { at: Date.now(), status: 204, ms: 1 },
-        { status: "succeeded" },
-      );
+      await first.deliveries.settle(leased, { at: Date.now(), status: 204, ms: 1 }, { status: "succeeded" });
     return (await first.webhooks.find(organization.id, id))?.lastSuccessAt ?? 0;
   };
   const one = await deliver("success-1");

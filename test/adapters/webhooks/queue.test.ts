@@ -23,7 +23,7 @@ async function newOrganization(webhooks = 1) {
   const fields = { events: ["link.created" as const], enabled: true };
   const created = await atOnce(webhooks, (index) => {
     const url = `https://example.com/${index}`;
-    return first.webhooks.create(organization.id, OPERATOR, { ...fields, url }, newWebhookSecret(), limitsOf);
+    return first.webhooks.create(organization.id, OPERATOR, { ...fields, url }, newWebhookSecret());
   });
   await markVerified(
     database,
@@ -246,11 +246,7 @@ test.serial("an accepted delivery that took too long makes its endpoint slow unt
     await createLink(id);
     const [leased] = await first.deliveries.lease(LEASE_LIMITS);
     const attempt = { ...ATTEMPT, at: 7 };
-    await second.deliveries.settle(
-      leased as LeasedDelivery,
-      attempt,
-      { status: "succeeded", isSlow },
-    );
+    await second.deliveries.settle(leased as LeasedDelivery, attempt, { status: "succeeded", isSlow });
     t.is(await slowSince(), isSlow ? 7 : null);
   }
   await settleAll(t);
@@ -284,8 +280,7 @@ test.serial(
     const leased = await leaseAll();
     t.is(leased.length, 7);
     t.is(await today(), 7);
-    for (const one of leased)
-      await first.deliveries.settle(one, { at: 0, status: 500, ms: 1 }, failed);
+    for (const one of leased) await first.deliveries.settle(one, { at: 0, status: 500, ms: 1 }, failed);
     const retried = await first.deliveries.lease(limits);
     t.deepEqual(retried.map(keyOf).sort(), leased.map(keyOf).sort(), "retries are not counted");
     t.is(await today(), 7);

@@ -54,7 +54,7 @@ async function createUnlessRevoked(
     enabled: true,
   };
   const actor = { id: userId, via: APP };
-  const created = await store.webhooks.create(organizationId, actor, fields, "whsec_AAAA", limitsOf);
+  const created = await store.webhooks.create(organizationId, actor, fields, "whsec_AAAA");
   return "isRevoked" in created ? [] : [(created as { id: string }).id];
 }
 
@@ -160,7 +160,7 @@ async function newOrganization() {
   const { organization } = await first.organizations.create("Stored", "growth", OPERATOR);
   const create = (url: string, storage = first) => {
     const fields = { url, events: ["link.created" as const], enabled: true };
-    return storage.webhooks.create(organization.id, OPERATOR, fields, newWebhookSecret(), limitsOf);
+    return storage.webhooks.create(organization.id, OPERATOR, fields, newWebhookSecret());
   };
   return { id: organization.id, create };
 }

@@ -28,9 +28,7 @@ async function newOrganization(webhooks = 1) {
   for (let index = 0; index < webhooks; index++) {
     const fields = { url: `https://example.com/${index}`, events: ["link.created" as const], enabled: true };
     const secret = newWebhookSecret();
-    created.push(
-      (await first.webhooks.create(organization.id, OPERATOR, fields, secret, limitsOf)) as Webhook,
-    );
+    created.push((await first.webhooks.create(organization.id, OPERATOR, fields, secret)) as Webhook);
   }
   return { id: organization.id, webhooks: created, webhook: created[0] as Webhook };
 }
@@ -170,13 +168,7 @@ const HOLD_MS = 5 * 60_000;
 async function newWebhook() {
   const { organization } = await first.organizations.create("Usage", "growth", OPERATOR);
   const fields = { url: "https://example.com/", events: ["link.created" as const], enabled: true };
-  const webhook = await first.webhooks.create(
-    organization.id,
-    OPERATOR,
-    fields,
-    newWebhookSecret(),
-    limitsOf,
-  );
+  const webhook = await first.webhooks.create(organization.id, OPERATOR, fields, newWebhookSecret());
   await markVerified(database, [(webhook as Webhook).id]);
   return webhook as Webhook;
 }

@@ -140,7 +140,6 @@ inChromium("the pages of quotas that are nearly or fully used are accessible and
     OPERATOR,
     { url: "https://example.com/hook", events: ["link.created"], enabled: true },
     `whsec_${Buffer.alloc(32).toString("base64")}`,
-    limitsOf,
   );
   const day = Math.floor(Date.now() / 86_400_000);
   await database
