@@ -5,10 +5,6 @@ import { Problem } from "./problem.ts";
 /** Returns whether a change may be applied to a resource that has this entity tag (RFC 9110 §13.1.1). */
 export type Precondition = (tag: string) => boolean;
 
-export function entityTag(version: number): string {
-  return `"${version}"`;
-}
-
 /** RFC 9110 §13.1.2. Unlike `ctx.fresh`, ignores the `Cache-Control: no-cache` that `fetch` adds. */
 export function matchesIfNoneMatch(ctx: Context, current: string): boolean {
   const tags = tagsOf(ctx.get("if-none-match"));

@@ -1,9 +1,9 @@
 import type { Caller } from "../access/actor.ts";
-import { entityTag, type Precondition, preconditionFailed } from "../http/etag.ts";
+import { type Precondition, preconditionFailed } from "../http/etag.ts";
 import { Problem, retryLater } from "../http/problem.ts";
 import { throwQuotaProblem } from "../http/quota.ts";
 import { randomSlug } from "./rules.ts";
-import { type LinkInput, toFields } from "./schema.ts";
+import { type LinkInput, linkTag, toFields } from "./schema.ts";
 import { LINK_DEFAULTS, type Link, type LinkConflict, type LinkFields, type LinkStore } from "./types.ts";
 
 // If this many random slugs are taken, the cause is something other than chance.
@@ -46,8 +46,7 @@ export async function upsertLink(
   for (let attempt = 0; attempt < MAX_RACES; attempt++) {
     const existing = await store.findByExternalId(caller.organizationId, externalId);
     // RFC 9110 §13.1.1: If-Match is false for a resource that doesn't exist, even with "*".
-    if (precondition && !(existing && precondition(entityTag(existing.version))))
-      throw preconditionFailed("link");
+    if (precondition && !(existing && precondition(linkTag(existing)))) throw preconditionFailed("link");
     const result = existing
       ? await replaceLink(store, caller, existing, input, precondition && existing.version)
       : await insertLink(store, caller, externalId, input);

@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { camelCase } from "../camel-case.ts";
-import { entityTag } from "../http/etag.ts";
 import { pageOf } from "../http/pagination.ts";
 import type { ServiceResponse } from "../http/service-response.ts";
 import { hasAtMost, isLine, isText } from "../http/text.ts";
@@ -249,8 +248,13 @@ function toTime(ms: number | null | undefined): string | null {
   return typeof ms === "number" ? new Date(ms).toISOString() : null;
 }
 
+/** Returns the entity tag of a link. Clicks don't change it. */
+export function linkTag({ version }: Pick<Link, "version">): string {
+  return `"${version}"`;
+}
+
 export function linkResponse(link: Link, shortUrl: string): ServiceResponse {
-  return { status: 200, headers: { ETag: entityTag(link.version) }, body: toView(link, shortUrl) };
+  return { status: 200, headers: { ETag: linkTag(link) }, body: toView(link, shortUrl) };
 }
 
 export function createdLink(link: Link, shortUrl: string): ServiceResponse {

@@ -1,6 +1,6 @@
 import type { Caller } from "../access/actor.ts";
 import type { CountFurther } from "../access/bearer.ts";
-import { assertNotStale, entityTag, type Precondition, preconditionFailed } from "../http/etag.ts";
+import { assertNotStale, type Precondition, preconditionFailed } from "../http/etag.ts";
 import type { Cursors } from "../http/pagination.ts";
 import { found, notFound, Problem } from "../http/problem.ts";
 import { throwQuotaProblem } from "../http/quota.ts";
@@ -22,7 +22,7 @@ import { assertEnabled, assertNoConflict, tryCreateLink, upsertLink } from "./cr
 import { createLinkList } from "./list.ts";
 import { createMatches } from "./matches.ts";
 import { isReserved, type ReservedNames, SLUG } from "./rules.ts";
-import { linkSchemas, toFields, withExternalId } from "./schema.ts";
+import { linkSchemas, linkTag, toFields, withExternalId } from "./schema.ts";
 import type {
   ClickedLink,
   Link,
@@ -70,9 +70,9 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
 
   async function checkVersion(caller: Caller, id: string, precondition?: Precondition) {
     if (!precondition) return undefined;
-    const { version } = await get(caller, id);
-    if (!precondition(entityTag(version))) throw preconditionFailed("link");
-    return version;
+    const link = await get(caller, id);
+    if (!precondition(linkTag(link))) throw preconditionFailed("link");
+    return link.version;
   }
 
   async function resolve(slug: string): Promise<ResolvedLink> {

@@ -1,8 +1,8 @@
 import type { Context } from "koa";
-import { entityTag, preconditionOf } from "../../../resources/http/etag.ts";
+import { preconditionOf } from "../../../resources/http/etag.ts";
 import type { Problem } from "../../../resources/http/problem.ts";
 import { readQuery, validate } from "../../../resources/http/validate.ts";
-import { toView } from "../../../resources/links/schema.ts";
+import { linkTag, toView } from "../../../resources/links/schema.ts";
 import type { Link } from "../../../resources/links/types.ts";
 import { seeOther } from "../../http/redirects.ts";
 import { type Input, prefersHtml } from "../../http/request-body.ts";
@@ -172,7 +172,7 @@ function respondWithLink(
   shortUrl: string,
   { done, status = 200 }: { done?: Done; status?: number } = {},
 ): void {
-  if (!prefersHtml(ctx)) ctx.set("ETag", entityTag(link.version));
+  if (!prefersHtml(ctx)) ctx.set("ETag", linkTag(link));
   const canBeUndone = done === "link-archived" || done === "link-restored";
   const to = pathOf(ctx, link);
   const body = toView(link, shortUrl);
@@ -187,7 +187,7 @@ function pathOf(ctx: Context, link?: Link): string {
 
 /** Returns the changes in a submitted form, on the condition that the link still has the version that the form showed. */
 function changesIn({ version, ...fields }: Input, link: Link) {
-  const isShownVersion = (current: string) => current === entityTag(Number(version));
+  const isShownVersion = (current: string) => current === linkTag({ version: Number(version) });
   return {
     input: toInput(fields, valuesOf(link)),
     precondition: version === undefined ? undefined : isShownVersion,
