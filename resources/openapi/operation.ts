@@ -114,14 +114,18 @@ function handlerOf({ id, method, run, headers = [] }: RunOperation, runOnce: Run
 
 /** @throws Problem 404 if a parameter can't be decoded, or 422 for a PUT, which would create what it names */
 function paramsOf({ method, path, params = {} }: Context): OperationRequest["params"] {
+  if (isDecodable(path)) return params as OperationRequest["params"];
+  if (method !== "PUT") throw notFound("URL");
+  throw invalidField(Object.keys(params).join(), "must be percent-encoded UTF-8");
+}
+
+/** The router keeps a parameter that it can't decode, so two IDs would share one URL. */
+function isDecodable(path: string): boolean {
   try {
-    // The router keeps a parameter that it can't decode, so two IDs would share one URL.
-    decodeURIComponent(path);
+    return decodeURIComponent(path) !== "";
   } catch {
-    if (method !== "PUT") throw notFound("URL");
-    throw invalidField(Object.keys(params).join(), "must be percent-encoded UTF-8");
+    return false;
   }
-  return params as OperationRequest["params"];
 }
 
 function toPattern(path: string): string {
