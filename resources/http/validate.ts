@@ -28,7 +28,7 @@ export function stringThat(
   validateText: (text: string) => string | undefined,
   jsonSchema: z.core.GlobalMeta,
 ): z.ZodString {
-  return z.string({ error: "must be a string" }).check(checkText(validateText)).meta(jsonSchema);
+  return z.string().check(checkText(validateText)).meta(jsonSchema);
 }
 
 /** Returns the `check` of a schema from a function that returns an error message. */

@@ -71,7 +71,7 @@ export async function createLinksInBulk(
 ): Promise<BulkResult[]> {
   const error = `must have 1 to ${limit} links`;
   // Links are validated one by one, so an invalid link doesn't affect the others.
-  const list = z.array(z.unknown(), { error: "must be an array" }).min(1, { error }).max(limit, { error });
+  const list = z.array(z.unknown()).min(1, { error }).max(limit, { error });
   const { links } = validate(z.strictObject({ links: list }), input);
   if (links.length > 1) await countFurther(links.length - 1);
   const lastByClaim = new Map<string, Promise<BulkResult>>();

@@ -15,7 +15,7 @@ const PER_PIECE = 100;
 function idsUpTo(max: number) {
   const rule = { error: `must have 1 to ${max.toLocaleString("en")} links` };
   return z
-    .array(z.string({ error: "must be a string" }), { error: "must be an array" })
+    .array(z.string())
     .min(1, rule)
     .max(max, rule)
     .transform((values) => [...new Set(values)]);

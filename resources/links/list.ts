@@ -34,10 +34,7 @@ export const listQuery = pageQuery.extend({
     .optional()
     .describe("Returns links with this text in their URL, slug or title. Ignores case, but not accents."),
   tag: tag.optional().describe("Returns links with this tag."),
-  archived: z
-    .boolean({ error: "must be true or false" })
-    .optional()
-    .describe("true: only archived links; false: only the others."),
+  archived: z.boolean().optional().describe("true: only archived links; false: only the others."),
   slug: z.string().regex(SLUG, { error: SLUG_RULE }).optional().describe("Returns the link with this slug."),
   url: z
     .string()

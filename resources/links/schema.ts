@@ -89,7 +89,7 @@ function isMetadataValue(value: unknown): boolean {
 }
 
 const metadata = z
-  .record(singleLine(METADATA_KEY_MAX), metadataValue, { error: "must be an object" })
+  .record(singleLine(METADATA_KEY_MAX), metadataValue)
   .refine((record) => Object.keys(record).length <= METADATA_KEYS_MAX, {
     error: `must have at most ${METADATA_KEYS_MAX} keys`,
   })
@@ -139,7 +139,7 @@ export function linkSchemas(reserved: ReservedNames) {
     examples: [{ url: "https://example.com/spring", title: "Spring sale", tags: ["mail"] }],
   });
   const archived = z
-    .boolean({ error: "must be true or false" })
+    .boolean()
     .describe("Whether the link is archived. While it is, the short URL returns 410.");
   const update = z
     .strictObject({

@@ -7,7 +7,6 @@ import { DELIVERY_EXAMPLE, deliverySchema, toPayload } from "./schema.ts";
 import type { EventList } from "./types.ts";
 
 const LISTED_EVENTS = z.enum(WEBHOOK_EVENTS).exclude(["link.clicked", "webhook.test"]).options;
-const TYPE_RULE = { error: `must be one of ${LISTED_EVENTS.join(", ")}` };
 const RETENTION_MS = 30 * 24 * 60 * 60 * 1000;
 const LATEST = "latest";
 
@@ -18,7 +17,7 @@ export const eventQuery = z.strictObject({
     .optional()
     .describe("A `next_cursor` or `resume_cursor`, or `latest` for later events only. Default: 30 days ago."),
   type: z
-    .array(z.enum(LISTED_EVENTS, TYPE_RULE))
+    .array(z.enum(LISTED_EVENTS))
     .min(1)
     .max(LISTED_EVENTS.length)
     .optional()

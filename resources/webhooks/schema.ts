@@ -31,7 +31,6 @@ export function validateWebhookUrl(text: string, allowed: AllowedHosts): string 
 
 // Enough for every event type and some duplicates. The limit bounds the work of deduplicating.
 const EVENTS_MAX = 100;
-const EVENT_NAMES = `must be one of ${WEBHOOK_EVENTS.join(", ")}`;
 const EVENT_LIST = `must be a list of one or more of ${WEBHOOK_EVENTS.join(", ")}`;
 
 /** Creates the schemas of the create and update requests. URLs of `allowed` hosts may be private or use http. */
@@ -42,12 +41,12 @@ export function webhookSchemas(allowed: AllowedHosts) {
       maxLength: URL_MAX,
     }).describe("A public https URL on port 443 or 8443."),
     events: z
-      .array(z.enum(WEBHOOK_EVENTS, { error: EVENT_NAMES }), { error: EVENT_LIST })
+      .array(z.enum(WEBHOOK_EVENTS), { error: EVENT_LIST })
       .min(1, { error: EVENT_LIST })
       .max(EVENTS_MAX, { error: `must contain at most ${EVENTS_MAX} events` })
       .transform((list) => [...new Set(list)])
       .describe("The events to send."),
-    enabled: z.boolean({ error: "must be true or false" }).describe("Whether to send events."),
+    enabled: z.boolean().describe("Whether to send events."),
   };
   return {
     create: z.strictObject({ ...fields, enabled: fields.enabled.default(true) }).meta({
@@ -126,13 +125,10 @@ const DELIVERY_STATUSES = ["pending", "succeeded", "failed"] as const;
 
 export const deliveryQuery = pageQuery.extend({
   status: z
-    .enum(DELIVERY_STATUSES, { error: `must be one of ${DELIVERY_STATUSES.join(", ")}` })
+    .enum(DELIVERY_STATUSES)
     .optional()
     .describe("Only deliveries with this status. Retries are pending."),
-  event_type: z
-    .enum(WEBHOOK_EVENTS, { error: EVENT_NAMES })
-    .optional()
-    .describe("Only deliveries of events of this type."),
+  event_type: z.enum(WEBHOOK_EVENTS).optional().describe("Only deliveries of events of this type."),
 });
 
 export const deliverySchema = z
