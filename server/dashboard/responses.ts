@@ -170,10 +170,3 @@ export async function formFieldsOf(ctx: Context): Promise<Input> {
 export function isForm(ctx: Context): boolean {
   return ctx.is("urlencoded") === "urlencoded";
 }
-
-/** Returns the submitted fields, of which `name` is true or false; a form has the words `true` and `false`. */
-export async function switchFieldsOf(ctx: Context, name: string): Promise<Input> {
-  const fields = await formFieldsOf(ctx);
-  const words: Input = { true: true, false: false };
-  return isForm(ctx) ? { ...fields, [name]: words[String(fields[name])] } : fields;
-}

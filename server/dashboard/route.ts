@@ -33,18 +33,6 @@ export const ORGANIZATION = "/dashboard/organizations/:id";
 type Method = "put" | "patch" | "delete";
 type Checks = Middleware | readonly Middleware[];
 
-/** A form's deletion is at `…/delete`. `show` is the page of the form, shown again if its input is rejected. */
-export function addChange(
-  router: Router,
-  [method, path]: readonly [Method, string],
-  { access = [], show }: { access?: Middleware[]; show?: Show | undefined },
-  change: Middleware,
-): void {
-  router[method](path, ...access, change);
-  const formAccess = show ? [...access, redisplayForm(show)] : access;
-  router.post(method === "delete" ? `${path}/delete` : path, ...formAccess, change);
-}
-
 type FormPage = {
   path: string;
   /** Where the form is sent; by default the page's own path. */

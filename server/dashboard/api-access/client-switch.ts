@@ -12,10 +12,9 @@ import { addOperation, addOperationPage } from "../operation-routes.ts";
 import { splitFieldErrors } from "../responses.ts";
 import type { RouteOptions } from "../route.ts";
 import { CLIENT, clientOf } from "./client.ts";
-import { tabPath } from "./tabs.ts";
 
 export function addSwitchRoutes(router: Router, options: RouteOptions): void {
-  const to = (ctx: Context) => tabPath(ctx, "client/security");
+  const to = (ctx: Context) => `${pathTo(ctx, "client")}/security`;
   addOperationPage(router, options, disableClient, {
     path: `${CLIENT}/disable`,
     section: "client",

@@ -11,7 +11,6 @@ import {
 import { badge, breakable, formButton, linkButton, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { emptyState } from "../../ui/table.ts";
-import { workloadQuickStarts } from "../../workload-identity/quick-starts.ts";
 import { composeTrustRule } from "../../workload-identity/trust-rules.ts";
 import { membershipOf, pathTo } from "../access.ts";
 import { addOperation, addOperationPage, addReading } from "../operation-routes.ts";
@@ -22,6 +21,7 @@ import { snippetFigures } from "./quick-start.ts";
 import type { Snippet } from "./snippets.ts";
 import { tabContent } from "./tabs.ts";
 import { platformOf, trustRuleForm } from "./trust-rule-form.ts";
+import { workloadQuickStarts } from "./workload-quick-starts.ts";
 
 const INTRO = "Let GitHub Actions, GitLab and Kubernetes call the API without a secret.";
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
 import { parse } from "yaml";
-import { workloadQuickStarts } from "../../../server/workload-identity/quick-starts.ts";
+import { workloadQuickStarts } from "../../../server/dashboard/api-access/workload-quick-starts.ts";
 import { addRule } from "../../harness/clients/workload.ts";
 import { runShell, stopPrograms } from "../../harness/program.ts";
 import {

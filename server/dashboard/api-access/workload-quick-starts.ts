@@ -1,6 +1,6 @@
 import type { Tokens } from "marked";
-import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
-import { pageReader } from "../docs/guides.ts";
+import type { PublicUrls } from "../../../resources/access/resource-metadata.ts";
+import { pageReader } from "../../docs/guides.ts";
 
 const QUICK_STARTS = [
   { name: "github-actions", title: "GitHub Actions", note: "Save this as .github/workflows/link.yml." },
