@@ -4,8 +4,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import { closePort } from "./graceful-server.ts";
 
 type Message = { port?: "join" | "connection" | "received" | "leave" | "left"; id?: number };
-
-type Member = { worker: Worker; sent: Map<number, Socket>; isLeaving: boolean };
+type Sockets = Map<number, Socket>;
 
 // A worker without a free file descriptor doesn't receive the connection, and can't confirm it.
 const CONFIRM_MS = 10_000;
@@ -15,66 +14,59 @@ const CONFIRM_MS = 10_000;
  * that a worker was sent before it died. The port is closed before the first worker leaves.
  */
 export function createSharedPort(isStopping: () => boolean): Server {
-  // The one that was sent a connection last is the last.
-  const members: Member[] = [];
+  // What they have not confirmed. The one that was sent a connection last is the last.
+  const members = new Map<Worker, Sockets>();
   // Connections that arrived while there was no worker.
   const waiting: Socket[] = [];
   let count = 0;
-  let isClosed = false;
+  let closed: Promise<void> | undefined;
   const server = createServer({ pauseOnConnect: true, noDelay: true }, handOver);
 
   function handOver(socket: Socket) {
-    const [next] = members.toSorted((one, other) => one.sent.size - other.sent.size);
+    const [next] = [...members].toSorted(([, one], [, other]) => one.size - other.size);
     if (!next) return void waiting.push(socket);
-    members.push(...members.splice(members.indexOf(next), 1));
+    const [worker, sockets] = next;
+    members.delete(worker);
+    members.set(worker, sockets);
     const id = ++count;
-    next.sent.set(id, socket);
-    socket.setTimeout(CONFIRM_MS, () => release(next, id));
+    sockets.set(id, socket);
+    socket.setTimeout(CONFIRM_MS, () => release(sockets, id));
     // If it can't be sent, the worker has died.
-    next.worker.send({ port: "connection", id } satisfies Message, socket, { keepOpen: true }, () => {});
+    worker.send({ port: "connection", id } satisfies Message, socket, { keepOpen: true }, () => {});
   }
 
-  function release({ sent }: Member, id: number) {
-    sent.get(id)?.destroy();
-    sent.delete(id);
+  async function letGo(worker: Worker) {
+    if (isStopping()) {
+      closed ??= closePort(server);
+      await closed;
+    }
+    members.delete(worker);
+    worker.send({ port: "left" } satisfies Message, () => {});
   }
 
-  function remove(member: Member) {
-    if (members.includes(member)) members.splice(members.indexOf(member), 1);
-  }
-
-  function letGo(member: Member) {
-    remove(member);
-    member.worker.send({ port: "left" } satisfies Message, () => {});
-  }
-
-  /** Closes the port once every worker holds its requests back, since their clients would come back otherwise. */
-  async function letAllGo() {
-    if (isClosed || !members.every(({ isLeaving }) => isLeaving)) return;
-    isClosed = true;
-    await closePort(server);
-    members.slice().forEach(letGo);
+  function join(worker: Worker) {
+    const sockets: Sockets = new Map();
+    worker.on("message", ({ port, id }: Message) => {
+      if (port === "received") release(sockets, id as number);
+      if (port === "leave") void letGo(worker);
+    });
+    worker.once("exit", () => {
+      members.delete(worker);
+      for (const id of sockets.keys()) release(sockets, id);
+    });
+    members.set(worker, sockets);
+    waiting.splice(0).forEach(handOver);
   }
 
   cluster.on("message", (worker, { port }: Message) => {
-    if (port !== "join") return;
-    const member: Member = { worker, sent: new Map(), isLeaving: false };
-    worker.on("message", ({ port, id }: Message) => {
-      if (port === "received") release(member, id as number);
-      if (port !== "leave") return;
-      member.isLeaving = true;
-      if (isStopping()) void letAllGo();
-      else letGo(member);
-    });
-    worker.once("exit", () => {
-      remove(member);
-      for (const id of member.sent.keys()) release(member, id);
-      if (isStopping()) void letAllGo();
-    });
-    members.push(member);
-    waiting.splice(0).forEach(handOver);
+    if (port === "join") join(worker);
   });
   return server;
+}
+
+function release(sockets: Sockets, id: number): void {
+  sockets.get(id)?.destroy();
+  sockets.delete(id);
 }
 
 export function joinSharedPort(server: HttpServer): void {
@@ -91,6 +83,7 @@ export function joinSharedPort(server: HttpServer): void {
   process.send?.({ port: "join" } satisfies Message);
 }
 
+/** Resolves when this worker has received its last connection. */
 export function leaveSharedPort(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   process.on("message", ({ port }: Message) => {
