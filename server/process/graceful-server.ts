@@ -28,14 +28,18 @@ type Connection = {
 
 /** `leave`, if another process accepts connections, resolves when this one has received the last. */
 export function createGracefulServer(
-  listener: RequestListener,
+  given: RequestListener | Promise<RequestListener>,
   { leave, lingerMs = LINGER_MS }: { leave?: (() => Promise<void>) | undefined; lingerMs?: number } = {},
 ) {
   const connections = new Map<Socket, Connection>();
   let isAnnounced = false;
   let isClosing = false;
-  /** Requests are held back until then, because their clients would come back otherwise. */
-  let portClosed: Promise<void> | undefined;
+  let listener: RequestListener;
+  /** Requests are held back until it resolves. */
+  let held: Promise<void> | undefined = Promise.resolve(given).then((ready) => {
+    listener = ready;
+    held = undefined;
+  });
 
   function serve(request: IncomingMessage, response: ServerResponse) {
     const { socket } = request;
@@ -49,7 +53,7 @@ export function createGracefulServer(
       if (isClosing) endIfIdle(connection, socket);
     });
     if (isAnnounced) announceClose(connection, socket);
-    if (portClosed) void portClosed.then(() => listener(request, response));
+    if (held) void held.then(() => listener(request, response));
     else listener(request, response);
   }
 
@@ -87,8 +91,9 @@ export function createGracefulServer(
       const limit = sleep(LIMIT_MS, undefined, { ref: false });
       void limit.then(() => server.closeAllConnections());
       await sleep(lingerMs);
-      portClosed = leave ? Promise.race([leave(), limit]) : closePort(server);
-      await portClosed;
+      // Otherwise, the clients of the responses would come back.
+      held = leave ? Promise.race([leave(), limit]) : closePort(server);
+      await held;
       announceStop();
       if (wasAnnounced) await sleep(lingerMs);
       await nextTurn();

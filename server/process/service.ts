@@ -84,7 +84,7 @@ export async function startService(
 
     // With PORT=0, the issuer contains the port, and the provider needs the issuer: listen first, answer later.
     const { promise: handler, resolve: answerWith } = Promise.withResolvers<RequestListener>();
-    const web = createGracefulServer((req, res) => void handler.then((handle) => handle(req, res)), {
+    const web = createGracefulServer(handler, {
       ...shutdown,
       leave: cluster.isWorker ? leaveSharedPort : undefined,
     });
