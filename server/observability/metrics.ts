@@ -1,5 +1,5 @@
 import type { Context, Next } from "koa";
-import { Counter, collectDefaultMetrics, Histogram, Registry } from "prom-client";
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { Backlog } from "../../adapters/backlog.ts";
 import { ERROR_KINDS, errorKindOf } from "../../adapters/database/errors.ts";
 import { OPERATIONS, type StatementObserver } from "../../adapters/database/statement-observer.ts";
@@ -7,7 +7,6 @@ import type { Storage } from "../../adapters/index.ts";
 import type { Outcome } from "../../resources/webhooks/types.ts";
 import type { Log } from "../log.ts";
 import { createOAuthMetrics } from "./oauth-metrics.ts";
-import { registerCounter, registerGauge, registerGauges } from "./samples.ts";
 import {
   combineMetrics,
   endsWithin,
@@ -24,13 +23,21 @@ export function createMetrics(log: Pick<Log, "loss">) {
   collectDefaultMetrics({ register: registry, prefix: "linkgate_" });
   registerGauge(registry, { name: "linkgate_processes", help: "Processes that serve requests" }, () => 1);
   registerLostLines(registry, log);
-  const countAttempt = registerCounter(registry, {
+  const attempts = new Counter({
     name: "linkgate_webhook_attempts_total",
     help: "Webhook delivery attempts: succeeded, retried (will be retried), failed (permanently), unsent",
-    label: "outcome",
-    values: ["succeeded", "retried", "failed", "unsent"],
+    labelNames: ["outcome"],
+    registers: [registry],
   });
-  const shared = shareMetrics(registry);
+  for (const outcome of ["succeeded", "retried", "failed", "unsent"]) attempts.inc({ outcome }, 0);
+  const limited = new Counter({
+    name: "linkgate_rate_limited_total",
+    help: "Refusals by rate limits",
+    labelNames: ["limit"],
+    registers: [registry],
+  });
+  const registries = [registry];
+  const shared = shareMetrics(registries);
 
   return {
     /** Adds what is read from the database, and serves `/metrics` of all workers. */
@@ -46,21 +53,57 @@ export function createMetrics(log: Pick<Log, "loss">) {
     },
 
     handOver: shared.handOver,
-    countRequest: createRequestMetrics(registry),
+    countRequest: createRequestMetrics(registry, registries),
     countOutcome: createOAuthMetrics(registry),
-    countLimited: registerCounter(registry, {
-      name: "linkgate_rate_limited_total",
-      help: "Refusals by rate limits",
-      label: "limit",
-    }),
-    statementObserver: createStatementMetrics(registry),
+    countLimited: (limit: string) => limited.inc({ limit }),
+    statementObserver: createStatementMetrics(registry, registries),
     countAttempt: ({ status, isUnsent }: Outcome) =>
-      countAttempt(isUnsent ? "unsent" : status === "pending" ? "retried" : status),
+      attempts.inc({ outcome: isUnsent ? "unsent" : status === "pending" ? "retried" : status }),
+  };
+}
+
+type GaugeOptions = { name: string; help: string; label?: string | undefined; aggregator?: "max" };
+type Read = () => number | Record<string, number> | undefined;
+
+/** Has a sample for each value of a label, or one without a label; none while `read` returns nothing. */
+function registerGauge(registry: Registry, { label, ...options }: GaugeOptions, read: Read): void {
+  new Gauge({
+    ...options,
+    labelNames: label ? [label] : [],
+    registers: [registry],
+    collect() {
+      const value = read();
+      if (label) {
+        this.reset();
+        for (const [key, each] of Object.entries(value ?? {})) this.set({ [label]: key }, each);
+      } else if (typeof value === "number" && Number.isFinite(value)) this.set(value);
+      else this.remove();
+    },
+  });
+}
+
+type HistogramOptions = { name: string; help: string; label: string; buckets: number[] };
+
+/**
+ * Returns the function that finds the histogram of a value of a label. Each has a registry, which adds the label: prom-client
+ * hashes the labels of a histogram with each observation, which takes longer than the rest.
+ */
+function createHistograms(registries: Registry[], { label, ...options }: HistogramOptions) {
+  const histograms = new Map<string, Histogram>();
+  return function histogramOf(value: string): Histogram {
+    const known = histograms.get(value);
+    if (known) return known;
+    const registry = new Registry();
+    registry.setDefaultLabels({ [label]: value });
+    registries.push(registry);
+    const histogram = new Histogram({ ...options, registers: [registry] });
+    histograms.set(value, histogram);
+    return histogram;
   };
 }
 
 function registerConnections(registry: Registry, { connections }: Pick<Storage, "connections">): void {
-  registerGauges(
+  registerGauge(
     registry,
     {
       name: "linkgate_database_connections",
@@ -97,20 +140,22 @@ function createBacklogMetrics(readBacklog: () => Promise<Backlog>): () => Promis
     }
   }
 
-  const gauge = (name: string, help: string, read: () => number | undefined) =>
-    registerGauge(registry, { name, help, aggregator: "max" }, read);
+  const gauge = (name: string, help: string, read: Read, label?: string) =>
+    registerGauge(registry, { name, help, label, aggregator: "max" }, read);
+  const ofBoth = (field: "count" | "seconds") => () =>
+    backlog && { webhook: backlog.deliveries[field], email: backlog.mails[field] };
   gauge("linkgate_database_up", "Whether the database answers", () => Number(backlog !== undefined));
-  const outbox = (name: string, help: string, field: "count" | "seconds") =>
-    registerGauges(
-      registry,
-      { name, help, label: "kind", aggregator: "max" },
-      () => backlog && { webhook: backlog.deliveries[field], email: backlog.mails[field] },
-    );
-  outbox("linkgate_outbox_due", "Webhook deliveries and emails that are due, up to 10,000", "count");
-  outbox(
+  gauge(
+    "linkgate_outbox_due",
+    "Webhook deliveries and emails that are due, up to 10,000",
+    ofBoth("count"),
+    "kind",
+  );
+  gauge(
     "linkgate_outbox_oldest_due_seconds",
     "How long the oldest due webhook delivery or email has waited",
-    "seconds",
+    ofBoth("seconds"),
+    "kind",
   );
   gauge(
     "linkgate_purge_lag_seconds",
@@ -128,54 +173,64 @@ function createBacklogMetrics(readBacklog: () => Promise<Backlog>): () => Promis
       reading = undefined;
     });
     if (!(await endsWithin(BACKLOG_MS, reading))) backlog = undefined;
-    return readOwnMetrics(registry);
+    return readOwnMetrics([registry]);
   };
 }
 
 type CountedRequest = { method: string; route: string; status: number; seconds: number };
+type Tally = { labels: Omit<CountedRequest, "seconds">; count: number };
 
 // Upper bounds in seconds.
 const REQUEST_BOUNDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5];
 
-function createRequestMetrics(registry: Registry): (request: CountedRequest) => void {
-  const registers = [registry];
-  const requests = new Counter({
+function createRequestMetrics(registry: Registry, registries: Registry[]): (request: CountedRequest) => void {
+  const histogramOf = createHistograms(registries, {
+    name: "linkgate_http_request_duration_seconds",
+    help: "Duration of HTTP requests in seconds",
+    label: "route",
+    buckets: REQUEST_BOUNDS,
+  });
+  const routes = new Map<string, Map<string, Tally>>();
+  new Counter({
     name: "linkgate_http_requests_total",
     help: "HTTP requests",
     labelNames: ["method", "route", "status"],
-    registers,
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const tallies of routes.values())
+        for (const { labels, count } of tallies.values()) this.inc(labels, count);
+    },
   });
-  const durations = new Histogram({
-    name: "linkgate_http_request_duration_seconds",
-    help: "Duration of HTTP requests in seconds",
-    labelNames: ["route"],
-    buckets: REQUEST_BOUNDS,
-    registers,
-  });
-  return ({ method, route, status, seconds }) => {
-    requests.inc({ method, route, status });
-    durations.observe({ route }, seconds);
+  return ({ seconds, ...labels }) => {
+    const { method, route, status } = labels;
+    const tallies = routes.get(route) ?? new Map<string, Tally>();
+    const key = method + status;
+    const tally = tallies.get(key) ?? { labels, count: 0 };
+    tally.count++;
+    routes.set(route, tallies.set(key, tally));
+    histogramOf(route).observe(seconds);
   };
 }
 
 // Upper bounds in seconds. A read of SQLite takes some microseconds.
 const STATEMENT_BOUNDS = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10];
 
-function createStatementMetrics(registry: Registry): StatementObserver {
-  const durations = new Histogram({
+function createStatementMetrics(registry: Registry, registries: Registry[]): StatementObserver {
+  const histogramOf = createHistograms(registries, {
     name: "linkgate_database_operation_duration_seconds",
     help: "Duration of database operations in seconds; acquire is the wait for a connection",
-    labelNames: ["operation"],
+    label: "operation",
     buckets: STATEMENT_BOUNDS,
-    registers: [registry],
   });
-  for (const operation of OPERATIONS) durations.zero({ operation });
-  const countError = registerCounter(registry, {
+  OPERATIONS.forEach(histogramOf);
+  const failures = new Counter({
     name: "linkgate_database_errors_total",
     help: "Failed database operations by reason, without violated constraints",
-    label: "kind",
-    values: ERROR_KINDS,
+    labelNames: ["kind"],
+    registers: [registry],
   });
+  for (const kind of ERROR_KINDS) failures.inc({ kind }, 0);
   // The error of a statement is also that of its transaction.
   const counted = new WeakSet<object>();
 
@@ -183,14 +238,14 @@ function createStatementMetrics(registry: Registry): StatementObserver {
     const kind = errorKindOf(error);
     if (!kind || counted.has(error as object)) return;
     counted.add(error as object);
-    countError(kind);
+    failures.inc({ kind });
   }
 
   return {
     begin(operation) {
       const started = performance.now();
       return (error) => {
-        durations.observe({ operation }, (performance.now() - started) / 1000);
+        histogramOf(operation).observe((performance.now() - started) / 1000);
         if (error !== undefined) recordError(error);
       };
     },

@@ -3,7 +3,6 @@ import type { KoaContextWithOIDC } from "oidc-provider";
 import { Counter, type Registry } from "prom-client";
 import { JWT_BEARER_GRANT } from "../../adapters/oauth/oidc/clients.ts";
 import { endpointsByPath } from "../oauth-endpoints.ts";
-import { registerCounter } from "./samples.ts";
 
 declare module "koa" {
   interface DefaultState {
@@ -60,23 +59,26 @@ const REFUSALS = new Set([401, 403, 429]);
 
 /** Returns the function that counts an answered request. */
 export function createOAuthMetrics(registry: Registry): (ctx: Context, route: string) => void {
-  const countGrant = registerCounter(registry, {
+  const registers = [registry];
+  const grants = new Counter({
     name: "linkgate_grants_total",
     help: "Successful token requests by grant type",
-    label: "grant_type",
-    values: GRANT_TYPES,
+    labelNames: ["grant_type"],
+    registers,
   });
-  const countIntrospection = registerCounter(registry, {
+  for (const grant_type of GRANT_TYPES) grants.inc({ grant_type }, 0);
+  const introspections = new Counter({
     name: "linkgate_introspections_total",
     help: "Introspected tokens by result",
-    label: "result",
-    values: ["active", "inactive"],
+    labelNames: ["result"],
+    registers,
   });
+  for (const result of ["active", "inactive"]) introspections.inc({ result }, 0);
   const refusals = new Counter({
     name: "linkgate_refusals_total",
     help: "Refused requests by endpoint and error code",
     labelNames: ["endpoint", "error"],
-    registers: [registry],
+    registers,
   });
 
   return function countOutcome(ctx, route) {
@@ -85,9 +87,9 @@ export function createOAuthMetrics(registry: Registry): (ctx: Context, route: st
     const body = ctx.body as Body;
     const error = errorOf(ctx, endpoint, body);
     if (error !== undefined) refusals.inc({ endpoint, error: ERRORS.has(error) ? error : "other" });
-    else if (endpoint === "token" && ctx.status === 200) countGrant(grantTypeOf(ctx));
+    else if (endpoint === "token" && ctx.status === 200) grants.inc({ grant_type: grantTypeOf(ctx) });
     else if (endpoint === "introspection" && ctx.status === 200) {
-      countIntrospection(body?.active === true ? "active" : "inactive");
+      introspections.inc({ result: body?.active === true ? "active" : "inactive" });
     }
   };
 }

@@ -1,4 +1,5 @@
 import cluster, { type Worker } from "node:cluster";
+import { once } from "node:events";
 import { AggregatorRegistry, Counter, Registry } from "prom-client";
 import type { Log } from "../log.ts";
 
@@ -8,7 +9,7 @@ const ASK = "linkgate:metrics:ask";
 const COLLECT = "linkgate:metrics:collect";
 const SNAPSHOT = "linkgate:metrics:snapshot";
 const ANSWER = "linkgate:metrics:answer";
-type Message = { channel: string; id?: number; metrics?: Metrics };
+type Message = { channel: string; metrics?: Metrics };
 
 // A worker that takes longer is represented by its last snapshot.
 const COLLECT_MS = 3000;
@@ -20,16 +21,19 @@ export function combineMetrics(all: Metrics[]): Registry {
   return AggregatorRegistry.aggregate(all);
 }
 
-async function readCombined(all: Metrics[]): Promise<Metrics> {
-  return (await combineMetrics(all).getMetricsAsJSON()) as unknown as Metrics;
+function sumOf(all: Metrics[]): Metrics {
+  return combineMetrics(all).getMetricsAsArray() as unknown as Metrics;
 }
 
 // prom-client averages delays and leaves out what it can't add up.
 const MAXIMA = /^linkgate_(nodejs_eventloop_lag|process_max_fds|process_start_time)/;
 
-export async function readOwnMetrics(registry: Registry): Promise<Metrics> {
-  const metrics = (await registry.getMetricsAsJSON()) as unknown as Metrics;
-  return metrics.map((metric) => ({ ...metric, aggregator: aggregatorOf(metric) }));
+export async function readOwnMetrics(registries: Registry[]): Promise<Metrics> {
+  const metrics = await Promise.all(registries.map((registry) => registry.getMetricsAsJSON()));
+  return (metrics.flat() as unknown as Metrics).map((metric) => ({
+    ...metric,
+    aggregator: aggregatorOf(metric),
+  }));
 }
 
 function aggregatorOf({ name, type, aggregator }: Metrics[number]): string {
@@ -41,22 +45,23 @@ function isCumulative({ type }: { type: string }): boolean {
   return type === "counter" || type === "histogram";
 }
 
-export function shareMetrics(registry: Registry) {
-  if (!cluster.isWorker) return { read: () => readOwnMetrics(registry), async handOver() {} };
-  const waiting = new Map<number, (metrics: Metrics) => void>();
-  let count = 0;
+export function shareMetrics(registries: Registry[]) {
+  if (!cluster.isWorker) return { read: () => readOwnMetrics(registries), async handOver() {} };
+  let answer: PromiseWithResolvers<Metrics> | undefined;
 
   async function sendSnapshot() {
-    const message = { channel: SNAPSHOT, metrics: await readOwnMetrics(registry) };
+    const message = { channel: SNAPSHOT, metrics: await readOwnMetrics(registries) };
     await new Promise<void>((resolve) => {
       if (!process.connected) resolve();
       else process.send?.(message, undefined, undefined, () => resolve());
     });
   }
 
-  process.on("message", (message: Message) => {
-    if (message.channel === COLLECT) void sendSnapshot();
-    if (message.channel === ANSWER) waiting.get(message.id as number)?.(message.metrics as Metrics);
+  process.on("message", ({ channel, metrics }: Message) => {
+    if (channel === COLLECT) void sendSnapshot();
+    if (channel !== ANSWER) return;
+    answer?.resolve(metrics as Metrics);
+    answer = undefined;
   });
   // Until then, the primary process asks for nothing: a worker that is starting would keep every scrape waiting.
   void sendSnapshot();
@@ -64,17 +69,14 @@ export function shareMetrics(registry: Registry) {
   return {
     /** Otherwise, counters would go backward when this process ends. */
     handOver: sendSnapshot,
-    /** Throws an error if the primary process doesn't answer. */
-    read(): Promise<Metrics> {
-      const id = ++count;
-      const { promise, resolve, reject } = Promise.withResolvers<Metrics>();
-      waiting.set(id, resolve);
-      const timer = setTimeout(reject, ANSWER_MS, new Error("the primary process did not answer"));
-      process.send?.({ channel: ASK, id } satisfies Message);
-      return promise.finally(() => {
-        clearTimeout(timer);
-        waiting.delete(id);
-      });
+    /** Concurrent calls share an answer. Throws an error if the primary process doesn't answer. */
+    async read(): Promise<Metrics> {
+      if (!answer) process.send?.({ channel: ASK } satisfies Message);
+      answer ??= Promise.withResolvers<Metrics>();
+      const { promise } = answer;
+      if (await endsWithin(ANSWER_MS, promise)) return promise;
+      answer = undefined;
+      throw new Error("the primary process did not answer");
     },
   };
 }
@@ -96,51 +98,37 @@ export function collectWorkerMetrics(log: Pick<Log, "loss">): void {
   const own = new Registry();
   registerLostLines(own, log);
   const snapshots = new Map<Worker, Metrics>();
-  const collecting = new Map<Worker, PromiseWithResolvers<void>>();
-  // The counters of workers that have ended, the first of them added up.
-  const ended: Metrics[] = [];
-  let adding = Promise.resolve();
+  // The counters of workers that have ended.
+  let ended: Metrics = [];
+  let collecting: Promise<unknown> | undefined;
 
-  async function addUp() {
-    const { length } = ended;
-    const sum = await readCombined(ended.slice());
-    ended.splice(0, length, sum);
+  async function collect() {
+    const signal = AbortSignal.timeout(COLLECT_MS);
+    const workers = [...snapshots.keys()].filter((worker) => worker.isConnected());
+    for (const worker of workers) worker.send({ channel: COLLECT } satisfies Message);
+    await Promise.allSettled(workers.map((worker) => once(worker, SNAPSHOT, { signal })));
+    collecting = undefined;
   }
 
-  function collectFrom(worker: Worker): Promise<void> {
-    const collected = collecting.get(worker) ?? Promise.withResolvers<void>();
-    if (!collecting.has(worker)) worker.send({ channel: COLLECT } satisfies Message);
-    collecting.set(worker, collected);
-    return collected.promise;
+  async function answer(worker: Worker) {
+    collecting ??= collect();
+    await collecting;
+    const metrics = sumOf([await readOwnMetrics([own]), ended, ...snapshots.values()]);
+    if (worker.isConnected()) worker.send({ channel: ANSWER, metrics } satisfies Message);
   }
 
-  async function answer(worker: Worker, id: number) {
-    const workers = [...snapshots.keys()].filter((each) => each.isConnected());
-    await endsWithin(COLLECT_MS, Promise.all(workers.map(collectFrom)));
-    const metrics = await readCombined([await readOwnMetrics(own), ...ended, ...snapshots.values()]);
-    if (worker.isConnected()) worker.send({ channel: ANSWER, id, metrics } satisfies Message);
-  }
-
-  function settle(worker: Worker) {
-    collecting.get(worker)?.resolve();
-    collecting.delete(worker);
-  }
-
-  cluster.on("message", (worker, message: Message) => {
-    if (message.channel === ASK) void answer(worker, message.id as number);
-    if (message.channel !== SNAPSHOT) return;
-    snapshots.set(worker, message.metrics as Metrics);
-    settle(worker);
+  cluster.on("message", (worker, { channel, metrics }: Message) => {
+    if (channel === ASK) void answer(worker);
+    if (channel !== SNAPSHOT) return;
+    snapshots.set(worker, metrics as Metrics);
+    worker.emit(SNAPSHOT);
   });
 
   // After its last message, unlike `exit`.
   cluster.on("disconnect", (worker) => {
-    settle(worker);
-    const last = snapshots.get(worker);
-    if (!last) return;
+    ended = sumOf([ended, (snapshots.get(worker) ?? []).filter(isCumulative)]);
     snapshots.delete(worker);
-    ended.push(last.filter(isCumulative));
-    adding = adding.then(addUp);
+    worker.emit(SNAPSHOT);
   });
 }
 
