@@ -3,6 +3,8 @@ import {
   type Attributes,
   type Context,
   type ContextManager,
+  defaultTextMapGetter,
+  defaultTextMapSetter,
   ROOT_CONTEXT,
   SpanKind,
   SpanStatusCode,
@@ -88,15 +90,6 @@ const MAX_SQL = 2000;
 const WITHOUT_SPAN = new Set(["acquire", "transaction"]);
 
 const propagator = new W3CTraceContextPropagator();
-const fromHeaders = {
-  keys: (headers: IncomingMessage["headers"]) => Object.keys(headers),
-  get: (headers: IncomingMessage["headers"], name: string) => headers[name],
-};
-const toHeaders = {
-  set(headers: Record<string, string>, name: string, value: string) {
-    headers[name] = value;
-  },
-};
 
 type TracedRequest = { requestId: string; method: string; route: string; status: number };
 
@@ -107,12 +100,12 @@ export type Tracing = ReturnType<typeof createTracing>;
 function createTracing(tracer: Tracer, contexts: ContextManager) {
   function headersOf(context: Context): Record<string, string> {
     const headers: Record<string, string> = {};
-    propagator.inject(context, headers, toHeaders);
+    propagator.inject(context, headers, defaultTextMapSetter);
     return headers;
   }
 
   function startRequest(request: IncomingMessage, response: ServerResponse): Context {
-    const parent = propagator.extract(ROOT_CONTEXT, request.headers, fromHeaders);
+    const parent = propagator.extract(ROOT_CONTEXT, request.headers, defaultTextMapGetter);
     const { name, attribute } = methodOf(request.method ?? "");
     const attributes = { "http.request.method": attribute };
     const span = tracer.startSpan(name, { kind: SpanKind.SERVER, attributes }, parent);
@@ -164,7 +157,7 @@ function createTracing(tracer: Tracer, contexts: ContextManager) {
       (send: Send): Send =>
       async (url, headers, body, signal) => {
         // Not a part of the trace in which the queue happened to be read, but of that which caused the event.
-        const cause = propagator.extract(ROOT_CONTEXT, headers, fromHeaders);
+        const cause = propagator.extract(ROOT_CONTEXT, headers, defaultTextMapGetter);
         const context = trace.getSpanContext(cause);
         const attributes = {
           "http.request.method": "POST",

@@ -4,7 +4,7 @@ import { isPublicUrl } from "../../resources/outbound/ssrf-guard.ts";
 
 const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
-const integer = (least: number, most: number, error: string) =>
+export const integer = (least: number, most: number, error: string) =>
   z
     .string()
     .regex(/^\d+$/, { error, abort: true })

@@ -1,31 +1,56 @@
+import { z } from "zod";
+import { integer, share } from "./setting-types.ts";
+
 export type TelemetrySettings = NonNullable<ReturnType<typeof readTelemetrySettings>>;
 
+const SAMPLERS = [
+  "always_on",
+  "always_off",
+  "traceidratio",
+  "parentbased_always_on",
+  "parentbased_always_off",
+  "parentbased_traceidratio",
+];
+
+const positive = integer(1, Number.MAX_SAFE_INTEGER, "must be a positive whole number");
+
+const schema = z.object({
+  OTEL_TRACES_SAMPLER: z
+    .enum(SAMPLERS, { error: `must be one of ${SAMPLERS.join(", ")}` })
+    .default("parentbased_always_on"),
+  OTEL_TRACES_SAMPLER_ARG: share.default(1),
+  OTEL_BSP_SCHEDULE_DELAY: positive.default(5000),
+  OTEL_BSP_MAX_QUEUE_SIZE: positive.default(2048),
+  OTEL_BSP_MAX_EXPORT_BATCH_SIZE: positive.default(512),
+});
+
 /**
- * Undefined unless an endpoint or an exporter is set; `problems` gets a message for each invalid variable.
+ * Undefined unless an endpoint or an exporter is set; `problems` gets a message for each invalid variable. The SDK for
+ * traces reads none of them itself.
  * https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
  */
 export function readTelemetrySettings(environment: NodeJS.ProcessEnv, problems: string[]) {
   if (environment.OTEL_SDK_DISABLED?.toLowerCase() === "true") return undefined;
-  refuseMetrics(environment, problems);
+  const { OTEL_METRICS_EXPORTER = environment.OTEL_EXPORTER_OTLP_METRICS_ENDPOINT } = environment;
+  if (OTEL_METRICS_EXPORTER && OTEL_METRICS_EXPORTER !== "none")
+    problems.push("OTEL_METRICS_EXPORTER must be none: metrics are only served at /metrics");
   const exporter = exporterOf(environment, problems);
   if (!exporter) return undefined;
-  const number = (name: string, byDefault: number) => numberOf(environment, name, byDefault, problems);
+  const { data, error } = schema.safeParse(environment);
+  problems.push(...(error?.issues ?? []).map(({ path, message }) => `${path.join(".")} ${message}`));
+  if (!data) return undefined;
+  const sampler = data.OTEL_TRACES_SAMPLER;
+  const ratio = sampler.endsWith("traceidratio") ? data.OTEL_TRACES_SAMPLER_ARG : 1;
   return {
     exporter,
-    ...samplerOf(environment, problems),
+    isParentBased: sampler.startsWith("parentbased_"),
+    sampleRatio: sampler.endsWith("always_off") ? 0 : ratio,
     batch: {
-      scheduledDelayMillis: number("OTEL_BSP_SCHEDULE_DELAY", 5000),
-      maxQueueSize: number("OTEL_BSP_MAX_QUEUE_SIZE", 2048),
-      maxExportBatchSize: number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 512),
+      scheduledDelayMillis: data.OTEL_BSP_SCHEDULE_DELAY,
+      maxQueueSize: data.OTEL_BSP_MAX_QUEUE_SIZE,
+      maxExportBatchSize: data.OTEL_BSP_MAX_EXPORT_BATCH_SIZE,
     },
   };
-}
-
-function refuseMetrics(environment: NodeJS.ProcessEnv, problems: string[]): void {
-  const { OTEL_METRICS_EXPORTER, OTEL_EXPORTER_OTLP_METRICS_ENDPOINT } = environment;
-  if (OTEL_METRICS_EXPORTER === "none") return;
-  if (OTEL_METRICS_EXPORTER || OTEL_EXPORTER_OTLP_METRICS_ENDPOINT)
-    problems.push("OTEL_METRICS_EXPORTER must be none: metrics are only served at /metrics");
 }
 
 function exporterOf(environment: NodeJS.ProcessEnv, problems: string[]) {
@@ -42,36 +67,4 @@ function exporterOf(environment: NodeJS.ProcessEnv, problems: string[]) {
   if (protocol === "http/protobuf" || protocol === "http/json") return protocol;
   problems.push(`${name} must be http/protobuf or http/json`);
   return "http/protobuf";
-}
-
-const SAMPLERS = [
-  "always_on",
-  "always_off",
-  "traceidratio",
-  "parentbased_always_on",
-  "parentbased_always_off",
-  "parentbased_traceidratio",
-];
-
-function samplerOf(environment: NodeJS.ProcessEnv, problems: string[]) {
-  const sampler = environment.OTEL_TRACES_SAMPLER || "parentbased_always_on";
-  if (!SAMPLERS.includes(sampler)) problems.push(`OTEL_TRACES_SAMPLER must be one of ${SAMPLERS.join(", ")}`);
-  const isParentBased = sampler.startsWith("parentbased_");
-  if (sampler.endsWith("always_off")) return { sampleRatio: 0, isParentBased };
-  if (!sampler.endsWith("traceidratio")) return { sampleRatio: 1, isParentBased };
-  const sampleRatio = Number(environment.OTEL_TRACES_SAMPLER_ARG || 1);
-  if (!(sampleRatio >= 0 && sampleRatio <= 1))
-    problems.push("OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1");
-  return { sampleRatio, isParentBased };
-}
-
-function numberOf(
-  environment: NodeJS.ProcessEnv,
-  name: string,
-  byDefault: number,
-  problems: string[],
-): number {
-  const value = Number(environment[name] || byDefault);
-  if (!Number.isInteger(value) || value < 1) problems.push(`${name} must be a positive whole number`);
-  return value;
 }
