@@ -32,7 +32,7 @@ import { nonceSecretOf } from "./keys/shared-keys.ts";
 import { landing } from "./landing/routes.ts";
 import { createObservability } from "./observability/index.ts";
 import type { Tracing } from "./observability/tracing.ts";
-import { isClientPath, isOauthPath } from "./provider/paths.ts";
+import { isClientPath, isOauthPath } from "./provider/endpoints.ts";
 import { acceptJson, linkErrors } from "./provider/responses.ts";
 import { limitPages, PAGE_SEGMENTS } from "./rate-limits/pages.ts";
 import { createCallCounter } from "./rate-limits/store.ts";

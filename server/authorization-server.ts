@@ -25,10 +25,15 @@ import type { Keys } from "./keys/shared-keys.ts";
 import { landing } from "./landing/routes.ts";
 import { DOCUMENT_PATH } from "./operations/document.ts";
 import { serveMetadataOfMcp } from "./provider/discovery.ts";
-import { serveEndpoints } from "./provider/endpoints.ts";
+import {
+  isAuthorizationPath,
+  isOauthPath,
+  onlyKnownPaths,
+  requireOauthPath,
+  serveEndpoints,
+} from "./provider/endpoints.ts";
 import { createProvider, extendContexts } from "./provider/index.ts";
 import { leakReports } from "./provider/leak-reports.ts";
-import { isAuthorizationPath, isOauthPath, onlyKnownPaths, requireOauthPath } from "./provider/paths.ts";
 import { registration } from "./provider/registration.ts";
 import { normalizeAuthorizationRequest } from "./provider/request-parameters.ts";
 import { completeResponses, oauthCors } from "./provider/responses.ts";

@@ -2,7 +2,17 @@ import type { Context, Middleware, Next } from "koa";
 import compose from "koa-compose";
 import { errors, type KoaContextWithOIDC, type Provider } from "oidc-provider";
 import type { ActiveToken } from "../../resources/access/introspect.ts";
-import { ENDPOINTS, type Endpoint } from "../oauth-endpoints.ts";
+import { Problem } from "../../resources/http/problem.ts";
+import { requireMethod } from "../../resources/http/routing.ts";
+import {
+  ENDPOINT_LIST,
+  ENDPOINTS,
+  type Endpoint,
+  endpointsByPath,
+  METADATA_PATHS,
+  RESUME_PATH,
+} from "../oauth-endpoints.ts";
+import type { Settings } from "../settings/config.ts";
 import type { AuthenticateByAssertion } from "./client-assertions.ts";
 import { lacksKey } from "./dpop.ts";
 import { requireRedirectUri } from "./fapi.ts";
@@ -15,11 +25,53 @@ import {
 import { hasApiAccess } from "./require-api-access.ts";
 import {
   arrange,
+  omit,
   type ProviderInternals,
   respondWithErrors,
   runInContext,
   shareWithOrigins,
 } from "./seams/endpoint-steps.ts";
+
+const PAGES = ENDPOINT_LIST.filter(({ isPage }) => isPage).map(({ path }) => path);
+
+/**
+ * The last step before oidc-provider. Its router ignores case and trailing slashes, so other spellings of a path would get
+ * responses that no other step limits or completes; and it has routes that this service doesn't use.
+ */
+export const onlyKnownPaths: Middleware = async function leaveKnownPaths({ path }, next) {
+  const isKnown = endpointsByPath.has(path) || RESUME_PATH.test(path) || METADATA_PATHS.includes(path);
+  if (isKnown) await next();
+};
+
+/** Responses may not be stored, unless a later step says so (RFC 6749 §5.1). */
+export function requireOauthPath(settings: Settings): Middleware {
+  const served = new Map([...endpointsByPath].filter(([, { isOn }]) => isOn?.(settings) ?? true));
+  return function requireExactPath(ctx, next) {
+    const endpoint = served.get(ctx.path);
+    if (endpoint?.origins !== "every") ctx.set("Cache-Control", "no-store");
+    const methods = endpoint?.methods ?? (RESUME_PATH.test(ctx.path) ? ["GET", "HEAD"] : undefined);
+    if (!methods) {
+      throw new Problem(404, "not_found", "There is no endpoint at this path.");
+    }
+    const isPreflight = ctx.method === "OPTIONS" && ctx.get("origin") !== "" && endpoint?.origins;
+    return isPreflight ? next() : requireMethod(ctx, methods, next);
+  };
+}
+
+export function isOauthPath({ path }: Context): boolean {
+  return /^\/oauth(\/|$)/i.test(path);
+}
+
+/** The request, its pages, and the return from them. */
+export function isAuthorizationPath({ path }: Context): boolean {
+  return path === ENDPOINTS.authorization.path || RESUME_PATH.test(path) || path.startsWith("/interaction/");
+}
+
+/** The endpoints, the keys and the metadata documents. */
+export function isClientPath(ctx: Context): boolean {
+  const isPage = PAGES.some((page) => ctx.path === page || ctx.path.startsWith(`${page}/`));
+  return (isOauthPath(ctx) || ctx.path.startsWith("/.well-known/")) && !isPage;
+}
 
 type StoredToken = { active?: ActiveToken };
 type EndpointContext = Context & KoaContextWithOIDC & { authenticateByAssertion: AuthenticateByAssertion };
@@ -44,7 +96,7 @@ export const TOKEN_STEPS = [
 ];
 
 /** RFC 7662 §2. */
-export const INTROSPECTION_STEPS = [
+const INTROSPECTION_STEPS = [
   respondWithErrors("introspection.error"),
   ...arrange("introspection", [
     "noCache, urlencoded, assembleTokenParams",
@@ -52,7 +104,7 @@ export const INTROSPECTION_STEPS = [
     ...clientAuthentication,
     step(refusePublicClients),
     "bound rejectDupes, validateTokenPresence",
-    { name: "rejectStructuredTokens", wrap: onlyWithDot },
+    { name: "rejectStructuredTokens", wrap: omit },
     "jwtIntrospectionResponse, renderTokenResponse",
   ]),
 ];
@@ -64,8 +116,9 @@ const REVOCATION_STEPS = [
     "urlencoded, assembleTokenParams",
     step(omitMissing),
     ...clientAuthentication,
-    "bound rejectDupes, validateTokenPresence, rejectStructuredTokens, renderTokenResponse",
-    "revokeToken",
+    "bound rejectDupes, validateTokenPresence",
+    { name: "rejectStructuredTokens", wrap: omit },
+    "renderTokenResponse, revokeToken",
   ]),
 ];
 
@@ -95,7 +148,7 @@ const USERINFO_STEPS = [
     requireActiveToken,
     "validateAccessToken",
     // All of our tokens have an audience, with which oidc-provider refuses them here.
-    { name: "validateAudience", wrap: () => (_ctx, next) => next() },
+    { name: "validateAudience", wrap: omit },
     "validateScope, loadAccessTokenClient, loadAccessTokenAccount, loadAccessTokenGrant, respond",
   ]),
 ];
@@ -177,12 +230,4 @@ async function requireActiveToken(ctx: Context, next: Next): Promise<void> {
     throw new errors.InvalidToken("token is inactive");
   if (!ofUser) throw new errors.InsufficientScope("the token has no user", "openid");
   return next();
-}
-
-/** Only JWTs have a dot. For others, oidc-provider would create an error, a tenth of the time of the request. */
-function onlyWithDot(rejectStructuredTokens: Middleware): Middleware {
-  return function rejectJwts(ctx, next) {
-    const { oidc } = ctx as Context & KoaContextWithOIDC;
-    return String(oidc.params?.token).includes(".") ? rejectStructuredTokens(ctx, next) : next();
-  };
 }

@@ -45,7 +45,6 @@ export function completeIntrospection(ctx: Context): void {
   const body = ctx.body as IntrospectionResponse | undefined;
   const isAccessToken = body?.active && body.token_type; // a refresh token has no type
   if (isAccessToken) describeAccessToken(ctx, body);
-  else if (isUnsupportedToken(ctx)) respondInactive(ctx);
   else if (ctx.status === 400 && isAnonymous(ctx)) requireAuthentication(ctx);
 }
 
@@ -86,10 +85,4 @@ function requireAuthentication(ctx: Context): void {
   ctx.status = 401;
   ctx.set("WWW-Authenticate", `Basic realm="${issuer}"`);
   ctx.body = { error: "invalid_client", error_description: "client authentication is required" };
-}
-
-/** Our tokens are opaque, so one that looks like a JWT is merely unknown. */
-export function isUnsupportedToken(ctx: Context): boolean {
-  const { error } = (ctx.body ?? {}) as { error?: string };
-  return ctx.status === 400 && error === "unsupported_token_type";
 }

@@ -5,8 +5,8 @@ import { ENDPOINTS, endpointsByPath, METADATA_PATHS } from "../oauth-endpoints.t
 import type { Settings } from "../settings/config.ts";
 import { KEY_SET_MAX_AGE } from "../settings/lifetimes.ts";
 import { completeDiscovery } from "./discovery.ts";
-import { completeIntrospection, isUnsupportedToken } from "./introspection.ts";
-import { isOauthPath } from "./paths.ts";
+import { isOauthPath } from "./endpoints.ts";
+import { completeIntrospection } from "./introspection.ts";
 
 /** Completes the responses of oidc-provider where it has no option for it. */
 export function completeResponses(settings: Settings): Middleware {
@@ -53,7 +53,6 @@ function isOffline({ entities, params, requestParamScopes }: KoaContextWithOIDC[
 /** RFC 7009 §2.2: an unknown token is no error. Clients that parse every response as JSON get an empty object. */
 function completeRevocation(ctx: Context): void {
   ctx.set("Cache-Control", "no-store");
-  if (isUnsupportedToken(ctx)) ctx.status = 200;
   if (ctx.status === 200) ctx.body = {};
 }
 

@@ -36,6 +36,9 @@ export function shareWithOrigins(exposeHeaders: string[]): Middleware {
   return cors({ clientBased: true, exposeHeaders });
 }
 
+/** Takes the place of a step that isn't run. */
+export const omit = (): Middleware => (_ctx, next) => next();
+
 /** Steps of oidc-provider by their names, one of them that is wrapped, or a step of ours. */
 type Step = string | { name: string; wrap(step: Middleware): Middleware } | Middleware;
 
@@ -61,9 +64,7 @@ export function arrange(endpoint: keyof typeof UPSTREAM, steps: Step[]): Steps {
 }
 
 /** Runs a function during which `Provider.ctx` is this context. */
-export function runInContext<T>(ctx: object, run: () => T): T {
-  return als.run(ctx, run);
-}
+export const runInContext: Store["run"] = als.run.bind(als);
 
 /** The parts of a provider that its types omit. */
 export type ProviderInternals = Provider & {

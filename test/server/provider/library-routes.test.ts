@@ -2,7 +2,6 @@ import http from "node:http";
 import type { AddressInfo } from "node:net";
 import test from "ava";
 import { Provider } from "oidc-provider";
-import { INTROSPECTION_STEPS } from "../../../server/provider/endpoints.ts";
 import { basic, createApp, formOf, read, runCodeFlow } from "../../harness/clients/oauth.ts";
 import { postForm, startTestService } from "../../harness/service.ts";
 
@@ -67,13 +66,6 @@ function comparable({ status, headers, body, text }: Awaited<ReturnType<typeof r
   const times = typeof iat === "number" ? Number(exp) - iat : undefined;
   return { status, others, rest, times, isToken: typeof token, isText: body === undefined && text };
 }
-
-test("the library still tries to decode every token, which is why opaque ones skip that step", (t) => {
-  t.deepEqual(
-    INTROSPECTION_STEPS.filter(({ name }) => /reject(Jwts|Structured)/.test(name)).map(({ name }) => name),
-    ["rejectJwts"],
-  );
-});
 
 test("Provider.ctx is the context of a request without the library's router", async (t) => {
   // Scopes of a refresh are read from there.
