@@ -91,8 +91,12 @@ export function createApp(options: Dependencies) {
   const setHeaders = commonHeaders(urls.base.startsWith("https:"));
   const site: Part[] = [
     setHeaders,
-    compressTexts,
+    { at: [...COMPRESSED_SEGMENTS, firstSegmentOf(new URL(urls.api).pathname)], steps: [compressTexts] },
     observability.observe,
+    {
+      at: ["oauth", ...[urls.api, urls.mcp].map((url) => firstSegmentOf(new URL(url).pathname))],
+      steps: [observability.countOutcome],
+    },
     { at: ["oauth", ".well-known"], steps: [mount(isClientPath, [acceptJson, linkErrors(urls.base)])] },
     showErrors,
     checkFraming,
@@ -129,6 +133,21 @@ export function createApp(options: Dependencies) {
 function isOfConnection(error: { code?: string } | undefined, ctx: Context | undefined): boolean {
   return error?.code?.startsWith("HPE_") || (error !== undefined && error === ctx?.req.socket?.errored);
 }
+
+// Other texts have no-store, are short, or are error pages and the keys, which are compressed where they are written.
+const COMPRESSED_SEGMENTS = [
+  "",
+  ".well-known",
+  "assets",
+  "auth",
+  "docs",
+  "favicon.ico",
+  "interaction",
+  "llms.txt",
+  "metrics",
+  "openapi.json",
+  "robots.txt",
+];
 
 const DOCS_FILES = ["/llms.txt", "/openapi.json", CLIENT_PATH];
 const DOCS_SEGMENTS = ["docs", ...DOCS_FILES.map(firstSegmentOf)];

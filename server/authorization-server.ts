@@ -3,7 +3,7 @@ import type Koa from "koa";
 import type { Context } from "koa";
 import compose from "koa-compose";
 import { isUnavailable, toProblem } from "../resources/http/problem.ts";
-import { isAt, isBelow, mount, type Part, requireRead } from "../resources/http/routing.ts";
+import { isAt, isBelow, isOfResource, mount, type Part, requireRead } from "../resources/http/routing.ts";
 import type { Services } from "../resources/services.ts";
 import { redirectToLogin } from "./auth/error-handler.ts";
 import { auth, signedIn } from "./auth/index.ts";
@@ -17,6 +17,7 @@ import { ExpiredRegistration } from "./clients/registered-clients.ts";
 import { dashboard, serveManagementDocument } from "./dashboard/index.ts";
 import type { Dependencies } from "./dependencies.ts";
 import type { Reader } from "./docs/index.ts";
+import { compressTexts } from "./http/compression.ts";
 import type { OnError, RespondWithError } from "./http/error-pages.ts";
 import { continueWithNewAccount } from "./interactions/account-switch.ts";
 import { createRememberedConsent } from "./interactions/remembered-consent.ts";
@@ -152,16 +153,16 @@ export function authorizationServer(
       {
         at: ["dashboard"],
         steps: [
-          mount(isAt(urls.base + DOCUMENT_PATH), [requireRead, serveManagementDocument(options)]),
-          mount(isDashboard, signedIn(signInOptions, dashboard(signInOptions))),
+          mount(isAt(urls.base + DOCUMENT_PATH), [
+            compressTexts,
+            requireRead,
+            serveManagementDocument(options),
+          ]),
+          mount(isOfResource(`${urls.base}/dashboard`), signedIn(signInOptions, dashboard(signInOptions))),
         ],
       },
       onlyKnownPaths,
       compose(provider.middleware),
     ] satisfies Part[],
   };
-}
-
-function isDashboard({ path }: Context): boolean {
-  return path === "/dashboard" || path.startsWith("/dashboard/");
 }

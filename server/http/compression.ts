@@ -21,9 +21,13 @@ const ENCODINGS = [
   createEncoding("gzip", promisify(gzip), {}),
 ];
 
-/** Skips a strong `ETag` (RFC 9110 §8.8.1), and `no-store`: the size could reveal a CSRF token (BREACH). */
 export const compressTexts: Middleware = async function compressText(ctx, next) {
   await next();
+  await compress(ctx);
+};
+
+/** Skips a strong `ETag` (RFC 9110 §8.8.1), and `no-store`: the size could reveal a CSRF token (BREACH). */
+export async function compress(ctx: Context): Promise<void> {
   const text = textOf(ctx);
   // Otherwise, Koa would convert the object again.
   if (text !== undefined && typeof ctx.body === "object") ctx.body = text;
@@ -38,7 +42,7 @@ export const compressTexts: Middleware = async function compressText(ctx, next) 
   if (isPublic) encoding.cached.set(text, bytes);
   ctx.set("Content-Encoding", encoding.name);
   ctx.body = bytes;
-};
+}
 
 function textOf({ body, respond, response }: Context): string | undefined {
   const isSecret = headerOf(response, "Cache-Control").includes("no-store");

@@ -2,6 +2,7 @@ import type { Context, Middleware } from "koa";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import { Problem, toProblem, toProblemBody } from "../../resources/http/problem.ts";
 import { EMBEDDED_STYLE, messagePage, type PageLink, standalonePage } from "../ui/page.ts";
+import { compress } from "./compression.ts";
 
 const TITLES: Record<number, string> = {
   403: "Access denied",
@@ -75,12 +76,13 @@ export function handleErrors(onError: OnError, respond: RespondWithError): Middl
   return async function answerError(ctx, next) {
     try {
       await next();
-      if (ctx.status === 404 && ctx.body === undefined)
-        respond(ctx, new Problem(404, "not_found", "Check the URL and try again."));
+      if (ctx.status !== 404 || ctx.body !== undefined) return;
+      respond(ctx, new Problem(404, "not_found", "Check the URL and try again."));
     } catch (error) {
       if (ctx.headerSent) throw error;
       respond(ctx, clientErrorOf(error) ?? toProblem(error, () => onError(error, ctx)));
     }
+    if (typeof ctx.body === "string") await compress(ctx);
   };
 }
 

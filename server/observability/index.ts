@@ -51,7 +51,6 @@ export function createObservability({ settings, urls, storage, metrics, tracing,
     const { method, status } = ctx;
     const { requestId } = ctx.state;
     const route = routeOf(ctx);
-    metrics.countOutcome(ctx, route);
     const seconds = (performance.now() - started) / 1000;
     metrics.countRequest({ method, route, status, seconds });
     tracing?.describeRequest({ requestId, method, route, status });
@@ -96,6 +95,11 @@ export function createObservability({ settings, urls, storage, metrics, tracing,
         return isTrusted ? serveMetrics(ctx, next) : rejectReader(ctx, operatorAccess);
       },
     ]),
+
+    async countOutcome(ctx: Context, next: Next): Promise<void> {
+      await next();
+      metrics.countOutcome(ctx, routeOf(ctx));
+    },
 
     async observe(ctx: Context, next: Next): Promise<void> {
       if (isProbe(ctx)) return next();

@@ -4,6 +4,7 @@ import { errors, type KoaContextWithOIDC, type Provider } from "oidc-provider";
 import type { ActiveToken } from "../../resources/access/introspect.ts";
 import { Problem } from "../../resources/http/problem.ts";
 import { requireMethod } from "../../resources/http/routing.ts";
+import { compressTexts } from "../http/compression.ts";
 import {
   ENDPOINT_LIST,
   ENDPOINTS,
@@ -48,13 +49,16 @@ export function requireOauthPath(settings: Settings): Middleware {
   const served = new Map([...endpointsByPath].filter(([, { isOn }]) => isOn?.(settings) ?? true));
   return function requireExactPath(ctx, next) {
     const endpoint = served.get(ctx.path);
-    if (endpoint?.origins !== "every") ctx.set("Cache-Control", "no-store");
+    const isPublic = endpoint?.origins === "every";
+    if (!isPublic) ctx.set("Cache-Control", "no-store");
     const methods = endpoint?.methods ?? (RESUME_PATH.test(ctx.path) ? ["GET", "HEAD"] : undefined);
     if (!methods) {
       throw new Problem(404, "not_found", "There is no endpoint at this path.");
     }
     const isPreflight = ctx.method === "OPTIONS" && ctx.get("origin") !== "" && endpoint?.origins;
-    return isPreflight ? next() : requireMethod(ctx, methods, next);
+    if (isPreflight) return next();
+    const serve = () => requireMethod(ctx, methods, next);
+    return isPublic ? compressTexts(ctx, serve) : serve();
   };
 }
 
