@@ -49,7 +49,7 @@ export type ResourceOptions = {
   calls?: CallCounter;
   urls: PublicUrls;
   origins: ReadonlySet<string>;
-  findCountry: FindCountry;
+  findCountry: FindCountry | undefined;
   version: string;
   /** Signs what clients hold between two requests; shared by all processes. */
   signingSecret: string;
@@ -77,7 +77,7 @@ export function createResources(options: ResourceOptions): Resources {
   const { signingSecret, webhookPageUrl } = options;
   const { links } = services;
 
-  const readClickSource = createReadClickSource(options.findCountry);
+  const readClickSource = createReadClickSource(options.findCountry ?? (() => null));
   const redirects = createRedirects(links, readClickSource, urls.short, options.renderPreview);
   const runOnce = createRunOnce(options.idempotency, onError);
   const limits = createRateLimit(options.calls);

@@ -1,5 +1,5 @@
 import type { Context, Middleware } from "koa";
-import { isSentTwice } from "../http/headers.ts";
+import { isSentTwice } from "../http/routing.ts";
 import { Problem } from "../http/problem.ts";
 import { planRequired } from "../http/quota.ts";
 import { isPaid } from "../plans.ts";

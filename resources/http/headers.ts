@@ -1,5 +1,3 @@
-import type { IncomingMessage } from "node:http";
-
 /** The headers of responses of the API, as its documentation describes them. */
 export const RESPONSE_HEADERS = {
   ETag: "The version of the resource, for `If-Match` and `If-None-Match`. It changes with what callers can change: neither the clicks of a link nor the verification of a webhook change it.",
@@ -26,13 +24,3 @@ export const REQUEST_HEADERS = {
     "1 to 255 visible ASCII characters, unique to each operation, such as a UUID. Retrying a request with the same key within 24 hours returns the original response without performing the operation again, even if one request uses REST and the other MCP. Keys are scoped to the client and the user it acts for. Errors 404 and 409 are replayed too, so use a new key once you have resolved the cause. After any other error, you can retry with the same key. If the server crashes during a request, the key is released within a minute. Retrying then returns the links that were already created; other operations may run twice.",
 } as const;
 export type RequestHeader = keyof typeof REQUEST_HEADERS;
-
-/** Expects a lower-case name. `headersDistinct` would copy all headers first. */
-export function isSentTwice({ rawHeaders }: IncomingMessage, name: string): boolean {
-  let count = 0;
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const raw = rawHeaders[index] as string;
-    if (raw.length === name.length && raw.toLowerCase() === name) count++;
-  }
-  return count > 1;
-}

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from "node:http";
 import type { Router } from "@koa/router";
 import type { Context, Middleware, Next } from "koa";
 import compose from "koa-compose";
@@ -52,6 +53,16 @@ export function isAt(url: string): (ctx: Context) => boolean {
 export function isOfResource(resource: string): (ctx: Context) => boolean {
   const { host, pathname } = new URL(resource);
   return (ctx) => (ctx.path === pathname || ctx.path.startsWith(`${pathname}/`)) && ctx.host === host;
+}
+
+/** Expects a lower-case name. `headersDistinct` would copy all headers first. */
+export function isSentTwice({ rawHeaders }: IncomingMessage, name: string): boolean {
+  let count = 0;
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const raw = rawHeaders[index] as string;
+    if (raw.length === name.length && raw.toLowerCase() === name) count++;
+  }
+  return count > 1;
 }
 
 /** Runs the next step for these methods, answers OPTIONS, and rejects others with `Allow` (RFC 9110 §15.5.6). */

@@ -45,6 +45,11 @@ export function organizationOf(client: Client): StoredClient["organization"] | u
   return client.organization as StoredClient["organization"] | undefined;
 }
 
+/** Returns whether a client follows the FAPI 2.0 Security Profile. */
+export function isFapi(client: Client | undefined): boolean {
+  return client?.fapi === true;
+}
+
 /** Returns the hashes of a client's secrets. */
 export function secretsOf(client: Client): StoredClient["secrets"] {
   return (client.secrets as StoredClient["secrets"] | undefined) ?? [];

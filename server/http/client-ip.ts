@@ -32,6 +32,7 @@ function groupsOf(text: string): number[] {
 }
 
 export function trustProxies(app: Koa, proxies: number): void {
+  if (proxies === 0) return;
   Object.defineProperty(app.request, "ip", {
     configurable: true,
     get(this: Koa.Request) {

@@ -1,9 +1,8 @@
 import type { IncomingMessage, RequestListener } from "node:http";
 import type { Context, Middleware } from "koa";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
-import { isSentTwice } from "../../resources/http/headers.ts";
 import { Problem } from "../../resources/http/problem.ts";
-import { isOfResource } from "../../resources/http/routing.ts";
+import { isOfResource, isSentTwice } from "../../resources/http/routing.ts";
 
 /** Rejects requests that proxies may understand in another way. */
 export const checkFraming: Middleware = function rejectAmbiguous({ req, res }, next) {

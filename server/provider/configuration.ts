@@ -29,9 +29,8 @@ import { createFindAccount } from "./find-account.ts";
 import { isPromptedBeforeConsent, prompts } from "./interaction-policy.ts";
 import { mayIntrospect } from "./introspection.ts";
 import { checkSize } from "./request-parameters.ts";
-import { resourceIndicators } from "./resource-indicators.ts";
+import { clientCredentialsLifetime, resourceIndicators, useWorkloadToken } from "./resource-indicators.ts";
 import { sessionLifetime } from "./sessions.ts";
-import { workloadOf } from "./workloads.ts";
 
 const SECOND = 1;
 const MINUTE = 60 * SECOND;
@@ -131,7 +130,7 @@ function tokenOptions({ jwks }: Keys): Configuration {
     ttl: {
       AuthorizationCode: MINUTE,
       AccessToken: ACCESS_TOKEN_LIFETIME,
-      ClientCredentials: (_ctx, token) => token.resourceServer?.accessTokenTTL ?? HOUR,
+      ClientCredentials: clientCredentialsLifetime,
       IdToken: ID_TOKEN_LIFETIME,
       Interaction: 15 * MINUTE,
       Session: (_ctx, session) => sessionLifetime(session),
@@ -162,15 +161,6 @@ function features(
     ...clientIdMetadataDocuments(settings),
   };
 }
-
-/**
- * Uses up the token of a workload right before the access token is stored, after every other check. A request with a typo
- * can be repeated with the same token: Kubernetes gives a pod no other one for minutes.
- */
-const useWorkloadToken: Configuration["extraTokenClaims"] = async (ctx) => {
-  await (ctx?.oidc && workloadOf(ctx)?.useOnce());
-  return undefined;
-};
 
 /** Never past the absolute lifetime of its family, nor past the consent that its grant follows from. */
 const refreshTokenLifetime: NonNullable<Configuration["ttl"]>["RefreshToken"] = (ctx, token) => {

@@ -1,5 +1,6 @@
-import { type Client, errors, type KoaContextWithOIDC } from "oidc-provider";
+import { errors, type KoaContextWithOIDC } from "oidc-provider";
 import { InvalidJwt, type VerifiedJwt } from "../assertions/verify-jwt.ts";
+import { isFapi } from "../clients/client-metadata.ts";
 
 /**
  * The FAPI 2.0 Security Profile for the clients that follow it. Their metadata requires pushed requests and
@@ -8,13 +9,8 @@ import { InvalidJwt, type VerifiedJwt } from "../assertions/verify-jwt.ts";
 
 const ALGS = ["PS256", "ES256", "EdDSA", "Ed25519"];
 
-export function isFapi(client: Client | undefined): boolean {
-  return client?.fapi === true;
-}
-
 /** §5.3.2.1: clients authenticate with `private_key_jwt`. Throws InvalidClientAuth. */
-export function refuseSecret(client: Client): void {
-  if (!isFapi(client)) return;
+export function refuseSecret(): never {
   const error = new errors.InvalidClientAuth("secret of a FAPI client");
   error.error_description =
     "client authentication failed: the client follows FAPI 2.0 and must use private_key_jwt";

@@ -1,4 +1,10 @@
-import { type Client, errors, type KoaContextWithOIDC, type ResourceServer } from "oidc-provider";
+import {
+  type Client,
+  type Configuration,
+  errors,
+  type KoaContextWithOIDC,
+  type ResourceServer,
+} from "oidc-provider";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import {
   API_SCOPES,
@@ -12,7 +18,10 @@ import { organizationOf } from "../clients/client-metadata.ts";
 import { ACCESS_TOKEN_LIFETIME } from "../settings/lifetimes.ts";
 import { requireProof } from "./dpop.ts";
 import { requireUsable } from "./require-api-access.ts";
-import { WORKLOAD_TOKEN_LIFETIME_S, workloadOf } from "./workloads.ts";
+import type { Workload } from "./workloads.ts";
+
+/** Workloads need no refresh token: their platform gives them new tokens. */
+const WORKLOAD_TOKEN_LIFETIME_S = 900;
 
 /** RFC 8707. oidc-provider asks when client and redirect URI are known, so errors thrown here reach the client. */
 export function resourceIndicators(urls: PublicUrls) {
@@ -45,12 +54,28 @@ export function resourceIndicators(urls: PublicUrls) {
       return {
         audience: resource,
         scope: ["openid", ...allowedByRole(API_SCOPES, role)].join(" "),
-        accessTokenTTL: workloadOf(ctx) ? WORKLOAD_TOKEN_LIFETIME_S : ACCESS_TOKEN_LIFETIME,
         accessTokenFormat: "opaque",
       };
     },
   };
 }
+
+function workloadOf({ oidc }: KoaContextWithOIDC): Workload | undefined {
+  return oidc.entities.Workload as Workload | undefined;
+}
+
+export function clientCredentialsLifetime(ctx: KoaContextWithOIDC): number {
+  return workloadOf(ctx) ? WORKLOAD_TOKEN_LIFETIME_S : ACCESS_TOKEN_LIFETIME;
+}
+
+/**
+ * Uses up the token of a workload right before the access token is stored, after every other check. A request with a typo
+ * can be repeated with the same token: Kubernetes gives a pod no other one for minutes.
+ */
+export const useWorkloadToken: Configuration["extraTokenClaims"] = async (ctx) => {
+  await (ctx?.oidc && workloadOf(ctx)?.useOnce());
+  return undefined;
+};
 
 function applyScopePolicy(ctx: KoaContextWithOIDC): void {
   const { oidc } = ctx;

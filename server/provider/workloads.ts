@@ -7,9 +7,6 @@ import type { KeySets } from "../assertions/key-sets.ts";
 import { InvalidJwt, useJwtOnce, type VerifiedJwt, verifyJwt } from "../assertions/verify-jwt.ts";
 import { organizationOf } from "../clients/client-metadata.ts";
 
-/** Workloads need no refresh token: their platform gives them new tokens. */
-export const WORKLOAD_TOKEN_LIFETIME_S = 900;
-
 // GitLab's tokens last for the timeout of the job, one hour by default, and Kubernetes renews its own before.
 const MAX_AGE_S = 3600;
 const SHOWN_MAX = 255;
@@ -123,10 +120,6 @@ async function recordUse(trustRules: TrustRuleStore, rules: TrustRule[]): Promis
 
 export function setWorkload(ctx: KoaContextWithOIDC, workload: Workload): void {
   ctx.oidc.entity("Workload", workload);
-}
-
-export function workloadOf({ oidc }: KoaContextWithOIDC): Workload | undefined {
-  return oidc.entities.Workload as Workload | undefined;
 }
 
 function findMismatch(rule: TrustRule, claims: JWTPayload): string | undefined {

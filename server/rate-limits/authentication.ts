@@ -87,8 +87,8 @@ const OFF: AuthenticationLimits = {
   signIn: { attempt: none, succeeded: nothing },
   secondFactor: { attempt: none, succeeded: nothing },
   assertions: { check: nothing, failed: nothing },
-  oauth: (_ctx, next) => next(),
-  authorization: (_ctx, next) => next(),
+  oauth: [],
+  authorization: [],
   visit: none,
   change: none,
 };

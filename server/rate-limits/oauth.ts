@@ -37,7 +37,36 @@ export function createOAuthLimits({ create }: RateLimitStore) {
     return Math.max(...(await Promise.all(counts)));
   }
 
+  /** Valid credentials are always accepted, so others can't lock a client out; a secret has 256 random bits. */
+  async function limitOauth(ctx: Context, next: Next): Promise<void> {
+    if (!endpointsByPath.get(ctx.path)?.isLimited) return next();
+    const wait = await countNetworks(requests, ctx.ip);
+    if (wait) return respondTooMany(ctx, wait);
+    await next();
+    if (!GUESS_ERRORS.has((ctx.body as { error?: string } | undefined)?.error ?? "")) return;
+    const seconds = await countFailure(ctx);
+    if (seconds) respondTooMany(ctx, seconds);
+  }
+
+  /** Limits requests that are stored without authentication. */
+  async function limitAuthorization(ctx: Context, next: Next): Promise<void> {
+    const isStart = ctx.path === ENDPOINTS.authorization.path;
+    const seconds = isStart
+      ? (await countNetworks(authorizations, ctx.ip)) || (await countNetworks(pending, ctx.ip))
+      : await countNetworks(steps, ctx.ip);
+    if (!seconds) return next();
+    setTooMany(ctx, seconds);
+    ctx.type = "html";
+    ctx.body = messagePage(
+      "Too many requests",
+      `Your network has sent too many requests. Try again in ${describeWait(seconds)}.`,
+      ctx.method === "GET" ? { href: ctx.url, text: "Try again" } : HOME,
+    );
+  }
+
   return {
+    oauth: [limitOauth],
+    authorization: [limitAuthorization],
     assertions: {
       /** Throws TemporarilyUnavailable (429) if too many of a client's assertions from this network failed. */
       async check(ctx: Context, clientId: string): Promise<void> {
@@ -50,33 +79,6 @@ export function createOAuthLimits({ create }: RateLimitStore) {
       async failed(ctx: Context, clientId: string): Promise<void> {
         await failedAssertions.penalty(clientKeyOf(ctx, clientId));
       },
-    },
-
-    /** Valid credentials are always accepted, so others can't lock a client out; a secret has 256 random bits. */
-    async oauth(ctx: Context, next: Next): Promise<void> {
-      if (!endpointsByPath.get(ctx.path)?.isLimited) return next();
-      const wait = await countNetworks(requests, ctx.ip);
-      if (wait) return respondTooMany(ctx, wait);
-      await next();
-      if (!GUESS_ERRORS.has((ctx.body as { error?: string } | undefined)?.error ?? "")) return;
-      const seconds = await countFailure(ctx);
-      if (seconds) respondTooMany(ctx, seconds);
-    },
-
-    /** Limits requests that are stored without authentication. */
-    async authorization(ctx: Context, next: Next): Promise<void> {
-      const isStart = ctx.path === ENDPOINTS.authorization.path;
-      const seconds = isStart
-        ? (await countNetworks(authorizations, ctx.ip)) || (await countNetworks(pending, ctx.ip))
-        : await countNetworks(steps, ctx.ip);
-      if (!seconds) return next();
-      setTooMany(ctx, seconds);
-      ctx.type = "html";
-      ctx.body = messagePage(
-        "Too many requests",
-        `Your network has sent too many requests. Try again in ${describeWait(seconds)}.`,
-        ctx.method === "GET" ? { href: ctx.url, text: "Try again" } : HOME,
-      );
     },
   };
 }

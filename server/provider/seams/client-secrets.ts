@@ -2,7 +2,7 @@ import { timingSafeEqual } from "node:crypto";
 import { type Client, Provider } from "oidc-provider";
 import { sha256 } from "../../../adapters/crypto/hash.ts";
 import type { ClientStore } from "../../../adapters/oauth/clients.ts";
-import { RESOURCE_SERVER, secretsOf } from "../../clients/client-metadata.ts";
+import { isFapi, RESOURCE_SERVER, secretsOf } from "../../clients/client-metadata.ts";
 import { createSecretUseRecorder } from "../../clients/use-recorder.ts";
 import { refuseSecret } from "../fapi.ts";
 import { requireUsableToIssue } from "../require-api-access.ts";
@@ -18,7 +18,7 @@ export function compareHashedSecrets(provider: Provider, clients: ClientStore): 
   Object.assign(provider.Client.prototype, {
     async compareClientSecret(this: Client, secret: string): Promise<boolean> {
       const { ctx } = Provider;
-      refuseSecret(this);
+      if (isFapi(this)) refuseSecret();
       const secretId = findActiveSecret(this, secret);
       if (!secretId) return false;
       if (secretId !== RESOURCE_SERVER && ctx) recordUse(secretId, ctx);
