@@ -1,9 +1,9 @@
 import type { ClientIdentity } from "../clients/app-identity.ts";
+import { hidden } from "../ui/controls.ts";
 import { type Html, html } from "../ui/html.ts";
 import { alert, page } from "../ui/page.ts";
 import {
   credentials,
-  hidden,
   invitationSentence,
   type PasskeyOption,
   passkeyButton,

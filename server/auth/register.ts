@@ -11,15 +11,10 @@ import { pathOf } from "../operations/operation.ts";
 import { register } from "../operations/sign-in.ts";
 import { siteKeyOf } from "../rate-limits/ip-key.ts";
 import type { Settings } from "../settings/config.ts";
+import { hidden } from "../ui/controls.ts";
 import { html } from "../ui/html.ts";
 import { alert, describedBy, page } from "../ui/page.ts";
-import {
-  hidden,
-  invitationSentence,
-  type ShownInvitation,
-  type SsoOption,
-  ssoButton,
-} from "../ui/sign-in.ts";
+import { invitationSentence, type ShownInvitation, type SsoOption, ssoButton } from "../ui/sign-in.ts";
 import { limitVisits, SIGN_IN, showMessage } from "./error-handler.ts";
 import { hashPassword } from "./new-password.ts";
 import type { AuthOptions } from "./parts.ts";

@@ -1,8 +1,8 @@
 import type { AuthOptions } from "../auth/parts.ts";
 import type { AccountChoice } from "../provider/interaction-policy.ts";
+import { hidden } from "../ui/controls.ts";
 import { html } from "../ui/html.ts";
 import { page } from "../ui/page.ts";
-import { hidden } from "../ui/sign-in.ts";
 import {
   accountIdOf,
   finishStep,
@@ -27,7 +27,7 @@ export function accountChoiceStep({
 <p><strong><bdi>${app.name}</bdi></strong> is requesting access. You are signed in as <strong><bdi>${username}</bdi></strong>.</p>
 <form method="post" action="${stepPath(interaction, "account")}">
 ${hidden("csrf", csrf.token(interaction.uid))}${restartField(interaction)}
-<div class="choices">
+<div class="stack">
 <button type="submit" name="account" value="current">Continue as <bdi>${username}</bdi></button>
 <button type="submit" name="account" value="other" class="quiet">Use another account</button>
 </div>

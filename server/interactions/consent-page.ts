@@ -5,11 +5,10 @@ import { redirectTargetOf } from "../clients/redirect-uris.ts";
 import { seeOther } from "../http/redirects.ts";
 import { textFieldOf } from "../http/request-body.ts";
 import { assetAddress } from "../ui/asset-files.ts";
-import { breakable, icon, initial } from "../ui/controls.ts";
+import { breakable, hidden, icon, initial } from "../ui/controls.ts";
 import { isManager, sectionPath } from "../ui/dashboard-layout.ts";
 import { type Html, html } from "../ui/html.ts";
 import { alert, BRAND, document } from "../ui/page.ts";
-import { hidden } from "../ui/sign-in.ts";
 import {
   approveConsent,
   type ConsentOption,

@@ -5,8 +5,8 @@ import { type ClientIdentity, describeProfile, identityOf } from "../clients/app
 import { organizationOf } from "../clients/client-metadata.ts";
 import { seeOther } from "../http/redirects.ts";
 import type { Input } from "../http/request-body.ts";
+import { hidden } from "../ui/controls.ts";
 import { type Html, html } from "../ui/html.ts";
-import { hidden } from "../ui/sign-in.ts";
 
 /** One prompt of the authorization endpoint: its page, and what its form does. */
 export type Step = {

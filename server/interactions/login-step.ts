@@ -7,8 +7,8 @@ import type { SignInProof } from "../auth/sign-in-proof.ts";
 import { INCORRECT_CREDENTIALS } from "../auth/verify-password.ts";
 import { textFieldOf } from "../http/request-body.ts";
 import type { AccountChoice } from "../provider/interaction-policy.ts";
+import { hidden } from "../ui/controls.ts";
 import { html } from "../ui/html.ts";
-import { hidden } from "../ui/sign-in.ts";
 import { finishStep, requestingAppOf, restartField, type Step, stepPath } from "./interaction.ts";
 
 type Login = { accountId: string; ts?: number; amr?: string[] };

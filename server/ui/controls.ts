@@ -10,8 +10,12 @@ export const CSRF_FIELD = trusted(CSRF_PLACE);
 
 /** Fills in the CSRF token of a page's forms, or nothing if there is no session to protect. */
 export function withCsrf(page: string, csrf: string | undefined): string {
-  const field = csrf ? html`<input type="hidden" name="csrf" value="${csrf}">` : html``;
+  const field = csrf ? hidden("csrf", csrf) : html``;
   return page.replaceAll(CSRF_PLACE, () => field.toString());
+}
+
+export function hidden(name: string, value: string): Html {
+  return html`<input type="hidden" name="${name}" value="${value}">`;
 }
 
 /** Renders an icon of `assets/icons.svg`. It says nothing to screen readers, so a name stands beside it. */
@@ -24,7 +28,7 @@ export function meter(share: number): Html {
   return html`<svg class="meter" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true"><rect width="${Math.ceil(share * 100)}" height="4"/></svg>`;
 }
 
-const HUES = 8;
+const HUES = 6;
 
 /** Renders the first letter of a name on a tile, whose color depends on the name; names that apps claim are quoted. */
 export function initial(name: string): Html {
@@ -54,10 +58,8 @@ export function formButton({
   fields?: Record<string, string>;
 }): Html {
   return html`<form method="post" action="${action}" class="inline">${CSRF_FIELD}${Object.entries(fields).map(
-    ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
-  )}<button type="submit" class="${look}">${text}${
-    about && html`<span class="visually-hidden"> ${about}</span>`
-  }</button></form>`;
+    ([name, value]) => hidden(name, value),
+  )}<button type="submit" class="${look}">${textAbout(text, about)}</button></form>`;
 }
 
 type PanelForm = {
@@ -87,9 +89,11 @@ export function settingPanel({ id, title, text, isDangerous }: SettingPanel, con
 
 /** `about` distinguishes links with the same text for screen readers. */
 export function linkButton(href: string, text: string, look: Look = "primary", about?: string): Html {
-  return html`<a class="button ${look}" href="${href}">${text}${
-    about && html`<span class="visually-hidden"> ${about}</span>`
-  }</a>`;
+  return html`<a class="button ${look}" href="${href}">${textAbout(text, about)}</a>`;
+}
+
+function textAbout(text: string, about: string | undefined): Html {
+  return html`${text}${about && html`<span class="visually-hidden"> ${about}</span>`}`;
 }
 
 type Field = {
@@ -148,7 +152,7 @@ type Checkboxes = {
 
 export function checkboxes({ name, legend, options, selected, error }: Checkboxes): Html {
   return html`<fieldset${error && html` aria-describedby="${name}-error"`}><legend>${legend}</legend>
-${error && html`<p class="error" id="${name}-error">${error}</p>`}
+${about({ name, error })}
 ${options.map(
   ([value, meaning]) => html`<label class="option"><input type="checkbox" name="${name}" value="${value}"${
     selected.includes(value) && html` checked`
@@ -163,7 +167,7 @@ export function textArea({ attributes = html``, ...field }: Field & { attributes
 <textarea id="${name}" name="${name}" spellcheck="false"${describedBy(field)} ${attributes}>${value}</textarea>${about(field)}</div>`;
 }
 
-function about({ name, hint, error }: Field): Html {
+function about({ name, hint, error }: Pick<Field, "name" | "hint" | "error">): Html {
   return html`${error && html`<p class="error" id="${name}-error">${error}</p>`}${
     hint && html`<p class="hint" id="${name}-hint">${hint}</p>`
   }`;
@@ -182,7 +186,7 @@ export function copyable(value: string, label: string): Html {
 }
 
 export function copyButton(value: string, label: string): Html {
-  return html`<button type="button" class="quiet small" data-copy="${value}" hidden>Copy<span class="visually-hidden"> ${label}</span></button>`;
+  return html`<button type="button" class="quiet small" data-copy="${value}" hidden>${textAbout("Copy", label)}</button>`;
 }
 
 /** Like `copyButton`, with an icon. */
@@ -193,7 +197,7 @@ export function copyIcon(value: string, label: string): Html {
 /** Renders a time such as “Nov 22, 2026, 14:05 UTC”, or “never” for null. */
 export function time(at: number | null): Html {
   if (at === null) return html`<span class="soft">never</span>`;
-  return html`<time datetime="${new Date(at).toISOString()}"><span>${formatDay(at)},</span> <span>${hourOf(at)}</span></time>`;
+  return timeOfDay(at, hourOf(at));
 }
 
 /** Renders a time as `time` does, or “now” if it is past. */
@@ -203,8 +207,11 @@ export function timeOrNow(at: number): Html {
 
 /** As `time`, with seconds, such as “Nov 22, 2026, 14:05:09 UTC”. */
 export function exactTime(at: number): Html {
-  const iso = new Date(at).toISOString();
-  return html`<time datetime="${iso}"><span>${formatDay(at)},</span> <span>${iso.slice(11, 19)} UTC</span></time>`;
+  return timeOfDay(at, `${new Date(at).toISOString().slice(11, 19)} UTC`);
+}
+
+function timeOfDay(at: number, text: string): Html {
+  return html`<time datetime="${new Date(at).toISOString()}"><span>${formatDay(at)},</span> <span>${text}</span></time>`;
 }
 
 export function day(at: number): Html {

@@ -111,7 +111,7 @@ ${organizations.length > 0 && switcher(organizations, organization)}
 <a href="/dashboard/account">${icon("circle-user")}Your account</a>
 <a href="/dashboard/notices">${icon("bell")}Security notices</a>
 <a href="/docs">${icon("book-open")}Documentation</a>
-<form method="post" action="/auth/logout">${CSRF_FIELD}<button type="submit" class="plain">${icon("log-out")}Sign out</button></form>
+<form method="post" action="/auth/logout">${CSRF_FIELD}<button type="submit">${icon("log-out")}Sign out</button></form>
 </div>
 </details>
 </div>
@@ -120,9 +120,8 @@ ${organizations.length > 0 && switcher(organizations, organization)}
 
 function switcher(organizations: Membership[], current: Membership | undefined): Html {
   const name = current?.name ?? "Organizations";
-  const tile = current ? initial(current.name) : initial(name);
   return html`<details class="menu">
-<summary>${tile}<span class="visually-hidden">Organization: </span><span class="name"><bdi>${name}</bdi></span>${icon("chevrons-up-down")}</summary>
+<summary>${initial(name)}<span class="visually-hidden">Organization: </span><span class="name"><bdi>${name}</bdi></span>${icon("chevrons-up-down")}</summary>
 <div class="sheet">
 ${organizations.map(
   (one) =>

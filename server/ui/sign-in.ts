@@ -1,4 +1,5 @@
 import { assetAddress } from "./asset-files.ts";
+import { hidden } from "./controls.ts";
 import { type Html, html } from "./html.ts";
 import { describedBy } from "./page.ts";
 
@@ -18,10 +19,6 @@ export function credentials({
 
 function autofocus(isNext: boolean): Html {
   return isNext ? html` autofocus` : html``;
-}
-
-export function hidden(name: string, value: string): Html {
-  return html`<input type="hidden" name="${name}" value="${value}">`;
 }
 
 export type SsoOption = { name: string; href: string; isUnavailable: boolean };
@@ -51,9 +48,9 @@ export function passkeyForm(
   ceremony: "create" | "get",
   { action, options, fields }: PasskeyOption,
   content: Html,
-  className = "passkey",
+  className?: string,
 ): Html {
-  return html`<form method="post" action="${action}" class="${className}" data-passkey="${ceremony}" data-options="${options}" hidden>
+  return html`<form method="post" action="${action}"${className && html` class="${className}"`} data-passkey="${ceremony}" data-options="${options}" hidden>
 ${Object.entries(fields).map(([name, value]) => hidden(name, value))}${hidden("passkey", "")}
 ${content}
 </form>`;

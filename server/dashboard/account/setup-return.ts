@@ -3,8 +3,8 @@ import { safeReturnTo } from "../../auth/return-to.ts";
 import { isChange } from "../../http/csrf.ts";
 import type { Input } from "../../http/request-body.ts";
 import { ACCOUNT } from "../../operations/account.ts";
+import { hidden } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { hidden } from "../../ui/sign-in.ts";
 import { pathWith } from "../../ui/table.ts";
 import { SECOND_FACTOR_SETUP } from "../access.ts";
 

@@ -47,7 +47,7 @@ function urisPage(path: string, uris: string[], value: string, errors: FieldErro
     uris.length > 0
       ? table("Redirect URIs", columns, uris, removeButton)
       : emptyState("No redirect URIs yet", "Without one, the client can only use client credentials.");
-  return html`<section class="group uris"><div class="title"><div><h2>Redirect URIs</h2>
+  return html`<section class="group"><div class="title"><div><h2>Redirect URIs</h2>
 <p class="intro">Where users return after they have authorized your app.</p></div></div>
 ${list}
 </section>

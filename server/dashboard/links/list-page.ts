@@ -130,7 +130,7 @@ function selectAll({ links, isExact }: LinkCount): Html {
   const count = `${formatCount(links)}${isExact ? "" : "+"}`;
   if (links === CHANGED_MAX && !isExact)
     return html`<span class="soft" data-others>${count} links match. Narrow the filter to select them all.</span>`;
-  return html`<label data-others="${count}"><input type="checkbox" name="all" value="true">Select all ${count} links</label>`;
+  return html`<label class="option" data-others="${count}"><input type="checkbox" name="all" value="true">Select all ${count} links</label>`;
 }
 
 export function displayUrl({ slug }: Pick<Link, "slug">, shortUrl: string): string {
@@ -195,7 +195,7 @@ const STATES = [
 
 function filterForm(page: LinksPage): Html {
   const { path, query, errors, tags } = page;
-  return html`<form method="get" action="${path}" class="filters" role="search" aria-label="Links" data-filter>
+  return html`<form method="get" action="${path}" class="row" role="search" aria-label="Links" data-filter>
 <div class="field find">${icon("search")}<label for="search" class="visually-hidden">Search</label>
 <input id="search" name="search" type="search" value="${query.search}" maxlength="255" placeholder="Search URL, slug or title"${errors.search && html` aria-invalid="true" aria-describedby="search-error"`}>${
     errors.search && html`<p class="error" id="search-error">${errors.search}</p>`

@@ -78,7 +78,7 @@ ${confirm({ action, text: `${verb} ${count}`, look: isDeletion ? "danger" : "pri
 ${isDeletion && confirm({ action: "archive", text: "Archive instead", look: "quiet" })}
 ${linkButton(form.list, "Cancel", "quiet")}
 </div></div>
-<div class="links">${table(`Links to ${action}`, columns, shown)}</div>
+${table(`Links to ${action}`, columns, shown)}
 ${ids.length > shown.length && html`<p class="soft">And ${countLinks(ids.length - shown.length)} more.</p>`}`;
   return { title: `${verb} ${count}?`, body };
 }

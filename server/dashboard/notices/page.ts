@@ -48,5 +48,5 @@ function circumstances({ createdAt, data }: Notice): Html {
 export function noticesBanner([latest, ...others]: Notice[]): Html {
   if (!latest) return html``;
   const more = others.length > 0 ? html` and ${others.length} more` : html``;
-  return html`<p class="alert security"><strong>Security notice:</strong> ${describeNotice(latest).title} (${time(latest.createdAt)})${more}. <a href="${NOTICES_PATH}">Review</a></p>`;
+  return html`<p class="alert"><strong>Security notice:</strong> ${describeNotice(latest).title} (${time(latest.createdAt)})${more}. <a href="${NOTICES_PATH}">Review</a></p>`;
 }

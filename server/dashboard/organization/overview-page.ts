@@ -37,7 +37,7 @@ const ACTIVITIES = 6;
 export function overviewPage(page: Overview): Html {
   const { membership, usage, clicks, previous, topLinks, activity, shortUrl } = page;
   const links = sectionPath(membership.id, "links");
-  return html`<div class="split"><div>
+  return html`<div class="beside"><div>
 ${
   usage.links + clicks.clicks > 0 &&
   clicksPanel(clicks, {

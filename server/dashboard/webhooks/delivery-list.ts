@@ -36,7 +36,7 @@ export function deliveryList(list: DeliveryList): Html {
     return emptyState("No deliveries yet", "Send a test event to see its delivery here.");
   const matches =
     deliveries.length > 0
-      ? html`<div class="links dense">${table("Deliveries", columnsOf(list), deliveries, list.canResend ? resendOf(list) : undefined)}</div>`
+      ? html`<div class="dense">${table("Deliveries", columnsOf(list), deliveries, list.canResend ? resendOf(list) : undefined)}</div>`
       : emptyState("No deliveries found", "", linkButton(path, "Clear filters", "quiet"));
   return html`${filters(list)}
 ${matches}

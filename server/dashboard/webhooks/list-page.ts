@@ -18,7 +18,7 @@ type WebhooksPage = {
 
 export function webhooksPage(page: WebhooksPage) {
   const { path, planPath, webhooks, deliveriesToday, plan } = page;
-  const list = () => html`<div class="links">${table("Webhooks", columnsOf(page), webhooks)}</div>`;
+  const list = () => table("Webhooks", columnsOf(page), webhooks);
   if (!isPaid(plan))
     return {
       body: webhooks.length > 0 ? html`${pausedAlert(planPath)}${list()}` : planRequiredState(planPath),

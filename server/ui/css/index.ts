@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 
 // The order within a list decides between rules of equal specificity.
 const BASE = ["tokens", "base", "controls"];
-const DASHBOARD = ["layout", "content", "table", "links"];
+const DASHBOARD = ["components", "layout", "table", "links", "analytics", "organization", "consent"];
 
 /** The style of pages that load nothing. */
 export const BASE_CSS = concatenate(BASE);
