@@ -174,10 +174,13 @@ function about({ name, hint, error }: Pick<Field, "name" | "hint" | "error">): H
 }
 
 function describedBy({ name, prefix, hint, error }: Field): Html {
-  const ids = [prefix && `${name}-prefix`, error && `${name}-error`, hint && `${name}-hint`]
-    .filter(Boolean)
-    .join(" ");
-  return html`${ids && html` aria-describedby="${ids}"`}${error && html` aria-invalid="true"`}`;
+  return describing([prefix && `${name}-prefix`, error && `${name}-error`, hint && `${name}-hint`], error);
+}
+
+/** Renders the attributes that link a field to what describes it, for screen readers. */
+export function describing(ids: (string | undefined)[], error: string | undefined): Html {
+  const described = ids.filter(Boolean).join(" ");
+  return html`${described && html` aria-describedby="${described}"`}${error && html` aria-invalid="true"`}`;
 }
 
 /** The script reveals the button; without it, a click selects the whole value. */

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { assetAddress } from "./asset-files.ts";
+import { describing } from "./controls.ts";
 import { BASE_CSS } from "./css/index.ts";
 import { type Html, html, trusted } from "./html.ts";
 
@@ -100,7 +101,5 @@ export function alert(message: string | undefined, id?: string): Html {
 
 /** Links a field to its hint and to the error above the form, for screen readers. */
 export function describedBy(error: string | undefined, hint?: string): Html {
-  const ids = [error && "error", hint].filter(Boolean).join(" ");
-  if (!ids) return html``;
-  return html` aria-describedby="${ids}"${error && html` aria-invalid="true"`}`;
+  return describing([error && "error", hint], error);
 }
