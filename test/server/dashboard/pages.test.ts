@@ -6,6 +6,7 @@ import { dashboardPages } from "../../harness/browser/dashboard-pages.ts";
 import { createGallery } from "../../harness/browser/gallery.ts";
 import { isReadable, openSignedIn } from "../../harness/browser/readable.ts";
 import { type GalleryPage, visitorPages } from "../../harness/browser/visitor-pages.ts";
+import { slowClock } from "../../harness/clock.ts";
 import { freePort } from "../../harness/port.ts";
 import { providerSettings, startWithProvider } from "../../harness/providers/identity-provider.ts";
 import { startReceiver } from "../../harness/receiver.ts";
@@ -13,10 +14,8 @@ import { startTestService } from "../../harness/service.ts";
 
 export const stage = "browser";
 
-// Some pages need a recent sign-in, and a busy machine takes longer than that to open all: the clock goes slowly.
-const realNow = Date.now;
-const start = realNow();
-Date.now = () => start + Math.floor((realNow() - start) / 10);
+// Some pages need a recent sign-in, and a busy machine takes longer than that to open all.
+slowClock(10);
 
 const receiver = await startReceiver();
 const { service, close } = await startWithProvider({
