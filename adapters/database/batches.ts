@@ -167,7 +167,7 @@ function createPreparedInsert(
     const insert = prepare<unknown, string>(writes[0] as string);
     return async (row) => void (await insert(row as Row));
   }
-  // First, because a write whose first statement fails needs no savepoint.
+  // First, because it is what fails if there is no room.
   if (counter) writes.unshift(counter.one);
   const insertTogether = prepareTogether(writes);
   return async (...rows) => {

@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import type { Knex } from "knex";
 import { isNameConflict } from "./postgres.ts";
 import { withRetries } from "./retry.ts";
-import type { Statement } from "./sqlite/group-transaction.ts";
+import type { Statement } from "./sqlite/worker.ts";
 import { operationOf } from "./statement-observer.ts";
 
 export type Value = string | number | boolean | null;
@@ -15,11 +15,10 @@ export type Prepare = ReturnType<typeof createPrepare>["prepare"];
 // The methods that Knex's query builder calls, which its public types omit.
 type Client = Knex.Client & {
   driverName: string;
-  // These four only in the SQLite client.
-  writeTogether(queries: Statement[]): Promise<void>;
-  read?(query: Statement): unknown[];
+  // These three only in the SQLite client.
+  read(query: Statement): unknown[];
   readInTurn(query: Statement): Promise<unknown[]>;
-  write?(query: Statement): Promise<number>;
+  write(statements: Statement[]): Promise<number>;
   acquireConnection(): Promise<unknown>;
   releaseConnection(connection: unknown): Promise<void>;
   query(connection: unknown, query: object): Promise<unknown>;
@@ -60,7 +59,7 @@ export function createPrepare(knex: Knex) {
         client.driverName === "pg" ? { name: `linkgate_${hash("sha256", sql, "base64url")}` } : {};
       return async (values: Record<Name, Bindable>): Promise<Answer> => {
         const bindings = names.map((name) => values[name as Name]);
-        if (client.read && isRead) {
+        if (isSqlite && isRead) {
           try {
             const read = { sql, bindings };
             return (inTurn ? await client.readInTurn(read) : client.read(read)) as Answer;
@@ -68,10 +67,9 @@ export function createPrepare(knex: Knex) {
             // Fall through to the ordinary path, which retries and reports the error.
           }
         }
-        const { write } = client;
         const run =
-          write && !isRead
-            ? () => write.call(client, { sql, bindings })
+          isSqlite && !isRead
+            ? () => client.write([{ sql, bindings }])
             : () => send({ sql, bindings: [...bindings], method, options });
         return (await withRetries<unknown>(run, isRead)) as Answer;
       };
@@ -80,16 +78,12 @@ export function createPrepare(knex: Knex) {
     /** Prepares statements for SQLite, which run in one transaction, each with the values of its row. */
     prepareTogether: (texts: string[]) => {
       const statements = texts.map(compile);
-      return (rows: Row[]): Promise<void> => {
+      return (rows: Row[]): Promise<number> => {
         const together = statements.map(({ sql, names }, index) => ({
           sql,
-          bindings: names.map((name) => {
-            const value = rows[index]?.[name];
-            // SQLite has no booleans.
-            return typeof value === "boolean" ? Number(value) : value;
-          }),
+          bindings: names.map((name) => rows[index]?.[name]),
         }));
-        return withRetries(() => client.writeTogether(together), false);
+        return withRetries(() => client.write(together), false);
       };
     },
   };

@@ -17,7 +17,7 @@ import { skip } from "../harness/skip.ts";
 const IMAGES = rounds(50, 500);
 const STARTS_PER_TEST = 1;
 const LANES = 8;
-// A server begins a checkpoint after 4,000 writes.
+// The first has several checkpoints.
 const LOADS = [4200, 300, 300];
 // A test checks so many, because a run ends after two minutes without a result.
 const IMAGES_PER_TEST = 25;

@@ -8,37 +8,39 @@ import SqliteTransaction from "knex/lib/dialects/sqlite3/execution/sqlite-transa
 import { createFolder } from "../../durable-files.ts";
 import { withQueryRetries } from "../retry.ts";
 import { observed, operationOf, type StatementObserver } from "../statement-observer.ts";
-import { LOCK_WAIT_MS, openConnection, rollBack, synchronousOf } from "./connection.ts";
-import type { Statement } from "./group-transaction.ts";
-import { findLog, type LogFile, verifyLog } from "./log-file.ts";
-import type { Read } from "./reader-thread.ts";
-import { prepared } from "./statements.ts";
+import {
+  findLog,
+  LOCK_WAIT_MS,
+  type LogFile,
+  openConnection,
+  prepared,
+  rollBack,
+  synchronousOf,
+  verifyLog,
+} from "./connection.ts";
 import { createThread, type Thread } from "./thread.ts";
 import { createTurnReads, type TurnReads } from "./turn-reads.ts";
+import type { Statement } from "./worker.ts";
 import { createWriter, type Writer } from "./writer.ts";
 
-type Connection = Sqlite.Database & { __knexUid?: string; __knexTxId?: string };
-const LOCK_POLL_MS = 5;
+type Connection = Sqlite.Database & { __knexTxId?: string };
 type Sent = { sql: string; bindings?: unknown[]; response?: unknown; context?: unknown };
 
 type Open = {
   main: Connection;
   log: LogFile;
   writer: Writer;
-  reader: Thread<Read, unknown[]>;
+  reader: Thread;
   turnReads: TurnReads;
   transactional?: Connection;
 };
 
+const LOCK_POLL_MS = 5;
+
 /** Reads need no pool, single writes commit in groups on a thread, and transactions lock when they begin. */
 export class SqliteClient extends BetterSqliteClient {
-  // An object, because Knex derives the clients of transactions from this one with `Object.create`.
-  readonly state: { open?: Open };
-
-  constructor(config: object) {
-    super(config);
-    this.state = {};
-  }
+  // Only in the client that Knex derives those of transactions from.
+  current?: Open;
 
   /** Creates no pool: everything except transactions is synchronous, so one connection is enough. */
   override initializePool(): void {}
@@ -50,8 +52,8 @@ export class SqliteClient extends BetterSqliteClient {
   override async releaseConnection(): Promise<void> {}
 
   override async destroy(callback?: (error?: unknown) => void): Promise<void> {
-    const { open } = this.state;
-    delete this.state.open;
+    const open = this.current;
+    delete this.current;
     if (open) {
       open.turnReads.run();
       await open.reader.close();
@@ -65,23 +67,18 @@ export class SqliteClient extends BetterSqliteClient {
   /** Runs work with the connection for transactions, while nothing else of this process is written. */
   exclusively<T>(isDurable: boolean, work: (connection: Connection) => Promise<T>): Promise<T> {
     const open = this.opened();
-    open.transactional ??= this.connect("transactional");
+    open.transactional ??= openConnection(this.connectionSettings);
     const connection = open.transactional;
-    let before = 0;
-    return open.writer.exclusively(
-      async () => {
-        before = changesIn(connection);
-        connection.pragma(`synchronous = ${isDurable ? synchronousOf(this.connectionSettings) : "NORMAL"}`);
-        try {
-          const result = await work(connection);
-          verifyLog(open.log);
-          return result;
-        } finally {
-          rollBack(connection); // a failed commit leaves the transaction open
-        }
-      },
-      () => changesIn(connection) - before,
-    );
+    return open.writer.exclusively(async () => {
+      connection.pragma(`synchronous = ${isDurable ? synchronousOf(this.connectionSettings) : "NORMAL"}`);
+      try {
+        const result = await work(connection);
+        verifyLog(open.log);
+        return result;
+      } finally {
+        rollBack(connection); // a failed commit leaves the transaction open
+      }
+    });
   }
 
   override transaction(...args: unknown[]): ExclusiveTransaction {
@@ -123,7 +120,7 @@ export class SqliteClient extends BetterSqliteClient {
   }
 
   /** Runs a read without the steps that Knex takes around a query, because reads of SQLite are synchronous anyway. */
-  read({ sql, bindings }: { sql: string; bindings: unknown[] }): unknown[] {
+  read({ sql, bindings }: Statement): unknown[] {
     const end = this.observer?.begin("select", sql);
     try {
       return prepared(this.opened().main, sql).all(this._formatBindings(bindings));
@@ -133,21 +130,18 @@ export class SqliteClient extends BetterSqliteClient {
   }
 
   /** Runs a read in the same way at the end of the turn of the event loop, together with others. */
-  readInTurn(query: { sql: string; bindings: unknown[] }): Promise<unknown[]> {
+  readInTurn(query: Statement): Promise<unknown[]> {
     return this.opened().turnReads.add(() => this.read(query));
   }
 
-  write({ sql, bindings }: { sql: string; bindings: unknown[] }): Promise<number> {
-    return observed(this.observer, operationOf(sql), sql, () =>
-      this.opened().writer.write([{ sql, bindings: this._formatBindings(bindings) }]),
-    );
-  }
-
-  async writeTogether(statements: Statement[]): Promise<void> {
+  /** Runs statements, all or none, and resolves to the number of rows that the first one changed. */
+  async write(statements: Statement[]): Promise<number> {
     const ends = statements.map(({ sql }) => this.observer?.begin(operationOf(sql), sql));
+    const formatted = statements.map(({ sql, bindings }) => ({ sql, bindings: this._formatBindings(bindings) }));
     try {
-      await this.opened().writer.write(statements);
+      const changes = await this.opened().writer.write(formatted);
       for (const end of ends) end?.();
+      return changes;
     } catch (error) {
       for (const end of ends) end?.(error);
       throw error;
@@ -158,44 +152,34 @@ export class SqliteClient extends BetterSqliteClient {
     this.emit("query", query); // as Knex does for the queries that it runs itself
     const { sql } = query;
     return observed(this.observer, operationOf(sql), sql, () =>
-      this.opened().reader.ask({ sql, bindings: this._formatBindings([...query.bindings]) }),
+      this.opened().reader.ask({ read: { sql, bindings: this._formatBindings([...query.bindings]) } }),
     );
   }
 
   private opened(): Open {
-    this.state.open ??= this.open();
-    return this.state.open;
+    this.current ??= this.open();
+    return this.current;
   }
 
   private open(): Open {
     createFolder(path.dirname(this.connectionSettings.filename));
-    const main = this.connect("main");
+    const main = openConnection(this.connectionSettings);
     // SQLite keeps the log beside the file that a symbolic link refers to.
     const settings = { ...this.connectionSettings, filename: realpathSync(this.connectionSettings.filename) };
     main.pragma("schema_version"); // the first read creates the log
     const log = findLog(settings.filename);
-    const writer = createWriter(settings, log, {
+    const writer = createWriter(createThread({ settings, log }), {
+      countLogged: () => countLogged(main),
       onFailure: (error) => this.emit("failure", error),
       onCheckpointError: (error) => this.emit("checkpoint-error", error),
     });
-    return {
-      main,
-      log,
-      writer,
-      reader: createThread(new URL("./reader-thread.ts", import.meta.url), settings),
-      turnReads: createTurnReads(main),
-    };
-  }
-
-  private connect(name: string): Connection {
-    const connection: Connection = openConnection(this.connectionSettings);
-    connection.__knexUid = name;
-    return connection;
+    return { main, log, writer, reader: createThread({ settings, log }), turnReads: createTurnReads(main) };
   }
 }
 
-function changesIn(connection: Connection): number {
-  return prepared(connection, "select total_changes()").pluck().get() as number;
+function countLogged(connection: Connection): number {
+  const pages = prepared(connection, "pragma wal_checkpoint(NOOP)").get() as { log: number; checkpointed: number };
+  return pages.log - pages.checkpointed;
 }
 
 /** Takes the write lock at BEGIN. Otherwise one of two transactions that read first would fail when it writes. */

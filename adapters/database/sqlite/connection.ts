@@ -1,15 +1,23 @@
-import { closeSync, fsyncSync, openSync } from "node:fs";
+import { closeSync, fsyncSync, openSync, statSync } from "node:fs";
 import path from "node:path";
 import Sqlite from "better-sqlite3";
+import { LRUCache } from "lru-cache";
 import { syncFolder } from "../../durable-files.ts";
 
 export type SqliteSettings = { filename: string; durable: boolean };
+
+/** The write-ahead log that was beside the database when this process opened it. */
+export type LogFile = { name: string; device: number; inode: number };
 
 /** How long to wait for another process to release its lock, in milliseconds. */
 export const LOCK_WAIT_MS = 5000;
 const MAPPED_BYTES = 2 ** 30;
 // Half of the default: mapped pages are read in place, so the cache is for changed pages and those beyond the map.
 const CACHE_KIB = 8000;
+// Far above the number of distinct statements in the service. Lists with filters add more.
+const MAX_STATEMENTS = 500;
+
+const statements = new WeakMap<Sqlite.Database, LRUCache<string, Sqlite.Statement>>();
 
 /** With FULL, others can read what is committed only when it is on the disk. */
 export function synchronousOf({ durable }: SqliteSettings): "FULL" | "NORMAL" {
@@ -60,4 +68,28 @@ export function rollBack(connection: Sqlite.Database): void {
   } catch {
     // The caller already reports the error that caused the rollback.
   }
+}
+
+export function prepared(connection: Sqlite.Database, sql: string): Sqlite.Statement {
+  const cache = statements.get(connection) ?? new LRUCache<string, Sqlite.Statement>({ max: MAX_STATEMENTS });
+  statements.set(connection, cache);
+  const known = cache.get(sql);
+  if (known) return known;
+  const statement = connection.prepare(sql);
+  cache.set(sql, statement);
+  return statement;
+}
+
+export function findLog(filename: string): LogFile {
+  const name = `${filename}-wal`;
+  const { dev, ino } = statSync(name);
+  return { name, device: dev, inode: ino };
+}
+
+/** What is written to a deleted log doesn't survive the process. Throws ERR_LOG_LOST. */
+export function verifyLog({ name, device, inode }: LogFile): void {
+  const found = statSync(name, { throwIfNoEntry: false });
+  if (found?.ino === inode && found.dev === device) return;
+  const error = new Error(`another program deleted or replaced ${name}`);
+  throw Object.assign(error, { code: "ERR_LOG_LOST" });
 }

@@ -1,23 +1,23 @@
 import { once } from "node:events";
-import { parentPort, Worker } from "node:worker_threads";
+import { Worker } from "node:worker_threads";
+import type { LogFile, SqliteSettings } from "./connection.ts";
+import type { Failure, Request, Response } from "./worker.ts";
 
-export type Thread<Request, Answer> = ReturnType<typeof createThread<Request, Answer>>;
-
-type Outcome<Answer> = { answer: Answer } | { error: { code: string; message: string } };
+export type Thread = ReturnType<typeof createThread>;
 
 /** Starts with the first request, or again after it has died, and doesn't keep the process running. */
-export function createThread<Request, Answer>(file: URL, workerData: unknown) {
+export function createThread(workerData: { settings: SqliteSettings; log: LogFile }) {
   let worker: Worker | undefined;
-  const pending: PromiseWithResolvers<Answer>[] = [];
+  const pending: PromiseWithResolvers<unknown[]>[] = [];
 
   function start(): Worker {
-    const thread = new Worker(file, { workerData, execArgv: [] });
+    const thread = new Worker(new URL("./worker.ts", import.meta.url), { workerData, execArgv: [] });
     // The thread answers in order.
-    thread.on("message", (outcome: Outcome<Answer>) => {
+    thread.on("message", (response: Response) => {
       const next = pending.shift();
       if (pending.length === 0) thread.unref();
-      if ("answer" in outcome) next?.resolve(outcome.answer);
-      else next?.reject(errorOf(outcome.error));
+      if ("answer" in response) next?.resolve(response.answer);
+      else next?.reject(errorOf(response.failure));
     });
     thread.once("error", (error) => {
       worker = undefined;
@@ -27,9 +27,9 @@ export function createThread<Request, Answer>(file: URL, workerData: unknown) {
   }
 
   return {
-    ask(request: Request): Promise<Answer> {
+    ask(request: Request): Promise<unknown[]> {
       worker ??= start();
-      const next = Promise.withResolvers<Answer>();
+      const next = Promise.withResolvers<unknown[]>();
       pending.push(next);
       worker.ref();
       worker.postMessage(request);
@@ -45,34 +45,6 @@ export function createThread<Request, Answer>(file: URL, workerData: unknown) {
   };
 }
 
-/** Answers the requests to this thread. An error is passed on, because it would end the thread. */
-export function answerRequests<Request, Answer>(
-  answer: (request: Request) => Answer,
-  close: () => void,
-): void {
-  parentPort?.on("message", (request: Request | "close") => {
-    if (request === "close") {
-      close();
-      parentPort?.close();
-      return;
-    }
-    parentPort?.postMessage(outcomeOf(() => answer(request)));
-  });
-}
-
-function outcomeOf<Answer>(answer: () => Answer): Outcome<Answer> {
-  try {
-    return { answer: answer() };
-  } catch (error) {
-    return { error: toPlain(error) };
-  }
-}
-
-export function toPlain(error: unknown): { code: string; message: string } {
-  const { code, message } = error as { code: string; message: string };
-  return { code, message };
-}
-
-export function errorOf({ code, message }: { code: string; message: string }): Error {
+export function errorOf({ code, message }: Failure): Error {
   return Object.assign(new Error(message), { code });
 }

@@ -1,7 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type Sqlite from "better-sqlite3";
-import { rollBack } from "./connection.ts";
-import { prepared } from "./statements.ts";
+import { prepared, rollBack } from "./connection.ts";
 
 export type TurnReads = ReturnType<typeof createTurnReads>;
 

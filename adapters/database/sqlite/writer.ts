@@ -1,9 +1,6 @@
 import { setImmediate as endOfTurn } from "node:timers/promises";
-import type { SqliteSettings } from "./connection.ts";
-import type { Statement } from "./group-transaction.ts";
-import type { LogFile } from "./log-file.ts";
-import { createThread, errorOf } from "./thread.ts";
-import type { Outcome, WriterRequest } from "./writer-thread.ts";
+import { errorOf, type Thread } from "./thread.ts";
+import type { Failure, Statement } from "./worker.ts";
 
 export type Writer = ReturnType<typeof createWriter>;
 
@@ -12,27 +9,24 @@ type Waiting = { statements: Statement[]; resolve(changes: number): void; reject
 // How many pages a checkpoint copies, which is SQLite's own default: commits wait for it. Larger ones would take longer,
 // smaller ones more often.
 const CHECKPOINT_PAGES = 1000;
-const FIRST_CHECKPOINT = 200;
-const MAX_CHANGES = 4000;
 // Errors after which no commit is safe: a sync failed, or the log was deleted or replaced.
 const FAILURES = new Set(["SQLITE_IOERR_FSYNC", "SQLITE_IOERR_DIR_FSYNC", "ERR_LOG_LOST"]);
 
+type Options = {
+  /** Returns how many pages of the log are not in the database file. */
+  countLogged(): number;
+  onFailure(error: Error): void;
+  onCheckpointError(error: Error): void;
+};
+
 /**
- * Creates the writer of an open database. Single writes are committed in groups on a thread: those that arrive while it
- * is busy form the next transaction, and each resolves when it is on the disk. After the only call of `onFailure`, every
- * write is rejected.
+ * Commits single writes in groups on a thread: those that arrive while it is busy form the next transaction, and each
+ * resolves when it is on the disk. After the only call of `onFailure`, every write is rejected.
  */
-export function createWriter(
-  settings: SqliteSettings,
-  log: LogFile,
-  { onFailure, onCheckpointError }: Record<"onFailure" | "onCheckpointError", (error: Error) => void>,
-) {
-  const file = new URL("./writer-thread.ts", import.meta.url);
-  const thread = createThread<WriterRequest, Outcome[]>(file, { settings, log });
+export function createWriter(thread: Thread, { countLogged, onFailure, onCheckpointError }: Options) {
   let last: Promise<unknown> = Promise.resolve();
   let waiting: Waiting[] = [];
-  let changes = 0;
-  let checkpointAfter = FIRST_CHECKPOINT;
+  let checkpointAt = CHECKPOINT_PAGES;
   let failure: Error | undefined;
 
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -47,35 +41,31 @@ export function createWriter(
     waiting = [];
     try {
       if (failure) throw failure;
-      const outcomes = await thread.ask(group.map(({ statements }) => statements));
+      const outcomes = await thread.ask({ write: group.map(({ statements }) => statements) });
       for (const [index, { resolve, reject }] of group.entries()) {
-        const outcome = outcomes[index] as Outcome;
+        const outcome = outcomes[index] as number | Failure;
         if (typeof outcome === "number") resolve(outcome);
         else reject(errorOf(outcome));
       }
-      recordChanges(group.length);
+      void checkpoint();
     } catch (error) {
       const reason = failIfLost(error);
       for (const { reject } of group) reject(reason);
     }
   }
 
-  function recordChanges(count: number): void {
-    changes += count;
-    if (changes < checkpointAfter) return;
-    const copied = changes;
-    changes = 0;
-    thread.ask("checkpoint").then(
-      // How many pages a change takes depends on the size of rows and groups.
-      ([pages]) => {
-        const changesPerPage = copied / Math.max(1, Number(pages));
-        checkpointAfter = Math.min(MAX_CHANGES, Math.ceil(CHECKPOINT_PAGES * changesPerPage));
-      },
-      // If the disk is full, nothing is lost, and the next checkpoint copies the rest.
-      (error) => {
-        if (failIfLost(error) === error) onCheckpointError(error);
-      },
-    );
+  /** Copies the log into the database file once it is long enough. */
+  async function checkpoint(): Promise<void> {
+    try {
+      const pages = countLogged();
+      if (pages < checkpointAt) return;
+      // If the disk is full, nothing is lost, and a later checkpoint copies the rest.
+      checkpointAt = pages + CHECKPOINT_PAGES;
+      await thread.ask("checkpoint");
+      checkpointAt = CHECKPOINT_PAGES;
+    } catch (error) {
+      if (failIfLost(error) === error) onCheckpointError(error as Error);
+    }
   }
 
   /** Returns the error of all further writes if this error is a failure, or else the error. */
@@ -97,20 +87,16 @@ export function createWriter(
         if (waiting.length === 1) void inTurn(commitWaiting);
       }),
 
-    /**
-     * Runs work that writes on another connection, while no group is written. Resolves to its result.
-     * @param changed returns how many rows the work has changed
-     * @throws Error after a failure
-     */
-    exclusively: <T>(work: () => Promise<T>, changed: () => number): Promise<T> =>
+    /** Runs work that writes on another connection, while no group is written. Rejects after a failure. */
+    exclusively: <T>(work: () => Promise<T>): Promise<T> =>
       inTurn(async () => {
         if (failure) throw failure;
         try {
-          return await work();
+          const result = await work();
+          void checkpoint();
+          return result;
         } catch (error) {
           throw failIfLost(error);
-        } finally {
-          recordChanges(changed());
         }
       }),
 
