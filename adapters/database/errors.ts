@@ -49,14 +49,19 @@ export function isConnectionLost(error: unknown): boolean {
   return hasConnectionCode(error) || CONNECTION_MESSAGE.test(String(message));
 }
 
-/** Returns whether a statement took too long, or was not sent because others do. Its connection may be lost. */
-export const isTimeout = hasCode(
-  "ERR_DATABASE_TIMEOUT",
-  "ERR_POOL_BUSY",
+/** Returns whether the server ended a statement that took too long. */
+export const isCanceled = hasCode(
   "57014", // PostgreSQL query_canceled
   "ER_QUERY_TIMEOUT", // MySQL 3024
   1969, // MariaDB's ER_STATEMENT_TIMEOUT
 );
+
+const hasTimeoutCode = hasCode("ERR_DATABASE_TIMEOUT", "ERR_POOL_BUSY");
+
+/** Returns whether a statement took too long, or was not sent because others do. Its connection may be lost. */
+export function isTimeout(error: unknown): boolean {
+  return isCanceled(error) || hasTimeoutCode(error);
+}
 
 /** Returns whether a write was rolled back because the database is out of space. Reads still succeed. */
 export const isDiskFull = hasCode(

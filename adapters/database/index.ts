@@ -59,9 +59,7 @@ export function openDatabase(url: string, options: DatabaseOptions = {}) {
       engine === "sqlite"
         ? ((knex.client as SqliteClient).readOnThread(query.toSQL().toNative()) as Promise<Row[]>)
         : (knex.client as LimitedClient).runFor<Row[]>(timeoutMs, (connection) =>
-            engine === "mysql"
-              ? query.connection(connection).timeout(timeoutMs, { cancel: true })
-              : query.connection(connection),
+            query.connection(connection),
           ),
 
     /** Resolves to the names of applied migrations. Safe to call from several processes. @throws UnfinishedCopy, MigrationRunning, UnsupportedEncoding */

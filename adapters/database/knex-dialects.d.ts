@@ -36,13 +36,11 @@ declare module "knex/lib/client.js" {
     runner(query: Query): Runner;
     acquireConnection(): Promise<object>;
     releaseConnection(connection: object): Promise<void>;
-    validateConnection(connection: object): boolean;
     acquireRawConnection(): Promise<object>;
     destroyRawConnection(connection: object): Promise<void>;
     destroy(callback?: (error?: unknown) => void): Promise<void>;
     _query(connection: unknown, query: unknown): Promise<unknown>;
     pool?: { numUsed(): number; numFree(): number; numPendingAcquires(): number };
-    _wrappedCancelQueryCall(connection: object, toCancel: object): Promise<unknown>;
   }
 }
 

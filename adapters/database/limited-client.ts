@@ -7,40 +7,34 @@ import { isReadOnly } from "./errors.ts";
 import { withQueryRetries } from "./retry.ts";
 import { observed, operationOf, type Pool, type StatementObserver } from "./statement-observer.ts";
 
-/** A statement or transaction took too long. Its connection was closed, so it is open whether it took effect. */
-class DatabaseTimeout extends Error {
-  override readonly name = "DatabaseTimeout";
-  readonly code = "ERR_DATABASE_TIMEOUT";
-  constructor() {
-    super("the database did not respond in time");
-  }
+/** Its connection was closed, so it is open whether a statement or transaction took effect. */
+const timedOut = () => failure("ERR_DATABASE_TIMEOUT", "the database did not respond in time");
+/** The statement was not sent. */
+const poolBusy = () =>
+  failure("ERR_POOL_BUSY", "too many statements are waiting for a connection to the database");
+
+function failure(code: string, message: string): Error {
+  return Object.assign(new Error(message), { code });
 }
 
-/** Too many statements wait for a connection, so this one was not sent. */
-class PoolBusy extends Error {
-  override readonly name = "PoolBusy";
-  readonly code = "ERR_POOL_BUSY";
-  constructor() {
-    super("too many statements are waiting for a connection to the database");
-  }
-}
+/** Knex replaces a connection that it regards as disposed, instead of using it again. */
+type Connection = object & { __knex__disposed?: Error };
+/** The limit of the present use, if any, and when the last one ended. */
+type Use = { limit?: NodeJS.Timeout | undefined; idleSince: number };
 
-type State = { isInUse: boolean; until: number; idleSince: number; isOutdated: boolean };
-
-// One timer for all connections costs less than one for each statement.
-const CHECK_MS = 100;
 const MAX_WAITING = 1000;
 // With all connections in use, statements are refused if another has waited for this part of the time limit.
 const MAX_WAIT = 0.2;
+// Timers can't wait longer.
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** Closes connections in use for too long, since a frozen server says nothing, and refuses work that would wait. */
-class ConnectionLimits<Connection extends object> {
-  readonly #states = new Map<Connection, State>();
+class ConnectionLimits {
+  readonly #uses = new Map<Connection, Use>();
   readonly #waiting = new Set<{ since: number }>();
   readonly #size: number;
   readonly #timeoutMs: number;
   readonly #cut: (connection: Connection, error: Error) => void;
-  #timer: NodeJS.Timeout | undefined;
   #exemptions = 0;
 
   /** @param cut closes a connection without waiting for the server, so that its statement fails with the error */
@@ -56,42 +50,39 @@ class ConnectionLimits<Connection extends object> {
 
   async acquire(acquireFromPool: () => Promise<Connection>): Promise<Connection> {
     const since = performance.now();
-    if (this.#isBusy(since)) throw new PoolBusy();
+    if (this.#isBusy(since)) throw poolBusy();
     const wait = { since };
     this.#waiting.add(wait);
     try {
       const connection = await acquireFromPool();
-      this.watch(connection, since + this.timeoutMs);
+      this.watch(connection, since + this.timeoutMs - performance.now());
       return connection;
     } finally {
       this.#waiting.delete(wait);
     }
   }
 
-  watch(connection: Connection, until = performance.now() + this.timeoutMs): void {
-    this.#timer ??= setInterval(() => this.#cutLate(), CHECK_MS).unref();
-    const { idleSince = 0, isOutdated = false } = this.#states.get(connection) ?? {};
-    this.#states.set(connection, { isInUse: true, until, idleSince, isOutdated });
+  watch(connection: Connection, ms = this.timeoutMs): void {
+    const use = this.#uses.get(connection) ?? { idleSince: 0 };
+    const since = performance.now();
+    const end = () => {
+      this.#replaceIdleSince(since);
+      this.#cut(connection, timedOut());
+    };
+    clearTimeout(use.limit);
+    use.limit = setTimeout(end, Math.min(ms, MAX_TIMER_MS)).unref();
+    this.#uses.set(connection, use);
   }
 
   release(connection: Connection): void {
-    const state = this.#states.get(connection);
-    if (!state) return;
-    state.isInUse = false;
-    state.idleSince = performance.now();
+    const use = this.#uses.get(connection);
+    clearTimeout(use?.limit);
+    if (use) this.#uses.set(connection, { idleSince: performance.now() });
   }
 
   forget(connection: Connection): void {
-    this.#states.delete(connection);
-  }
-
-  isOutdated(connection: Connection): boolean {
-    return this.#states.get(connection)?.isOutdated ?? false;
-  }
-
-  replace(connection: Connection): void {
-    const state = this.#states.get(connection);
-    if (state) state.isOutdated = true;
+    clearTimeout(this.#uses.get(connection)?.limit);
+    this.#uses.delete(connection);
   }
 
   replaceAll(): void {
@@ -110,30 +101,23 @@ class ConnectionLimits<Connection extends object> {
   }
 
   async end(ms: number, ended: () => Promise<void>): Promise<void> {
-    const last = setTimeout(() => this.#cutLate(Number.POSITIVE_INFINITY), ms);
+    const cutAll = () => {
+      for (const [connection, { limit }] of this.#uses) if (limit) this.#cut(connection, timedOut());
+    };
+    const last = setTimeout(cutAll, ms);
     await ended().finally(() => clearTimeout(last));
-    clearInterval(this.#timer);
-    this.#timer = undefined;
   }
 
   #isBusy(now: number): boolean {
     const [oldest] = this.#waiting;
     if (!oldest || now - oldest.since <= this.#timeoutMs * MAX_WAIT) return this.#waiting.size >= MAX_WAITING;
     // Otherwise, connections are being opened, and the database may respond again.
-    return [...this.#states.values()].filter(({ isInUse }) => isInUse).length >= this.#size;
+    return [...this.#uses.values()].filter(({ limit }) => limit).length >= this.#size;
   }
 
-  #cutLate(now = performance.now()) {
-    for (const [connection, state] of this.#states) {
-      if (!state.isInUse || state.until > now) continue;
-      state.isInUse = false;
-      this.#replaceIdleSince(state.until - this.#timeoutMs);
-      this.#cut(connection, new DatabaseTimeout());
-    }
-  }
-
-  #replaceIdleSince(time: number) {
-    for (const state of this.#states.values()) if (state.idleSince < time) state.isOutdated = true;
+  #replaceIdleSince(time: number): void {
+    for (const [connection, { idleSince }] of this.#uses)
+      if (idleSince < time) connection.__knex__disposed ??= new Error("may be lost");
   }
 }
 
@@ -146,7 +130,7 @@ type Dialect = {
 type Config = Knex.Config & {
   timeoutMs: number;
   observer?: StatementObserver;
-  limits?: ConnectionLimits<object>;
+  limits?: ConnectionLimits;
 };
 
 export type LimitedClient = {
@@ -178,7 +162,7 @@ export function withLimits(Client: typeof ServerClient, { streamOf, setUp }: Dia
   }
 
   return class extends Client implements LimitedClient {
-    readonly limits: ConnectionLimits<object>;
+    readonly limits: ConnectionLimits;
 
     constructor(config: Config) {
       super(config);
@@ -233,14 +217,9 @@ export function withLimits(Client: typeof ServerClient, { streamOf, setUp }: Dia
       return super.releaseConnection(connection);
     }
 
-    override validateConnection(connection: object): boolean {
-      return !this.limits.isOutdated(connection) && super.validateConnection(connection);
-    }
-
     override async acquireRawConnection(): Promise<object> {
       const { timeoutMs } = this.limits;
       const connection = await super.acquireRawConnection();
-      this.limits.watch(connection);
       await setUp(connection, timeoutMs + SERVER_EXTRA_MS);
       this.limits.release(connection);
       return connection;
@@ -250,11 +229,6 @@ export function withLimits(Client: typeof ServerClient, { streamOf, setUp }: Dia
       const closed = super.destroyRawConnection(connection).catch(() => {}); // it may be lost already
       await Promise.race([closed, sleep(CLOSE_MS)]);
       cut(connection);
-    }
-
-    override _wrappedCancelQueryCall(connection: object, toCancel: object): Promise<unknown> {
-      this.limits.watch(connection);
-      return super._wrappedCancelQueryCall(connection, toCancel);
     }
 
     override destroy(callback?: (error?: unknown) => void): Promise<void> {
@@ -268,7 +242,7 @@ export function withLimits(Client: typeof ServerClient, { streamOf, setUp }: Dia
     async runFor<T>(ms: number, run: (connection: object) => Promise<T>): Promise<T> {
       const connection = await this.acquireConnection();
       try {
-        this.limits.watch(connection, performance.now() + ms + SERVER_EXTRA_MS);
+        this.limits.watch(connection, ms + SERVER_EXTRA_MS);
         return await run(connection);
       } finally {
         this.releaseConnection(connection);

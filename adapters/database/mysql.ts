@@ -18,27 +18,34 @@ export class MysqlClient extends withLimits(Mysql2Client, {
 
   override runFor<T>(ms: number, run: (connection: object) => Promise<T>): Promise<T> {
     return super.runFor(ms, async (connection) => {
-      if (ms > this.limits.timeoutMs) {
-        // Replacing the connection afterward is simpler than restoring its limit, and rare.
-        this.limits.replace(connection);
-        await configure(connection, ms + SERVER_EXTRA_MS);
+      await send(connection, `SET SESSION ${statementLimit(ms)}`);
+      try {
+        return await run(connection);
+      } finally {
+        const usual = statementLimit(this.limits.timeoutMs + SERVER_EXTRA_MS);
+        await send(connection, `SET SESSION ${usual}`).catch(() => {}); // the connection may be lost
       }
-      return run(connection);
     });
   }
 }
 
 /** Limits the time of statements, on MySQL of those that read, and sets the time zone. */
 async function configure(connection: object, timeoutMs: number): Promise<void> {
-  const run = promisify((sql: string, done: (error: unknown) => void) =>
-    (connection as MysqlConnection).query(sql, (error) => done(error)),
-  );
   // With READ COMMITTED, a transaction that waited for a lock reads what the previous holder wrote.
-  await run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
-  // Each server reads the comment meant for it. 0 is no limit.
-  const ms = Number.isFinite(timeoutMs) ? timeoutMs : 0;
+  await send(connection, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
   const lock = Math.max(1, Math.floor(lockLimitOf(timeoutMs) / 1000));
-  await run(`SET SESSION sql_mode = 'TRADITIONAL', time_zone = '+00:00', lock_wait_timeout = ${lock},
-    innodb_lock_wait_timeout = ${lock}
-    /*M!100101 , max_statement_time = ${ms / 1000} */ /*!80000 , max_execution_time = ${ms} */`);
+  await send(
+    connection,
+    `SET SESSION sql_mode = 'TRADITIONAL', time_zone = '+00:00', lock_wait_timeout = ${lock},
+    innodb_lock_wait_timeout = ${lock}, ${statementLimit(timeoutMs)}`,
+  );
 }
+
+/** Each server reads the comment meant for it. */
+function statementLimit(timeoutMs: number): string {
+  const ms = Number.isFinite(timeoutMs) ? Math.ceil(timeoutMs) : 0; // no limit
+  return `/*M!100101 max_statement_time = ${ms / 1000} */ /*!80000 max_execution_time = ${ms} */`;
+}
+
+const send = (connection: object, sql: string) =>
+  promisify((done: (error: unknown) => void) => (connection as MysqlConnection).query(sql, done))();

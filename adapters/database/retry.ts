@@ -48,12 +48,6 @@ export function withQueryRetries<R extends Runner>(query: Query, createRunner: (
 }
 
 function toStorageError(error: unknown): unknown {
-  const isLate = isTimeout(error) || isCanceled(error);
-  const isOutage = isLate || isConnectionLost(error) || isConflict(error);
+  const isOutage = isTimeout(error) || isConnectionLost(error) || isConflict(error);
   return isOutage || isDiskFull(error) || isReadOnly(error) ? new StorageUnavailable(error) : error;
-}
-
-export function isCanceled(error: unknown): boolean {
-  const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown };
-  return code === "57014" || name === "KnexTimeoutError"; // PostgreSQL query_canceled; MariaDB
 }

@@ -9,8 +9,8 @@ import type {
 } from "../../resources/links/types.ts";
 import { idBound } from "../crypto/ids.ts";
 import { containsText, type Engine } from "../database/engine.ts";
+import { isCanceled } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
-import { isCanceled } from "../database/retry.ts";
 import type { LinkRow } from "../database/tables/links.ts";
 import { foldText, SEPARATOR_OF_TEXTS, tagPattern } from "./row.ts";
 

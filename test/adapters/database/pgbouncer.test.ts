@@ -1,7 +1,7 @@
 import test from "ava";
+import { isCanceled } from "../../../adapters/database/errors.ts";
 import { openDatabase } from "../../../adapters/database/index.ts";
 import type { LimitedClient } from "../../../adapters/database/limited-client.ts";
-import { isCanceled } from "../../../adapters/database/retry.ts";
 import { openStorage } from "../../../adapters/index.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { hasPgBouncer, startPgBouncer } from "../../harness/database/pgbouncer.ts";
