@@ -24,6 +24,9 @@ export type Limits = {
   deliveries_per_day: number;
 };
 
+/** For how many days an entry is kept in the audit log of an organization. */
+export const AUDIT_LOG_DAYS: Record<Plan, number> = { free: 30, growth: 365, premium: 730 };
+
 /** Links per bulk request on every paid plan. */
 export const LINKS_PER_BULK = 100;
 

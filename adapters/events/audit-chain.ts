@@ -57,7 +57,7 @@ export function createAuditChain({ knex, engine, transaction }: Database, leases
         .orderBy("id")
         .limit(BATCH)
         .select("id", "organization_id", trx.raw("octet_length(data) as bytes"));
-      const batch = firstOf(found, BATCH_BYTES);
+      const batch = firstOf(found, BATCH_BYTES, ({ bytes }) => bytes);
       const logs = [...new Set(batch.map((row) => row.organization_id))].sort();
       const heads = await lockHeads(trx, logs);
       const ids = batch.map(({ id }) => id);
@@ -115,12 +115,12 @@ async function lockHeads(trx: Knex.Transaction, logs: string[]): Promise<Map<str
 
 type Waiting = { id: string; organization_id: string; bytes: number };
 
-/** Returns the first entries that have up to so many bytes together, at least one. */
-export function firstOf<Entry extends { bytes: number }>(entries: Entry[], maxBytes: number): Entry[] {
+/** Returns the first entries that have up to a size together, at least one. */
+export function firstOf<Entry>(entries: Entry[], max: number, sizeOf: (entry: Entry) => number): Entry[] {
   let total = 0;
-  const end = entries.findIndex(({ bytes }) => {
-    total += bytes;
-    return total > maxBytes;
+  const end = entries.findIndex((entry) => {
+    total += sizeOf(entry);
+    return total > max;
   });
   return end === -1 ? entries : entries.slice(0, Math.max(1, end));
 }

@@ -3,7 +3,7 @@ import type { Actor } from "../../resources/access/actor.ts";
 import type { Database } from "../database/index.ts";
 import type { EventRow } from "../database/tables/events.ts";
 import { type AuditChain, firstOf } from "./audit-chain.ts";
-import { GENESIS, RECORD_COLUMNS, type RecordedRow, recordOf } from "./chain-record.ts";
+import { type ChainHead, GENESIS, RECORD_COLUMNS, type RecordedRow, recordOf } from "./chain-record.ts";
 import type { Outbox } from "./outbox.ts";
 import type { LogHead } from "./verify-chain.ts";
 
@@ -31,8 +31,6 @@ export type AuditFilter = {
   from?: number;
   to?: number;
 };
-
-export type ChainHead = { seq: number; hash: string };
 
 export function createAuditStore({ knex, transaction }: Database, outbox: Outbox, chain: AuditChain) {
   /** Selects entries, newest first; `before` is the ID of the previous page's last entry. */
@@ -92,7 +90,7 @@ export function createAuditStore({ knex, transaction }: Database, outbox: Outbox
         limit + 1,
         before,
       ).select("e.id", knex.raw("octet_length(e.data) as bytes"));
-      const ids = firstOf(found.slice(0, limit), maxBytes).map(({ id }) => id);
+      const ids = firstOf(found.slice(0, limit), maxBytes, ({ bytes }) => bytes).map(({ id }) => id);
       const entries =
         ids.length > 0 ? await read(select(organizationId, {}, limit).whereIn("e.id", ids)) : [];
       // All of them may have been purged meanwhile, and then all older ones, too.

@@ -1,7 +1,14 @@
 import { hash } from "node:crypto";
-import type { Plan } from "../../resources/plans.ts";
+import { AUDIT_LOG_DAYS, type Plan } from "../../resources/plans.ts";
 import type { AuditChainRow, EventRow } from "../database/tables/events.ts";
-import { retentionMs } from "./retention.ts";
+
+// The operator's own log belongs to no plan.
+const OPERATOR_LOG_DAYS = 730;
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+export function retentionMs(plan: Plan | undefined): number {
+  return (plan ? AUDIT_LOG_DAYS[plan] : OPERATOR_LOG_DAYS) * DAY_MS;
+}
 
 export const RECORD_COLUMNS = [
   "id",
@@ -32,13 +39,15 @@ export function chainHash(previousHash: string, record: string): string {
   return hash("sha256", `${previousHash}\n${record}`, "hex");
 }
 
-export type ChainedRow = RecordedRow & { seq: number; hash: string };
+/** The last entry of a chain at some time. */
+export type ChainHead = Pick<AuditChainRow, "seq" | "hash">;
+export type ChainedRow = RecordedRow & ChainHead;
 
-export function follows(last: { seq: number; hash: string }, row: ChainedRow): boolean {
+export function follows(last: ChainHead, row: ChainedRow): boolean {
   return row.seq === last.seq + 1 && row.hash === chainHash(last.hash, recordOf(row.seq, row));
 }
 
-export type ChainEnd = Pick<AuditChainRow, "seq" | "hash" | "expires_at">;
+export type ChainEnd = ChainHead & Pick<AuditChainRow, "expires_at">;
 export type UnchainedRow = RecordedRow & Pick<EventRow, "expires_at">;
 
 export function newHead(organization_id: string): AuditChainRow {

@@ -1,6 +1,7 @@
 import type { DeliveredEvent, EventList } from "../../resources/webhooks/types.ts";
 import type { Database } from "../database/index.ts";
 import type { EventRow } from "../database/tables/events.ts";
+import { firstOf } from "./audit-chain.ts";
 
 // How many entries of the audit log a page looks at, of which the list may have few or none. Takes up to 20 ms.
 const SCANNED = 5000;
@@ -57,7 +58,7 @@ export function createEventList({ knex }: Pick<Database, "knex">): EventList {
         .limit(limit)
         .select("e.seq", "e.type", "e.created_at", knex.raw("coalesce(c.id, e.id) as id"))
         .select(knex.raw("coalesce(c.data, e.data) as data"));
-      const page = firstOf(rows);
+      const page = firstOf(rows, PAGE_LENGTH, ({ data }) => data.length);
       const isComplete = page.length === rows.length && rows.length < limit;
       return { events: page.map(toEvent), position: isComplete ? last : (page.at(-1) as Row).seq };
     },
@@ -66,16 +67,6 @@ export function createEventList({ knex }: Pick<Database, "knex">): EventList {
 
 type Range = { after: number; end: number; since: number };
 type Row = Pick<EventRow, "id" | "data" | "created_at"> & { type: DeliveredEvent["type"]; seq: number };
-
-/** Returns the first events that fit on a page, at least one. */
-function firstOf(rows: Row[]): Row[] {
-  let length = 0;
-  const end = rows.findIndex(({ data }) => {
-    length += data.length;
-    return length > PAGE_LENGTH;
-  });
-  return end === -1 ? rows : rows.slice(0, Math.max(1, end));
-}
 
 function toEvent({ id, type, data, created_at }: Row): DeliveredEvent {
   return { id, type, data: JSON.parse(data), createdAt: created_at };

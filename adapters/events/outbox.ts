@@ -6,6 +6,7 @@ import { newId } from "../crypto/ids.ts";
 import { containsText, type Engine } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import type { EventRow } from "../database/tables/events.ts";
+import { RECORD_COLUMNS } from "./chain-record.ts";
 
 /** Returns the `traceparent` (W3C Trace Context) of the current request; undefined if its trace isn't recorded. */
 export type CurrentTraceparent = () => string | undefined;
@@ -57,8 +58,7 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 // Deliveries are retried for three days and logged for 30; the plan extends this when the entry is chained.
 const DELIVERY_MS = 30 * DAY_MS;
 
-export const EVENT_COLUMNS =
-  "id organization_id audited type actor via address subject data created_at expires_at".split(" ");
+export const EVENT_COLUMNS = [...RECORD_COLUMNS, "audited", "expires_at"];
 
 type NewEventRow = Omit<EventRow, "seq" | "hash" | "copy_id" | "traceparent"> & TraceColumn;
 

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Database } from "../database/index.ts";
-import { type ChainedRow, follows, RECORD_COLUMNS } from "./chain-record.ts";
-import { retentionMs } from "./retention.ts";
+import { type ChainedRow, follows, RECORD_COLUMNS, retentionMs } from "./chain-record.ts";
 
 const BATCH = 100;
 const PAUSE_MS = 10;

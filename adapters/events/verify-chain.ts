@@ -4,7 +4,7 @@ import { ifDuplicate } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
 import type { AuditChainRow } from "../database/tables/events.ts";
 import type { AuditChain } from "./audit-chain.ts";
-import { type ChainedRow, follows, newHead, RECORD_COLUMNS } from "./chain-record.ts";
+import { type ChainedRow, type ChainHead, follows, newHead, RECORD_COLUMNS } from "./chain-record.ts";
 
 /** `id` is null if there is no entry at that place; `seq` is 0 if the whole log is meant. */
 export type ChainFault = { seq: number; id: string | null; reason: string };
@@ -19,8 +19,7 @@ export type ChainReport = {
   broken?: ChainFault;
 };
 
-/** The last entry of a log at some time. */
-export type LogHead = { organization_id: string; seq: number; hash: string };
+export type LogHead = ChainHead & { organization_id: string };
 
 type StoredRow = ChainedRow & { expires_at: number };
 

@@ -1,5 +1,4 @@
-import { AUDIT_LOG_DAYS } from "../../adapters/events/retention.ts";
-import type { Plan } from "../../resources/plans.ts";
+import { AUDIT_LOG_DAYS, type Plan } from "../../resources/plans.ts";
 
 const HOUR = 60 * 60;
 const DAY = 24 * HOUR;

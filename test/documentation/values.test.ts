@@ -1,9 +1,8 @@
 import test from "ava";
-import { AUDIT_LOG_DAYS } from "../../adapters/events/retention.ts";
 import { API_SCOPES, SCOPE_DESCRIPTIONS } from "../../resources/access/scopes.ts";
 import { analyticsSchema } from "../../resources/links/analytics.ts";
 import { linkSchema } from "../../resources/links/schema.ts";
-import { limitsOf, PLANS, type Plan } from "../../resources/plans.ts";
+import { AUDIT_LOG_DAYS, limitsOf, PLANS, type Plan } from "../../resources/plans.ts";
 import { WEBHOOK_EVENT_SCHEMAS } from "../../resources/webhooks/event-schemas.ts";
 import { RETRY_DELAYS_MS } from "../../resources/webhooks/retry-policy.ts";
 import { retentionOf } from "../../server/settings/lifetimes.ts";

@@ -1,5 +1,6 @@
 import type { Context } from "koa";
-import type { AuditEntry, ChainHead } from "../../../adapters/events/audit-log.ts";
+import type { AuditEntry } from "../../../adapters/events/audit-log.ts";
+import type { ChainHead } from "../../../adapters/events/chain-record.ts";
 import { retentionOf } from "../../settings/lifetimes.ts";
 import { copyable, field, linkButton, select, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";

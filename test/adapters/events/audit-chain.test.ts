@@ -1,10 +1,9 @@
 import test from "ava";
 import type { EventRow } from "../../../adapters/database/tables/events.ts";
 import type { AuditEntry } from "../../../adapters/events/audit-log.ts";
-import { AUDIT_LOG_DAYS } from "../../../adapters/events/retention.ts";
 import type { ChainReport } from "../../../adapters/events/verify-chain.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import { PLANS, type Plan } from "../../../resources/plans.ts";
+import { AUDIT_LOG_DAYS, PLANS, type Plan } from "../../../resources/plans.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { atOnce, createTestStorage, linkFields } from "../../harness/database/storage.ts";
 
