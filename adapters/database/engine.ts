@@ -145,3 +145,23 @@ export function pendingWebhook(engine: Engine): { column: string; isPending: str
     ? { column: "pending_webhook_id", isPending: "pending_webhook_id is not null" }
     : { column: "webhook_id", isPending: "due_at is not null" };
 }
+
+/**
+ * Returns SQL that jumps from webhook to webhook in the index of pending deliveries: the next webhooks with some, by ID
+ * after `:last`, and when the first of them is due. The number of their deliveries doesn't matter.
+ */
+export function pendingWebhooks(engine: Engine, max: number): string {
+  // MariaDB jumps only for a group ("Using index for group-by"), and the others only for a minimum.
+  if (engine === "mysql")
+    return `select pending_webhook_id as webhook_id, min(due_at) as due_at from deliveries
+      where pending_webhook_id > :last group by pending_webhook_id order by pending_webhook_id limit ${max}`;
+  return `with recursive visited (id, step) as (
+      select min(webhook_id), 1 from deliveries where webhook_id > :last and due_at is not null
+      union all
+      select (select min(webhook_id) from deliveries where webhook_id > visited.id and due_at is not null), step + 1
+      from visited where visited.id is not null and step < ${max}
+    )
+    select id as webhook_id,
+      (select min(due_at) from deliveries where webhook_id = visited.id and due_at is not null) as due_at
+    from visited where id is not null`;
+}

@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import type { Knex } from "knex";
-import { LRUCache } from "lru-cache";
 import { SYSTEM } from "../../resources/events/types.ts";
 import type { Attempt, DeliveryQueue, LeasedDelivery, Outcome } from "../../resources/webhooks/types.ts";
 import type { Encryption } from "../crypto/encryption.ts";
@@ -27,8 +26,6 @@ import { settleVerification } from "./verification.ts";
 const LEASE_MS = 18_000;
 // How exact the time of the last success is, so that not every success updates the webhook.
 const SUCCESS_MS = 60_000;
-// Of how many webhooks a process remembers that it has stored the time, for deliveries that were leased before.
-const REMEMBERED_MAX = 10_000;
 // Limits the log of a delivery that is resent again and again.
 const LOG_MAX = 50;
 
@@ -40,7 +37,6 @@ export function createDeliveryQueue(
   const { knex, engine, transaction } = database;
   const settle = prepareSettle(database);
   const select = createSelect(database);
-  const lastSuccesses = new LRUCache<string, number>({ max: REMEMBERED_MAX });
   return {
     onDue: outbox.onCommit,
 
@@ -84,9 +80,7 @@ export function createDeliveryQueue(
     async settle(leased, attempt, outcome, exchange) {
       const { failures, failingSince, slowSince, lastSuccessAt, verifies } = leased;
       const wasHealthy = failures === 0 && failingSince === null && slowSince === null;
-      const endpoint = `${leased.webhookId} ${leased.urlHash}`;
-      const known = Math.max(lastSuccessAt ?? 0, lastSuccesses.get(endpoint) ?? 0);
-      const isKnown = attempt.at < known + SUCCESS_MS;
+      const isKnown = attempt.at < (lastSuccessAt ?? 0) + SUCCESS_MS;
       const isStillHealthy = outcome.status === "succeeded" && !outcome.isSlow && wasHealthy && isKnown;
       const settled = {
         status: outcome.status,
@@ -99,7 +93,6 @@ export function createDeliveryQueue(
         await settle({ ...keyOf(leased), ...settled, exchange: encrypted ?? null });
         return;
       }
-      if (outcome.status === "succeeded") lastSuccesses.set(endpoint, attempt.at);
       await transaction(async (trx) => {
         const delivery = trx("deliveries").where(keyOf(leased));
         const kept = encrypted === undefined ? {} : { exchange: encrypted };

@@ -1,18 +1,20 @@
 import type { Knex } from "knex";
 import type { LeaseLimits } from "../../resources/webhooks/types.ts";
-import { pendingWebhook, rowsOf } from "../database/engine.ts";
+import { pendingWebhooks, rowsOf } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import type { WebhookRow } from "../database/tables/webhooks.ts";
 
 export type Key = { webhook_id: string; event_id: string };
 
 const COLUMNS = [
-  ...(["organization_id", "host", "failing_since", "slow_since", "paused_until", "blocked_until"] as const),
-  ...(["verification_event_id", "verification_expires_at"] as const),
+  ...(["id", "organization_id", "host", "failing_since", "slow_since", "paused_until"] as const),
+  ...(["blocked_until", "verification_event_id", "verification_expires_at"] as const),
 ];
 
 /** A webhook with due deliveries, and their keys unless there are too many to read them all. */
-type DueWebhook = Pick<WebhookRow, "id" | (typeof COLUMNS)[number]> & { keys?: Key[] };
+type DueWebhook = Pick<WebhookRow, (typeof COLUMNS)[number]> & { keys?: Key[] };
+/** The columns of the webhook are null if it was deleted. */
+type Found = DueWebhook & Pick<Key, "webhook_id">;
 
 // How many of the oldest due deliveries are read. If there are more, webhooks are visited in turn instead.
 const READ_MAX = 200;
@@ -24,14 +26,16 @@ const PAUSED_READ_MAX = 100;
 
 /** Selects deliveries of each organization in turn. A process remembers whose turn it is. */
 export function createSelect({ knex, engine, transaction, prepare }: Database) {
+  const columns = COLUMNS.map((column) => `w.${column}`).join(", ");
   // Prepared, because it runs up to 50 times per second while links are created.
-  const findOldest = prepare<(DueWebhook & Key)[], "now">(
-    `select d.webhook_id, d.event_id, w.id, ${COLUMNS.map((column) => `w.${column}`).join(", ")}
-    from deliveries as d
+  const findOldest = prepare<(Found & Key)[], "now">(
+    `select d.webhook_id, d.event_id, ${columns} from deliveries as d
     left join webhooks as w on w.id = d.webhook_id
-    where d.due_at <= :now
-    order by d.due_at
-    limit ${READ_MAX}`,
+    where d.due_at <= :now order by d.due_at limit ${READ_MAX}`,
+  );
+  const findPending = prepare<(Found & { due_at: number })[], "last">(
+    `select p.webhook_id, p.due_at, ${columns} from (${pendingWebhooks(engine, WEBHOOKS_MAX)}) as p
+    left join webhooks as w on w.id = p.webhook_id order by p.webhook_id`,
   );
   let lastOrganization = "";
   let lastWebhook = "";
@@ -47,42 +51,21 @@ export function createSelect({ knex, engine, transaction, prepare }: Database) {
 
   async function findDue(now: number): Promise<DueWebhook[]> {
     const oldest = await findOldest({ now });
-    if (oldest.length === READ_MAX) return visitNext(now);
-    lastWebhook = "";
-    const webhooks: DueWebhook[] = [];
-    for (const [id, keys] of Map.groupBy(oldest, ({ webhook_id }) => webhook_id)) {
-      if (keys[0]?.id) webhooks.push({ ...keys[0], keys });
-      else await deleteOrphans([id]);
+    if (oldest.length < READ_MAX) {
+      lastWebhook = "";
+      const byWebhook = Map.groupBy(oldest, ({ webhook_id }) => webhook_id);
+      return withoutOrphans([...byWebhook.values()].map((rows) => ({ ...(rows[0] as Found), keys: rows })));
     }
-    return webhooks;
-  }
-
-  /** Jumps from webhook to webhook in the order of their IDs, so the number of their deliveries doesn't matter. */
-  async function visitNext(now: number): Promise<DueWebhook[]> {
-    const { column, isPending } = pendingWebhook(engine);
-    const visited = `with recursive visited (id, step) as (
-      select min(${column}), 1 from deliveries where ${column} > ? and ${isPending}
-      union all
-      select (select min(d.${column}) from deliveries d where d.${column} > visited.id and ${isPending}), step + 1
-      from visited where visited.id is not null and step < ${WEBHOOKS_MAX}
-    )
-    select v.id,
-      (select min(d.due_at) from deliveries d where d.${column} = v.id and ${isPending}) as due_at
-    from visited v where v.id is not null order by v.id`;
-    const rows = rowsOf<{ id: string; due_at: number }>(await knex.raw(visited, [lastWebhook]));
-    lastWebhook = rows.length === WEBHOOKS_MAX ? (rows.at(-1)?.id ?? "") : "";
-    const ids = rows.filter(({ due_at }) => due_at <= now).map(({ id }) => id);
-    const webhooks = await knex("webhooks")
-      .whereIn("id", padded(ids))
-      .select("id", ...COLUMNS);
-    const known = new Set(webhooks.map(({ id }) => id));
-    if (known.size < ids.length) await deleteOrphans(ids.filter((id) => !known.has(id)));
-    return webhooks;
+    const pending = await findPending({ last: lastWebhook });
+    lastWebhook = pending[WEBHOOKS_MAX - 1]?.webhook_id ?? "";
+    return withoutOrphans(pending.filter(({ due_at }) => due_at <= now));
   }
 
   /** Deletes deliveries that were created while their webhooks were being deleted. */
-  async function deleteOrphans(ids: string[]): Promise<void> {
-    await knex("deliveries").whereIn("webhook_id", ids).delete();
+  async function withoutOrphans(found: Found[]): Promise<DueWebhook[]> {
+    const orphans = found.filter(({ id }) => id === null).map(({ webhook_id }) => webhook_id);
+    if (orphans.length > 0) await knex("deliveries").whereIn("webhook_id", orphans).delete();
+    return found.filter(({ id }) => id !== null);
   }
 
   async function selectFrom(webhooks: DueWebhook[], limits: LeaseLimits, now: number): Promise<Key[]> {
@@ -104,9 +87,7 @@ export function createSelect({ knex, engine, transaction, prepare }: Database) {
     const known = webhooks.flatMap(({ id, keys }) => keys?.slice(0, countOf(id)) ?? []);
     const unread = webhooks.flatMap(({ id, keys }) => (keys ? [] : [[id, now, countOf(id)]]));
     if (unread.length === 0) return known;
-    // A repeated webhook would return its deliveries again, so the list is padded with no webhook.
-    const queries = padded(unread).map((query, index) => (index < unread.length ? query : ["", now, 0]));
-    const read = await knex.raw(queries.map(() => OLDEST).join(" union all "), queries.flat());
+    const read = await knex.raw(unread.map(() => OLDEST).join(" union all "), unread.flat());
     return [...known, ...rowsOf<Key>(read)];
   }
 
@@ -191,11 +172,5 @@ const OLDEST = `select * from (
 ) as oldest`;
 
 export function pairsOf(keys: Key[]): string[][] {
-  return padded(keys).map(({ webhook_id, event_id }) => [webhook_id, event_id]);
-}
-
-/** Fills up to a power of two with the last value, which must change nothing, so fewer statements are prepared. */
-function padded<Value>(values: Value[]): Value[] {
-  const length = 2 ** Math.ceil(Math.log2(values.length));
-  return [...values, ...Array(Math.max(0, length - values.length)).fill(values.at(-1))];
+  return keys.map(({ webhook_id, event_id }) => [webhook_id, event_id]);
 }
