@@ -3,17 +3,15 @@ import type { Knex } from "knex";
 import manifest from "../../../package.json" with { type: "json" };
 import type { Engine } from "../engine.ts";
 import { ACCOUNT_TABLES } from "../tables/accounts.ts";
-import type { RowOf } from "../tables/columns.ts";
+import { BYTE_BY_BYTE, ID, type RowOf } from "../tables/columns.ts";
 import { EVENT_TABLES } from "../tables/events.ts";
 import { LINK_TABLES } from "../tables/links.ts";
 import { OAUTH_TABLES } from "../tables/oauth.ts";
 import { ORGANIZATION_TABLES } from "../tables/organizations.ts";
 import { SERVICE_TABLES, type schemaCompatibility } from "../tables/service.ts";
 import { WEBHOOK_TABLES } from "../tables/webhooks.ts";
-import { finishEvents } from "./events.ts";
 import { finishLinks } from "./links.ts";
-import { creates, type Migration } from "./migration.ts";
-import { finishWebhooks } from "./webhooks.ts";
+import { createOnce, creates, type Migration } from "./migration.ts";
 
 export const MIGRATIONS: Migration[] = [
   creates(
@@ -41,6 +39,41 @@ export const MIGRATIONS: Migration[] = [
     finishWebhooks,
   ),
 ];
+
+async function finishEvents(knex: Knex, engine: Engine): Promise<void> {
+  const isPartial = engine !== "mysql";
+  if (!isPartial && !(await knex.schema.hasColumn("events", "unchained"))) {
+    // Takes the place of a partial index.
+    await knex.raw(
+      "alter table events add column unchained tinyint as (case when audited and seq is null then 1 end) virtual",
+    );
+  }
+  await createOnce(
+    knex,
+    `create unique index events_chain on events (organization_id, seq)${isPartial ? " where seq is not null" : ""}`,
+  );
+  await createOnce(
+    knex,
+    `create index events_unchained on events ${isPartial ? "(id) where audited = true and seq is null" : "(unchained)"}`,
+  );
+}
+
+async function finishWebhooks(knex: Knex, engine: Engine): Promise<void> {
+  await createOnce(knex, "create index deliveries_log on deliveries (webhook_id, type, status, event_id)");
+  if (engine !== "mysql") {
+    const pending = "(webhook_id, due_at) where due_at is not null";
+    await createOnce(knex, `create index deliveries_pending on deliveries ${pending}`);
+    return;
+  }
+  if (await knex.schema.hasColumn("deliveries", "pending_webhook_id")) return;
+  // An index can't be partial. One statement, so that the column never exists without its index.
+  await knex.raw(
+    `alter table deliveries
+    add column pending_webhook_id varchar(${ID}) ${BYTE_BY_BYTE}
+      generated always as (if(due_at is null, null, webhook_id)) virtual invisible,
+    add index deliveries_pending (pending_webhook_id, due_at)`,
+  );
+}
 
 // Migrations of the versions before 0.4.0, none of which was published.
 const UNPUBLISHED = ["0001_initial", "0008_fapi"];
