@@ -4,7 +4,7 @@ import type { Encryption } from "../crypto/encryption.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { contextOf, type Flag } from "../database/tables/columns.ts";
 import type { EventRow } from "../database/tables/events.ts";
-import { type DeliveryRow, type WebhookRow, webhooks } from "../database/tables/webhooks.ts";
+import { type DeliveryRow, deliveries, type WebhookRow, webhooks } from "../database/tables/webhooks.ts";
 import type { DomainEvent } from "../events/outbox.ts";
 
 export function toColumns(
@@ -103,12 +103,10 @@ export type ListedDeliveryRow = Omit<DeliveryRow, "type" | "exchange">;
 export type StoredDelivery = ListedDeliveryRow &
   Pick<EventRow, "data" | "traceparent"> & { type: WebhookEvent; waits?: Flag };
 
-const LISTED: (keyof ListedDeliveryRow)[] = [
-  ...(["webhook_id", "event_id", "status", "attempts", "due_at", "leased_by"] as const),
-  ...(["log", "created_at", "expires_at"] as const),
-];
 export const DELIVERY_COLUMNS = [
-  ...LISTED.map((column) => `d.${column}`),
+  ...Object.keys(deliveries.columns)
+    .filter((name) => name !== "type" && name !== "exchange")
+    .map((name) => `d.${name}`),
   ...["e.type", "e.data", "e.traceparent"],
 ];
 
