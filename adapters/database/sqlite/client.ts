@@ -137,7 +137,10 @@ export class SqliteClient extends BetterSqliteClient {
   /** Runs statements, all or none, and resolves to the number of rows that the first one changed. */
   async write(statements: Statement[]): Promise<number> {
     const ends = statements.map(({ sql }) => this.observer?.begin(operationOf(sql), sql));
-    const formatted = statements.map(({ sql, bindings }) => ({ sql, bindings: this._formatBindings(bindings) }));
+    const formatted = statements.map(({ sql, bindings }) => ({
+      sql,
+      bindings: this._formatBindings(bindings),
+    }));
     try {
       const changes = await this.opened().writer.write(formatted);
       for (const end of ends) end?.();
@@ -178,7 +181,10 @@ export class SqliteClient extends BetterSqliteClient {
 }
 
 function countLogged(connection: Connection): number {
-  const pages = prepared(connection, "pragma wal_checkpoint(NOOP)").get() as { log: number; checkpointed: number };
+  const pages = prepared(connection, "pragma wal_checkpoint(NOOP)").get() as {
+    log: number;
+    checkpointed: number;
+  };
   return pages.log - pages.checkpointed;
 }
 
