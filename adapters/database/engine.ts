@@ -147,14 +147,16 @@ export function pendingWebhook(engine: Engine): { column: string; isPending: str
 }
 
 /**
- * Returns SQL that jumps from webhook to webhook in the index of pending deliveries: the next webhooks with some, by ID
- * after `:last`, and when the first of them is due. The number of their deliveries doesn't matter.
+ * Returns SQL for the next webhooks with pending deliveries, by ID after `:last`, and when the first of each is due. It
+ * looks up each webhook in an index, so the number of deliveries doesn't matter.
  */
-export function pendingWebhooks(engine: Engine, max: number): string {
-  // MariaDB jumps only for a group ("Using index for group-by"), and the others only for a minimum.
+export function nextPending(engine: Engine, max: number): string {
+  // MariaDB can't jump from webhook to webhook in the index: it would read the rest of it each time. So it visits all
+  // webhooks, of which some have no pending deliveries. It would also read all deliveries of a webhook for a minimum.
   if (engine === "mysql")
-    return `select pending_webhook_id as webhook_id, min(due_at) as due_at from deliveries
-      where pending_webhook_id > :last group by pending_webhook_id order by pending_webhook_id limit ${max}`;
+    return `select id as webhook_id, (select due_at from deliveries
+        where pending_webhook_id = webhooks.id order by due_at limit 1) as due_at
+      from webhooks where id > :last order by id limit ${max}`;
   return `with recursive visited (id, step) as (
       select min(webhook_id), 1 from deliveries where webhook_id > :last and due_at is not null
       union all

@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import type { LeaseLimits } from "../../resources/webhooks/types.ts";
-import { pendingWebhooks, rowsOf } from "../database/engine.ts";
+import { nextPending, rowsOf } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import type { WebhookRow } from "../database/tables/webhooks.ts";
 
@@ -33,8 +33,8 @@ export function createSelect({ knex, engine, transaction, prepare }: Database) {
     left join webhooks as w on w.id = d.webhook_id
     where d.due_at <= :now order by d.due_at limit ${READ_MAX}`,
   );
-  const findPending = prepare<(Found & { due_at: number })[], "last">(
-    `select p.webhook_id, p.due_at, ${columns} from (${pendingWebhooks(engine, WEBHOOKS_MAX)}) as p
+  const findPending = prepare<(Found & { due_at: number | null })[], "last">(
+    `select p.webhook_id, p.due_at, ${columns} from (${nextPending(engine, WEBHOOKS_MAX)}) as p
     left join webhooks as w on w.id = p.webhook_id order by p.webhook_id`,
   );
   let lastOrganization = "";
@@ -50,19 +50,19 @@ export function createSelect({ knex, engine, transaction, prepare }: Database) {
   };
 
   async function findDue(now: number): Promise<DueWebhook[]> {
-    const oldest = await findOldest({ now });
+    const oldest = await deleteOrphans(await findOldest({ now }));
     if (oldest.length < READ_MAX) {
       lastWebhook = "";
       const byWebhook = Map.groupBy(oldest, ({ webhook_id }) => webhook_id);
-      return withoutOrphans([...byWebhook.values()].map((rows) => ({ ...(rows[0] as Found), keys: rows })));
+      return [...byWebhook.values()].map((keys) => ({ ...(keys[0] as Found), keys }));
     }
     const pending = await findPending({ last: lastWebhook });
     lastWebhook = pending[WEBHOOKS_MAX - 1]?.webhook_id ?? "";
-    return withoutOrphans(pending.filter(({ due_at }) => due_at <= now));
+    return pending.filter(({ id, due_at }) => id !== null && due_at !== null && due_at <= now);
   }
 
-  /** Deletes deliveries that were created while their webhooks were being deleted. */
-  async function withoutOrphans(found: Found[]): Promise<DueWebhook[]> {
+  /** Deletes deliveries that were created while their webhooks were being deleted. Returns the others. */
+  async function deleteOrphans(found: (Found & Key)[]) {
     const orphans = found.filter(({ id }) => id === null).map(({ webhook_id }) => webhook_id);
     if (orphans.length > 0) await knex("deliveries").whereIn("webhook_id", orphans).delete();
     return found.filter(({ id }) => id !== null);
