@@ -2,6 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import test from "ava";
 import type { Knex } from "knex";
 import { readClock } from "../../../adapters/backlog.ts";
+import { rowsOf } from "../../../adapters/database/engine.ts";
+import { isCanceled } from "../../../adapters/database/errors.ts";
 import { openDatabase } from "../../../adapters/database/index.ts";
 import { openStorage } from "../../../adapters/index.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
@@ -191,3 +193,19 @@ test("the clock of the database is read with milliseconds", async (t) => {
   const time = await readClock(database);
   t.true(time >= before - 1 && time <= Date.now() + 1, `${time}`);
 });
+
+if (engine !== "sqlite") {
+  test("a long read has a limit of its own, and the session has its former limit afterward", async (t) => {
+    const { knex, readAside, close } = openDatabase(storage.url, { timeoutMs: 1000 });
+    t.teardown(close);
+    const sleeping = (seconds: number) =>
+      knex.select(knex.raw(engine === "postgres" ? "pg_sleep(?)" : "sleep(?)", [seconds]));
+    t.is((await readAside(sleeping(3), 10_000)).length, 1);
+    const error = await t.throwsAsync(readAside(sleeping(60), 500));
+    t.true(isCanceled(error), error.message);
+    const setting =
+      engine === "postgres" ? "show statement_timeout" : "select @@max_statement_time as statement_timeout";
+    const [row] = rowsOf<{ statement_timeout: unknown }>(await knex.raw(setting));
+    t.is(Number.parseFloat(String(row?.statement_timeout)), 2);
+  });
+}
