@@ -1,7 +1,7 @@
 import type { Context, Middleware } from "koa";
-import { isSentTwice } from "../http/routing.ts";
 import { Problem } from "../http/problem.ts";
 import { planRequired } from "../http/quota.ts";
+import { isSentTwice } from "../http/routing.ts";
 import { isPaid } from "../plans.ts";
 import type { Actor, Caller } from "./actor.ts";
 import { type Challenges, createChallenges, type Scheme } from "./challenges.ts";
