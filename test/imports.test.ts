@@ -5,7 +5,7 @@ import { cruise, type ICruiseOptions, type ICruiseResult } from "dependency-crui
 import config from "../.dependency-cruiser.json" with { type: "json" };
 import { ROOT } from "./harness/program.ts";
 
-const FOLDERS = ["server", "resources", "adapters", "certification", "client/src"];
+const FOLDERS = ["server", "resources", "adapters", "certification/src", "client/src"];
 const files = FOLDERS.flatMap((folder) =>
   readdirSync(path.join(ROOT, folder), { recursive: true, encoding: "utf8" })
     .map((file) => path.join(folder, file))
@@ -66,8 +66,12 @@ const VIOLATIONS: Record<string, [file: string, source: string][]> = {
     ["adapters/b.ts", "export type B = string;"],
   ],
   "certification-imports-only-certification": [
-    ["certification/a.ts", 'import type { B } from "../server/b.ts";\nexport type A = B;'],
+    ["certification/src/a.ts", 'import type { B } from "../../server/b.ts";\nexport type A = B;'],
     ["server/b.ts", "export type B = string;"],
+  ],
+  "only-the-index-of-certification-is-imported": [
+    ["server/a.ts", 'import type { B } from "../certification/src/b.ts";\nexport type A = B;'],
+    ["certification/src/b.ts", "export type B = string;"],
   ],
   "client-imports-only-client": [
     ["client/src/a.ts", 'import type { B } from "../../resources/b.ts";\nexport type A = B;'],

@@ -7,14 +7,9 @@ import path from "node:path";
 const ROOT = path.join(import.meta.dirname, "../..");
 const DIST = path.join(ROOT, "dist");
 // Pages of the documentation also come from the root.
-const FILES = [
-  "{server,adapters,resources,certification,docs}/**/*",
-  "client/client.tgz",
-  "SECURITY.md",
-  "package.json",
-];
+const FILES = ["{server,adapters,resources,docs}/**/*", "client/client.tgz", "SECURITY.md", "package.json"];
 // Those that describe the sources.
-const EXCLUDED = ["{server,adapters,resources,certification}/**/README.md", "docs/images"];
+const EXCLUDED = ["{server,adapters,resources}/**/README.md", "docs/images"];
 const SOURCE = /\.ts$/;
 // `tsc` renames what is imported, but not the files that threads and processes start with.
 const STARTED_FILE = /new URL\("([^"]+)\.ts", import\.meta\.url\)/g;

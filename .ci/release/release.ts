@@ -21,11 +21,15 @@ import manifest from "../../package.json" with { type: "json" };
 const ROOT = path.join(import.meta.dirname, "../..");
 const SEMVER = /^\d+\.\d+\.\d+(-[\w.]+)?$/;
 // Besides the manifest and the lock file.
-const WITH_VERSION = ["client/package.json", "docs/operate/deploy/kubernetes.yaml"];
+const PACKAGES = ["certification", "client"];
+const WITH_VERSION = [
+  ...PACKAGES.map((name) => `${name}/package.json`),
+  "docs/operate/deploy/kubernetes.yaml",
+];
 const CHANGED = ["package.json", "package-lock.json", "CHANGELOG.md", ...WITH_VERSION];
 const OPEN_SECTION = /^## \S+ – unreleased$/m;
 // The tests of the next release start these. None needs the list of breached passwords, which takes most of the space.
-const SOURCES = "{server,adapters,resources,certification}/**/*";
+const SOURCES = "{server,adapters,resources,certification/src}/**/*";
 const OTHER_SOURCES = ["docs/verify-audit-log.mjs", "package.json"];
 
 const run = (command: string, ...args: string[]) =>
@@ -42,7 +46,7 @@ const folder = path.join(ROOT, "releases", version);
 setVersion();
 rmSync(folder, { recursive: true, force: true });
 mkdirSync(folder, { recursive: true });
-for (const source of [".", "./client"])
+for (const source of [".", ...PACKAGES.map((name) => `./${name}`)])
   execFileSync("npm", ["pack", source, "--silent", "--pack-destination", folder], {
     cwd: ROOT,
     stdio: "ignore",
@@ -84,6 +88,11 @@ function setVersion(): void {
   if (version !== manifest.version)
     run("npm", "version", version, "--no-git-tag-version", "--ignore-scripts");
   for (const file of WITH_VERSION) edit(file, (text) => text.replaceAll(manifest.version, version));
+  edit("package-lock.json", (text) => {
+    const lock = JSON.parse(text);
+    for (const name of PACKAGES) lock.packages[name].version = version;
+    return `${JSON.stringify(lock, null, 2)}\n`;
+  });
   const date = run("git", "log", "-1", "--format=%cs");
   edit("CHANGELOG.md", (text) => text.replace(OPEN_SECTION, `## ${version} – ${date}`));
 }

@@ -14,7 +14,7 @@ const linkgate = createClient({ baseUrl: service.url, clientId, clientSecret });
 test.after.always(() => service.close());
 
 test("the types are those of the API", (t) => {
-  // Written by `npm run generate --prefix client`.
+  // Written by `npm run generate --workspace client`.
   t.is(readFileSync(path.join(ROOT, "client/src/api.ts"), "utf8"), generateApi());
 });
 

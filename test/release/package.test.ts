@@ -36,7 +36,7 @@ test.after.always(() => {
 
 /** The files that are built from one of the repository. */
 function builtFrom(file: string): string[] {
-  const isPart = /^(server|adapters|resources|certification|docs)\/|^(SECURITY\.md|package\.json)$/.test(
+  const isPart = /^(server|adapters|resources|certification\/src|docs)\/|^(SECURITY\.md|package\.json)$/.test(
     file,
   );
   if (

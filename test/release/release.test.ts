@@ -52,6 +52,7 @@ test.serial("a release has packages, a list of packages, licenses, an archive an
     "licenses.txt",
     `linkgate-${VERSION}-sources.tar.zst`,
     `linkgate-${VERSION}.tgz`,
+    `linkgate-certification-${VERSION}.tgz`,
     `linkgate-client-${VERSION}.tgz`,
     "sbom.json",
   ];
@@ -59,8 +60,8 @@ test.serial("a release has packages, a list of packages, licenses, an archive an
   const read = (file: string) => readFileSync(path.join(copy, "releases", VERSION, file));
   const sums = files.filter((file) => file !== "SHA256SUMS").toSorted();
   t.is(sumsOf(copy), sums.map((file) => `${hash("sha256", read(file))}  ${file}\n`).join(""));
-  for (const name of [`linkgate-${VERSION}.tgz`, `linkgate-client-${VERSION}.tgz`]) {
-    const tarball = path.join(copy, "releases", VERSION, name);
+  for (const name of ["", "-certification", "-client"]) {
+    const tarball = path.join(copy, "releases", VERSION, `linkgate${name}-${VERSION}.tgz`);
     const manifest = await outputOf("tar", ["xzOf", tarball, "package/package.json"]);
     t.is(JSON.parse(manifest).version, VERSION);
   }
@@ -76,6 +77,7 @@ test.serial("a release has packages, a list of packages, licenses, an archive an
   const changed = git(copy, "status", "--porcelain").trimEnd().split("\n");
   t.deepEqual(changed.map((line) => line.slice(3)).toSorted(), [
     "CHANGELOG.md",
+    "certification/package.json",
     "client/package.json",
     "docs/operate/deploy/kubernetes.yaml",
     "package-lock.json",

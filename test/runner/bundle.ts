@@ -19,7 +19,7 @@ import { type Import, importsOf } from "./imports.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
 const CACHE = path.join(ROOT, "node_modules/.cache/linkgate-tests");
-const PRODUCT = ["server", "adapters", "resources", "certification"];
+const PRODUCT = ["server", "adapters", "resources", "certification/src"];
 const SOURCES = `{${PRODUCT}}/**/*.{ts,js}`;
 const INPUTS = [SOURCES, "{package,package-lock}.json", "test/runner/bundle.ts"];
 // The product imports files of this package by names that it computes.
@@ -61,7 +61,8 @@ function entriesOf(): Entries {
   const imported = importsIn("{test,client}/**/*.ts");
   const used = new Set(importsIn(SOURCES).map(({ specifier }) => specifier));
   const files = imported.filter(
-    ({ specifier }) => PRODUCT.includes(specifier.split("/")[0] as string) && /\.[jt]s$/.test(specifier),
+    ({ specifier }) =>
+      PRODUCT.some((folder) => specifier.startsWith(`${folder}/`)) && /\.[jt]s$/.test(specifier),
   );
   const packages = imported.filter(
     ({ specifier, isFile }) => !isFile && used.has(specifier) && !EXTERNAL.test(specifier),

@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { registerHooks } from "node:module";
 
-const SOURCES = ["server", "adapters", "resources", "certification"].map(
+const SOURCES = ["server", "adapters", "resources", "certification/src"].map(
   (folder) => new URL(`../../${folder}/`, import.meta.url).href,
 );
 const { TEST_BUNDLE } = process.env;

@@ -1,4 +1,4 @@
-import { type Report, toText } from "../../../certification/report.ts";
+import type { Report } from "../../../certification/src/index.ts";
 import { KEY_PUBLISH_MS, KEY_SPREAD_MS } from "../../settings/lifetimes.ts";
 import { type Command, CommandError, EXAMPLE_ORG, ORG_ID } from "../execution/command.ts";
 import { align } from "../execution/lines.ts";
@@ -167,6 +167,6 @@ export const conformanceCommand: Command = {
     "--junit <file>": "also write the results as JUnit XML",
   },
   example: "https://links.example.com --config conformance.json",
-  describe: (report) => toText(report as Report),
+  describe: async (report) => (await import("./conformance.ts")).describeReport(report as Report),
   runAlone: async (input) => (await import("./conformance.ts")).checkConformance(input),
 };

@@ -1,6 +1,6 @@
-import { startBrowser } from "../../../certification/browser.ts";
-import type { Result } from "../../../certification/check.ts";
-import { runChecks } from "../../../certification/run.ts";
+import { startBrowser } from "../../certification/src/browser.ts";
+import type { Result } from "../../certification/src/check.ts";
+import { runChecks } from "../../certification/src/run.ts";
 import { CLIENT, type Flaw, OTHER, REDIRECT_URI, SCOPE, startExampleServer } from "./example-server.ts";
 import { useBrowser } from "./user.ts";
 

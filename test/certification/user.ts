@@ -1,4 +1,4 @@
-import { TestBrowser } from "../../harness/clients/test-browser.ts";
+import { TestBrowser } from "../harness/clients/test-browser.ts";
 
 /** The fields of the sign-in page, and the buttons that continue, the first that a page has. */
 export type User = { fields: Record<string, string>; buttons: string[] };

@@ -2,9 +2,9 @@ import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import test from "ava";
 import { generate } from "selfsigned";
-import type { Report } from "../../../certification/report.ts";
-import { Program, ROOT, runCommand } from "../../harness/program.ts";
-import { deploy } from "../oidf/deployment.ts";
+import type { Report } from "../../certification/src/report.ts";
+import { deploy } from "../conformance/oidf/deployment.ts";
+import { Program, ROOT, runCommand } from "../harness/program.ts";
 import { CLIENT, OTHER, startExampleServer } from "./example-server.ts";
 import { useBrowser } from "./user.ts";
 
