@@ -138,7 +138,6 @@ export function openStorage(
     webhooks: createWebhookStore(database, outbox, encryption),
     signInFailures: createSignInFailureStore(database),
     sessions: createSessionStore(database, outbox),
-    /** Adds clicks to the analytics only: those of an imported link are counted already. */
     addPastClicks: clicks.addPast,
     /** oidc-provider's storage contract: returns the adapter of a model by name. */
     oidcAdapter: createOidcAdapter(database, clients, outbox, usage, appPolicyCheck),

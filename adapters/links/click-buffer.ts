@@ -146,8 +146,8 @@ export function createClickBuffer({ knex, engine, prepare, transaction }: Databa
       addClicks(link, click, 1, isLimited);
       return true;
     },
-    /** Adds equal clicks to the statistics only, for links that count them already. */
-    addPast: (link: ClickedLink, click: Click, count = 1): void => addClicks(link, click, count, true),
+    /** Adds equal clicks without an event. */
+    addPast: (link: ClickedLink, click: Click, count: number): void => addClicks(link, click, count, false),
     settled: buffer.settled,
     /** Resolves when nothing is left to store, after as many attempts as that takes. */
     async drained() {

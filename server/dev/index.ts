@@ -2,23 +2,21 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { openStorage, type Storage } from "../../adapters/index.ts";
-import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
-import { WEBHOOK_EVENTS } from "../../resources/events/schemas.ts";
+import { openStorage } from "../../adapters/index.ts";
 import { limitsOf } from "../../resources/plans.ts";
-import { createMissingKey, encryptionKeys } from "../keys/encryption-keys.ts";
-import { createLog } from "../log.ts";
+import { encryptionKeys } from "../keys/encryption-keys.ts";
+import { createLog, type Log } from "../log.ts";
 import { createLogOutput } from "../log-output.ts";
-import { listen } from "../process/prepare.ts";
+import { listen, prepareStorage } from "../process/prepare.ts";
 import { startService } from "../process/service.ts";
-import { followSignals, type RunningProcess } from "../process/signals.ts";
+import { followSignals } from "../process/signals.ts";
 import { readSettings, type Settings } from "../settings/config.ts";
-import { type ReceivedEvent, type Receiver, startReceiver } from "./receiver.ts";
-import { type Seeded, seed } from "./seed.ts";
+import { type ReceivedEvent, receiveEvents } from "./receiver.ts";
+import { type SeededOrganization, seed } from "./seed.ts";
 
 export type SentMail = { to: string; subject: string; text: string };
 
-export type DevServer = RunningProcess & { urls: PublicUrls; seeded: Seeded };
+export type DevServer = Awaited<ReturnType<typeof start>>["description"];
 
 type Listeners = { onMail(mail: SentMail): void; onEvent(event: ReceivedEvent): void };
 
@@ -26,7 +24,6 @@ type Listeners = { onMail(mail: SentMail): void; onEvent(event: ReceivedEvent): 
 const STOP_MS = 15_000;
 // Requests would hide emails and events.
 const LOG_LEVEL = "warn";
-const createDevLog = () => createLog(LOG_LEVEL, createLogOutput("auto"));
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /**
@@ -36,14 +33,15 @@ const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 export async function runDevServer(port: string, listeners: Listeners): Promise<DevServer> {
   const stop = () => process.exit(0);
   for (const signal of SIGNALS) process.once(signal, stop);
-  const server = await start(port, listeners);
+  const log = createLog(LOG_LEVEL, createLogOutput("auto"));
+  const { description, ...server } = await start(port, listeners, log);
   for (const signal of SIGNALS) process.off(signal, stop);
-  followSignals(Promise.resolve(server), createDevLog(), STOP_MS);
-  return server;
+  followSignals(Promise.resolve(server), log, STOP_MS);
+  return description;
 }
 
 /** Security is the same as in production. Only the database is temporary, and emails are printed. */
-async function start(port: string, { onMail, onEvent }: Listeners): Promise<DevServer> {
+async function start(port: string, { onMail, onEvent }: Listeners, log: Log) {
   const given = readSettings({
     PORT: port,
     LOG_LEVEL,
@@ -53,53 +51,45 @@ async function start(port: string, { onMail, onEvent }: Listeners): Promise<DevS
     SMTP_URL: "smtp://localhost",
     SMTP_FROM: "linkgate <noreply@example.com>",
   });
-  await checkPort(given);
-  const database = path.join(createTemporaryFolder(), "linkgate.sqlite");
-  const settings = { ...given, DATABASE_URL: `sqlite:${database}?synchronous=normal` };
-  const seeded = await fill(settings);
+  // Before the data is created, which takes seconds.
+  const probe = createServer();
+  await listen(probe, "PORT", given);
+  probe.close();
+  const folder = mkdtempSync(path.join(tmpdir(), "linkgate-dev-"));
+  // Retries, because the threads of the database may still write to it.
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
+  const database = `sqlite:${path.join(folder, "linkgate.sqlite")}?synchronous=normal`;
+  const settings = { ...given, DATABASE_URL: database };
+  const { password, organizations } = await fill(settings, log);
   const mailer = {
     send: async ({ to, subject, text }: SentMail) => onMail({ to, subject, text }),
     close() {},
   };
-  const service = await startService(settings, createDevLog(), {}, { mailer });
-  const receiver = await startReceiver(onEvent);
-  await addWebhook(service.storage, seeded, receiver);
-  const close = () => service.close().finally(receiver.close);
-  return { ...service, seeded, close };
-}
-
-/** Creates a temporary folder, which is removed when the process exits. */
-function createTemporaryFolder(): string {
-  const folder = mkdtempSync(path.join(tmpdir(), "linkgate-dev-"));
-  // Retries, because the threads of the database may still write to it.
-  process.once("exit", () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
-  return folder;
-}
-
-/** Throws StartupError before the data is created, which takes seconds. */
-async function checkPort(settings: Settings): Promise<void> {
-  const server = createServer();
-  await listen(server, "PORT", settings);
-  server.close();
+  const service = await startService(settings, log, {}, { mailer });
+  const { base, api, mcp } = service.urls;
+  const endReceiver = await receiveEvents(service.storage, organizations[0] as SeededOrganization, onEvent);
+  return {
+    ...service,
+    close: () => service.close().finally(endReceiver),
+    description: {
+      dashboard: `${base}/dashboard`,
+      api,
+      mcp,
+      docs: `${base}/docs`,
+      base,
+      password,
+      organizations: organizations.map(({ owner, ...described }) => described),
+    },
+  };
 }
 
 /** Before the server starts, which would create the demo organization in an empty database. */
-async function fill(settings: Settings): Promise<Seeded> {
+async function fill(settings: Settings, log: Log) {
   const storage = openStorage(settings.DATABASE_URL, encryptionKeys(settings), { limitsOf });
   try {
-    await storage.migrate();
-    await createMissingKey(settings, storage);
+    await prepareStorage(settings, storage, log);
     return await seed(storage);
   } finally {
     await storage.close();
   }
-}
-
-async function addWebhook(
-  { webhooks }: Storage,
-  { organizations: [first] }: Seeded,
-  { url, secret }: Pick<Receiver, "url" | "secret">,
-): Promise<void> {
-  const fields = { url, events: [...WEBHOOK_EVENTS], enabled: true };
-  if (first) await webhooks.create(first.description.id, first.owner, fields, secret);
 }

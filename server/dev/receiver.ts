@@ -1,45 +1,45 @@
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { Storage } from "../../adapters/index.ts";
+import { WEBHOOK_EVENTS } from "../../resources/events/schemas.ts";
+import { limitsOf } from "../../resources/plans.ts";
 import { newWebhookSecret, signatureHeaders } from "../../resources/webhooks/signature.ts";
+import type { SeededOrganization } from "./seed.ts";
 
-export type ReceivedEvent = { id: string; type: string; timestamp: string; data: Record<string, unknown> };
+export type ReceivedEvent = { type: string; timestamp: string; data: Record<string, unknown> };
 
-export type Receiver = { url: string; secret: string; close(): void };
-
-/** Receives webhooks on loopback, as an app would. Those that verify the endpoint are accepted, but not passed on. */
-export async function startReceiver(onEvent: (event: ReceivedEvent) => void): Promise<Receiver> {
+/** Receives the events of an organization as an app would: by a webhook, on loopback. Returns what ends it. */
+export async function receiveEvents(
+  { webhooks }: Storage,
+  { id: organizationId, owner }: SeededOrganization,
+  onEvent: (event: ReceivedEvent) => void,
+): Promise<() => void> {
   const secret = newWebhookSecret();
-  async function receive(request: IncomingMessage, response: ServerResponse) {
-    const body = Buffer.concat(await request.toArray()).toString();
-    if (!isSigned(request, body, secret)) return void response.writeHead(401).end();
-    response.writeHead(204).end();
-    const event = { id: headerOf(request, "webhook-id"), ...JSON.parse(body) } as ReceivedEvent;
-    if (event.data.verification !== true) onEvent(event);
-  }
-  const server = createServer((request, response) => {
+  const server = createServer(async (request, response) => {
+    const chunks = await request.toArray().catch(() => undefined);
     // The client disconnected before the end of the request.
-    receive(request, response).catch(() => response.destroy());
+    if (!chunks) return void response.destroy();
+    const body = Buffer.concat(chunks).toString();
+    const { "webhook-id": id, "webhook-timestamp": at, "webhook-signature": signatures } = request.headers;
+    const signed = signatureHeaders(String(id), Number(at) * 1000, body, [secret])["webhook-signature"];
+    // Standard Webhooks 1.0.0: while a new secret is introduced, there are several.
+    if (!String(signatures).split(" ").includes(String(signed))) return void response.writeHead(401).end();
+    response.writeHead(204).end();
+    const event = { id, ...JSON.parse(body) };
+    if (event.data.verification !== true) onEvent(event);
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  await webhooks.create(
+    organizationId,
+    owner,
+    { url, events: [...WEBHOOK_EVENTS], enabled: true },
     secret,
-    close() {
-      server.close();
-      server.closeAllConnections();
-    },
+    limitsOf,
+  );
+  return () => {
+    server.close();
+    server.closeAllConnections();
   };
-}
-
-/** Standard Webhooks 1.0.0. While a new secret is introduced, there are several signatures. */
-function isSigned(request: IncomingMessage, body: string, secret: string): boolean {
-  const at = Number(headerOf(request, "webhook-timestamp")) * 1000;
-  const signed = signatureHeaders(headerOf(request, "webhook-id"), at, body, [secret]);
-  const given = headerOf(request, "webhook-signature").split(" ");
-  return given.includes(signed["webhook-signature"] ?? "");
-}
-
-function headerOf(request: IncomingMessage, name: string): string {
-  return String(request.headers[name] ?? "");
 }

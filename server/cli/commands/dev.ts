@@ -12,7 +12,7 @@ export const devCommand: Command = {
   summary: "Start a sandbox server with sample data",
   options: { "--port <port>": `the port (default: PORT, otherwise ${PORT}); 0 chooses a free one` },
   example: "--port 4000",
-  describe: (result) => toText(result as Result),
+  describe: (result) => describeServer(result as DevServer),
   async runAlone({ options, print }) {
     showStatus("Creating sample data …");
     // A signal ends the process before the caller clears it.
@@ -21,40 +21,36 @@ export const devCommand: Command = {
     const { runDevServer } = await import("../../dev/index.ts");
     const { readVariables } = await import("../../settings/config.ts");
     const port = String(options.port ?? readVariables("PORT").PORT ?? PORT);
-    const onMail = (mail: SentMail) => print({ mail }, mailToText(mail));
-    const onEvent = (event: ReceivedEvent) => print({ event }, eventToText(event));
-    return toResult(await runDevServer(port, { onMail, onEvent }).catch(rethrow(port)));
+    const onMail = (mail: SentMail) => print({ mail }, describeMail(mail));
+    const onEvent = (event: ReceivedEvent) => print({ event }, describeEvent(event));
+    return runDevServer(port, { onMail, onEvent }).catch((error: Error) => {
+      // Its class is loaded with the server only.
+      if (error.name === "InvalidSettings")
+        throw new CommandError("invalid_port", "The port must be a number from 0 to 65535.");
+      const { code } = (error.cause ?? {}) as NodeJS.ErrnoException;
+      if (code === "EADDRINUSE")
+        throw new CommandError("port_in_use", `Port ${port} is in use. Choose another one with --port.`);
+      throw error.name === "StartupError" ? new CommandError("failed", error.message) : error;
+    });
   },
 };
 
-function rethrow(port: string): (error: Error) => never {
-  return (error) => {
-    // Its class is loaded with the server only.
-    if (error.name === "InvalidSettings")
-      throw new CommandError("invalid_port", "The port must be a number from 0 to 65535.");
-    const { code } = (error.cause ?? {}) as NodeJS.ErrnoException;
-    if (code === "EADDRINUSE")
-      throw new CommandError("port_in_use", `Port ${port} is in use. Choose another one with --port.`);
-    throw error.name === "StartupError" ? new CommandError("failed", error.message) : error;
-  };
-}
-
-type Result = ReturnType<typeof toResult>;
-
-function toResult({ urls: { base, api, mcp }, seeded: { password, organizations } }: DevServer) {
-  return {
-    dashboard: `${base}/dashboard`,
-    api,
-    mcp,
-    docs: `${base}/docs`,
-    base,
-    password,
-    organizations: organizations.map(({ description }) => description),
-  };
-}
-
-function toText({ dashboard, api, mcp, docs, base, password, organizations }: Result): string {
+function describeServer({ dashboard, api, mcp, docs, base, password, organizations }: DevServer): string {
   const [first] = organizations;
+  const roles = organizations.flatMap(({ name, members }) =>
+    members.map(({ username, role }) => ({ username, text: `${role} of ${name}` })),
+  );
+  const users = [...Map.groupBy(roles, ({ username }) => username)].map(
+    ([username, own]) => `  ${bold(username.padEnd(9))}  ${own.map(({ text }) => text).join(", ")}`,
+  );
+  const clients = organizations.map(
+    ({ name, plan, links, clicks, client_id, client_secret }) => `
+${bold(name)} (${plan === "growth" ? "Growth" : "Premium"} plan): ${links} links, ${clicks.toLocaleString("en")} clicks
+
+  client id      ${client_id}
+  client secret  ${client_secret}
+`,
+  );
   return `
 Sandbox server. Press Ctrl-C to stop it and delete its data.
 
@@ -65,8 +61,8 @@ Sandbox server. Press Ctrl-C to stop it and delete its data.
 
 Sign in as one of these users, all with the password ${bold(password)}
 
-${usersOf(organizations).join("\n")}
-${organizations.map(organizationToText).join("")}
+${users.join("\n")}
+${clients.join("")}
 Get a token:
 
   curl -s ${base}/oauth/token -d grant_type=client_credentials -d client_id=${first?.client_id} -d client_secret=${first?.client_secret}
@@ -76,53 +72,20 @@ Emails, and the webhook events of ${first?.name}, are printed below.
 linkgate listening on ${base}`;
 }
 
-function usersOf(organizations: Result["organizations"]): string[] {
-  const roles = organizations.flatMap(({ name, members }) =>
-    members.map(({ username, role }) => ({ username, text: `${role} of ${name}` })),
-  );
-  const byUser = Map.groupBy(roles, ({ username }) => username);
-  return [...byUser].map(
-    ([username, roles]) => `  ${bold(username.padEnd(9))}  ${roles.map(({ text }) => text).join(", ")}`,
-  );
-}
-
-function organizationToText({
-  name,
-  plan,
-  links,
-  clicks,
-  ...client
-}: Result["organizations"][number]): string {
-  return `
-${bold(name)} (${plan === "growth" ? "Growth" : "Premium"} plan): ${links} links, ${clicks.toLocaleString("en")} clicks
-
-  client id      ${client.client_id}
-  client secret  ${client.client_secret}
-`;
-}
-
-function mailToText({ to, subject, text }: SentMail): string {
-  const lines = text.trimEnd().split("\n").map(plain).flatMap(wrap);
+function describeMail({ to, subject, text }: SentMail): string {
+  // A longer word, such as a URL, has a line of its own.
+  const wrap = (line: string) => plain(line).match(/\S.{0,89}(?!\S)|\S+/g) ?? [""];
+  const lines = text.trimEnd().split("\n").flatMap(wrap);
   return `${now()}  ${bold("email")}  to ${to}: ${plain(subject)}\n${lines.map((line) => `  │ ${line}`).join("\n")}`;
 }
 
-/** A longer word, such as a URL, has a line of its own. */
-function wrap(line: string): string[] {
-  return line.match(/\S.{0,89}(?!\S)|\S+/g) ?? [""];
-}
-
 /** `--json` prints all of it. */
-function eventToText({ type, data }: ReceivedEvent): string {
+function describeEvent({ type, data }: ReceivedEvent): string {
   const { slug, url, referrer, client_id, user_id, webhook_id } = data;
   const target = type === "link.clicked" ? referrer && `from ${referrer}` : url && `→ ${url}`;
   const words = [slug ?? client_id ?? webhook_id, target, user_id && `for ${user_id}`];
   return `${now()}  ${bold("event")}  ${type}  ${plain(words.filter(Boolean).join(" "))}`.trimEnd();
 }
 
-function now(): string {
-  return styleText("gray", clockTime(new Date()));
-}
-
-function bold(text: string): string {
-  return styleText("bold", text);
-}
+const now = () => styleText("gray", clockTime(new Date()));
+const bold = (text: string) => styleText("bold", text);
