@@ -1,14 +1,14 @@
 import { stat } from "node:fs/promises";
 import path from "node:path";
 import { chromium } from "playwright-core";
-import { ROOT, startDevServer } from "./harness/program.ts";
+import { ROOT, startCommand } from "./harness/program.ts";
 
 // Takes the picture of the README: the dashboard of `linkgate dev`.
 
 const PICTURE = path.join(ROOT, "docs/images/dashboard.png");
 const MAX_BYTES = 150 * 1024;
 
-const server = startDevServer(["--port", "0", "--json"]);
+const server = startCommand(["dev", "--port", "0", "--json"]);
 const browser = await chromium.launch({
   executablePath: "/usr/bin/chromium",
   args: ["--headless", "--no-sandbox", "--disable-gpu"],

@@ -4,7 +4,7 @@ import test from "ava";
 import { generate } from "selfsigned";
 import type { Report } from "../../certification/src/report.ts";
 import { deploy } from "../conformance/oidf/deployment.ts";
-import { Program, ROOT, runCommand } from "../harness/program.ts";
+import { runCommand, startCommand } from "../harness/program.ts";
 import { CLIENT, OTHER, startExampleServer } from "./example-server.ts";
 import { useBrowser } from "./user.ts";
 
@@ -13,11 +13,6 @@ export const stage = "long";
 const deployment = await deploy();
 const { issuer, folder, clients, user, run } = deployment;
 test.after.always(() => deployment.stop());
-
-function start(words: string[]): Program {
-  const cli = ["--import", `${ROOT}server/runtime.js`, `${ROOT}server/cli/index.ts`];
-  return new Program(process.execPath, [...cli, ...words]);
-}
 
 function configure(name: string, content: object): string {
   const file = path.join(folder, name);
@@ -38,7 +33,7 @@ test("a deployment of linkgate passes every check", async (t) => {
     redirect_uri: "http://127.0.0.1/callback",
   });
   const junit = path.join(folder, "junit.xml");
-  const command = start(["conformance", issuer, "--config", config, "--junit", junit]);
+  const command = startCommand(["conformance", issuer, "--config", config, "--junit", junit]);
   const [, address = ""] = await command.says(/^Open (http:\/\/\S+) in a browser/m, "stderr");
   await useBrowser(address, issuer, { fields: user, buttons: ["Sign in", "Allow"] });
   const { code, stdout, stderr } = await command.ended;

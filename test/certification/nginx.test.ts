@@ -10,7 +10,7 @@ import { OPERATOR } from "../../resources/events/types.ts";
 import { createTestDatabase } from "../harness/database/test-database.ts";
 import { HAS_NGINX, prepareNginx } from "../harness/nginx.ts";
 import { freePort } from "../harness/port.ts";
-import { addressOf, Program, ROOT, startServer, stopPrograms } from "../harness/program.ts";
+import { addressOf, startCommand, startServer, stopPrograms } from "../harness/program.ts";
 import { populate } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
 import { useBrowser } from "./user.ts";
@@ -76,11 +76,7 @@ else
     );
     writeFileSync(path.join(folder, "ca.pem"), nginx.certificate);
     const words = ["conformance", nginx.url, "--config", config, "--json"];
-    const command = new Program(
-      process.execPath,
-      ["--import", `${ROOT}server/runtime.js`, `${ROOT}server/cli/index.ts`, ...words],
-      { settings: { NODE_EXTRA_CA_CERTS: path.join(folder, "ca.pem") } },
-    );
+    const command = startCommand(words, { settings: { NODE_EXTRA_CA_CERTS: path.join(folder, "ca.pem") } });
     const [, address = ""] = await command.says(/^Open (http:\/\/\S+) in a browser/m, "stderr");
     await useBrowser(address, nginx.url, { fields: user, buttons: ["Sign in", "Allow"] });
     const { code, stdout } = await command.ended;

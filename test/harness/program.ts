@@ -122,10 +122,13 @@ export function startServer(options: ProgramOptions): Program {
   return startProduct("main.ts", [], options);
 }
 
-/** Starts `linkgate dev`, which prints where it listens like a server. */
-export function startDevServer(words: string[], options: ProgramOptions = {}): Program {
-  return startProduct("cli/index.ts", ["dev", ...words], options);
+/** Starts a command of the CLI. */
+export function startCommand(words: string[], options: ProgramOptions = {}): Program {
+  return startProduct("cli/index.ts", words, options);
 }
+
+/** The CLI in a shell script. */
+export const CLI = `${process.execPath} --import ${SERVER}runtime.js ${SERVER}cli/index.ts`;
 
 /** Resolves to how a server ended that must not start. One that starts is stopped, so its exit code is 0. */
 export function endingOf(server: Program): Promise<Ending> {
@@ -142,12 +145,12 @@ export async function addressOf(server: Program): Promise<string> {
 }
 
 // The most commands that a test runs concurrently. More would only wait for the CPU and the database lock.
-const inTurn = pLimit(10);
+const limit = pLimit(10);
 
 /** Runs the CLI until it exits. `input` is its stdin. */
 export function runCommand(words: string[], options: ProgramOptions, input = ""): Promise<Ending> {
-  return inTurn(() => {
-    const command = startProduct("cli/index.ts", words, options);
+  return limit(() => {
+    const command = startCommand(words, options);
     command.write(input);
     return command.ended;
   });

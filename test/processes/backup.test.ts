@@ -16,7 +16,7 @@ import { openStorage } from "../../adapters/index.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import { createTestDatabase, engine } from "../harness/database/test-database.ts";
 import { inhabit, settingsFor } from "../harness/inhabited.ts";
-import { Program, ROOT, runCommand, runShell, stopPrograms } from "../harness/program.ts";
+import { CLI, ROOT, runCommand, runShell, startCommand, stopPrograms } from "../harness/program.ts";
 import { startTestService } from "../harness/service.ts";
 import { until } from "../harness/webhooks.ts";
 
@@ -100,10 +100,7 @@ onSqlite("a backup that is interrupted leaves no file", async (t) => {
   await close();
   const target = path.join(folder, "interrupted");
   mkdirSync(target);
-  const words = ["--import", `${ROOT}server/runtime.js`, `${ROOT}server/cli/index.ts`, "backup"];
-  const command = new Program(process.execPath, [...words, path.join(target, "backup.sqlite")], {
-    settings: own,
-  });
+  const command = startCommand(["backup", path.join(target, "backup.sqlite")], { settings: own });
   await until(async () => readdirSync(target).length > 0 || undefined);
   command.kill();
   const { code, signal, stderr } = await command.ended;
@@ -130,9 +127,8 @@ test.serial(
     mkdirSync(work);
     const sections = { sqlite: "SQLite", postgres: "PostgreSQL", mysql: "MariaDB and MySQL" };
     const [backup = "", restore = ""] = commandsOf(sections[engine as "sqlite"]);
-    const cli = `${process.execPath} --import ${ROOT}server/runtime.js ${ROOT}server/cli/index.ts`;
     const run = (script: string, url: string) =>
-      runShell(`set -e\n${script.replaceAll("npx linkgate", cli)}`, {
+      runShell(`set -e\n${script.replaceAll("npx linkgate", CLI)}`, {
         cwd: work,
         settings: { ...settings, DATABASE_URL: url, ...clientSettings(url) },
       });

@@ -5,7 +5,7 @@ import { sourceOfCopy } from "../../adapters/database/migrations/index.ts";
 import { storeManyLinks } from "../harness/database/many-links.ts";
 import { createTestDatabase, engine, serverOf } from "../harness/database/test-database.ts";
 import { inhabit, settingsFor } from "../harness/inhabited.ts";
-import { endingOf, Program, ROOT, runCommand, startServer, stopPrograms } from "../harness/program.ts";
+import { endingOf, ROOT, runCommand, startCommand, startServer, stopPrograms } from "../harness/program.ts";
 import { startOnTerminal, testOnTerminal } from "../harness/terminal.ts";
 import { until } from "../harness/webhooks.ts";
 
@@ -62,16 +62,7 @@ for (const other of others) {
     `a copy to ${other} that is killed continues where it stopped, and notices changes`,
     async (t) => {
       const target = await createTestDatabase({ empty: true, on: other });
-      const command = new Program(
-        process.execPath,
-        [
-          "--import",
-          `${ROOT}server/runtime.js`,
-          `${ROOT}server/cli/index.ts`,
-          ...words(target.url).slice(0, -1),
-        ],
-        {},
-      );
+      const command = startCommand(words(target.url).slice(0, -1));
       await command.says(/copied leases/, "stderr");
       const inspected = openDatabase(target.url);
       const copiedLinks = async () => {
@@ -152,19 +143,8 @@ for (const other of targets) {
           if (${statement}.test(statement.sql ?? statement)) process.kill(process.pid, "SIGKILL");
           return result;
         };`;
-        const killed = await new Program(
-          process.execPath,
-          [
-            ...[
-              "--import",
-              `${ROOT}server/runtime.js`,
-              "--import",
-              `data:text/javascript,${encodeURIComponent(kill)}`,
-            ],
-            ...[`${ROOT}server/cli/index.ts`, ...words(target.url, smallUrl)],
-          ],
-          {},
-        ).ended;
+        const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(kill)}`;
+        const killed = await startCommand(words(target.url, smallUrl), { settings: { NODE_OPTIONS } }).ended;
         t.is(killed.signal, "SIGKILL", killed.stderr);
         const inspected = openDatabase(target.url);
         t.is((await sourceOfCopy(inspected.knex)) !== undefined, isMarked);

@@ -6,7 +6,7 @@ import { parse } from "csv-parse/sync";
 import { openDatabase } from "../../adapters/database/index.ts";
 import { createTestDatabase, engine } from "../harness/database/test-database.ts";
 import { settingsFor } from "../harness/inhabited.ts";
-import { Program, ROOT, resultOf, runCommand, stopPrograms } from "../harness/program.ts";
+import { ROOT, resultOf, runCommand, startCommand, stopPrograms } from "../harness/program.ts";
 import { startOnTerminal, testOnTerminal } from "../harness/terminal.ts";
 import { until } from "../harness/webhooks.ts";
 
@@ -67,11 +67,7 @@ test.serial(
     const org = await createOrganization();
     const file = writeExport(ROWS);
     const words = ["import", file, "--org", org, "--json"];
-    const command = new Program(
-      process.execPath,
-      ["--import", `${ROOT}server/runtime.js`, `${ROOT}server/cli/index.ts`, ...words],
-      { settings },
-    );
+    const command = startCommand(words, { settings });
     await until(async () => ((await storedLinks(org)) > 0 ? true : undefined));
     command.kill("SIGKILL");
     t.is((await command.ended).signal, "SIGKILL");

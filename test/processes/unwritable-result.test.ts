@@ -4,6 +4,7 @@ import path from "node:path";
 import test from "ava";
 import { openDatabase } from "../../adapters/database/index.ts";
 import {
+  CLI,
   Program,
   ROOT,
   resultOf,
@@ -13,7 +14,6 @@ import {
   stopPrograms,
 } from "../harness/program.ts";
 
-const CLI = `${process.execPath} --import ${ROOT}server/runtime.js ${ROOT}server/cli/index.ts`;
 const SERVER = `${process.execPath} --import ${ROOT}server/runtime.js ${ROOT}server/main.ts`;
 // The second process is the reader of a pipe, which has ended when the first writes.
 const CLOSED = "exec > >(:); wait $!;";

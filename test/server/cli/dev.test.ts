@@ -7,7 +7,7 @@ import test from "ava";
 import { apiAt, BROWSER } from "../../harness/clients/api.ts";
 import { firstPartyToken } from "../../harness/clients/dashboard.ts";
 import { freePort } from "../../harness/port.ts";
-import { addressOf, type Program, runShell, startDevServer, stopPrograms } from "../../harness/program.ts";
+import { addressOf, type Program, runShell, startCommand, stopPrograms } from "../../harness/program.ts";
 import { postForm } from "../../harness/service.ts";
 import { skip } from "../../harness/skip.ts";
 import { waitUntilVerified } from "../../harness/webhooks.ts";
@@ -39,7 +39,10 @@ type Description = {
 function start(name: string, words: string[], node = process.execPath): { server: Program; folder: string } {
   const folder = path.join(folders, name);
   mkdirSync(folder);
-  return { server: startDevServer(words, { cwd: folder, settings: { TMPDIR: folder }, node }), folder };
+  return {
+    server: startCommand(["dev", ...words], { cwd: folder, settings: { TMPDIR: folder }, node }),
+    folder,
+  };
 }
 
 /** Resolves to the name of a file when it exists in the folder. */
@@ -145,7 +148,7 @@ test.serial(
 
     const { port } = new URL(base);
     const missing = path.join(folder, "missing");
-    const second = startDevServer(["--port", port, "--json"], { settings: { TMPDIR: missing } });
+    const second = startCommand(["dev", "--port", port, "--json"], { settings: { TMPDIR: missing } });
     const ending = await second.ended;
     t.is(ending.code, 1);
     t.is(ending.stdout, "");
@@ -179,7 +182,7 @@ test("a port that isn't one is refused, and nothing remains", async (t) => {
 
 test.serial("without --port, the server listens on PORT", async (t) => {
   const port = String(await freePort());
-  const server = startDevServer([], { cwd: folders, settings: { PORT: port } });
+  const server = startCommand(["dev"], { cwd: folders, settings: { PORT: port } });
   t.is(new URL(await addressOf(server)).port, port);
   t.is((await server.stop()).code, 0);
 });

@@ -11,7 +11,7 @@ import { MIGRATIONS } from "../../../adapters/database/migrations/index.ts";
 import { startMailServer } from "../../harness/mail-server.ts";
 import { freePort } from "../../harness/port.ts";
 import { PRODUCTION } from "../../harness/production.ts";
-import { addressOf, runCommand, runShell, startServer, stopPrograms } from "../../harness/program.ts";
+import { addressOf, CLI, runCommand, runShell, startServer, stopPrograms } from "../../harness/program.ts";
 import { startTcpProxy } from "../../harness/tcp-proxy.ts";
 
 export const stage = "processes";
@@ -277,7 +277,7 @@ test("a Redis that doesn't answer is found", async (t) => {
 });
 
 test("too low a limit on file descriptors is found", async (t) => {
-  const command = `ulimit -n 1024; exec "${process.execPath}" --import ./server/runtime.js server/cli/index.ts doctor --json`;
+  const command = `ulimit -n 1024; exec ${CLI} doctor --json`;
   const { code, stdout } = await runShell(command, { settings });
   t.is(code, 1);
   const { checks } = JSON.parse(stdout) as { checks: Check[] };

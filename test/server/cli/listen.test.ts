@@ -5,7 +5,7 @@ import { apiAt } from "../../harness/clients/api.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { createTestDatabase } from "../../harness/database/test-database.ts";
 import { freePort } from "../../harness/port.ts";
-import { Program, ROOT, runCommand, stopPrograms } from "../../harness/program.ts";
+import { type Program, runCommand, startCommand, stopPrograms } from "../../harness/program.ts";
 import { startReceiver, verify } from "../../harness/receiver.ts";
 import { startTestService, type TestOrganization } from "../../harness/service.ts";
 
@@ -29,8 +29,7 @@ function settingsOf({ clientId, clientSecret }: TestOrganization): Settings {
 /** Starts the command, and waits until it listens. */
 async function listen(settings: Settings, words: string[] = [], server = service.url) {
   const options = ["listen", "--server", server, ...words];
-  const args = ["--import", `${ROOT}server/runtime.js`, `${ROOT}server/cli/index.ts`, ...options];
-  const program = new Program(process.execPath, args, { settings });
+  const program = startCommand(options, { settings });
   await program.says(words.includes("--json") ? /^\{"server"/ : /^Listening to /);
   return program;
 }

@@ -4,7 +4,7 @@ import test from "ava";
 import { openDatabase } from "../../../adapters/database/index.ts";
 import { EVENT_DATA_SCHEMAS } from "../../../resources/events/schemas.ts";
 import { createTestDatabase } from "../../harness/database/test-database.ts";
-import { Program, ROOT, runCommand, stopPrograms } from "../../harness/program.ts";
+import { runCommand, startCommand, stopPrograms } from "../../harness/program.ts";
 
 export const databases = "all";
 export const stage = "processes";
@@ -91,11 +91,7 @@ test.serial("a command that is killed leaves the entry of its start", async (t) 
   const { organization } = await run(["org", "create", "Interrupted"]);
   // It has started once it waits for the password.
   const words = ["user", "create", "grace", "--org", organization.id];
-  const command = new Program(
-    process.execPath,
-    ["--import", `${ROOT}server/runtime.js`, `${ROOT}server/cli/index.ts`, ...words],
-    { settings },
-  );
+  const command = startCommand(words, { settings });
   for (let poll = 0; poll < 20 && (await log("--limit", "1"))[0].command !== "user create"; poll++)
     t.is(command.stderr, "");
   command.kill("SIGKILL");
