@@ -35,7 +35,7 @@ import { type LimitsOf, unlimited } from "./links/usage.ts";
 import { createMailQueue } from "./mail/queue.ts";
 import { type AppPolicyCheck, OWN_CLIENTS_ONLY } from "./oauth/app-policy.ts";
 import { createClientStore } from "./oauth/clients.ts";
-import { createGrantUsage } from "./oauth/grant-usage.ts";
+import { createGrantUseRecorder } from "./oauth/grant-use-recorder.ts";
 import { createGrantStore } from "./oauth/grants.ts";
 import { createConsentStore } from "./oauth/oidc/grants.ts";
 import { createOidcAdapter } from "./oauth/oidc/index.ts";
@@ -60,7 +60,7 @@ import { countOutdated, reencrypt } from "./reencryption.ts";
 import { createDeliveryQueue } from "./webhooks/queue.ts";
 import { createWebhookDeletion, createWebhookStore } from "./webhooks/store.ts";
 
-// How long a shutdown waits for an unavailable database to store the last clicks and grant usage.
+// How long a shutdown waits for an unavailable database to store the last clicks and uses of grants.
 const LAST_WRITES_MS = 3000;
 
 export type Storage = ReturnType<typeof openStorage>;
@@ -91,7 +91,7 @@ export function openStorage(
   const encryption = createEncryption(encryptionKeys);
   const webhookDeletion = createWebhookDeletion(outbox, encryption);
   const auditChain = createAuditChain(database, leases);
-  const usage = createGrantUsage(database);
+  const grantUse = createGrantUseRecorder(database);
   const clicks = createClickBuffer(database, outbox);
   const search = createSearch(database);
   const purgeLogs = (mayContinue: () => Promise<boolean>) => purgeAuditLogs(database, mayContinue);
@@ -140,8 +140,8 @@ export function openStorage(
     sessions: createSessionStore(database, outbox),
     addPastClicks: clicks.addPast,
     /** oidc-provider's storage contract: returns the adapter of a model by name. */
-    oidcAdapter: createOidcAdapter(database, clients, outbox, usage, appPolicyCheck),
-    findActiveToken: createTokenReader(database, usage, appPolicyCheck),
+    oidcAdapter: createOidcAdapter(database, clients, outbox, grantUse, appPolicyCheck),
+    findActiveToken: createTokenReader(database, grantUse, appPolicyCheck),
     /** Replaces the encryption keys. @throws TypeError for a key of another length */
     useEncryptionKeys: encryption.use,
     /** Encrypts again what an older key encrypted. Resolves to undefined while another process does. */
@@ -171,7 +171,7 @@ export function openStorage(
     onCheckpointError: database.onCheckpointError,
     onFailure: database.onFailure,
     async close() {
-      const stored = Promise.all([clicks.drained(), usage.settled()]);
+      const stored = Promise.all([clicks.drained(), grantUse.settled()]);
       await Promise.race([stored, sleep(LAST_WRITES_MS, undefined, { ref: false })]);
       await database.close();
     },

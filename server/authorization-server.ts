@@ -5,9 +5,9 @@ import compose from "koa-compose";
 import { isUnavailable, toProblem } from "../resources/http/problem.ts";
 import { isAt, isBelow, isOfResource, mount, type Part, requireRead } from "../resources/http/routing.ts";
 import type { Services } from "../resources/services.ts";
+import { createAuthOptions } from "./auth/auth-options.ts";
 import { redirectToLogin } from "./auth/error-handler.ts";
 import { auth, signedIn } from "./auth/index.ts";
-import { createSignInParts } from "./auth/parts.ts";
 import { passwordReset } from "./auth/password-reset.ts";
 import { isRegistrationOpen } from "./auth/register.ts";
 import { signedInAccount } from "./auth/sessions.ts";
@@ -90,7 +90,7 @@ export function authorizationServer(
       );
   });
 
-  const parts = createSignInParts(options, provider, authenticationLimits, onError);
+  const parts = createAuthOptions(options, provider, authenticationLimits, onError);
   const signInOptions = { ...options, ...parts };
   const { sessions, signInAudit, passwords } = parts;
   const isSignedIn = async (ctx: Context) =>

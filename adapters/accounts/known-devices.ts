@@ -34,8 +34,8 @@ export function createKnownDeviceStore({ knex, transaction }: Database) {
       return (await device.increment("failures", 1)) > 0;
     },
 
-    /** Uncounts an attempt with the right password. Wrong codes, which follow it, still count. */
-    async uncount(userId: string, token: string): Promise<void> {
+    /** Undoes `attempt` after the right password. Wrong codes that follow it still count. */
+    async undoAttempt(userId: string, token: string): Promise<void> {
       await known(knex, userId, token).where("failures", ">", 0).decrement("failures", 1);
     },
 

@@ -29,7 +29,7 @@ export function newId(
   return `${prefix}_${last}`;
 }
 
-/** Returns what the public ids of a time or later sort after. */
+/** Returns the lower bound of the ids that are created at a time or later. */
 export function idBound(prefix: "evt" | "lnk", at: number): string {
   return `${prefix}_${encodeTime(at)}`;
 }

@@ -11,7 +11,7 @@ import {
   clientKindOf,
   type MemberApps,
 } from "./app-policy.ts";
-import type { GrantUsage } from "./grant-usage.ts";
+import type { GrantUseRecorder } from "./grant-use-recorder.ts";
 import { tokenKey } from "./token-keys.ts";
 
 /** Selects a token with everything that its validity depends on, in one query. */
@@ -76,13 +76,17 @@ export type JoinedTokenRow = {
 };
 
 /** Creates a function that finds an active access token in one statement and records the use of its grant. */
-export function createTokenReader({ lookup }: Database, usage: GrantUsage, appPolicyCheck: AppPolicyCheck) {
+export function createTokenReader(
+  { lookup }: Database,
+  grantUse: GrantUseRecorder,
+  appPolicyCheck: AppPolicyCheck,
+) {
   const find = lookup(TOKEN_BY_HASH);
   return async (token: string): Promise<ActiveToken | undefined> => {
     const [row] = await find(tokenKey(token));
     if (!row || !isAccessToken(row.kind)) return undefined;
     const active = toActiveToken(row, JSON.parse(row.payload), appPolicyCheck);
-    if (active) usage.record(row);
+    if (active) grantUse.record(row);
     return active;
   };
 }

@@ -4,8 +4,8 @@ import { checkCsrf, checkOrigin, isChange } from "../http/csrf.ts";
 import { readInput, uploadMax } from "../http/request-body.ts";
 import type { SignedInUser } from "../http/state.ts";
 import { isMultiFactor } from "../provider/sessions.ts";
+import type { AuthOptions } from "./auth-options.ts";
 import { SignInRequired } from "./error-handler.ts";
-import type { AuthOptions } from "./parts.ts";
 import { HOME } from "./return-to.ts";
 
 type Options = Pick<AuthOptions, "storage" | "sessions" | "tokens" | "csrf" | "base">;

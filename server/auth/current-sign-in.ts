@@ -1,10 +1,10 @@
 import type { Context } from "koa";
 import { Problem } from "../../resources/http/problem.ts";
 import type { CurrentSignIn } from "../operations/operation.ts";
+import type { AuthOptions } from "./auth-options.ts";
 import { requireRecentSignIn } from "./authenticate.ts";
 import { enforceLimit } from "./error-handler.ts";
 import { hashPassword } from "./new-password.ts";
-import type { AuthOptions } from "./parts.ts";
 import { keyReference } from "./sign-in-proof.ts";
 
 type Options = Pick<

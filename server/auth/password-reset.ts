@@ -13,9 +13,9 @@ import { pathOf } from "../operations/operation.ts";
 import { requestPasswordReset } from "../operations/sign-in.ts";
 import { html } from "../ui/html.ts";
 import { alert, describedBy, messagePage, page } from "../ui/page.ts";
+import type { AuthOptions } from "./auth-options.ts";
 import { limitVisits, SIGN_IN, showMessage } from "./error-handler.ts";
 import { hashPassword } from "./new-password.ts";
-import type { AuthOptions } from "./parts.ts";
 
 const PATH = `${RESET_PATH}/:token`;
 

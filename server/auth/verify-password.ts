@@ -94,7 +94,7 @@ export function createVerifyPassword(options: Options) {
       const message = "Too many sign-ins are in progress. Try again in a moment.";
       return { error: message, status: 503, code: "busy" };
     }
-    if (known) await knownDevices.uncount(account.id, known.token);
+    if (known) await knownDevices.undoAttempt(account.id, known.token);
     else if (isLimited) {
       await limits.succeeded(ctx.ip, username);
       await signInFailures.reset(username);

@@ -13,7 +13,7 @@ const LIFETIME_MS = ABSOLUTE_LIFETIME * 1000;
 // Raise it with every change of the format or the dictionary: registered ids are read with the dictionary that they
 // were written with.
 const VERSION = 1;
-// What clients register, the most frequent last (RFC 1950 §2.2). It makes ids about a third shorter.
+// Common values of registrations, the most frequent last (RFC 1950 §2.2). It makes ids about a third shorter.
 const DICTIONARY = Buffer.from(`\
 http://[::1]/https://localhost:/callback/oauth2/callback://auth/callback/mcp/oauth/callback MCP Client
 http://127.0.0.1:33418/

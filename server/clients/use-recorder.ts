@@ -28,7 +28,7 @@ export function createUseRecorder(
 // Enough to tell programs apart.
 const USER_AGENT_MAX = 200;
 const SEPARATOR = "\n";
-// Who knows a secret could otherwise cause a write per request, with a `User-Agent` each. More callers than are listed.
+// More than are listed. Otherwise a caller could cause a write per request, with a `User-Agent` each.
 const CALLERS_PER_MINUTE = 60;
 const MINUTE_MS = 60_000;
 const MAX_SECRETS = 10_000;

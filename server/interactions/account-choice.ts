@@ -1,4 +1,4 @@
-import type { AuthOptions } from "../auth/parts.ts";
+import type { AuthOptions } from "../auth/auth-options.ts";
 import type { AccountChoice } from "../provider/interaction-policy.ts";
 import { hidden } from "../ui/controls.ts";
 import { html } from "../ui/html.ts";

@@ -1,6 +1,6 @@
 import type { Context } from "koa";
 import { errors, type Interaction } from "oidc-provider";
-import type { AuthOptions } from "../auth/parts.ts";
+import type { AuthOptions } from "../auth/auth-options.ts";
 import { redirectTargetOf } from "../clients/redirect-uris.ts";
 import { seeOther } from "../http/redirects.ts";
 import { textFieldOf } from "../http/request-body.ts";

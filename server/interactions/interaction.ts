@@ -1,6 +1,6 @@
 import type { Context } from "koa";
 import { errors, type Interaction, type Provider } from "oidc-provider";
-import type { AuthOptions } from "../auth/parts.ts";
+import type { AuthOptions } from "../auth/auth-options.ts";
 import { type ClientIdentity, describeProfile, identityOf } from "../clients/app-identity.ts";
 import { organizationOf } from "../clients/client-metadata.ts";
 import { seeOther } from "../http/redirects.ts";

@@ -1,7 +1,7 @@
 import type { Context } from "koa";
 import type { Interaction } from "oidc-provider";
+import type { AuthOptions } from "../auth/auth-options.ts";
 import { signInPage } from "../auth/login-page.ts";
-import type { AuthOptions } from "../auth/parts.ts";
 import type { SignedIn } from "../auth/sessions.ts";
 import type { SignInProof } from "../auth/sign-in-proof.ts";
 import { INCORRECT_CREDENTIALS } from "../auth/verify-password.ts";

@@ -1,5 +1,3 @@
-import { AUDIT_LOG_DAYS, type Plan } from "../../resources/plans.ts";
-
 const HOUR = 60 * 60;
 const DAY = 24 * HOUR;
 
@@ -21,10 +19,3 @@ export const KEY_SPREAD_MS = 2 * KEY_REFRESH_MS;
 export const KEY_PUBLISH_MS = 3 * KEY_SET_MAX_AGE * 1000;
 /** OWASP ASVS 5.0 V7.3.2: sessions expire however they are used. In seconds. */
 export const SESSION_LIFETIME = 30 * DAY;
-
-/** Formats as “30 days” or “2 years”. */
-export function retentionOf(plan: Plan): string {
-  const days = AUDIT_LOG_DAYS[plan];
-  if (days % 365 !== 0) return `${days} days`;
-  return days === 365 ? "1 year" : `${days / 365} years`;
-}

@@ -5,7 +5,7 @@ import { linkSchema } from "../../resources/links/schema.ts";
 import { AUDIT_LOG_DAYS, limitsOf, PLANS, type Plan } from "../../resources/plans.ts";
 import { WEBHOOK_EVENT_SCHEMAS } from "../../resources/webhooks/event-schemas.ts";
 import { RETRY_DELAYS_MS } from "../../resources/webhooks/retry-policy.ts";
-import { retentionOf } from "../../server/settings/lifetimes.ts";
+import { auditRetentionOf } from "../../server/settings/audit-retention.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import { tableIn } from "../harness/documentation.ts";
 import { blocksOf } from "../harness/examples.ts";
@@ -109,6 +109,6 @@ test("the schedule of retries is documented", (t) => {
 test("the retention of each plan is documented", (t) => {
   t.deepEqual(
     tableIn("audit-log.md", "Retention"),
-    PLANS.map((plan) => [plan.charAt(0).toUpperCase() + plan.slice(1), retentionOf(plan)]),
+    PLANS.map((plan) => [plan.charAt(0).toUpperCase() + plan.slice(1), auditRetentionOf(plan)]),
   );
 });

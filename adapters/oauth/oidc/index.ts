@@ -3,7 +3,7 @@ import type { Database } from "../../database/index.ts";
 import type { Outbox } from "../../events/outbox.ts";
 import type { AppPolicyCheck } from "../app-policy.ts";
 import type { ClientStore } from "../clients.ts";
-import type { GrantUsage } from "../grant-usage.ts";
+import type { GrantUseRecorder } from "../grant-use-recorder.ts";
 import { clientAdapter } from "./clients.ts";
 import { grantAdapter } from "./grants.ts";
 import { interactionAdapter } from "./interactions.ts";
@@ -16,10 +16,10 @@ export function createOidcAdapter(
   database: Database,
   clients: ClientStore,
   outbox: Outbox,
-  usage: GrantUsage,
+  grantUse: GrantUseRecorder,
   appPolicyCheck: AppPolicyCheck,
 ): (model: string) => Adapter {
-  const tokenAdapter = tokenAdapters(database, usage, appPolicyCheck);
+  const tokenAdapter = tokenAdapters(database, grantUse, appPolicyCheck);
   const adapters: Record<string, () => ModelAdapter> = {
     Client: () => clientAdapter(clients),
     Grant: () => grantAdapter(database, outbox),

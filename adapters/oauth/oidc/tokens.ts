@@ -1,7 +1,7 @@
 import { errors } from "oidc-provider";
 import type { Database } from "../../database/index.ts";
 import type { AppPolicyCheck } from "../app-policy.ts";
-import type { GrantUsage } from "../grant-usage.ts";
+import type { GrantUseRecorder } from "../grant-use-recorder.ts";
 import { tokenKey } from "../token-keys.ts";
 import {
   isAccessToken,
@@ -24,7 +24,7 @@ const RETRIES_MAX = 10;
 /** Stores tokens, codes and pushed authorization requests, each a `kind`, by their hashes. */
 export function tokenAdapters(
   database: Database,
-  usage: GrantUsage,
+  grantUse: GrantUseRecorder,
   appPolicyCheck: AppPolicyCheck,
 ): (kind: string) => ModelAdapter {
   const { insert, find, consume, retry } = tokenStatements(database);
@@ -52,7 +52,7 @@ export function tokenAdapters(
       const payload = { ...JSON.parse(found.payload), jti: id };
       if (isAccessToken(kind)) {
         payload.active = toActiveToken(found, payload, appPolicyCheck);
-        usage.record(found);
+        grantUse.record(found);
       } else {
         if (found.grantPayload) payload.grant = found.grantPayload;
         payload.holder = toGrantHolder(found, appPolicyCheck);

@@ -18,7 +18,7 @@ export type PendingSignIn = {
   expiresAt: number;
 };
 
-/** Who holds a pending sign-in: a program, as `login_token`, or a browser, in a cookie. */
+/** The holder of a pending sign-in: a program, as `login_token`, or a browser, in a cookie. */
 type Holder = "program" | "browser";
 
 /** Encrypted pending sign-ins, so the server stores nothing before the second factor is proved. */
@@ -60,7 +60,7 @@ export function createLoginTokens(secret: string, replays: Pick<ReplayStore, "us
 
     drop: (ctx: Context) => void ctx.cookies.set(name, null, options),
 
-    /** Of any number of calls, on any process, exactly one resolves to true. */
+    /** Resolves to true once: concurrent calls, in any process, resolve to false. */
     complete: (pending: PendingSignIn) => replays.useOnce(useOf(pending)),
   };
 }

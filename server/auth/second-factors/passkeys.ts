@@ -180,7 +180,7 @@ export function createChallenges(secret: string, replays: Pick<ReplayStore, "use
       return new Uint8Array(Buffer.concat([head, sign(head, purpose)]));
     },
 
-    /** Of any number of calls, on any process, exactly one resolves to true. `challenge` is in base64url. */
+    /** Resolves to true once: concurrent calls, in any process, resolve to false. `challenge` is in base64url. */
     async redeem(challenge: string, purpose: string): Promise<boolean> {
       const bytes = Buffer.from(challenge, "base64url");
       if (bytes.length !== NONCE_BYTES + TIME_BYTES + MAC_BYTES) return false;

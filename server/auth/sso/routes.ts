@@ -8,9 +8,9 @@ import { removeInvisible, validateNewUsername } from "../../credentials/names.ts
 import { seeOther } from "../../http/redirects.ts";
 import { html } from "../../ui/html.ts";
 import { page } from "../../ui/page.ts";
+import type { AuthOptions } from "../auth-options.ts";
 import { RECENT_S } from "../authenticate.ts";
 import { showSignInError } from "../error-handler.ts";
-import type { AuthOptions } from "../parts.ts";
 import { INVITATION_INVALID, invitationIn, isRegistrationOpen } from "../register.ts";
 import { HOME, safeReturnTo } from "../return-to.ts";
 import { signedInAccount } from "../sessions.ts";

@@ -1,4 +1,4 @@
-import type { AuthOptions } from "../../auth/parts.ts";
+import type { AuthOptions } from "../../auth/auth-options.ts";
 import type { RouteOptions } from "../route.ts";
 
 /** `relyingParty` is undefined if `BASE_URL` is an IP address. */

@@ -1,7 +1,7 @@
 import type { Context } from "koa";
 import type { AuditEntry } from "../../../adapters/events/audit-log.ts";
 import type { ChainHead } from "../../../adapters/events/chain-record.ts";
-import { retentionOf } from "../../settings/lifetimes.ts";
+import { auditRetentionOf } from "../../settings/audit-retention.ts";
 import { copyable, field, linkButton, select, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, emptyState, pagination, pathWith, table } from "../../ui/table.ts";
@@ -34,7 +34,7 @@ ${entries.length > 0 ? table("Audit log", columnsOf(path), groupsOf(entries)) : 
 ${pagination({ path, query, nextCursor })}
 ${head && proof(head)}`;
   const actions = linkButton(pathWith(`${path}.csv`, filterOf(query)), "Export CSV", "quiet");
-  const kept = retentionOf(membershipOf(ctx).plan);
+  const kept = auditRetentionOf(membershipOf(ctx).plan);
   const intro = `Sign-ins and changes to credentials, plan, members, authorizations and links. On your plan, new entries are kept for ${kept}.`;
   showPage(ctx, { title: "Audit log", intro, section: "audit", actions, body });
 }

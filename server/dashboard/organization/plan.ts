@@ -5,7 +5,7 @@ import { MANAGERS } from "../../../resources/access/scopes.ts";
 import { notFound } from "../../../resources/http/problem.ts";
 import { isPaid, limitsOf, PLANS, type Plan } from "../../../resources/plans.ts";
 import { changePlan, getPlan, selfServiceDisabled } from "../../operations/organizations.ts";
-import { retentionOf } from "../../settings/lifetimes.ts";
+import { auditRetentionOf } from "../../settings/audit-retention.ts";
 import { badge, formButton, linkButton, meter } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
@@ -95,7 +95,7 @@ function benefits(plan: Plan): string[] {
   const always = [
     `${shown(limits.links)} short links, with ${dataSize(limits.link_bytes)} of data`,
     `${shown(limits.members)} members`,
-    `Audit log, kept for ${retentionOf(plan)}`,
+    `Audit log, kept for ${auditRetentionOf(plan)}`,
   ];
   if (!isPaid(plan)) return always;
   const larger = [
@@ -163,7 +163,7 @@ function lowerLimits(from: Plan, to: Plan): string[] {
 }
 
 function shorterRetention(from: Plan, to: Plan): string {
-  return `New audit log entries are kept for ${retentionOf(to)} instead of ${retentionOf(from)}.`;
+  return `New audit log entries are kept for ${auditRetentionOf(to)} instead of ${auditRetentionOf(from)}.`;
 }
 
 function kept(to: Plan): string[] {

@@ -17,9 +17,9 @@ import { createIdentityProvider, createSsoButton } from "./sso/identity-provider
 import { createTransactions } from "./sso/transactions.ts";
 import { createVerifyPassword } from "./verify-password.ts";
 
-export type AuthOptions = Dependencies & ReturnType<typeof createSignInParts>;
+export type AuthOptions = Dependencies & ReturnType<typeof createAuthOptions>;
 
-export function createSignInParts(
+export function createAuthOptions(
   { settings, urls, storage, keys, tracing }: Dependencies,
   provider: Provider,
   authenticationLimits: AuthenticationLimits,

@@ -7,10 +7,10 @@ const PRECISION_MS = 60_000;
 const GATHER_MS = 200;
 const MAX_GRANTS = 500;
 
-export type GrantUsage = ReturnType<typeof createGrantUsage>;
+export type GrantUseRecorder = ReturnType<typeof createGrantUseRecorder>;
 
 /** Records when grants were last used, off the request path. A crash loses the uses of the last moment. */
-export function createGrantUsage({ knex }: Database) {
+export function createGrantUseRecorder({ knex }: Database) {
   const pending = new Set<string>();
   const buffer = createWriteBehindBuffer(store, GATHER_MS);
 
