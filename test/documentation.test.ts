@@ -95,14 +95,6 @@ test("the README adds the MCP server as the guide of Claude Code does", (t) => {
   t.true(read("README.md").includes(codes.join("\n")));
 });
 
-test("the redirect URIs of AI clients are the same as on the Connect page", (t) => {
-  for (const { name, redirectUri } of HOSTS) {
-    if (!redirectUri) continue;
-    const [, documented] = new RegExp(`^\\| ${name} \\| \`(.*?)\``, "m").exec(read("docs/mcp.md")) ?? [];
-    t.is(documented, redirectUri, name);
-  }
-});
-
 test("an encryption key that was generated as documented is accepted", async (t) => {
   const [, command = ""] = /```sh\n(node .*)\n```/.exec(read("docs/settings.md")) ?? [];
   const { stdout } = await runShell(command);

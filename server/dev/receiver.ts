@@ -3,7 +3,6 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Storage } from "../../adapters/index.ts";
 import { WEBHOOK_EVENTS } from "../../resources/events/schemas.ts";
-import { limitsOf } from "../../resources/plans.ts";
 import { newWebhookSecret, signatureHeaders } from "../../resources/webhooks/signature.ts";
 import type { SeededOrganization } from "./seed.ts";
 
@@ -36,7 +35,6 @@ export async function receiveEvents(
     owner,
     { url, events: [...WEBHOOK_EVENTS], enabled: true },
     secret,
-    limitsOf,
   );
   return () => {
     server.close();

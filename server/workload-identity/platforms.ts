@@ -16,7 +16,10 @@ type Composed = Pick<NewTrustRule, "issuer" | "subject" | "claims">;
 
 /** A platform whose users know neither issuers nor subjects: a rule is composed from what they know. */
 export type Platform = {
+  /** As in the heading of its quick start in `docs/workload-identity.md`. */
   name: string;
+  /** What to do with its quick start. */
+  note: string;
   /** By the name of the value. */
   fields: Record<string, PlatformField>;
   /** Reads values in another form that the platform shows. */
@@ -37,6 +40,7 @@ const GITHUB_PATH = /^(?:https:\/\/github\.com\/)?([^/\s]+)\/([^/\s]+?)(?:\.git)
 
 const GITHUB: Platform = {
   name: "GitHub Actions",
+  note: "Save this as .github/workflows/create-link.yaml.",
   prepare(input) {
     const [, owner = "", repository] = GITHUB_PATH.exec(String(input.repository).trim()) ?? [];
     const typed = String(input.owner ?? "").trim();
@@ -135,6 +139,7 @@ function jobsOf(jobs: string, ref: string, refuse: (field: string, message: stri
 
 const GITLAB: Platform = {
   name: "GitLab CI/CD",
+  note: "Add this job to .gitlab-ci.yml.",
   fields: {
     issuer: {
       label: "GitLab URL",
@@ -199,6 +204,7 @@ const KUBERNETES_NAME = {
 
 const KUBERNETES: Platform = {
   name: "Kubernetes",
+  note: "Apply this with kubectl. This server must be able to reach the cluster’s issuer.",
   fields: {
     issuer: {
       label: "Issuer",

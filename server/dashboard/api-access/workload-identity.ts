@@ -1,6 +1,9 @@
 import type { Context } from "koa";
+import type { Tokens } from "marked";
 import { MAX_TRUST_RULES, type TrustRule } from "../../../adapters/organizations/trust-rules.ts";
+import type { PublicUrls } from "../../../resources/access/resource-metadata.ts";
 import type { Problem } from "../../../resources/http/problem.ts";
+import { pageReader } from "../../docs/guides.ts";
 import { type Input, textFieldOf } from "../../http/request-body.ts";
 import {
   createTrustRule,
@@ -11,6 +14,7 @@ import {
 import { badge, breakable, formButton, linkButton, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { emptyState } from "../../ui/table.ts";
+import { PLATFORMS } from "../../workload-identity/platforms.ts";
 import { composeTrustRule } from "../../workload-identity/trust-rules.ts";
 import { membershipOf, pathTo } from "../access.ts";
 import { addOperation, addOperationPage, addReading } from "../operation-routes.ts";
@@ -21,7 +25,6 @@ import { snippetFigures } from "./quick-start.ts";
 import type { Snippet } from "./snippets.ts";
 import { tabContent } from "./tabs.ts";
 import { platformOf, trustRuleForm } from "./trust-rule-form.ts";
-import { workloadQuickStarts } from "./workload-quick-starts.ts";
 
 const INTRO = "Let GitHub Actions, GitLab and Kubernetes call the API without a secret.";
 
@@ -76,6 +79,25 @@ function fieldErrorsOf(problem: Problem | undefined) {
   const claim = problem?.errors?.find(({ field }) => field.startsWith("claims."));
   const claims = claim && `${claim.field.slice("claims.".length)} ${claim.message}.`;
   return { ...(error && { error }), errors: { ...errors, ...(claims && { claims }) } };
+}
+
+const readDocument = pageReader("workload-identity.md");
+
+/** Returns the configurations of the documentation, for this server and a client. */
+export function workloadQuickStarts(
+  { base, api }: Pick<PublicUrls, "base" | "api">,
+  clientId: string,
+): Snippet[] {
+  return Object.entries(PLATFORMS).map(([key, { name: title, note }]) => {
+    const { text } = readDocument(`${title} without a secret`).find(
+      ({ type }) => type === "code",
+    ) as Tokens.Code;
+    const code = text
+      .replaceAll("https://links.example/v1", () => api)
+      .replaceAll("https://links.example", () => base)
+      .replaceAll("lgc_…", () => clientId);
+    return { name: key, title, note, code };
+  });
 }
 
 function workloadIdentityPage(path: string, rules: TrustRule[], snippets: Snippet[]): Html {

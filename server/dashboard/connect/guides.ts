@@ -52,32 +52,37 @@ function obstacleOf({ identity, isHosted }: Host, conditions: Conditions): Obsta
   }
 }
 
-/** Why a host can't connect, and what would change that; backticks mark code. */
-const SENTENCES: Record<Obstacle, string> = {
-  plan_required: "Connecting AI clients requires the Growth or Premium plan.",
-  local_server:
+/** Why a host can't connect: in a few words that follow its name, and with what would change it; backticks mark code. */
+export const REASONS: Record<Obstacle, [short: string, detail: string]> = {
+  plan_required: ["a paid plan is required", "Connecting AI clients requires the Growth or Premium plan."],
+  local_server: [
+    "this server has no public https address",
     "This client connects from its vendor’s servers, which can’t reach a server on localhost. The server’s operator can set `BASE_URL` to a public https URL.",
-  dpop_required:
+  ],
+  dpop_required: [
+    "{organization} requires DPoP",
     "{organization} requires DPoP, which this client isn’t known to support. An owner can change that under API access.",
-  documents_disabled:
+  ],
+  documents_disabled: [
+    "not accepted by this server",
     "This client identifies itself by a metadata document, which this server doesn’t accept. The server’s operator can change that with the setting `CIMD`.",
-  not_allowed: "{organization} doesn’t allow this client. An owner or admin can change that in the settings.",
-  registration_disabled:
+  ],
+  not_allowed: [
+    "not allowed by {organization}",
+    "{organization} doesn’t allow this client. An owner or admin can change that in the settings.",
+  ],
+  registration_disabled: [
+    "not accepted by this server",
     "This client registers itself with the server, and registration is off. The server’s operator can turn it on with the setting `DYNAMIC_REGISTRATION=stateless`.",
-  unknown_client:
+  ],
+  unknown_client: [
+    "not accepted by this server",
     "This server accepts known AI clients only. The server’s operator can add the metadata document of another one to the setting `CIMD`, or let clients register themselves with `DYNAMIC_REGISTRATION=stateless`.",
+  ],
 };
 
-/** The same in a few words that follow the names of the hosts. */
-export const SHORT_REASONS: Record<Obstacle, string> = {
-  plan_required: "a paid plan is required",
-  local_server: "this server has no public https address",
-  dpop_required: "{organization} requires DPoP",
-  documents_disabled: "not accepted by this server",
-  not_allowed: "not allowed by {organization}",
-  registration_disabled: "not accepted by this server",
-  unknown_client: "not accepted by this server",
-};
+/** The obstacles that the organization's own client avoids. */
+const CLIENT_HELPS = new Set<Obstacle>(["documents_disabled", "not_allowed", "registration_disabled"]);
 
 /** How to connect a host to an organization; without steps, the host can't connect by a user's sign-in. */
 export type Guide = Pick<Host, "id" | "name"> & {
@@ -96,29 +101,15 @@ type Options = {
 };
 
 export function guideOf(host: Host, { membership, conditions, mcpUrl, clientId }: Options): Guide {
-  const { id, name, redirectUri } = host;
+  const { id, name } = host;
   const code = obstacleOf(host, conditions);
   if (!code) return { id, name, obstacle: null, steps: stepsOf(host, mcpUrl), ownClient: null };
-  const detail = SENTENCES[code].replace("{organization}", () => membership.name);
-  const mayUseOwnClient = CLIENT_HELPS.has(code) && isManager(membership);
-  return {
-    id,
-    name,
-    obstacle: { code, detail },
-    steps: [],
-    ownClient:
-      redirectUri && clientId && mayUseOwnClient
-        ? { redirectUri, steps: stepsOf(host, mcpUrl, clientId) }
-        : null,
-  };
+  const [, detail] = REASONS[code];
+  const obstacle = { code, detail: detail.replace("{organization}", () => membership.name) };
+  const redirectUri = CLIENT_HELPS.has(code) && isManager(membership) && redirectUriOf(host);
+  const ownClient = redirectUri && clientId ? { redirectUri, steps: stepsOf(host, mcpUrl, clientId) } : null;
+  return { id, name, obstacle, steps: [], ownClient };
 }
-
-/** The obstacles that a client ID and secret avoid. */
-const CLIENT_HELPS: ReadonlySet<Obstacle> = new Set([
-  "documents_disabled",
-  "not_allowed",
-  "registration_disabled",
-]);
 
 /** One step of a guide: an instruction, in which backticks mark code, with text to copy or a link to open. */
 export type Step = { text: string; code?: string; link?: { text: string; href: string } };
@@ -141,6 +132,13 @@ export function stepsOf({ name, installLink }: Host, mcpUrl: string, clientId?: 
     const href = label.type === "link" ? label.href : installLink?.(mcpUrl);
     return { text, link: { text: (label as Tokens.Link | Tokens.Strong).text, href } };
   });
+}
+
+/** Returns the redirect URI of a host that accepts a client ID and secret. */
+function redirectUriOf({ name }: Host): string | undefined {
+  const table = readDocument("The organization's own client").find(({ type }) => type === "table");
+  const row = (table as Tokens.Table).rows.find(([client]) => client?.text === name);
+  return row?.[1]?.text.replaceAll("`", "");
 }
 
 /** Replaces the address and the client ID of the documentation. */

@@ -1,4 +1,4 @@
-/** An AI client that connects to the MCP server. The steps of its user are in `docs/mcp.md`, under its name. */
+/** An AI client that connects to the MCP server. `docs/mcp.md` has the steps of its user and its redirect URI, under its name. */
 export type Host = {
   /** The value of `host` in the URL of its tab. */
   id: string;
@@ -9,47 +9,17 @@ export type Host = {
   isHosted?: true;
   /** Returns the link that installs the server in it. */
   installLink?: (mcpUrl: string) => string;
-  /** Set if it accepts a client ID and secret. */
-  redirectUri?: string;
 };
 
 export const HOSTS: readonly Host[] = [
-  {
-    id: "claude",
-    name: "Claude",
-    identity: "document",
-    isHosted: true,
-    redirectUri: "https://claude.ai/api/mcp/auth_callback",
-  },
-  {
-    id: "claude-code",
-    name: "Claude Code",
-    identity: "document",
-    redirectUri: "http://localhost:8976/callback",
-  },
+  { id: "claude", name: "Claude", identity: "document", isHosted: true },
+  { id: "claude-code", name: "Claude Code", identity: "document" },
   { id: "chatgpt", name: "ChatGPT", identity: "document", isHosted: true },
-  {
-    id: "cursor",
-    name: "Cursor",
-    identity: "registration",
-    installLink: cursorLink,
-    redirectUri: "http://localhost:8787/callback",
-  },
-  {
-    id: "vscode",
-    name: "VS Code",
-    identity: "registration or document",
-    installLink: vscodeLink,
-    redirectUri: "http://127.0.0.1:33418/",
-  },
+  { id: "cursor", name: "Cursor", identity: "registration", installLink: cursorLink },
+  { id: "vscode", name: "VS Code", identity: "registration or document", installLink: vscodeLink },
   { id: "codex", name: "Codex", identity: "document" },
   { id: "copilot", name: "GitHub Copilot CLI", identity: "document" },
-  {
-    id: "gemini",
-    name: "Gemini CLI",
-    identity: "registration",
-    redirectUri: "http://localhost:7777/oauth/callback",
-  },
+  { id: "gemini", name: "Gemini CLI", identity: "registration" },
   { id: "zed", name: "Zed", identity: "document" },
   { id: "opencode", name: "OpenCode", identity: "document" },
   { id: "goose", name: "Goose", identity: "document", installLink: gooseLink },

@@ -19,8 +19,8 @@ import {
   type Conditions,
   type Guide,
   guideOf,
+  REASONS,
   type Refusal,
-  SHORT_REASONS,
   type Step,
 } from "./guides.ts";
 import { HOSTS } from "./hosts.ts";
@@ -127,7 +127,7 @@ function tabLink({ id, name, obstacle }: Pick<Guide, "id" | "name" | "obstacle">
 
 /** Says why hosts can’t connect, grouped by the reason. */
 function unavailableHosts(guides: Guide[], { name }: Membership): Html {
-  const reasonOf = ({ obstacle }: Guide) => obstacle && SHORT_REASONS[obstacle.code];
+  const reasonOf = ({ obstacle }: Guide) => obstacle && REASONS[obstacle.code][0];
   const groups = Map.groupBy(guides.filter(reasonOf), reasonOf);
   if (groups.size === 0) return html``;
   return html`<p class="soft">Can’t connect: ${[...groups].map(

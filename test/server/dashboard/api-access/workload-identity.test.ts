@@ -282,7 +282,7 @@ test("the page shows configurations with the client ID, and API access links to 
   const { open, browser, base, owner } = await withBrowser();
   const { body } = await owner.api.get<{ client_id: string }>(`${base}/client`);
   const page = await open();
-  for (const name of ["github-actions", "gitlab-ci", "kubernetes"]) {
+  for (const name of ["github", "gitlab", "kubernetes"]) {
     const copied = page.html.querySelector(`#${name} [data-copy]`)?.attributes["data-copy"] ?? "";
     t.true(copied.includes(body.client_id), name);
     t.true(copied.includes(service.url), name);

@@ -3,17 +3,17 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
 import { parse } from "yaml";
-import { workloadQuickStarts } from "../../../server/dashboard/api-access/workload-quick-starts.ts";
-import { addRule } from "../../harness/clients/workload.ts";
-import { runShell, stopPrograms } from "../../harness/program.ts";
+import { workloadQuickStarts } from "../../../../server/dashboard/api-access/workload-identity.ts";
+import { addRule } from "../../../harness/clients/workload.ts";
+import { runShell, stopPrograms } from "../../../harness/program.ts";
 import {
   githubClaims,
   gitlabClaims,
   kubernetesClaims,
   sendJson,
   startTokenIssuer,
-} from "../../harness/providers/token-issuer.ts";
-import { startTestService } from "../../harness/service.ts";
+} from "../../../harness/providers/token-issuer.ts";
+import { startTestService } from "../../../harness/service.ts";
 
 const [service, issuer] = await Promise.all([startTestService(), startTokenIssuer()]);
 const organization = await service.createOrganization();
@@ -50,8 +50,8 @@ function configurationOf(name: string) {
 
 /** What each platform runs, and what it gives the script. */
 const JOBS: Record<string, () => Promise<{ script: string; settings: Record<string, string> }>> = {
-  async "github-actions"() {
-    const { permissions, jobs } = configurationOf("github-actions");
+  async github() {
+    const { permissions, jobs } = configurationOf("github");
     if (permissions["id-token"] !== "write") throw new Error("GitHub would set no variables");
     return {
       // GitHub's default shell for `run`.
@@ -62,8 +62,8 @@ const JOBS: Record<string, () => Promise<{ script: string; settings: Record<stri
       },
     };
   },
-  async "gitlab-ci"() {
-    const { id_tokens, script } = configurationOf("gitlab-ci")["create-link"];
+  async gitlab() {
+    const { id_tokens, script } = configurationOf("gitlab")["create-link"];
     const entries = Object.entries(id_tokens as Record<string, { aud: string }>).map(
       async ([name, { aud }]) => [name, await issuer.sign(gitlabClaims(issuer.issuer, aud))] as const,
     );
@@ -101,13 +101,13 @@ for (const [name, jobOf] of Object.entries(JOBS)) {
 }
 
 test("GitHub hides the access token in the log of the job", async (t) => {
-  const { script, settings } = await (JOBS["github-actions"] as (typeof JOBS)[string])();
+  const { script, settings } = await (JOBS.github as (typeof JOBS)[string])();
   const { stdout } = await runShell(script, { settings });
   t.regex(stdout, /^::add-mask::lga_[\w-]+$/m);
 });
 
 test("without the permission for ID tokens, the script for GitHub says which variable is missing", async (t) => {
-  const { script } = await (JOBS["github-actions"] as (typeof JOBS)[string])();
+  const { script } = await (JOBS.github as (typeof JOBS)[string])();
   const { stderr, code } = await runShell(script);
   t.not(code, 0);
   t.regex(stderr, /ID_TOKEN/);
