@@ -17,7 +17,7 @@ import { type DomainEvent, deliveriesOf, EVENT_COLUMNS, eventRow, type Outbox } 
 import { createClickAnalytics } from "./click-analytics.ts";
 import type { ClickBuffer } from "./click-buffer.ts";
 import { createLinkImports } from "./import.ts";
-import { findFallback, prepareResolve } from "./resolve.ts";
+import { findFallback, prepareResolve } from "./redirect-cache.ts";
 import { ERASED, ROW_COLUMNS, readTags, searchedText, storedBytes, toColumns, toLink, toRow } from "./row.ts";
 import { type LinkSearch, SearchTimeout } from "./search.ts";
 import { addUsage, exceededQuota, type LimitsOf, readUsage, usageCounter } from "./usage.ts";

@@ -13,13 +13,7 @@ import {
   toGrantHolder,
 } from "../token-row.ts";
 import { type ModelAdapter, toStored } from "./model.ts";
-
-/** A reuse within this time is a retry after a lost response; later, it revokes the family (RFC 9700 §4.14.2). */
-const RETRY_WINDOW_MS = 10_000;
-/** For public clients: the processes of an MCP host share a refresh token, and send it again more than a minute later. */
-const PUBLIC_RETRY_WINDOW_MS = 120_000;
-/** How many retries of one refresh token get tokens. */
-const RETRIES_MAX = 10;
+import { countRetry, retryWindowOf } from "./refresh-token-retries.ts";
 
 /** Stores tokens, codes and pushed authorization requests, each a `kind`, by their hashes. */
 export function tokenAdapters(
@@ -27,7 +21,7 @@ export function tokenAdapters(
   grantUse: GrantUseRecorder,
   appPolicyCheck: AppPolicyCheck,
 ): (kind: string) => ModelAdapter {
-  const { insert, find, consume, retry } = tokenStatements(database);
+  const { insert, find, consume } = tokenStatements(database);
 
   return (kind) => ({
     async upsert(id, payload) {
@@ -64,13 +58,11 @@ export function tokenAdapters(
     },
 
     async consume(id) {
-      const now = Date.now();
       const hash = tokenKey(id);
-      if (await consume({ hash, kind, now })) return;
+      if (await consume({ hash, kind, now: Date.now() })) return;
       if (kind === "RefreshToken") {
         const used = await find(id);
-        const consumedAfter = now - retryWindowOf(JSON.parse(used?.payload ?? "{}"));
-        if (await retry(hash, kind, consumedAfter)) return;
+        if (await countRetry(database, hash, JSON.parse(used?.payload ?? "{}"))) return;
       }
       throw kind === "PushedAuthorizationRequest"
         ? new errors.InvalidRequestUri("request_uri was already used")
@@ -86,14 +78,10 @@ export function tokenAdapters(
   });
 }
 
-/** `isPublic` is whether the client of a refresh token has no credentials. */
-type Redeemable = { isPublic?: boolean };
-
-function retryWindowOf({ isPublic }: Redeemable): number {
-  return isPublic ? PUBLIC_RETRY_WINDOW_MS : RETRY_WINDOW_MS;
-}
-
-function isUnusedOrRetry({ consumedAt }: JoinedTokenRow, payload: Redeemable): boolean {
+function isUnusedOrRetry(
+  { consumedAt }: JoinedTokenRow,
+  payload: Parameters<typeof retryWindowOf>[0],
+): boolean {
   return consumedAt === null || Date.now() < consumedAt + retryWindowOf(payload);
 }
 
@@ -103,7 +91,7 @@ const CONSUME = `update tokens
     expires_at = coalesce((select g.expires_at from grants g where g.id = tokens.grant_id), expires_at)
   where id_hash = :hash and kind = :kind and consumed_at is null`;
 
-function tokenStatements({ knex, prepare, lookup, inserter }: Database) {
+function tokenStatements({ prepare, lookup, inserter }: Database) {
   const find = lookup(TOKEN_BY_HASH);
   return {
     find: coalesce(async (id: string) => (await find(tokenKey(id)))[0]),
@@ -117,13 +105,6 @@ function tokenStatements({ knex, prepare, lookup, inserter }: Database) {
     }),
     /** Marks the first use. Resolves to 1 for exactly one of several concurrent calls. */
     consume: prepare<number, "hash" | "kind" | "now">(CONSUME),
-    /** Counts a retry. Resolves to 1 for as many of several concurrent calls as are allowed. */
-    retry: (hash: string, kind: string, consumedAfter: number) =>
-      knex("tokens")
-        .where({ id_hash: hash, kind })
-        .where("consumed_at", ">", consumedAfter)
-        .where("retries", "<", RETRIES_MAX)
-        .update({ retries: knex.raw("retries + 1") }),
   };
 }
 
