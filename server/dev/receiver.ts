@@ -30,12 +30,7 @@ export async function receiveEvents(
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-  await webhooks.create(
-    organizationId,
-    owner,
-    { url, events: [...WEBHOOK_EVENTS], enabled: true },
-    secret,
-  );
+  await webhooks.create(organizationId, owner, { url, events: [...WEBHOOK_EVENTS], enabled: true }, secret);
   return () => {
     server.close();
     server.closeAllConnections();
