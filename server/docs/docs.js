@@ -2,44 +2,39 @@
 
 const COPIED_MS = 2000;
 
-function showCopied(button) {
+/** Copies what `read` returns when the button is clicked. */
+function prepareCopying(button, read) {
+  button.hidden = false;
   const label = button.innerHTML;
-  button.textContent = "Copied";
-  setTimeout(() => {
-    button.innerHTML = label;
-  }, COPIED_MS);
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(await read());
+    button.textContent = "Copied";
+    setTimeout(() => {
+      button.innerHTML = label;
+    }, COPIED_MS);
+  });
 }
 
 for (const block of document.querySelectorAll(".block")) {
   const button = document.createElement("button");
   Object.assign(button, { type: "button", className: "quiet small", textContent: "Copy" });
   button.setAttribute("aria-label", "Copy code");
-  button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(block.querySelector("code").textContent);
-    showCopied(button);
-  });
+  prepareCopying(button, () => block.querySelector("code").textContent);
   block.append(button);
 }
 
-const copyPage = document.querySelector("[data-markdown]");
-if (copyPage) {
-  copyPage.hidden = false;
-  copyPage.addEventListener("click", async () => {
-    const response = await fetch(copyPage.dataset.markdown);
-    await navigator.clipboard.writeText(await response.text());
-    showCopied(copyPage);
-  });
-}
+for (const button of document.querySelectorAll("[data-markdown]"))
+  prepareCopying(button, async () => (await fetch(button.dataset.markdown)).text());
 
 // The chosen language is the same on all pages. Private windows may refuse to store it.
 const LANGUAGE = "docs-language";
+const radios = document.querySelectorAll(".switch > input");
 
 function choose(language) {
-  for (const radio of document.querySelectorAll(".tabs > input"))
-    if (radio.value === language) radio.checked = true;
+  for (const radio of radios) if (radio.value === language) radio.checked = true;
 }
 
-for (const radio of document.querySelectorAll(".tabs > input"))
+for (const radio of radios)
   radio.addEventListener("change", () => {
     const { top } = radio.parentElement.getBoundingClientRect();
     choose(radio.value);
@@ -60,64 +55,49 @@ if (current) sidebar.scrollTop = current.offsetTop - sidebar.clientHeight / 2;
 const form = document.querySelector(".finder");
 const input = form.querySelector("input");
 const list = document.createElement("ul");
-list.className = "sheet results";
-list.hidden = true;
 const status = document.createElement("p");
-status.className = "visually-hidden";
-status.setAttribute("role", "status");
+Object.assign(list, { className: "sheet results", hidden: true });
+Object.assign(status, { className: "visually-hidden", role: "status" });
 form.append(list, status);
-form.querySelector("kbd").hidden = false;
+if (matchMedia("(hover: hover)").matches) input.placeholder = "Type / to search";
 
 let loading;
 
-/** Resolves to a function that returns the results for a text. The module contains MiniSearch. */
-async function loadSearch() {
-  const [{ default: MiniSearch, find, OPTIONS }, response] = await Promise.all([
-    import("./search.js"),
-    fetch("/docs/search.json"),
-  ]);
-  const index = MiniSearch.loadJS(await response.json(), OPTIONS);
-  return (query) => find(index, query);
-}
-
-function search() {
-  loading ??= loadSearch();
+/** Loads MiniSearch, which the module contains, and the index. */
+function load() {
+  loading ??= Promise.all([import("./search.js"), fetch("/docs/search.json")]).then(
+    async ([{ default: MiniSearch, find, OPTIONS }, response]) => {
+      const index = MiniSearch.loadJS(await response.json(), OPTIONS);
+      return (query) => find(index, query);
+    },
+  );
   return loading;
 }
 
 function toItem({ href, page, title, excerpt }) {
-  const [item, link, name, where, text] = ["li", "a", "strong", "small", "span"].map((tag) =>
-    document.createElement(tag),
-  );
+  const item = document.createElement("li");
+  const link = item.appendChild(document.createElement("a"));
   link.href = href;
-  name.textContent = title || page;
-  where.textContent = title ? page : "";
-  text.textContent = excerpt;
-  link.append(name, where, text);
-  item.append(link);
+  const add = (tag, textContent, className = "") =>
+    link.append(Object.assign(document.createElement(tag), { textContent, className }));
+  add("strong", title || page);
+  add("small", title && page, "soft");
+  add("small", excerpt, "soft clipped");
   return item;
 }
 
 async function showResults() {
   const query = input.value.trim();
-  const findResults = await search();
+  const find = await load();
   if (query !== input.value.trim()) return;
-  const results = query === "" ? [] : findResults(query);
-  list.replaceChildren(...results.map(toItem));
-  if (query !== "" && results.length === 0) {
-    const none = document.createElement("li");
-    none.textContent = "No page matches.";
-    list.append(none);
-  }
+  const results = query === "" ? [] : find(query);
+  const none = Object.assign(document.createElement("li"), { textContent: "No page matches." });
+  list.replaceChildren(...(results.length > 0 ? results.map(toItem) : [none]));
   list.hidden = query === "";
   status.textContent = query === "" ? "" : `${results.length} results`;
 }
 
-function closeResults() {
-  list.hidden = true;
-}
-
-input.addEventListener("focus", search, { once: true });
+input.addEventListener("focus", load, { once: true });
 input.addEventListener("input", showResults);
 
 form.addEventListener("keydown", (event) => {
@@ -126,7 +106,7 @@ form.addEventListener("keydown", (event) => {
   if (event.key === "ArrowDown") links[Math.min(index + 1, links.length - 1)]?.focus();
   else if (event.key === "ArrowUp") (links[index - 1] ?? input).focus();
   else if (event.key === "Escape") {
-    closeResults();
+    list.hidden = true;
     input.focus();
     input.value = "";
   } else return;
@@ -134,13 +114,12 @@ form.addEventListener("keydown", (event) => {
 });
 
 document.addEventListener("click", ({ target }) => {
-  if (!form.contains(target)) closeResults();
+  if (!form.contains(target)) list.hidden = true;
 });
 
 document.addEventListener("keydown", (event) => {
   const isTyping = event.target.matches?.("input, select, textarea");
   if (event.key !== "/" || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
   event.preventDefault();
-  input.focus();
   input.select();
 });

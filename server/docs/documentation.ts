@@ -1,19 +1,17 @@
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
+import { tagged } from "../../resources/http/etag.ts";
 import type { Resources } from "../../resources/index.ts";
 import { lazy } from "../../resources/lazy.ts";
-import { isReserved } from "../../resources/links/rules.ts";
-import type { Documentation } from "../../resources/mcp/resources.ts";
 import { WEBHOOK_EVENT_SCHEMAS } from "../../resources/webhooks/event-schemas.ts";
 import { errorPages } from "./errors.ts";
-import { createReplaceUrls, type DocsPage, listFiles, readGuides } from "./guides.ts";
+import { type DocsPage, listFiles, readGuides } from "./guides.ts";
+import { docsPage, listed } from "./page.ts";
 import { referencePages } from "./reference.ts";
 
-export type Library = Documentation & {
-  all(): readonly DocsPage[];
-  find(path: string): DocsPage | undefined;
-  /** Returns the file at an address, such as that of an image, or undefined. */
-  file(path: string): URL | undefined;
-};
+/** A page, which is rendered once, on its first request. */
+export type Article = DocsPage & { html: () => ReturnType<typeof tagged> };
+
+export type Library = ReturnType<typeof createDocumentation>;
 
 type Options = {
   urls: PublicUrls;
@@ -22,41 +20,34 @@ type Options = {
 };
 
 /** Reads the guides and describes the API on first use, because that takes longer than the rest of the startup. */
-export function createDocumentation({ urls, describe }: Options): Library {
+export function createDocumentation({ urls, describe }: Options) {
   const { base } = urls;
   const files = lazy(listFiles);
   const byPath = lazy(() => {
     const { document, tools } = describe();
-    const content = { base, document: document(), tools };
+    const source = { base, document: document(), tools };
     const pages = [
-      ...readGuides(files(), createReplaceUrls(urls, isReservedWord)),
-      ...referencePages({ ...content, events: WEBHOOK_EVENT_SCHEMAS }),
-      ...errorPages(content),
+      ...readGuides(files(), urls),
+      ...referencePages({ ...source, events: WEBHOOK_EVENT_SCHEMAS }),
+      ...errorPages(source),
     ];
-    return new Map(pages.map((page) => [page.path, page]));
+    const toArticle = (page: DocsPage): Article => ({
+      ...page,
+      html: lazy(() => tagged(docsPage(pages, page))),
+    });
+    return new Map(pages.map((page) => [page.path, toArticle(page)]));
   });
   const all = () => [...byPath().values()];
   return {
     all,
-    find: (path) => byPath().get(path),
-    file: (path) => files().get(path),
-    pages: () =>
-      all()
-        .filter(({ section }) => section !== undefined)
-        .map(({ path, title, description }) => ({ path, title, description })),
-    /** Links are absolute. */
-    read(path) {
-      const page = byPath().get(path);
-      return page && markdownOf(page).replaceAll("](/", `](${base}/`);
+    find: (path: string) => byPath().get(path),
+    /** Returns the file at an address, such as that of an image. */
+    file: (path: string) => files().get(path),
+    pages: () => listed(all()).map(({ path, title, description }) => ({ path, title, description })),
+    /** Returns the Markdown of a page, with absolute links. */
+    read(path: string) {
+      const { markdown, examples } = byPath().get(path) ?? {};
+      return markdown && [markdown, examples].filter(Boolean).join("\n").replaceAll("](/", `](${base}/`);
     },
   };
-}
-
-/** A host of its own for short links is configured, so what isn't reserved on it belongs to links. */
-function isReservedWord(segment: string): boolean {
-  return isReserved(segment, { ownHosts: new Set(), ownWords: new Set() });
-}
-
-function markdownOf({ markdown, examples }: DocsPage): string {
-  return examples === undefined ? markdown : `${markdown}\n${examples}`;
 }

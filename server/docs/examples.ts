@@ -1,96 +1,53 @@
 import type { OperationObject } from "../../resources/openapi/operation-object.ts";
 import { exampleOf } from "./fields.ts";
+import { codeBlock } from "./markdown-writer.ts";
 
 /** An operation with its method and path. */
 export type LocatedOperation = { base: string; method: string; path: string; operation: OperationObject };
+type Ids = Record<string, unknown>;
 
-/** Returns the request of an operation in three languages, as Markdown. `TOKEN` is in the environment. */
+/** Returns a request with curl and, if it has the operation, with the TypeScript client. `TOKEN` is in the environment. */
 export function requestExamples(located: LocatedOperation, body: unknown): string {
-  return [
-    fenced("sh", curlOf(located, body), "curl"),
-    fenced("ts", fetchOf(located, body), "TypeScript"),
-    fenced("python", requestsOf(located, body), "Python"),
-  ].join("\n\n");
+  const { parameters, security } = located.operation;
+  const inPath = parameters.filter((parameter) => parameter.in === "path");
+  const ids: Ids = Object.fromEntries(inPath.map(({ name, schema }) => [name, exampleOf(schema) ?? name]));
+  const curl = codeBlock("sh", curlOf(located, ids, body), "curl");
+  if (!security.some(({ oauth2 }) => oauth2)) return curl;
+  return `${curl}\n\n${codeBlock("ts", callOf(located, ids, body), "TypeScript")}`;
 }
 
-export function fenced(language: string, code: string, title?: string): string {
-  return `\`\`\`${language}${title ? ` title="${title}"` : ""}\n${code}\n\`\`\``;
-}
-
-export function json(value: unknown): string {
-  return JSON.stringify(value, null, 2);
-}
-
-function urlOf({ base, path, operation: { parameters } }: LocatedOperation): string {
-  const examplePath = path.replaceAll(/\{(\w+)\}/g, (_, name) => {
-    const { schema } = parameters.find((parameter) => parameter.name === name) ?? {};
-    return String(exampleOf(schema) ?? name);
-  });
-  return base + examplePath;
-}
-
-function curlOf(located: LocatedOperation, body: unknown): string {
-  const { method, operation } = located;
+function curlOf({ base, method, path, operation }: LocatedOperation, ids: Ids, body: unknown): string {
+  const url = base + path.replaceAll(/\{(\w+)\}/g, (_, name) => String(ids[name]));
   // curl sends a GET by default, and a POST if there is a body.
   const isDefault = method === "get" || (method === "post" && body !== undefined);
   return [
-    `curl ${isDefault ? "" : `-X ${method.toUpperCase()} `}${urlOf(located)}`,
+    `curl ${isDefault ? "" : `-X ${method.toUpperCase()} `}${url}`,
     operation.security.length > 0 && '-H "Authorization: Bearer $TOKEN"',
     body !== undefined && '-H "Content-Type: application/json"',
-    body !== undefined && `-d ${quoted(json(body).replaceAll("\n", "\n  "))}`,
+    body !== undefined && `-d '${toJson(body).replaceAll("'", `'\\''`).replaceAll("\n", "\n  ")}'`,
   ]
     .filter(Boolean)
     .join(" \\\n  ");
 }
 
-function fetchOf(located: LocatedOperation, body: unknown): string {
-  const { method, operation } = located;
-  const headers = [
-    operation.security.length > 0 && `Authorization: \`Bearer \${process.env.TOKEN}\`,`,
-    body !== undefined && '"Content-Type": "application/json",',
-  ].filter(Boolean);
-  const options = [
-    method !== "get" && `  method: "${method.toUpperCase()}",`,
-    headers.length > 0 && `  headers: {\n    ${headers.join("\n    ")}\n  },`,
-    body !== undefined && `  body: JSON.stringify(${json(body).replaceAll("\n", "\n  ")}),`,
-  ].filter(Boolean);
-  const init = options.length > 0 ? `, {\n${options.join("\n")}\n}` : "";
-  return `const response = await fetch("${urlOf(located)}"${init});
-${returnsJson(operation) ? "console.log(await response.json());" : "console.log(response.status);"}`;
-}
-
-function requestsOf(located: LocatedOperation, body: unknown): string {
-  const { method, operation } = located;
-  const lines = [
-    `    "${urlOf(located)}",`,
-    operation.security.length > 0 && `    headers={"Authorization": f"Bearer {os.environ['TOKEN']}"},`,
-    body !== undefined && `    json=${pythonOf(body).replaceAll("\n", "\n    ")},`,
-  ].filter(Boolean);
-  return `${operation.security.length > 0 ? "import os\n" : ""}import requests  # pip install requests
-
-response = requests.${method}(
-${lines.join("\n")}
-)
-${returnsJson(operation) ? "print(response.json())" : "print(response.status_code)"}`;
-}
-
-function returnsJson({ responses }: OperationObject): boolean {
-  return Object.entries(responses).some(([status, { content }]) => status.startsWith("2") && content);
-}
-
-/** Returns a value of JSON as a Python literal. */
-function pythonOf(value: unknown): string {
-  const text = json(value);
-  return text.replaceAll(
-    /^( *(?:"(?:[^"\\\n]|\\.)*": )?)(true|false|null)(,?)$/gm,
-    (_, start, word, comma) => {
-      const literal = { true: "True", false: "False", null: "None" }[word as "true" | "false" | "null"];
-      return `${start}${literal}${comma}`;
-    },
+function callOf({ base, operation }: LocatedOperation, ids: Ids, body: unknown): string {
+  const input = { ...ids, ...(body as object | undefined) };
+  const argument =
+    Object.keys(input).length === 0 ? "" : toJson(input).replaceAll(/^( *)"(\w+)":/gm, "$1$2:");
+  const call = `await linkgate.${operation.operationId}(${argument})`;
+  const returnsJson = Object.entries(operation.responses).some(
+    ([status, { content }]) => status.startsWith("2") && content,
   );
+  return `import { createClient } from "@linkgate/client";
+
+const linkgate = createClient({
+  baseUrl: "${base}",
+  accessToken: () => process.env.TOKEN ?? "",
+});
+
+${returnsJson ? `console.log(${call});` : `${call};`}`;
 }
 
-/** Quotes text for a POSIX shell. */
-export function quoted(text: string): string {
-  return `'${text.replaceAll("'", `'\\''`)}'`;
+function toJson(value: unknown): string {
+  return JSON.stringify(value, null, 2);
 }

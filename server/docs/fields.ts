@@ -1,4 +1,5 @@
 import type { JsonSchema } from "../../resources/openapi/json-schema.ts";
+import { tableOf } from "./markdown-writer.ts";
 
 export type Schemas = Record<string, JsonSchema>;
 
@@ -14,7 +15,7 @@ export type Field = {
 export function fieldTable(fields: Field[], { isResponse = false } = {}): string {
   const note = ({ required }: Field) =>
     required === isResponse ? "" : isResponse ? " *optional*" : " **required**";
-  return markdownTable(
+  return tableOf(
     ["Field", "Type", "Description"],
     fields.map((field) => [
       `\`${field.name}\`${note(field)}`,
@@ -22,12 +23,6 @@ export function fieldTable(fields: Field[], { isResponse = false } = {}): string
       [field.meaning, constraintsOf(field.schema)].filter(Boolean).join(" "),
     ]),
   );
-}
-
-export function markdownTable(head: string[], rows: string[][]): string {
-  const line = (cells: string[]) =>
-    `| ${cells.map((cell) => cell.replaceAll("|", "\\|").replaceAll("\n", " ")).join(" | ")} |`;
-  return [line(head), `|${"---|".repeat(head.length)}`, ...rows.map(line)].join("\n");
 }
 
 /** Returns the fields of an object, and nested fields under dotted names. */

@@ -3,6 +3,7 @@ import path from "node:path";
 import { lexer, type Token, type Tokens } from "marked";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import { lazy } from "../../resources/lazy.ts";
+import { isReserved } from "../../resources/links/rules.ts";
 
 /** A page of the documentation. */
 export type DocsPage = {
@@ -23,23 +24,11 @@ export type DocsPage = {
   examples?: string;
 };
 
-/** Replaces the addresses that the files contain by those of this server. */
-export type ReplaceUrls = (text: string) => string;
-
 const ROOT = new URL("../../", import.meta.url);
 const FOLDER = new URL("docs/", ROOT);
 export const START = "/docs";
-
-/** `isReserved` says whether the first segment of a path belongs to the server itself, not to a short link. */
-export function createReplaceUrls(urls: PublicUrls, isReserved: (segment: string) => boolean): ReplaceUrls {
-  return (text) =>
-    text.replaceAll(/http:\/\/localhost:3000(?:\/([\w-]*))?/g, (_, segment?: string) => {
-      if (segment === undefined) return urls.base;
-      if (segment === "v1") return urls.api;
-      if (segment === "mcp") return urls.mcp;
-      return `${segment === "" || isReserved(segment) ? urls.base : urls.short}/${segment}`;
-    });
-}
+// If short links have a host of their own, what isn't reserved on it belongs to links.
+const NO_NAMES = { ownHosts: new Set<string>(), ownWords: new Set<string>() };
 
 /** The files below `docs/` that a page may link to, by their address. */
 export function listFiles(): ReadonlyMap<string, URL> {
@@ -65,9 +54,9 @@ export function pageReader(name: string): (heading: string) => Token[] {
 }
 
 /** Reads the pages that the tables of `docs/README.md` list, in their order. */
-export function readGuides(files: ReadonlyMap<string, URL>, replaceUrls: ReplaceUrls): DocsPage[] {
+export function readGuides(files: ReadonlyMap<string, URL>, urls: PublicUrls): DocsPage[] {
   const start = readFileSync(new URL("README.md", FOLDER), "utf8");
-  const guides = rowsOf(lexer(start)).map((row) => {
+  const guides = rowsOf(start).map((row) => {
     const text = readFileSync(new URL(row.file, ROOT), "utf8");
     return { ...row, text, title: /^# (.*)$/m.exec(text)?.[1] ?? row.file };
   });
@@ -76,7 +65,7 @@ export function readGuides(files: ReadonlyMap<string, URL>, replaceUrls: Replace
     ...["/docs/README.md", ...others].map((address) => [address.slice(1), { address }] as const),
     ...guides.map(({ file, title }) => [file, { address: addressOf(file), title }] as const),
   ]);
-  const resolve = (file: string, text: string) => replaceUrls(resolveLinks(text, file, targets));
+  const resolve = (file: string, text: string) => replaceUrls(resolveLinks(text, file, targets), urls);
   return [
     { path: START, title: "Documentation", description: "", markdown: resolve("docs/README.md", start) },
     ...guides.map(
@@ -91,20 +80,30 @@ export function readGuides(files: ReadonlyMap<string, URL>, replaceUrls: Replace
   ];
 }
 
+/** Replaces the addresses that the files contain by those of this server. */
+function replaceUrls(text: string, urls: PublicUrls): string {
+  return text.replaceAll(/http:\/\/localhost:3000(?:\/([\w-]*))?/g, (_, segment?: string) => {
+    if (segment === undefined) return urls.base;
+    if (segment === "v1") return urls.api;
+    if (segment === "mcp") return urls.mcp;
+    const isOwn = segment === "" || isReserved(segment, NO_NAMES);
+    return `${isOwn ? urls.base : urls.short}/${segment}`;
+  });
+}
+
 /** What a link may lead to. */
 type Target = { address: string; title?: string };
 type Row = { file: string; section: string; description: string };
 
-function rowsOf(tokens: Token[]): Row[] {
+function rowsOf(start: string): Row[] {
   let section = "";
-  return tokens.flatMap((token) => {
+  return lexer(start).flatMap((token) => {
     if (token.type === "heading") section = token.text;
     if (token.type !== "table") return [];
     return (token as Tokens.Table).rows.flatMap(([first, second]): Row[] => {
       const [link] = first?.tokens ?? [];
       if (link?.type !== "link" || !second) return [];
-      const file = path.posix.join("docs", link.href);
-      return [{ file, section, description: second.text }];
+      return [{ file: path.posix.join("docs", link.href), section, description: second.text }];
     });
   });
 }

@@ -5,10 +5,10 @@ import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import { respondWithTagged, tagged } from "../../resources/http/etag.ts";
 import { isAt } from "../../resources/http/routing.ts";
 import { lazy } from "../../resources/lazy.ts";
-import type { Library } from "./documentation.ts";
-import { type DocsPage, START } from "./guides.ts";
-import { renderMarkdown } from "./markdown.ts";
-import { type Article, docsPage, searchPage } from "./page.ts";
+import { html } from "../ui/html.ts";
+import type { Article, Library } from "./documentation.ts";
+import { START } from "./guides.ts";
+import { listed, searchPage } from "./page.ts";
 import { find } from "./search.js";
 import { buildIndex } from "./search-index.ts";
 
@@ -36,40 +36,27 @@ const CLIENT_PACKAGE = new URL("../../client/client.tgz", import.meta.url);
 const HAS_CLIENT_ID = /lgc_…|\$\{CLIENT_ID(?::\?[^${}]*)?\}|\$CLIENT_ID\b/;
 const CLIENT_ID = new RegExp(HAS_CLIENT_ID, "g");
 
-/** Serves `/docs`, the pages and files below it, `/llms.txt` and the TypeScript client. Each page is rendered once, on its first request. */
+/** Serves `/docs`, the pages and files below it, `/llms.txt` and the TypeScript client. */
 export function docs({ urls, documentation, findReader }: Options): Middleware {
-  const articles = createCache((page) => ({
-    page,
-    rendered: renderMarkdown(page.markdown),
-    examples: page.examples === undefined ? undefined : renderMarkdown(page.examples, "example-"),
-  }));
-  const texts = createCache((page) => tagged(docsPage(documentation.all(), articles(page))));
-  const index = lazy(() => buildIndex(documentation.all(), (page) => articles(page).rendered.sections));
+  const index = lazy(() => buildIndex(documentation.all()));
   const serializedIndex = lazy(async () => tagged(JSON.stringify(await index())));
   const summary = lazy(() => tagged(llmsText(documentation, urls.base)));
   const isSummary = isAt(`${urls.base}/llms.txt`);
   const clientPackage = existsSync(CLIENT_PACKAGE) ? CLIENT_PACKAGE : undefined;
 
-  async function respondWithPage(ctx: Context, page: DocsPage): Promise<void> {
+  async function respondWithPage(ctx: Context, page: Article): Promise<void> {
     ctx.vary("Accept");
     if (ctx.accepts("text/html", "text/markdown") === "text/markdown") return respondWithMarkdown(ctx, page);
     if (findReader) ctx.vary("Cookie");
     const reader = await findReader?.(ctx);
-    if (!reader) return respondWithTagged(ctx, texts(page), "html");
+    if (!reader) return respondWithTagged(ctx, page.html(), "html");
     // The response may renew the cookie of the session.
     ctx.set("Cache-Control", "private, no-store");
     ctx.type = "html";
-    ctx.body = pageOf(reader, articles(page));
+    ctx.body = pageOf(reader, page);
   }
 
-  function pageOf({ client }: Reader, article: Article): string {
-    const { page } = article;
-    if (!client || !HAS_CLIENT_ID.test(page.markdown)) return texts(page).text;
-    const note = `Examples use the client ID of ${client.organization}.`;
-    return docsPage(documentation.all(), article, note).replaceAll(CLIENT_ID, client.clientId);
-  }
-
-  function respondWithMarkdown(ctx: Context, page: DocsPage): void {
+  function respondWithMarkdown(ctx: Context, page: Article): void {
     respondWithTagged(ctx, tagged(documentation.read(page.path) ?? ""), MARKDOWN);
   }
 
@@ -112,20 +99,16 @@ function redirectToDocument(ctx: Context): void {
   ctx.redirect("/v1/openapi.json");
 }
 
-/** Remembers what is created for a page. */
-function createCache<Value>(create: (page: DocsPage) => Value): (page: DocsPage) => Value {
-  const created = new Map<string, Value>();
-  return (page) => {
-    const value = created.get(page.path) ?? create(page);
-    created.set(page.path, value);
-    return value;
-  };
+function pageOf({ client }: Reader, page: Article): string {
+  const { text } = page.html();
+  if (!client || !HAS_CLIENT_ID.test(page.markdown)) return text;
+  const note = html`<p class="hint">Examples use the client ID of ${client.organization}.</p>`;
+  return text.replaceAll(CLIENT_ID, client.clientId).replace("<article", () => `${note}\n<article`);
 }
 
 /** Lists the pages for agents, as https://llmstxt.org describes. */
 function llmsText(documentation: Library, base: string): string {
-  const listed = documentation.all().filter(({ section }) => section !== undefined);
-  const sections = [...Map.groupBy(listed, ({ section }) => section)].map(
+  const sections = [...Map.groupBy(listed(documentation.all()), ({ section }) => section)].map(
     ([section, pages]) =>
       `## ${section}\n\n${pages.map(({ path, title, description }) => `- [${title}](${base}${path}.md): ${description}`).join("\n")}\n`,
   );

@@ -1,52 +1,39 @@
-import { Marked, type Token, type Tokens } from "marked";
+import { lexer, Marked, type Token, type Tokens } from "marked";
 import { type Html, html, trusted } from "../ui/html.ts";
 
-export type Heading = { id: string; title: string; depth: number };
-
-/** The part of a page below a heading. `text` is plain, for the search. */
-export type Section = Heading & { text: string };
-
-export type Rendered = { body: Html; headings: Heading[]; sections: Section[] };
+/** The part of a page below a heading; the introduction has no ID. `text` is plain, for the search. */
+export type Section = { id: string; title: string; depth: number; text: string };
 
 // Markdown has none itself.
 const COMMENT = /^<!--(?:(?!-->)[\s\S])*-->\s*$/;
 
-/** The tables whose rows are a name, a detail and a text. They are shown as lists, which fit on phones. */
-const LISTS = ["Field,Type,Description", "Setting,Default,Description", "Code,Status,Meaning"];
+/** The tables whose rows are a name, a detail and texts. They are shown as lists, which fit on phones. */
+const LISTS = new Set([
+  "Field,Type,Description",
+  "Setting,Default,Description",
+  "Code,Status,Meaning",
+  "Code,Status,Meaning,What to do",
+]);
 
-type Tabs = Tokens.Generic & { type: "tabs"; blocks: Tokens.Code[] };
+type Anchored = Tokens.Heading & { id?: string };
+/** A block with a title, and with those that follow it. */
+type Tabs = Tokens.Code & { others?: Tokens.Code[] };
 
 /**
  * Renders Markdown as HTML. HTML in the Markdown is escaped, and links lead to http, https and mailto URLs or to this
- * server only. Consecutive code blocks with a title become tabs. `prefix` keeps IDs apart if a page has several parts.
+ * server only. Consecutive code blocks with a title become tabs.
  */
-export function renderMarkdown(markdown: string, prefix = ""): Rendered {
-  const headings: Heading[] = [];
-  const renderer = createRenderer(prefix, headings);
-  const tokens = groupTabs(renderer.lexer(markdown));
-  return { body: trusted(renderer.parser(tokens)), headings, sections: sectionsOf(tokens) };
-}
-
-function createRenderer(prefix: string, headings: Heading[]): Marked {
-  const ids = createIds();
+export function renderMarkdown(markdown: string): { body: Html; sections: Section[] } {
   let tabs = 0;
-  return new Marked({
-    extensions: [
-      {
-        name: "tabs",
-        renderer: (token) => tabsView((token as Tabs).blocks, `${prefix}tabs-${++tabs}`).toString(),
-      },
-    ],
+  const renderer = new Marked({
     renderer: {
       // A comment is for those who edit the file.
       html: ({ text }) => (COMMENT.test(text) ? "" : html`${text}`.toString()),
-      code: (block) => codeView(block).toString(),
-      heading({ depth, tokens }) {
-        const title = plain(tokens);
+      code: (block: Tabs) =>
+        (block.others ? tabsView([block, ...block.others], `tabs-${++tabs}`) : codeView(block)).toString(),
+      heading({ id, depth, tokens }: Anchored) {
         const content = this.parser.parseInline(tokens);
-        if (depth === 1) return `<h1>${content}</h1>\n`;
-        const id = prefix + ids(title);
-        headings.push({ id, title, depth });
+        if (!id) return `<h${depth}>${content}</h${depth}>\n`;
         const anchored = content.includes("<a ") ? content : html`<a href="#${id}">${trusted(content)}</a>`;
         return `<h${depth} id="${id}">${anchored}</h${depth}>\n`;
       },
@@ -55,23 +42,28 @@ function createRenderer(prefix: string, headings: Heading[]): Marked {
         const target = safeTarget(href);
         return (target === undefined ? content : html`<a href="${target}">${content}</a>`).toString();
       },
-      image({ href, text }) {
-        // The content security policy allows images of this server only.
-        return (
-          isOwn(href) ? html`<img src="${href}" alt="${text}" loading="lazy">` : html`${text}`
-        ).toString();
-      },
+      // The content security policy allows images of this server only.
+      image: ({ href, text }) =>
+        (isOwn(href) ? html`<img src="${href}" alt="${text}" loading="lazy">` : html`${text}`).toString(),
       table({ header, rows }) {
         // Long tables are a fifth smaller without the end tags, which HTML allows to omit.
         const row = (cells: Tokens.TableCell[], name: "th" | "td") =>
           `<tr>${cells.map(({ text, tokens }) => `<${text ? name : "td"}>${this.parser.parseInline(tokens)}`).join("")}\n`;
-        const hasHead = header.some(({ text }) => text !== "");
-        const isList = LISTS.includes(header.map(({ text }) => text).join());
-        return `<div class="scroll" tabindex="0"><table${isList ? ' class="fields"' : ""}>${hasHead ? `<thead>${row(header, "th")}</thead>` : ""}
+        const titles = header.map(({ text }) => text);
+        const isList = LISTS.has(titles.join());
+        const head = !isList && titles.some(Boolean) && `<thead>${row(header, "th")}</thead>`;
+        return `<div class="scroll" tabindex="0"><table${isList ? ' class="definitions"' : ""}>${head || ""}
 <tbody>${rows.map((cells) => row(cells, "td")).join("")}</tbody></table></div>\n`;
       },
     },
   });
+  const tokens = groupTabs(lexer(markdown));
+  const sections = toSections(tokens);
+  return { body: trusted(renderer.parser(tokens)), sections };
+}
+
+export function sectionsOf(markdown: string): Section[] {
+  return toSections(groupTabs(lexer(markdown)));
 }
 
 /** Returns the target of a link, or undefined if following it could run a script. Links to Markdown lead to the page. */
@@ -84,42 +76,26 @@ function isOwn(href: string): boolean {
   return /^\/(?!\/)/.test(href);
 }
 
-/** Creates IDs as GitHub does, so links between the files work there and here. */
-function createIds(): (title: string) => string {
-  const counts = new Map<string, number>();
-  return (title) => {
-    const id = title
-      .toLowerCase()
-      .replace(/[^\p{L}\p{N}_ -]/gu, "")
-      .replaceAll(" ", "-");
-    const count = counts.get(id) ?? 0;
-    counts.set(id, count + 1);
-    return count === 0 ? id : `${id}-${count}`;
-  };
-}
-
 function plain(tokens: Token[]): string {
   return tokens
-    .map((token) => ("tokens" in token && token.tokens ? plain(token.tokens) : textOf(token)))
+    .map((token) => {
+      if ("tokens" in token && token.tokens) return plain(token.tokens);
+      return "text" in token ? token.text : token.raw;
+    })
     .join("");
-}
-
-function textOf(token: Token): string {
-  return "text" in token ? token.text : token.raw;
 }
 
 /** Joins code blocks with a title that follow each other, also within lists. */
 function groupTabs(tokens: Token[]): Token[] {
-  const grouped: Token[] = [];
-  for (const token of tokens) {
+  let first: Tabs | undefined;
+  return tokens.filter((token) => {
     if (token.type === "list") for (const item of token.items) item.tokens = groupTabs(item.tokens);
-    const last = grouped.at(-1);
-    if (token.type === "space" && last?.type === "tabs") continue;
-    if (token.type !== "code" || titleOf(token as Tokens.Code) === undefined) grouped.push(token);
-    else if (last?.type === "tabs") last.blocks.push(token);
-    else grouped.push({ type: "tabs", raw: "", blocks: [token] });
-  }
-  return grouped;
+    if (token.type === "space") return true;
+    const isTitled = token.type === "code" && titleOf(token as Tabs) !== undefined;
+    if (isTitled && first) first.others = [...(first.others ?? []), token as Tabs];
+    else first = isTitled ? (token as Tabs) : undefined;
+    return !isTitled || first === token;
+  });
 }
 
 function titleOf({ lang = "" }: Tokens.Code): string | undefined {
@@ -130,43 +106,45 @@ function codeView({ text }: Tokens.Code): Html {
   return html`<div class="block"><pre tabindex="0"><code>${text}</code></pre></div>\n`;
 }
 
-/** Without a script, the radio buttons switch by style. */
+/** Without a script, the radio buttons switch by style: each one shows the block behind it. */
 function tabsView(blocks: Tokens.Code[], name: string): Html {
-  const titles = blocks.map((block) => titleOf(block));
-  return html`<fieldset class="tabs"><legend class="visually-hidden">${blocks.length > 1 ? "Language" : titles[0]}</legend>
-${
-  blocks.length > 1
-    ? titles.map(
-        (title, index) =>
-          html`<input type="radio" name="${name}" id="${name}-${index}" value="${title}"${index === 0 && html` checked`}><label for="${name}-${index}">${title}</label>`,
-      )
-    : html`<p class="caption">${titles[0]}</p>`
-}
-${blocks.map(codeView)}</fieldset>
+  return html`<fieldset class="switch"><legend class="visually-hidden">Language</legend>
+${blocks.map((block, index) => {
+  const id = `${name}-${index}`;
+  return html`<input type="radio" name="${name}" id="${id}" value="${titleOf(block)}"${index === 0 && html` checked`}><label for="${id}">${titleOf(block)}</label>${codeView(block)}`;
+})}</fieldset>
 `;
 }
 
-/** Splits a page at its headings. The first section, without an ID, is the introduction. */
-function sectionsOf(tokens: Token[]): Section[] {
-  const ids = createIds();
+/** Splits a page at its headings, and gives them the IDs of GitHub, so links between files work there and here. */
+function toSections(tokens: Token[]): Section[] {
+  const counts = new Map<string, number>();
   const sections: Section[] = [];
   for (const token of tokens) {
-    if (token.type === "heading") {
-      const { depth } = token as Tokens.Heading;
-      const title = plain(token.tokens ?? []);
-      sections.push({ id: depth === 1 ? "" : ids(title), title, depth, text: "" });
+    const section = sections.at(-1);
+    if (token.type !== "heading") {
+      if (section) section.text += ` ${searchable(token)}`;
       continue;
     }
-    const section = sections.at(-1);
-    if (section) section.text += ` ${searchable(token)}`;
+    const heading = token as Anchored;
+    const title = plain(heading.tokens);
+    if (heading.depth > 1) {
+      const name = title
+        .toLowerCase()
+        .replace(/[^\p{L}\p{N}_ -]/gu, "")
+        .replaceAll(" ", "-");
+      const count = counts.get(name) ?? 0;
+      counts.set(name, count + 1);
+      heading.id = count === 0 ? name : `${name}-${count}`;
+    }
+    sections.push({ id: heading.id ?? "", title, depth: heading.depth, text: "" });
   }
   return sections;
 }
 
-function searchable(token: Token): string {
-  const source = token.type === "tabs" ? (token as Tabs).blocks[0]?.text : token.raw;
-  return String(source)
-    .replaceAll(/\]\([^()]*\)|<[^<>]*>/g, " ")
+function searchable({ raw }: Token): string {
+  return raw
+    .replaceAll(/\]\([^()]*\)|<[^<>]*>|^ *```.*$/gm, " ")
     .replaceAll(/^ *[-*] |[`*|#>[\]()"\\]|-{2,}/gm, " ")
     .replaceAll(/\s+/g, " ")
     .trim();

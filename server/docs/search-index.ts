@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import MiniSearch from "minisearch";
 import { ERRORS } from "./errors.ts";
 import type { DocsPage } from "./guides.ts";
-import type { Rendered } from "./markdown.ts";
+import { sectionsOf } from "./markdown.ts";
 import { type Entry, OPTIONS } from "./search.js";
 
 const EXCERPT = 110;
@@ -13,16 +13,12 @@ const LEAST_WEIGHT = 0.25;
  * Indexes the sections of guides, and the pages of operations and error codes as a whole. Other requests are served
  * between two pages.
  */
-export async function buildIndex(
-  pages: readonly DocsPage[],
-  sectionsOf: (page: DocsPage) => Rendered["sections"],
-): Promise<MiniSearch<Entry>> {
+export async function buildIndex(pages: readonly DocsPage[]): Promise<MiniSearch<Entry>> {
   const index = new MiniSearch<Entry>(OPTIONS);
   const order = [...new Set(pages.flatMap(({ section }) => section ?? []))];
   for (const page of pages) {
     const weight = weightOf(order.indexOf(page.section ?? ""));
-    for (const entry of entriesOf(page, sectionsOf(page), weight))
-      index.add({ ...entry, id: index.documentCount });
+    for (const entry of entriesOf(page, weight)) index.add({ ...entry, id: index.documentCount });
     await setImmediate();
   }
   return index;
@@ -33,8 +29,8 @@ function weightOf(place: number): number {
   return place === -1 ? LEAST_WEIGHT : Math.max(LEAST_WEIGHT, 1 / (place + 1));
 }
 
-function entriesOf(page: DocsPage, sections: Rendered["sections"], weight: number): Omit<Entry, "id">[] {
-  const { path, title, group } = page;
+function entriesOf({ path, title, group, markdown }: DocsPage, weight: number): Omit<Entry, "id">[] {
+  const sections = sectionsOf(markdown);
   const entryOf = (heading: string, href: string, text: string) => ({
     title: heading,
     page: title,

@@ -32,8 +32,8 @@ inChromium(
     await page.goto(`${service.url}/docs/errors/slug_taken`);
     t.is(await page.locator("h1").textContent(), "slug_taken");
     await page.getByRole("link", { name: "Create a link" }).click();
-    await page.locator("label", { hasText: "Python" }).click();
-    t.true(await page.getByText("import requests").isVisible());
+    await page.locator("label", { hasText: "TypeScript" }).click();
+    t.true(await page.getByText("import { createClient }").isVisible());
     t.false(await page.getByText("curl http").isVisible());
     t.deepEqual(complaints, []);
   },

@@ -27,12 +27,12 @@ async function hrefsOf(links: Locator): Promise<string[]> {
 
 inChromium("the chosen language is that of all tabs, and of the next page", async (t, browser) => {
   const { page, complaints } = await open(browser, "/quick-start");
-  await page.locator("label", { hasText: "Python" }).first().click();
-  t.is(await page.locator(".tabs pre:visible", { hasText: "const " }).count(), 0);
+  await page.locator("label", { hasText: "TypeScript" }).first().click();
+  t.is(await page.locator(".switch pre:visible", { hasText: "curl " }).count(), 0);
   await page.goto(`${service.url}/docs/api/create-link`);
-  t.true(await page.getByText("import requests").isVisible());
+  t.true(await page.getByText("import { createClient }").isVisible());
   await page.reload();
-  t.true(await page.getByText("import requests").isVisible());
+  t.true(await page.getByText("import { createClient }").isVisible());
   t.deepEqual(complaints, []);
 });
 
@@ -40,7 +40,7 @@ inChromium("tabs change with the arrow keys", async (t, browser) => {
   const { page } = await open(browser, "/api/create-link");
   await page.getByRole("radio", { name: "curl" }).focus();
   await page.keyboard.press("ArrowRight");
-  t.true(await page.getByText("await fetch").isVisible());
+  t.true(await page.getByText("await linkgate.createLink").isVisible());
   t.false(await page.getByText("curl http").isVisible());
 });
 

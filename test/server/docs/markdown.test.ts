@@ -72,24 +72,22 @@ test("consecutive code blocks with a title are tabs", (t) => {
   const html = render(
     `${block("curl")}\n\n${block("Python")}\n\ntext\n\n${block("one")}\n\n- in a list\n\n  ${block("two").replaceAll("\n", "\n  ")}`,
   );
-  const [first, ...others] = html.querySelectorAll(".tabs");
+  const [tabs, ...others] = html.querySelectorAll(".switch");
   t.deepEqual(
-    first?.querySelectorAll("label").map(({ text }) => text),
+    tabs?.querySelectorAll("label").map(({ text }) => text),
     ["curl", "Python"],
   );
-  t.is(first?.querySelectorAll("input[checked]").length, 1);
-  t.deepEqual(
-    others.map((tabs) => tabs.querySelector(".caption")?.text),
-    ["one", "two"],
-  );
+  t.is(tabs?.querySelectorAll("input[checked]").length, 1);
+  t.deepEqual(others, [], "a block by itself has no tabs");
+  t.is(html.querySelectorAll("pre").length, 4);
 });
 
 test("headings have the anchors of GitHub, also if they repeat", (t) => {
-  const { headings } = renderMarkdown(
+  const { sections } = renderMarkdown(
     "# Page\n\n## Scopes\n\n### `GET /v1`: a, b\n\n## Scopes\n\n## FAPI 2.0",
   );
   t.deepEqual(
-    headings.map(({ id }) => id),
-    ["scopes", "get-v1-a-b", "scopes-1", "fapi-20"],
+    sections.map(({ id }) => id),
+    ["", "scopes", "get-v1-a-b", "scopes-1", "fapi-20"],
   );
 });

@@ -31,7 +31,7 @@ function addressOf(operationId: string): string {
 }
 
 function fieldsOf(html: HTMLElement | null | undefined): string[] {
-  return html?.querySelectorAll(".fields td:first-child code").map(({ text }) => text) ?? [];
+  return html?.querySelectorAll(".definitions td:first-child code").map(({ text }) => text) ?? [];
 }
 
 for (const address of ["/docs", "/docs/webhooks", "/docs/api/create-link", "/docs/errors/slug_taken"]) {
@@ -105,7 +105,7 @@ test("every operation is documented with its request, scopes, fields and respons
     const statuses = Object.keys(responses);
     for (const status of statuses.filter((one) => Number(one) < 400))
       t.truthy(html.querySelector(`#response-${status}`), `${operationId}: ${status}`);
-    const errors = html.querySelectorAll(".prose table:not(.fields) tbody tr td:first-child");
+    const errors = html.querySelectorAll(".prose table:not(.definitions) tbody tr td:first-child");
     t.deepEqual(
       errors.map(({ text }) => text),
       statuses.filter((one) => Number(one) >= 400),
