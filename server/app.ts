@@ -32,6 +32,7 @@ import { nonceSecretOf } from "./keys/shared-keys.ts";
 import { landing } from "./landing/routes.ts";
 import { createObservability } from "./observability/index.ts";
 import type { Tracing } from "./observability/tracing.ts";
+import { managementDocument } from "./operations/document.ts";
 import { isClientPath, isOauthPath } from "./provider/endpoints.ts";
 import { acceptJson, linkErrors } from "./provider/responses.ts";
 import { limitPages, PAGE_SEGMENTS } from "./rate-limits/pages.ts";
@@ -86,7 +87,11 @@ export function createApp(options: Dependencies) {
     if (!isOfConnection(error, ctx)) onError(error, ctx);
   });
   const introspect = remote ?? storage.findActiveToken;
-  const documentation = createDocumentation({ urls, describe: () => protectedParts });
+  const documentation = createDocumentation({
+    urls,
+    describe: () => protectedParts,
+    ...(!remote && { describeManagement: () => managementDocument({ settings, urls }) }),
+  });
   const protectedParts = createProtectedParts({ ...withServices, onError, introspect, documentation });
   const setHeaders = commonHeaders(urls.base.startsWith("https:"));
   const site: Part[] = [

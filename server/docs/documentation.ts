@@ -2,9 +2,11 @@ import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import { tagged } from "../../resources/http/etag.ts";
 import type { Resources } from "../../resources/index.ts";
 import { lazy } from "../../resources/lazy.ts";
+import type { OpenApiDocument } from "../../resources/openapi/document.ts";
 import { WEBHOOK_EVENT_SCHEMAS } from "../../resources/webhooks/event-schemas.ts";
 import { errorPages } from "./errors.ts";
 import { type DocsPage, listFiles, readGuides } from "./guides.ts";
+import { managementPages } from "./management-reference.ts";
 import { docsPage, listed } from "./page.ts";
 import { referencePages } from "./reference.ts";
 
@@ -17,18 +19,22 @@ type Options = {
   urls: PublicUrls;
   /** Called on first use, so that what is documented may itself use the documentation. */
   describe(): Pick<Resources, "document" | "tools">;
+  /** Describes the management API, on servers that have it. */
+  describeManagement?(): OpenApiDocument;
 };
 
 /** Reads the guides and describes the API on first use, because that takes longer than the rest of the startup. */
-export function createDocumentation({ urls, describe }: Options) {
+export function createDocumentation({ urls, describe, describeManagement }: Options) {
   const { base } = urls;
   const files = lazy(listFiles);
   const byPath = lazy(() => {
     const { document, tools } = describe();
     const source = { base, document: document(), tools };
+    const management = describeManagement?.();
     const pages = [
       ...readGuides(files(), urls),
       ...referencePages({ ...source, events: WEBHOOK_EVENT_SCHEMAS }),
+      ...(management ? managementPages(management, base) : []),
       ...errorPages(source),
     ];
     const toArticle = (page: DocsPage): Article => ({

@@ -46,7 +46,8 @@ export function operationLink({ operation }: LocatedOperation): string {
   return `[${operation.summary}](${operationPath(operation)}.md)`;
 }
 
-function requestOf({ method, path }: LocatedOperation): string {
+/** Returns the method and path of an operation as code. */
+export function requestOf({ method, path }: LocatedOperation): string {
   return `\`${method.toUpperCase()} ${path}\``;
 }
 
