@@ -29,8 +29,8 @@ export function createDocumentation({ urls, describe, describeManagement }: Opti
   const files = lazy(listFiles);
   const byPath = lazy(() => {
     const { document, tools } = describe();
-    const source = { base, document: document(), tools };
     const management = describeManagement?.();
+    const source = { base, document: document(), management, tools };
     const pages = [
       ...readGuides(files(), urls),
       ...referencePages({ ...source, events: WEBHOOK_EVENT_SCHEMAS }),

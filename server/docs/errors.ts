@@ -5,7 +5,7 @@ import { lazy } from "../../resources/lazy.ts";
 import type { Tool } from "../../resources/mcp/tool.ts";
 import type { OpenApiDocument } from "../../resources/openapi/document.ts";
 import type { JsonSchema } from "../../resources/openapi/json-schema.ts";
-import { DASHBOARD_FIELDS, DASHBOARD_PROBLEMS } from "../operations/problem-codes.ts";
+import { DASHBOARD_PROBLEMS } from "../operations/problem-codes.ts";
 import type { LocatedOperation } from "./examples.ts";
 import { fieldsOf, fieldTable } from "./fields.ts";
 import { type DocsPage, pageReader } from "./guides.ts";
@@ -37,10 +37,15 @@ function oauthErrors(): Codes {
   );
 }
 
-type ErrorContent = { base: string; document: OpenApiDocument; tools: readonly Tool[] };
+type ErrorContent = {
+  base: string;
+  document: OpenApiDocument;
+  management?: OpenApiDocument | undefined;
+  tools: readonly Tool[];
+};
 
 /** Returns the list of error codes, and a page for each code. */
-export function errorPages({ base, document, tools }: ErrorContent): DocsPage[] {
+export function errorPages({ base, document, management, tools }: ErrorContent): DocsPage[] {
   const operations = operationsOf(document, base).map((located) => ({
     located,
     codes: new Set(Object.values(located.operation.responses).flatMap(codesOf)),
@@ -48,10 +53,13 @@ export function errorPages({ base, document, tools }: ErrorContent): DocsPage[] 
   const returning = (code: string) =>
     operations.filter(({ codes }) => codes.has(code)).map(({ located }) => located);
   const known = new Set(Object.values(kinds()).flatMap(Object.keys));
+  const managed = management ? operationsOf(management, base) : [];
   const ofFields = new Set([
     ...operations.flatMap(({ codes }) => [...codes]).filter((code) => code.startsWith("invalid_")),
     ...tools.flatMap((tool) => Object.keys(tool.input.shape)).map(codeOfField),
-    ...DASHBOARD_FIELDS.map(codeOfField),
+    ...managed
+      .flatMap(({ operation }) => Object.values(operation.responses).flatMap(codesOf))
+      .filter((code) => code.startsWith("invalid_")),
   ]).difference(known);
   return [
     list([...ofFields].sort(), document.components.schemas.Problem ?? {}),

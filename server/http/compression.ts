@@ -8,8 +8,8 @@ type Encoding = { name: string; compress(text: string): Promise<Bytes>; cached: 
 
 // Less fits into one packet, and hardly becomes smaller.
 const MIN_LENGTH = 1024;
-// Compression runs on the threads that also wait for the disk: this takes 3 ms there.
-const MAX_LENGTH = 512 * 1024;
+// Compression runs on the threads that also wait for the disk: this takes tens of milliseconds there.
+const MAX_LENGTH = 1024 * 1024;
 // The documents that only depend on the code: pages, style sheets, scripts and metadata.
 const CACHED_MAX = 50;
 

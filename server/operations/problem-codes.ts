@@ -211,27 +211,3 @@ export const DASHBOARD_PROBLEMS = {
 } as const satisfies Record<string, ProblemCodeDescription>;
 
 export type ManagementProblemCode = keyof typeof DASHBOARD_PROBLEMS | ProblemCode;
-
-/** The fields of `/auth` and `/dashboard` whose errors have the code `invalid_<field>`. */
-export const DASHBOARD_FIELDS = [
-  "username",
-  "password",
-  "new_password",
-  "email",
-  "code",
-  "totp",
-  "passkey",
-  "organization_name",
-  "name",
-  "plan",
-  "role",
-  "redirect_uris",
-  "overlap_hours",
-  "issuer",
-  "subject",
-  "audience",
-  "claims",
-  "scopes",
-  "reason",
-  "client_id",
-];

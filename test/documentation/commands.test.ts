@@ -238,7 +238,7 @@ test("each npm script that a document names exists", (t) => {
   const { scripts } = JSON.parse(readFileSync(`${ROOT}package.json`, "utf8"));
   for (const document of DOCUMENTS)
     for (const [, name = ""] of readFileSync(ROOT + document, "utf8").matchAll(
-      /npm run (?:--silent )?([\w:-]+)(?![\w:-]| --prefix)/g,
+      /npm run (?:--silent )?([\w:-]+)(?![\w:-]| --workspace)/g,
     ))
       t.true(name in scripts, `${document}: ${name}`);
 });
