@@ -7,7 +7,9 @@ import { typeOfField, validate } from "../../resources/http/validate.ts";
 import { type Principal, respondOnce } from "../../resources/idempotency/run-once.ts";
 import { requireRecentSignIn } from "../auth/authenticate.ts";
 import { DASHBOARD } from "../clients/client-metadata.ts";
+import { seeOther } from "../http/redirects.ts";
 import { type Input, prefersHtml } from "../http/request-body.ts";
+import { ACCOUNT } from "../operations/account.ts";
 import {
   type Environment,
   inputSchemaOf,
@@ -42,6 +44,8 @@ type Form<O extends Operation> = {
   action?: string;
   /** Returns the input that the fields of the form mean, if they aren't those of the operation. */
   toInput?(fields: Input): Input;
+  /** Whether the form is from before a change that makes it pointless: the user then gets to the account. */
+  isOutdated?(ctx: Context): Promise<boolean>;
   /** Throws Problem unless the fields sent to the form's own address confirm the change. */
   confirm?(ctx: Context, fields: Input): void;
   /** The page with the form, shown again if the input is rejected. */
@@ -65,6 +69,7 @@ export function addOperation<O extends Operation>(
   const path = patternOf(operation);
   const access = accessTo(operation, options);
   const run = async (ctx: Context) => {
+    if (await form?.isOutdated?.(ctx)) return seeOther(ctx, ACCOUNT);
     if (operation.needsRecentSignIn) requireRecentSignIn(ctx, form && pageOf(ctx, form));
     if (method !== ctx.method) form?.confirm?.(ctx, await formFieldsOf(ctx));
     const fields = await inputOf(ctx, operation, form);
@@ -130,6 +135,7 @@ export function addReading<O extends Operation>(
     const { output } = await runOperation(ctx, options, operation, {});
     const tag = contentTag(JSON.stringify(output));
     ctx.set("ETag", tag);
+    if (operation.file) ctx.set("Content-Disposition", `attachment; filename="${operation.file}"`);
     if (matchesIfNoneMatch(ctx, tag)) ctx.status = 304;
     else sendJson(ctx, output as object);
   });

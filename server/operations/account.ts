@@ -145,6 +145,7 @@ export const exportAccount = onAccount({
   summary: "Export the data of the account",
   description: "Returns everything that is stored about the user, without the data of organizations.",
   needsRecentSignIn: true,
+  file: "linkgate-account.json",
   output: accountSchema
     .extend({
       exported_at: timestamp,

@@ -119,6 +119,8 @@ type Declaration<At extends Address, Input extends z.ZodType, Output> = {
   output?: Output;
   /** By default 200. */
   status?: 201 | 202;
+  /** The name of the file as which browsers save the response. */
+  file?: string;
   /** The field of the response that is a secret: a repeated request with an idempotency key doesn't get it again. */
   shownOnce?: string;
   /** Error codes besides those of the sign-in, the role and the input. */

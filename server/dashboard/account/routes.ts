@@ -7,7 +7,6 @@ import {
   getAccount,
   showAccount,
 } from "../../operations/account.ts";
-import { pathOf } from "../../operations/operation.ts";
 import { endOtherSessions, endSession, listSessions } from "../../operations/sessions.ts";
 import { SECOND_FACTOR_SETUP, signedInUserOf } from "../access.ts";
 import { addOperation, addReading } from "../operation-routes.ts";
@@ -38,10 +37,6 @@ export function accountRoutes(router: Router, options: AccountOptions): void {
   };
 
   addReading(router, options, getAccount, (ctx) => show(ctx));
-  router.get(pathOf(exportAccount), async (ctx, next) => {
-    await next();
-    ctx.set("Content-Disposition", 'attachment; filename="linkgate-account.json"');
-  });
   addReading(router, options, exportAccount);
   addOperation(router, options, changePassword, { show, to });
   addOperation(router, options, deleteAccount, { show, to: () => "/auth/login?deleted=1" });

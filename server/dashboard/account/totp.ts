@@ -2,7 +2,6 @@ import type { Router } from "@koa/router";
 import { renderSVG } from "uqr";
 import { requireRecentSignIn } from "../../auth/authenticate.ts";
 import { totpUri } from "../../credentials/totp.ts";
-import { seeOther } from "../../http/redirects.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import { ACCOUNT } from "../../operations/account.ts";
 import { confirmTotp, removeTotp, startTotp } from "../../operations/second-factors.ts";
@@ -37,14 +36,13 @@ export function totpRoutes(router: Router, options: FactorOptions): void {
   router.get(PATH, (ctx) => show(ctx));
 
   addOperation(router, options, startTotp, { to: (ctx) => setupReturnOf(ctx).query(PATH) });
-  router.post(`${PATH}/confirm`, async (ctx, next) => {
-    // The form was sent twice, or is older than the app.
-    if (prefersHtml(ctx) && !(await totp.findPending(signedInUserOf(ctx).id))) return seeOther(ctx, ACCOUNT);
-    return next();
-  });
   addOperation(router, options, confirmTotp, {
     show,
     toInput: withoutReturn,
+    // The form was sent twice, or is older than the app.
+    async isOutdated(ctx) {
+      return prefersHtml(ctx) && !(await totp.findPending(signedInUserOf(ctx).id));
+    },
     to: (ctx) => setupReturnOf(ctx).path,
     respond: (ctx, output) => showCodes(ctx, codesView, output),
   });
