@@ -5,7 +5,13 @@ import test from "ava";
 import manifest from "../../package.json" with { type: "json" };
 import { Program, ROOT, stopPrograms } from "../harness/program.ts";
 
-type Locked = { version: string; dev?: true; integrity?: string };
+type Locked = {
+  version: string;
+  dev?: true;
+  link?: true;
+  integrity?: string;
+  dependencies?: Record<string, string>;
+};
 type Component = { name: string; version: string; hashes?: object[]; licenses?: object[] };
 
 const folder = mkdtempSync(path.join(tmpdir(), "linkgate-sbom-"));
@@ -15,9 +21,17 @@ test.after.always(() => {
 });
 
 const read = (file: string) => readFileSync(path.join(folder, file), "utf8");
-const locked = Object.entries<Locked>(JSON.parse(readFileSync(`${ROOT}package-lock.json`, "utf8")).packages)
-  .filter(([place]) => place !== "")
-  .map(([place, entry]) => ({ ...entry, name: place.slice(place.lastIndexOf("node_modules/") + 13) }));
+const { packages } = JSON.parse(readFileSync(`${ROOT}package-lock.json`, "utf8")) as {
+  packages: Record<string, Locked>;
+};
+// The TypeScript client is a package of its own, which the server doesn't load.
+const ofClient = new Set(Object.keys(packages.client?.dependencies ?? {}));
+for (const name of ofClient)
+  for (const next of Object.keys(packages[`node_modules/${name}`]?.dependencies ?? {})) ofClient.add(next);
+const locked = Object.entries(packages)
+  .filter(([place, { link }]) => place.includes("node_modules/") && !link)
+  .map(([place, entry]) => ({ ...entry, name: place.slice(place.lastIndexOf("node_modules/") + 13) }))
+  .filter(({ name }) => !ofClient.has(name));
 const idOf = ({ name, version }: { name: string; version: string }) => `${name} ${version}`;
 
 test("npm run sbom lists every production package with its version, hash and license", async (t) => {
