@@ -23,14 +23,14 @@ export const TOKEN_BY_HASH: LookupQuery<JoinedTokenRow> = {
       g.id as "grantId", case when t.kind in ('AuthorizationCode', 'RefreshToken') then g.payload end as "grantPayload",
       g.user_id as "userId", g.last_used_at as "lastUsedAt", g.revoked_at as "revokedAt",
       g.expires_at as "grantExpiresAt", u.username, u.disabled_at as "disabledAt", m.role,
-      go.id as "organizationId", go.plan, go.suspended_at as "suspendedAt",
-      go.document_clients as "allowedClients", go.member_apps as "memberApps",
-      a.client_id as "approvedClientId", go.require_dpop as "requiresDpop"
+      granting.id as "organizationId", granting.plan, granting.suspended_at as "suspendedAt",
+      granting.document_clients as "allowedClients", granting.member_apps as "memberApps",
+      a.client_id as "approvedClientId", granting.require_dpop as "requiresDpop"
     from tokens as t
     left join clients as c on c.id = t.client_id
     left join organizations as co on co.id = c.organization_id
     left join grants as g on g.id = t.grant_id
-    left join organizations as go on go.id = g.organization_id
+    left join organizations as granting on granting.id = g.organization_id
     left join users as u on u.id = g.user_id
     left join memberships as m on m.user_id = g.user_id and m.organization_id = g.organization_id
     left join approved_apps as a on a.organization_id = g.organization_id and a.client_id = t.client_id

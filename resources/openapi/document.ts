@@ -45,33 +45,54 @@ export function buildDocument(operations: readonly Operation[], options: Documen
     [...bodies.flatMap(({ body }) => body ?? []), problemSchema, ...events.map(({ body }) => body)],
   );
   return {
-    openapi: "3.1.1",
-    info: {
-      title: "linkgate",
-      version,
-      license: { name: "MIT License", identifier: "MIT" },
-      description: `Short links and webhooks for organizations. Authentication, rate limits, examples and all error codes: ${docs}`,
-    },
-    servers: [{ url: urls.base }],
-    externalDocs: { url: docs },
-    tags: [...new Set(operations.map(({ tag }) => tag))].map((name) => ({
-      name,
-      description: TAGS[name],
-    })),
-    paths: Object.fromEntries(
-      Object.entries(Object.groupBy(operations, ({ path }) => path)).map(([path, methods = []]) => [
-        path,
-        Object.fromEntries(methods.map((each) => [each.method, toOperationObject(each, refTo)])),
-      ]),
+    ...documentOf(
+      operations.map((each) => ({ ...each, object: toOperationObject(each, refTo) })),
+      {
+        title: "linkgate",
+        description: `Short links and webhooks for organizations. Authentication, rate limits, examples and all error codes: ${docs}`,
+        version,
+        base: urls.base,
+        tags: TAGS,
+        schemas: components,
+        securitySchemes: { oauth2: securityScheme(urls) },
+      },
     ),
     webhooks: Object.fromEntries(
       events.map(({ event, meaning, body }) => [event, { post: deliveryOf(event, meaning, refTo(body)) }]),
     ),
-    components: {
-      schemas: components,
-      headers: describeHeaders(),
-      securitySchemes: { oauth2: securityScheme(urls) },
-    },
+  };
+}
+
+type Located = { path: string; method: string; object: OperationObject };
+type Parts = {
+  title: string;
+  description: string;
+  version: string;
+  base: string;
+  /** What the tags of operations mean. */
+  tags: Record<string, string>;
+  schemas: Schemas;
+  securitySchemes: object;
+};
+
+/** Builds a document of operations that are described already. */
+export function documentOf(operations: readonly Located[], parts: Parts): OpenApiDocument {
+  const { title, description, version, base, tags, schemas, securitySchemes } = parts;
+  const used = new Set(operations.flatMap(({ object }) => object.tags));
+  return {
+    openapi: "3.1.1",
+    info: { title, version, license: { name: "MIT License", identifier: "MIT" }, description },
+    servers: [{ url: base }],
+    externalDocs: { url: `${base}/docs` },
+    tags: [...used].map((name) => ({ name, description: tags[name] })),
+    paths: Object.fromEntries(
+      Object.entries(Object.groupBy(operations, ({ path }) => path)).map(([path, methods = []]) => [
+        path,
+        Object.fromEntries(methods.map(({ method, object }) => [method, object])),
+      ]),
+    ),
+    webhooks: {},
+    components: { schemas, headers: describeHeaders(), securitySchemes },
   };
 }
 
@@ -103,7 +124,7 @@ function deliveryOf(event: string, summary: string, schema: object) {
   };
 }
 
-export function describeHeaders(): object {
+function describeHeaders(): object {
   return Object.fromEntries(
     Object.entries(RESPONSE_HEADERS).map(([name, description]) => [
       name,

@@ -76,17 +76,18 @@ function parametersOf(operation: Operation): Parameter[] {
   const { method, params, query, headers = [] } = operation;
   const names: RequestHeader[] = [...headers];
   if (method === "post") names.push("Idempotency-Key");
-  return [
-    ...fieldsOf("path", params),
-    ...fieldsOf("query", query),
-    ...names.map((name) => ({
-      in: "header" as const,
-      name,
-      required: false,
-      description: REQUEST_HEADERS[name],
-      schema: { type: "string" as const },
-    })),
-  ];
+  return [...fieldsOf("path", params), ...fieldsOf("query", query), ...headerParameters(names)];
+}
+
+/** Describes headers of requests, of which none is required. */
+export function headerParameters(names: readonly RequestHeader[]): Parameter[] {
+  return names.map((name) => ({
+    in: "header",
+    name,
+    required: false,
+    description: REQUEST_HEADERS[name],
+    schema: { type: "string" },
+  }));
 }
 
 /** Refers to the descriptions of response headers. */
@@ -112,7 +113,10 @@ function fieldsOf(location: "path" | "query", fields: z.ZodObject | undefined): 
 
 export type ErrorCode = { status: number; code: string; meaning: string };
 
-const ALWAYS: ProblemCode[] = ["rate_limited", "internal_error", "temporarily_unavailable"];
+/** The error codes of every operation. */
+export const ALWAYS: readonly ProblemCode[] = ["rate_limited", "internal_error", "temporarily_unavailable"];
+/** Those of a request with a body. */
+export const WITH_BODY: readonly ProblemCode[] = ["invalid_json", "body_too_large", "unsupported_media_type"];
 const WITH_TOKEN: ProblemCode[] = [
   "invalid_request",
   "missing_token",
@@ -122,14 +126,13 @@ const WITH_TOKEN: ProblemCode[] = [
   "organization_suspended",
   "plan_required",
 ];
-const WITH_BODY: ProblemCode[] = ["invalid_json", "body_too_large", "unsupported_media_type"];
-const WITH_KEY: ProblemCode[] = ["idempotency_key_in_use", "idempotency_key_reused"];
+const WITH_KEY = ["idempotency_key_in_use", "idempotency_key_reused"] as const;
 
-const INVALID_KEY: ErrorCode = {
-  status: 422,
-  code: "invalid_idempotency_key",
-  meaning: "The `Idempotency-Key` is invalid.",
-};
+/** The errors of a request that takes an idempotency key. */
+export const KEY_ERRORS: readonly ErrorCode[] = [
+  ...WITH_KEY.map((code) => ({ code, ...PROBLEM_CODES[code] })),
+  { status: 422, code: "invalid_idempotency_key", meaning: "The `Idempotency-Key` is invalid." },
+];
 
 const HEADERS: Record<number, ResponseHeader[]> = {
   400: ["WWW-Authenticate"],
@@ -182,11 +185,10 @@ function errorCodesOf(operation: Operation): ErrorCode[] {
     ...(headers.includes("If-Match") ? ["precondition_failed" as const] : []),
     ...(scopes === "open" ? [] : [...WITH_TOKEN, "insufficient_scope" as const]),
     ...(body ? WITH_BODY : []),
-    ...(method === "post" ? WITH_KEY : []),
   ]);
   return [
     ...[...codes].map((code) => ({ code, ...PROBLEM_CODES[code] })),
-    ...(method === "post" ? [INVALID_KEY] : []),
+    ...(method === "post" ? KEY_ERRORS : []),
     ...validationCodesOf(query, body),
   ];
 }

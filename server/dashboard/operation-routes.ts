@@ -7,9 +7,7 @@ import { typeOfField, validate } from "../../resources/http/validate.ts";
 import { type Principal, respondOnce } from "../../resources/idempotency/run-once.ts";
 import { requireRecentSignIn } from "../auth/authenticate.ts";
 import { DASHBOARD } from "../clients/client-metadata.ts";
-import { seeOther } from "../http/redirects.ts";
 import { type Input, prefersHtml } from "../http/request-body.ts";
-import { ACCOUNT } from "../operations/account.ts";
 import {
   type Environment,
   inputSchemaOf,
@@ -44,10 +42,8 @@ type Form<O extends Operation> = {
   action?: string;
   /** Returns the input that the fields of the form mean, if they aren't those of the operation. */
   toInput?(fields: Input): Input;
-  /** Whether the form is from before a change that makes it pointless: the user then gets to the account. */
-  isOutdated?(ctx: Context): Promise<boolean>;
-  /** Throws Problem unless the fields sent to the form's own address confirm the change. */
-  confirm?(ctx: Context, fields: Input): void;
+  /** Runs before a change that is sent to the form's address. */
+  before?: Middleware;
   /** The page with the form, shown again if the input is rejected. */
   show?: Show;
   /** The path of that page, if it has one of its own: where a user who has to sign in again returns. */
@@ -67,15 +63,16 @@ export function addOperation<O extends Operation>(
 ): void {
   const method = methodOf(operation);
   const path = patternOf(operation);
-  const access = accessTo(operation, options);
-  const run = async (ctx: Context) => {
-    if (await form?.isOutdated?.(ctx)) return seeOther(ctx, ACCOUNT);
+  const schema = inputSchemaOf(operation, options);
+  const checkSignIn: Middleware = (ctx, next) => {
     if (operation.needsRecentSignIn) requireRecentSignIn(ctx, form && pageOf(ctx, form));
-    if (method !== ctx.method) form?.confirm?.(ctx, await formFieldsOf(ctx));
-    const fields = await inputOf(ctx, operation, form);
+    return next();
+  };
+  const run = async (ctx: Context) => {
+    const fields = await inputOf(ctx, schema, form);
     const perform = async () => {
-      const { input, output } = await runOperation(ctx, options, operation, fields);
-      await respondTo(ctx, operation, form, input, output);
+      const input = schema ? (validate(schema, fields) as Input) : {};
+      await respondTo(ctx, operation, form, input, await runOperation(ctx, options, operation, input));
     };
     const hasKey = isIdempotent(operation) && ctx.req.headers["idempotency-key"] !== undefined;
     if (!hasKey || prefersHtml(ctx)) return perform();
@@ -90,10 +87,12 @@ export function addOperation<O extends Operation>(
     ctx.set(headers);
     ctx.body = body;
   };
+  const access = accessTo(operation, options);
   const action = form?.action ?? (form && method === "DELETE" ? `${path}/delete` : path);
   const formAccess = form?.show ? [...access, redisplayForm(form.show)] : access;
-  if (method !== "POST" || action !== path) router.register(path, [method], [...access, run]);
-  if (form || method === "POST") router.post(action, ...formAccess, run);
+  const before = form?.before ? [form.before] : [];
+  if (method !== "POST" || action !== path) router.register(path, [method], [...access, checkSignIn, run]);
+  if (form || method === "POST") router.post(action, ...formAccess, checkSignIn, ...before, run);
 }
 
 type FormPage<O extends Operation> = Omit<Form<O>, "show" | "page"> & {
@@ -132,7 +131,7 @@ export function addReading<O extends Operation>(
   router.get(patternOf(operation), ...accessTo(operation, options), async (ctx) => {
     if (operation.needsRecentSignIn) options.currentSignIn(ctx).requireRecent();
     if (show && prefersHtml(ctx)) return void (await show(ctx));
-    const { output } = await runOperation(ctx, options, operation, {});
+    const output = await runOperation(ctx, options, operation);
     const tag = contentTag(JSON.stringify(output));
     ctx.set("ETag", tag);
     if (operation.file) ctx.set("Content-Disposition", `attachment; filename="${operation.file}"`);
@@ -146,10 +145,8 @@ export async function runOperation<O extends Operation>(
   ctx: Context,
   { currentSignIn, ...environment }: Environment & Pick<Options, "currentSignIn">,
   operation: O,
-  fields: Input,
-): Promise<{ input: Input; output: Result<O> }> {
-  const schema = inputSchemaOf(operation, environment);
-  const input = schema ? (validate(schema, fields) as Input) : {};
+  input: Input = {},
+): Promise<Result<O>> {
   const user = signedInUserOf(ctx);
   const { membership } = ctx.state;
   const request = {
@@ -161,7 +158,7 @@ export async function runOperation<O extends Operation>(
     signIn: currentSignIn(ctx),
     ...(membership && { organization: membership, member: { user, role: membership.role } }),
   };
-  return { input, output: (await operation.run?.(request as never)) as Result<O> };
+  return (await operation.run?.(request as never)) as Result<O>;
 }
 
 /** Idempotency keys of a user belong to an organization, and to the client of first-party tokens. */
@@ -171,17 +168,17 @@ function principalOf(ctx: Context): Principal {
 
 async function inputOf<O extends Operation>(
   ctx: Context,
-  operation: O,
+  schema: z.ZodType | undefined,
   form: Form<O> | undefined,
 ): Promise<Input> {
   const fields = await formFieldsOf(ctx);
   if (!form || !isForm(ctx)) return fields;
   if (form.toInput) return form.toInput(fields);
-  return typeof operation.input === "object" ? fromForm(operation.input, fields) : fields;
+  return schema ? fromForm(schema, fields) : fields;
 }
 
 /** Converts fields, which are all text: words to true or false, digits to numbers, and empty optional ones to none. */
-export function fromForm(schema: z.ZodType, fields: Input): Input {
+function fromForm(schema: z.ZodType, fields: Input): Input {
   const shape: Record<string, z.ZodType> = "shape" in schema ? (schema as z.ZodObject).shape : {};
   const entries = Object.entries(fields).flatMap(([name, value]): [string, unknown][] => {
     const field = shape[name];

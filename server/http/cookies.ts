@@ -4,3 +4,8 @@ export function cookieOptions({ base }: Pick<PublicUrls, "base">) {
   const secure = base.startsWith("https:");
   return { httpOnly: true, sameSite: "lax", secure, signed: true, overwrite: true } as const;
 }
+
+/** Returns the name of the session cookie. */
+export function sessionCookieOf({ base }: Pick<PublicUrls, "base">): string {
+  return base.startsWith("https:") ? "__Host-session" : "session";
+}

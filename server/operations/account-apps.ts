@@ -5,8 +5,9 @@ import { found, notFound } from "../../resources/http/problem.ts";
 import { describeAuthorizedApp, showApp } from "../clients/client-view.ts";
 import type { SignedInUser } from "../http/state.ts";
 import { ACCOUNT, OF_ACCOUNT } from "./account.ts";
+import { REVOCATION } from "./apps.ts";
 import { onAccount } from "./operation.ts";
-import { authorizedAppSchema, deleteWebhooks } from "./schemas.ts";
+import { authorizedAppSchema } from "./schemas.ts";
 
 const PATH = `${ACCOUNT}/apps` as const;
 
@@ -68,14 +69,7 @@ export const revokeOwnApp = onAccount({
   at: `DELETE ${PATH}/{grant_id}`,
   summary: "Revoke an app that the user authorized",
   description: "Its tokens stop working immediately.",
-  input: z.strictObject({ delete_webhooks: deleteWebhooks }).meta({ title: "OwnAppRevocation" }),
-  refuses: ["not_found"],
-  events: ["authorization.revoked"],
-  done: {
-    "app-revoked": "Access revoked.",
-    "app-revoked-webhooks": "Access revoked, and webhooks deleted.",
-  },
-  outcome: (_, deletesWebhooks) => (deletesWebhooks ? "app-revoked-webhooks" : "app-revoked"),
+  ...REVOCATION,
   async run({ storage, user, params, input }) {
     const { app, managesWebhooks } = await findOwnApp(storage, user, params.grant_id);
     const deletesWebhooks = input.delete_webhooks && managesWebhooks;

@@ -87,11 +87,24 @@ export async function readApps({
   const approvedIds = new Set(approved.map(({ clientId }) => clientId));
   const apps = authorized.map((app) => {
     const forApp = { ...policy, isApproved: approvedIds.has(app.clientId) };
-    const isAllowed = appPolicyCheck?.(app.clientId, forApp, app.role) ?? true;
+    const isAllowed = appPolicyCheck?.(app.clientId, forApp, app.role) ?? false;
     return { ...describeAuthorizedApp(app), isAllowed };
   });
   return { policy, approved, isEnterpriseManaged, apps };
 }
+
+/** What revoking an app has in common, whoever does it. `run` returns whether it deleted webhooks. */
+export const REVOCATION = {
+  input: z.strictObject({ delete_webhooks: deleteWebhooks }).meta({ title: "AppRevocation" }),
+  refuses: ["not_found"],
+  events: ["authorization.revoked"],
+  done: {
+    "app-revoked": "Access revoked.",
+    "app-revoked-webhooks": "Access revoked, and webhooks deleted.",
+  },
+  outcome: (_: unknown, deletesWebhooks: unknown) =>
+    deletesWebhooks ? "app-revoked-webhooks" : "app-revoked",
+} as const;
 
 export const revokeApp = onOrganization({
   tag: "Apps",
@@ -100,14 +113,7 @@ export const revokeApp = onOrganization({
   summary: "Revoke the access of an app",
   description:
     "Its tokens stop working immediately. Members may revoke only what they authorized themselves.",
-  input: z.strictObject({ delete_webhooks: deleteWebhooks }).meta({ title: "AppRevocation" }),
-  refuses: ["not_found"],
-  events: ["authorization.revoked"],
-  done: {
-    "app-revoked": "Access revoked.",
-    "app-revoked-webhooks": "Access revoked, and webhooks deleted.",
-  },
-  outcome: (_, deletesWebhooks) => (deletesWebhooks ? "app-revoked-webhooks" : "app-revoked"),
+  ...REVOCATION,
   async run(request) {
     const { storage, organization, actor, member, params, input } = request;
     const { app } = await findApps(request, params.grant_id);

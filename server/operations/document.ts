@@ -1,16 +1,21 @@
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
-import { REQUEST_HEADERS, type RequestHeader, type ResponseHeader } from "../../resources/http/headers.ts";
+import type { RequestHeader, ResponseHeader } from "../../resources/http/headers.ts";
 import { problemSchema } from "../../resources/http/problem.ts";
 import { PROBLEM_CODES } from "../../resources/http/problem-codes.ts";
 import { REPLAYED_ERRORS } from "../../resources/idempotency/run-once.ts";
-import { describeHeaders, describeSchemas, type OpenApiDocument } from "../../resources/openapi/document.ts";
+import { describeSchemas, documentOf, type OpenApiDocument } from "../../resources/openapi/document.ts";
 import {
+  ALWAYS,
+  headerParameters,
+  KEY_ERRORS,
   type OperationObject,
   type ResponseObject,
   refToHeaders,
   toErrorResponses,
   validationCodesOf,
+  WITH_BODY,
 } from "../../resources/openapi/operation-object.ts";
+import { sessionCookieOf } from "../http/cookies.ts";
 import { VERSION } from "../version.ts";
 import { OPERATIONS } from "./index.ts";
 import {
@@ -29,8 +34,6 @@ import { secondFactorMembers } from "./sign-in.ts";
 export const DOCUMENT_PATH = "/dashboard/openapi.json";
 
 const CODES = { ...PROBLEM_CODES, ...DASHBOARD_PROBLEMS };
-const ALWAYS: ManagementProblemCode[] = ["rate_limited", "internal_error", "temporarily_unavailable"];
-const SIGNED_IN: ManagementProblemCode[] = ["sign_in_required"];
 const CHANGES: ManagementProblemCode[] = ["cross_site_request", "invalid_csrf_token", "too_many_requests"];
 const IN_ORGANIZATION: ManagementProblemCode[] = [
   "not_found",
@@ -40,8 +43,6 @@ const IN_ORGANIZATION: ManagementProblemCode[] = [
   // Of a session that is older than the second factor that the organization requires.
   "reauthentication_required",
 ];
-const WITH_KEY: ManagementProblemCode[] = ["idempotency_key_in_use", "idempotency_key_reused"];
-const WITH_BODY: ManagementProblemCode[] = ["invalid_json", "body_too_large", "unsupported_media_type"];
 
 const HEADERS: Record<number, ResponseHeader[]> = {
   401: ["WWW-Authenticate"],
@@ -50,7 +51,6 @@ const HEADERS: Record<number, ResponseHeader[]> = {
   429: ["Retry-After"],
   503: ["Retry-After"],
 };
-const TEXT = { type: "string" } as const;
 const REPLAYED: ResponseHeader[] = ["Idempotency-Replayed"];
 const headersOf = (names: ResponseHeader[]) => refToHeaders(names, ["X-Request-Id"]);
 
@@ -97,27 +97,22 @@ export function managementDocument(environment: Pick<Environment, "settings" | "
       },
     };
   };
-  const byPath = Object.groupBy(OPERATIONS, pathOf);
-  return {
-    openapi: "3.1.1",
-    info: {
+  return documentOf(
+    OPERATIONS.map((operation) => ({
+      path: pathOf(operation),
+      method: methodOf(operation).toLowerCase(),
+      object: toObject(operation),
+    })),
+    {
       title: "linkgate management",
+      description: `What members do in the dashboard, for programs: organizations, their members, OAuth clients and apps. Sign-in and examples: ${urls.base}/docs/management`,
       version: VERSION,
-      license: { name: "MIT License", identifier: "MIT" },
-      description: `What members do in the dashboard, for programs: organizations, their members, OAuth clients and apps. Sign-in and examples: ${urls.base}/docs/sign-in`,
+      base: urls.base,
+      tags: TAGS,
+      schemas: components,
+      securitySchemes: securitySchemes(urls),
     },
-    servers: [{ url: urls.base }],
-    externalDocs: { url: `${urls.base}/docs` },
-    tags: [...new Set(OPERATIONS.map(({ tag }) => tag))].map((name) => ({ name, description: TAGS[name] })),
-    paths: Object.fromEntries(
-      Object.entries(byPath).map(([path, operations = []]) => [
-        path,
-        Object.fromEntries(operations.map((one) => [methodOf(one).toLowerCase(), toObject(one)])),
-      ]),
-    ),
-    webhooks: {},
-    components: { schemas: components, headers: describeHeaders(), securitySchemes: securitySchemes(urls) },
-  };
+  );
 }
 
 function securitySchemes({ base }: PublicUrls) {
@@ -131,7 +126,7 @@ function securitySchemes({ base }: PublicUrls) {
     session: {
       type: "apiKey",
       in: "cookie",
-      name: base.startsWith("https:") ? "__Host-session" : "session",
+      name: sessionCookieOf({ base }),
       description: "The cookie of a browser that signed in. Changes need the session's CSRF token, too.",
     },
   };
@@ -143,20 +138,13 @@ function parametersOf(operation: Operation): OperationObject["parameters"] {
     name,
     required: true,
     description: describeParameter(name),
-    schema: TEXT,
+    schema: { type: "string" as const },
   }));
   const names: RequestHeader[] = [
     ...(isReading(operation) ? (["If-None-Match"] as const) : []),
     ...(isIdempotent(operation) ? (["Idempotency-Key"] as const) : []),
   ];
-  const inHeader = names.map((name) => ({
-    in: "header" as const,
-    name,
-    required: false,
-    description: REQUEST_HEADERS[name],
-    schema: TEXT,
-  }));
-  return [...inPath, ...inHeader];
+  return [...inPath, ...headerParameters(names)];
 }
 
 function isReading(operation: Operation): boolean {
@@ -172,17 +160,20 @@ function errorsOf(operation: Operation, input: ReturnType<typeof inputSchemaOf>)
   const { at, isOpen, needsRecentSignIn, refuses = [] } = operation;
   const codes = new Set<ManagementProblemCode>([
     ...ALWAYS,
-    ...(isOpen ? [] : SIGNED_IN),
+    ...(isOpen ? [] : (["sign_in_required"] as const)),
     ...(isOpen || isReading(operation) ? [] : CHANGES),
     ...(at.includes("/organizations/{id}") ? IN_ORGANIZATION : []),
     ...(needsRecentSignIn ? (["reauthentication_required"] as const) : []),
     ...(input ? WITH_BODY : []),
-    ...(isIdempotent(operation) ? WITH_KEY : []),
     ...(operation.shownOnce ? (["secret_shown_once"] as const) : []),
     ...refuses,
   ]);
   return toErrorResponses(
-    [...[...codes].map((code) => ({ code, ...CODES[code] })), ...validationCodesOf(input)],
+    [
+      ...[...codes].map((code) => ({ code, ...CODES[code] })),
+      ...(isIdempotent(operation) ? KEY_ERRORS : []),
+      ...validationCodesOf(input),
+    ],
     (status) =>
       headersOf([
         ...(HEADERS[status] ?? []),

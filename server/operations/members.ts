@@ -9,7 +9,7 @@ import { deleteWebhooks, timestamp } from "./schemas.ts";
 
 const PATH = "/dashboard/organizations/{id}/members";
 const COMMON = { tag: "Members" } as const;
-/** What a member who has no owner beside them is told. */
+/** Why the only owner can't leave or lose the role. */
 export const LAST_OWNER = "An organization must have an owner. Make another member an owner first.";
 
 export const roleSchema = z.enum(ROLES, { error: "must be owner, admin or member" });

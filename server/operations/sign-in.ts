@@ -7,7 +7,7 @@ import { validatedBy } from "./schemas.ts";
 
 const SIGN_IN = { tag: "Sign-in", isOpen: true } as const;
 
-// Whatever isn't text gets the response to a wrong text, which tells nothing.
+// Other types get the response to an incorrect value, which reveals nothing.
 const text = z.preprocess((value) => (typeof value === "string" ? value : ""), z.string());
 
 const tokensSchema = z.object({

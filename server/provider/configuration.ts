@@ -13,7 +13,7 @@ import { SIGNING_ALGORITHMS } from "../assertions/verify-jwt.ts";
 import { EXTRA_METADATA, staticClients } from "../clients/client-metadata.ts";
 import { clientIdMetadataDocuments, createFetchDocument } from "../clients/metadata-documents.ts";
 import type { Dependencies } from "../dependencies.ts";
-import { cookieOptions } from "../http/cookies.ts";
+import { cookieOptions, sessionCookieOf } from "../http/cookies.ts";
 import type { Keys } from "../keys/shared-keys.ts";
 import { ENDPOINT_LIST } from "../oauth-endpoints.ts";
 import { networkKeyOf } from "../rate-limits/ip-key.ts";
@@ -184,7 +184,7 @@ function cookies(urls: PublicUrls, keys: Keys): Configuration["cookies"] {
   return {
     keys: keys.cookies,
     names: {
-      session: options.secure ? "__Host-session" : "session",
+      session: sessionCookieOf(urls),
       interaction: options.secure ? "__Secure-interaction" : "interaction",
       resume: options.secure ? "__Secure-resume" : "resume",
     },

@@ -14,8 +14,8 @@ export function emailRoutes(router: Router, options: RouteOptions, show: Show): 
   addOperation(router, options, requestEmailChange, { show, to });
   addOperation(router, options, removeEmail, { to });
   addReading(router, options, getPendingEmail, async (ctx) => {
-    const { output } = await runOperation(ctx, options, getPendingEmail, {});
-    const body = confirmEmailPage(ctx.path, output.email);
+    const { email } = await runOperation(ctx, options, getPendingEmail);
+    const body = confirmEmailPage(ctx.path, email);
     showPage(ctx, { title: "Confirm your email address", body });
   });
   addOperation(router, options, confirmEmail, { to });

@@ -2,6 +2,7 @@ import type { Router } from "@koa/router";
 import { renderSVG } from "uqr";
 import { requireRecentSignIn } from "../../auth/authenticate.ts";
 import { totpUri } from "../../credentials/totp.ts";
+import { seeOther } from "../../http/redirects.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import { ACCOUNT } from "../../operations/account.ts";
 import { confirmTotp, removeTotp, startTotp } from "../../operations/second-factors.ts";
@@ -40,8 +41,9 @@ export function totpRoutes(router: Router, options: FactorOptions): void {
     show,
     toInput: withoutReturn,
     // The form was sent twice, or is older than the app.
-    async isOutdated(ctx) {
-      return prefersHtml(ctx) && !(await totp.findPending(signedInUserOf(ctx).id));
+    async before(ctx, next) {
+      const isOutdated = prefersHtml(ctx) && !(await totp.findPending(signedInUserOf(ctx).id));
+      return isOutdated ? seeOther(ctx, ACCOUNT) : next();
     },
     to: (ctx) => setupReturnOf(ctx).path,
     respond: (ctx, output) => showCodes(ctx, codesView, output),

@@ -54,9 +54,9 @@ export const settingsRoutes: RouteModule = (router, options) => {
     path: `${ORGANIZATION}/delete`,
     section: "settings",
     to: () => "/dashboard",
-    confirm(ctx, { name }) {
-      if (name !== membershipOf(ctx).name)
-        throw new Problem(422, "invalid_name", "The name doesn't match. Type the organization's exact name.");
+    async before(ctx, next) {
+      if ((await formFieldsOf(ctx)).name === membershipOf(ctx).name) return next();
+      throw new Problem(422, "invalid_name", "The name doesn't match. Type the organization's exact name.");
     },
     render(ctx) {
       const membership = membershipOf(ctx);

@@ -61,7 +61,7 @@ function source(file: string): string {
   return readFileSync(path.join(ROOT, "server", file), "utf8");
 }
 
-/** The commands about the process and the database, and those of the operator alone. */
+/** Commands that manage the process or the database, or that only the operator has. */
 const OTHER_COMMANDS =
   /^(start|init|dev|migrate|upgrade|sweep|backup|copy|doctor|import|listen|conformance|keys \w+|audit \w+|mcp server-json|user [\w-]+|link \w+|grant revoke|org (create|list|show|suspend|resume|delete))$/;
 
