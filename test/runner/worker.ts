@@ -55,8 +55,10 @@ process.exit = (code) => {
 };
 
 port.on("message", (file: string | undefined) => {
-  if (file === undefined) exit(0);
-  else void run(file);
+  if (file !== undefined) return void run(file);
+  // Those of a file that did not finish.
+  sendUnhandled();
+  exit(0);
 });
 
 async function run(file: string): Promise<void> {
@@ -84,7 +86,11 @@ async function run(file: string): Promise<void> {
     port.ref();
   }
   await nextTurn();
+  sendUnhandled();
+  send({ type: "worker-finished" });
+}
+
+function sendUnhandled(): void {
   for (const reason of unhandled.values()) sendError("unhandled-rejection", reason);
   unhandled.clear();
-  send({ type: "worker-finished" });
 }
