@@ -3,6 +3,7 @@ import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { Router } from "@koa/router";
 import type { BearerCheck } from "../resources/access/bearer.ts";
+import { WEBHOOK_EVENT_SCHEMAS } from "../resources/events/delivered-events.ts";
 import { PROBLEM_CODES } from "../resources/http/problem-codes.ts";
 import { linkRoutes } from "../resources/links/routes.ts";
 import { buildDocument } from "../resources/openapi/document.ts";
@@ -11,7 +12,6 @@ import { createDeclare } from "../resources/openapi/operation.ts";
 import type { OperationObject, ResponseObject } from "../resources/openapi/operation-object.ts";
 import { organizationRoutes } from "../resources/organization/routes.ts";
 import { createServices } from "../resources/services.ts";
-import { WEBHOOK_EVENT_SCHEMAS } from "../resources/webhooks/event-schemas.ts";
 import { webhookRoutes } from "../resources/webhooks/routes.ts";
 import { VERSION } from "../server/version.ts";
 

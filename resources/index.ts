@@ -5,6 +5,7 @@ import { createCheckProof, createDpopNonces, type IsFirstUse } from "./access/dp
 import type { Introspect } from "./access/introspect.ts";
 import { type CallCounter, createRateLimit } from "./access/rate-limit.ts";
 import { metadataUrl, type PublicUrls, resourceMetadata, withSlash } from "./access/resource-metadata.ts";
+import { WEBHOOK_EVENT_SCHEMAS } from "./events/delivered-events.ts";
 import { allowEveryOrigin, allowOrigins } from "./http/cors.ts";
 import { ACCEPT_PATCH } from "./http/json-body.ts";
 import { createErrorHandler, notFound } from "./http/problem.ts";
@@ -36,7 +37,6 @@ import { buildDocument, type OpenApiDocument, serveDocument } from "./openapi/do
 import { createDeclare } from "./openapi/operation.ts";
 import { organizationRoutes } from "./organization/routes.ts";
 import type { Services } from "./services.ts";
-import { WEBHOOK_EVENT_SCHEMAS } from "./webhooks/event-schemas.ts";
 import { type WebhookPageUrl, webhookRoutes } from "./webhooks/routes.ts";
 
 export type ResourceOptions = {

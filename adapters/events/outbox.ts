@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
-import { WEBHOOK_EVENTS } from "../../resources/events/schemas.ts";
+import { WEBHOOK_EVENTS } from "../../resources/events/delivered-events.ts";
 import type { EventType } from "../../resources/events/types.ts";
 import { newId } from "../crypto/ids.ts";
 import { containsText, type Engine } from "../database/engine.ts";

@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import { WEBHOOK_EVENTS } from "../../resources/events/schemas.ts";
+import { WEBHOOK_EVENTS } from "../../resources/events/delivered-events.ts";
 import type { DeliveryFilter, DeliveryLog, DeliveryStatus } from "../../resources/webhooks/types.ts";
 import type { Encryption } from "../crypto/encryption.ts";
 import { pendingWebhook, rowsOf } from "../database/engine.ts";

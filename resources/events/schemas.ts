@@ -257,21 +257,3 @@ export const EVENT_DATA_SCHEMAS = {
     error: z.string().optional().describe("The error code."),
   }),
 } satisfies Record<string, z.ZodObject>;
-
-/** The event types that webhooks can subscribe to. */
-export const WEBHOOK_EVENTS = [
-  "link.created",
-  "link.updated",
-  "link.deleted",
-  "link.clicked",
-  "client.secret_rotated",
-  "authorization.granted",
-  "authorization.revoked",
-  "token.replay_detected",
-  "webhook.test",
-] as const;
-
-/** In the audit logs of organizations only. The operator's log belongs to none. */
-export const AUDIT_EVENTS = (Object.keys(EVENT_DATA_SCHEMAS) as (keyof typeof EVENT_DATA_SCHEMAS)[]).filter(
-  (type) => !type.startsWith("operator.") && !(WEBHOOK_EVENTS as readonly string[]).includes(type),
-);

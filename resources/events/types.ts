@@ -1,5 +1,6 @@
 import type { Actor } from "../access/actor.ts";
-import type { EVENT_DATA_SCHEMAS, WEBHOOK_EVENTS } from "./schemas.ts";
+import type { WEBHOOK_EVENTS } from "./delivered-events.ts";
+import type { EVENT_DATA_SCHEMAS } from "./schemas.ts";
 
 export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number];
 export type EventType = keyof typeof EVENT_DATA_SCHEMAS;

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Caller } from "../access/actor.ts";
-import { WEBHOOK_EVENTS } from "../events/schemas.ts";
+import { WEBHOOK_EVENTS } from "../events/delivered-events.ts";
 import { type Cursors, notOfThisList, pageOf, pageQuery } from "../http/pagination.ts";
 import { validate } from "../http/validate.ts";
 import { DELIVERY_EXAMPLE, deliverySchema, toPayload } from "./schema.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
+import { WEBHOOK_EVENTS } from "../events/delivered-events.ts";
 import { type EventData, toPublicData } from "../events/public-data.ts";
-import { WEBHOOK_EVENTS } from "../events/schemas.ts";
 import { contentTag } from "../http/etag.ts";
 import { pageOf, pageQuery } from "../http/pagination.ts";
 import type { ServiceResponse } from "../http/service-response.ts";

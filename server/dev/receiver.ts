@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Storage } from "../../adapters/index.ts";
-import { WEBHOOK_EVENTS } from "../../resources/events/schemas.ts";
+import { WEBHOOK_EVENTS } from "../../resources/events/delivered-events.ts";
 import { newWebhookSecret, signatureHeaders } from "../../resources/webhooks/signature.ts";
 import type { SeededOrganization } from "./seed.ts";
 

@@ -1,9 +1,9 @@
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
+import { WEBHOOK_EVENT_SCHEMAS } from "../../resources/events/delivered-events.ts";
 import { tagged } from "../../resources/http/etag.ts";
 import type { Resources } from "../../resources/index.ts";
 import { lazy } from "../../resources/lazy.ts";
 import type { OpenApiDocument } from "../../resources/openapi/document.ts";
-import { WEBHOOK_EVENT_SCHEMAS } from "../../resources/webhooks/event-schemas.ts";
 import { errorPages } from "./errors.ts";
 import { type DocsPage, listFiles, readGuides } from "./guides.ts";
 import { managementPages } from "./management-reference.ts";

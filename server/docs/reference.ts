@@ -1,8 +1,8 @@
+import type { WEBHOOK_EVENT_SCHEMAS } from "../../resources/events/delivered-events.ts";
 import type { Tool } from "../../resources/mcp/tool.ts";
 import type { OpenApiDocument } from "../../resources/openapi/document.ts";
 import { type JsonSchema, toJsonSchema } from "../../resources/openapi/json-schema.ts";
 import type { OperationObject, ResponseObject } from "../../resources/openapi/operation-object.ts";
-import type { WEBHOOK_EVENT_SCHEMAS } from "../../resources/webhooks/event-schemas.ts";
 import { type LocatedOperation, requestExamples } from "./examples.ts";
 import { exampleOf, type Field, fieldsOf, fieldTable, referenceOf, type Schemas } from "./fields.ts";
 import type { DocsPage } from "./guides.ts";

@@ -1,9 +1,9 @@
 import test from "ava";
 import { API_SCOPES, SCOPE_DESCRIPTIONS } from "../../resources/access/scopes.ts";
+import { WEBHOOK_EVENT_SCHEMAS } from "../../resources/events/delivered-events.ts";
 import { analyticsSchema } from "../../resources/links/analytics.ts";
 import { linkSchema } from "../../resources/links/schema.ts";
 import { AUDIT_LOG_DAYS, limitsOf, PLANS, type Plan } from "../../resources/plans.ts";
-import { WEBHOOK_EVENT_SCHEMAS } from "../../resources/webhooks/event-schemas.ts";
 import { RETRY_DELAYS_MS } from "../../resources/webhooks/retry-policy.ts";
 import { auditRetentionOf } from "../../server/settings/audit-retention.ts";
 import { apiAt } from "../harness/clients/api.ts";

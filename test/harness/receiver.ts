@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { isDeepStrictEqual } from "node:util";
 import { Webhook } from "standardwebhooks";
-import { WEBHOOK_EVENT_SCHEMAS } from "../../resources/webhooks/event-schemas.ts";
+import { WEBHOOK_EVENT_SCHEMAS } from "../../resources/events/delivered-events.ts";
 
 /** A received request. */
 export type Received = { method: string; headers: Record<string, string>; text: string; body: MessageBody };

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { AuditFilter } from "../../../adapters/events/audit-log.ts";
-import { AUDIT_EVENTS, WEBHOOK_EVENTS } from "../../../resources/events/schemas.ts";
+import { AUDIT_EVENTS, WEBHOOK_EVENTS } from "../../../resources/events/delivered-events.ts";
 import type { EventType } from "../../../resources/events/types.ts";
 import { validate } from "../../../resources/http/validate.ts";
 

@@ -1,7 +1,7 @@
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
 import { MANAGERS } from "../../../resources/access/scopes.ts";
-import { WEBHOOK_EVENTS } from "../../../resources/events/schemas.ts";
+import { WEBHOOK_EVENTS } from "../../../resources/events/delivered-events.ts";
 import type { WebhookEvent } from "../../../resources/events/types.ts";
 import type { Webhook } from "../../../resources/webhooks/types.ts";
 import { type Input, textFieldOf } from "../../http/request-body.ts";

@@ -1,5 +1,6 @@
 import test, { type ExecutionContext } from "ava";
-import { AUDIT_EVENTS, EVENT_DATA_SCHEMAS, WEBHOOK_EVENTS } from "../../../../resources/events/schemas.ts";
+import { AUDIT_EVENTS, WEBHOOK_EVENTS } from "../../../../resources/events/delivered-events.ts";
+import { EVENT_DATA_SCHEMAS } from "../../../../resources/events/schemas.ts";
 import { OPERATOR } from "../../../../resources/events/types.ts";
 import { linkSchema } from "../../../../resources/links/schema.ts";
 import {

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import test from "ava";
-import { AUDIT_EVENTS, WEBHOOK_EVENTS } from "../../../../resources/events/schemas.ts";
+import { AUDIT_EVENTS, WEBHOOK_EVENTS } from "../../../../resources/events/delivered-events.ts";
 import { OPERATOR } from "../../../../resources/events/types.ts";
 import { AUDITED_CHANGES, joinByInvitation } from "../../../harness/audited-changes.ts";
 import { apiAt, isProblem } from "../../../harness/clients/api.ts";

@@ -1,19 +1,21 @@
 import { z } from "zod";
-import { EVENT_DATA_SCHEMAS } from "../events/schemas.ts";
-import type { WebhookEvent } from "../events/types.ts";
 import { LINK_EXAMPLE, linkSchema } from "../links/schema.ts";
+import { EVENT_DATA_SCHEMAS } from "./schemas.ts";
 
 const TIMESTAMP_EXAMPLE = "2026-03-01T09:30:00.000Z";
 const GRANT_EXAMPLE = {
   grant_id: "V1StGXR8_Z5jdHi6B-myT",
   client_id: "lgc_Zr3vYb0aQn5fTtK1",
-  user_id: "usr_01JAV3XQ7C5W9D2N8M4K6R0TBE",
+  user_id: "usr_01JAV4Q7M2X9C5B8N3K6T0R1WF",
 };
 const AUTHORIZATION_EXAMPLE = { ...GRANT_EXAMPLE, scopes: ["links:read", "links:write"] };
 
 // The body of a link event carries the link itself.
 const link = { data: linkSchema, example: LINK_EXAMPLE };
-const PAYLOADS: Record<WebhookEvent, { meaning: string; data?: z.ZodObject; example: object }> = {
+
+type Delivered = { meaning: string; data?: z.ZodObject; example: object };
+
+const DELIVERED_EVENTS = {
   "link.created": { meaning: "A link was created. Not sent for links that are imported.", ...link },
   "link.updated": { meaning: "A link was updated. The data is its new state.", ...link },
   "link.deleted": { meaning: "A link was deleted. The data is its last state.", ...link },
@@ -59,25 +61,33 @@ const PAYLOADS: Record<WebhookEvent, { meaning: string; data?: z.ZodObject; exam
     meaning: "A test event. Respond with 2xx; otherwise, it is safe to ignore.",
     example: { webhook_id: "whk_01JAV4T9Q5YQ8Z6K3W2N7R1XCE", verification: true },
   },
-};
+} satisfies Partial<Record<keyof typeof EVENT_DATA_SCHEMAS, Delivered>>;
 
-export const WEBHOOK_EVENT_SCHEMAS: readonly { event: WebhookEvent; meaning: string; body: z.ZodObject }[] =
-  Object.entries(PAYLOADS).map(([name, { meaning, data, example }]) => {
-    const event = name as WebhookEvent;
-    const body = z
-      .object({
-        type: z.literal(event),
-        timestamp: z.iso.datetime().describe("When the event happened."),
-        data: data ?? EVENT_DATA_SCHEMAS[event],
-      })
-      .meta({
-        title: titleOf(event),
-        examples: [{ type: event, timestamp: TIMESTAMP_EXAMPLE, data: example }],
-      });
-    return { event, meaning, body };
-  });
+/** The event types that webhooks can subscribe to. */
+export const WEBHOOK_EVENTS = Object.keys(DELIVERED_EVENTS) as (keyof typeof DELIVERED_EVENTS)[];
 
-function titleOf(event: WebhookEvent): string {
+/** The other event types in the audit logs of organizations. The operator's log belongs to none. */
+export const AUDIT_EVENTS = (Object.keys(EVENT_DATA_SCHEMAS) as (keyof typeof EVENT_DATA_SCHEMAS)[]).filter(
+  (type) => !type.startsWith("operator.") && !Object.hasOwn(DELIVERED_EVENTS, type),
+);
+
+/** The body of each event's deliveries. */
+export const WEBHOOK_EVENT_SCHEMAS = WEBHOOK_EVENTS.map((event) => {
+  const { meaning, data, example }: Delivered = DELIVERED_EVENTS[event];
+  const body: z.ZodObject = z
+    .object({
+      type: z.literal(event),
+      timestamp: z.iso.datetime().describe("When the event happened."),
+      data: data ?? EVENT_DATA_SCHEMAS[event],
+    })
+    .meta({
+      title: titleOf(event),
+      examples: [{ type: event, timestamp: TIMESTAMP_EXAMPLE, data: example }],
+    });
+  return { event, meaning, body };
+});
+
+function titleOf(event: string): string {
   const words = event.split(/[._]/).map((word) => word.charAt(0).toUpperCase() + word.slice(1));
   return `${words.join("")}Event`;
 }
