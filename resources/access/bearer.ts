@@ -4,8 +4,7 @@ import { planRequired } from "../http/quota.ts";
 import { isSentTwice } from "../http/routing.ts";
 import { isPaid } from "../plans.ts";
 import type { Actor, Caller } from "./actor.ts";
-import { type Challenges, createChallenges, type Scheme } from "./challenges.ts";
-import type { CheckProof } from "./dpop.ts";
+import { type CheckProof, DPOP_ALGS } from "./dpop.ts";
 import { type ActiveToken, type Introspect, Unauthorized } from "./introspect.ts";
 import type { CallLimits } from "./rate-limit.ts";
 import { type ApiScope, allowedByRole, covers } from "./scopes.ts";
@@ -26,6 +25,8 @@ export type AuthenticatedCaller = ActiveToken & Caller & { countFurther: CountFu
 
 export type BearerCheck = ReturnType<typeof createBearerCheck>;
 
+type Scheme = "Bearer" | "DPoP";
+
 type Credentials = { scheme: Scheme; token: string };
 
 // RFC 6750 §2.1: b64token; RFC 9449 §7.1 has the same syntax.
@@ -34,14 +35,11 @@ const TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
 /** Creates the bearer check of one resource: RFC 6750 and RFC 9449, with the metadata of RFC 9728. */
 export function createBearerCheck({ introspect, checkProof, audiences, limits, metadataUrl }: BearerOptions) {
   const challenges = createChallenges(metadataUrl);
-
-  /** Names every required scope (RFC 6750 §3.1), and those that the caller has and must not lose. */
-  const insufficientScope = (caller: AuthenticatedCaller, required: readonly string[]) =>
-    challenges.insufficientScope(caller.scopes, required, schemeOf(caller));
+  const { insufficientScope } = challenges;
 
   /** Sets `ctx.state.caller` without requiring a scope. A challenge names the `offered` scopes. */
   async function authenticate(ctx: Context, offered: readonly string[]): Promise<AuthenticatedCaller> {
-    const credentials = readCredentials(ctx, challenges);
+    const credentials = readCredentials(ctx, challenges.invalidRequest);
     if (credentials === undefined) throw challenges.missingToken(offered);
     const active = await findActive(ctx, credentials, offered);
     if (active.suspended) throw suspended();
@@ -118,7 +116,10 @@ const SCHEMES = new Map<string, Scheme>([
   ["dpop", "DPoP"],
 ]);
 
-function readCredentials(ctx: Context, { invalidRequest }: Challenges): Credentials | undefined {
+function readCredentials(
+  ctx: Context,
+  invalidRequest: (detail: string) => Problem,
+): Credentials | undefined {
   const [, name = "", token = ""] = /^(\S+)(?: +([^ ].*))?$/.exec(ctx.get("authorization").trim()) ?? [];
   const scheme = SCHEMES.get(name.toLowerCase());
   const isRepeated = isSentTwice(ctx.req, "authorization");
@@ -131,6 +132,51 @@ function readCredentials(ctx: Context, { invalidRequest }: Challenges): Credenti
   if (isRepeated || !scheme) throw invalidRequest("Send only one Authorization header.");
   if (!TOKEN.test(token)) throw invalidRequest("The Authorization header is malformed.");
   return { scheme, token };
+}
+
+const ALGS = DPOP_ALGS.join(" ");
+
+/** Creates the challenges of a resource (RFC 9110 §11.6.1), which name the URL of its metadata (RFC 9728 §5.1). */
+function createChallenges(metadataUrl: string) {
+  function challenge(scheme: Scheme, parameters: Record<string, string>): string {
+    const algs = scheme === "DPoP" && { algs: ALGS };
+    const all = Object.entries({ ...parameters, ...algs, resource_metadata: metadataUrl });
+    return `${scheme} ${all.map(([name, value]) => `${name}="${value}"`).join(", ")}`;
+  }
+
+  // RFC 9449 §7.2. Some clients read only the first challenge, so it has all parameters.
+  const offerBoth = (parameters: Record<string, string>) =>
+    `${challenge("Bearer", parameters)}, DPoP algs="${ALGS}"`;
+
+  return {
+    /** @param offered the scopes that the caller should request */
+    missingToken(offered: readonly string[]): Problem {
+      // RFC 6750 §3.1: no error code without credentials
+      return new Problem(401, "missing_token", "Send an access token: Authorization: Bearer <token>.", {
+        headers: { "WWW-Authenticate": offerBoth({ scope: offered.join(" ") }) },
+      });
+    },
+
+    unauthorized({ code, message }: Unauthorized, scheme: Scheme, offered: readonly string[]): Problem {
+      const parameters = { error: code, error_description: message, scope: offered.join(" ") };
+      const header = scheme === "DPoP" ? challenge(scheme, parameters) : offerBoth(parameters);
+      return new Problem(401, code, message, { headers: { "WWW-Authenticate": header } });
+    },
+
+    /** Names every required scope (RFC 6750 §3.1), and those that the caller has and must not lose. */
+    insufficientScope(caller: AuthenticatedCaller, required: readonly string[]): Problem {
+      const scope = [...new Set([...caller.scopes, ...required])].join(" ");
+      const error_description = "The access token lacks a required scope.";
+      const header = challenge(schemeOf(caller), { error: "insufficient_scope", error_description, scope });
+      const detail = `This request requires the scope ${required.join(" ")}.`;
+      return new Problem(403, "insufficient_scope", detail, { headers: { "WWW-Authenticate": header } });
+    },
+
+    invalidRequest(detail: string): Problem {
+      const header = challenge("Bearer", { error: "invalid_request", error_description: detail });
+      return new Problem(400, "invalid_request", detail, { headers: { "WWW-Authenticate": header } });
+    },
+  };
 }
 
 declare module "koa" {
