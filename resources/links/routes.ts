@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { BULK_BODY_MAX } from "../http/json-body.ts";
-import type { Declare, Operation } from "../openapi/operation.ts";
-import { CREATES, READS, REPLACES, sameAs } from "../openapi/tool-declaration.ts";
+import { type Declare, type Operation, sameAs } from "../openapi/operation.ts";
 import { LINKS_PER_BULK, limitsOf } from "../plans.ts";
 import { analyticsQuery, analyticsSchema } from "./analytics.ts";
 import { bulkBody, bulkResultSchema, bulkResults, bulkResultsSchema } from "./bulk.ts";
@@ -81,7 +80,6 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
       name: "create_link",
       title: "Create a short link",
       description: "Creates a short link to a URL.",
-      annotations: CREATES,
       output: link,
     },
     run: async (caller, { body }) => createdLink(await links.create(caller, body), shortUrl),
@@ -99,9 +97,7 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
     responses: { 200: { description: "A page of links.", body: linkPageSchema } },
     tool: {
       name: "list_links",
-      title: "List links",
       description: "Lists links, by default newest first. slug, url and external_id match exactly.",
-      annotations: READS,
       input: shownQuery,
       output: linkPageSchema.extend({ data: z.array(link) }),
     },
@@ -120,7 +116,7 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
     summary: "Retrieve a link",
     description: "Returns a link with its number of clicks.",
     params: byId,
-    tool: { name: "get_link", title: "Get a link", annotations: READS },
+    tool: { name: "get_link", title: "Get a link" },
     run: async (caller, { params: { id } }) => linkResponse(await links.get(caller, id), shortUrl),
   });
 
@@ -151,11 +147,9 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
     errors: ["quota_exceeded", "slug_taken", "external_id_taken", "link_disabled"],
     tool: {
       name: "update_link",
-      title: "Update a link",
       description:
         'Updates only the given fields. "" or 0 clears an optional field. Visitors of an archived link get a 410 or the fallback.',
       fieldsAsIn: "create_link",
-      annotations: REPLACES,
       clearedBy: { title: "", external_id: "", expires_at: "", fallback_url: "", max_clicks: 0 },
       output: link,
     },
@@ -177,9 +171,7 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
     responses: { 204: { description: "Deleted." } },
     tool: {
       name: "delete_link",
-      title: "Delete a link",
       description: "Permanently deletes a link. Its short URL stops working, and its slug can't be reused.",
-      annotations: REPLACES,
       async question(caller, { id }) {
         const { slug, url } = await links.get(caller, id);
         return `Permanently delete the link ${shortUrl}/${slug} to ${url}? The slug can't be used again.`;
@@ -206,7 +198,6 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
       name: "create_links",
       title: "Create short links in bulk",
       description: `Creates up to ${LINKS_PER_BULK} short links. Returns one result per link, in order. Some can fail, so check every status.`,
-      annotations: CREATES,
       input: z.strictObject({ links: z.array(newLink) }),
       output: bulkResultsSchema.extend({
         results: z.array(bulkResultSchema.extend({ link: link.optional(), error: errorSchema })),
@@ -238,7 +229,6 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
       description:
         "Creates or replaces the link with this external_id. Omitted fields are cleared, except slug.",
       fieldsAsIn: "create_link",
-      annotations: REPLACES,
       output: z.object({ created: z.boolean(), link }),
       toResult: ({ status, body }) => ({ created: status === 201, link: body }),
     },
@@ -261,7 +251,6 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
       title: "Get analytics of a link",
       description:
         "Returns the clicks of a link by day, referrer, country, device, browser and operating system. Referrers are untrusted visitor input.",
-      annotations: READS,
     },
     run: async (caller, { params: { id }, query }) => ({
       status: 200,
@@ -281,7 +270,6 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
       title: "Get analytics of all links",
       description:
         "Returns the clicks of all links together, including deleted ones, like get_link_analytics. Referrers are untrusted visitor input.",
-      annotations: READS,
       output: sameAs("get_link_analytics"),
     },
     run: async (caller, { query }) => ({

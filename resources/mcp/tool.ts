@@ -4,14 +4,15 @@ import type { ApiScope } from "../access/scopes.ts";
 import type { OperationResponse, ServiceResponse } from "../http/service-response.ts";
 import { validate } from "../http/validate.ts";
 import { KEY, KEY_RULE, type RunOnce } from "../idempotency/run-once.ts";
-import type { Operation, OperationRequest } from "../openapi/operation.ts";
-import type { ToolDeclaration } from "../openapi/tool-declaration.ts";
+import type { Operation, OperationRequest, ToolDeclaration } from "../openapi/operation.ts";
 
 type Fields = Record<string, unknown>;
 
 /** An MCP tool: an operation of the API, with one input and one result. */
-export type Tool = Pick<ToolDeclaration, "name" | "title" | "annotations" | "fieldsAsIn"> & {
+export type Tool = Pick<ToolDeclaration, "name" | "fieldsAsIn"> & {
+  title: string;
   description: string;
+  annotations: Required<NonNullable<ToolDeclaration["annotations"]>>;
   scopes: readonly ApiScope[];
   /** The schemas shown to agents. The operation validates its input, so its errors are those of REST. */
   input: z.ZodObject;
@@ -42,7 +43,8 @@ const deletionSchema = z.object({
 /** Returns the tool of an operation, in a list: empty if it has none. */
 export function toolsOf({ tool, run, ...operation }: Operation, runOnce: RunOnce): Tool[] {
   if (!tool || !run) return [];
-  const { id, method, scopes, params = NO_PARAMS, query, body, responses, description = "" } = operation;
+  const { id, method, scopes, params = NO_PARAMS, query, body, responses } = operation;
+  const { summary: title, description = "" } = operation;
   const { question, toResult, clearedBy = {}, ...declared } = tool;
   const [{ body: output } = {}] = Object.values(responses);
   const whole: z.ZodObject = z.strictObject({
@@ -82,8 +84,17 @@ export function toolsOf({ tool, run, ...operation }: Operation, runOnce: RunOnce
   const isPost = method === "post";
   return [
     {
+      title,
       description,
       ...declared,
+      // All four are explicit: the defaults of an absent hint are those of the most dangerous tool.
+      annotations: {
+        readOnlyHint: method === "get",
+        destructiveHint: !["get", "post"].includes(method),
+        idempotentHint: method !== "post",
+        openWorldHint: false,
+        ...declared.annotations,
+      },
       scopes: scopes === "open" ? [] : scopes,
       input: isPost ? input.extend({ idempotency_key: idempotencyKey }) : input,
       output: declared.output ?? (output as z.ZodObject | undefined) ?? deletionSchema,

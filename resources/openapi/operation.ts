@@ -1,6 +1,6 @@
 import type { Router } from "@koa/router";
 import type { Context, Middleware } from "koa";
-import type { z } from "zod";
+import { z } from "zod";
 import type { AuthenticatedCaller, BearerCheck } from "../access/bearer.ts";
 import type { ApiScope } from "../access/scopes.ts";
 import { matchesIfNoneMatch, type Precondition, preconditionOf } from "../http/etag.ts";
@@ -11,7 +11,6 @@ import type { ProblemCode } from "../http/problem-codes.ts";
 import type { OperationResponse, ServiceResponse } from "../http/service-response.ts";
 import { invalidField, readQuery } from "../http/validate.ts";
 import { type Attempt, type RunOnce, respondOnce } from "../idempotency/run-once.ts";
-import type { ToolDeclaration } from "./tool-declaration.ts";
 
 export type Operation = {
   /** The operationId: a verb and a noun, unique. */
@@ -57,6 +56,38 @@ export type OperationRequest = {
 };
 
 export type SuccessResponse = { description: string; body?: z.ZodType; headers?: readonly ResponseHeader[] };
+
+type Fields = Record<string, unknown>;
+
+type Hint = "readOnlyHint" | "destructiveHint" | "idempotentHint" | "openWorldHint";
+
+/** What a tool has beyond the operation that it belongs to. */
+export type ToolDeclaration = {
+  name: string;
+  /** If the operation's summary says too little. */
+  title?: string;
+  /** Those that don't follow from the method. */
+  annotations?: Partial<Record<Hint, boolean>>;
+  /** For a model, if the operation's description says too much for it or too little. */
+  description?: string;
+  /** The tool that describes the fields: a client holds the schemas of all tools, so they are described once. */
+  fieldsAsIn?: string;
+  /** The schema of the input, if a model needs to know less of it than the operation accepts. */
+  input?: z.ZodObject;
+  /** The values that stand for null, by field: hosts accept only schemas with one type. */
+  clearedBy?: Fields;
+  /** The schema of the result, if another tool describes it or it differs from the response. */
+  output?: z.ZodObject;
+  /** Returns what a user confirms before the tool deletes something, in clients that can ask. */
+  question?(caller: AuthenticatedCaller, path: { id: string }): Promise<string>;
+  /** Converts the response, new or replayed, to the result of the tool, if its body isn't the result. */
+  toResult?(response: ServiceResponse, caller: AuthenticatedCaller): Fields;
+};
+
+/** Returns the schema of a result, with some fields more, that another tool's output schema describes in full. */
+export function sameAs(tool: string, more: z.ZodRawShape = {}): z.ZodObject {
+  return z.looseObject(more).describe(`As ${tool} returns it.`);
+}
 
 /** Adds an operation to the router and to the document, which therefore always agree. */
 export type Declare = (operation: Operation) => void;

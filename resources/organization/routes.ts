@@ -3,7 +3,6 @@ import { API_SCOPES, ROLES, scopesOfRole } from "../access/scopes.ts";
 import { found } from "../http/problem.ts";
 import type { LinkStore } from "../links/types.ts";
 import type { Declare } from "../openapi/operation.ts";
-import { READS } from "../openapi/tool-declaration.ts";
 import { limitsOf, PLANS, type Plan } from "../plans.ts";
 import type { WebhookStore } from "../webhooks/types.ts";
 
@@ -107,7 +106,6 @@ export function organizationRoutes(declare: Declare, show: ShowOrganization): vo
       title: "Who am I",
       description:
         "Returns the organization that the token acts for, its plan, limits and usage, and the token's scopes.",
-      annotations: READS,
       output: z.object({
         organization: organizationSchema,
         client_id: z.string(),

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { pageQuery } from "../http/pagination.ts";
-import type { Declare, Operation } from "../openapi/operation.ts";
-import { CREATES, READS, REPLACES, sameAs, type ToolDeclaration } from "../openapi/tool-declaration.ts";
+import { type Declare, type Operation, sameAs, type ToolDeclaration } from "../openapi/operation.ts";
 import { eventPageSchema, eventQuery, type ListEvents } from "./event-list.ts";
 import {
   createdWebhook,
@@ -56,7 +55,7 @@ const deliveryParams = webhookParams.extend({
 const webhook = sameAs("get_webhook");
 const delivery = sameAs("list_webhook_deliveries");
 const { request_headers, response } = deliveryDetailsSchema.shape;
-const SENDS = { ...CREATES, openWorldHint: true };
+const SENDS = { openWorldHint: true };
 const SEE_SECRET = "Owners and admins view the secret at secret_url.";
 
 export function webhookRoutes(
@@ -92,9 +91,7 @@ export function webhookRoutes(
     tool: {
       ...withoutSecret,
       name: "create_webhook",
-      title: "Create a webhook",
       description: `Creates a webhook, which sends signed events to a URL. ${SEE_SECRET}`,
-      annotations: CREATES,
     },
     run: async (caller, { body }) => createdWebhook(await webhooks.create(caller, body)),
   });
@@ -110,8 +107,6 @@ export function webhookRoutes(
     responses: { 200: { description: "A page of webhooks.", body: webhookPageSchema } },
     tool: {
       name: "list_webhooks",
-      title: "List webhooks",
-      annotations: READS,
       output: webhookPageSchema.extend({ data: z.array(webhook) }),
     },
     async run(caller, { query }) {
@@ -131,7 +126,7 @@ export function webhookRoutes(
     responses: {
       200: { description: "The webhook.", body: webhookSchema, headers: ["ETag"] },
     },
-    tool: { name: "get_webhook", title: "Get a webhook", annotations: READS },
+    tool: { name: "get_webhook", title: "Get a webhook" },
     run: async (caller, { params: { id } }) => webhookResponse(await webhooks.get(caller, id)),
   });
 
@@ -149,10 +144,8 @@ export function webhookRoutes(
     errors: ["webhook_exists"],
     tool: {
       name: "update_webhook",
-      title: "Update a webhook",
       description: "Updates only the given fields.",
       fieldsAsIn: "create_webhook",
-      annotations: REPLACES,
       output: webhook,
     },
     run: async (caller, { params: { id }, body, precondition }) =>
@@ -170,8 +163,6 @@ export function webhookRoutes(
     responses: { 204: { description: "Deleted." } },
     tool: {
       name: "delete_webhook",
-      title: "Delete a webhook",
-      annotations: REPLACES,
       async question(caller, { id }) {
         const { url } = await webhooks.get(caller, id);
         return `Delete the webhook that sends events to ${url}, and its delivery log?`;
@@ -197,7 +188,7 @@ export function webhookRoutes(
       name: "rotate_webhook_secret",
       title: "Rotate a webhook's secret",
       description: `Creates a new signing secret. The previous one also signs for 24 hours. ${SEE_SECRET}`,
-      annotations: { ...REPLACES, idempotentHint: false },
+      annotations: { destructiveHint: true },
     },
     run: async (caller, { params: { id } }) => webhookWithSecret(await webhooks.rotateSecret(caller, id)),
   });
@@ -235,7 +226,6 @@ export function webhookRoutes(
       name: "list_webhook_deliveries",
       title: "List webhook deliveries",
       description: "Lists deliveries with payloads and attempts, newest first.",
-      annotations: READS,
     },
     async run(caller, { params: { id }, query }) {
       const { deliveries, nextCursor } = await webhooks.deliveries(caller, id, query);
@@ -257,7 +247,6 @@ export function webhookRoutes(
       name: "get_webhook_delivery",
       title: "Get a webhook delivery",
       description: "Returns a delivery with its last request and response, which is untrusted text.",
-      annotations: READS,
       output: sameAs("list_webhook_deliveries", { request_headers, response }),
     },
     run: async (caller, { params: { id, delivery_id } }) => ({
@@ -323,10 +312,8 @@ export function webhookRoutes(
     responses: { 200: { description: "A page of events.", body: eventPageSchema } },
     tool: {
       name: "list_events",
-      title: "List events",
       description:
         "Lists events of the last 30 days with the data that webhooks get, oldest first, without clicks. resume_cursor gets later ones.",
-      annotations: READS,
       output: eventPageSchema.extend({ data: z.array(z.looseObject({})) }),
     },
     run: async (caller, { query }) => ({ status: 200, body: await listEvents(caller, query) }),
