@@ -21,11 +21,9 @@ import { toJsonSchema } from "../openapi/json-schema.ts";
 import { createTurns } from "../turns.ts";
 import { convertTo } from "./accepted-type.ts";
 import { ARGUMENTS, compactSchema, KNOWN_ARGUMENTS, RESULTS } from "./compact-schema.ts";
-import { complete } from "./completions.ts";
 import { type Confirmations, canAsk, createConfirmations } from "./confirmation.ts";
 import { registerPrompts } from "./prompts.ts";
-import { asProtocolError, type McpRequest } from "./request.ts";
-import { type ResourceSources, registerResources } from "./resources.ts";
+import { type McpRequest, type ResourceSources, registerResources } from "./resources.ts";
 import type { Tool, ToolResult } from "./tool.ts";
 
 const INSTRUCTIONS =
@@ -79,9 +77,6 @@ function createServerFactory(options: McpOptions, confirmations: Confirmations) 
     );
     registerResources(server, request, options);
     registerPrompts(server, request.caller.scopes);
-    server.server.setRequestHandler("completion/complete", ({ params }) =>
-      asProtocolError(request, () => complete(request.caller, options, params)),
-    );
     for (const { tool, inputSchema, outputSchema } of described()) {
       if (!covers(request.caller.scopes, tool.scopes)) continue;
       const { name, title, annotations, fieldsAsIn } = tool;
@@ -96,10 +91,7 @@ function createServerFactory(options: McpOptions, confirmations: Confirmations) 
       server.registerTool(
         name,
         { title, description, inputSchema, outputSchema, annotations },
-        (input, ctx) =>
-          call(input, ctx).catch((error) =>
-            toErrorResult(error, request.requestId, () => request.report(error)),
-          ),
+        (input, ctx) => call(input, ctx).catch((error) => toErrorResult(error, request)),
       );
     }
     return server;
@@ -124,8 +116,8 @@ async function confirm(
 }
 
 /** Text, because clients of the 2025 revisions would validate structured content against the output schema. */
-function toErrorResult(error: unknown, requestId: string, report: () => void): CallToolResult {
-  const problem = toProblem(error, report);
+function toErrorResult(error: unknown, { requestId, report }: McpRequest): CallToolResult {
+  const problem = toProblem(error, () => report(error));
   const { status, code, message, errors } = problem;
   const body = {
     status,
