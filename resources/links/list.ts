@@ -3,11 +3,12 @@ import type { Caller } from "../access/actor.ts";
 import { type Cursors, DEFAULT_LIMIT, pageQuery } from "../http/pagination.ts";
 import { type Problem, retryLater } from "../http/problem.ts";
 import { hasAtMost, isText, isUnbroken } from "../http/text.ts";
-import { validate } from "../http/validate.ts";
+import { invalidField, validate } from "../http/validate.ts";
 import type { InTurn } from "../turns.ts";
+import { CHANGED_MAX } from "./change-many.ts";
 import { SLUG, SLUG_RULE, URL_MAX } from "./rules.ts";
 import { anyTime, externalId, tag } from "./schema.ts";
-import type { Boundary, Link, LinkFilter, LinkSort, LinkStore } from "./types.ts";
+import type { Boundary, FoundIds, IdScope, Link, LinkFilter, LinkSort, LinkStore } from "./types.ts";
 
 const MAX_SEARCH_LENGTH = 255;
 const SEARCH_TIMEOUT = "The search took too long. Try again, or search for a longer text.";
@@ -165,8 +166,52 @@ function boundaryBelow({ id, clicks, lastClickedAt }: Link, sort: LinkSort): Bou
   return { id, value: values[sort] };
 }
 
-/** Returns the error of a search that took too long. */
-export function timeout(sort: LinkSort): Problem {
+function timeout(sort: LinkSort): Problem {
   const detail = sort === "created_at" ? SEARCH_TIMEOUT : SORT_TIMEOUT;
   return retryLater(503, "temporarily_unavailable", detail, 1);
+}
+
+// The count is beside a page of 25 links, which are often found among the newest ones. Without a limit, a rare text would
+// be searched for in all links. The search compares as many in one to three pieces, each of some milliseconds.
+const COMPARED_MAX = 10_000;
+
+const filterQuery = listQuery.pick({ search: true, tag: true, archived: true });
+
+/** How many links match a filter, or at least match. */
+export type LinkCount = { links: number; isExact: boolean };
+
+/** Creates what looks at all links that match a filter instead of a page of them. Searches wait for their turns. */
+export function createMatches(store: Pick<LinkStore, "listIds">, reads: InTurn) {
+  async function find(
+    caller: Caller,
+    query: unknown,
+    limit: number,
+    { createdBefore, ...scope }: IdScope & Pick<LinkFilter, "createdBefore">,
+  ): Promise<FoundIds> {
+    const filter: LinkFilter = { ...validate(filterQuery, query), createdBefore };
+    const { organizationId } = caller;
+    const found = await reads(organizationId, () => store.listIds(organizationId, filter, limit, scope));
+    if (found === "timeout") throw timeout("created_at");
+    return found;
+  }
+
+  return {
+    /** Counts up to 1,000 links that match, which one change may have, among the 10,000 or so newest ones. */
+    async count(caller: Caller, query: unknown): Promise<LinkCount> {
+      const scope = { maxCompared: COMPARED_MAX };
+      const { ids, isComplete } = await find(caller, query, CHANGED_MAX + 1, scope);
+      return { links: Math.min(ids.length, CHANGED_MAX), isExact: isComplete && ids.length <= CHANGED_MAX };
+    },
+
+    /**
+     * Returns the ids of all links that match and existed at a time, in epoch milliseconds, newest first.
+     * @throws Problem 422 `invalid_all` for more than 1,000
+     */
+    async findAll(caller: Caller, query: unknown, createdUntil: number): Promise<string[]> {
+      const { ids } = await find(caller, query, CHANGED_MAX + 1, { createdBefore: createdUntil + 1 });
+      if (ids.length > CHANGED_MAX)
+        throw invalidField("all", `must match at most ${CHANGED_MAX.toLocaleString("en")} links`);
+      return ids;
+    },
+  };
 }

@@ -19,8 +19,7 @@ import { createLinksInBulk } from "./bulk.ts";
 import { type ChangeResult, changeLinks, selectionSchema } from "./change-many.ts";
 import type { ClickSource } from "./click-source.ts";
 import { assertEnabled, assertNoConflict, tryCreateLink, upsertLink } from "./create.ts";
-import { createLinkList } from "./list.ts";
-import { createMatches } from "./matches.ts";
+import { createLinkList, createMatches } from "./list.ts";
 import { isReserved, type ReservedNames, SLUG } from "./rules.ts";
 import { linkSchemas, linkTag, toFields, withExternalId } from "./schema.ts";
 import type {

@@ -1,6 +1,5 @@
 import { CHANGED_MAX } from "../../../resources/links/change-many.ts";
-import type { LinkPage } from "../../../resources/links/list.ts";
-import type { LinkCount } from "../../../resources/links/matches.ts";
+import type { LinkCount, LinkPage } from "../../../resources/links/list.ts";
 import { hasReachedLimit } from "../../../resources/links/service.ts";
 import type { Link } from "../../../resources/links/types.ts";
 import { badge, CSRF_FIELD, copyIcon, day, icon, initial, linkButton, meter } from "../../ui/controls.ts";

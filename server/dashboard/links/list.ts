@@ -1,7 +1,6 @@
 import type { Context } from "koa";
 import { readQuery } from "../../../resources/http/validate.ts";
-import { type LinkPage, listQuery } from "../../../resources/links/list.ts";
-import type { LinkCount } from "../../../resources/links/matches.ts";
+import { type LinkCount, type LinkPage, listQuery } from "../../../resources/links/list.ts";
 import { toView } from "../../../resources/links/schema.ts";
 import { isPaid } from "../../../resources/plans.ts";
 import { prefersHtml } from "../../http/request-body.ts";

@@ -1,6 +1,6 @@
 import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import { createMatches } from "../../../resources/links/matches.ts";
+import { createMatches } from "../../../resources/links/list.ts";
 import { createTurns } from "../../../resources/turns.ts";
 import { storeManyLinks } from "../../harness/database/many-links.ts";
 import { createTestStorage } from "../../harness/database/storage.ts";
