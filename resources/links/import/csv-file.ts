@@ -1,12 +1,21 @@
 import { COLUMNS_MAX, NULL_ESCAPE, readRecords } from "./csv-records.ts";
-import { formatOf, isRead, plainName, rejectRepeated } from "./formats.ts";
-import type { CheckRows, FileRow, LinkFile, OpenTexts } from "./types.ts";
+import {
+  type CheckRows,
+  type FileRow,
+  formatOf,
+  isRead,
+  type LinkFile,
+  plainName,
+  rejectRepeated,
+} from "./formats.ts";
 import { withoutEscape } from "./values.ts";
 
 /** The first columns of a file of refused rows. What follows is as in the file that they come from. */
 export const REFUSAL_COLUMNS = ["row", "reason"];
 // Only an export of this service has it.
 const OWN_COLUMN = "disabled_reason";
+type OpenTexts = () => AsyncIterable<string>;
+
 const DELIMITERS = [",", ";", "\t"];
 const NO_NULLS: ReadonlySet<string> = new Set();
 const ESCAPED_NULL = new Set([NULL_ESCAPE]);

@@ -16,8 +16,7 @@ import {
   type LinkStore,
 } from "../types.ts";
 import { refusalOf, toInput } from "./convert.ts";
-import type { Fields, Format } from "./formats.ts";
-import type { FileRow, LinkFile } from "./types.ts";
+import type { Fields, FileRow, Format, LinkFile } from "./formats.ts";
 
 /** Of a row: `skipped` is a link that exists with this slug and URL, `left` came after a quota was reached. */
 export type RowResult = {

@@ -2,9 +2,8 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { Problem } from "../../http/problem.ts";
 import { invalidField } from "../../http/validate.ts";
 import { COLUMNS_MAX } from "./csv-records.ts";
-import { type Fields, formatOf, NESTED_FIELDS, plainName } from "./formats.ts";
+import { type CheckRows, type Fields, formatOf, type LinkFile, NESTED_FIELDS, plainName } from "./formats.ts";
 import { parseValue, rowsIn } from "./json-rows.ts";
-import type { CheckRows, LinkFile } from "./types.ts";
 
 // JSON is in memory as a whole. CSV files are read in parts, and have no limit.
 const JSON_MAX = 100 * 2 ** 20;

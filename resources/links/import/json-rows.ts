@@ -94,30 +94,26 @@ function* each(text: string, start: number, visit: Visit): Generator<Span, numbe
 
 /** Returns the end of a value. What else is wrong inside it, `JSON.parse` finds. */
 function skipValue(text: string, start: number, field: string): number {
-  const maxima: number[] = []; // of the items of each array and fields of each object that is open
-  const counts: number[] = [];
+  const open: { count: number; max: number }[] = []; // arrays with their items, objects with their fields
   for (let at = start; at < text.length; at++) {
     if (at - start > RECORD_MAX) throw tooLarge(field);
     const code = text.charCodeAt(at);
     if (code === QUOTE) {
       at = skipString(text, at, field) - 1;
-      if (counts.length === 0) return at + 1;
+      if (open.length === 0) return at + 1;
     } else if (code === BRACE || code === BRACKET) {
-      maxima.push(code === BRACE ? FIELDS_MAX : ITEMS_MAX);
-      if (counts.push(1) > DEPTH_MAX)
+      if (open.push({ count: 1, max: code === BRACE ? FIELDS_MAX : ITEMS_MAX }) > DEPTH_MAX)
         throw invalidField(field, `must not be nested more than ${DEPTH_MAX} levels deep`);
     } else if (code === CLOSING_BRACE || code === CLOSING_BRACKET) {
-      if (counts.length === 0) return at;
-      counts.pop();
-      if (counts.length === 0) return at + 1;
-      maxima.pop();
+      if (open.length === 0) return at;
+      open.pop();
+      if (open.length === 0) return at + 1;
     } else if (code === COMMA) {
-      if (counts.length === 0) return at;
-      const count = (counts.pop() as number) + 1;
-      const max = maxima.at(-1) as number;
-      if (count > max)
+      const innermost = open.at(-1);
+      if (!innermost) return at;
+      const { max } = innermost;
+      if (++innermost.count > max)
         throw invalidField(field, `must have at most ${max.toLocaleString("en")} ${NAMES.get(max)}`);
-      counts.push(count);
     }
   }
   return text.length;

@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { invalidField } from "../../http/validate.ts";
 import { readCsv } from "./csv-file.ts";
+import type { CheckRows, LinkFile } from "./formats.ts";
 import { readJson } from "./json-file.ts";
-import type { CheckRows, LinkFile, OpenBytes } from "./types.ts";
 
 // They take some milliseconds to read. Other requests are served between two parts.
 const PART = 32 * 1024;
@@ -10,7 +10,10 @@ const PART = 32 * 1024;
 const START_MAX = 64 * 1024;
 
 /** Reads a file up to several times, in parts. @throws Problem 422 if it can't be read to its end */
-export async function readLinkFile(openBytes: OpenBytes, checkRows: CheckRows = () => {}): Promise<LinkFile> {
+export async function readLinkFile(
+  openBytes: () => AsyncIterable<Uint8Array>,
+  checkRows: CheckRows = () => {},
+): Promise<LinkFile> {
   const open = () => decode(openBytes());
   const start = await readStart(open());
   const first = start.trimStart().charAt(0);
