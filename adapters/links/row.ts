@@ -1,4 +1,4 @@
-import { camelCase } from "../../resources/camel-case.ts";
+import { camelCase } from "../../resources/http/text.ts";
 import { LINK_DEFAULTS, type Link, type LinkFields } from "../../resources/links/types.ts";
 import { type LinkRow, links } from "../database/tables/links.ts";
 

@@ -31,3 +31,8 @@ export function normalizeText(text: string, form: "NFC" | "NFKC" | "NFKD", max: 
   if (text.length > limit || Buffer.byteLength(text) > limit) return undefined;
   return text.normalize(form);
 }
+
+/** The name of a property for that of a column, or of a field in JSON: `expires_at` becomes `expiresAt`. */
+export function camelCase(name: string): string {
+  return name.replaceAll(/_([a-z])/g, (_, initial: string) => initial.toUpperCase());
+}

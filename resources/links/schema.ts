@@ -1,8 +1,7 @@
 import { z } from "zod";
-import { camelCase } from "../camel-case.ts";
 import { pageOf } from "../http/pagination.ts";
 import type { ServiceResponse } from "../http/service-response.ts";
-import { hasAtMost, isLine, isText } from "../http/text.ts";
+import { camelCase, hasAtMost, isLine, isText } from "../http/text.ts";
 import { stringThat } from "../http/validate.ts";
 import { type ReservedNames, SLUG, URL_MAX, validateDestination, validateSlug } from "./rules.ts";
 import type { Link, LinkChanges, MetadataValue } from "./types.ts";
