@@ -22,9 +22,9 @@ import {
 } from "./http/routing.ts";
 import { createRunOnce, type IdempotencyStore } from "./idempotency/run-once.ts";
 import { lazy } from "./lazy.ts";
-import { createReadClickSource, type FindCountry } from "./links/click-source.ts";
 import {
   createRedirects,
+  type FindCountry,
   type RenderErrorPage,
   type RenderPreview,
   showErrorPages,
@@ -77,8 +77,7 @@ export function createResources(options: ResourceOptions): Resources {
   const { signingSecret, webhookPageUrl } = options;
   const { links } = services;
 
-  const readClickSource = createReadClickSource(options.findCountry ?? (() => null));
-  const redirects = createRedirects(links, readClickSource, urls.short, options.renderPreview);
+  const redirects = createRedirects(links, options.findCountry, urls.short, options.renderPreview);
   const runOnce = createRunOnce(options.idempotency, onError);
   const limits = createRateLimit(options.calls);
   const { isFirstUse, nonceSecret } = options.dpop;

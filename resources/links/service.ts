@@ -17,13 +17,13 @@ import {
 } from "./analytics.ts";
 import { createLinksInBulk } from "./bulk.ts";
 import { type ChangeResult, changeLinks, selectionSchema } from "./change-many.ts";
-import type { ClickSource } from "./click-source.ts";
 import { assertEnabled, assertNoConflict, tryCreateLink, upsertLink } from "./create.ts";
 import { createLinkList, createMatches } from "./list.ts";
 import { isReserved, type ReservedNames, SLUG } from "./rules.ts";
 import { linkSchemas, linkTag, toFields, withExternalId } from "./schema.ts";
 import type {
   ClickedLink,
+  ClickSource,
   Link,
   LinkChanges,
   LinkStore,
@@ -84,7 +84,7 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
    * Resolves a slug to its redirect, and counts a click if its source is given (a HEAD request has none). The redirect
    * of an unavailable link is to its fallback, and isn't counted. @throws Problem 404 or 410
    */
-  async function follow(slug: string, source?: ClickSource): Promise<Redirect> {
+  async function redirect(slug: string, source?: ClickSource): Promise<Redirect> {
     const link = await resolve(slug);
     const clickedAt = Date.now();
     const isFollowed =
@@ -130,7 +130,7 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
     },
     list: createLinkList(store, cursors, turns),
     matches: createMatches(store, turns.reads),
-    follow,
+    redirect,
     preview,
     /** Creates up to as many links as the plan allows. Each counts as a call. Results are in input order. */
     createMany: (caller: Caller & { countFurther: CountFurther }, input: unknown, limits: Limits) =>

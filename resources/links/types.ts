@@ -197,6 +197,9 @@ export type Click = {
   bot: boolean;
 };
 
+/** What a request says about a click. */
+export type ClickSource = Omit<Click, "clickedAt">;
+
 export const DEVICES = ["desktop", "mobile", "tablet"] as const;
 export type Device = (typeof DEVICES)[number];
 

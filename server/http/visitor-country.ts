@@ -1,6 +1,6 @@
 import { watchFile } from "node:fs";
 import type { IncomingMessage } from "node:http";
-import type { FindCountry } from "../../resources/links/click-source.ts";
+import type { FindCountry } from "../../resources/links/redirect.ts";
 import type { Log } from "../log.ts";
 import type { Settings } from "../settings/config.ts";
 import { readCountries } from "../settings/country-database.ts";
