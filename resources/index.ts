@@ -32,8 +32,8 @@ import {
 import { linkRoutes } from "./links/routes.ts";
 import { createMcpEndpoint } from "./mcp/endpoint.ts";
 import type { Documentation } from "./mcp/resources.ts";
-import { type Tool, toolsOf } from "./mcp/tool.ts";
-import { buildDocument, type OpenApiDocument, serveDocument } from "./openapi/document.ts";
+import { toolsOf } from "./mcp/tool.ts";
+import { buildDocument, serveDocument } from "./openapi/document.ts";
 import { createDeclare } from "./openapi/operation.ts";
 import { organizationRoutes } from "./organization/routes.ts";
 import type { Services } from "./services.ts";
@@ -64,17 +64,10 @@ export type ResourceOptions = {
   renderPreview: RenderPreview;
 };
 
-export type Resources = {
-  /** To be used in this order. */
-  parts: Part[];
-  /** Returns the documentation of the REST API. Building it takes longer than the rest of the startup. */
-  document: () => OpenApiDocument;
-  tools: Tool[];
-};
+export type Resources = ReturnType<typeof createResources>;
 
-export function createResources(options: ResourceOptions): Resources {
-  const { introspect, services, urls, origins, onError, version } = options;
-  const { signingSecret, webhookPageUrl } = options;
+export function createResources(options: ResourceOptions) {
+  const { introspect, services, urls, origins, onError, version, webhookPageUrl } = options;
   const { links } = services;
 
   const redirects = createRedirects(links, options.findCountry, urls.short, options.renderPreview);
@@ -95,6 +88,7 @@ export function createResources(options: ResourceOptions): Resources {
   linkRoutes(declare, { links, shortUrl: urls.short });
   webhookRoutes(declare, { ...services, shortUrl: urls.short, webhookPageUrl });
   organizationRoutes(declare, services.showOrganization);
+  // Building it takes longer than the rest of the startup.
   const document = lazy(() => buildDocument(operations, { urls, version, events: WEBHOOK_EVENT_SCHEMAS }));
   serveDocument(declare, document);
   const tools = operations.flatMap((operation) => toolsOf(operation, runOnce));
@@ -107,16 +101,15 @@ export function createResources(options: ResourceOptions): Resources {
       shortUrl: urls.short,
       documentation: options.documentation,
       mcpUrl,
-      signingSecret,
+      signingSecret: options.signingSecret,
       extensions: options.mcpExtensions,
       origins,
       version,
       onError,
     }),
   );
-  const errorOptions = { base: urls.base, onError };
-  const handleErrors = createErrorHandler(errorOptions);
-  const handleMcpErrors = createErrorHandler({ ...errorOptions, nextStep: nextStepOf });
+  const handleErrors = createErrorHandler({ base: urls.base, onError });
+  const handleMcpErrors = createErrorHandler({ base: urls.base, onError, nextStep: nextStepOf });
   const linkSteps = [showErrorPages(options.renderErrorPage), handleErrors];
   const partOf = (resource: string, handler: Middleware, steps: Middleware[]): Part => ({
     at: [firstSegmentOf(new URL(resource).pathname)],
@@ -126,6 +119,7 @@ export function createResources(options: ResourceOptions): Resources {
   return {
     document,
     tools,
+    /** To be used in this order. */
     parts: [
       {
         at: [".well-known"],
@@ -144,7 +138,6 @@ export function createResources(options: ResourceOptions): Resources {
   };
 }
 
-const rejectUnknownPaths: Middleware = async function checkPath(ctx, next) {
-  if (ctx.path !== "/v1" && !ctx.path.startsWith("/v1/")) return next();
+const rejectUnknownPaths: Middleware = function rejectPath() {
   throw notFound("URL");
 };

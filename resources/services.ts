@@ -1,33 +1,22 @@
 import type { PublicUrls } from "./access/resource-metadata.ts";
 import { createCursors } from "./http/pagination.ts";
-import { createImportLinks, type ImportLinks } from "./links/import/index.ts";
+import { createImportLinks } from "./links/import/index.ts";
 import { reservedNamesOf } from "./links/rules.ts";
-import { createLinkService, type LinkService } from "./links/service.ts";
+import { createLinkService } from "./links/service.ts";
 import type { LinkStore } from "./links/types.ts";
-import {
-  createShowOrganization,
-  type FallbackReader,
-  type OrganizationReader,
-  type ShowOrganization,
-} from "./organization/routes.ts";
+import { createShowOrganization, type FallbackReader, type OrganizationReader } from "./organization/routes.ts";
 import type { AllowedHosts } from "./outbound/ssrf-guard.ts";
 import { createTurns } from "./turns.ts";
-import { createListEvents, type ListEvents } from "./webhooks/event-list.ts";
-import { type CountTest, createWebhookService, type WebhookService } from "./webhooks/service.ts";
+import { createListEvents } from "./webhooks/event-list.ts";
+import { type CountTest, createWebhookService } from "./webhooks/service.ts";
 import type { EventList, WebhookStore } from "./webhooks/types.ts";
 
 // Other requests wait for the transaction of a batch, on SQLite.
 const IMPORT_BATCH = 150;
 
-export type Services = {
-  links: LinkService;
-  importLinks: ImportLinks;
-  webhooks: WebhookService;
-  listEvents: ListEvents;
-  showOrganization: ShowOrganization;
-};
+export type Services = ReturnType<typeof createServices>;
 
-export type ServiceOptions = {
+type ServiceOptions = {
   stores: {
     links: LinkStore;
     organizations: OrganizationReader;
@@ -44,30 +33,20 @@ export type ServiceOptions = {
   cursorSecret: string;
 };
 
-export function createServices({
-  stores,
-  webhookAllowHosts,
-  countTest,
-  urls,
-  cursorSecret,
-}: ServiceOptions): Services {
+export function createServices({ stores, webhookAllowHosts, urls, ...options }: ServiceOptions) {
+  const { organizations, fallbackUrls, links, webhooks, events } = stores;
   const own = reservedNamesOf(urls);
-  const cursors = createCursors(cursorSecret);
+  const cursors = createCursors(options.cursorSecret);
   return {
-    links: createLinkService({ store: stores.links, cursors, ...own }),
-    importLinks: createImportLinks(stores.links, own, createTurns(), IMPORT_BATCH),
+    links: createLinkService({ store: links, cursors, ...own }),
+    importLinks: createImportLinks(links, own, createTurns(), IMPORT_BATCH),
     webhooks: createWebhookService({
-      store: stores.webhooks,
+      store: webhooks,
       cursors,
       allowed: webhookAllowHosts,
-      countTest,
+      countTest: options.countTest,
     }),
-    listEvents: createListEvents({ events: stores.events, cursors, shortUrl: urls.short }),
-    showOrganization: createShowOrganization(
-      stores.organizations,
-      stores.fallbackUrls,
-      stores.links,
-      stores.webhooks,
-    ),
+    listEvents: createListEvents({ events, cursors, shortUrl: urls.short }),
+    showOrganization: createShowOrganization(organizations, fallbackUrls, links, webhooks),
   };
 }

@@ -64,8 +64,6 @@ const callerOrganizationSchema = organizationSchema
 
 export type OrganizationView = z.output<typeof organizationSchema>;
 
-export type ShowOrganization = ReturnType<typeof createShowOrganization>;
-
 /** Returns an organization with its limits and usage. @throws Problem 404 if it was deleted */
 export function createShowOrganization(
   organizations: OrganizationReader,
@@ -90,7 +88,10 @@ export function createShowOrganization(
   };
 }
 
-export function organizationRoutes(declare: Declare, show: ShowOrganization): void {
+export function organizationRoutes(
+  declare: Declare,
+  show: ReturnType<typeof createShowOrganization>,
+): void {
   declare({
     id: "getOrganization",
     method: "get",

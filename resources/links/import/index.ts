@@ -49,8 +49,6 @@ type ImportOptions = {
   onBatch?(rows: number, last: FileRow): void;
 };
 
-export type ImportLinks = (caller: Caller, file: LinkFile, options?: ImportOptions) => Promise<ImportReport>;
-
 // They take some milliseconds to validate. Other requests are served between two turns.
 const ROWS_PER_TURN = 50;
 // If this many slugs of a URL are taken, the cause is something other than chance: those that follow are random.
@@ -70,7 +68,7 @@ export function createImportLinks(
   reserved: ReservedNames,
   inTurn: InTurn,
   batchSize: number,
-): ImportLinks {
+) {
   const schema = linkSchemas(reserved).imported;
 
   function check(row: FileRow, format: Format, organizationId: string): Checked {
@@ -87,7 +85,11 @@ export function createImportLinks(
     }
   }
 
-  return async ({ organizationId, actor }, { format, rows }, { isTrial = false, onRow, onBatch } = {}) => {
+  return async function importLinks(
+    { organizationId, actor }: Caller,
+    { format, rows }: LinkFile,
+    { isTrial = false, onRow, onBatch }: ImportOptions = {},
+  ): Promise<ImportReport> {
     const { add } = store.beginImport(organizationId, actor, format.name, isTrial);
     const addInTurn: Add = (links) => inTurn(organizationId, () => add(links));
     const report: ImportReport = {
