@@ -30,6 +30,12 @@ export class Problem extends Error {
     this.headers = headers;
     this.members = members;
   }
+
+  /** What it says to the caller, wherever that is shown or stored. */
+  toJSON() {
+    const { status, message: detail, code, errors } = this;
+    return { status, detail, code, ...(errors && { errors }) };
+  }
 }
 
 /** The body of an error response: RFC 9457 §3 with `code`, `request_id` and, for invalid input, `errors`. */
@@ -70,11 +76,8 @@ export function toProblemBody(problem: Problem, base: string, requestId: string)
   return {
     type: errorUrl(base, problem.code),
     title: STATUS_CODES[problem.status] ?? "Error",
-    status: problem.status,
-    detail: problem.message,
-    code: problem.code,
+    ...problem.toJSON(),
     request_id: requestId,
-    ...(problem.errors && { errors: problem.errors }),
     ...problem.members,
   };
 }

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import type { Context } from "koa";
 import type { ActiveToken } from "../access/introspect.ts";
-import { type FieldError, Problem, retryLater } from "../http/problem.ts";
+import { Problem, retryLater } from "../http/problem.ts";
 import type { ServiceResponse } from "../http/service-response.ts";
 import { invalidField } from "../http/validate.ts";
 
@@ -51,9 +51,8 @@ export type ReplayableResponse = ServiceResponse & {
   omitsSecret?: boolean;
 };
 
-type StoredProblem = { status: number; code: string; detail: string; errors?: FieldError[] };
 // These names are stored, so they must not change: `refusal` holds a problem.
-type Stored = { answer: ServiceResponse; omitsSecret?: boolean } | { refusal: StoredProblem };
+type Stored = { answer: ServiceResponse; omitsSecret?: boolean } | { refusal: ReturnType<Problem["toJSON"]> };
 
 export const KEY_RULE = "must be 1 to 255 visible ASCII characters";
 export const KEY = /^[\x21-\x7e]{1,255}$/;
@@ -84,7 +83,7 @@ export function createRunOnce(store: IdempotencyStore, report: (error: unknown) 
       return { ...answer, isReplayed: false };
     } catch (error) {
       if (!(error instanceof Problem) || error.status >= 500) await attempt.release().catch(report);
-      else if (REPLAYED_ERRORS.has(error.status)) await keep({ refusal: toStoredProblem(error) });
+      else if (REPLAYED_ERRORS.has(error.status)) await keep({ refusal: error.toJSON() });
       else await attempt.forget().catch(report);
       throw error;
     }
@@ -97,10 +96,6 @@ function replay(stored: Stored): ReplayableResponse {
     return { ...stored.answer, isReplayed: true, omitsSecret: stored.omitsSecret ?? false };
   const { status, code, detail, errors } = stored.refusal;
   throw new Problem(status, code, detail, { ...(errors && { errors }), headers: REPLAYED_HEADER });
-}
-
-function toStoredProblem({ status, code, message, errors }: Problem): StoredProblem {
-  return { status, code, detail: message, ...(errors && { errors }) };
 }
 
 function keyInUse(): Problem {

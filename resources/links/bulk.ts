@@ -33,8 +33,6 @@ const LINKS_PER_TURN = 5;
 const LINKS_PER_PART = 10;
 const LONG_MS = 5;
 
-type BulkResultView = z.output<typeof bulkResultSchema>;
-
 export const bulkResultsSchema = z
   .object({
     results: z.array(bulkResultSchema).describe("One result per link, in the order of the request."),
@@ -96,13 +94,10 @@ export async function createLinksInBulk(
   return Promise.all(results);
 }
 
-function toBulkResultView(result: BulkResult, shortUrl: string): BulkResultView {
-  return result instanceof Problem ? problemView(result) : { status: 201, link: toView(result, shortUrl) };
-}
-
 /** Shows why one of several links failed. */
-export function problemView({ status, code, message, errors }: Problem) {
-  return { status, error: { code, detail: message, ...(errors && { errors }) } };
+export function problemView(problem: Problem) {
+  const { status, ...error } = problem.toJSON();
+  return { status, error };
 }
 
 function claimsOf(link: unknown): string[] {
@@ -118,5 +113,9 @@ function toResult(error: unknown): Problem {
 }
 
 export function bulkResults(results: BulkResult[], shortUrl: string): ServiceResponse {
-  return { status: 200, body: { results: results.map((result) => toBulkResultView(result, shortUrl)) } };
+  const views = results.map(
+    (result): z.output<typeof bulkResultSchema> =>
+      result instanceof Problem ? problemView(result) : { status: 201, link: toView(result, shortUrl) },
+  );
+  return { status: 200, body: { results: views } };
 }

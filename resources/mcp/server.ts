@@ -118,15 +118,7 @@ async function confirm(
 /** Text, because clients of the 2025 revisions would validate structured content against the output schema. */
 function toErrorResult(error: unknown, { requestId, report }: McpRequest): CallToolResult {
   const problem = toProblem(error, () => report(error));
-  const { status, code, message, errors } = problem;
-  const body = {
-    status,
-    code,
-    detail: message,
-    next: nextStepOf(problem),
-    request_id: requestId,
-    ...(errors && { errors }),
-  };
+  const body = { ...problem.toJSON(), next: nextStepOf(problem), request_id: requestId };
   return { isError: true, content: [{ type: "text", text: JSON.stringify(body) }] };
 }
 
