@@ -23,6 +23,17 @@ function idsUpTo(max: number) {
 
 export const selectionSchema = z.strictObject({ ids: idsUpTo(READ_MAX) });
 
+type Current = Pick<Link, "tags" | "archived">;
+
+/** What each action changes: nothing if it makes no difference. */
+const CHANGES = {
+  archive: ({ archived }) => (archived ? {} : { archived: true }),
+  restore: ({ archived }) => (archived ? { archived: false } : {}),
+  "add-tag": ({ tags }, tag) => (tags.includes(tag) ? {} : { tags: [...tags, tag] }),
+  "remove-tag": ({ tags }, tag) =>
+    tags.includes(tag) ? { tags: tags.filter((other) => other !== tag) } : {},
+} satisfies Record<string, (current: Current, tag: string) => LinkChanges>;
+
 const changeSchema = z.strictObject({
   ids: idsUpTo(CHANGED_MAX),
   action: z.enum(["archive", "restore", "add-tag", "remove-tag", "delete"]),
@@ -31,8 +42,6 @@ const changeSchema = z.strictObject({
 
 /** What happened to a link: whether it is different now, or why it could not be changed. */
 export type ChangeResult = { id: string; isChanged: boolean; error?: Problem };
-
-type Current = Pick<Link, "tags" | "archived">;
 
 type ChangeOne = {
   /** Changes fields that depend on the current ones. */
@@ -78,29 +87,14 @@ function changeOf(
   { update, remove }: ChangeOne,
 ): (id: string) => Promise<boolean> {
   if (action === "delete") return (id) => remove(id).then(() => true);
-  const changesOf = changesTo(action, tag);
+  if (tag === undefined && action.endsWith("-tag")) throw invalidField("tag", "is required");
   return async (id) => {
     let isChanged = false;
     await update(id, (current) => {
-      const changes = changesOf(current);
+      const changes = CHANGES[action](current, tag ?? "");
       isChanged = Object.keys(changes).length > 0;
       return changes;
     });
     return isChanged;
-  };
-}
-
-function changesTo(
-  action: "archive" | "restore" | "add-tag" | "remove-tag",
-  tag: string | undefined,
-): (current: Current) => LinkChanges {
-  if (action === "archive" || action === "restore") {
-    const archived = action === "archive";
-    return (current) => (current.archived === archived ? {} : { archived });
-  }
-  if (tag === undefined) throw invalidField("tag", "is required");
-  return ({ tags }) => {
-    if (tags.includes(tag) === (action === "add-tag")) return {};
-    return { tags: action === "add-tag" ? [...tags, tag] : tags.filter((other) => other !== tag) };
   };
 }

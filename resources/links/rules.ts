@@ -70,12 +70,8 @@ function toSlug(given: number): string {
 
 /** Returns what belongs to the service on its own hosts. */
 export function reservedNamesOf(urls: PublicUrls): ReservedNames {
-  const hosts = [urls.base, urls.mcp, urls.short].map((url) => new URL(url).host);
-  return { ownHosts: new Set(hosts), ownWords: new Set(reservedSlugs(urls)) };
-}
-
-/** Returns the configured path segments on the host of short links, which therefore can't be slugs. */
-function reservedSlugs({ mcp, short }: PublicUrls): string[] {
-  const { host, pathname } = new URL(mcp);
-  return host === new URL(short).host ? pathname.split("/").slice(1, 2) : [];
+  const [base, mcp, short] = [new URL(urls.base), new URL(urls.mcp), new URL(urls.short)];
+  // Its path is configured, and on the host of short links it can't be a slug.
+  const ownWords = mcp.host === short.host ? mcp.pathname.split("/").slice(1, 2) : [];
+  return { ownHosts: new Set([base.host, mcp.host, short.host]), ownWords: new Set(ownWords) };
 }
