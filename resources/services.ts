@@ -6,10 +6,10 @@ import { createLinkService } from "./links/service.ts";
 import type { LinkStore } from "./links/types.ts";
 import { createShowOrganization, type FallbackReader, type OrganizationReader } from "./organization/routes.ts";
 import type { AllowedHosts } from "./outbound/ssrf-guard.ts";
-import { createTurns } from "./turns.ts";
 import { createListEvents } from "./webhooks/event-list.ts";
 import { type CountTest, createWebhookService } from "./webhooks/service.ts";
 import type { EventList, WebhookStore } from "./webhooks/types.ts";
+import { createWorkQueue } from "./work-queue.ts";
 
 // Other requests wait for the transaction of a batch, on SQLite.
 const IMPORT_BATCH = 150;
@@ -39,7 +39,7 @@ export function createServices({ stores, webhookAllowHosts, urls, ...options }: 
   const cursors = createCursors(options.cursorSecret);
   return {
     links: createLinkService({ store: links, cursors, ...own }),
-    importLinks: createImportLinks(links, own, createTurns(), IMPORT_BATCH),
+    importLinks: createImportLinks(links, own, createWorkQueue(), IMPORT_BATCH),
     webhooks: createWebhookService({
       store: webhooks,
       cursors,

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { promisify } from "node:util";
 import { brotliDecompress, gunzip, inflate } from "node:zlib";
 import type { Middleware } from "koa";
-import { createTurns } from "../turns.ts";
+import { createWorkQueue } from "../work-queue.ts";
 import { Problem } from "./problem.ts";
 
 // Nearly all clients send exactly this.
@@ -31,7 +31,7 @@ export function jsonBody(limit: number): Middleware {
       ctx.request.body = parse(bytes);
       return next();
     }
-    await inTurn(ctx.state.caller.organizationId, async () => {
+    await enqueue(ctx.state.caller.organizationId, async () => {
       ctx.request.body = await parseLargeJson(bytes).catch(throwInvalid);
       await next();
     });
@@ -39,7 +39,7 @@ export function jsonBody(limit: number): Middleware {
 }
 
 // Until its turn, a large body is one buffer, which takes the garbage collector no time.
-const inTurn = createTurns({ pauses: false });
+const enqueue = createWorkQueue({ pauses: false });
 
 /** RFC 9112 §6.3. A body in chunks can be empty. */
 function hasBody({ headers }: IncomingMessage): boolean {

@@ -47,7 +47,7 @@ type ChangeOne = {
   /** Changes fields that depend on the current ones. */
   update(id: string, changes: (current: Current) => LinkChanges): Promise<unknown>;
   remove(id: string): Promise<void>;
-  inTurn<T>(work: () => Promise<T>): Promise<T>;
+  enqueue<T>(work: () => Promise<T>): Promise<T>;
 };
 
 /**
@@ -61,7 +61,7 @@ export async function changeLinks(input: unknown, change: ChangeOne): Promise<Ch
   const results: ChangeResult[] = [];
   for (let start = 0; start < ids.length; start += PER_PIECE) {
     const piece = ids.slice(start, start + PER_PIECE);
-    results.push(...(await change.inTurn(() => changeEach(piece, apply))));
+    results.push(...(await change.enqueue(() => changeEach(piece, apply))));
   }
   return results;
 }

@@ -4,7 +4,7 @@ import { type Cursors, DEFAULT_LIMIT, pageQuery } from "../http/pagination.ts";
 import { type Problem, retryLater } from "../http/problem.ts";
 import { hasAtMost, isText, isUnbroken } from "../http/text.ts";
 import { invalidField, validate } from "../http/validate.ts";
-import type { InTurn } from "../turns.ts";
+import type { Enqueue } from "../work-queue.ts";
 import { CHANGED_MAX } from "./change-many.ts";
 import { SLUG, SLUG_RULE, URL_MAX } from "./rules.ts";
 import { anyTime, externalId, tag } from "./schema.ts";
@@ -65,7 +65,7 @@ const FIRST_PART = 10;
 export function createLinkList(
   store: Pick<LinkStore, "list">,
   cursors: Cursors,
-  turns: { reads: InTurn; work: InTurn },
+  queues: { reads: Enqueue; work: Enqueue },
 ) {
   /** A page ends where its JSON text would have more than `maxLength` characters. */
   return async function list(caller: Caller, query: unknown, maxLength = PAGE_LENGTH): Promise<LinkPage> {
@@ -86,7 +86,7 @@ export function createLinkList(
     const isSearch = !isLookup(filter) && (sort !== "created_at" || isFiltered(filter));
     const readPart = (count: number, from?: Boundary) => {
       const read = () => store.list(organizationId, filter, count, { sort, from, isAscending });
-      return isSearch ? turns.reads(organizationId, read) : read();
+      return isSearch ? queues.reads(organizationId, read) : read();
     };
 
     /** Resolves to links in the direction of the cursor, and to the boundary behind them if more follow. */
@@ -115,7 +115,7 @@ export function createLinkList(
     }
 
     const isLarge = !isSearch && limit > DEFAULT_LIMIT;
-    const [links, end] = await (isLarge ? turns.work(organizationId, readLinks) : readLinks());
+    const [links, end] = await (isLarge ? queues.work(organizationId, readLinks) : readLinks());
     if (!isBackward)
       return {
         links,
@@ -181,7 +181,7 @@ const filterQuery = listQuery.pick({ search: true, tag: true, archived: true });
 export type LinkCount = { links: number; isExact: boolean };
 
 /** Creates what looks at all links that match a filter instead of a page of them. Searches wait for their turns. */
-export function createMatches(store: Pick<LinkStore, "listIds">, reads: InTurn) {
+export function createMatches(store: Pick<LinkStore, "listIds">, reads: Enqueue) {
   async function find(
     caller: Caller,
     query: unknown,

@@ -6,7 +6,7 @@ import { found, notFound, Problem } from "../http/problem.ts";
 import { throwQuotaProblem } from "../http/quota.ts";
 import { validate } from "../http/validate.ts";
 import type { Limits } from "../plans.ts";
-import { createTurns } from "../turns.ts";
+import { createWorkQueue } from "../work-queue.ts";
 import {
   type AnalyticsView,
   type ClicksFromView,
@@ -56,9 +56,9 @@ const SUGGESTED_TAGS = 100;
 export function createLinkService({ store, cursors, ...reserved }: LinksOptions) {
   const schemas = linkSchemas(reserved);
   // Reads may take seconds, on a thread of their own; other work takes milliseconds of this one.
-  const turns = {
-    reads: createTurns({ maxWaiting: MAX_WAITING_READS, pauses: false }),
-    work: createTurns(),
+  const queues = {
+    reads: createWorkQueue({ maxWaiting: MAX_WAITING_READS, pauses: false }),
+    work: createWorkQueue(),
   };
   const create = async (caller: Caller, input: unknown) =>
     assertNoConflict(await tryCreateLink(store, caller, validate(schemas.create, input)));
@@ -128,13 +128,13 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
     async getByExternalId({ organizationId }: Caller, externalId: string): Promise<Link> {
       return found(await store.findByExternalId(organizationId, externalId), "link");
     },
-    list: createLinkList(store, cursors, turns),
-    matches: createMatches(store, turns.reads),
+    list: createLinkList(store, cursors, queues),
+    matches: createMatches(store, queues.reads),
     redirect,
     preview,
     /** Creates up to as many links as the plan allows. Each counts as a call. Results are in input order. */
     createMany: (caller: Caller & { countFurther: CountFurther }, input: unknown, limits: Limits) =>
-      turns.work(caller.organizationId, () =>
+      queues.work(caller.organizationId, () =>
         createLinksInBulk(input, limits, caller.countFurther, (link, index) =>
           create(callerAt(caller, index), link),
         ),
@@ -166,12 +166,12 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
         update: (id, changes) =>
           change(caller, id, (link) => toFields(validate(schemas.update, changes(link)))),
         remove: (id) => remove(caller, id),
-        inTurn: (work) => turns.work(caller.organizationId, work),
+        enqueue: (work) => queues.work(caller.organizationId, work),
       }),
     /** Returns those of up to 100 links that exist, newest first. */
     getMany({ organizationId }: Caller, input: unknown): Promise<Link[]> {
       const { ids } = validate(selectionSchema, input);
-      return turns.work(organizationId, () => store.findMany(organizationId, ids));
+      return queues.work(organizationId, () => store.findMany(organizationId, ids));
     },
     async findBySlug({ organizationId }: Caller, slug: string): Promise<Link | undefined> {
       const resolved = SLUG.test(slug) ? await store.resolve(slug) : undefined;
@@ -183,7 +183,7 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
     async suggestSlugs({ organizationId }: Caller, prefix: string, count: number): Promise<string[]> {
       if (prefix !== "" && !SLUG.test(prefix)) return [];
       const filter = prefix === "" ? {} : { slugPrefix: prefix };
-      const found = await turns.reads(organizationId, () => store.list(organizationId, filter, count));
+      const found = await queues.reads(organizationId, () => store.list(organizationId, filter, count));
       return found === "timeout" ? [] : found.map(({ slug }) => slug);
     },
     /** Suggests tags with a prefix, in either case: those of the newest links, most used first. */
@@ -204,7 +204,7 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
       const { from, to } = parseDateRange(query);
       if (id !== undefined) await get(caller, id);
       const read = () => store.analytics(caller.organizationId, id, from, to);
-      const analytics = await (id === undefined ? turns.reads(caller.organizationId, read) : read());
+      const analytics = await (id === undefined ? queues.reads(caller.organizationId, read) : read());
       return toAnalyticsView(analytics, from, to);
     },
     /** Returns the clicks of one referrer, country, device, browser or operating system, on one link or on all. */
@@ -212,17 +212,17 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
       const { origin, from, to } = parseOrigin(query);
       if (id !== undefined) await get(caller, id);
       const read = () => store.clicksFrom(caller.organizationId, id, origin, from, to);
-      return toClicksFromView(origin, await turns.reads(caller.organizationId, read), from, to);
+      return toClicksFromView(origin, await queues.reads(caller.organizationId, read), from, to);
     },
     /** Returns the organization's links with the most clicks in a range of days, most first, without deleted ones. */
     async topLinks({ organizationId }: Caller, query: unknown, count: number): Promise<ClickedLink[]> {
       const { from, to } = parseDateRange(query);
-      return turns.reads(organizationId, () => store.topLinks(organizationId, from, to, count));
+      return queues.reads(organizationId, () => store.topLinks(organizationId, from, to, count));
     },
     /** As `topLinks`, by the clicks of one origin, among the 100 links with the most clicks. */
     async topLinksFrom({ organizationId }: Caller, query: unknown, count: number): Promise<ClickedLink[]> {
       const { origin, from, to } = parseOrigin(query);
-      return turns.reads(organizationId, () => store.topLinks(organizationId, from, to, count, origin));
+      return queues.reads(organizationId, () => store.topLinks(organizationId, from, to, count, origin));
     },
   };
 }

@@ -18,7 +18,7 @@ import { toProblem } from "../http/problem.ts";
 import { nextStepOf } from "../http/problem-codes.ts";
 import { lazy } from "../lazy.ts";
 import { toJsonSchema } from "../openapi/json-schema.ts";
-import { createTurns } from "../turns.ts";
+import { createWorkQueue } from "../work-queue.ts";
 import { convertTo } from "./accepted-type.ts";
 import { ARGUMENTS, compactSchema, KNOWN_ARGUMENTS, RESULTS } from "./compact-schema.ts";
 import { type Confirmations, canAsk, createConfirmations } from "./confirmation.ts";
@@ -174,7 +174,7 @@ export function createHandler(options: McpOptions) {
   const handler = createMcpHandler(({ authInfo }) => createServer(requestOf(authInfo)), {
     onerror: (error) => void (isClientError(error) || onError(error)),
   });
-  const inTurn = createTurns();
+  const enqueue = createWorkQueue();
   /** `onlyType` is the only type that the client accepts. */
   return async function respond(ctx: Context, request: McpRequest, onlyType?: string): Promise<void> {
     const { caller } = request;
@@ -192,7 +192,7 @@ export function createHandler(options: McpOptions) {
     const answer = () => handler.fetch(incoming, { authInfo, parsedBody });
     const isBatch = Array.isArray(parsedBody);
     // The next batch doesn't wait until the client has read this one.
-    const answered = await (isBatch ? inTurn(caller.organizationId, () => readWhole(answer())) : answer());
+    const answered = await (isBatch ? enqueue(caller.organizationId, () => readWhole(answer())) : answer());
     const response = onlyType ? await convertTo(onlyType, isBatch, answered) : answered;
     ctx.respond = false; // Koa would log each disconnection, and measure the time without the stream
     ctx.status = response.status;

@@ -1,5 +1,5 @@
 import type { Context, Middleware } from "koa";
-import { createTurns } from "../../resources/turns.ts";
+import { createWorkQueue } from "../../resources/work-queue.ts";
 import { checkCsrf, checkOrigin, isChange } from "../http/csrf.ts";
 import { readInput, uploadMax } from "../http/request-body.ts";
 import type { SignedInUser } from "../http/state.ts";
@@ -10,7 +10,7 @@ import { HOME } from "./return-to.ts";
 
 type Options = Pick<AuthOptions, "storage" | "sessions" | "tokens" | "csrf" | "base">;
 
-const uploads = createTurns({
+const uploads = createWorkQueue({
   maxWaiting: 1,
   tooMany: "You have too many uploads in progress. Try again when one has finished.",
 });

@@ -4,7 +4,7 @@ import type { Caller } from "../../access/actor.ts";
 import { Problem } from "../../http/problem.ts";
 import { toQuotaProblem } from "../../http/quota.ts";
 import { validate } from "../../http/validate.ts";
-import type { InTurn } from "../../turns.ts";
+import type { Enqueue } from "../../work-queue.ts";
 import { conflictProblem } from "../create.ts";
 import { type ReservedNames, randomSlug, slugOf } from "../rules.ts";
 import { linkSchemas, toFields } from "../schema.ts";
@@ -66,7 +66,7 @@ type Checked = { row: FileRow; input: Fields; pending?: Pending; refusal?: strin
 export function createImportLinks(
   store: LinkStore,
   reserved: ReservedNames,
-  inTurn: InTurn,
+  enqueue: Enqueue,
   batchSize: number,
 ) {
   const schema = linkSchemas(reserved).imported;
@@ -91,7 +91,7 @@ export function createImportLinks(
     { isTrial = false, onRow, onBatch }: ImportOptions = {},
   ): Promise<ImportReport> {
     const { add } = store.beginImport(organizationId, actor, format.name, isTrial);
-    const addInTurn: Add = (links) => inTurn(organizationId, () => add(links));
+    const addEnqueued: Add = (links) => enqueue(organizationId, () => add(links));
     const report: ImportReport = {
       format: format.name,
       rows: 0,
@@ -103,7 +103,7 @@ export function createImportLinks(
 
     async function finish(batch: Checked[]) {
       const pending = report.stopped ? [] : batch.flatMap(({ pending }) => pending ?? []);
-      const { outcomes, exceeded } = await addAll(pending, organizationId, addInTurn);
+      const { outcomes, exceeded } = await addAll(pending, organizationId, addEnqueued);
       if (exceeded) report.stopped = toQuotaProblem(exceeded) as Problem;
       for (const { row, input, pending, refusal } of batch) {
         const result = refusal

@@ -5,7 +5,7 @@ import { invalidField, validate } from "../../../resources/http/validate.ts";
 import type { LinkFile } from "../../../resources/links/import/formats.ts";
 import type { ImportReport, RowResult } from "../../../resources/links/import/index.ts";
 import { readLinkFile } from "../../../resources/links/import/read-file.ts";
-import { createTurns } from "../../../resources/turns.ts";
+import { createWorkQueue } from "../../../resources/work-queue.ts";
 import { LINK_FILE_MAX, prefersHtml } from "../../http/request-body.ts";
 import { badge, CSRF_FIELD, field, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
@@ -34,7 +34,7 @@ const inputSchema = z.strictObject({
 });
 
 export const linkImport: RouteModule = (router, { services: { importLinks }, allow }) => {
-  const inTurn = createTurns({ maxWaiting: 1, tooMany: TOO_MANY, pauses: false });
+  const enqueue = createWorkQueue({ maxWaiting: 1, tooMany: TOO_MANY, pauses: false });
   addForm(router, {
     path: PATH,
     access: allow(),
@@ -54,7 +54,7 @@ export const linkImport: RouteModule = (router, { services: { importLinks }, all
       const bytes = bytesOf(file);
       const results: RowResult[] = [];
       const caller = actorOf(ctx);
-      const report = await inTurn(caller.organizationId, async () =>
+      const report = await enqueue(caller.organizationId, async () =>
         importLinks(caller, await readFew(bytes), {
           isTrial,
           onRow: (result) => void results.push(result),

@@ -3,7 +3,7 @@ import test from "ava";
 import { z } from "zod";
 import type { Problem } from "../../../resources/http/problem.ts";
 import { validate } from "../../../resources/http/validate.ts";
-import { createTurns } from "../../../resources/turns.ts";
+import { createWorkQueue } from "../../../resources/work-queue.ts";
 import { apiAt, isProblem, type LinkBody } from "../../harness/clients/api.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
 import { startTestService } from "../../harness/service.ts";
@@ -186,10 +186,10 @@ test("a chunked body over 64 KB is rejected with 413", async (t) => {
 });
 
 test("other work runs between the large bodies of an organization", async (t) => {
-  const inTurn = createTurns({ pauses: false });
+  const enqueue = createWorkQueue({ pauses: false });
   const order: string[] = [];
   setImmediate(() => order.push("other"));
-  const pieces = ["first", "second"].map((name) => inTurn(app.id, async () => void order.push(name)));
+  const pieces = ["first", "second"].map((name) => enqueue(app.id, async () => void order.push(name)));
   await Promise.all(pieces);
   t.deepEqual(order, ["first", "other", "second"]);
 });

@@ -1,7 +1,7 @@
 import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { createMatches } from "../../../resources/links/list.ts";
-import { createTurns } from "../../../resources/turns.ts";
+import { createWorkQueue } from "../../../resources/work-queue.ts";
 import { storeManyLinks } from "../../harness/database/many-links.ts";
 import { createTestStorage } from "../../harness/database/storage.ts";
 
@@ -12,7 +12,7 @@ const COUNT = 1001;
 const { first: storage, database, close } = await createTestStorage();
 test.after.always(close);
 
-const matches = createMatches(storage.links, createTurns());
+const matches = createMatches(storage.links, createWorkQueue());
 
 test("links are counted up to a thousand", async (t) => {
   const { organization } = await storage.organizations.create("Many", "growth", OPERATOR);

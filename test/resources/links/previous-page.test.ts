@@ -3,7 +3,7 @@ import { OPERATOR } from "../../../resources/events/types.ts";
 import { createCursors } from "../../../resources/http/pagination.ts";
 import { createLinkList, type LinkPage } from "../../../resources/links/list.ts";
 import type { Link } from "../../../resources/links/types.ts";
-import { createTurns } from "../../../resources/turns.ts";
+import { createWorkQueue } from "../../../resources/work-queue.ts";
 import { storeManyLinks } from "../../harness/database/many-links.ts";
 import { createTestStorage, linkFields } from "../../harness/database/storage.ts";
 
@@ -14,8 +14,8 @@ const { first: storage, database, close } = await createTestStorage();
 test.after.always(close);
 
 const list = createLinkList(storage.links, createCursors("secret"), {
-  reads: createTurns(),
-  work: createTurns(),
+  reads: createWorkQueue(),
+  work: createWorkQueue(),
 });
 
 let large: string;

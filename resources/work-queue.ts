@@ -2,27 +2,28 @@ import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promi
 import { retryLater } from "./http/problem.ts";
 
 /** Runs the expensive work of each organization one piece after the other. @throws Problem 429 if too many are waiting */
-export type InTurn = <T>(organizationId: string, work: () => Promise<T>) => Promise<T>;
+export type Enqueue = <T>(organizationId: string, work: () => Promise<T>) => Promise<T>;
 
 const MAX_PAUSE_MS = 250;
 const RETRY_AFTER_S = 1;
 const TOO_MANY =
   "Your organization has too many searches or reports in progress. Try again when one has finished.";
 
-type TurnOptions = {
-  /** How many pieces of an organization may wait, and the message of the 429 if there are more. */
+type QueueOptions = {
+  /** How many pieces of an organization may wait. */
   maxWaiting?: number;
+  /** The message of the 429 if more would wait. */
   tooMany?: string;
-  /** Whether a pause as long as the piece follows it, which leaves half of the time to others, or one turn of the loop. */
+  /** Whether each piece is followed by a pause as long as itself, so that others get half of the time. */
   pauses?: boolean;
 };
 
-/** Creates the turns of this process. */
-export function createTurns({
+/** Creates a queue of this process. At least one turn of the event loop passes between two pieces. */
+export function createWorkQueue({
   maxWaiting = Number.POSITIVE_INFINITY,
   tooMany = TOO_MANY,
   pauses = true,
-}: TurnOptions = {}): InTurn {
+}: QueueOptions = {}): Enqueue {
   const queues = new Map<string, { last: Promise<unknown>; size: number }>();
   return async (organizationId, work) => {
     const queue = queues.get(organizationId) ?? { last: Promise.resolve(), size: 0 };
