@@ -1,3 +1,4 @@
+import { pipeline } from "node:stream/promises";
 import type { Context, Middleware } from "koa";
 import type { BearerCheck } from "../access/bearer.ts";
 import { BASIC_SCOPES, covers } from "../access/scopes.ts";
@@ -5,12 +6,16 @@ import { BODY_MAX, parseJson, readBody } from "../http/json-body.ts";
 import { Problem } from "../http/problem.ts";
 import { isAt } from "../http/routing.ts";
 import { lazy } from "../lazy.ts";
-import { RESPONSE_TYPES } from "./accepted-type.ts";
 import { type Message, requiredScopes } from "./required-scopes.ts";
 import type { McpOptions } from "./server.ts";
 
 // A hundred lists of links in one batch took 3 s of processor time. Later revisions have no batches.
 const MESSAGES_MAX = 10;
+
+const JSON_TYPE = "application/json";
+const STREAM_TYPE = "text/event-stream";
+// By the names that the SDK looks for.
+const RESPONSE_TYPES = [JSON_TYPE, STREAM_TYPE];
 
 const REVISION = "io.modelcontextprotocol/protocolVersion";
 
@@ -51,8 +56,9 @@ export function createMcpEndpoint(options: EndpointOptions): Middleware {
     }
     if (refuseSubscription(ctx)) return;
     const { requestId } = ctx.state;
-    const respond = await handler();
-    await respond(ctx, { caller, requestId, report: (error) => onError(error, ctx) }, onlyType);
+    const answer = await handler();
+    const response = await answer(ctx, { caller, requestId, report: (error) => onError(error, ctx) });
+    await send(ctx, onlyType ? await convertTo(onlyType, Array.isArray(ctx.request.body), response) : response);
   };
 }
 
@@ -110,4 +116,41 @@ function refuseSubscription(ctx: Context): boolean {
   ctx.status = 404;
   ctx.body = { jsonrpc: "2.0", id, error: { code: -32601, message: "Method not found" } };
   return true;
+}
+
+/**
+ * Converts a successful response to the only type that a client accepts. The specification asks clients to accept both,
+ * but some hosts send one. Without a session, a stream has nothing but the responses to its request.
+ */
+async function convertTo(type: string, isBatch: boolean, response: Response): Promise<Response> {
+  const actual = response.headers.get("content-type") ?? "";
+  if (!response.ok || !response.body || actual.startsWith(type)) return response;
+  const headers = new Headers(response.headers);
+  headers.delete("content-length");
+  headers.set("content-type", type);
+  const text = await response.text();
+  return new Response(type === JSON_TYPE ? toJson(text, isBatch) : toStream(text), { status: 200, headers });
+}
+
+function toJson(stream: string, isBatch: boolean): string {
+  const responses = stream
+    .split("\n")
+    .filter((line) => /^data: *\S/.test(line))
+    .map((line) => line.slice("data:".length))
+    .filter((line) => !("method" in JSON.parse(line)));
+  return isBatch ? `[${responses.join(",")}]` : (responses[0] ?? "");
+}
+
+function toStream(json: string): string {
+  return `event: message\ndata: ${json}\n\n`;
+}
+
+async function send(ctx: Context, { status, headers, body }: Response): Promise<void> {
+  ctx.respond = false; // Koa would log each disconnection, and measure the time without the stream
+  ctx.status = status;
+  ctx.set(Object.fromEntries(headers));
+  if (!body) return void ctx.res.end();
+  await pipeline(body, ctx.res).catch((error) => {
+    if (error.code !== "ERR_STREAM_PREMATURE_CLOSE") throw error;
+  });
 }

@@ -1,4 +1,3 @@
-import { pipeline } from "node:stream/promises";
 import {
   type AuthInfo,
   type CallToolResult,
@@ -19,7 +18,6 @@ import { nextStepOf } from "../http/problem-codes.ts";
 import { lazy } from "../lazy.ts";
 import { toJsonSchema } from "../openapi/json-schema.ts";
 import { createWorkQueue } from "../work-queue.ts";
-import { convertTo } from "./accepted-type.ts";
 import { ARGUMENTS, compactSchema, KNOWN_ARGUMENTS, RESULTS } from "./compact-schema.ts";
 import { type Confirmations, canAsk, createConfirmations } from "./confirmation.ts";
 import { registerPrompts } from "./prompts.ts";
@@ -175,8 +173,7 @@ export function createHandler(options: McpOptions) {
     onerror: (error) => void (isClientError(error) || onError(error)),
   });
   const enqueue = createWorkQueue();
-  /** `onlyType` is the only type that the client accepts. */
-  return async function respond(ctx: Context, request: McpRequest, onlyType?: string): Promise<void> {
+  return async function answer(ctx: Context, request: McpRequest): Promise<Response> {
     const { caller } = request;
     const authInfo: AuthInfo = {
       token: "", // never passed on: the tools don't need it
@@ -189,18 +186,10 @@ export function createHandler(options: McpOptions) {
     const parsedBody = ctx.request.body;
     const signal = disconnection(ctx);
     const incoming = new Request(mcpUrl, { method: "POST", headers, signal });
-    const answer = () => handler.fetch(incoming, { authInfo, parsedBody });
-    const isBatch = Array.isArray(parsedBody);
+    const fetched = () => handler.fetch(incoming, { authInfo, parsedBody });
+    if (!Array.isArray(parsedBody)) return fetched();
     // The next batch doesn't wait until the client has read this one.
-    const answered = await (isBatch ? enqueue(caller.organizationId, () => readWhole(answer())) : answer());
-    const response = onlyType ? await convertTo(onlyType, isBatch, answered) : answered;
-    ctx.respond = false; // Koa would log each disconnection, and measure the time without the stream
-    ctx.status = response.status;
-    ctx.set(Object.fromEntries(response.headers));
-    if (!response.body) return void ctx.res.end();
-    await pipeline(response.body, ctx.res).catch((error) => {
-      if (error.code !== "ERR_STREAM_PREMATURE_CLOSE") throw error;
-    });
+    return enqueue(caller.organizationId, () => readWhole(fetched()));
   };
 }
 
