@@ -1,8 +1,7 @@
 import type { Context, Middleware } from "koa";
 import { Problem } from "../http/problem.ts";
-import { planRequired } from "../http/quota.ts";
 import { isSentTwice } from "../http/routing.ts";
-import { isPaid } from "../plans.ts";
+import { isPaid, planRequired } from "../plans.ts";
 import type { Actor, Caller } from "./actor.ts";
 import { type CheckProof, DPOP_ALGS } from "./dpop.ts";
 import { type ActiveToken, type Introspect, Unauthorized } from "./introspect.ts";

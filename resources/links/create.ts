@@ -1,7 +1,7 @@
 import type { Caller } from "../access/actor.ts";
 import { type Precondition, preconditionFailed } from "../http/etag.ts";
 import { Problem, retryLater } from "../http/problem.ts";
-import { throwQuotaProblem } from "../http/quota.ts";
+import { throwQuotaProblem } from "../plans.ts";
 import { randomSlug } from "./rules.ts";
 import { type LinkInput, linkTag, toFields } from "./schema.ts";
 import { LINK_DEFAULTS, type Link, type LinkConflict, type LinkFields, type LinkStore } from "./types.ts";

@@ -3,9 +3,8 @@ import type { CountFurther } from "../access/bearer.ts";
 import { assertNotStale, type Precondition, preconditionFailed } from "../http/etag.ts";
 import type { Cursors } from "../http/pagination.ts";
 import { found, notFound, Problem } from "../http/problem.ts";
-import { throwQuotaProblem } from "../http/quota.ts";
 import { validate } from "../http/validate.ts";
-import type { Limits } from "../plans.ts";
+import { type Limits, throwQuotaProblem } from "../plans.ts";
 import { createWorkQueue } from "../work-queue.ts";
 import {
   type AnalyticsView,

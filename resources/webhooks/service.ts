@@ -3,9 +3,9 @@ import type { Caller } from "../access/actor.ts";
 import { assertNotStale, type Precondition } from "../http/etag.ts";
 import { type Cursors, pageQuery } from "../http/pagination.ts";
 import { found, notFound, Problem, retryLater } from "../http/problem.ts";
-import { planRequired } from "../http/quota.ts";
 import { validate } from "../http/validate.ts";
 import type { AllowedHosts } from "../outbound/ssrf-guard.ts";
+import { planRequired } from "../plans.ts";
 import { deliveryQuery, webhookSchemas, webhookTag } from "./schema.ts";
 import { newWebhookSecret } from "./signature.ts";
 import type {

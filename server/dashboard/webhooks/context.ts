@@ -1,6 +1,5 @@
 import type { Context, Middleware } from "koa";
-import { planRequired } from "../../../resources/http/quota.ts";
-import { isPaid, type Plan } from "../../../resources/plans.ts";
+import { isPaid, type Plan, planRequired } from "../../../resources/plans.ts";
 import { toWebhookView } from "../../../resources/webhooks/schema.ts";
 import type { Webhook, WebhookHealth } from "../../../resources/webhooks/types.ts";
 import { membershipOf, pathTo } from "../access.ts";
