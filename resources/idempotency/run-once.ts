@@ -2,8 +2,14 @@ import { hash } from "node:crypto";
 import type { Context } from "koa";
 import type { ActiveToken } from "../access/introspect.ts";
 import { Problem, retryLater } from "../http/problem.ts";
-import type { ServiceResponse } from "../http/service-response.ts";
 import { invalidField } from "../http/validate.ts";
+
+/** The response of an operation. REST sends all of it, MCP only the body. */
+export type ServiceResponse = {
+  status: number;
+  headers?: Record<string, string>;
+  body: Record<string, unknown>;
+};
 
 /** One attempt at an idempotent request. Only the latest attempt can still write. */
 export type Attempt = {

@@ -2,7 +2,6 @@ import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promi
 import { z } from "zod";
 import type { CountFurther } from "../access/bearer.ts";
 import { fieldErrorSchema, Problem } from "../http/problem.ts";
-import type { ServiceResponse } from "../http/service-response.ts";
 import { validate } from "../http/validate.ts";
 import type { Limits } from "../plans.ts";
 import { LINK_EXAMPLE, linkSchema, toView } from "./schema.ts";
@@ -112,7 +111,7 @@ function toResult(error: unknown): Problem {
   throw error;
 }
 
-export function bulkResults(results: BulkResult[], shortUrl: string): ServiceResponse {
+export function bulkResults(results: BulkResult[], shortUrl: string) {
   const views = results.map(
     (result): z.output<typeof bulkResultSchema> =>
       result instanceof Problem ? problemView(result) : { status: 201, link: toView(result, shortUrl) },

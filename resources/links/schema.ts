@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { pageOf } from "../http/pagination.ts";
-import type { ServiceResponse } from "../http/service-response.ts";
 import { camelCase, hasAtMost, isLine, isText } from "../http/text.ts";
 import { stringThat } from "../http/validate.ts";
 import { type ReservedNames, SLUG, URL_MAX, validateDestination, validateSlug } from "./rules.ts";
@@ -252,11 +251,11 @@ export function linkTag({ version }: Pick<Link, "version">): string {
   return `"${version}"`;
 }
 
-export function linkResponse(link: Link, shortUrl: string): ServiceResponse {
+export function linkResponse(link: Link, shortUrl: string) {
   return { status: 200, headers: { ETag: linkTag(link) }, body: toView(link, shortUrl) };
 }
 
-export function createdLink(link: Link, shortUrl: string): ServiceResponse {
+export function createdLink(link: Link, shortUrl: string) {
   const { headers, body } = linkResponse(link, shortUrl);
   return { status: 201, headers: { Location: `/v1/links/${link.id}`, ...headers }, body };
 }

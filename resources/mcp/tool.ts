@@ -1,10 +1,9 @@
 import { z } from "zod";
 import type { AuthenticatedCaller } from "../access/bearer.ts";
 import type { ApiScope } from "../access/scopes.ts";
-import type { OperationResponse, ServiceResponse } from "../http/service-response.ts";
 import { validate } from "../http/validate.ts";
-import { KEY, KEY_RULE, type RunOnce } from "../idempotency/run-once.ts";
-import type { Operation, OperationRequest, ToolDeclaration } from "../openapi/operation.ts";
+import { KEY, KEY_RULE, type RunOnce, type ServiceResponse } from "../idempotency/run-once.ts";
+import type { Operation, OperationRequest, OperationResponse, ToolDeclaration } from "../openapi/operation.ts";
 
 type Fields = Record<string, unknown>;
 

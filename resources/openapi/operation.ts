@@ -8,9 +8,8 @@ import type { RequestHeader, ResponseHeader } from "../http/headers.ts";
 import { BODY_MAX, isJson, jsonBody, MERGE_PATCH } from "../http/json-body.ts";
 import { notFound } from "../http/problem.ts";
 import type { ProblemCode } from "../http/problem-codes.ts";
-import type { OperationResponse, ServiceResponse } from "../http/service-response.ts";
 import { invalidField, readQuery } from "../http/validate.ts";
-import { type Attempt, type RunOnce, respondOnce } from "../idempotency/run-once.ts";
+import { type Attempt, type RunOnce, respondOnce, type ServiceResponse } from "../idempotency/run-once.ts";
 
 export type Operation = {
   /** The operationId: a verb and a noun, unique. */
@@ -54,6 +53,9 @@ export type OperationRequest = {
   /** The most characters of a page of links, if it is shorter than usual. */
   pageLength?: number;
 };
+
+/** Only a deletion has no body. */
+export type OperationResponse = ServiceResponse | { status: 204; headers?: never; body?: undefined };
 
 export type SuccessResponse = { description: string; body?: z.ZodType; headers?: readonly ResponseHeader[] };
 

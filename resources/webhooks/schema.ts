@@ -3,7 +3,6 @@ import { WEBHOOK_EVENTS } from "../events/delivered-events.ts";
 import { type EventData, toPublicData } from "../events/public-data.ts";
 import { contentTag } from "../http/etag.ts";
 import { pageOf, pageQuery } from "../http/pagination.ts";
-import type { ServiceResponse } from "../http/service-response.ts";
 import { hasAtMost, isUnbroken } from "../http/text.ts";
 import { stringThat } from "../http/validate.ts";
 import { type AllowedHosts, isAllowedHost, mayBePublic } from "../outbound/ssrf-guard.ts";
@@ -264,18 +263,18 @@ export function webhookTag({ url, events, enabled, updatedAt }: Webhook): string
   return contentTag(JSON.stringify([url, events, enabled, updatedAt]));
 }
 
-export function webhookResponse(webhook: Webhook): ServiceResponse {
+export function webhookResponse(webhook: Webhook) {
   return { status: 200, headers: { ETag: webhookTag(webhook) }, body: toWebhookView(webhook) };
 }
 
-export function createdWebhook(created: WebhookWithSecret): ServiceResponse {
+export function createdWebhook(created: WebhookWithSecret) {
   const { headers, body } = webhookWithSecret(created);
   const { id } = created.webhook;
   const ETag = webhookTag(created.webhook);
   return { status: 201, headers: { ...headers, Location: `/v1/webhooks/${id}`, ETag }, body };
 }
 
-export function webhookWithSecret({ webhook, secret }: WebhookWithSecret): ServiceResponse {
+export function webhookWithSecret({ webhook, secret }: WebhookWithSecret) {
   return {
     status: 200,
     headers: { "Cache-Control": "no-store" },
@@ -283,7 +282,7 @@ export function webhookWithSecret({ webhook, secret }: WebhookWithSecret): Servi
   };
 }
 
-export function queuedDelivery(delivery: Delivery, shortUrl: string): ServiceResponse {
+export function queuedDelivery(delivery: Delivery, shortUrl: string) {
   return { status: 202, body: toDeliveryView(delivery, shortUrl) };
 }
 
