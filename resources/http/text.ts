@@ -32,6 +32,10 @@ export function normalizeText(text: string, form: "NFC" | "NFKC" | "NFKD", max: 
   return text.normalize(form);
 }
 
+export type CamelCase<Name extends string> = Name extends `${infer First}_${infer Rest}`
+  ? `${First}${Capitalize<CamelCase<Rest>>}`
+  : Name;
+
 /** The name of a property for that of a column, or of a field in JSON: `expires_at` becomes `expiresAt`. */
 export function camelCase(name: string): string {
   return name.replaceAll(/_([a-z])/g, (_, initial: string) => initial.toUpperCase());

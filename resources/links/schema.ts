@@ -1,9 +1,8 @@
 import { z } from "zod";
 import { pageOf } from "../http/pagination.ts";
-import { camelCase, hasAtMost, isLine, isText } from "../http/text.ts";
+import { type CamelCase, camelCase, hasAtMost, isLine, isText } from "../http/text.ts";
 import { stringThat } from "../http/validate.ts";
 import { type ReservedNames, SLUG, URL_MAX, validateDestination, validateSlug } from "./rules.ts";
-import type { Link, LinkChanges, MetadataValue } from "./types.ts";
 
 export const LINK_EXAMPLE = {
   id: "lnk_01JAV4T9Q5YQ8Z6K3W2N7R1XCE",
@@ -79,7 +78,7 @@ const metadataValue = z
   .meta({
     type: ["string", "number", "boolean", "null"],
     maxLength: METADATA_VALUE_MAX,
-  }) as z.ZodType<MetadataValue>;
+  }) as z.ZodType<Link["metadata"][string]>;
 
 function isMetadataValue(value: unknown): boolean {
   if (typeof value === "string") return hasAtMost(METADATA_VALUE_MAX, value) && isText(value);
@@ -225,6 +224,18 @@ const PROPERTIES = Object.keys(linkSchema.shape).map(
 );
 
 export type LinkInput = z.output<ReturnType<typeof linkSchemas>["update"]>;
+type LinkView = Omit<z.output<typeof linkSchema>, "short_url">;
+
+/** A link as it is stored. Times are epoch milliseconds, and every change but a click increments `version`. */
+export type Link = { organizationId: string; version: number } & {
+  [Name in keyof LinkView as CamelCase<Name>]: Name extends `${string}_at`
+    ? number | Extract<LinkView[Name], null>
+    : LinkView[Name];
+};
+/** The fields of a link that a caller may set. */
+export type LinkFields = Pick<Link, CamelCase<keyof LinkInput>>;
+/** Changes to a link; fields that are absent or undefined stay as they are. */
+export type LinkChanges = { [Field in keyof LinkFields]?: LinkFields[Field] | undefined };
 
 export function toFields(input: LinkInput): LinkChanges {
   const fields: Record<string, unknown> = {};
@@ -239,7 +250,7 @@ export function toView(link: Link, shortUrl: string): z.output<typeof linkSchema
   const view: Record<string, unknown> = {};
   for (const [name, property, isTime] of PROPERTIES)
     view[name] = isTime ? toTime(link[property] as number | null) : link[property];
-  return { ...(view as z.output<typeof linkSchema>), short_url: `${shortUrl}/${link.slug}` };
+  return { ...(view as LinkView), short_url: `${shortUrl}/${link.slug}` };
 }
 
 function toTime(ms: number | null | undefined): string | null {

@@ -1,21 +1,8 @@
 import type { Actor } from "../access/actor.ts";
 import type { Limits } from "../plans.ts";
+import type { Link, LinkChanges, LinkFields } from "./schema.ts";
 
-/** The fields of a link that a caller may set. Times are epoch milliseconds. */
-export type LinkFields = {
-  slug: string;
-  url: string;
-  title: string | null;
-  tags: string[];
-  externalId: string | null;
-  metadata: Metadata;
-  archived: boolean;
-  expiresAt: number | null;
-  maxClicks: number | null;
-  redirectType: RedirectType;
-  /** Where visitors go while the link is archived, expired or used up; null for the organization's default. */
-  fallbackUrl: string | null;
-};
+export type { Link, LinkChanges, LinkFields };
 
 /** What a link has that is created with a URL and a slug only. */
 export const LINK_DEFAULTS: Omit<LinkFields, "url" | "slug"> = {
@@ -30,32 +17,8 @@ export const LINK_DEFAULTS: Omit<LinkFields, "url" | "slug"> = {
   fallbackUrl: null,
 };
 
-export type Link = LinkFields & {
-  id: string;
-  organizationId: string;
-  /** Of people. */
-  clicks: number;
-  /** Of known bots. */
-  botClicks: number;
-  lastClickedAt: number | null;
-  /** Incremented by every change; clicks don't count as changes. */
-  version: number;
-  /** The id of the client or user that created the link. */
-  createdBy: string;
-  /** The client that acted for that user; null without a user or a client. */
-  createdVia: string | null;
-  createdAt: number;
-  updatedAt: number;
-  disabledAt: number | null;
-  disabledReason: string | null;
-};
-
-export type RedirectType = 301 | 302 | 307 | 308;
-export type MetadataValue = string | number | boolean | null;
-export type Metadata = Record<string, MetadataValue>;
-
-/** Changes to a link; fields that are absent or undefined stay as they are. */
-export type LinkChanges = { [Field in keyof LinkFields]?: LinkFields[Field] | undefined };
+export type RedirectType = Link["redirectType"];
+export type Metadata = Link["metadata"];
 
 export type LinkFilter = {
   search?: string | undefined;
