@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { Problem } from "./http/problem.ts";
 
 /** The plans, in ascending order. The first one has no access to the API. */
@@ -12,19 +13,17 @@ export function isPlan(value: unknown): value is Plan {
   return (PLANS as readonly unknown[]).includes(value);
 }
 
-/** The limits of a plan, as `GET /v1/organization` returns them. */
-export type Limits = {
-  requests_per_minute: number;
-  links_per_bulk: number;
-  webhooks: number;
-  links: number;
-  /** The stored text of an organization's links, in bytes. */
-  link_bytes: number;
-  /** Members per organization, and its pending invitations. */
-  members: number;
-  /** Deliveries to webhooks, per organization and day (UTC). Retries aren't counted. */
-  deliveries_per_day: number;
-};
+/** The limits of a plan, as `GET /v1/organization` returns them. Retries of deliveries aren't counted. */
+export const limitsSchema = z.object({
+  requests_per_minute: z.int().describe("REST and MCP requests per minute, combined."),
+  links_per_bulk: z.int().describe("Links per bulk request."),
+  webhooks: z.int().describe("Webhooks per organization."),
+  links: z.int(),
+  link_bytes: z.int().describe("Stored text of all links."),
+  members: z.int().describe("With pending invitations."),
+  deliveries_per_day: z.int().describe("Webhook deliveries per UTC day."),
+});
+export type Limits = z.output<typeof limitsSchema>;
 
 /** For how many days an entry is kept in the audit log of an organization. */
 export const AUDIT_LOG_DAYS: Record<Plan, number> = { free: 30, growth: 365, premium: 730 };

@@ -3,7 +3,7 @@ import { API_SCOPES, ROLES, scopesOfRole } from "../access/scopes.ts";
 import { found } from "../http/problem.ts";
 import type { LinkStore } from "../links/types.ts";
 import type { Declare } from "../openapi/operation.ts";
-import { limitsOf, PLANS, type Plan } from "../plans.ts";
+import { limitsOf, limitsSchema, PLANS, type Plan } from "../plans.ts";
 import type { WebhookStore } from "../webhooks/types.ts";
 
 const EXAMPLE = {
@@ -24,15 +24,7 @@ export const organizationSchema = z
       .string()
       .nullable()
       .describe("Where visitors of unavailable links without a `fallback_url` go. `null` for nowhere."),
-    limits: z.object({
-      requests_per_minute: z.int().describe("REST and MCP requests per minute, combined."),
-      links_per_bulk: z.int().describe("Links per bulk request."),
-      webhooks: z.int().describe("Webhooks per organization."),
-      links: z.int(),
-      link_bytes: z.int().describe("Stored text of all links."),
-      members: z.int().describe("With pending invitations."),
-      deliveries_per_day: z.int().describe("Webhook deliveries per UTC day."),
-    }),
+    limits: limitsSchema,
     usage: z.object({
       links: z.int().describe("Current number of links."),
       link_bytes: z.int(),
