@@ -41,7 +41,7 @@ import { type WebhookPageUrl, webhookRoutes } from "./webhooks/routes.ts";
 
 export type ResourceOptions = {
   introspect: Introspect;
-  /** Of DPoP proofs; the secret of the nonces has 32 bytes, and is shared by all processes. */
+  /** Checks DPoP proofs. The secret of the nonces has 32 bytes; all processes share it. */
   dpop: { isFirstUse: IsFirstUse; nonceSecret: Buffer };
   services: Services;
   idempotency: IdempotencyStore;

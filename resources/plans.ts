@@ -25,7 +25,7 @@ export const limitsSchema = z.object({
 });
 export type Limits = z.output<typeof limitsSchema>;
 
-/** For how many days an entry is kept in the audit log of an organization. */
+/** How many days an organization's audit log keeps an entry. */
 export const AUDIT_LOG_DAYS: Record<Plan, number> = { free: 30, growth: 365, premium: 730 };
 
 /** Links per bulk request on every paid plan. */

@@ -5,10 +5,10 @@ import { Unauthorized } from "./introspect.ts";
 
 // How far `iat` may be from the clock of the server. The token endpoint has the same window.
 const WINDOW_S = 300;
-// Of the processes that share the used proofs, and of `exp` and `nbf`, which a proof doesn't need.
+// By how much the clocks of processes may differ that share the used proofs, and those of clients for `exp` and `nbf`.
 const CLOCK_SKEW_S = 30;
 
-/** Of concurrent calls in any number of processes, exactly one returns true. Rejects if it can't tell. */
+/** Returns true for exactly one of several concurrent calls, in any number of processes. Rejects if it can't tell. */
 export type IsFirstUse = (proof: { jkt: string; jti: string; expiresAt: number }) => Promise<boolean>;
 
 /** @param origin the public origin of the resource: the Host header is not used */

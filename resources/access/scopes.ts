@@ -11,7 +11,7 @@ export const SCOPE_DESCRIPTIONS: Record<ApiScope, string> = {
 /** The roles of an organization's members, from the most to the least privileged. */
 export const ROLES = ["owner", "admin", "member"] as const;
 export type Role = (typeof ROLES)[number];
-/** Those who manage an organization. */
+/** The roles that manage an organization. */
 export const MANAGERS: readonly Role[] = ["owner", "admin"];
 
 const MANAGEABLE_ROLES: Record<Role, readonly Role[]> = {

@@ -25,7 +25,7 @@ export type Attempt = {
 /** The scope of a key: a client, or a user through a client, in one organization. */
 export type Principal = Pick<ActiveToken, "organizationId" | "clientId" | "userId">;
 
-/** Of concurrent requests with a key, one gets the attempt. Keeps responses for 24 hours, encrypted per principal. */
+/** Gives the attempt to one of several concurrent requests with a key. Keeps responses for 24 hours, encrypted per principal. */
 export type IdempotencyStore = {
   /** Returns `refused: "reused"` if the key belongs to a request with another fingerprint. */
   begin(

@@ -123,7 +123,7 @@ export function createLinkList(
         nextCursor: cursorAt(end, false, above + links.length),
         offset: above,
       };
-    // Those of the previous page were deleted, so the next one is the first.
+    // The links of the previous page were deleted, so the next page is the first.
     if (links.length === 0) return list(caller, listed, maxLength);
     // Links above may have been created or deleted since they were counted.
     const offset = end ? Math.max(1, above - links.length) : 0;

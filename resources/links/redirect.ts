@@ -97,7 +97,7 @@ const PURPOSE_HEADERS = ["sec-purpose", "purpose", "x-purpose", "x-moz"];
 const IN_ADVANCE = /\b(?:prefetch|prerender|preview)\b/i;
 // Reading a user agent takes longer than the rest of a redirect, and few of them account for most clicks.
 const USER_AGENTS_MAX = 1000;
-// Those of browsers have about 150 characters.
+// Browsers send about 150 characters.
 const USER_AGENT_LENGTH = 512;
 
 function createReadClickSource(findCountry: FindCountry | undefined) {

@@ -4,7 +4,7 @@ import type { Link, LinkChanges, LinkFields } from "./schema.ts";
 
 export type { Link, LinkChanges, LinkFields };
 
-/** What a link has that is created with a URL and a slug only. */
+/** The fields of a link that was created with a URL and a slug only. */
 export const LINK_DEFAULTS: Omit<LinkFields, "url" | "slug"> = {
   title: null,
   tags: [],

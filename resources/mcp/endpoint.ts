@@ -14,7 +14,7 @@ const MESSAGES_MAX = 10;
 
 const JSON_TYPE = "application/json";
 const STREAM_TYPE = "text/event-stream";
-// By the names that the SDK looks for.
+// The SDK looks for these names.
 const RESPONSE_TYPES = [JSON_TYPE, STREAM_TYPE];
 
 const REVISION = "io.modelcontextprotocol/protocolVersion";

@@ -38,7 +38,7 @@ export type Operation = {
       run(caller: AuthenticatedCaller, request: OperationRequest): Promise<OperationResponse>;
       handler?: never;
     }
-  /** For what only HTTP has. */
+  /** Handles what only HTTP has. */
   | { handler: Middleware; run?: never }
 );
 
