@@ -69,8 +69,7 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
   declare({
     ...WRITE,
     id: "createLink",
-    method: "post",
-    path: "/v1/links",
+    at: "POST /v1/links",
     summary: "Create a link",
     description: "Creates a short link to a URL. Without a `slug`, it gets a random one.",
     body: links.schemas.create,
@@ -88,8 +87,7 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
   declare({
     ...READ,
     id: "listLinks",
-    method: "get",
-    path: "/v1/links",
+    at: "GET /v1/links",
     summary: "List links",
     description:
       "Returns links, by default newest first. If you sort by clicks, a link that is clicked between two requests can move to another page.",
@@ -111,8 +109,7 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
   declare({
     ...READ_ONE,
     id: "getLink",
-    method: "get",
-    path: "/v1/links/{id}",
+    at: "GET /v1/links/{id}",
     summary: "Retrieve a link",
     description: "Returns a link with its number of clicks.",
     params: byId,
@@ -123,8 +120,7 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
   declare({
     ...READ_ONE,
     id: "getLinkByExternalId",
-    method: "get",
-    path: "/v1/links/by-external-id/{external_id}",
+    at: "GET /v1/links/by-external-id/{external_id}",
     summary: "Retrieve a link by external ID",
     description: "Returns the link to which you gave this `external_id`.",
     params: byExternalId,
@@ -135,8 +131,7 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
   declare({
     ...WRITE,
     id: "updateLink",
-    method: "patch",
-    path: "/v1/links/{id}",
+    at: "PATCH /v1/links/{id}",
     summary: "Update a link",
     description:
       "Updates the fields that you send and keeps the others. Send null to clear a nullable field. `tags` and `metadata` are replaced as a whole. With the content type `application/merge-patch+json` (RFC 7396), the keys of `metadata` are merged: those that you send are set, or removed if they are null.",
@@ -161,8 +156,7 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
   declare({
     ...WRITE,
     id: "deleteLink",
-    method: "delete",
-    path: "/v1/links/{id}",
+    at: "DELETE /v1/links/{id}",
     summary: "Delete a link",
     description:
       "Deletes a link permanently. Its short URL redirects to the `fallback_url` of the organization, or returns 410, and its slug is never reused.",
@@ -186,8 +180,7 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
   declare({
     ...WRITE,
     id: "createLinks",
-    method: "post",
-    path: "/v1/links/bulk",
+    at: "POST /v1/links/bulk",
     summary: "Create links in bulk",
     description:
       "Creates each link as a separate request would. An invalid link doesn't affect the others, so check the status of every result. Against the rate limit, each link counts as a request; if they exceed it, none is created.",
@@ -210,8 +203,7 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
   declare({
     ...WRITE,
     id: "upsertLink",
-    method: "put",
-    path: "/v1/links/by-external-id/{external_id}",
+    at: "PUT /v1/links/by-external-id/{external_id}",
     summary: "Create or replace a link by external ID",
     description:
       "Creates the link with this external ID, or replaces it. Omitted fields are cleared, but an omitted slug is kept, and so is the archived state. Concurrent requests create only one link.",
@@ -241,8 +233,7 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
   declare({
     ...ANALYTICS,
     id: "getLinkAnalytics",
-    method: "get",
-    path: "/v1/links/{id}/analytics",
+    at: "GET /v1/links/{id}/analytics",
     summary: "Retrieve the analytics of a link",
     description: ANALYTICS_DURABILITY,
     params: byId,
@@ -261,8 +252,7 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
   declare({
     ...ANALYTICS,
     id: "getAnalytics",
-    method: "get",
-    path: "/v1/analytics",
+    at: "GET /v1/analytics",
     summary: "Retrieve the analytics of all links",
     description: `Includes links that have since been deleted. ${ANALYTICS_DURABILITY}`,
     tool: {

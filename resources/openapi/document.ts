@@ -172,8 +172,7 @@ export function serveDocument(declare: Declare, document: () => OpenApiDocument)
   const serialized = lazy(() => tagged(JSON.stringify(document())));
   declare({
     id: "getDocument",
-    method: "get",
-    path: "/v1/openapi.json",
+    at: "GET /v1/openapi.json",
     tag: "Documentation",
     summary: "Retrieve the OpenAPI document",
     description: "Describes every operation of the API as OpenAPI 3.1. Requires no token.",

@@ -11,12 +11,16 @@ import type { ProblemCode } from "../http/problem-codes.ts";
 import { invalidField, readQuery } from "../http/validate.ts";
 import { type Attempt, type RunOnce, respondOnce, type ServiceResponse } from "../idempotency/run-once.ts";
 
-export type Operation = {
+/** A declared operation, with the two parts of its address. */
+export type Operation = Declaration & { method: Lowercase<Method>; path: string };
+
+type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+
+type Declaration = {
   /** The operationId: a verb and a noun, unique. */
   id: string;
-  method: "get" | "post" | "put" | "patch" | "delete";
-  /** In the syntax of OpenAPI: `/v1/links/{id}`. */
-  path: `/v1/${string}`;
+  /** The method and the path, in the syntax of OpenAPI: `GET /v1/links/{id}`. */
+  at: `${Method} /v1/${string}`;
   tag: "Links" | "Analytics" | "Webhooks" | "Organization" | "Documentation";
   summary: string;
   description?: string;
@@ -92,14 +96,16 @@ export function sameAs(tool: string, more: z.ZodRawShape = {}): z.ZodObject {
 }
 
 /** Adds an operation to the router and to the document, which therefore always agree. */
-export type Declare = (operation: Operation) => void;
+export type Declare = (declaration: Declaration) => void;
 
 type DeclareOptions = { bearerCheck: BearerCheck; runOnce: RunOnce };
 
 /** @returns `declare`, and the list of operations declared with it */
 export function createDeclare(router: Router, options: DeclareOptions) {
   const operations: Operation[] = [];
-  const declare: Declare = (operation) => {
+  const declare: Declare = (declaration) => {
+    const [method = "", path = ""] = declaration.at.split(" ");
+    const operation = { ...declaration, method: method.toLowerCase(), path } as Operation;
     operations.push(operation);
     router.register(toPattern(operation.path), [operation.method], middlewareOf(operation, options));
   };

@@ -86,8 +86,7 @@ export function organizationRoutes(
 ): void {
   declare({
     id: "getOrganization",
-    method: "get",
-    path: "/v1/organization",
+    at: "GET /v1/organization",
     tag: "Organization",
     summary: "Retrieve your organization",
     description:

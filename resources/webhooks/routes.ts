@@ -74,8 +74,7 @@ export function webhookRoutes(
   declare({
     ...WRITE,
     id: "createWebhook",
-    method: "post",
-    path: "/v1/webhooks",
+    at: "POST /v1/webhooks",
     summary: "Create a webhook",
     description:
       "Requests follow Standard Webhooks 1.0.0 and are signed with the returned secret, which is not shown again. The endpoint first gets a test event; other events wait until it responds with 2xx.",
@@ -99,8 +98,7 @@ export function webhookRoutes(
   declare({
     ...READ,
     id: "listWebhooks",
-    method: "get",
-    path: "/v1/webhooks",
+    at: "GET /v1/webhooks",
     summary: "List webhooks",
     description: "Returns webhooks, newest first.",
     query: pageQuery,
@@ -118,8 +116,7 @@ export function webhookRoutes(
   declare({
     ...READ_ONE,
     id: "getWebhook",
-    method: "get",
-    path: "/v1/webhooks/{id}",
+    at: "GET /v1/webhooks/{id}",
     summary: "Retrieve a webhook",
     description: "Returns the webhook without its signing secret.",
     headers: ["If-None-Match"],
@@ -133,8 +130,7 @@ export function webhookRoutes(
   declare({
     ...WRITE_ONE,
     id: "updateWebhook",
-    method: "patch",
-    path: "/v1/webhooks/{id}",
+    at: "PATCH /v1/webhooks/{id}",
     summary: "Update a webhook",
     description:
       "Updates the fields in the request and keeps all others. A new URL is verified with a test event, like that of a new webhook.",
@@ -155,8 +151,7 @@ export function webhookRoutes(
   declare({
     ...WRITE_ONE,
     id: "deleteWebhook",
-    method: "delete",
-    path: "/v1/webhooks/{id}",
+    at: "DELETE /v1/webhooks/{id}",
     summary: "Delete a webhook",
     description: "Deletes the webhook and its delivery log. Pending deliveries are canceled.",
     headers: ["If-Match"],
@@ -177,8 +172,7 @@ export function webhookRoutes(
   declare({
     ...WRITE_ONE,
     id: "rotateWebhookSecret",
-    method: "post",
-    path: "/v1/webhooks/{id}/rotate-secret",
+    at: "POST /v1/webhooks/{id}/rotate-secret",
     summary: "Rotate the signing secret",
     description: "For 24 hours, requests are signed with both the new and the previous secret.",
     responses: { 200: { description: "The webhook with its new secret.", body: webhookWithSecretSchema } },
@@ -196,8 +190,7 @@ export function webhookRoutes(
   declare({
     ...WRITE_ONE,
     id: "testWebhook",
-    method: "post",
-    path: "/v1/webhooks/{id}/test",
+    at: "POST /v1/webhooks/{id}/test",
     summary: "Send a test event",
     description:
       "Sends `webhook.test` to this webhook only, even if it doesn't subscribe to that event. A webhook that isn't verified yet is verified when its endpoint accepts the event.",
@@ -216,8 +209,7 @@ export function webhookRoutes(
   declare({
     ...READ_ONE,
     id: "listDeliveries",
-    method: "get",
-    path: "/v1/webhooks/{id}/deliveries",
+    at: "GET /v1/webhooks/{id}/deliveries",
     summary: "List deliveries",
     description: "Returns the deliveries of the last 30 days with all their attempts, newest first.",
     query: deliveryQuery,
@@ -237,8 +229,7 @@ export function webhookRoutes(
   declare({
     ...READ,
     id: "getDelivery",
-    method: "get",
-    path: "/v1/webhooks/{id}/deliveries/{delivery_id}",
+    at: "GET /v1/webhooks/{id}/deliveries/{delivery_id}",
     summary: "Retrieve a delivery",
     description: "Returns a delivery with the headers of its last request, and the start of the response.",
     params: deliveryParams,
@@ -258,8 +249,7 @@ export function webhookRoutes(
   declare({
     ...WRITE_ONE,
     id: "resendFailedDeliveries",
-    method: "post",
-    path: "/v1/webhooks/{id}/deliveries/resend-failed",
+    at: "POST /v1/webhooks/{id}/deliveries/resend-failed",
     summary: "Resend failed deliveries",
     description:
       "Immediately queues all deliveries that have failed, up to 10,000 per request, with the same bodies and IDs. Pending deliveries keep their retry schedule. Each resent delivery counts toward the daily quota.",
@@ -280,8 +270,7 @@ export function webhookRoutes(
   declare({
     ...WRITE,
     id: "resendDelivery",
-    method: "post",
-    path: "/v1/webhooks/{id}/deliveries/{delivery_id}/resend",
+    at: "POST /v1/webhooks/{id}/deliveries/{delivery_id}/resend",
     summary: "Resend a delivery",
     description:
       "Immediately sends the same body with the same ID. Failed attempts follow the usual retry schedule.",
@@ -303,8 +292,7 @@ export function webhookRoutes(
     tag: "Webhooks",
     scopes: ["links:read", "webhooks:read"],
     id: "listEvents",
-    method: "get",
-    path: "/v1/events",
+    at: "GET /v1/events",
     summary: "List events",
     description:
       "Returns the events of the last 30 days, oldest first, with the data that webhooks get. On the last page, `next_cursor` is null. To get the events that happen later, send the request again with `resume_cursor` as `cursor`. Every event is returned once, usually within two seconds. Clicks aren't listed.",
