@@ -145,7 +145,6 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
       description:
         'Updates only the given fields. "" or 0 clears an optional field. Visitors of an archived link get a 410 or the fallback.',
       fieldsAsIn: "create_link",
-      clearedBy: { title: "", external_id: "", expires_at: "", fallback_url: "", max_clicks: 0 },
       output: link,
     },
     async run(caller, { params: { id }, body, precondition, isMergePatch }) {

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { AuthenticatedCaller } from "../access/bearer.ts";
 import type { ApiScope } from "../access/scopes.ts";
-import { validate } from "../http/validate.ts";
+import { typeOfField, validate } from "../http/validate.ts";
 import { KEY, KEY_RULE, type RunOnce, type ServiceResponse } from "../idempotency/run-once.ts";
 import type { Operation, OperationRequest, OperationResponse, ToolDeclaration } from "../openapi/operation.ts";
 
@@ -44,12 +44,19 @@ export function toolsOf({ tool, run, ...operation }: Operation, runOnce: RunOnce
   if (!tool || !run) return [];
   const { id, method, scopes, params = NO_PARAMS, query, body, responses } = operation;
   const { summary: title, description = "" } = operation;
-  const { question, toResult, clearedBy = {}, ...declared } = tool;
+  const { question, toResult, ...declared } = tool;
   const [{ body: output } = {}] = Object.values(responses);
+  const fieldsOfBody: Record<string, z.ZodType> = (body as z.ZodObject | undefined)?.shape ?? {};
+  // Hosts accept only schemas with one type, so a text or number that can be null is cleared by "" or 0.
+  const clearedBy = new Map(
+    Object.entries(method === "patch" ? fieldsOfBody : {})
+      .filter(([, field]) => field.safeParse(null).success)
+      .map(([name, field]) => [name, typeOfField(field) === "number" ? 0 : ""]),
+  );
   const whole: z.ZodObject = z.strictObject({
     ...params.shape,
     ...query?.shape,
-    ...(body as z.ZodObject | undefined)?.shape,
+    ...fieldsOfBody,
     // The body of an upsert may repeat its parameter.
     ...params.shape,
   });
@@ -61,7 +68,7 @@ export function toolsOf({ tool, run, ...operation }: Operation, runOnce: RunOnce
 
   const perform = (caller: AuthenticatedCaller, input: Fields): Promise<OperationResponse> => {
     const fields = Object.fromEntries(
-      Object.entries(input).map(([name, value]) => [name, value === clearedBy[name] ? null : value]),
+      Object.entries(input).map(([name, value]) => [name, value === clearedBy.get(name) ? null : value]),
     );
     const ofPath = pathOf(fields);
     const rest = Object.fromEntries(Object.entries(fields).filter(([name]) => !Object.hasOwn(ofPath, name)));

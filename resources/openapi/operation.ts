@@ -80,8 +80,6 @@ export type ToolDeclaration = {
   fieldsAsIn?: string;
   /** The schema of the input, if a model needs to know less of it than the operation accepts. */
   input?: z.ZodObject;
-  /** The values that stand for null, by field: hosts accept only schemas with one type. */
-  clearedBy?: Fields;
   /** The schema of the result, if another tool describes it or it differs from the response. */
   output?: z.ZodObject;
   /** Returns what a user confirms before the tool deletes something, in clients that can ask. */

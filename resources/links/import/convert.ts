@@ -1,5 +1,7 @@
+import type { z } from "zod";
 import { Problem } from "../../http/problem.ts";
-import { type Fields, type Format, plainName } from "./formats.ts";
+import { typeOfField } from "../../http/validate.ts";
+import { type Fields, type Format, IMPORTED_FIELDS, plainName } from "./formats.ts";
 import { toTime } from "./times.ts";
 import { toBoolean, toList, toNumber, toObject } from "./values.ts";
 
@@ -57,24 +59,17 @@ function clean(value: unknown): unknown {
 }
 
 function convert(field: string, value: unknown, separator: string): unknown {
-  switch (field) {
-    case "tags":
-      return toList(value, separator, field);
-    case "metadata":
+  if (field === "short_url") return Array.isArray(value) ? value[0] : String(value).split(",", 1)[0]?.trim();
+  if (field === "tags") return toList(value, separator, field);
+  if (field.endsWith("_at")) return toTime(value);
+  switch (typeOfField(IMPORTED_FIELDS[field] as z.ZodType)) {
+    case "record":
       return toObject(value, field);
-    case "archived":
+    case "boolean":
       return toBoolean(value);
-    case "max_clicks":
-    case "redirect_type":
-    case "clicks":
-    case "bot_clicks":
+    case "number":
+    case "union": // the status of the redirect
       return toNumber(value);
-    case "created_at":
-    case "expires_at":
-    case "last_clicked_at":
-      return toTime(value);
-    case "short_url":
-      return Array.isArray(value) ? value[0] : String(value).split(",", 1)[0]?.trim();
     default:
       return typeof value === "number" ? String(value) : value;
   }

@@ -1,3 +1,4 @@
+import type { z } from "zod";
 import { invalidField } from "../../http/validate.ts";
 import { linkSchemas } from "../schema.ts";
 import { toBoolean, withoutEscape } from "./values.ts";
@@ -38,8 +39,11 @@ export type CheckRows = (count: number) => void;
 const PROTECTED = "The link is protected by a password, which links can't be.";
 const CREATED = ["created_at", "created", "date created", "created date"];
 
-// The names that are reserved make no difference here.
-const OWN_FIELDS = Object.keys(linkSchemas({ ownHosts: new Set(), ownWords: new Set() }).imported.shape);
+/** The fields of the API that an import sets. The names that are reserved make no difference here. */
+export const IMPORTED_FIELDS: Record<string, z.ZodType> = linkSchemas({
+  ownHosts: new Set(),
+  ownWords: new Set(),
+}).imported.shape;
 
 /** In the order in which they are recognized: those with the rarest columns first. */
 const FORMATS: Format[] = [
@@ -151,7 +155,9 @@ const FORMATS: Format[] = [
   {
     name: "linkgate",
     needs: [["url"]],
-    columns: { ...Object.fromEntries(OWN_FIELDS.map((field) => [field, [field]])), short_url: ["short_url"] },
+    columns: Object.fromEntries(
+      [...Object.keys(IMPORTED_FIELDS), "short_url"].map((field) => [field, [field]]),
+    ),
     refuses: { disabled_at: ifSet("The link was disabled by the operator of its service.") },
     readCell: withoutEscape,
   },
