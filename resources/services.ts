@@ -4,7 +4,11 @@ import { createImportLinks } from "./links/import/index.ts";
 import { reservedNamesOf } from "./links/rules.ts";
 import { createLinkService } from "./links/service.ts";
 import type { LinkStore } from "./links/types.ts";
-import { createShowOrganization, type FallbackReader, type OrganizationReader } from "./organization/routes.ts";
+import {
+  createShowOrganization,
+  type FallbackReader,
+  type OrganizationReader,
+} from "./organization/routes.ts";
 import type { AllowedHosts } from "./outbound/ssrf-guard.ts";
 import { createListEvents } from "./webhooks/event-list.ts";
 import { type CountTest, createWebhookService } from "./webhooks/service.ts";

@@ -58,7 +58,8 @@ export function createMcpEndpoint(options: EndpointOptions): Middleware {
     const { requestId } = ctx.state;
     const answer = await handler();
     const response = await answer(ctx, { caller, requestId, report: (error) => onError(error, ctx) });
-    await send(ctx, onlyType ? await convertTo(onlyType, Array.isArray(ctx.request.body), response) : response);
+    const isBatch = Array.isArray(ctx.request.body);
+    await send(ctx, onlyType ? await convertTo(onlyType, isBatch, response) : response);
   };
 }
 

@@ -3,7 +3,12 @@ import type { AuthenticatedCaller } from "../access/bearer.ts";
 import type { ApiScope } from "../access/scopes.ts";
 import { typeOfField, validate } from "../http/validate.ts";
 import { KEY, KEY_RULE, type RunOnce, type ServiceResponse } from "../idempotency/run-once.ts";
-import type { Operation, OperationRequest, OperationResponse, ToolDeclaration } from "../openapi/operation.ts";
+import type {
+  Operation,
+  OperationRequest,
+  OperationResponse,
+  ToolDeclaration,
+} from "../openapi/operation.ts";
 
 type Fields = Record<string, unknown>;
 
