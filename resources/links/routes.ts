@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { BULK_BODY_MAX } from "../http/json-body.ts";
-import { type Declare, type Operation, sameAs } from "../openapi/operation.ts";
+import { type Declare, type Operation, pathParameter, sameAs } from "../openapi/operation.ts";
 import { LINKS_PER_BULK, limitsOf } from "../plans.ts";
 import { analyticsQuery, analyticsSchema } from "./analytics.ts";
 import { bulkBody, bulkResultSchema, bulkResults, bulkResultsSchema } from "./bulk.ts";
@@ -34,18 +34,8 @@ const READ_ONE = {
   },
 } satisfies Partial<Operation>;
 
-const byId = z.object({
-  id: z
-    .string()
-    .describe("Link ID (lnk_…).")
-    .meta({ examples: [LINK_EXAMPLE.id] }),
-});
-const byExternalId = z.object({
-  external_id: z
-    .string()
-    .describe("Your own ID for the link.")
-    .meta({ examples: ["spring-sale"] }),
-});
+const byId = z.object({ id: pathParameter("Link ID (lnk_…).", LINK_EXAMPLE.id) });
+const byExternalId = z.object({ external_id: pathParameter("Your own ID for the link.", "spring-sale") });
 
 const link = sameAs("get_link");
 const text = z.string().optional();

@@ -88,6 +88,11 @@ export type ToolDeclaration = {
   toResult?(response: ServiceResponse, caller: AuthenticatedCaller): Fields;
 };
 
+/** Returns the schema of a parameter in a path. */
+export function pathParameter(description: string, example: string): z.ZodString {
+  return z.string().describe(description).meta({ examples: [example] });
+}
+
 /** Returns the schema of a result, with some fields more, that another tool's output schema describes in full. */
 export function sameAs(tool: string, more: z.ZodRawShape = {}): z.ZodObject {
   return z.looseObject(more).describe(`As ${tool} returns it.`);

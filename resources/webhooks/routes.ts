@@ -1,6 +1,12 @@
 import { z } from "zod";
 import { pageQuery } from "../http/pagination.ts";
-import { type Declare, type Operation, sameAs, type ToolDeclaration } from "../openapi/operation.ts";
+import {
+  type Declare,
+  type Operation,
+  pathParameter,
+  sameAs,
+  type ToolDeclaration,
+} from "../openapi/operation.ts";
 import { eventPageSchema, eventQuery, type ListEvents } from "./event-list.ts";
 import {
   createdWebhook,
@@ -35,21 +41,13 @@ type WebhookRouteOptions = {
 const READ = { tag: "Webhooks", scopes: ["webhooks:read"] } satisfies Partial<Operation>;
 const WRITE = { tag: "Webhooks", scopes: ["webhooks:write"] } satisfies Partial<Operation>;
 
-const webhookParams = z.object({
-  id: z
-    .string()
-    .describe("The webhook ID.")
-    .meta({ examples: [WEBHOOK_EXAMPLE.id] }),
-});
+const webhookParams = z.object({ id: pathParameter("The webhook ID.", WEBHOOK_EXAMPLE.id) });
 
 const READ_ONE = { ...READ, params: webhookParams };
 const WRITE_ONE = { ...WRITE, params: webhookParams };
 
 const deliveryParams = webhookParams.extend({
-  delivery_id: z
-    .string()
-    .describe("The delivery ID.")
-    .meta({ examples: [DELIVERY_EXAMPLE.id] }),
+  delivery_id: pathParameter("The delivery ID.", DELIVERY_EXAMPLE.id),
 });
 
 const webhook = sameAs("get_webhook");
