@@ -28,7 +28,7 @@ export type OperationObject = {
 export type ResponseObject = { description: string; headers: object; content?: Content };
 type Content = Record<string, { schema: object }>;
 
-// Every response has them, but the first two only while rate limits are on.
+// Of every response. The first two are absent if rate limits are off.
 const COMMON_HEADERS: readonly ResponseHeader[] = ["RateLimit", "RateLimit-Policy", "X-Request-Id"];
 
 const NOT_MODIFIED: SuccessResponse = {
@@ -115,7 +115,7 @@ export type ErrorCode = { status: number; code: string; meaning: string };
 
 /** The error codes of every operation. */
 export const ALWAYS: readonly ProblemCode[] = ["rate_limited", "internal_error", "temporarily_unavailable"];
-/** The error codes of a request with a body. */
+/** Those of a request with a body. */
 export const WITH_BODY: readonly ProblemCode[] = ["invalid_json", "body_too_large", "unsupported_media_type"];
 const WITH_TOKEN: ProblemCode[] = [
   "invalid_request",
