@@ -10,8 +10,7 @@ import {
 } from "@modelcontextprotocol/server";
 import type { AuthenticatedCaller } from "../access/bearer.ts";
 import { fingerprintOf } from "../idempotency/run-once.ts";
-
-export type Answer = { ask: InputRequiredResult } | "accepted" | "declined" | "canceled";
+import type { Tool } from "./tool.ts";
 
 export type Confirmations = ReturnType<typeof createConfirmations>;
 
@@ -34,30 +33,32 @@ export function createConfirmations(secret: string, callerOf: (ctx: ServerContex
     /** @throws Error for a state that this service didn't sign */
     verify: states.verify,
 
-    async answerTo(
-      question: string,
-      { tool, input }: { tool: string; input: object },
+    /** Returns the question to the user, or why the tool must not run; undefined if it may. */
+    async confirm(
+      { name, question }: Tool,
+      input: Record<string, unknown>,
       ctx: ServerContext,
-    ): Promise<Answer> {
-      const asked = fingerprintOf(tool, { input, question });
+    ): Promise<InputRequiredResult | string | undefined> {
+      const message = canAsk(ctx) ? await question(callerOf(ctx), input) : undefined;
+      if (message === undefined) return undefined;
+      const asked = fingerprintOf(name, { input, question: message });
       const response = inputResponse(ctx.mcpReq.inputResponses, NAME);
       if (response.kind === "elicit" && ctx.mcpReq.requestState<string>() === asked) {
-        return { accept: "accepted", decline: "declined", cancel: "canceled" }[response.action] as Answer;
+        if (response.action === "accept") return undefined;
+        return `The user ${response.action === "decline" ? "declined" : "canceled"}. Nothing was deleted.`;
       }
       // Without fields: to accept the question is the answer.
       const requestedSchema = { type: "object" as const, properties: {} };
-      return {
-        ask: inputRequired({
-          inputRequests: { [NAME]: inputRequired.elicit({ message: question, requestedSchema }) },
-          requestState: await states.mint(asked, ctx),
-        }),
-      };
+      return inputRequired({
+        inputRequests: { [NAME]: inputRequired.elicit({ message, requestedSchema }) },
+        requestState: await states.mint(asked, ctx),
+      });
     },
   };
 }
 
 /** The client declares with each request that it can show a form. Earlier revisions need a stream for that. */
-export function canAsk(ctx: ServerContext): boolean {
+function canAsk(ctx: ServerContext): boolean {
   const envelope: { [CLIENT_CAPABILITIES_META_KEY]?: ClientCapabilities } = { ...ctx.mcpReq.envelope };
   const elicitation = envelope[CLIENT_CAPABILITIES_META_KEY]?.elicitation;
   if (!elicitation) return false;

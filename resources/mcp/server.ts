@@ -3,7 +3,6 @@ import {
   type CallToolResult,
   createMcpHandler,
   fromJsonSchema,
-  type InputRequiredResult,
   type JsonSchemaType,
   type jsonSchemaValidator,
   McpServer,
@@ -11,7 +10,6 @@ import {
 } from "@modelcontextprotocol/server";
 import { AjvJsonSchemaValidator } from "@modelcontextprotocol/server/validators/ajv";
 import type { Context } from "koa";
-import type { AuthenticatedCaller } from "../access/bearer.ts";
 import { covers } from "../access/scopes.ts";
 import { toProblem } from "../http/problem.ts";
 import { nextStepOf } from "../http/problem-codes.ts";
@@ -19,7 +17,7 @@ import { lazy } from "../lazy.ts";
 import { toJsonSchema } from "../openapi/json-schema.ts";
 import { createWorkQueue } from "../work-queue.ts";
 import { ARGUMENTS, compactSchema, KNOWN_ARGUMENTS, RESULTS } from "./compact-schema.ts";
-import { type Confirmations, canAsk, createConfirmations } from "./confirmation.ts";
+import { type Confirmations, createConfirmations } from "./confirmation.ts";
 import { registerPrompts } from "./prompts.ts";
 import { type McpRequest, type ResourceSources, registerResources } from "./resources.ts";
 import type { Tool, ToolResult } from "./tool.ts";
@@ -48,8 +46,7 @@ export type McpOptions = ResourceSources & {
 /** @returns a function that creates the server of one request, with the tools that its scopes allow */
 function createServerFactory(options: McpOptions, confirmations: Confirmations) {
   const { tools, extensions, version } = options;
-  // Converting the schemas takes longer than most of the startup.
-  const described = lazy(() => tools.map((tool) => ({ tool, ...schemasOf(tool) })));
+  const described = tools.map((tool) => ({ tool, ...schemasOf(tool) }));
 
   return function createServer(request: McpRequest): McpServer {
     const server = new McpServer(
@@ -75,16 +72,17 @@ function createServerFactory(options: McpOptions, confirmations: Confirmations) 
     );
     registerResources(server, request, options);
     registerPrompts(server, request.caller.scopes);
-    for (const { tool, inputSchema, outputSchema } of described()) {
+    for (const { tool, inputSchema, outputSchema } of described) {
       if (!covers(request.caller.scopes, tool.scopes)) continue;
       const { name, title, annotations, fieldsAsIn } = tool;
       const description = fieldsAsIn
         ? `${tool.description} The fields are those of ${fieldsAsIn}.`
         : tool.description;
       const call = async (input: unknown, ctx: ServerContext) => {
-        const fields = { ...(input as object | undefined) };
-        const stop = await confirm(tool, request.caller, fields, confirmations, ctx);
-        return stop ?? toToolResult(await tool.run(request.caller, fields));
+        const fields: Record<string, unknown> = { ...(input as object | undefined) };
+        const stop = await confirmations.confirm(tool, fields, ctx);
+        if (typeof stop !== "string") return stop ?? toToolResult(await tool.run(request.caller, fields));
+        return toToolResult({ body: { deleted: false, id: fields.id, reason: stop } });
       };
       server.registerTool(
         name,
@@ -94,23 +92,6 @@ function createServerFactory(options: McpOptions, confirmations: Confirmations) 
     }
     return server;
   };
-}
-
-/** Returns the question to the user or the result of a refusal; undefined if the tool may run. */
-async function confirm(
-  { name, question: ask }: Tool,
-  caller: AuthenticatedCaller,
-  input: Record<string, unknown>,
-  confirmations: Confirmations,
-  ctx: ServerContext,
-): Promise<InputRequiredResult | CallToolResult | undefined> {
-  const question = canAsk(ctx) ? await ask(caller, input) : undefined;
-  if (question === undefined) return undefined;
-  const answer = await confirmations.answerTo(question, { tool: name, input }, ctx);
-  if (typeof answer === "object") return answer.ask;
-  if (answer === "accepted") return undefined;
-  const reason = `The user ${answer}. Nothing was deleted.`;
-  return toToolResult({ body: { deleted: false, id: input.id, reason } });
 }
 
 /** Text, because clients of the 2025 revisions would validate structured content against the output schema. */
