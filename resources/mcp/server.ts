@@ -8,12 +8,10 @@ import {
   McpServer,
   type ServerContext,
 } from "@modelcontextprotocol/server";
-import { AjvJsonSchemaValidator } from "@modelcontextprotocol/server/validators/ajv";
 import type { Context } from "koa";
 import { covers } from "../access/scopes.ts";
 import { toProblem } from "../http/problem.ts";
 import { nextStepOf } from "../http/problem-codes.ts";
-import { lazy } from "../lazy.ts";
 import { toJsonSchema } from "../openapi/json-schema.ts";
 import { createWorkQueue } from "../work-queue.ts";
 import { ARGUMENTS, compactSchema, KNOWN_ARGUMENTS, RESULTS } from "./compact-schema.ts";
@@ -123,7 +121,7 @@ function schemasOf(tool: Tool) {
   const output = compactSchema(toJsonSchema(tool.output, "output"), RESULTS);
   return {
     inputSchema: fromJsonSchema(asJsonSchemaType(input), acceptAll),
-    outputSchema: fromJsonSchema(asJsonSchemaType(output), compileOnFirstUse),
+    outputSchema: fromJsonSchema(asJsonSchemaType(output), acceptAll),
   };
 }
 
@@ -132,18 +130,9 @@ function asJsonSchemaType(schema: object): JsonSchemaType {
   return schema as JsonSchemaType;
 }
 
+/** The operation validates its input, and what it returns is that of REST. */
 const acceptAll: jsonSchemaValidator = {
   getValidator: () => (data) => ({ valid: true, data: data as never, errorMessage: undefined }),
-};
-
-const ajv = new AjvJsonSchemaValidator();
-
-/** Compiles each schema on its first use. Compiling all of them would take most of the startup time. */
-const compileOnFirstUse: jsonSchemaValidator = {
-  getValidator<T>(schema: JsonSchemaType) {
-    const validator = lazy(() => ajv.getValidator<T>(schema));
-    return (data: unknown) => validator()(data);
-  },
 };
 
 export function createHandler(options: McpOptions) {
