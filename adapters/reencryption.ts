@@ -20,8 +20,6 @@ const ENCRYPTED: Encrypted[] = TABLES.flatMap((table) =>
 export type Reencrypted = { reencrypted: number; unreadable: number };
 
 const BATCH = 100;
-const LEASE = "reencrypt";
-// How long a process that died while re-encrypting blocks the others.
 const LEASE_MS = 30_000;
 
 /**
@@ -35,13 +33,14 @@ export async function reencrypt(
   stop?: AbortSignal,
   onProgress?: (done: number) => void,
 ): Promise<Reencrypted | undefined> {
-  if (!(await leases.acquire(LEASE, LEASE_MS))) return undefined;
+  const lease = leases("reencrypt", LEASE_MS);
+  if (!(await lease.isHeld())) return undefined;
   const { knex } = database;
   let reencrypted = 0;
   let unreadable = 0;
   try {
     for await (const { table, name, ciphertext, key, context } of outdated(database, encryption)) {
-      if (stop?.aborted) break;
+      if (stop?.aborted || !(await lease.isHeld())) break;
       const text = tryDecrypt(encryption, ciphertext, context);
       if (text === undefined) {
         unreadable++;
@@ -52,11 +51,10 @@ export async function reencrypt(
         .update({ [name]: encryption.encrypt(text, context) });
       reencrypted += replaced;
       onProgress?.(reencrypted + unreadable);
-      if (reencrypted % BATCH === 0) await leases.acquire(LEASE, LEASE_MS);
     }
     return { reencrypted, unreadable };
   } finally {
-    await leases.release(LEASE);
+    await lease.release();
   }
 }
 

@@ -14,9 +14,7 @@ const PURGED = TABLES.filter(({ options }) => options.purged);
 /** The number of rows by table. */
 export type Deleted = Record<string, number>;
 
-// How long a process that died while purging blocks the others.
 const LEASE_MS = 30_000;
-const LEASE = "sweep";
 
 /** Of the rows that had expired when the purge began. */
 export type OnPurge = (done: number, total: number) => void;
@@ -32,16 +30,9 @@ export async function purgeExpired(
   stop?: AbortSignal,
   onProgress?: OnPurge,
 ): Promise<Deleted | undefined> {
-  if (!(await leases.acquire(LEASE, LEASE_MS))) return undefined;
-  let leasedAt = Date.now();
-
-  async function mayContinue(): Promise<boolean> {
-    if (stop?.aborted) return false;
-    if (Date.now() <= leasedAt + LEASE_MS / 3) return true;
-    leasedAt = Date.now();
-    return leases.acquire(LEASE, LEASE_MS);
-  }
-
+  const lease = leases("sweep", LEASE_MS);
+  if (!(await lease.isHeld())) return undefined;
+  const mayContinue = async () => !stop?.aborted && (await lease.isHeld());
   try {
     const total = onProgress ? await countExpired(database, Date.now()) : 0;
     let done = 0;
@@ -55,7 +46,7 @@ export async function purgeExpired(
     await job(database, mayContinue);
     return deleted;
   } finally {
-    await leases.release(LEASE);
+    await lease.release();
   }
 }
 

@@ -12,8 +12,6 @@ export type AuditChain = ReturnType<typeof createAuditChain>;
 // Small, because on SQLite a batch occupies the event loop, and transactions of other requests wait for it.
 const BATCH = 200;
 const BATCH_BYTES = 128 * 1024;
-const LEASE = "audit-chain";
-// How long a process that died blocks the others.
 const LEASE_MS = 15_000;
 
 /**
@@ -21,15 +19,7 @@ const LEASE_MS = 15_000;
  * changes of an organization don't wait for each other, and get one shortly after.
  */
 export function createAuditChain({ knex, engine, transaction }: Database, leases: Leases) {
-  let leasedUntil = 0;
-
-  async function holdsLease(): Promise<boolean> {
-    if (Date.now() < leasedUntil - LEASE_MS / 2) return true;
-    leasedUntil = 0;
-    const until = Date.now() + LEASE_MS;
-    if (await leases.acquire(LEASE, LEASE_MS)) leasedUntil = until;
-    return leasedUntil > 0;
-  }
+  const lease = leases("audit-chain", LEASE_MS);
 
   /** Queries the entries that wait for a place in the chain, served by an index of only these. */
   function waiting(q: Knex, organizationId?: string) {
@@ -82,7 +72,7 @@ export function createAuditChain({ knex, engine, transaction }: Database, leases
   return {
     /** Chains all waiting entries, in one process at a time. `stop` ends it after the current batch. */
     async appendAll(stop?: AbortSignal): Promise<void> {
-      while (!stop?.aborted && (await hasWaiting()) && (await holdsLease())) {
+      while (!stop?.aborted && (await hasWaiting()) && (await lease.isHeld())) {
         await appendBatch();
         await nextTurn();
       }
@@ -93,10 +83,7 @@ export function createAuditChain({ knex, engine, transaction }: Database, leases
       while (await hasWaiting(organizationId)) await appendBatch(organizationId);
     },
 
-    async release(): Promise<void> {
-      if (leasedUntil > 0) await leases.release(LEASE);
-      leasedUntil = 0;
-    },
+    release: lease.release,
   };
 }
 
