@@ -3,7 +3,7 @@ import { createBatchInsert, type Insertion, type LookupQuery, prepareLookup } fr
 import { assertEncoding } from "./encoding.ts";
 import { type DatabaseOptions, engineOf, knexConfig, sqliteFile } from "./engine.ts";
 import type { LimitedClient } from "./limited-client.ts";
-import { migrate, migrations, newerMigrations, pendingMigrations } from "./migrations/index.ts";
+import { type Migratable, migrate, migrations, newerMigrations, pendingMigrations } from "./migrations/index.ts";
 import { planUpgrade } from "./migrations/plan.ts";
 import { createPrepare } from "./prepared-statements.ts";
 import { withRetries } from "./retry.ts";
@@ -41,6 +41,12 @@ export function openDatabase(url: string, options: DatabaseOptions = {}) {
     return withRetries(() => observed(options.observer, "transaction", "", attempt), false);
   }
 
+  /** Runs work on connections without a time limit: a migration of a large table takes minutes. */
+  async function unlimited<T>(work: (database: Migratable) => Promise<T>): Promise<T> {
+    const own = openDatabase(url, { ...options, timeoutMs: Number.POSITIVE_INFINITY });
+    return work(own).finally(own.close);
+  }
+
   return {
     knex,
     engine,
@@ -65,10 +71,7 @@ export function openDatabase(url: string, options: DatabaseOptions = {}) {
     /** Resolves to the names of applied migrations. Safe to call from several processes. @throws UnfinishedCopy, MigrationRunning, UnsupportedEncoding */
     async migrate(options?: { isCopyTarget: boolean }): Promise<string[]> {
       await assertEncoding(knex, engine);
-      // A migration of a large table takes minutes.
-      const exempt = <T>(work: () => Promise<T>) =>
-        engine === "sqlite" ? work() : (knex.client as LimitedClient).exempt(work);
-      return migrate({ knex, engine, transaction, exempt }, options?.isCopyTarget);
+      return migrate({ knex, engine, unlimited }, options?.isCopyTarget);
     },
 
     assertEncoding: () => assertEncoding(knex, engine),
