@@ -94,7 +94,6 @@ export function openStorage(
   const grantUse = createGrantUseRecorder(database);
   const clicks = createClickBuffer(database, outbox);
   const search = createSearch(database);
-  const purgeLogs = (mayContinue: () => Promise<boolean>) => purgeAuditLogs(database, mayContinue);
   const accounts = createAccountStore(database, outbox);
   const clients = createClientStore(database, outbox);
   return {
@@ -154,7 +153,7 @@ export function openStorage(
       verifyChains(database, auditChain, organizationId, kept),
     /** Resolves to undefined while another process purges. `stop` ends it after the current batch. */
     purgeExpired: (stop?: AbortSignal, onProgress?: OnPurge) =>
-      purgeExpired(database, leases, purgeLogs, eraseLinks, stop, onProgress),
+      purgeExpired(database, leases, purgeAuditLogs, eraseLinks, stop, onProgress),
     backlog: () => readBacklog(database),
     clockAhead: () => readClockAhead(database),
     connections: database.connections,

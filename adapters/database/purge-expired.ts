@@ -19,14 +19,14 @@ const LEASE_MS = 30_000;
 /** Of the rows that had expired when the purge began. */
 export type OnPurge = (done: number, total: number) => void;
 
-type Job = (database: Database, mayContinue: () => Promise<boolean>) => Promise<void>;
+type Job<Result> = (database: Database, mayContinue: () => Promise<boolean>) => Promise<Result>;
 
 /** Resolves to the number of deleted rows per table, or undefined while another process purges. */
 export async function purgeExpired(
   database: Database,
   leases: Leases,
-  purgeAuditLogs: (mayContinue: () => Promise<boolean>) => Promise<number>,
-  job: Job,
+  purgeAuditLogs: Job<number>,
+  eraseLinks: Job<void>,
   stop?: AbortSignal,
   onProgress?: OnPurge,
 ): Promise<Deleted | undefined> {
@@ -42,8 +42,8 @@ export async function purgeExpired(
     };
     const deleted: Deleted = {};
     for (const table of PURGED) deleted[table.name] = await purgeTable(database, table, mayContinue, onBatch);
-    deleted.events = (deleted.events ?? 0) + (await purgeAuditLogs(mayContinue));
-    await job(database, mayContinue);
+    deleted.events = (deleted.events ?? 0) + (await purgeAuditLogs(database, mayContinue));
+    await eraseLinks(database, mayContinue);
     return deleted;
   } finally {
     await lease.release();
