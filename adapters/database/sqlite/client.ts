@@ -24,7 +24,14 @@ import type { Statement } from "./worker.ts";
 import { createWriter, type Writer } from "./writer.ts";
 
 type Connection = Sqlite.Database & { __knexTxId?: string };
-type Sent = { sql: string; bindings?: unknown[]; response?: unknown; context?: unknown };
+type Sent = {
+  sql: string;
+  bindings?: unknown[];
+  /** A read that runs at the end of the turn of the event loop, together with others. */
+  inTurn?: boolean;
+  response?: unknown;
+  context?: unknown;
+};
 
 type Open = {
   main: Connection;
@@ -99,12 +106,13 @@ export class SqliteClient extends BetterSqliteClient {
   private async runQuery(connection: Connection, query: Sent): Promise<Sent> {
     const statement = prepared(connection, query.sql);
     const bindings = this._formatBindings(query.bindings ?? []);
-    // The client of a transaction (`transacting`) writes on its own connection.
-    const isSingleWrite = !this.transacting && !statement.readonly;
     if (statement.reader) {
-      query.response = statement.all(bindings);
+      const read = () => statement.all(bindings);
+      query.response = query.inTurn ? await this.opened().turnReads.add(read) : read();
       return query;
     }
+    // The client of a transaction (`transacting`) writes on its own connection.
+    const isSingleWrite = !this.transacting && !statement.readonly;
     const changes = isSingleWrite
       ? await this.opened().writer.write([{ sql: query.sql, bindings }])
       : statement.run(bindings).changes;
@@ -119,36 +127,16 @@ export class SqliteClient extends BetterSqliteClient {
     return this.transacting ? create() : withQueryRetries(query, create);
   }
 
-  /** Runs a read without the steps that Knex takes around a query, because reads of SQLite are synchronous anyway. */
-  read({ sql, bindings }: Statement): unknown[] {
-    const end = this.observer?.begin("select", sql);
-    try {
-      return prepared(this.opened().main, sql).all(this._formatBindings(bindings));
-    } finally {
-      end?.();
-    }
-  }
-
-  /** Runs a read in the same way at the end of the turn of the event loop, together with others. */
-  readInTurn(query: Statement): Promise<unknown[]> {
-    return this.opened().turnReads.add(() => this.read(query));
-  }
-
   /** Runs statements, all or none, and resolves to the number of rows that the first one changed. */
-  async write(statements: Statement[]): Promise<number> {
-    const ends = statements.map(({ sql }) => this.observer?.begin(operationOf(sql), sql));
-    const formatted = statements.map(({ sql, bindings }) => ({
-      sql,
-      bindings: this._formatBindings(bindings),
-    }));
-    try {
-      const changes = await this.opened().writer.write(formatted);
-      for (const end of ends) end?.();
-      return changes;
-    } catch (error) {
-      for (const end of ends) end?.(error);
-      throw error;
-    }
+  write(statements: Statement[]): Promise<number> {
+    const formatted = statements.map(({ sql, bindings }) => ({ sql, bindings: this._formatBindings(bindings) }));
+    const write = () => this.opened().writer.write(formatted);
+    // Each is observed until all are committed.
+    const run = formatted.reduceRight(
+      (rest, { sql }) => () => observed(this.observer, operationOf(sql), sql, rest),
+      write,
+    );
+    return run();
   }
 
   async readOnThread(query: { sql: string; bindings: readonly unknown[] }): Promise<unknown[]> {
