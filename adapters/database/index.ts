@@ -1,7 +1,6 @@
 import knexFactory, { type Knex } from "knex";
 import { createBatchInsert, type Insertion, type LookupQuery, prepareLookup } from "./batches.ts";
-import { assertEncoding } from "./encoding.ts";
-import { type DatabaseOptions, engineOf, knexConfig, sqliteFile } from "./engine.ts";
+import { type DatabaseOptions, type Engine, engineOf, knexConfig, rowsOf, sqliteFile } from "./engine.ts";
 import type { LimitedClient } from "./limited-client.ts";
 import { type Migratable, migrate, migrations, newerMigrations, pendingMigrations } from "./migrations/index.ts";
 import { planUpgrade } from "./migrations/plan.ts";
@@ -16,6 +15,11 @@ export type Database = ReturnType<typeof openDatabase>;
 
 /** Receives the result of a transaction that is about to be committed, such as a secret. If it throws, nothing is. */
 export type BeforeCommit<T> = (result: T) => Promise<void>;
+
+/** The database can't store every text, so a title with an emoji would fail. */
+export class UnsupportedEncoding extends Error {
+  override readonly name = "UnsupportedEncoding";
+}
 
 type Work<T> = (trx: Knex.Transaction) => Promise<T>;
 
@@ -97,6 +101,29 @@ export function openDatabase(url: string, options: DatabaseOptions = {}) {
 
     close: () => knex.destroy(),
   };
+}
+
+/** Throws UnsupportedEncoding unless all texts of the database are stored as UTF-8. SQLite can do nothing else. */
+async function assertEncoding(knex: Knex, engine: Engine): Promise<void> {
+  if (engine === "postgres") {
+    const [row] = rowsOf<{ server_encoding: string }>(await knex.raw("show server_encoding"));
+    if (row?.server_encoding !== "UTF8")
+      throw new UnsupportedEncoding(
+        `The database has the encoding ${row?.server_encoding}, which can't store every text. Use a database that was created with: create database linkgate encoding 'UTF8' template template0`,
+      );
+  }
+  if (engine === "mysql") {
+    // Migrations set the default of the database. Tables keep theirs, for example when another program restored them.
+    const [column] = await knex("information_schema.columns")
+      .whereRaw("table_schema = database() and character_set_name <> 'utf8mb4'")
+      .orderBy(["table_name", "ordinal_position"])
+      .limit(1)
+      .select("table_name as table", "column_name as name", "character_set_name as encoding");
+    if (column)
+      throw new UnsupportedEncoding(
+        `The column ${column.table}.${column.name} has the character set ${column.encoding}, which can't store every text. Convert the table to utf8mb4, or use an empty database.`,
+      );
+  }
 }
 
 function withAsynchronousCommit<T>(work: Work<T>): Work<T> {
