@@ -159,21 +159,9 @@ export class SqliteClient extends BetterSqliteClient {
     const settings = { ...this.connectionSettings, filename: realpathSync(this.connectionSettings.filename) };
     main.pragma("schema_version"); // the first read creates the log
     const log = findLog(settings.filename);
-    const writer = createWriter(createThread({ settings, log }), {
-      countLogged: () => countLogged(main),
-      onFailure: (error) => this.emit("failure", error),
-      onCheckpointError: (error) => this.emit("checkpoint-error", error),
-    });
+    const writer = createWriter(createThread({ settings, log }), main, this);
     return { main, log, writer, reader: createThread({ settings, log }), turnReads: createTurnReads(main) };
   }
-}
-
-function countLogged(connection: Connection): number {
-  const pages = prepared(connection, "pragma wal_checkpoint(NOOP)").get() as {
-    log: number;
-    checkpointed: number;
-  };
-  return pages.log - pages.checkpointed;
 }
 
 /** Takes the write lock at BEGIN. Otherwise one of two transactions that read first would fail when it writes. */
