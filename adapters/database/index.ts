@@ -46,7 +46,7 @@ export function openDatabase(url: string, options: DatabaseOptions = {}) {
   }
 
   /** Runs work on connections without a time limit: a migration of a large table takes minutes. */
-  async function unlimited<T>(work: (database: Migratable) => Promise<T>): Promise<T> {
+  function unlimited<T>(work: (database: Migratable) => Promise<T>): Promise<T> {
     const own = openDatabase(url, { ...options, timeoutMs: Number.POSITIVE_INFINITY });
     return work(own).finally(own.close);
   }

@@ -109,12 +109,6 @@ type Config = Knex.Config & {
   limits?: ConnectionLimits;
 };
 
-export type LimitedClient = {
-  readonly connections: Pool;
-  /** Runs a statement on a connection with a time limit of its own. */
-  runFor<T>(ms: number, run: (connection: object) => Promise<T>): Promise<T>;
-};
-
 // The server also ends the statement, a little later: one that waits for a lock would outlive its caller.
 export const SERVER_EXTRA_MS = 1000;
 // How long a migration, and what queues behind it, waits for other processes.
@@ -131,12 +125,14 @@ export function lockLimitOf(timeoutMs: number): number {
 const LAST_STATEMENTS_MS = 1000;
 const CLOSE_MS = 500;
 
+export type LimitedClient = InstanceType<ReturnType<typeof withLimits>>;
+
 export function withLimits(Client: typeof ServerClient, { streamOf, setUp }: Dialect) {
   function cut(connection: object, error?: Error) {
     streamOf(connection).destroy(error);
   }
 
-  return class extends Client implements LimitedClient {
+  return class extends Client {
     readonly limits: ConnectionLimits;
 
     constructor(config: Config) {
@@ -210,6 +206,7 @@ export function withLimits(Client: typeof ServerClient, { streamOf, setUp }: Dia
       return this.limits.end(LAST_STATEMENTS_MS, () => super.destroy(callback));
     }
 
+    /** Runs a statement on a connection with a time limit of its own. */
     async runFor<T>(ms: number, run: (connection: object) => Promise<T>): Promise<T> {
       const connection = await this.acquireConnection();
       try {

@@ -1,3 +1,4 @@
+import type { EventEmitter } from "node:events";
 import { realpathSync } from "node:fs";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -11,17 +12,17 @@ import { observed, operationOf, type StatementObserver } from "../statement-obse
 import {
   findLog,
   LOCK_WAIT_MS,
-  type LogFile,
   openConnection,
   prepared,
   rollBack,
+  type SqliteSettings,
   synchronousOf,
   verifyLog,
 } from "./connection.ts";
-import { createThread, type Thread } from "./thread.ts";
-import { createTurnReads, type TurnReads } from "./turn-reads.ts";
+import { createThread } from "./thread.ts";
+import { createTurnReads } from "./turn-reads.ts";
 import type { Statement } from "./worker.ts";
-import { createWriter, type Writer } from "./writer.ts";
+import { createWriter } from "./writer.ts";
 
 type Connection = Sqlite.Database & { __knexTxId?: string };
 type Sent = {
@@ -33,14 +34,7 @@ type Sent = {
   context?: unknown;
 };
 
-type Open = {
-  main: Connection;
-  log: LogFile;
-  writer: Writer;
-  reader: Thread;
-  turnReads: TurnReads;
-  transactional?: Connection;
-};
+type Open = ReturnType<typeof openFile>;
 
 const LOCK_POLL_MS = 5;
 
@@ -65,7 +59,7 @@ export class SqliteClient extends BetterSqliteClient {
       open.turnReads.run();
       await open.reader.close();
       await open.writer.close();
-      open.transactional?.close();
+      open.transactional.close();
       open.main.close();
     }
     callback?.();
@@ -74,8 +68,7 @@ export class SqliteClient extends BetterSqliteClient {
   /** Runs work with the connection for transactions, while nothing else of this process is written. */
   exclusively<T>(isDurable: boolean, work: (connection: Connection) => Promise<T>): Promise<T> {
     const open = this.opened();
-    open.transactional ??= openConnection(this.connectionSettings);
-    const connection = open.transactional;
+    const connection: Connection = open.transactional;
     return open.writer.exclusively(async () => {
       connection.pragma(`synchronous = ${isDurable ? synchronousOf(this.connectionSettings) : "NORMAL"}`);
       try {
@@ -130,7 +123,7 @@ export class SqliteClient extends BetterSqliteClient {
   /** Runs statements, all or none, and resolves to the number of rows that the first one changed. */
   write(statements: Statement[]): Promise<number> {
     const formatted = statements.map(({ sql, bindings }) => ({ sql, bindings: this._formatBindings(bindings) }));
-    const write = () => this.opened().writer.write(formatted);
+    const write = async () => this.opened().writer.write(formatted);
     // Each is observed until all are committed.
     const run = formatted.reduceRight(
       (rest, { sql }) => () => observed(this.observer, operationOf(sql), sql, rest),
@@ -148,20 +141,26 @@ export class SqliteClient extends BetterSqliteClient {
   }
 
   private opened(): Open {
-    this.current ??= this.open();
+    this.current ??= openFile(this.connectionSettings, this);
     return this.current;
   }
+}
 
-  private open(): Open {
-    createFolder(path.dirname(this.connectionSettings.filename));
-    const main = openConnection(this.connectionSettings);
-    // SQLite keeps the log beside the file that a symbolic link refers to.
-    const settings = { ...this.connectionSettings, filename: realpathSync(this.connectionSettings.filename) };
-    main.pragma("schema_version"); // the first read creates the log
-    const log = findLog(settings.filename);
-    const writer = createWriter(createThread({ settings, log }), main, this);
-    return { main, log, writer, reader: createThread({ settings, log }), turnReads: createTurnReads(main) };
-  }
+function openFile(given: SqliteSettings, events: EventEmitter) {
+  createFolder(path.dirname(given.filename));
+  const main: Connection = openConnection(given);
+  // SQLite keeps the log beside the file that a symbolic link refers to.
+  const settings = { ...given, filename: realpathSync(given.filename) };
+  main.pragma("schema_version"); // the first read creates the log
+  const log = findLog(settings.filename);
+  return {
+    main,
+    transactional: openConnection(settings),
+    log,
+    writer: createWriter(createThread({ settings, log }), main, events),
+    reader: createThread({ settings, log }),
+    turnReads: createTurnReads(main),
+  };
 }
 
 /** Takes the write lock at BEGIN. Otherwise one of two transactions that read first would fail when it writes. */

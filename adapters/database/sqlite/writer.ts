@@ -5,8 +5,6 @@ import { prepared } from "./connection.ts";
 import { errorOf, type Thread } from "./thread.ts";
 import type { Failure, Statement } from "./worker.ts";
 
-export type Writer = ReturnType<typeof createWriter>;
-
 type Waiting = { statements: Statement[]; resolve(changes: number): void; reject(error: unknown): void };
 
 // How many pages a checkpoint copies, which is SQLite's own default: commits wait for it. Larger ones would take longer,
