@@ -44,8 +44,8 @@ export function createWriter(thread: Thread, reader: Sqlite.Database, events: Ev
       }
       void checkpoint();
     } catch (error) {
-      const reason = failIfLost(error);
-      for (const { reject } of group) reject(reason);
+      // An error for each, because Knex adds the statement to the message.
+      for (const { reject } of group) reject(errorOf(failIfLost(error) as Failure));
     }
   }
 
