@@ -1,7 +1,6 @@
 import type { Encryption } from "./crypto/encryption.ts";
 import { behind } from "./database/engine.ts";
 import type { Database } from "./database/index.ts";
-import type { Leases } from "./database/leases.ts";
 import { type Column, contextOf, type Table } from "./database/tables/columns.ts";
 import { TABLES } from "./database/tables/index.ts";
 
@@ -29,11 +28,10 @@ const LEASE_MS = 30_000;
 export async function reencrypt(
   database: Database,
   encryption: Encryption,
-  leases: Leases,
   stop?: AbortSignal,
   onProgress?: (done: number) => void,
 ): Promise<Reencrypted | undefined> {
-  const lease = leases("reencrypt", LEASE_MS);
+  const lease = database.lease("reencrypt", LEASE_MS);
   if (!(await lease.isHeld())) return undefined;
   const { knex } = database;
   let reencrypted = 0;

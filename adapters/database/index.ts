@@ -1,6 +1,7 @@
 import knexFactory, { type Knex } from "knex";
 import { createBatchInsert, type Insertion, type LookupQuery, prepareLookup } from "./batches.ts";
 import { type DatabaseOptions, type Engine, engineOf, knexConfig, rowsOf, sqliteFile } from "./engine.ts";
+import { createLeases } from "./leases.ts";
 import type { LimitedClient } from "./limited-client.ts";
 import { type Migratable, migrate, migrations, newerMigrations, pendingMigrations } from "./migrations/index.ts";
 import { planUpgrade } from "./migrations/plan.ts";
@@ -56,6 +57,8 @@ export function openDatabase(url: string, options: DatabaseOptions = {}) {
     engine,
     ...statements,
     lookup: <Row>(query: LookupQuery<Row>) => prepareLookup({ ...statements, engine }, query),
+    /** Returns a lease: see `createLeases`. */
+    lease: createLeases(knex),
     inserter: (insertion: Insertion) => createBatchInsert({ knex, engine, ...statements }, insertion),
 
     /**

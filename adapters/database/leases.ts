@@ -1,11 +1,9 @@
 import { randomUUID } from "node:crypto";
+import type { Knex } from "knex";
 import { ifDuplicate } from "./errors.ts";
-import type { Database } from "./index.ts";
-
-export type Leases = ReturnType<typeof createLeases>;
 
 /** Creates leases, by which one process at a time runs a job. One that dies blocks the others for `durationMs`. */
-export function createLeases({ knex }: Database) {
+export function createLeases(knex: Knex) {
   const holder = randomUUID();
 
   async function acquire(name: string, expires_at: number): Promise<boolean> {

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Knex } from "knex";
 import type { Database } from "./index.ts";
-import type { Leases } from "./leases.ts";
 import type { Table } from "./tables/columns.ts";
 import { TABLES } from "./tables/index.ts";
 
@@ -24,13 +23,12 @@ type Job<Result> = (database: Database, mayContinue: () => Promise<boolean>) => 
 /** Resolves to the number of deleted rows per table, or undefined while another process purges. */
 export async function purgeExpired(
   database: Database,
-  leases: Leases,
   purgeAuditLogs: Job<number>,
   eraseLinks: Job<void>,
   stop?: AbortSignal,
   onProgress?: OnPurge,
 ): Promise<Deleted | undefined> {
-  const lease = leases("sweep", LEASE_MS);
+  const lease = database.lease("sweep", LEASE_MS);
   if (!(await lease.isHeld())) return undefined;
   const mayContinue = async () => !stop?.aborted && (await lease.isHeld());
   try {

@@ -3,7 +3,6 @@ import type { Knex } from "knex";
 import type { Plan } from "../../resources/plans.ts";
 import { type Engine, rowsOfJson } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
-import type { Leases } from "../database/leases.ts";
 import type { AuditChainRow } from "../database/tables/events.ts";
 import { newHead, nextEntry, RECORD_COLUMNS, type UnchainedRow } from "./chain-record.ts";
 
@@ -18,8 +17,8 @@ const LEASE_MS = 15_000;
  * Chains the entries of each audit log by hash. Entries are written without a place in the chain, so that concurrent
  * changes of an organization don't wait for each other, and get one shortly after.
  */
-export function createAuditChain({ knex, engine, transaction }: Database, leases: Leases) {
-  const lease = leases("audit-chain", LEASE_MS);
+export function createAuditChain({ knex, engine, transaction, lease: leaseOf }: Database) {
+  const lease = leaseOf("audit-chain", LEASE_MS);
 
   /** Queries the entries that wait for a place in the chain, served by an index of only these. */
   function waiting(q: Knex, organizationId?: string) {
