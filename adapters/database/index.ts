@@ -7,7 +7,7 @@ import { type Migratable, migrate, migrations, newerMigrations, pendingMigration
 import { planUpgrade } from "./migrations/plan.ts";
 import { createPrepare } from "./prepared-statements.ts";
 import { withRetries } from "./retry.ts";
-import { backUp, type CountedTable, type OnBackUp } from "./sqlite/backup.ts";
+import { backUp, type OnBackUp } from "./sqlite/backup.ts";
 import type { SqliteClient } from "./sqlite/client.ts";
 import { observed, type Pool } from "./statement-observer.ts";
 
@@ -40,8 +40,10 @@ export function openDatabase(url: string, options: DatabaseOptions = {}) {
   const statements = createPrepare(knex);
 
   function transaction<T>(work: Work<T>, commit = { isDurable: true }): Promise<T> {
-    const isAsynchronous = engine === "postgres" && !commit.isDurable;
-    const run = isAsynchronous ? withAsynchronousCommit(work) : work;
+    const run: Work<T> = async (trx) => {
+      if (engine === "postgres" && !commit.isDurable) await trx.raw("set local synchronous_commit to off");
+      return work(trx);
+    };
     const attempt = () => knex.transaction(run, commit as Knex.TransactionConfig);
     return withRetries(() => observed(options.observer, "transaction", "", attempt), false);
   }
@@ -94,10 +96,8 @@ export function openDatabase(url: string, options: DatabaseOptions = {}) {
     onFailure: (listener: (error: Error) => void) => void knex.client.on("failure", listener),
 
     /** Copies a SQLite database to a new file, and resolves to its tables. Throws DamagedBackup. */
-    async backUp(file: string, stop?: AbortSignal, onProgress?: OnBackUp): Promise<CountedTable[]> {
-      if (engine !== "sqlite") throw new TypeError(`${engine} has tools of its own`);
-      return backUp(sqliteFile(url), file, stop, onProgress);
-    },
+    backUp: (file: string, stop?: AbortSignal, onProgress?: OnBackUp) =>
+      backUp(sqliteFile(url), file, stop, onProgress),
 
     connections: (): Pool | undefined =>
       engine === "sqlite" ? undefined : (knex.client as unknown as LimitedClient).connections,
@@ -127,13 +127,6 @@ async function assertEncoding(knex: Knex, engine: Engine): Promise<void> {
         `The column ${column.table}.${column.name} has the character set ${column.encoding}, which can't store every text. Convert the table to utf8mb4, or use an empty database.`,
       );
   }
-}
-
-function withAsynchronousCommit<T>(work: Work<T>): Work<T> {
-  return async (trx) => {
-    await trx.raw("set local synchronous_commit to off");
-    return work(trx);
-  };
 }
 
 // Knex prints warnings to the console; callers log errors themselves, with their context.
