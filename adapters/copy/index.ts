@@ -6,7 +6,6 @@ import { COPY_PROGRESS, sourceOfCopy } from "../database/migrations/index.ts";
 import { createTables } from "../database/migrations/migration.ts";
 import { count, json, type RowOf, string, type Table, table, text } from "../database/tables/columns.ts";
 import { TABLES } from "../database/tables/index.ts";
-import { schemaCompatibility } from "../database/tables/service.ts";
 import { type CommandRun, createOperatorLog } from "../events/operator-log.ts";
 import { batchesOf, type Digest, digestOf } from "./rows.ts";
 
@@ -47,8 +46,11 @@ export function nameOf(url: string): string {
   return `${engineOf(url)}://${host}${pathname}`;
 }
 
+/** The migrations of a database, and on SQLite the version of its links. They describe one database. */
+const OF_THIS_DATABASE = ["knex_migrations", "knex_migrations_lock", "schema_compatibility", "link_changes"];
+
 /** The tables that are copied. They are declared in the order of their references. */
-export const COPIED = TABLES.filter(({ name }) => name !== schemaCompatibility.name);
+export const COPIED = TABLES.filter(({ name }) => !OF_THIS_DATABASE.includes(name));
 
 // Databases that are busy with the copy respond late, and no request waits for a statement.
 const LIMITS = { timeoutMs: 120_000 };
@@ -103,12 +105,6 @@ async function checkSource(source: Database): Promise<void> {
   }
 }
 
-// What describes the migrations of a database, and on SQLite the version of its links.
-const OF_THIS_DATABASE = [
-  ...["knex_migrations", "knex_migrations_lock", schemaCompatibility.name],
-  ...["link_changes", COPY_PROGRESS],
-];
-
 const LISTS: Record<Engine, string> = {
   sqlite: "select name from sqlite_schema where type = 'table' and name not like 'sqlite%'",
   postgres: `select table_name as name from information_schema.tables
@@ -131,8 +127,8 @@ async function checkTarget(target: Database, progress: Progress, source: string)
       `The target contains an unfinished copy of ${unfinished}. Finish that, or use an empty database.`,
     );
   }
-  const listed = rowsOf<{ name: string }>(await target.knex.raw(LISTS[target.engine]));
-  for (const name of listed.map((table) => table.name).filter((name) => !OF_THIS_DATABASE.includes(name))) {
+  for (const { name } of rowsOf<{ name: string }>(await target.knex.raw(LISTS[target.engine]))) {
+    if (name === COPY_PROGRESS || OF_THIS_DATABASE.includes(name)) continue;
     if ((await target.knex(name).first(target.knex.raw("1 as found"))) === undefined) continue;
     if (await isCopyOf(source, target)) return "complete";
     throw new CopyFailed("not_empty", `The target isn't empty (${name} has rows). Use an empty database.`);
