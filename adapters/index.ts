@@ -15,7 +15,6 @@ import { createEncryption, type EncryptionKeys } from "./crypto/encryption.ts";
 import { createKeyStore } from "./crypto/keys.ts";
 import type { DatabaseOptions } from "./database/engine.ts";
 import { openDatabase } from "./database/index.ts";
-import { createLeases } from "./database/leases.ts";
 import { type OnPurge, purgeExpired } from "./database/purge-expired.ts";
 import { createAuditChain } from "./events/audit-chain.ts";
 import { createAuditStore } from "./events/audit-log.ts";
@@ -86,15 +85,13 @@ export function openStorage(
   }: StorageOptions = {},
 ) {
   const database = openDatabase(url, options);
-  const leases = createLeases(database);
   const outbox = createOutbox(database, currentTraceparent);
   const encryption = createEncryption(encryptionKeys);
   const webhookDeletion = createWebhookDeletion(outbox, encryption);
-  const auditChain = createAuditChain(database, leases);
+  const auditChain = createAuditChain(database);
   const grantUse = createGrantUseRecorder(database);
   const clicks = createClickBuffer(database, outbox);
   const search = createSearch(database);
-  const purgeLogs = (mayContinue: () => Promise<boolean>) => purgeAuditLogs(database, mayContinue);
   const accounts = createAccountStore(database, outbox);
   const clients = createClientStore(database, outbox);
   return {
@@ -146,7 +143,7 @@ export function openStorage(
     useEncryptionKeys: encryption.use,
     /** Encrypts again what an older key encrypted. Resolves to undefined while another process does. */
     reencrypt: (stop?: AbortSignal, onProgress?: (done: number) => void) =>
-      reencrypt(database, encryption, leases, stop, onProgress),
+      reencrypt(database, encryption, stop, onProgress),
     /** Counts the values that an older encryption key encrypted; without a key, all that are encrypted. */
     countOutdatedCiphertexts: () => countOutdated(database, encryption),
     /** Verifies one audit log, or all, and that they contain heads. Resolves to no reports if there is no such log. */
@@ -154,7 +151,7 @@ export function openStorage(
       verifyChains(database, auditChain, organizationId, kept),
     /** Resolves to undefined while another process purges. `stop` ends it after the current batch. */
     purgeExpired: (stop?: AbortSignal, onProgress?: OnPurge) =>
-      purgeExpired(database, leases, purgeLogs, eraseLinks, stop, onProgress),
+      purgeExpired(database, purgeAuditLogs, eraseLinks, stop, onProgress),
     backlog: () => readBacklog(database),
     clockAhead: () => readClockAhead(database),
     connections: database.connections,

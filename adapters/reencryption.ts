@@ -1,7 +1,6 @@
 import type { Encryption } from "./crypto/encryption.ts";
 import { behind } from "./database/engine.ts";
 import type { Database } from "./database/index.ts";
-import type { Leases } from "./database/leases.ts";
 import { type Column, contextOf, type Table } from "./database/tables/columns.ts";
 import { TABLES } from "./database/tables/index.ts";
 
@@ -20,8 +19,6 @@ const ENCRYPTED: Encrypted[] = TABLES.flatMap((table) =>
 export type Reencrypted = { reencrypted: number; unreadable: number };
 
 const BATCH = 100;
-const LEASE = "reencrypt";
-// How long a process that died while re-encrypting blocks the others.
 const LEASE_MS = 30_000;
 
 /**
@@ -31,17 +28,17 @@ const LEASE_MS = 30_000;
 export async function reencrypt(
   database: Database,
   encryption: Encryption,
-  leases: Leases,
   stop?: AbortSignal,
   onProgress?: (done: number) => void,
 ): Promise<Reencrypted | undefined> {
-  if (!(await leases.acquire(LEASE, LEASE_MS))) return undefined;
+  const lease = database.lease("reencrypt", LEASE_MS);
+  if (!(await lease.isHeld())) return undefined;
   const { knex } = database;
   let reencrypted = 0;
   let unreadable = 0;
   try {
     for await (const { table, name, ciphertext, key, context } of outdated(database, encryption)) {
-      if (stop?.aborted) break;
+      if (stop?.aborted || !(await lease.isHeld())) break;
       const text = tryDecrypt(encryption, ciphertext, context);
       if (text === undefined) {
         unreadable++;
@@ -52,11 +49,10 @@ export async function reencrypt(
         .update({ [name]: encryption.encrypt(text, context) });
       reencrypted += replaced;
       onProgress?.(reencrypted + unreadable);
-      if (reencrypted % BATCH === 0) await leases.acquire(LEASE, LEASE_MS);
     }
     return { reencrypted, unreadable };
   } finally {
-    await leases.release(LEASE);
+    await lease.release();
   }
 }
 

@@ -1,6 +1,6 @@
-import { UnsupportedEncoding } from "../adapters/database/encoding.ts";
 import { sqliteFile } from "../adapters/database/engine.ts";
 import { isDiskFull } from "../adapters/database/errors.ts";
+import { UnsupportedEncoding } from "../adapters/database/index.ts";
 import {
   IncompatibleSchema,
   MigrationRunning,

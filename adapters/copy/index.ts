@@ -1,13 +1,13 @@
 import type { Knex } from "knex";
-import { engineOf, isMissing, type Key, sqliteFile } from "../database/engine.ts";
+import { type Engine, engineOf, isMissing, type Key, rowsOf, sqliteFile } from "../database/engine.ts";
 import { isDuplicate } from "../database/errors.ts";
 import { type Database, openDatabase } from "../database/index.ts";
 import { COPY_PROGRESS, sourceOfCopy } from "../database/migrations/index.ts";
 import { createTables } from "../database/migrations/migration.ts";
-import { count, json, type RowOf, string, table, text } from "../database/tables/columns.ts";
+import { count, json, type RowOf, string, type Table, table, text } from "../database/tables/columns.ts";
+import { TABLES } from "../database/tables/index.ts";
 import { type CommandRun, createOperatorLog } from "../events/operator-log.ts";
 import { batchesOf, type Digest, digestOf } from "./rows.ts";
-import { namesOf, type Table, tablesOf } from "./schema.ts";
 
 export type { CommandRun };
 
@@ -46,6 +46,12 @@ export function nameOf(url: string): string {
   return `${engineOf(url)}://${host}${pathname}`;
 }
 
+/** The migrations of a database, and on SQLite the version of its links. They describe one database. */
+const OF_THIS_DATABASE = ["knex_migrations", "knex_migrations_lock", "schema_compatibility", "link_changes"];
+
+/** The tables that are copied. They are declared in the order of their references. */
+export const COPIED = TABLES.filter(({ name }) => !OF_THIS_DATABASE.includes(name));
+
 // Databases that are busy with the copy respond late, and no request waits for a statement.
 const LIMITS = { timeoutMs: 120_000 };
 
@@ -60,20 +66,19 @@ export async function copyDatabase(from: string, to: string, options: CopyOption
     await checkSource(source);
     const progress = createProgress(target);
     const state = await checkTarget(target, progress, nameOf(from));
-    if (state === "empty") await progress.begin(nameOf(from), await namesOf(source));
+    if (state === "empty") await progress.begin(nameOf(from));
     await target.migrate({ isCopyTarget: true });
-    const tables = await plan(source, target);
     if (state === "complete") {
       await progress.remove();
-      const others = tables.filter(({ name }) => name !== RECORDED);
+      const others = COPIED.filter(({ name }) => name !== RECORDED);
       return await verify(source, target, others, options, await countingOf(source, others, 1, options));
     }
-    const count = await countingOf(source, tables, 2, options);
-    for (const table of tables) {
+    const count = await countingOf(source, COPIED, 2, options);
+    for (const table of COPIED) {
       const rows = await copyTable(source, target, progress, table, count);
       options.onTable("copied", table.name, rows);
     }
-    const copied = await verify(source, target, tables, options, count);
+    const copied = await verify(source, target, COPIED, options, count);
     await complete(target, progress, options.run);
     return copied;
   } finally {
@@ -100,6 +105,14 @@ async function checkSource(source: Database): Promise<void> {
   }
 }
 
+const LISTS: Record<Engine, string> = {
+  sqlite: "select name from sqlite_schema where type = 'table' and name not like 'sqlite%'",
+  postgres: `select table_name as name from information_schema.tables
+    where table_schema = current_schema() and table_type = 'BASE TABLE'`,
+  mysql: `select table_name as name from information_schema.tables
+    where table_schema = database() and table_type = 'BASE TABLE'`,
+};
+
 type TargetState = "empty" | "unfinished" | "complete";
 
 /** Checks, before anything in the target changes, that it is empty or has a copy of the source whose command died. */
@@ -114,8 +127,9 @@ async function checkTarget(target: Database, progress: Progress, source: string)
       `The target contains an unfinished copy of ${unfinished}. Finish that, or use an empty database.`,
     );
   }
-  for (const name of await namesOf(target)) {
-    if (!(await hasRows(target, name))) continue;
+  for (const { name } of rowsOf<{ name: string }>(await target.knex.raw(LISTS[target.engine]))) {
+    if (name === COPY_PROGRESS || OF_THIS_DATABASE.includes(name)) continue;
+    if ((await target.knex(name).first(target.knex.raw("1 as found"))) === undefined) continue;
     if (await isCopyOf(source, target)) return "complete";
     throw new CopyFailed("not_empty", `The target isn't empty (${name} has rows). Use an empty database.`);
   }
@@ -128,32 +142,12 @@ async function isCopyOf(source: string, target: Database): Promise<boolean> {
   return last?.command === "copy" && last.outcome === "succeeded" && last.options.from === source;
 }
 
-async function plan(source: Database, target: Database): Promise<Table[]> {
-  const [own, others] = [await tablesOf(source), await tablesOf(target)];
-  const names = new Set(others.map(({ name }) => name));
-  for (const { name } of own.filter((table) => !names.has(table.name))) {
-    if (await hasRows(source, name)) {
-      throw new CopyFailed(
-        "pending_rows",
-        `${name} in the source contains work that isn't done. Start a server on the source, stop it, and copy again.`,
-      );
-    }
-  }
-  const tables = own.filter((table) => names.has(table.name));
-  for (const { name, columns } of tables) {
-    const there = others.find((table) => table.name === name)?.columns;
-    if (String(there) !== String(columns))
-      throw new CopyFailed("different_schema", `${name} has other columns in the target.`);
-  }
-  return tables;
-}
-
 type Count = (rows: number) => void;
 
 /** Returns a function that reports further rows. */
 async function countingOf(
   { knex }: Database,
-  tables: Table[],
+  tables: readonly Table[],
   steps: 1 | 2,
   { onProgress }: CopyOptions,
 ): Promise<Count> {
@@ -170,10 +164,6 @@ async function countingOf(
   };
 }
 
-async function hasRows({ knex }: Database, table: string): Promise<boolean> {
-  return (await knex(table).first(knex.raw("1 as found"))) !== undefined;
-}
-
 /** Resolves to the number of copied rows, also from earlier attempts. */
 async function copyTable(
   source: Database,
@@ -187,7 +177,8 @@ async function copyTable(
   let copied = before;
   for await (const { rows, lastKey } of batchesOf(source, table, start)) {
     const insert = async (trx: Knex.Transaction) => {
-      await trx.raw(insertionOf(table, rows.length), [table.name, ...table.columns, ...rows.flat()] as never);
+      const columns = Object.keys(table.columns);
+      await trx.raw(insertionOf(columns, rows.length), [table.name, ...columns, ...rows.flat()] as never);
       await progress.advance(trx, table.name, lastKey, rows.length);
     };
     await target.transaction(insert).catch((error) => {
@@ -203,7 +194,7 @@ async function copyTable(
   return copied;
 }
 
-function insertionOf({ columns }: Table, count: number): string {
+function insertionOf(columns: string[], count: number): string {
   const list = (mark: string) => `(${columns.map(() => mark).join(", ")})`;
   return `insert into ?? ${list("??")} values ${Array.from({ length: count }, () => list("?")).join(", ")}`;
 }
@@ -211,7 +202,7 @@ function insertionOf({ columns }: Table, count: number): string {
 async function verify(
   source: Database,
   target: Database,
-  tables: Table[],
+  tables: readonly Table[],
   { onTable }: CopyOptions,
   count: Count,
 ): Promise<CopiedTable[]> {
@@ -257,9 +248,9 @@ function createProgress({ knex, engine }: Database) {
     source: () => sourceOfCopy(knex),
 
     /** Called before the migrations, so servers and other commands refuse the target until the copy ends. */
-    async begin(source: string, tables: string[]): Promise<void> {
+    async begin(source: string): Promise<void> {
       await createTables(knex, engine, [copyProgress]);
-      await rows().insert(tables.map((name) => ({ name, source, last_key: null, rows_copied: 0 })));
+      await rows().insert(COPIED.map(({ name }) => ({ name, source, last_key: null, rows_copied: 0 })));
     },
 
     async of(table: string): Promise<{ lastKey?: Key; rows: number }> {

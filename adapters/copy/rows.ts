@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { behind, type Key } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
-import type { Table } from "./schema.ts";
+import type { Table } from "../database/tables/columns.ts";
 
 /** A value as every engine returns it: booleans are 0 and 1. */
 type Value = string | number | Buffer | null;
@@ -20,20 +20,23 @@ const PARAMETERS = 30_000;
 /** Reads a table in the order of its key. The size of each batch follows from the size of the last one. */
 export async function* batchesOf(
   { knex, engine }: Pick<Database, "knex" | "engine">,
-  { name, columns, key }: Table,
+  { name, columns, primaryKey }: Table,
   after?: Key,
 ): AsyncGenerator<{ rows: Row[]; lastKey: Key }> {
-  const most = Math.min(BATCH_ROWS, Math.floor(PARAMETERS / columns.length));
-  const positions = key.map((column) => columns.indexOf(column));
+  const names = Object.keys(columns);
+  const most = Math.min(BATCH_ROWS, Math.floor(PARAMETERS / names.length));
   let limit = Math.min(FIRST_ROWS, most);
   let last = after;
   for (;;) {
-    const query = knex(name).select(columns).orderBy(key).limit(limit);
-    if (last) query.whereRaw(...behind(engine, key, last));
+    const query = knex(name)
+      .select(names)
+      .orderBy([...primaryKey])
+      .limit(limit);
+    if (last) query.whereRaw(...behind(engine, primaryKey, last));
     const read: Record<string, unknown>[] = await query;
     if (read.length === 0) return;
-    const rows = read.map((row) => columns.map((column) => normalize(row[column])));
-    last = positions.map((position) => rows.at(-1)?.[position] as string | number);
+    const rows = read.map((row) => names.map((column) => normalize(row[column])));
+    last = primaryKey.map((column) => read.at(-1)?.[column] as string | number);
     yield { rows, lastKey: last };
     if (read.length < limit) return;
     const size = rows.reduce((sum, row) => sum + sizeOf(row), 0);

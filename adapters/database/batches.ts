@@ -154,7 +154,7 @@ export function createBatchInsert(
 }
 
 function createPreparedInsert(
-  { prepare, prepareTogether }: ReturnType<typeof createPrepare>,
+  { prepareTogether }: ReturnType<typeof createPrepare>,
   { tables, follow, counter }: Insertion,
 ): Insert {
   const last = tables.length - 1;
@@ -163,10 +163,6 @@ function createPreparedInsert(
       `insert into "${name}" (${columns.join(", ")}) values (${columns.map((column) => `:${column}`).join(", ")})`,
   );
   if (follow) writes.push(follow(withId(tables[last]?.name, "= :id")));
-  if (writes.length === 1 && !counter) {
-    const insert = prepare<unknown, string>(writes[0] as string);
-    return async (row) => void (await insert(row as Row));
-  }
   // First, because it is what fails if there is no room.
   if (counter) writes.unshift(counter.one);
   const insertTogether = prepareTogether(writes);
@@ -211,7 +207,11 @@ function prepareRecordInsert(
   const insert = prepare<unknown, string>(`with ${parts.join(", ")} ${end}`);
 
   return async (batch) => {
-    const records = (index: number) => JSON.stringify(batch.map((rows) => toRecord(rows[index] as Row)));
+    const records = (index: number) =>
+      JSON.stringify(
+        batch.map((rows) => rows[index]),
+        storable,
+      );
     const values = Object.fromEntries(tables.map(({ name }, index) => [name, records(index)]));
     await insert(counter ? { ...values, sums: JSON.stringify(sumsOf(counter, batch)) } : values);
   };
@@ -223,16 +223,7 @@ function after(name: string | undefined): string {
 }
 
 /** Replaces what PostgreSQL can't store as JSON, as `PostgresClient` does for parameters. */
-function toRecord(row: Row): Row {
-  const replaced: Row = {};
-  let isReplaced = false;
-  for (const [column, value] of Object.entries(row)) {
-    if (typeof value === "number" && !Number.isFinite(value)) throw new TypeError(`${column} is ${value}`);
-    if (typeof value !== "string") continue;
-    const storable = toStorable(value);
-    if (storable === value) continue;
-    replaced[column] = storable;
-    isReplaced = true;
-  }
-  return isReplaced ? { ...row, ...replaced } : row;
+function storable(column: string, value: unknown): unknown {
+  if (typeof value === "number" && !Number.isFinite(value)) throw new TypeError(`${column} is ${value}`);
+  return typeof value === "string" ? toStorable(value) : value;
 }

@@ -1,13 +1,14 @@
 import { statSync } from "node:fs";
 import path from "node:path";
 import type { Knex } from "knex";
+import { MAX_TIMER_MS } from "./limited-client.ts";
 import { MysqlClient } from "./mysql.ts";
 import { PostgresClient } from "./postgres.ts";
 import { SqliteClient } from "./sqlite/client.ts";
 import type { StatementObserver } from "./statement-observer.ts";
 
 export type DatabaseOptions = {
-  /** How long a statement or transaction may take on a server: 10 s, except migrations and reads aside. */
+  /** How long a statement or transaction may take on a server: 10 s by default, as long as it takes if infinite. */
   timeoutMs?: number | undefined;
   observer?: StatementObserver | undefined;
 };
@@ -42,7 +43,8 @@ export function knexConfig(
   { timeoutMs = TIMEOUT_MS, observer }: DatabaseOptions = {},
 ): Knex.Config {
   // Errors contain the statement without its values, which may be secrets.
-  const common = { compileSqlOnError: false, acquireConnectionTimeout: timeoutMs, timeoutMs, observer };
+  const acquireConnectionTimeout = Math.min(timeoutMs, MAX_TIMER_MS);
+  const common = { compileSqlOnError: false, acquireConnectionTimeout, timeoutMs, observer };
   const pool = { min: 0, max: CONNECTIONS };
   const connectTimeoutMs = Math.min(timeoutMs, CONNECT_TIMEOUT_MS);
   switch (engineOf(url)) {

@@ -1,13 +1,13 @@
 import knexFactory, { type Knex } from "knex";
 import { createBatchInsert, type Insertion, type LookupQuery, prepareLookup } from "./batches.ts";
-import { assertEncoding } from "./encoding.ts";
-import { type DatabaseOptions, engineOf, knexConfig, sqliteFile } from "./engine.ts";
+import { type DatabaseOptions, type Engine, engineOf, knexConfig, rowsOf, sqliteFile } from "./engine.ts";
+import { createLeases } from "./leases.ts";
 import type { LimitedClient } from "./limited-client.ts";
-import { migrate, migrations, newerMigrations, pendingMigrations } from "./migrations/index.ts";
+import { type Migratable, migrate, migrations, newerMigrations, pendingMigrations } from "./migrations/index.ts";
 import { planUpgrade } from "./migrations/plan.ts";
 import { createPrepare } from "./prepared-statements.ts";
 import { withRetries } from "./retry.ts";
-import { backUp, type CountedTable, type OnBackUp } from "./sqlite/backup.ts";
+import { backUp, type OnBackUp } from "./sqlite/backup.ts";
 import type { SqliteClient } from "./sqlite/client.ts";
 import { observed, type Pool } from "./statement-observer.ts";
 
@@ -16,6 +16,11 @@ export type Database = ReturnType<typeof openDatabase>;
 
 /** Receives the result of a transaction that is about to be committed, such as a secret. If it throws, nothing is. */
 export type BeforeCommit<T> = (result: T) => Promise<void>;
+
+/** The database can't store every text, so a title with an emoji would fail. */
+export class UnsupportedEncoding extends Error {
+  override readonly name = "UnsupportedEncoding";
+}
 
 type Work<T> = (trx: Knex.Transaction) => Promise<T>;
 
@@ -35,10 +40,18 @@ export function openDatabase(url: string, options: DatabaseOptions = {}) {
   const statements = createPrepare(knex);
 
   function transaction<T>(work: Work<T>, commit = { isDurable: true }): Promise<T> {
-    const isAsynchronous = engine === "postgres" && !commit.isDurable;
-    const run = isAsynchronous ? withAsynchronousCommit(work) : work;
+    const run: Work<T> = async (trx) => {
+      if (engine === "postgres" && !commit.isDurable) await trx.raw("set local synchronous_commit to off");
+      return work(trx);
+    };
     const attempt = () => knex.transaction(run, commit as Knex.TransactionConfig);
     return withRetries(() => observed(options.observer, "transaction", "", attempt), false);
+  }
+
+  /** Runs work on connections without a time limit: a migration of a large table takes minutes. */
+  function unlimited<T>(work: (database: Migratable) => Promise<T>): Promise<T> {
+    const own = openDatabase(url, { ...options, timeoutMs: Number.POSITIVE_INFINITY });
+    return work(own).finally(own.close);
   }
 
   return {
@@ -46,6 +59,8 @@ export function openDatabase(url: string, options: DatabaseOptions = {}) {
     engine,
     ...statements,
     lookup: <Row>(query: LookupQuery<Row>) => prepareLookup({ ...statements, engine }, query),
+    /** Returns a lease: see `createLeases`. */
+    lease: createLeases(knex),
     inserter: (insertion: Insertion) => createBatchInsert({ knex, engine, ...statements }, insertion),
 
     /**
@@ -65,10 +80,7 @@ export function openDatabase(url: string, options: DatabaseOptions = {}) {
     /** Resolves to the names of applied migrations. Safe to call from several processes. @throws UnfinishedCopy, MigrationRunning, UnsupportedEncoding */
     async migrate(options?: { isCopyTarget: boolean }): Promise<string[]> {
       await assertEncoding(knex, engine);
-      // A migration of a large table takes minutes.
-      const exempt = <T>(work: () => Promise<T>) =>
-        engine === "sqlite" ? work() : (knex.client as LimitedClient).exempt(work);
-      return migrate({ knex, engine, transaction, exempt }, options?.isCopyTarget);
+      return migrate({ knex, engine, unlimited }, options?.isCopyTarget);
     },
 
     assertEncoding: () => assertEncoding(knex, engine),
@@ -84,10 +96,8 @@ export function openDatabase(url: string, options: DatabaseOptions = {}) {
     onFailure: (listener: (error: Error) => void) => void knex.client.on("failure", listener),
 
     /** Copies a SQLite database to a new file, and resolves to its tables. Throws DamagedBackup. */
-    async backUp(file: string, stop?: AbortSignal, onProgress?: OnBackUp): Promise<CountedTable[]> {
-      if (engine !== "sqlite") throw new TypeError(`${engine} has tools of its own`);
-      return backUp(sqliteFile(url), file, stop, onProgress);
-    },
+    backUp: (file: string, stop?: AbortSignal, onProgress?: OnBackUp) =>
+      backUp(sqliteFile(url), file, stop, onProgress),
 
     connections: (): Pool | undefined =>
       engine === "sqlite" ? undefined : (knex.client as unknown as LimitedClient).connections,
@@ -96,11 +106,27 @@ export function openDatabase(url: string, options: DatabaseOptions = {}) {
   };
 }
 
-function withAsynchronousCommit<T>(work: Work<T>): Work<T> {
-  return async (trx) => {
-    await trx.raw("set local synchronous_commit to off");
-    return work(trx);
-  };
+/** Throws UnsupportedEncoding unless all texts of the database are stored as UTF-8. SQLite can do nothing else. */
+async function assertEncoding(knex: Knex, engine: Engine): Promise<void> {
+  if (engine === "postgres") {
+    const [row] = rowsOf<{ server_encoding: string }>(await knex.raw("show server_encoding"));
+    if (row?.server_encoding !== "UTF8")
+      throw new UnsupportedEncoding(
+        `The database has the encoding ${row?.server_encoding}, which can't store every text. Use a database that was created with: create database linkgate encoding 'UTF8' template template0`,
+      );
+  }
+  if (engine === "mysql") {
+    // Migrations set the default of the database. Tables keep theirs, for example when another program restored them.
+    const [column] = await knex("information_schema.columns")
+      .whereRaw("table_schema = database() and character_set_name <> 'utf8mb4'")
+      .orderBy(["table_name", "ordinal_position"])
+      .limit(1)
+      .select("table_name as table", "column_name as name", "character_set_name as encoding");
+    if (column)
+      throw new UnsupportedEncoding(
+        `The column ${column.table}.${column.name} has the character set ${column.encoding}, which can't store every text. Convert the table to utf8mb4, or use an empty database.`,
+      );
+  }
 }
 
 // Knex prints warnings to the console; callers log errors themselves, with their context.

@@ -1,14 +1,12 @@
 // Knex publishes types of its public API only. Dialects extend these (https://knexjs.org/guide/#client).
 declare module "knex/lib/dialects/better-sqlite3/index.js" {
   import { Knex } from "knex";
-  import { Query, Runner } from "knex/lib/client.js";
 
   export default class BetterSqliteClient extends Knex.Client {
     connectionSettings: { filename: string; durable: boolean };
     transacting?: boolean;
     _formatBindings(bindings: unknown[]): unknown[];
     _query(connection: unknown, query: unknown): Promise<unknown>;
-    runner(query: Query): Runner;
     transaction(...args: unknown[]): unknown;
   }
 }
@@ -33,12 +31,6 @@ declare module "knex/lib/client.js" {
 
   export default class ServerClient extends Knex.Client {
     transacting?: boolean;
-    runner(query: Query): Runner;
-    acquireConnection(): Promise<object>;
-    releaseConnection(connection: object): Promise<void>;
-    acquireRawConnection(): Promise<object>;
-    destroyRawConnection(connection: object): Promise<void>;
-    destroy(callback?: (error?: unknown) => void): Promise<void>;
     _query(connection: unknown, query: unknown): Promise<unknown>;
     pool?: { numUsed(): number; numFree(): number; numPendingAcquires(): number };
   }
@@ -49,14 +41,9 @@ declare module "knex/lib/dialects/postgres/index.js" {
 
   export default class PgClient extends ServerClient {
     _driver(): { types: { setTypeParser(oid: number, parse: (text: string) => unknown): void } };
-    _acquireOnlyConnection(): Promise<object>;
   }
 }
 
 declare module "knex/lib/dialects/mysql2/index.js" {
-  import ServerClient from "knex/lib/client.js";
-
-  export default class Mysql2Client extends ServerClient {
-    checkVersion(connection: object): Promise<unknown>;
-  }
+  export { default } from "knex/lib/client.js";
 }

@@ -1,26 +1,37 @@
 import { randomUUID } from "node:crypto";
+import type { Knex } from "knex";
 import { ifDuplicate } from "./errors.ts";
-import type { Database } from "./index.ts";
 
-export type Leases = ReturnType<typeof createLeases>;
-
-export function createLeases({ knex }: Database) {
+/** Creates leases, by which one process at a time runs a job. One that dies blocks the others for `durationMs`. */
+export function createLeases(knex: Knex) {
   const holder = randomUUID();
-  return {
-    /** Acquires or renews a lease for `durationMs`. Resolves to false while another process holds it. */
-    async acquire(name: string, durationMs: number): Promise<boolean> {
-      const now = Date.now();
-      const state = { holder, expires_at: now + durationMs };
-      const available = knex("leases")
-        .where({ name })
-        .where((lease) => lease.where({ holder }).orWhere("expires_at", "<", now));
-      if (await available.update(state)) return true;
-      const inserted = knex("leases").insert({ name, ...state });
-      return inserted.then(() => true, ifDuplicate(false));
-    },
 
-    async release(name: string): Promise<void> {
-      await knex("leases").where({ name, holder }).delete();
-    },
+  async function acquire(name: string, expires_at: number): Promise<boolean> {
+    const state = { holder, expires_at };
+    const available = knex("leases")
+      .where({ name })
+      .where((lease) => lease.where({ holder }).orWhere("expires_at", "<", Date.now()));
+    if (await available.update(state)) return true;
+    const inserted = knex("leases").insert({ name, ...state });
+    return inserted.then(() => true, ifDuplicate(false));
+  }
+
+  return (name: string, durationMs: number) => {
+    let heldUntil = 0;
+    return {
+      /** Acquires the lease, or renews it after half of its time. Resolves to false while another process holds it. */
+      async isHeld(): Promise<boolean> {
+        if (Date.now() < heldUntil - durationMs / 2) return true;
+        heldUntil = 0;
+        const end = Date.now() + durationMs;
+        if (await acquire(name, end)) heldUntil = end;
+        return heldUntil > 0;
+      },
+
+      async release(): Promise<void> {
+        if (heldUntil > 0) await knex("leases").where({ name, holder }).delete();
+        heldUntil = 0;
+      },
+    };
   };
 }

@@ -19,33 +19,27 @@ function failure(code: string, message: string): Error {
 
 /** Knex replaces a connection that it regards as disposed, instead of using it again. */
 type Connection = object & { __knex__disposed?: Error };
-/** The limit of the present use, if any, and when the last one ended. */
-type Use = { limit?: NodeJS.Timeout | undefined; idleSince: number };
 
 const MAX_WAITING = 1000;
 // With all connections in use, statements are refused if another has waited for this part of the time limit.
 const MAX_WAIT = 0.2;
-// Timers can't wait longer.
-const MAX_TIMER_MS = 2 ** 31 - 1;
+/** Timers can't wait longer. */
+export const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** Closes connections in use for too long, since a frozen server says nothing, and refuses work that would wait. */
 class ConnectionLimits {
-  readonly #uses = new Map<Connection, Use>();
-  readonly #waiting = new Set<{ since: number }>();
+  readonly timeoutMs: number;
   readonly #size: number;
-  readonly #timeoutMs: number;
   readonly #cut: (connection: Connection, error: Error) => void;
-  #exemptions = 0;
+  /** The limit of the present use of each connection. Idle ones have none. */
+  readonly #limits = new Map<Connection, NodeJS.Timeout | undefined>();
+  readonly #waiting = new Set<{ since: number }>();
 
   /** @param cut closes a connection without waiting for the server, so that its statement fails with the error */
   constructor(size: number, timeoutMs: number, cut: (connection: Connection, error: Error) => void) {
     this.#size = size;
-    this.#timeoutMs = timeoutMs;
+    this.timeoutMs = timeoutMs;
     this.#cut = cut;
-  }
-
-  get timeoutMs(): number {
-    return this.#exemptions > 0 ? Number.POSITIVE_INFINITY : this.#timeoutMs;
   }
 
   async acquire(acquireFromPool: () => Promise<Connection>): Promise<Connection> {
@@ -63,46 +57,33 @@ class ConnectionLimits {
   }
 
   watch(connection: Connection, ms = this.timeoutMs): void {
-    const use = this.#uses.get(connection) ?? { idleSince: 0 };
-    const since = performance.now();
     const end = () => {
-      this.#replaceIdleSince(since);
+      this.replaceAll(); // the others may be lost as well
       this.#cut(connection, timedOut());
     };
-    clearTimeout(use.limit);
-    use.limit = setTimeout(end, Math.min(ms, MAX_TIMER_MS)).unref();
-    this.#uses.set(connection, use);
+    clearTimeout(this.#limits.get(connection));
+    this.#limits.set(connection, setTimeout(end, Math.min(ms, MAX_TIMER_MS)).unref());
   }
 
   release(connection: Connection): void {
-    const use = this.#uses.get(connection);
-    clearTimeout(use?.limit);
-    if (use) this.#uses.set(connection, { idleSince: performance.now() });
+    clearTimeout(this.#limits.get(connection));
+    if (this.#limits.has(connection)) this.#limits.set(connection, undefined);
   }
 
   forget(connection: Connection): void {
-    clearTimeout(this.#uses.get(connection)?.limit);
-    this.#uses.delete(connection);
+    clearTimeout(this.#limits.get(connection));
+    this.#limits.delete(connection);
   }
 
   replaceAll(): void {
-    this.#replaceIdleSince(Number.POSITIVE_INFINITY);
+    for (const connection of this.#limits.keys())
+      connection.__knex__disposed ??= new Error("may be lost, or lead to a former primary");
   }
 
-  async exempt<T>(work: () => Promise<T>): Promise<T> {
-    this.replaceAll();
-    this.#exemptions++;
-    try {
-      return await work();
-    } finally {
-      this.#exemptions--;
-      this.replaceAll();
-    }
-  }
-
+  /** Waits until all connections are closed. After a time, closes those in use. */
   async end(ms: number, ended: () => Promise<void>): Promise<void> {
     const cutAll = () => {
-      for (const [connection, { limit }] of this.#uses) if (limit) this.#cut(connection, timedOut());
+      for (const [connection, limit] of this.#limits) if (limit) this.#cut(connection, timedOut());
     };
     const last = setTimeout(cutAll, ms);
     await ended().finally(() => clearTimeout(last));
@@ -110,14 +91,9 @@ class ConnectionLimits {
 
   #isBusy(now: number): boolean {
     const [oldest] = this.#waiting;
-    if (!oldest || now - oldest.since <= this.#timeoutMs * MAX_WAIT) return this.#waiting.size >= MAX_WAITING;
+    if (!oldest || now - oldest.since <= this.timeoutMs * MAX_WAIT) return this.#waiting.size >= MAX_WAITING;
     // Otherwise, connections are being opened, and the database may respond again.
-    return [...this.#uses.values()].filter(({ limit }) => limit).length >= this.#size;
-  }
-
-  #replaceIdleSince(time: number): void {
-    for (const [connection, { idleSince }] of this.#uses)
-      if (idleSince < time) connection.__knex__disposed ??= new Error("may be lost");
+    return [...this.#limits.values()].filter((limit) => limit !== undefined).length >= this.#size;
   }
 }
 
@@ -131,13 +107,6 @@ type Config = Knex.Config & {
   timeoutMs: number;
   observer?: StatementObserver;
   limits?: ConnectionLimits;
-};
-
-export type LimitedClient = {
-  readonly connections: Pool;
-  exempt<T>(work: () => Promise<T>): Promise<T>;
-  /** Runs a statement on a connection with a time limit of its own. */
-  runFor<T>(ms: number, run: (connection: object) => Promise<T>): Promise<T>;
 };
 
 // The server also ends the statement, a little later: one that waits for a lock would outlive its caller.
@@ -156,12 +125,14 @@ export function lockLimitOf(timeoutMs: number): number {
 const LAST_STATEMENTS_MS = 1000;
 const CLOSE_MS = 500;
 
+export type LimitedClient = InstanceType<ReturnType<typeof withLimits>>;
+
 export function withLimits(Client: typeof ServerClient, { streamOf, setUp }: Dialect) {
   function cut(connection: object, error?: Error) {
     streamOf(connection).destroy(error);
   }
 
-  return class extends Client implements LimitedClient {
+  return class extends Client {
     readonly limits: ConnectionLimits;
 
     constructor(config: Config) {
@@ -200,12 +171,6 @@ export function withLimits(Client: typeof ServerClient, { streamOf, setUp }: Dia
       return this.transacting ? create() : withQueryRetries(query, create);
     }
 
-    /** Watches a new connection until it is closed, which may be before the pool gets it. */
-    watchNew(connection: object): void {
-      this.limits.watch(connection);
-      streamOf(connection).once("close", () => this.limits.forget(connection));
-    }
-
     override acquireConnection(): Promise<object> {
       return observed(this.observer, "acquire", "", () =>
         this.limits.acquire(() => super.acquireConnection()),
@@ -218,9 +183,10 @@ export function withLimits(Client: typeof ServerClient, { streamOf, setUp }: Dia
     }
 
     override async acquireRawConnection(): Promise<object> {
-      const { timeoutMs } = this.limits;
-      const connection = await super.acquireRawConnection();
-      await setUp(connection, timeoutMs + SERVER_EXTRA_MS);
+      const connection = await super.acquireRawConnection(); // within the driver's own limit
+      this.limits.watch(connection);
+      streamOf(connection).once("close", () => this.limits.forget(connection));
+      await setUp(connection, this.limits.timeoutMs + SERVER_EXTRA_MS);
       this.limits.release(connection);
       return connection;
     }
@@ -235,10 +201,7 @@ export function withLimits(Client: typeof ServerClient, { streamOf, setUp }: Dia
       return this.limits.end(LAST_STATEMENTS_MS, () => super.destroy(callback));
     }
 
-    exempt<T>(work: () => Promise<T>): Promise<T> {
-      return this.limits.exempt(work);
-    }
-
+    /** Runs a statement on a connection with a time limit of its own. */
     async runFor<T>(ms: number, run: (connection: object) => Promise<T>): Promise<T> {
       const connection = await this.acquireConnection();
       try {

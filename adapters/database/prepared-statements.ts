@@ -8,16 +8,14 @@ import { operationOf } from "./statement-observer.ts";
 export type Value = string | number | boolean | null;
 export type Row = Record<string, Value>;
 type Bindable = Value | readonly string[];
-type Query = { sql: string; bindings: unknown[]; method: string; options: object };
+type Query = { sql: string; bindings: unknown[]; method: string; options: object; inTurn: boolean };
 
 export type Prepare = ReturnType<typeof createPrepare>["prepare"];
 
 // The methods that Knex's query builder calls, which its public types omit.
 type Client = Knex.Client & {
   driverName: string;
-  // These three only in the SQLite client.
-  read(query: Statement): unknown[];
-  readInTurn(query: Statement): Promise<unknown[]>;
+  // Only in the SQLite client.
   write(statements: Statement[]): Promise<number>;
   acquireConnection(): Promise<unknown>;
   releaseConnection(connection: unknown): Promise<void>;
@@ -59,18 +57,7 @@ export function createPrepare(knex: Knex) {
         client.driverName === "pg" ? { name: `linkgate_${hash("sha256", sql, "base64url")}` } : {};
       return async (values: Record<Name, Bindable>): Promise<Answer> => {
         const bindings = names.map((name) => values[name as Name]);
-        if (isSqlite && isRead) {
-          try {
-            const read = { sql, bindings };
-            return (inTurn ? await client.readInTurn(read) : client.read(read)) as Answer;
-          } catch {
-            // Fall through to the ordinary path, which retries and reports the error.
-          }
-        }
-        const run =
-          isSqlite && !isRead
-            ? () => client.write([{ sql, bindings }])
-            : () => send({ sql, bindings: [...bindings], method, options });
+        const run = () => send({ sql, bindings: [...bindings], method, options, inTurn });
         return (await withRetries<unknown>(run, isRead)) as Answer;
       };
     },

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Knex } from "knex";
 import type { Database } from "./index.ts";
-import type { Leases } from "./leases.ts";
 import type { Table } from "./tables/columns.ts";
 import { TABLES } from "./tables/index.ts";
 
@@ -14,34 +13,24 @@ const PURGED = TABLES.filter(({ options }) => options.purged);
 /** The number of rows by table. */
 export type Deleted = Record<string, number>;
 
-// How long a process that died while purging blocks the others.
 const LEASE_MS = 30_000;
-const LEASE = "sweep";
 
 /** Of the rows that had expired when the purge began. */
 export type OnPurge = (done: number, total: number) => void;
 
-type Job = (database: Database, mayContinue: () => Promise<boolean>) => Promise<void>;
+type Job<Result> = (database: Database, mayContinue: () => Promise<boolean>) => Promise<Result>;
 
 /** Resolves to the number of deleted rows per table, or undefined while another process purges. */
 export async function purgeExpired(
   database: Database,
-  leases: Leases,
-  purgeAuditLogs: (mayContinue: () => Promise<boolean>) => Promise<number>,
-  job: Job,
+  purgeAuditLogs: Job<number>,
+  eraseLinks: Job<void>,
   stop?: AbortSignal,
   onProgress?: OnPurge,
 ): Promise<Deleted | undefined> {
-  if (!(await leases.acquire(LEASE, LEASE_MS))) return undefined;
-  let leasedAt = Date.now();
-
-  async function mayContinue(): Promise<boolean> {
-    if (stop?.aborted) return false;
-    if (Date.now() <= leasedAt + LEASE_MS / 3) return true;
-    leasedAt = Date.now();
-    return leases.acquire(LEASE, LEASE_MS);
-  }
-
+  const lease = database.lease("sweep", LEASE_MS);
+  if (!(await lease.isHeld())) return undefined;
+  const mayContinue = async () => !stop?.aborted && (await lease.isHeld());
   try {
     const total = onProgress ? await countExpired(database, Date.now()) : 0;
     let done = 0;
@@ -51,11 +40,11 @@ export async function purgeExpired(
     };
     const deleted: Deleted = {};
     for (const table of PURGED) deleted[table.name] = await purgeTable(database, table, mayContinue, onBatch);
-    deleted.events = (deleted.events ?? 0) + (await purgeAuditLogs(mayContinue));
-    await job(database, mayContinue);
+    deleted.events = (deleted.events ?? 0) + (await purgeAuditLogs(database, mayContinue));
+    await eraseLinks(database, mayContinue);
     return deleted;
   } finally {
-    await leases.release(LEASE);
+    await lease.release();
   }
 }
 

@@ -1,35 +1,24 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Knex } from "knex";
 import type { Plan } from "../../resources/plans.ts";
-import type { Engine } from "../database/engine.ts";
+import { type Engine, rowsOfJson } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
-import type { Leases } from "../database/leases.ts";
 import type { AuditChainRow } from "../database/tables/events.ts";
-import { type ChainEnd, newHead, nextEntry, RECORD_COLUMNS, type UnchainedRow } from "./chain-record.ts";
+import { newHead, nextEntry, RECORD_COLUMNS, type UnchainedRow } from "./chain-record.ts";
 
 export type AuditChain = ReturnType<typeof createAuditChain>;
 
 // Small, because on SQLite a batch occupies the event loop, and transactions of other requests wait for it.
 const BATCH = 200;
 const BATCH_BYTES = 128 * 1024;
-const LEASE = "audit-chain";
-// How long a process that died blocks the others.
 const LEASE_MS = 15_000;
 
 /**
  * Chains the entries of each audit log by hash. Entries are written without a place in the chain, so that concurrent
  * changes of an organization don't wait for each other, and get one shortly after.
  */
-export function createAuditChain({ knex, engine, transaction }: Database, leases: Leases) {
-  let leasedUntil = 0;
-
-  async function holdsLease(): Promise<boolean> {
-    if (Date.now() < leasedUntil - LEASE_MS / 2) return true;
-    leasedUntil = 0;
-    const until = Date.now() + LEASE_MS;
-    if (await leases.acquire(LEASE, LEASE_MS)) leasedUntil = until;
-    return leasedUntil > 0;
-  }
+export function createAuditChain({ knex, engine, transaction, lease: leaseOf }: Database) {
+  const lease = leaseOf("audit-chain", LEASE_MS);
 
   /** Queries the entries that wait for a place in the chain, served by an index of only these. */
   function waiting(q: Knex, organizationId?: string) {
@@ -68,12 +57,15 @@ export function createAuditChain({ knex, engine, transaction }: Database, leases
         .select(...RECORD_COLUMNS, "expires_at");
       if (rows.length === 0) return;
       const plans = await plansOf(trx, logs);
-      const chained = rows.map((row) => chainTo(heads, row, plans.get(row.organization_id)));
-      await update(trx, engine, chained);
-      const changed = [...new Set(rows.map((row) => row.organization_id))];
-      const moved = changed.map((id) => heads.get(id) as AuditChainRow);
+      const chained = rows.map((row) => {
+        const head = heads.get(row.organization_id) as AuditChainRow;
+        const entry = nextEntry(head, row, plans.get(row.organization_id));
+        heads.set(row.organization_id, { ...head, ...entry });
+        return { id: row.id, ...entry };
+      });
+      await trx.raw(storePlacesSql(engine), { rows: JSON.stringify(chained) });
       await trx("audit_chains")
-        .insert(moved)
+        .insert([...heads.values()])
         .onConflict("organization_id")
         .merge(["seq", "hash", "expires_at"]);
     });
@@ -82,7 +74,7 @@ export function createAuditChain({ knex, engine, transaction }: Database, leases
   return {
     /** Chains all waiting entries, in one process at a time. `stop` ends it after the current batch. */
     async appendAll(stop?: AbortSignal): Promise<void> {
-      while (!stop?.aborted && (await hasWaiting()) && (await holdsLease())) {
+      while (!stop?.aborted && (await hasWaiting()) && (await lease.isHeld())) {
         await appendBatch();
         await nextTurn();
       }
@@ -93,10 +85,7 @@ export function createAuditChain({ knex, engine, transaction }: Database, leases
       while (await hasWaiting(organizationId)) await appendBatch(organizationId);
     },
 
-    async release(): Promise<void> {
-      if (leasedUntil > 0) await leases.release(LEASE);
-      leasedUntil = 0;
-    },
+    release: lease.release,
   };
 }
 
@@ -125,33 +114,17 @@ export function firstOf<Entry>(entries: Entry[], max: number, sizeOf: (entry: En
   return end === -1 ? entries : entries.slice(0, Math.max(1, end));
 }
 
-type ChainedRow = ChainEnd & { id: string };
-
-function chainTo(heads: Map<string, AuditChainRow>, row: UnchainedRow, plan: Plan | undefined): ChainedRow {
-  const head = heads.get(row.organization_id) as AuditChainRow;
-  const entry = nextEntry(head, row, plan);
-  heads.set(row.organization_id, { ...head, ...entry });
-  return { id: row.id, ...entry };
-}
-
 async function plansOf(trx: Knex.Transaction, logs: string[]): Promise<Map<string, Plan>> {
   const organizations = await trx("organizations").whereIn("id", logs).select("id", "plan");
   return new Map(organizations.map(({ id, plan }) => [id, plan]));
 }
 
-/** Stores the places of several entries in one statement. */
-async function update(trx: Knex.Transaction, engine: Engine, rows: ChainedRow[]): Promise<void> {
-  const values = rows.flatMap(({ id, seq, hash, expires_at }) => [id, seq, hash, expires_at]);
-  const list = (item: string, separator: string) => rows.map(() => item).join(separator);
-  await trx.raw(
-    engine === "mysql"
-      ? `update events e join (
-          select '' as id, 0 as seq, '' as hash, 0 as expires_at from dual where false
-          union all ${list("select ?, ?, ?, ?", " union all ")}
-        ) v on v.id = e.id set e.seq = v.seq, e.hash = v.hash, e.expires_at = v.expires_at`
-      : `with v (id, seq, hash, expires_at) as (values ${list("(?, ?, ?, ?)", ", ")})
-        update events set seq = cast(v.seq as bigint), hash = v.hash, expires_at = cast(v.expires_at as bigint)
-        from v where events.id = v.id`,
-    values,
-  );
+/** Returns SQL that stores the places of several entries, the parameter `:rows`. */
+function storePlacesSql(engine: Engine): string {
+  const added = rowsOfJson(engine, { id: "text", seq: "bigint", hash: "text", expires_at: "bigint" });
+  return engine === "mysql"
+    ? `update ${added} straight_join events e on e.id = added.id
+        set e.seq = added.seq, e.hash = added.hash, e.expires_at = added.expires_at`
+    : `update events set seq = added.seq, hash = added.hash, expires_at = added.expires_at
+        from ${added} where events.id = added.id`;
 }

@@ -2,7 +2,6 @@ import { randomBytes } from "node:crypto";
 import { globSync, readFileSync } from "node:fs";
 import test from "ava";
 import { createEncryption, type Encryption } from "../../adapters/crypto/encryption.ts";
-import { createLeases } from "../../adapters/database/leases.ts";
 import { contextOf } from "../../adapters/database/tables/columns.ts";
 import { TABLES } from "../../adapters/database/tables/index.ts";
 import { webhooks } from "../../adapters/database/tables/webhooks.ts";
@@ -118,7 +117,7 @@ test.serial("a value that changes after it was read is left to the change", asyn
       return encryption.encrypt(text, context);
     },
   };
-  await reencrypt(database, late, createLeases(database));
+  await reencrypt(database, late);
   await changing;
   t.is(await first.keys.load("a-49", () => Promise.reject(new Error("generated"))), "after");
   t.is(await first.countOutdatedCiphertexts(), 0);

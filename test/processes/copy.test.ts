@@ -1,5 +1,5 @@
 import test from "ava";
-import { tablesOf } from "../../adapters/copy/schema.ts";
+import { COPIED } from "../../adapters/copy/index.ts";
 import { openDatabase } from "../../adapters/database/index.ts";
 import { sourceOfCopy } from "../../adapters/database/migrations/index.ts";
 import { storeManyLinks } from "../harness/database/many-links.ts";
@@ -209,7 +209,7 @@ test("a database that can't be reached is named without its password", async (t)
 
 test("every table is copied, except those that describe one database", async (t) => {
   const { knex, close } = openDatabase(source.url);
-  const names = (await tablesOf({ knex, engine: engine as "sqlite" })).map(({ name }) => name);
+  const names = COPIED.map(({ name }) => name);
   const all = {
     sqlite: "select name from sqlite_schema where type = 'table' and name not like 'sqlite%'",
     postgres:
@@ -221,6 +221,17 @@ test("every table is copied, except those that describe one database", async (t)
   const left = rows.map(({ name }) => name).filter((name) => !names.includes(name));
   const migrations = ["knex_migrations", "knex_migrations_lock", "schema_compatibility"];
   t.deepEqual(left.sort(), engine === "sqlite" ? [...migrations, "link_changes"].sort() : migrations);
+  await close();
+});
+
+test("every column is copied, except those that the database generates", async (t) => {
+  const { knex, close } = openDatabase(source.url);
+  const generated = ["unchained", "pending_webhook_id"];
+  for (const { name, columns } of COPIED) {
+    const all = Object.keys(await knex(name).columnInfo());
+    const stored = all.filter((column) => !generated.includes(column));
+    t.deepEqual(stored.sort(), Object.keys(columns).sort(), name);
+  }
   await close();
 });
 

@@ -134,12 +134,13 @@ async function recordCompatibility(knex: Knex, { name, oldestCompatible }: Migra
   await knex("schema_compatibility").insert(row).onConflict("migration").merge();
 }
 
-type Migratable = {
+export type Migratable = { knex: Knex; transaction<T>(work: (trx: Knex.Transaction) => Promise<T>): Promise<T> };
+
+type Options = {
   knex: Knex;
   engine: Engine;
-  transaction<T>(work: (trx: Knex.Transaction) => Promise<T>): Promise<T>;
-  /** Runs statements that may take longer than others. */
-  exempt<T>(work: () => Promise<T>): Promise<T>;
+  /** Runs work on the same database, whose statements may take longer than others. */
+  unlimited<T>(work: (database: Migratable) => Promise<T>): Promise<T>;
 };
 
 /**
@@ -147,12 +148,14 @@ type Migratable = {
  * Throws IncompatibleSchema, MigrationRunning, or UnfinishedCopy unless `isCopyTarget`.
  */
 export async function migrate(
-  { knex, engine, transaction, exempt }: Migratable,
+  { knex, engine, unlimited }: Options,
   isCopyTarget = false,
 ): Promise<string[]> {
   const end = performance.now() + WAIT_MS;
   while (await isPending(knex, isCopyTarget)) {
-    const applied = await exempt(() => transaction((trx) => tryToMigrate(trx, knex, engine)));
+    const applied = await unlimited((own) =>
+      own.transaction((trx) => tryToMigrate(trx, own.knex, engine)),
+    );
     if (applied) return applied;
     if (performance.now() > end) throw new MigrationRunning();
     // Without a session: a pooler may have too few for the process that migrates.

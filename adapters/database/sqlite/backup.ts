@@ -3,7 +3,7 @@ import path from "node:path";
 import Sqlite from "better-sqlite3";
 import { syncFile, syncFolder } from "../../durable-files.ts";
 
-export type CountedTable = { name: string; rows: number };
+type CountedTable = { name: string; rows: number };
 
 /** What was copied so far, in bytes. */
 export type OnBackUp = (done: number, total: number) => void;

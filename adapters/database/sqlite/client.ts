@@ -1,3 +1,4 @@
+import type { EventEmitter } from "node:events";
 import { realpathSync } from "node:fs";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -11,29 +12,29 @@ import { observed, operationOf, type StatementObserver } from "../statement-obse
 import {
   findLog,
   LOCK_WAIT_MS,
-  type LogFile,
   openConnection,
   prepared,
   rollBack,
+  type SqliteSettings,
   synchronousOf,
   verifyLog,
 } from "./connection.ts";
-import { createThread, type Thread } from "./thread.ts";
-import { createTurnReads, type TurnReads } from "./turn-reads.ts";
+import { createThread } from "./thread.ts";
+import { createTurnReads } from "./turn-reads.ts";
 import type { Statement } from "./worker.ts";
-import { createWriter, type Writer } from "./writer.ts";
+import { createWriter } from "./writer.ts";
 
 type Connection = Sqlite.Database & { __knexTxId?: string };
-type Sent = { sql: string; bindings?: unknown[]; response?: unknown; context?: unknown };
-
-type Open = {
-  main: Connection;
-  log: LogFile;
-  writer: Writer;
-  reader: Thread;
-  turnReads: TurnReads;
-  transactional?: Connection;
+type Sent = {
+  sql: string;
+  bindings?: unknown[];
+  /** A read that runs at the end of the turn of the event loop, together with others. */
+  inTurn?: boolean;
+  response?: unknown;
+  context?: unknown;
 };
+
+type Open = ReturnType<typeof openFile>;
 
 const LOCK_POLL_MS = 5;
 
@@ -58,7 +59,7 @@ export class SqliteClient extends BetterSqliteClient {
       open.turnReads.run();
       await open.reader.close();
       await open.writer.close();
-      open.transactional?.close();
+      open.transactional.close();
       open.main.close();
     }
     callback?.();
@@ -67,8 +68,7 @@ export class SqliteClient extends BetterSqliteClient {
   /** Runs work with the connection for transactions, while nothing else of this process is written. */
   exclusively<T>(isDurable: boolean, work: (connection: Connection) => Promise<T>): Promise<T> {
     const open = this.opened();
-    open.transactional ??= openConnection(this.connectionSettings);
-    const connection = open.transactional;
+    const connection: Connection = open.transactional;
     return open.writer.exclusively(async () => {
       connection.pragma(`synchronous = ${isDurable ? synchronousOf(this.connectionSettings) : "NORMAL"}`);
       try {
@@ -99,12 +99,13 @@ export class SqliteClient extends BetterSqliteClient {
   private async runQuery(connection: Connection, query: Sent): Promise<Sent> {
     const statement = prepared(connection, query.sql);
     const bindings = this._formatBindings(query.bindings ?? []);
-    // The client of a transaction (`transacting`) writes on its own connection.
-    const isSingleWrite = !this.transacting && !statement.readonly;
     if (statement.reader) {
-      query.response = statement.all(bindings);
+      const read = () => statement.all(bindings);
+      query.response = query.inTurn ? await this.opened().turnReads.add(read) : read();
       return query;
     }
+    // The client of a transaction (`transacting`) writes on its own connection.
+    const isSingleWrite = !this.transacting && !statement.readonly;
     const changes = isSingleWrite
       ? await this.opened().writer.write([{ sql: query.sql, bindings }])
       : statement.run(bindings).changes;
@@ -119,36 +120,16 @@ export class SqliteClient extends BetterSqliteClient {
     return this.transacting ? create() : withQueryRetries(query, create);
   }
 
-  /** Runs a read without the steps that Knex takes around a query, because reads of SQLite are synchronous anyway. */
-  read({ sql, bindings }: Statement): unknown[] {
-    const end = this.observer?.begin("select", sql);
-    try {
-      return prepared(this.opened().main, sql).all(this._formatBindings(bindings));
-    } finally {
-      end?.();
-    }
-  }
-
-  /** Runs a read in the same way at the end of the turn of the event loop, together with others. */
-  readInTurn(query: Statement): Promise<unknown[]> {
-    return this.opened().turnReads.add(() => this.read(query));
-  }
-
   /** Runs statements, all or none, and resolves to the number of rows that the first one changed. */
-  async write(statements: Statement[]): Promise<number> {
-    const ends = statements.map(({ sql }) => this.observer?.begin(operationOf(sql), sql));
-    const formatted = statements.map(({ sql, bindings }) => ({
-      sql,
-      bindings: this._formatBindings(bindings),
-    }));
-    try {
-      const changes = await this.opened().writer.write(formatted);
-      for (const end of ends) end?.();
-      return changes;
-    } catch (error) {
-      for (const end of ends) end?.(error);
-      throw error;
-    }
+  write(statements: Statement[]): Promise<number> {
+    const formatted = statements.map(({ sql, bindings }) => ({ sql, bindings: this._formatBindings(bindings) }));
+    const write = async () => this.opened().writer.write(formatted);
+    // Each is observed until all are committed.
+    const run = formatted.reduceRight(
+      (rest, { sql }) => () => observed(this.observer, operationOf(sql), sql, rest),
+      write,
+    );
+    return run();
   }
 
   async readOnThread(query: { sql: string; bindings: readonly unknown[] }): Promise<unknown[]> {
@@ -160,32 +141,26 @@ export class SqliteClient extends BetterSqliteClient {
   }
 
   private opened(): Open {
-    this.current ??= this.open();
+    this.current ??= openFile(this.connectionSettings, this);
     return this.current;
-  }
-
-  private open(): Open {
-    createFolder(path.dirname(this.connectionSettings.filename));
-    const main = openConnection(this.connectionSettings);
-    // SQLite keeps the log beside the file that a symbolic link refers to.
-    const settings = { ...this.connectionSettings, filename: realpathSync(this.connectionSettings.filename) };
-    main.pragma("schema_version"); // the first read creates the log
-    const log = findLog(settings.filename);
-    const writer = createWriter(createThread({ settings, log }), {
-      countLogged: () => countLogged(main),
-      onFailure: (error) => this.emit("failure", error),
-      onCheckpointError: (error) => this.emit("checkpoint-error", error),
-    });
-    return { main, log, writer, reader: createThread({ settings, log }), turnReads: createTurnReads(main) };
   }
 }
 
-function countLogged(connection: Connection): number {
-  const pages = prepared(connection, "pragma wal_checkpoint(NOOP)").get() as {
-    log: number;
-    checkpointed: number;
+function openFile(given: SqliteSettings, events: EventEmitter) {
+  createFolder(path.dirname(given.filename));
+  const main: Connection = openConnection(given);
+  // SQLite keeps the log beside the file that a symbolic link refers to.
+  const settings = { ...given, filename: realpathSync(given.filename) };
+  main.pragma("schema_version"); // the first read creates the log
+  const log = findLog(settings.filename);
+  return {
+    main,
+    transactional: openConnection(settings),
+    log,
+    writer: createWriter(createThread({ settings, log }), main, events),
+    reader: createThread({ settings, log }),
+    turnReads: createTurnReads(main),
   };
-  return pages.log - pages.checkpointed;
 }
 
 /** Takes the write lock at BEGIN. Otherwise one of two transactions that read first would fail when it writes. */

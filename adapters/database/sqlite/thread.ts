@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import type { LogFile, SqliteSettings } from "./connection.ts";
 import type { Failure, Request, Response } from "./worker.ts";
@@ -37,10 +36,7 @@ export function createThread(workerData: { settings: SqliteSettings; log: LogFil
     },
     async close(): Promise<void> {
       await Promise.allSettled(pending.map(({ promise }) => promise));
-      if (!worker) return;
-      worker.ref();
-      worker.postMessage("close");
-      await once(worker, "exit");
+      await worker?.terminate(); // which closes its connection
     },
   };
 }

@@ -1,8 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type Sqlite from "better-sqlite3";
 
-export type TurnReads = ReturnType<typeof createTurnReads>;
-
 /** Reads of a turn share a transaction: a small read takes less time than taking and releasing the lock. */
 export function createTurnReads(connection: Sqlite.Database) {
   let waiting: (() => void)[] = [];

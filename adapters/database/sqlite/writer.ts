@@ -1,8 +1,9 @@
+import type { EventEmitter } from "node:events";
 import { setImmediate as endOfTurn } from "node:timers/promises";
+import type Sqlite from "better-sqlite3";
+import { prepared } from "./connection.ts";
 import { errorOf, type Thread } from "./thread.ts";
 import type { Failure, Statement } from "./worker.ts";
-
-export type Writer = ReturnType<typeof createWriter>;
 
 type Waiting = { statements: Statement[]; resolve(changes: number): void; reject(error: unknown): void };
 
@@ -12,18 +13,12 @@ const CHECKPOINT_PAGES = 1000;
 // Errors after which no commit is safe: a sync failed, or the log was deleted or replaced.
 const FAILURES = new Set(["SQLITE_IOERR_FSYNC", "SQLITE_IOERR_DIR_FSYNC", "ERR_LOG_LOST"]);
 
-type Options = {
-  /** Returns how many pages of the log are not in the database file. */
-  countLogged(): number;
-  onFailure(error: Error): void;
-  onCheckpointError(error: Error): void;
-};
-
 /**
  * Commits single writes in groups on a thread: those that arrive while it is busy form the next transaction, and each
- * resolves when it is on the disk. After the only call of `onFailure`, every write is rejected.
+ * resolves when it is on the disk. After the only event `failure`, every write is rejected. A failed checkpoint is an event
+ * `checkpoint-error`. `reader` is a connection of this thread.
  */
-export function createWriter(thread: Thread, { countLogged, onFailure, onCheckpointError }: Options) {
+export function createWriter(thread: Thread, reader: Sqlite.Database, events: EventEmitter) {
   let last: Promise<unknown> = Promise.resolve();
   let waiting: Waiting[] = [];
   let checkpointAt = CHECKPOINT_PAGES;
@@ -49,22 +44,22 @@ export function createWriter(thread: Thread, { countLogged, onFailure, onCheckpo
       }
       void checkpoint();
     } catch (error) {
-      const reason = failIfLost(error);
-      for (const { reject } of group) reject(reason);
+      // An error for each, because Knex adds the statement to the message.
+      for (const { reject } of group) reject(errorOf(failIfLost(error) as Failure));
     }
   }
 
   /** Copies the log into the database file once it is long enough. */
   async function checkpoint(): Promise<void> {
     try {
-      const pages = countLogged();
+      const pages = countLogged(reader);
       if (pages < checkpointAt) return;
       // If the disk is full, nothing is lost, and a later checkpoint copies the rest.
       checkpointAt = pages + CHECKPOINT_PAGES;
       await thread.ask("checkpoint");
       checkpointAt = CHECKPOINT_PAGES;
     } catch (error) {
-      if (failIfLost(error) === error) onCheckpointError(error as Error);
+      if (failIfLost(error) === error) events.emit("checkpoint-error", error);
     }
   }
 
@@ -72,7 +67,7 @@ export function createWriter(thread: Thread, { countLogged, onFailure, onCheckpo
   function failIfLost(error: unknown): unknown {
     if (failure || !FAILURES.has(String((error as { code?: unknown }).code))) return failure ?? error;
     failure = toFailure(error as Error);
-    onFailure(failure);
+    events.emit("failure", failure);
     return failure;
   }
 
@@ -106,6 +101,15 @@ export function createWriter(thread: Thread, { countLogged, onFailure, onCheckpo
       await thread.close();
     },
   };
+}
+
+/** Returns how many pages of the log are not in the database file. */
+function countLogged(connection: Sqlite.Database): number {
+  const pages = prepared(connection, "pragma wal_checkpoint(NOOP)").get() as {
+    log: number;
+    checkpointed: number;
+  };
+  return pages.log - pages.checkpointed;
 }
 
 /**

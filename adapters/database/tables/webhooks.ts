@@ -1,83 +1,68 @@
 import type { DeliveryStatus } from "../../../resources/webhooks/types.ts";
-import {
-  CLIENT_ID,
-  count,
-  flag,
-  HOST,
-  hash,
-  id,
-  integer,
-  json,
-  key,
-  type RowOf,
-  string,
-  table,
-  text,
-  time,
-} from "./columns.ts";
+import * as t from "./columns.ts";
 import { EVENT_TYPE } from "./events.ts";
 
 const SECRET = "webhook";
 
-export const webhooks = table(
+export const webhooks = t.table(
   "webhooks",
   {
-    id: id().primary(),
-    organization_id: id().indexed(),
-    url: text().encrypted("webhook-url"),
+    id: t.id().primary(),
+    organization_id: t.id().indexed(),
+    url: t.text().encrypted("webhook-url"),
     /** Schedules deliveries and is shown in the audit log. */
-    host: key(HOST),
+    host: t.key(t.HOST),
     /** SHA-256 of the organization and the URL. */
-    url_hash: hash(),
+    url_hash: t.hash(),
     /** Event types, separated by spaces. */
-    events: key(255),
-    enabled: flag(),
-    secret: text().encrypted(SECRET),
+    events: t.key(255),
+    enabled: t.flag(),
+    secret: t.text().encrypted(SECRET),
     /** Signs as well until `previous_until`. */
-    previous_secret: text().encrypted(SECRET).nullable(),
-    previous_until: time().nullable(),
-    failing_since: time().nullable(),
+    previous_secret: t.text().encrypted(SECRET).nullable(),
+    previous_until: t.time().nullable(),
+    failing_since: t.time().nullable(),
     /** Stored once a minute while deliveries succeed. */
-    last_success_at: time().nullable(),
+    last_success_at: t.time().nullable(),
     /** As the receiver requested (Retry-After). */
-    paused_until: time().nullable(),
+    paused_until: t.time().nullable(),
     /** Since when responses take too long; null after a fast one. */
-    slow_since: time().nullable(),
+    slow_since: t.time().nullable(),
     /** Until when no request is sent after repeated failures. */
-    blocked_until: time().nullable(),
-    failures: integer().default(0),
-    disabled_reason: string(255).nullable(),
-    created_by: key(CLIENT_ID),
-    created_via: key(CLIENT_ID).nullable(),
+    blocked_until: t.time().nullable(),
+    failures: t.integer().default(0),
+    disabled_reason: t.string(255).nullable(),
+    created_by: t.key(t.CLIENT_ID),
+    created_via: t.key(t.CLIENT_ID).nullable(),
     /** The test event that verifies the endpoint, and until when other events wait for it; null if it is verified. */
-    verification_event_id: id().nullable(),
-    verification_expires_at: time().nullable(),
-    created_at: time(),
-    updated_at: time(),
+    verification_event_id: t.id().nullable(),
+    verification_expires_at: t.time().nullable(),
+    created_at: t.time(),
+    updated_at: t.time(),
   },
   { unique: [["organization_id", "url_hash"]] },
 );
-export type WebhookRow = RowOf<typeof webhooks>;
+export type WebhookRow = t.RowOf<typeof webhooks>;
 
 /** One for each event and subscribed webhook, created with the event. */
-export const deliveries = table(
+export const deliveries = t.table(
   "deliveries",
   {
-    webhook_id: id(),
-    event_id: id(),
-    status: string(16).as<DeliveryStatus>(),
-    attempts: integer().default(0),
+    webhook_id: t.id(),
+    event_id: t.id(),
+    status: t.string(16).as<DeliveryStatus>(),
+    attempts: t.integer().default(0),
     /** When the next attempt is due, or null if there is none. A lease postpones it. */
-    due_at: time().nullable(),
-    leased_by: id().nullable(),
+    due_at: t.time().nullable(),
+    leased_by: t.id().nullable(),
     /** Past attempts: time, duration, status or error. */
-    log: json(),
-    created_at: time(),
-    expires_at: time().indexed(),
+    log: t.json(),
+    created_at: t.time(),
+    expires_at: t.time().indexed(),
     /** That of the event, by which deliveries are filtered. */
-    type: key(EVENT_TYPE),
+    type: t.key(EVENT_TYPE),
     /** The last request and its response as JSON; encrypted, but not again, because it is deleted after 30 days. */
-    exchange: text().nullable(),
+    exchange: t.text().nullable(),
   },
   {
     primary: ["webhook_id", "event_id"],
@@ -85,14 +70,14 @@ export const deliveries = table(
     purged: {},
   },
 );
-export type DeliveryRow = RowOf<typeof deliveries>;
+export type DeliveryRow = t.RowOf<typeof deliveries>;
 
-export const deliveryUsage = table("delivery_usage", {
-  organization_id: id().primary(),
+export const deliveryUsage = t.table("delivery_usage", {
+  organization_id: t.id().primary(),
   /** The last day with deliveries: days since January 1, 1970, UTC. */
-  day: integer(),
-  deliveries: count(),
-  quota_reached_on: integer().nullable(),
+  day: t.integer(),
+  deliveries: t.count(),
+  quota_reached_on: t.integer().nullable(),
 });
 
 export const WEBHOOK_TABLES = [webhooks, deliveries, deliveryUsage] as const;

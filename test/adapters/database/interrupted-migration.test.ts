@@ -2,7 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
 import type { Engine } from "../../../adapters/database/engine.ts";
 import { type Database, openDatabase } from "../../../adapters/database/index.ts";
-import { MIGRATIONS, migrations } from "../../../adapters/database/migrations/index.ts";
+import { MIGRATIONS, migrate, migrations } from "../../../adapters/database/migrations/index.ts";
 import { ADDITIVE } from "../../harness/database/additive-migration.ts";
 import { createTestDatabase, engine } from "../../harness/database/test-database.ts";
 
@@ -27,7 +27,7 @@ function isLast({ engine }: Database, { sql }: Statement): boolean {
 
 /** Migrates again and again: each process dies after the first statement that no other one has died after. */
 async function migrateWithDeaths(database: Database): Promise<string[]> {
-  const { knex } = database;
+  const { knex, engine } = database;
   const deaths = new Set<string>();
   let isAlive = true;
   const die = (_: unknown, statement: Statement) => {
@@ -41,7 +41,7 @@ async function migrateWithDeaths(database: Database): Promise<string[]> {
   knex.on("query-response", die);
   do {
     isAlive = true;
-    await database.migrate().catch((error) => {
+    await migrate({ knex, engine, unlimited: (work) => work(database) }).catch((error) => {
       if (isAlive) throw new Error(`after ${[...deaths].at(-1)}: ${error}`);
     });
   } while (!isAlive);
