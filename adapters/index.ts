@@ -46,13 +46,7 @@ import { createApprovedAppStore } from "./organizations/approved-apps.ts";
 import { eraseLinks } from "./organizations/erase-links.ts";
 import { createInvitationStore } from "./organizations/invitations.ts";
 import { createMemberStore } from "./organizations/members.ts";
-import {
-  createAppPolicyStore,
-  createDpopRequirementStore,
-  createEnterpriseAuthorizationStore,
-  createFallbackUrlStore,
-  createSecondFactorRequirementStore,
-} from "./organizations/settings.ts";
+import { createSettingsStore } from "./organizations/settings.ts";
 import { createOrganizationStore } from "./organizations/store.ts";
 import { createSuspensionStore } from "./organizations/suspension.ts";
 import { createTrustRuleStore } from "./organizations/trust-rules.ts";
@@ -99,17 +93,13 @@ export function openStorage(
   const clients = createClientStore(database, outbox);
   return {
     accounts,
-    appPolicies: createAppPolicyStore(database, outbox),
     approvedApps: createApprovedAppStore(database, outbox),
     audit: createAuditStore(database, outbox, auditChain),
     auditChain,
     clients,
     consents: createConsentStore(database, outbox),
     deliveries: createDeliveryQueue(database, outbox, encryption),
-    dpopRequirement: createDpopRequirementStore(database, outbox),
     events: createEventList(database),
-    enterpriseAuthorization: createEnterpriseAuthorizationStore(database, outbox),
-    fallbackUrls: createFallbackUrlStore(database, outbox),
     grants: createGrantStore(database, outbox, webhookDeletion),
     invitations: createInvitationStore(database, outbox, encryption),
     keys: createKeyStore(database, encryption),
@@ -126,6 +116,7 @@ export function openStorage(
     notices: createNoticeStore(database),
     operatorLog: createOperatorLog(database),
     organizations: createOrganizationStore(database, outbox),
+    organizationSettings: createSettingsStore(database, outbox),
     disabledAccounts: createAccountDisablingStore(database, outbox),
     disabledLinks: createLinkDisablingStore(database, outbox),
     suspensions: createSuspensionStore(database, outbox),
@@ -133,7 +124,6 @@ export function openStorage(
     tokenReuse: createTokenReuseStore(database, outbox),
     replays: createReplayStore(database),
     secondFactors: createSecondFactorStore(database, outbox, encryption),
-    secondFactorRequirement: createSecondFactorRequirementStore(database, outbox),
     trustRules: createTrustRuleStore(database, outbox),
     webhooks: createWebhookStore(database, outbox, encryption),
     signInFailures: createSignInFailureStore(database),

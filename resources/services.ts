@@ -6,8 +6,8 @@ import { createLinkService, type LinkService } from "./links/service.ts";
 import type { LinkStore } from "./links/types.ts";
 import {
   createShowOrganization,
-  type FallbackReader,
   type OrganizationReader,
+  type SettingsReader,
   type ShowOrganization,
 } from "./organization/routes.ts";
 import type { AllowedHosts } from "./outbound/ssrf-guard.ts";
@@ -31,7 +31,7 @@ export type ServiceOptions = {
   stores: {
     links: LinkStore;
     organizations: OrganizationReader;
-    fallbackUrls: FallbackReader;
+    organizationSettings: SettingsReader;
     webhooks: WebhookStore;
     events: EventList;
   };
@@ -65,7 +65,7 @@ export function createServices({
     listEvents: createListEvents({ events: stores.events, cursors, shortUrl: urls.short }),
     showOrganization: createShowOrganization(
       stores.organizations,
-      stores.fallbackUrls,
+      stores.organizationSettings,
       stores.links,
       stores.webhooks,
     ),

@@ -76,17 +76,6 @@ export function createOrganizationStore({ knex, transaction }: Database, outbox:
         return changed;
       }),
 
-    rename: (id: string, name: string, actor: Actor): Promise<boolean> =>
-      transaction(async (trx) => {
-        if (!(await lockOrganization(trx, id))) return false;
-        const before = await findOrganization(trx, id);
-        if (before.name === name) return true;
-        await trx("organizations").where({ id }).update({ name });
-        const data = { from: before.name, to: name };
-        await outbox.record(trx, actor, organizationEvent(id, "organization.renamed", data));
-        return true;
-      }),
-
     /** Deletes an organization. Its row remains, so the slugs of its links are never reused. */
     remove: (id: string, actor: Actor, reason?: string) =>
       transaction((trx) => removeOrganization(trx, outbox, actor, id, reason)),
