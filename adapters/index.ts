@@ -39,7 +39,6 @@ import { createGrantUseRecorder } from "./oauth/grant-use-recorder.ts";
 import { createGrantStore } from "./oauth/grants.ts";
 import { createConsentStore } from "./oauth/oidc/grants.ts";
 import { createOidcAdapter } from "./oauth/oidc/index.ts";
-import { createTokenReuseStore } from "./oauth/oidc/token-reuse.ts";
 import { createReplayStore } from "./oauth/replay.ts";
 import { createTokenReader } from "./oauth/token-row.ts";
 import { createApprovedAppStore } from "./organizations/approved-apps.ts";
@@ -52,7 +51,7 @@ import { createSuspensionStore } from "./organizations/suspension.ts";
 import { createTrustRuleStore } from "./organizations/trust-rules.ts";
 import { countOutdated, reencrypt } from "./reencryption.ts";
 import { createDeliveryQueue } from "./webhooks/queue.ts";
-import { createWebhookDeletion, createWebhookStore } from "./webhooks/store.ts";
+import { createWebhookStore } from "./webhooks/store.ts";
 
 // How long a shutdown waits for an unavailable database to store the last clicks and uses of grants.
 const LAST_WRITES_MS = 3000;
@@ -83,7 +82,6 @@ export function openStorage(
   const leases = createLeases(database);
   const outbox = createOutbox(database, currentTraceparent);
   const encryption = createEncryption(encryptionKeys);
-  const webhookDeletion = createWebhookDeletion(outbox, encryption);
   const auditChain = createAuditChain(database, leases);
   const grantUse = createGrantUseRecorder(database);
   const clicks = createClickBuffer(database, outbox);
@@ -100,19 +98,19 @@ export function openStorage(
     consents: createConsentStore(database, outbox),
     deliveries: createDeliveryQueue(database, outbox, encryption),
     events: createEventList(database),
-    grants: createGrantStore(database, outbox, webhookDeletion),
+    grants: createGrantStore(database, outbox, encryption),
     invitations: createInvitationStore(database, outbox, encryption),
     keys: createKeyStore(database, encryption),
     knownDevices: createKnownDeviceStore(database),
     leaks: createLeakStore(database, outbox),
-    accountDeletions: createAccountDeletionStore(database, outbox),
+    accountDeletions: createAccountDeletionStore(outbox),
     idempotency: createIdempotencyStore(database, encryption),
     identities: createIdentityStore(database, outbox),
     links: createLinkStore(database, outbox, clicks, search, limitsOf),
     emails: createEmailStore(database, encryption),
     mails: createMailQueue(database, encryption, resolveResetRequest),
-    memberEvents: createMemberEventStore(database, outbox),
-    members: createMemberStore(database, outbox, webhookDeletion),
+    memberEvents: createMemberEventStore(outbox),
+    members: createMemberStore(database, outbox, encryption),
     notices: createNoticeStore(database),
     operatorLog: createOperatorLog(database),
     organizations: createOrganizationStore(database, outbox),
@@ -120,8 +118,7 @@ export function openStorage(
     disabledAccounts: createAccountDisablingStore(database, outbox),
     disabledLinks: createLinkDisablingStore(database, outbox),
     suspensions: createSuspensionStore(database, outbox),
-    registrations: createRegistrationStore(database, outbox),
-    tokenReuse: createTokenReuseStore(database, outbox),
+    registrations: createRegistrationStore(outbox),
     replays: createReplayStore(database),
     secondFactors: createSecondFactorStore(database, outbox, encryption),
     trustRules: createTrustRuleStore(database, outbox),

@@ -8,8 +8,7 @@ import { toLink } from "./row.ts";
 
 export type OwnedLink = { link: Link; organization: { id: string; name: string } };
 
-export function createLinkDisablingStore(database: Database, outbox: Outbox) {
-  const { knex, transaction } = database;
+export function createLinkDisablingStore({ knex }: Database, outbox: Outbox) {
   const liveLinks = (q: Knex) => q("links").whereNull("deleted_at");
 
   function apply(
@@ -18,7 +17,7 @@ export function createLinkDisablingStore(database: Database, outbox: Outbox) {
     type: Extract<EventType, "link.disabled" | "link.enabled">,
     change: (before: Link) => Pick<Link, "disabledAt" | "disabledReason"> | undefined,
   ): Promise<Link | undefined> {
-    return transaction(async (trx) => {
+    return outbox.change(actor, async ({ trx, record }) => {
       const before = toLink(await liveLinks(trx).where({ id }).forUpdate().first());
       const changed = before && change(before);
       if (!changed) return before;
@@ -31,7 +30,7 @@ export function createLinkDisablingStore(database: Database, outbox: Outbox) {
       });
       const { organizationId, slug, disabledReason: reason } = after;
       const data = { link_id: id, slug, ...(type === "link.disabled" && { reason }) };
-      await outbox.record(trx, actor, { organizationId, type, subject: id, data });
+      await record({ organizationId, type, subject: id, data });
       return after;
     });
   }

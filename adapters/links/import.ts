@@ -28,13 +28,13 @@ export function createLinkImports(
   outbox: Outbox,
   limitsOf: LimitsOf,
 ): LinkStore["beginImport"] {
-  const { knex, transaction } = database;
+  const { knex } = database;
 
   return (organizationId, actor, format, isTrial) => {
     const toNewRow = (link: ImportedLink) => toRow(importedLink(organizationId, actor, link));
 
     const store = (links: ImportedLink[]) =>
-      transaction(async (trx) => {
+      outbox.change(actor, async ({ trx, record }) => {
         const room = await lockRoom(trx, organizationId, limitsOf);
         const taken = await readTaken(trx, organizationId, links);
         const { rows, added, ...result } = planOf(links, toNewRow, taken, room);
@@ -42,7 +42,7 @@ export function createLinkImports(
         for (let start = 0; start < rows.length; start += MAX_ROWS)
           await trx("links").insert(rows.slice(start, start + MAX_ROWS) as never);
         const data = { imported: rows.length, format };
-        await outbox.record(trx, actor, organizationEvent(organizationId, "links.imported", data));
+        await record(organizationEvent(organizationId, "links.imported", data));
         await addUsage(trx, organizationId, added, limitsOf);
         return result;
       });

@@ -63,7 +63,7 @@ export function createLinkStore(
   const update: LinkStore["update"] = async (organizationId, id, changes, actor, version) => {
     await clicks.settled();
     try {
-      return await database.transaction(async (trx) => {
+      return await outbox.change(actor, async ({ trx, record }) => {
         const link = liveLinks(trx, organizationId).where({ id });
         const before = toLink(await link.clone().forUpdate().first());
         if (!before) return undefined;
@@ -76,7 +76,7 @@ export function createLinkStore(
         const after = { ...before, ...changed, ...revision };
         const { version: next, updatedAt: updated_at } = revision;
         await link.update({ ...columns, searched: searchedText(after), version: next, updated_at });
-        await outbox.record(trx, actor, linkUpdated(after, changed, Object.keys(columns)));
+        await record(linkUpdated(after, changed, Object.keys(columns)));
         const link_bytes = storedBytes(toRow(after)) - storedBytes(toRow(before));
         if (link_bytes !== 0) await addUsage(trx, organizationId, { links: 0, link_bytes }, limitsOf);
         return after;
@@ -89,14 +89,14 @@ export function createLinkStore(
 
   const remove: LinkStore["remove"] = async (organizationId, id, actor, version) => {
     await clicks.settled();
-    return database.transaction(async (trx) => {
+    return outbox.change(actor, async ({ trx, record }) => {
       const link = liveLinks(trx, organizationId).where({ id });
       const before = toLink(await link.clone().forUpdate().first());
       if (!before) return false;
       if (version !== undefined && before.version !== version) return "stale";
       await link.update({ ...ERASED, deleted_at: Date.now() });
       await addUsage(trx, organizationId, { links: -1, link_bytes: -storedBytes(toRow(before)) }, limitsOf);
-      await outbox.record(trx, actor, linkDeleted(before));
+      await record(linkDeleted(before));
       return true;
     });
   };

@@ -1,14 +1,11 @@
-import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import type { EventType } from "../../resources/events/types.ts";
-import type { Database } from "../database/index.ts";
-import type { Outbox } from "../events/outbox.ts";
+import type { Change, Outbox } from "../events/outbox.ts";
 import { lockClient } from "../locks.ts";
 import { revokeGrants } from "./grants.ts";
 
 /** A client that is locked until the end of the transaction. */
-export type LockedClient = {
-  trx: Knex.Transaction;
+export type LockedClient = Pick<Change, "trx"> & {
   id: string;
   revokeTokens(): Promise<void>;
   record(type: EventType, data?: object): Promise<void>;
@@ -17,14 +14,15 @@ export type LockedClient = {
 export type ChangeClient = ReturnType<typeof createChangeClient>;
 
 /** Creates a function that changes the client of an organization. It resolves to `missing` if there is none. */
-export function createChangeClient({ transaction }: Database, outbox: Outbox) {
+export function createChangeClient(outbox: Outbox) {
   return <Result, Missing>(
     organizationId: string,
     actor: Actor,
     missing: Missing,
     change: (client: LockedClient) => Promise<Result>,
   ): Promise<Result | Missing> =>
-    transaction(async (trx) => {
+    outbox.change(actor, async (work) => {
+      const { trx, record } = work;
       const id = await lockClient(trx, organizationId);
       if (!id) return missing;
       return change({
@@ -32,10 +30,10 @@ export function createChangeClient({ transaction }: Database, outbox: Outbox) {
         id,
         async revokeTokens() {
           await trx("clients").where({ id }).increment("generation");
-          await revokeGrants(trx, outbox, actor, { client_id: id });
+          await revokeGrants(work, { client_id: id });
         },
         record: (type, data) =>
-          outbox.record(trx, actor, { organizationId, type, subject: id, data: { client_id: id, ...data } }),
+          record({ organizationId, type, subject: id, data: { client_id: id, ...data } }),
       });
     });
 }

@@ -4,7 +4,7 @@ import { OPERATOR } from "../../resources/events/types.ts";
 import { newClientId } from "../crypto/ids.ts";
 import type { Database } from "../database/index.ts";
 import type { ClientRow } from "../database/tables/oauth.ts";
-import type { Outbox } from "../events/outbox.ts";
+import type { Change, Outbox } from "../events/outbox.ts";
 import { lockClient } from "../locks.ts";
 import { createChangeClient, type LockedClient } from "./change-client.ts";
 import { createClientKeyStore, type KeyView } from "./client-keys.ts";
@@ -53,7 +53,7 @@ export type ClientStore = ReturnType<typeof createClientStore>;
 export function createClientStore(database: Database, outbox: Outbox) {
   const { knex, lookup } = database;
   const find = lookup(CLIENT_BY_ID);
-  const changeClient = createChangeClient(database, outbox);
+  const changeClient = createChangeClient(outbox);
   const keyStore = createClientKeyStore(database, changeClient);
 
   return {
@@ -188,15 +188,11 @@ export async function createClientFor(trx: Knex, organizationId: string): Promis
 }
 
 /** Deletes the organization's client and revokes its grants. Part of the caller's transaction. */
-export async function removeClient(
-  trx: Knex.Transaction,
-  outbox: Outbox,
-  actor: Actor,
-  organizationId: string,
-): Promise<void> {
+export async function removeClient(change: Change, organizationId: string): Promise<void> {
+  const { trx } = change;
   const id = await lockClient(trx, organizationId);
   if (!id) return;
-  await revokeGrants(trx, outbox, actor, { client_id: id });
+  await revokeGrants(change, { client_id: id });
   await trx("client_keys").where({ client_id: id }).delete();
   await trx("client_profiles").where({ client_id: id }).delete();
   await deleteSecrets(trx, id);

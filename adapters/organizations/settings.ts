@@ -59,13 +59,13 @@ const SETTINGS: Record<Name, Setting> = {
 export type SettingsStore = ReturnType<typeof createSettingsStore>;
 
 /** Stores the settings of organizations. */
-export function createSettingsStore({ knex, transaction }: Database, outbox: Outbox) {
+export function createSettingsStore({ knex }: Database, outbox: Outbox) {
   return {
     find: (organizationId: string) => find(knex, organizationId),
 
     /** Takes effect with the next request. Returns false for an organization that doesn't exist. */
     change: (id: string, changes: Partial<OrganizationSettings>, actor: Actor): Promise<boolean> =>
-      transaction(async (trx) => {
+      outbox.change(actor, async ({ trx, record }) => {
         if (!(await lockOrganization(trx, id))) return false;
         const before = (await find(trx, id)) as OrganizationSettings;
         const changed = (Object.keys(changes) as Name[]).filter((name) => changes[name] !== before[name]);
@@ -77,7 +77,7 @@ export function createSettingsStore({ knex, transaction }: Database, outbox: Out
           const [from, to] = [before[name], changes[name]];
           return organizationEvent(id, event, field ? { [field]: to } : { from, to });
         });
-        await outbox.record(trx, actor, ...events);
+        await record(...events);
         return true;
       }),
 

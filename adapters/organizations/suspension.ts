@@ -18,39 +18,39 @@ export function suspensionOf({
 }
 
 /** A suspension revokes and deletes nothing: it is checked wherever the organization or what it owns is used. */
-export function createSuspensionStore({ knex, transaction }: Database, outbox: Outbox) {
+export function createSuspensionStore({ knex }: Database, outbox: Outbox) {
   return {
-    async find(id: string): Promise<Suspension | undefined> {
-      const row = await knex("organizations").where({ id }).first("suspended_at", "suspended_reason");
-      return row && suspensionOf(row);
-    },
+    find: (id: string) => findSuspension(knex, id),
 
     /** Takes effect with the next request. Without a reason, that of an existing suspension is kept. */
     suspend: (id: string, reason: string | null, actor: Actor): Promise<Suspension | undefined> =>
-      transaction(async (trx) => {
+      outbox.change(actor, async ({ trx, record }) => {
         if (!(await lockOrganization(trx, id))) return undefined;
-        const organization = () => trx("organizations").where({ id });
-        const row = await organization().first("suspended_at", "suspended_reason");
-        const before = row && suspensionOf(row);
+        const before = await findSuspension(trx, id);
         if (before && (reason === null || reason === before.reason)) return before;
         const after: Suspension = { at: before?.at ?? Date.now(), reason };
-        await organization().update({ suspended_at: after.at, suspended_reason: reason });
+        await trx("organizations").where({ id }).update({ suspended_at: after.at, suspended_reason: reason });
         // Those that are being attempted, and those of later events, are postponed when they are leased.
         await waitingOf(trx, id).update({ due_at: null });
-        await outbox.record(trx, actor, organizationEvent(id, "organization.suspended", { reason }));
+        await record(organizationEvent(id, "organization.suspended", { reason }));
         return after;
       }),
 
     resume: (id: string, actor: Actor): Promise<boolean> =>
-      transaction(async (trx) => {
+      outbox.change(actor, async ({ trx, record }) => {
         if (!(await lockOrganization(trx, id))) return false;
         const suspended = trx("organizations").where({ id }).whereNotNull("suspended_at");
         if (!(await suspended.update({ suspended_at: null, suspended_reason: null }))) return true;
         await waitingOf(trx, id).update({ due_at: Date.now() });
-        await outbox.record(trx, actor, organizationEvent(id, "organization.resumed", {}));
+        await record(organizationEvent(id, "organization.resumed", {}));
         return true;
       }),
   };
+}
+
+async function findSuspension(q: Knex, id: string): Promise<Suspension | undefined> {
+  const row = await q("organizations").where({ id }).first("suspended_at", "suspended_reason");
+  return row && suspensionOf(row);
 }
 
 function waitingOf(trx: Knex.Transaction, organizationId: string) {

@@ -60,6 +60,7 @@ export const oneTimeLinks = table(
   },
   { purged: {} },
 );
+export type OneTimeLinkRow = RowOf<typeof oneTimeLinks>;
 
 /** A browser that a user has signed in from, or a program and its network. */
 export const knownDevices = table(
