@@ -30,7 +30,7 @@ export function createLeakStore({ knex }: Database, outbox: Outbox) {
     const organizationId = owner.organization_id;
     return outbox.change(actor, async (change) => {
       const { trx, record } = change;
-      const client_id = await lockClient(trx, organizationId);
+      const client_id = (await lockClient(trx, organizationId))?.id;
       const now = Date.now();
       const found = trx("client_secrets").where({ client_id: client_id ?? "", hash });
       const secret = await found.clone().first("id", "last4", "expires_at");

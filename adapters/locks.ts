@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import type { ClientRow } from "./database/tables/oauth.ts";
 
 // To avoid deadlocks, all lock in this order: organizations by id, then a client, users, secrets and grants.
 
@@ -20,10 +21,9 @@ export async function lockOrganizationsOf(
   return organizations;
 }
 
-export async function lockClient(trx: Knex, organizationId: string): Promise<string | undefined> {
-  const client = () => trx("clients").where({ organization_id: organizationId });
-  if (!(await client().update({ updated_at: Date.now() }))) return undefined;
-  return (await client().first("id"))?.id;
+export async function lockClient(trx: Knex, organization_id: string): Promise<ClientRow | undefined> {
+  const client = () => trx("clients").where({ organization_id });
+  return (await client().update({ updated_at: Date.now() })) ? client().first() : undefined;
 }
 
 export async function lockUser(trx: Knex.Transaction, id: string): Promise<void> {

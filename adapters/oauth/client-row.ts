@@ -1,5 +1,6 @@
 import type { Plan } from "../../resources/plans.ts";
 import type { LookupQuery } from "../database/batches.ts";
+import type { Database } from "../database/index.ts";
 import type { Flag } from "../database/tables/columns.ts";
 
 /** A client with the data that authentication needs. */
@@ -18,7 +19,7 @@ export type Client = {
 };
 
 /** Selects a client with its organization and its unexpired secrets in one query, the most frequent of all. */
-export const CLIENT_BY_ID: LookupQuery<JoinedClientRow> = {
+const CLIENT_BY_ID: LookupQuery<JoinedClientRow> = {
   sql: `select c.id, o.id as "organizationId", o.name, o.plan, o.suspended_at as "suspendedAt",
       o.require_dpop as "requiresDpop", c.disabled_at as "disabledAt", c.fapi, c.redirect_uris as "redirectUris",
       c.generation, s.id as "secretId", s.hash, s.expires_at as "expiresAt"
@@ -46,6 +47,12 @@ export type JoinedClientRow = {
   hash: string;
   expiresAt: number | null;
 };
+
+/** Creates a function that finds a client by its id. */
+export function createFindClient({ lookup }: Pick<Database, "lookup">) {
+  const find = lookup(CLIENT_BY_ID);
+  return async (clientId: string): Promise<Client | undefined> => toClient(await find(clientId));
+}
 
 /** Combines the rows of a client, one for each secret. Returns undefined for no rows. */
 export function toClient(rows: JoinedClientRow[]): Client | undefined {

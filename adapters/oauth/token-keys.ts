@@ -16,3 +16,9 @@ export function tokenKey(token: string): string {
   const time = TIMED_TOKEN.exec(token)?.[1] ?? "";
   return (time + sha256(token)).slice(0, KEY_LENGTH);
 }
+
+/** Serializes what oidc-provider stores, without `jti`: the token, or the id of the session or grant. */
+export function toStored(payload: { jti?: string }): string {
+  const { jti: _, ...rest } = payload;
+  return JSON.stringify(rest);
+}

@@ -1,11 +1,11 @@
 import type { Knex } from "knex";
-import { type AdapterPayload, errors, type InteractionResults } from "oidc-provider";
+import { type Adapter, type AdapterPayload, errors, type InteractionResults } from "oidc-provider";
 import type { Database } from "../../database/index.ts";
 import type { GrantRow } from "../../database/tables/oauth.ts";
 import type { Outbox } from "../../events/outbox.ts";
 import { type Grant, revokeGrants, toDomainEvent } from "../grants.ts";
 import { answerConsent } from "./interactions.ts";
-import { type ModelAdapter, toStored } from "./model.ts";
+import { toStored } from "../token-keys.ts";
 
 // More devices than a user has. An app that signs its users in silently creates a grant with each visit.
 const GRANTS_PER_CONSENT = 100;
@@ -79,7 +79,7 @@ export function createConsentStore({ knex, transaction }: Database, outbox: Outb
 }
 
 /** Stores grants without a consent page. Revoking one updates a single row, and invalidates every token under it. */
-export function grantAdapter({ knex }: Database, outbox: Outbox): ModelAdapter {
+export function grantAdapter({ knex }: Database, outbox: Outbox): Partial<Adapter> {
   const active = (id: string) => knex("grants").where({ id }).whereNull("revoked_at");
   return {
     async upsert(id, payload: AdapterPayload) {

@@ -7,7 +7,6 @@ import type { GrantUseRecorder } from "../grant-use-recorder.ts";
 import { clientAdapter } from "./clients.ts";
 import { grantAdapter } from "./grants.ts";
 import { interactionAdapter } from "./interactions.ts";
-import type { ModelAdapter } from "./model.ts";
 import { sessionAdapter } from "./sessions.ts";
 import { tokenAdapters } from "./tokens.ts";
 
@@ -20,7 +19,7 @@ export function createOidcAdapter(
   appPolicyCheck: AppPolicyCheck,
 ): (model: string) => Adapter {
   const tokenAdapter = tokenAdapters(database, grantUse, appPolicyCheck);
-  const adapters: Record<string, () => ModelAdapter> = {
+  const adapters: Record<string, () => Partial<Adapter>> = {
     Client: () => clientAdapter(clients),
     Grant: () => grantAdapter(database, outbox),
     Session: () => sessionAdapter(database),

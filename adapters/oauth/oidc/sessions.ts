@@ -1,13 +1,14 @@
 import type { Knex } from "knex";
+import type { Adapter } from "oidc-provider";
 import { sha256 } from "../../crypto/hash.ts";
 import { isDuplicate } from "../../database/errors.ts";
 import type { Database } from "../../database/index.ts";
-import { type ModelAdapter, toStored } from "./model.ts";
+import { toStored } from "../token-keys.ts";
 
 const USER_AGENT_MAX = 255;
 
 /** An ended session stays as a tombstone: a late save restores it neither under its id nor a new one (`replaces`). */
-export function sessionAdapter({ knex, transaction }: Database): ModelAdapter {
+export function sessionAdapter({ knex, transaction }: Database): Partial<Adapter> {
   const active = (key: { id_hash: string } | { uid: string }, query: Knex = knex) =>
     query("sessions").where(key).whereNull("destroyed_at");
   const endById = (id: string, query?: Knex) =>
