@@ -29,7 +29,7 @@ import { createIdempotencyStore } from "./idempotency.ts";
 import { createLeakStore } from "./leaked-credentials.ts";
 import { createClickBuffer } from "./links/click-buffer.ts";
 import { createLinkDisablingStore } from "./links/disable.ts";
-import { createSearch, hasSearchIndex } from "./links/search.ts";
+import { hasSearchIndex } from "./links/search.ts";
 import { createLinkStore } from "./links/store.ts";
 import { type LimitsOf, unlimited } from "./links/usage.ts";
 import { createMailQueue } from "./mail/queue.ts";
@@ -85,7 +85,6 @@ export function openStorage(
   const auditChain = createAuditChain(database, leases);
   const grantUse = createGrantUseRecorder(database);
   const clicks = createClickBuffer(database, outbox);
-  const search = createSearch(database);
   const purgeLogs = (mayContinue: () => Promise<boolean>) => purgeAuditLogs(database, mayContinue);
   const accounts = createAccountStore(database, outbox);
   const clients = createClientStore(database, outbox);
@@ -106,7 +105,7 @@ export function openStorage(
     accountDeletions: createAccountDeletionStore(outbox),
     idempotency: createIdempotencyStore(database, encryption),
     identities: createIdentityStore(database, outbox),
-    links: createLinkStore(database, outbox, clicks, search, limitsOf),
+    links: createLinkStore(database, outbox, clicks, limitsOf),
     emails: createEmailStore(database, encryption),
     mails: createMailQueue(database, encryption, resolveResetRequest),
     memberEvents: createMemberEventStore(outbox),

@@ -86,7 +86,7 @@ export function createTokenReader(
     const [row] = await find(tokenKey(token));
     if (!row || !isAccessToken(row.kind)) return undefined;
     const active = toActiveToken(row, JSON.parse(row.payload), appPolicyCheck);
-    if (active) grantUse.record(row);
+    if (active?.userId) grantUse.record(row);
     return active;
   };
 }
