@@ -15,7 +15,7 @@ import {
 } from "../organizations/store.ts";
 import { insertIdentity, type NewIdentity } from "./identities.ts";
 import { createPasswordStore, findResetUser } from "./passwords.ts";
-import { forgetFailures, normalizeUsername } from "./sign-in-failures.ts";
+import { forgetFailures, normalizeUsername, passwordKey } from "./sign-in-failures.ts";
 
 export type Account = {
   id: string;
@@ -158,7 +158,7 @@ async function insertUser(
     created_at: Date.now(),
   });
   // Others may have tried to sign in with the name before it was taken.
-  await forgetFailures(trx, username);
+  await forgetFailures(trx, passwordKey(username));
 }
 
 function toAccount(row: Pick<UserRow, (typeof COLUMNS)[number]>): Account {

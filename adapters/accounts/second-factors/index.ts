@@ -5,7 +5,7 @@ import type { Outbox } from "../../events/outbox.ts";
 import { lockUser } from "../../locks.ts";
 import { revokeGrants } from "../../oauth/grants.ts";
 import { endAllSessions, firstParty } from "../sessions.ts";
-import { forgetFactorFailures } from "../sign-in-failures.ts";
+import { factorKey, forgetFailures } from "../sign-in-failures.ts";
 import { createPasskeyStore, type Passkey } from "./passkeys.ts";
 import { recordFactorChange } from "./record-change.ts";
 import { createRecoveryCodeStore, hasFactor } from "./recovery-codes.ts";
@@ -48,7 +48,7 @@ export function createSecondFactorStore(database: Database, outbox: Outbox, encr
         const { trx } = change;
         await lockUser(trx, userId);
         for (const table of FACTOR_TABLES) await trx(table).where({ user_id: userId }).delete();
-        await forgetFactorFailures(trx, userId);
+        await forgetFailures(trx, factorKey(userId));
         await endAllSessions(trx, userId);
         await revokeGrants(change, firstParty(userId));
         await recordFactorChange(change, userId, { type: "member.second_factors_reset" });
