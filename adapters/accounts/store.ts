@@ -17,15 +17,7 @@ import { insertIdentity, type NewIdentity } from "./identities.ts";
 import { createPasswordStore, findResetUser } from "./passwords.ts";
 import { forgetFailures, normalizeUsername, passwordKey } from "./sign-in-failures.ts";
 
-export type Account = {
-  id: string;
-  username: string;
-  /** A PHC string, or null if the user signs in with SSO only. */
-  passwordHash: string | null;
-  disabled: boolean;
-  /** A confirmed email address. */
-  email: string | null;
-};
+export type Account = ReturnType<typeof toAccount>;
 
 const COLUMNS = ["id", "username", "password_hash", "disabled_at", "email"] as const;
 
@@ -161,12 +153,14 @@ async function insertUser(
   await forgetFailures(trx, passwordKey(username));
 }
 
-function toAccount(row: Pick<UserRow, (typeof COLUMNS)[number]>): Account {
+function toAccount(row: Pick<UserRow, (typeof COLUMNS)[number]>) {
   return {
     id: row.id,
     username: row.username,
+    /** A PHC string, or null if the user signs in with SSO only. */
     passwordHash: row.password_hash,
     disabled: row.disabled_at !== null,
+    /** A confirmed email address. */
     email: row.email,
   };
 }

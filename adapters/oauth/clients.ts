@@ -14,7 +14,6 @@ import {
   createClientSecretStore,
   deleteSecrets,
   type NewClient,
-  type SecretCaller,
   unexpired,
 } from "./client-secrets.ts";
 import { revokeGrants } from "./grants.ts";
@@ -26,23 +25,7 @@ export type { NewClient, Rotation } from "./client-secrets.ts";
 export type Disabled = { at: number; by: string; reason: string | null };
 
 /** A client without the values of its secrets. Times are epoch milliseconds. */
-export type ClientView = {
-  clientId: string;
-  redirectUris: string[];
-  secrets: {
-    id: string;
-    last4: string;
-    createdAt: number;
-    expiresAt: number | null;
-    lastUsedAt: number | null;
-    /** Who used it in the last 30 days, most recent first. */
-    callers: SecretCaller[];
-  }[];
-  keys: KeyView[];
-  disabled: Disabled | null;
-  /** Whether it follows the FAPI 2.0 Security Profile. */
-  fapi: boolean;
-};
+export type ClientView = NonNullable<Awaited<ReturnType<ClientStore["findByOrganization"]>>>;
 
 /** How an organization presents its client to users. */
 export type ClientProfile = {
@@ -66,16 +49,17 @@ export function createClientStore(database: Database, outbox: Outbox) {
 
     find: createFindClient(database),
 
-    async findByOrganization(organizationId: string): Promise<ClientView | undefined> {
+    async findByOrganization(organizationId: string) {
       const client = await knex("clients").where({ organization_id: organizationId }).first();
       if (!client) return undefined;
       const keys = await keyStore.findKeys(client.id);
       return {
         clientId: client.id,
-        redirectUris: JSON.parse(client.redirect_uris),
+        redirectUris: JSON.parse(client.redirect_uris) as string[],
         secrets: await secretStore.listSecrets(client.id),
-        keys: keys.map(({ jwk: _, ...view }) => view),
+        keys: keys.map(({ jwk: _, ...view }): KeyView => view),
         disabled: disabledOf(client),
+        /** Whether it follows the FAPI 2.0 Security Profile. */
         fapi: Boolean(client.fapi),
       };
     },

@@ -6,17 +6,10 @@ import { lockUser } from "../../locks.ts";
 import { revokeGrants } from "../../oauth/grants.ts";
 import { endAllSessions, firstParty } from "../sessions.ts";
 import { factorKey, forgetFailures } from "../sign-in-failures.ts";
-import { createPasskeyStore, type Passkey } from "./passkeys.ts";
+import { createPasskeyStore } from "./passkeys.ts";
 import { recordFactorChange } from "./record-change.ts";
 import { createRecoveryCodeStore, hasFactor } from "./recovery-codes.ts";
 import { createTotpStore } from "./totp.ts";
-
-/** The second factors of a user. Times are epoch milliseconds. */
-export type SecondFactors = {
-  totp: { createdAt: number; lastUsedAt: number | null } | undefined;
-  passkeys: Passkey[];
-  recoveryCodes: number;
-};
 
 /** Stores second factors. A user has one with a passkey or a confirmed authenticator app. */
 export function createSecondFactorStore(database: Database, outbox: Outbox, encryption: Encryption) {
@@ -27,7 +20,8 @@ export function createSecondFactorStore(database: Database, outbox: Outbox, encr
     recoveryCodes: createRecoveryCodeStore(outbox),
     passkeys,
 
-    async find(userId: string): Promise<SecondFactors> {
+    /** Returns the second factors of a user, and how many recovery codes are left. Times are epoch milliseconds. */
+    async find(userId: string) {
       const [totp, keys, unused] = await Promise.all([
         knex("totp_secrets").where({ user_id: userId }).whereNotNull("confirmed_at").first(),
         passkeys.list(userId),

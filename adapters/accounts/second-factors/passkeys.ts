@@ -22,12 +22,7 @@ export type NewPasskey = {
 };
 
 /** A passkey of a user. Times are epoch milliseconds. */
-export type Passkey = NewPasskey & {
-  id: string;
-  userId: string;
-  createdAt: number;
-  lastUsedAt: number | null;
-};
+export type Passkey = ReturnType<typeof toPasskey>;
 
 export type PasskeyStore = ReturnType<typeof createPasskeyStore>;
 
@@ -99,7 +94,7 @@ export function createPasskeyStore({ knex }: Database, outbox: Outbox) {
   };
 }
 
-function toPasskey(row: PasskeyRow): Passkey {
+function toPasskey(row: PasskeyRow) {
   return {
     id: row.id,
     userId: row.user_id,

@@ -25,22 +25,8 @@ export function createOidcAdapter(
     Session: () => sessionAdapter(database),
     Interaction: () => interactionAdapter(database),
   };
-  return (model) => ({
-    ...unsupported(model),
-    ...(adapters[model]?.() ?? tokenAdapter(model)),
-  });
-}
-
-function unsupported(model: string): Adapter {
-  const reject = () => Promise.reject(new TypeError(`this operation is not supported for ${model}`));
-  return {
-    upsert: reject,
-    find: reject,
-    findByUid: reject,
-    findByUserCode: reject,
-    consume: reject,
-    destroy: reject,
-    // A revoked grant invalidates its tokens, and oidc-provider also revokes the grant itself: nothing is left to do.
-    revokeByGrantId: async () => {},
-  };
+  // A revoked grant invalidates its tokens, and oidc-provider also revokes the grant itself: nothing is left to do.
+  const revokeByGrantId = async () => {};
+  // It calls no method of a model that the adapter of the model lacks.
+  return (model) => ({ revokeByGrantId, ...(adapters[model]?.() ?? tokenAdapter(model)) }) as Adapter;
 }
