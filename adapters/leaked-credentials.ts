@@ -7,7 +7,7 @@ import type { Database } from "./database/index.ts";
 import type { Change, Outbox } from "./events/outbox.ts";
 import { lockClient } from "./locks.ts";
 import { revokeGrants } from "./oauth/grants.ts";
-import { tokenKey } from "./oauth/token-keys.ts";
+import { tokenKey } from "./oauth/token-row.ts";
 
 export type Leak = {
   credential: string;

@@ -5,7 +5,7 @@ import type { GrantRow } from "../../database/tables/oauth.ts";
 import type { Outbox } from "../../events/outbox.ts";
 import { type Grant, revokeGrants, toDomainEvent } from "../grants.ts";
 import { answerConsent } from "./interactions.ts";
-import { toStored } from "../token-keys.ts";
+import { toStored } from "../token-row.ts";
 
 // More devices than a user has. An app that signs its users in silently creates a grant with each visit.
 const GRANTS_PER_CONSENT = 100;

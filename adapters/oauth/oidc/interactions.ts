@@ -3,7 +3,7 @@ import { type Adapter, type AdapterPayload, errors, type InteractionResults } fr
 import { sha256 } from "../../crypto/hash.ts";
 import { isDuplicate } from "../../database/errors.ts";
 import type { Database } from "../../database/index.ts";
-import { toStored } from "../token-keys.ts";
+import { toStored } from "../token-row.ts";
 
 /** The consent page has already been answered. */
 export class ConsentAnswered extends Error {

@@ -4,7 +4,7 @@ import { sha256 } from "../../crypto/hash.ts";
 import { isDuplicate } from "../../database/errors.ts";
 import type { Database } from "../../database/index.ts";
 import { lockUser } from "../../locks.ts";
-import { toStored } from "../token-keys.ts";
+import { toStored } from "../token-row.ts";
 
 const USER_AGENT_MAX = 255;
 

@@ -2,7 +2,6 @@ import { type Adapter, errors } from "oidc-provider";
 import type { Database } from "../../database/index.ts";
 import type { AppPolicyCheck } from "../app-policy.ts";
 import type { GrantUseRecorder } from "../grant-use-recorder.ts";
-import { tokenKey, toStored } from "../token-keys.ts";
 import {
   isAccessToken,
   isOutdated,
@@ -11,6 +10,8 @@ import {
   TOKEN_BY_HASH,
   toActiveToken,
   toGrantHolder,
+  tokenKey,
+  toStored,
 } from "../token-row.ts";
 
 /** A reuse within this time is a retry after a lost response; later, it revokes the family (RFC 9700 §4.14.2). */
