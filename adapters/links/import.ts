@@ -24,16 +24,14 @@ type Taken = { slugs: Map<string, string | undefined>; externalIds: Set<string> 
 type Plan = { rows: ReturnType<typeof toRow>[]; added: Usage } & Awaited<ReturnType<LinkImport["add"]>>;
 
 export function createLinkImports(
-  database: Database,
+  { knex }: Database,
   outbox: Outbox,
   limitsOf: LimitsOf,
 ): LinkStore["beginImport"] {
-  const { knex } = database;
-
   return (organizationId, actor, format, isTrial) => {
     const toNewRow = (link: ImportedLink) => toRow(importedLink(organizationId, actor, link));
 
-    const store = (links: ImportedLink[]) =>
+    const store: LinkImport["add"] = (links) =>
       outbox.change(actor, async ({ trx, record }) => {
         const room = await lockRoom(trx, organizationId, limitsOf);
         const taken = await readTaken(trx, organizationId, links);
@@ -47,33 +45,23 @@ export function createLinkImports(
         return result;
       });
 
-    return { add: isTrial ? createTrial(knex, organizationId, limitsOf, toNewRow) : withoutRaces(store) };
-  };
-}
-
-/** Plans batches without storing them. Those before count as if they were stored. */
-function createTrial(
-  knex: Knex,
-  organizationId: string,
-  limitsOf: LimitsOf,
-  toNewRow: (link: ImportedLink) => Plan["rows"][number],
-): LinkImport["add"] {
-  const before: Taken = { slugs: new Map(), externalIds: new Set() };
-  const total: Usage = { links: 0, link_bytes: 0 };
-  return async (links) => {
-    const { slugs, externalIds } = await readTaken(knex, organizationId, links);
-    for (const [slug, url] of slugs) before.slugs.set(slug, url);
-    for (const id of externalIds) before.externalIds.add(id);
-    const room = await readRoom(knex, organizationId, limitsOf);
-    const left = {
-      ...room,
-      links: room.links - total.links,
-      link_bytes: room.link_bytes - total.link_bytes,
+    // For a trial: batches count as if they were stored.
+    const before: Taken = { slugs: new Map(), externalIds: new Set() };
+    const total: Usage = { links: 0, link_bytes: 0 };
+    const planOnly: LinkImport["add"] = async (links) => {
+      const { slugs, externalIds } = await readTaken(knex, organizationId, links);
+      for (const [slug, url] of slugs) before.slugs.set(slug, url);
+      for (const id of externalIds) before.externalIds.add(id);
+      const room = await readRoom(knex, organizationId, limitsOf);
+      room.links -= total.links;
+      room.link_bytes -= total.link_bytes;
+      const { rows, added, ...result } = planOf(links, toNewRow, before, room);
+      total.links += added.links;
+      total.link_bytes += added.link_bytes;
+      return result;
     };
-    const { rows, added, ...result } = planOf(links, toNewRow, before, left);
-    total.links += added.links;
-    total.link_bytes += added.link_bytes;
-    return result;
+
+    return { add: isTrial ? planOnly : withoutRaces(store) };
   };
 }
 
