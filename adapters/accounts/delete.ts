@@ -21,13 +21,13 @@ export function createAccountDeletionStore(outbox: Outbox) {
         const { trx } = change;
         const own: { organization: OwnedOrganization; role: Role; isAlone: boolean }[] = [];
         const blockedBy: OwnedOrganization[] = [];
-        for (const organization of await lockOrganizationsOf(trx, userId)) {
-          const members = await trx("memberships").where({ organization_id: organization.id });
+        for (const { id, name } of await lockOrganizationsOf(trx, userId)) {
+          const members = await trx("memberships").where({ organization_id: id });
           const role = members.find(({ user_id }) => user_id === userId)?.role;
           if (!role) continue; // removed before the lock
           const isAlone = members.length === 1;
-          if (!isAlone && (await isLastOwner(trx, organization.id, userId))) blockedBy.push(organization);
-          own.push({ organization, role, isAlone });
+          if (!isAlone && (await isLastOwner(trx, id, userId))) blockedBy.push({ id, name });
+          own.push({ organization: { id, name }, role, isAlone });
         }
         if (blockedBy.length > 0) return { blockedBy };
         for (const { organization, role, isAlone } of own) {

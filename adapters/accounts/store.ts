@@ -8,7 +8,6 @@ import type { Change, Outbox } from "../events/outbox.ts";
 import { acceptInvitation, findOpenInvitation } from "../organizations/invitations.ts";
 import {
   addMember,
-  findOrganization,
   insertOrganization,
   type Organization,
   type Role,
@@ -106,7 +105,7 @@ export function createRegistrationStore(outbox: Outbox) {
   async function join(change: Change, token: string): Promise<Organization> {
     const accepted = await acceptInvitation(change, token);
     if (!accepted) throw new Uninvited();
-    return findOrganization(change.trx, accepted.organizationId);
+    return { id: accepted.organizationId, name: accepted.organizationName, plan: accepted.plan };
   }
 
   return {

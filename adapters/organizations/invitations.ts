@@ -12,7 +12,7 @@ import type { Change, Outbox } from "../events/outbox.ts";
 import { QuotaExceeded } from "../links/usage.ts";
 import { lockOrganization, lockUser } from "../locks.ts";
 import { countMails, queueMail } from "../mail/queue.ts";
-import { addMember, findOrganization, type Role } from "./store.ts";
+import { addMember, type Role } from "./store.ts";
 
 /** A single-use invitation to an organization. Times are epoch milliseconds. */
 export type Invitation = {
@@ -29,6 +29,7 @@ export type Invitation = {
 type OpenInvitation = {
   organizationId: string;
   organizationName: string;
+  plan: Plan;
   role: Role;
   /** The username of the member who created it. Null for the operator. */
   inviter: string | null;
@@ -157,8 +158,8 @@ async function checkMembers(
   organizationId: string,
   limitsOf: LimitsOf,
 ): Promise<void> {
-  if (!(await lockOrganization(trx, organizationId))) return;
-  const { plan } = await findOrganization(trx, organizationId);
+  const organization = await lockOrganization(trx, organizationId);
+  if (!organization) return;
   const own = { organization_id: organizationId };
   const [members] = await trx("memberships").where(own).count({ total: "*" });
   const [invited] = await trx("invitations")
@@ -166,7 +167,7 @@ async function checkMembers(
     .whereNull("used_at")
     .where("expires_at", ">", Date.now())
     .count({ total: "*" });
-  const limit = limitsOf(plan).members;
+  const limit = limitsOf(organization.plan).members;
   if (Number(members?.total) + Number(invited?.total) >= limit) throw new QuotaExceeded("members", limit);
 }
 
@@ -188,6 +189,7 @@ export async function findOpenInvitation(knex: Knex, token: string): Promise<Ope
     .first({
       organizationId: "o.id",
       organizationName: "o.name",
+      plan: "o.plan",
       role: "i.role",
       inviter: "u.username",
       createdBy: "i.created_by",

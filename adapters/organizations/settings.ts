@@ -1,4 +1,3 @@
-import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import type { Role } from "../../resources/access/scopes.ts";
 import type { EventType } from "../../resources/events/types.ts";
@@ -61,13 +60,17 @@ export type SettingsStore = ReturnType<typeof createSettingsStore>;
 /** Stores the settings of organizations. */
 export function createSettingsStore({ knex }: Database, outbox: Outbox) {
   return {
-    find: (organizationId: string) => find(knex, organizationId),
+    async find(id: string): Promise<OrganizationSettings | undefined> {
+      const row = await knex("organizations").where({ id }).whereNull("deleted_at").first();
+      return row && toSettings(row);
+    },
 
     /** Takes effect with the next request. Returns false for an organization that doesn't exist. */
     change: (id: string, changes: Partial<OrganizationSettings>, actor: Actor): Promise<boolean> =>
       outbox.change(actor, async ({ trx, record }) => {
-        if (!(await lockOrganization(trx, id))) return false;
-        const before = (await find(trx, id)) as OrganizationSettings;
+        const row = await lockOrganization(trx, id);
+        if (!row) return false;
+        const before = toSettings(row);
         const changed = (Object.keys(changes) as Name[]).filter((name) => changes[name] !== before[name]);
         if (changed.length === 0) return true;
         const columns = changed.map((name) => [SETTINGS[name].column, changes[name]]);
@@ -103,11 +106,6 @@ export function createSettingsStore({ knex }: Database, outbox: Outbox) {
       }));
     },
   };
-}
-
-async function find(knex: Knex, id: string): Promise<OrganizationSettings | undefined> {
-  const row = await knex("organizations").where({ id }).whereNull("deleted_at").first();
-  return row && toSettings(row);
 }
 
 function toSettings(row: OrganizationRow): OrganizationSettings {

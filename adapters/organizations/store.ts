@@ -55,13 +55,13 @@ export function createOrganizationStore({ knex }: Database, outbox: Outbox) {
       outbox.change(actor, async (change) => {
         const { trx, record } = change;
         // The second of two concurrent upgrades waits here and finds the client of the first.
-        if (!(await lockOrganization(trx, id))) return undefined;
-        const before = await findOrganization(trx, id);
+        const before = await lockOrganization(trx, id);
+        if (!before) return undefined;
         if (before.plan !== plan) {
           await trx("organizations").where({ id }).update({ plan });
           await record(organizationEvent(id, "plan.changed", { from: before.plan, to: plan }));
         }
-        const changed = await ensureClient(change, { ...before, plan });
+        const changed = await ensureClient(change, { id, name: before.name, plan });
         await beforeCommit?.(changed);
         return changed;
       }),
@@ -97,14 +97,6 @@ export function createOrganizationStore({ knex }: Database, outbox: Outbox) {
       });
     },
   };
-}
-
-export async function findOrganization(trx: Knex.Transaction, id: string): Promise<Organization> {
-  const organization = await trx("organizations")
-    .where({ id })
-    .first(...COLUMNS);
-  if (!organization) throw new TypeError("the organization is not locked");
-  return organization;
 }
 
 /** On the free plan, a client is kept but rejected. */

@@ -20,13 +20,17 @@ export function suspensionOf({
 /** A suspension revokes and deletes nothing: it is checked wherever the organization or what it owns is used. */
 export function createSuspensionStore({ knex }: Database, outbox: Outbox) {
   return {
-    find: (id: string) => findSuspension(knex, id),
+    async find(id: string): Promise<Suspension | undefined> {
+      const row = await knex("organizations").where({ id }).first();
+      return row && suspensionOf(row);
+    },
 
     /** Takes effect with the next request. Without a reason, that of an existing suspension is kept. */
     suspend: (id: string, reason: string | null, actor: Actor): Promise<Suspension | undefined> =>
       outbox.change(actor, async ({ trx, record }) => {
-        if (!(await lockOrganization(trx, id))) return undefined;
-        const before = await findSuspension(trx, id);
+        const row = await lockOrganization(trx, id);
+        if (!row) return undefined;
+        const before = suspensionOf(row);
         if (before && (reason === null || reason === before.reason)) return before;
         const after: Suspension = { at: before?.at ?? Date.now(), reason };
         await trx("organizations").where({ id }).update({ suspended_at: after.at, suspended_reason: reason });
@@ -38,19 +42,15 @@ export function createSuspensionStore({ knex }: Database, outbox: Outbox) {
 
     resume: (id: string, actor: Actor): Promise<boolean> =>
       outbox.change(actor, async ({ trx, record }) => {
-        if (!(await lockOrganization(trx, id))) return false;
-        const suspended = trx("organizations").where({ id }).whereNotNull("suspended_at");
-        if (!(await suspended.update({ suspended_at: null, suspended_reason: null }))) return true;
+        const row = await lockOrganization(trx, id);
+        if (!row) return false;
+        if (row.suspended_at === null) return true;
+        await trx("organizations").where({ id }).update({ suspended_at: null, suspended_reason: null });
         await waitingOf(trx, id).update({ due_at: Date.now() });
         await record(organizationEvent(id, "organization.resumed", {}));
         return true;
       }),
   };
-}
-
-async function findSuspension(q: Knex, id: string): Promise<Suspension | undefined> {
-  const row = await q("organizations").where({ id }).first("suspended_at", "suspended_reason");
-  return row && suspensionOf(row);
 }
 
 function waitingOf(trx: Knex.Transaction, organizationId: string) {

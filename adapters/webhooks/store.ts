@@ -9,6 +9,7 @@ import { ifDuplicate } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
 import type { WebhookRow } from "../database/tables/webhooks.ts";
 import type { Change, Outbox } from "../events/outbox.ts";
+import { lockOrganization } from "../locks.ts";
 import { createDeliveryLog, unblock } from "./delivery-log.ts";
 import { createHealth } from "./health.ts";
 import {
@@ -74,11 +75,7 @@ export function createWebhookStore(database: Database, outbox: Outbox, encryptio
       outbox.change(actor, async (change) => {
         const { trx, record } = change;
         // The lock serializes the creation of webhooks in an organization, so that the limit holds.
-        const organization = await trx("organizations")
-          .where({ id: organizationId })
-          .whereNull("deleted_at")
-          .forUpdate()
-          .first("plan");
+        const organization = await lockOrganization(trx, organizationId);
         const limit = organization ? limitsOf(organization.plan).webhooks : 0;
         if ((await count(trx, organizationId)) >= limit) return { limit };
         if (!(await isAuthorized(trx, organizationId, actor))) return { isRevoked: true as const };
@@ -263,7 +260,7 @@ export async function removeCreatedWebhooks(
 ): Promise<void> {
   const { trx } = change;
   // The creation of a webhook takes the same lock.
-  await trx("organizations").where({ id: organizationId }).forUpdate().first("id");
+  await lockOrganization(trx, organizationId);
   const rows = await webhooksCreatedBy(trx, organizationId, creator).orderBy("id").forUpdate();
   if (rows.length > 0) await removeWebhooks(change, encryption, rows);
 }
