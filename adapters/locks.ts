@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import type { UserRow } from "./database/tables/accounts.ts";
 import type { ClientRow } from "./database/tables/oauth.ts";
 import type { OrganizationRow } from "./database/tables/organizations.ts";
 
@@ -34,6 +35,6 @@ export async function lockClient(trx: Knex, organization_id: string): Promise<Cl
   return (await client().update({ updated_at: Date.now() })) ? client().first() : undefined;
 }
 
-export async function lockUser(trx: Knex.Transaction, id: string): Promise<void> {
-  await trx("users").where({ id }).forUpdate().first("id");
+export async function lockUser(trx: Knex.Transaction, id: string): Promise<UserRow | undefined> {
+  return trx("users").where({ id }).forUpdate().first();
 }

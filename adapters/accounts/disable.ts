@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import type { Database } from "../database/index.ts";
+import type { UserRow } from "../database/tables/accounts.ts";
 import { memberEvent, recordForMember } from "../events/member-events.ts";
 import type { Outbox } from "../events/outbox.ts";
 import { lockOrganizationsOf, lockUser } from "../locks.ts";
@@ -18,18 +19,22 @@ export type SignedOut = { sessions: number; grants: number };
 
 export function createAccountDisablingStore({ knex }: Database, outbox: Outbox) {
   return {
-    findDisabled: (userId: string) => findDisabled(knex, userId),
+    async findDisabled(id: string): Promise<DisabledAccount | undefined> {
+      const user = await knex("users").where({ id }).first();
+      return user && disabledOf(user);
+    },
 
     /** Takes effect with the next request, and ends all access. Without a reason, an existing one is kept. */
     disable: (userId: string, reason: string | null, actor: Actor): Promise<DisabledAccount | undefined> =>
       outbox.change(actor, async (change) => {
         const { trx } = change;
         const organizations = await lockOrganizationsOf(trx, userId);
-        await lockUser(trx, userId);
-        const before = await findDisabled(trx, userId);
+        const user = await lockUser(trx, userId);
+        if (!user) return undefined;
+        const before = disabledOf(user);
         const after = { at: before?.at ?? Date.now(), reason: reason ?? before?.reason ?? null };
-        const user = trx("users").where({ id: userId });
-        if (!(await user.update({ disabled_at: after.at, disabled_reason: after.reason }))) return undefined;
+        const columns = { disabled_at: after.at, disabled_reason: after.reason };
+        await trx("users").where({ id: userId }).update(columns);
         await revokeGrants(change, { user_id: userId });
         await endAllSessions(trx, userId);
         await forgetDevices(trx, userId);
@@ -46,10 +51,9 @@ export function createAccountDisablingStore({ knex }: Database, outbox: Outbox) 
       outbox.change(actor, async (change) => {
         const { trx } = change;
         await lockOrganizationsOf(trx, userId);
-        const user = () => trx("users").where({ id: userId });
-        const enabled = { disabled_at: null, disabled_reason: null };
-        if (!(await user().whereNotNull("disabled_at").update(enabled)))
-          return (await user().first("id")) !== undefined;
+        const user = await lockUser(trx, userId);
+        if (!user || user.disabled_at === null) return user !== undefined;
+        await trx("users").where({ id: userId }).update({ disabled_at: null, disabled_reason: null });
         await recordForMember(change, { userId, type: "member.enabled" });
         return true;
       }),
@@ -95,8 +99,6 @@ export function createAccountDisablingStore({ knex }: Database, outbox: Outbox) 
   };
 }
 
-async function findDisabled(q: Knex, id: string): Promise<DisabledAccount | undefined> {
-  const row = await q("users").where({ id }).first("disabled_at", "disabled_reason");
-  if (!row || row.disabled_at === null) return undefined;
-  return { at: row.disabled_at, reason: row.disabled_reason };
+function disabledOf({ disabled_at: at, disabled_reason: reason }: UserRow): DisabledAccount | undefined {
+  return at === null ? undefined : { at, reason };
 }

@@ -20,14 +20,13 @@ export function createEmailStore({ knex, transaction }: Database, encryption: En
     /** Mails a link that confirms an address and replaces earlier links; false after too many requests in a day. */
     requestChange: (email: string, actor: Actor): Promise<boolean> =>
       transaction(async (trx) => {
-        await lockUser(trx, actor.id);
+        const user = await lockUser(trx, actor.id);
         const byUser = await countMails(trx, { kind: CONFIRMATION, user_id: actor.id });
         const byAddress = await countMails(trx, { kind: CONFIRMATION, recipient: email });
         if (byUser >= CONFIRMATIONS_PER_USER || byAddress >= CONFIRMATIONS_PER_ADDRESS) return false;
         await revokeOwnLinks(trx, actor.id, CONFIRMATION);
         const link = { purpose: CONFIRMATION, user_id: actor.id, created_by: actor.id, email } as const;
         const token = await insertLink(trx, link, LIFETIME_MS);
-        const user = await trx("users").where({ id: actor.id }).first("username");
         const mail = { kind: CONFIRMATION, recipient: email, userId: actor.id } as const;
         await queueMail(trx, { ...mail, data: { username: user?.username } }, { encryption, token });
         return true;
@@ -50,8 +49,7 @@ export function createEmailStore({ knex, transaction }: Database, encryption: En
 
     remove: (actor: Actor): Promise<boolean> =>
       transaction(async (trx) => {
-        await lockUser(trx, actor.id);
-        const user = await trx("users").where({ id: actor.id }).first("email");
+        const user = await lockUser(trx, actor.id);
         if (!user?.email) return false;
         await revokeOwnLinks(trx, actor.id, CONFIRMATION);
         await setEmail(trx, actor, null);

@@ -5,6 +5,7 @@ import { ifDuplicate } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
 import { recordForMember } from "../events/member-events.ts";
 import type { Change, Outbox } from "../events/outbox.ts";
+import { lockUser } from "../locks.ts";
 import { recordNotice } from "./notices.ts";
 import { endSessions } from "./sessions.ts";
 
@@ -39,7 +40,7 @@ export function createIdentityStore({ knex }: Database, outbox: Outbox) {
     unlink: (userId: string, { issuer, subject }: IdentityKey, actor: Actor): Promise<boolean> =>
       outbox.change(actor, async (change) => {
         const { trx } = change;
-        const user = await trx("users").where({ id: userId }).forUpdate().first("password_hash");
+        const user = await lockUser(trx, userId);
         const subjects = await trx("identities").where({ user_id: userId }).pluck("subject");
         const passkey = await trx("passkeys").where({ user_id: userId }).first("id");
         if (!user?.password_hash && !passkey && subjects.length < 2) return false;

@@ -129,8 +129,7 @@ export const resolveResetRequest: ResolveRecipient = async (trx, { data }) => {
   const found = await trx("users").where({ username_key: usernameKey }).first("id");
   if (!found) return undefined;
   const userId = found.id;
-  await lockUser(trx, userId);
-  const user = await trx("users").where({ id: userId }).first();
+  const user = await lockUser(trx, userId);
   if (!user?.email || !user.password_hash || user.disabled_at !== null) return undefined;
   const recent = await trx("one_time_links")
     .where({ user_id: userId, created_by: userId, purpose: RESET })

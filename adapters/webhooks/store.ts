@@ -152,7 +152,7 @@ export function createWebhookStore(database: Database, outbox: Outbox, encryptio
       }),
 
     async remove(organizationId, id, actor, isCurrent) {
-      const removed = await changeWebhook(organizationId, id, actor, async (change, row) => {
+      const removed = await changeWebhook<true | "stale">(organizationId, id, actor, async (change, row) => {
         // A URL that can't be decrypted is not needed to delete a webhook.
         if (isCurrent && !isCurrent(toWebhook(row))) return "stale";
         await removeWebhooks(change, encryption, [row]);

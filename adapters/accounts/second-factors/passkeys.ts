@@ -76,11 +76,10 @@ export function createPasskeyStore({ knex }: Database, outbox: Outbox) {
       outbox.change(actor, async (change) => {
         const { trx } = change;
         const userId = actor.id;
-        await lockUser(trx, userId);
+        const user = await lockUser(trx, userId);
         const keys = await trx("passkeys").where({ user_id: userId }).select("id", "name");
         const name = keys.find((key) => key.id === id)?.name;
         if (name === undefined) return "missing";
-        const user = await trx("users").where({ id: userId }).first("password_hash");
         const identity = await trx("identities").where({ user_id: userId }).first("subject");
         if (!user?.password_hash && !identity && keys.length < 2) return "only_way_in";
         await trx("passkeys").where({ id }).delete();
