@@ -14,11 +14,10 @@ import {
 } from "../organizations/store.ts";
 import { insertIdentity, type NewIdentity } from "./identities.ts";
 import { createPasswordStore, findResetUser } from "./passwords.ts";
+import { hasFactor } from "./second-factors/recovery-codes.ts";
 import { forgetFailures, normalizeUsername, passwordKey } from "./sign-in-failures.ts";
 
 export type Account = ReturnType<typeof toAccount>;
-
-const COLUMNS = ["id", "username", "password_hash", "disabled_at", "email"] as const;
 
 export type AccountStore = ReturnType<typeof createAccountStore>;
 
@@ -26,9 +25,7 @@ export function createAccountStore(database: Database, outbox: Outbox) {
   const { knex, transaction } = database;
 
   async function findBy(key: { id: string } | { username_key: string }): Promise<Account | undefined> {
-    const row = await knex("users")
-      .where(key)
-      .first(...COLUMNS);
+    const row = await knex("users").where(key).first();
     return row && toAccount(row);
   }
 
@@ -57,16 +54,8 @@ export function createAccountStore(database: Database, outbox: Outbox) {
 
     /** Like `find`, and returns whether the user has a second factor. */
     async findWithFactor(id: string): Promise<(Account & { hasSecondFactor: boolean }) | undefined> {
-      const passkeys = knex("passkeys").where("user_id", knex.ref("users.id")).select(knex.raw("1")).limit(1);
-      const totp = knex("totp_secrets")
-        .where("user_id", knex.ref("users.id"))
-        .whereNotNull("confirmed_at")
-        .select(knex.raw("1"))
-        .limit(1);
-      const row = await knex("users")
-        .where({ id })
-        .first(...COLUMNS, { passkey: passkeys, totp });
-      return row && { ...toAccount(row), hasSecondFactor: Boolean(row.passkey ?? row.totp) };
+      const account = await findBy({ id });
+      return account && { ...account, hasSecondFactor: await hasFactor(knex, id) };
     },
 
     async findByResetToken(token: string): Promise<Account | undefined> {
@@ -152,7 +141,7 @@ async function insertUser(
   await forgetFailures(trx, passwordKey(username));
 }
 
-function toAccount(row: Pick<UserRow, (typeof COLUMNS)[number]>) {
+function toAccount(row: UserRow) {
   return {
     id: row.id,
     username: row.username,
