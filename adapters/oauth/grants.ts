@@ -158,12 +158,9 @@ export async function revokeGrants(
   const grants = await trx("grants").where(matching).whereNull("revoked_at").forUpdate(); // of two concurrent revocations, one records the event
   if (grants.length === 0) return 0;
   const ids = grants.map(({ id }) => id);
-  const revoked = await trx("grants")
-    .whereIn("id", ids)
-    .whereNull("revoked_at")
-    .update({ revoked_at: Date.now() });
+  await trx("grants").whereIn("id", ids).update({ revoked_at: Date.now() });
   await record(...grants.flatMap((grant) => toDomainEvent("authorization.revoked", grant, reason)));
-  return revoked;
+  return ids.length;
 }
 
 /** Keeps grants from being stored that would follow from these consents, until the transaction ends. */
