@@ -5,7 +5,8 @@ import { sha256 } from "./crypto/hash.ts";
 import { hasChecksum } from "./crypto/ids.ts";
 import type { Database } from "./database/index.ts";
 import type { Change, Outbox } from "./events/outbox.ts";
-import { lockClient } from "./locks.ts";
+import { createChangeClient } from "./oauth/change-client.ts";
+import { unexpired } from "./oauth/client-secrets.ts";
 import { revokeGrants } from "./oauth/grants.ts";
 import { tokenKey } from "./oauth/token-row.ts";
 
@@ -20,6 +21,8 @@ const TOKEN_KINDS = ["AccessToken", "ClientCredentials", "RefreshToken"];
 
 /** Revokes leaked credentials. */
 export function createLeakStore({ knex }: Database, outbox: Outbox) {
+  const changeClient = createChangeClient(outbox);
+
   async function revokeSecret(actor: Actor, { credential, source, url }: Leak): Promise<boolean> {
     const hash = sha256(credential);
     const owner = await knex("client_secrets as s")
@@ -28,21 +31,16 @@ export function createLeakStore({ knex }: Database, outbox: Outbox) {
       .first("c.organization_id");
     if (!owner) return false;
     const organizationId = owner.organization_id;
-    return outbox.change(actor, async (change) => {
-      const { trx, record } = change;
-      const client_id = (await lockClient(trx, organizationId))?.id;
-      const now = Date.now();
-      const found = trx("client_secrets").where({ client_id: client_id ?? "", hash });
-      const secret = await found.clone().first("id", "last4", "expires_at");
-      if (!client_id || !secret || (secret.expires_at !== null && secret.expires_at <= now)) return false;
-      await found.update({ expires_at: now });
+    return changeClient(organizationId, actor, false, async (client) => {
+      const leaked = client.trx("client_secrets").where({ client_id: client.id, hash }).where(unexpired);
+      const secret = await leaked.clone().first("id", "last4");
+      if (!secret) return false;
+      await leaked.update({ expires_at: Date.now() });
       // The tokens of the client may have been issued to someone who found the secret.
-      await trx("clients").where({ id: client_id }).increment("generation");
-      await revokeGrants(change, { client_id });
-      const data = { client_id, secret_id: secret.id, last4: secret.last4, source, url };
-      const type = "client.secret_leaked";
-      await record({ organizationId, type, subject: client_id, data });
-      await notifyOwners(trx, organizationId, `client secret ending in ${secret.last4}`);
+      await client.revokeTokens();
+      const { id: secret_id, last4 } = secret;
+      await client.record("client.secret_leaked", { secret_id, last4, source, url });
+      await notifyOwners(client.trx, organizationId, `client secret ending in ${last4}`);
       return true;
     });
   }
