@@ -28,7 +28,7 @@ import { createIdempotencyStore } from "./idempotency.ts";
 import { createLeakStore } from "./leaked-credentials.ts";
 import { createClickBuffer } from "./links/click-buffer.ts";
 import { createLinkDisablingStore } from "./links/disable.ts";
-import { createSearch, hasSearchIndex } from "./links/search.ts";
+import { hasSearchIndex } from "./links/search.ts";
 import { createLinkStore } from "./links/store.ts";
 import { type LimitsOf, unlimited } from "./links/usage.ts";
 import { createMailQueue } from "./mail/queue.ts";
@@ -38,26 +38,19 @@ import { createGrantUseRecorder } from "./oauth/grant-use-recorder.ts";
 import { createGrantStore } from "./oauth/grants.ts";
 import { createConsentStore } from "./oauth/oidc/grants.ts";
 import { createOidcAdapter } from "./oauth/oidc/index.ts";
-import { createTokenReuseStore } from "./oauth/oidc/token-reuse.ts";
 import { createReplayStore } from "./oauth/replay.ts";
 import { createTokenReader } from "./oauth/token-row.ts";
 import { createApprovedAppStore } from "./organizations/approved-apps.ts";
 import { eraseLinks } from "./organizations/erase-links.ts";
 import { createInvitationStore } from "./organizations/invitations.ts";
 import { createMemberStore } from "./organizations/members.ts";
-import {
-  createAppPolicyStore,
-  createDpopRequirementStore,
-  createEnterpriseAuthorizationStore,
-  createFallbackUrlStore,
-  createSecondFactorRequirementStore,
-} from "./organizations/settings.ts";
+import { createSettingsStore } from "./organizations/settings.ts";
 import { createOrganizationStore } from "./organizations/store.ts";
 import { createSuspensionStore } from "./organizations/suspension.ts";
 import { createTrustRuleStore } from "./organizations/trust-rules.ts";
 import { countOutdated, reencrypt } from "./reencryption.ts";
 import { createDeliveryQueue } from "./webhooks/queue.ts";
-import { createWebhookDeletion, createWebhookStore } from "./webhooks/store.ts";
+import { createWebhookStore } from "./webhooks/store.ts";
 
 // How long a shutdown waits for an unavailable database to store the last clicks and uses of grants.
 const LAST_WRITES_MS = 3000;
@@ -87,50 +80,43 @@ export function openStorage(
   const database = openDatabase(url, options);
   const outbox = createOutbox(database, currentTraceparent);
   const encryption = createEncryption(encryptionKeys);
-  const webhookDeletion = createWebhookDeletion(outbox, encryption);
   const auditChain = createAuditChain(database);
   const grantUse = createGrantUseRecorder(database);
   const clicks = createClickBuffer(database, outbox);
-  const search = createSearch(database);
   const accounts = createAccountStore(database, outbox);
   const clients = createClientStore(database, outbox);
   return {
     accounts,
-    appPolicies: createAppPolicyStore(database, outbox),
     approvedApps: createApprovedAppStore(database, outbox),
     audit: createAuditStore(database, outbox, auditChain),
     auditChain,
     clients,
     consents: createConsentStore(database, outbox),
     deliveries: createDeliveryQueue(database, outbox, encryption),
-    dpopRequirement: createDpopRequirementStore(database, outbox),
     events: createEventList(database),
-    enterpriseAuthorization: createEnterpriseAuthorizationStore(database, outbox),
-    fallbackUrls: createFallbackUrlStore(database, outbox),
-    grants: createGrantStore(database, outbox, webhookDeletion),
+    grants: createGrantStore(database, outbox, encryption),
     invitations: createInvitationStore(database, outbox, encryption),
     keys: createKeyStore(database, encryption),
     knownDevices: createKnownDeviceStore(database),
     leaks: createLeakStore(database, outbox),
-    accountDeletions: createAccountDeletionStore(database, outbox),
+    accountDeletions: createAccountDeletionStore(outbox),
     idempotency: createIdempotencyStore(database, encryption),
     identities: createIdentityStore(database, outbox),
-    links: createLinkStore(database, outbox, clicks, search, limitsOf),
+    links: createLinkStore(database, outbox, clicks, limitsOf),
     emails: createEmailStore(database, encryption),
     mails: createMailQueue(database, encryption, resolveResetRequest),
-    memberEvents: createMemberEventStore(database, outbox),
-    members: createMemberStore(database, outbox, webhookDeletion),
+    memberEvents: createMemberEventStore(outbox),
+    members: createMemberStore(database, outbox, encryption),
     notices: createNoticeStore(database),
     operatorLog: createOperatorLog(database),
     organizations: createOrganizationStore(database, outbox),
+    organizationSettings: createSettingsStore(database, outbox),
     disabledAccounts: createAccountDisablingStore(database, outbox),
     disabledLinks: createLinkDisablingStore(database, outbox),
     suspensions: createSuspensionStore(database, outbox),
-    registrations: createRegistrationStore(database, outbox),
-    tokenReuse: createTokenReuseStore(database, outbox),
+    registrations: createRegistrationStore(outbox),
     replays: createReplayStore(database),
     secondFactors: createSecondFactorStore(database, outbox, encryption),
-    secondFactorRequirement: createSecondFactorRequirementStore(database, outbox),
     trustRules: createTrustRuleStore(database, outbox),
     webhooks: createWebhookStore(database, outbox, encryption),
     signInFailures: createSignInFailureStore(database),

@@ -4,10 +4,11 @@ import { recordNotice } from "./accounts/notices.ts";
 import { sha256 } from "./crypto/hash.ts";
 import { hasChecksum } from "./crypto/ids.ts";
 import type { Database } from "./database/index.ts";
-import type { Outbox } from "./events/outbox.ts";
-import { lockClient } from "./locks.ts";
+import type { Change, Outbox } from "./events/outbox.ts";
+import { createChangeClient } from "./oauth/change-client.ts";
+import { unexpired } from "./oauth/client-secrets.ts";
 import { revokeGrants } from "./oauth/grants.ts";
-import { tokenKey } from "./oauth/token-keys.ts";
+import { tokenKey } from "./oauth/token-row.ts";
 
 export type Leak = {
   credential: string;
@@ -19,7 +20,9 @@ export type Leak = {
 const TOKEN_KINDS = ["AccessToken", "ClientCredentials", "RefreshToken"];
 
 /** Revokes leaked credentials. */
-export function createLeakStore({ knex, transaction }: Database, outbox: Outbox) {
+export function createLeakStore({ knex }: Database, outbox: Outbox) {
+  const changeClient = createChangeClient(outbox);
+
   async function revokeSecret(actor: Actor, { credential, source, url }: Leak): Promise<boolean> {
     const hash = sha256(credential);
     const owner = await knex("client_secrets as s")
@@ -28,25 +31,22 @@ export function createLeakStore({ knex, transaction }: Database, outbox: Outbox)
       .first("c.organization_id");
     if (!owner) return false;
     const organizationId = owner.organization_id;
-    return transaction(async (trx) => {
-      const client_id = await lockClient(trx, organizationId);
-      const now = Date.now();
-      const found = trx("client_secrets").where({ client_id: client_id ?? "", hash });
-      const secret = await found.clone().first("id", "last4", "expires_at");
-      if (!client_id || !secret || (secret.expires_at !== null && secret.expires_at <= now)) return false;
-      await found.update({ expires_at: now });
+    return changeClient(organizationId, actor, false, async (client) => {
+      const leaked = client.trx("client_secrets").where({ client_id: client.id, hash }).where(unexpired);
+      const secret = await leaked.clone().first("id", "last4");
+      if (!secret) return false;
+      await leaked.update({ expires_at: Date.now() });
       // The tokens of the client may have been issued to someone who found the secret.
-      await trx("clients").where({ id: client_id }).increment("generation");
-      await revokeGrants(trx, outbox, actor, { client_id });
-      const data = { client_id, secret_id: secret.id, last4: secret.last4, source, url };
-      const type = "client.secret_leaked";
-      await outbox.record(trx, actor, { organizationId, type, subject: client_id, data });
-      await notifyOwners(trx, organizationId, `client secret ending in ${secret.last4}`);
+      await client.revokeTokens();
+      const { id: secret_id, last4 } = secret;
+      await client.record("client.secret_leaked", { secret_id, last4, source, url });
+      await notifyOwners(client.trx, organizationId, `client secret ending in ${last4}`);
       return true;
     });
   }
 
-  async function revokeToken(trx: Knex.Transaction, actor: Actor, { credential, source, url }: Leak) {
+  async function revokeToken(change: Change, { credential, source, url }: Leak) {
+    const { trx } = change;
     const id_hash = tokenKey(credential);
     const token = await trx("tokens")
       .where({ id_hash })
@@ -58,7 +58,7 @@ export function createLeakStore({ knex, transaction }: Database, outbox: Outbox)
     const token_type = token.kind === "RefreshToken" ? "refresh_token" : "access_token";
     const record = (organizationId: string, user_id: string | null) => {
       const data = { client_id, token_type, source, url, user_id };
-      return outbox.record(trx, actor, { organizationId, type: "token.leaked", subject: client_id, data });
+      return change.record({ organizationId, type: "token.leaked", subject: client_id, data });
     };
     if (!grant_id) {
       if ((await trx("tokens").where({ id_hash }).delete()) === 0) return false;
@@ -71,7 +71,7 @@ export function createLeakStore({ knex, transaction }: Database, outbox: Outbox)
       return true;
     }
     const grant = await trx("grants").where({ id: grant_id }).first("user_id", "organization_id");
-    if (!grant || (await revokeGrants(trx, outbox, actor, { id: grant_id })) === 0) return false;
+    if (!grant || (await revokeGrants(change, { id: grant_id })) === 0) return false;
     if (grant.organization_id) await record(grant.organization_id, grant.user_id);
     const data = { name: token_type.replace("_", " ") };
     await recordNotice(trx, { userId: grant.user_id, kind: "credential_leaked", data });
@@ -85,7 +85,7 @@ export function createLeakStore({ knex, transaction }: Database, outbox: Outbox)
       if (!/^lg[sar]_/.test(credential) || !hasChecksum(credential)) return false;
       return credential.startsWith("lgs_")
         ? revokeSecret(actor, leak)
-        : transaction((trx) => revokeToken(trx, actor, leak));
+        : outbox.change(actor, (change) => revokeToken(change, leak));
     },
   };
 }

@@ -1,31 +1,40 @@
 import type { Knex } from "knex";
+import type { UserRow } from "./database/tables/accounts.ts";
+import type { ClientRow } from "./database/tables/oauth.ts";
+import type { OrganizationRow } from "./database/tables/organizations.ts";
 
 // To avoid deadlocks, all lock in this order: organizations by id, then a client, users, secrets and grants.
 
-export async function lockOrganization(trx: Knex.Transaction, id: string): Promise<boolean> {
-  const organization = trx("organizations").where({ id }).whereNull("deleted_at");
-  return (await organization.update({ updated_at: Date.now() })) > 0;
+/** Returns the organization as it was locked; undefined if there is none. */
+export async function lockOrganization(
+  trx: Knex.Transaction,
+  id: string,
+): Promise<OrganizationRow | undefined> {
+  const organization = () => trx("organizations").where({ id }).whereNull("deleted_at");
+  return (await organization().update({ updated_at: Date.now() })) ? organization().first() : undefined;
 }
 
 export async function lockOrganizationsOf(
   trx: Knex.Transaction,
-  userId: string,
-): Promise<{ id: string; name: string }[]> {
-  const organizations: { id: string; name: string }[] = await trx("memberships as m")
-    .join("organizations as o", "o.id", "m.organization_id")
-    .where("m.user_id", userId)
-    .orderBy("o.id")
-    .select("o.id", "o.name");
-  for (const { id } of organizations) await lockOrganization(trx, id);
+  user_id: string,
+): Promise<OrganizationRow[]> {
+  const ids = await trx("memberships")
+    .where({ user_id })
+    .orderBy("organization_id")
+    .pluck("organization_id");
+  const organizations: OrganizationRow[] = [];
+  for (const id of ids) {
+    const organization = await lockOrganization(trx, id);
+    if (organization) organizations.push(organization);
+  }
   return organizations;
 }
 
-export async function lockClient(trx: Knex, organizationId: string): Promise<string | undefined> {
-  const client = () => trx("clients").where({ organization_id: organizationId });
-  if (!(await client().update({ updated_at: Date.now() }))) return undefined;
-  return (await client().first("id"))?.id;
+export async function lockClient(trx: Knex, organization_id: string): Promise<ClientRow | undefined> {
+  const client = () => trx("clients").where({ organization_id });
+  return (await client().update({ updated_at: Date.now() })) ? client().first() : undefined;
 }
 
-export async function lockUser(trx: Knex.Transaction, id: string): Promise<void> {
-  await trx("users").where({ id }).forUpdate().first("id");
+export async function lockUser(trx: Knex.Transaction, id: string): Promise<UserRow | undefined> {
+  return trx("users").where({ id }).forUpdate().first();
 }

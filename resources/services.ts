@@ -6,8 +6,8 @@ import { createLinkService } from "./links/service.ts";
 import type { LinkStore } from "./links/types.ts";
 import {
   createShowOrganization,
-  type FallbackReader,
   type OrganizationReader,
+  type SettingsReader,
 } from "./organization/routes.ts";
 import type { AllowedHosts } from "./outbound/ssrf-guard.ts";
 import { createListEvents } from "./webhooks/event-list.ts";
@@ -24,7 +24,7 @@ type ServiceOptions = {
   stores: {
     links: LinkStore;
     organizations: OrganizationReader;
-    fallbackUrls: FallbackReader;
+    organizationSettings: SettingsReader;
     webhooks: WebhookStore;
     events: EventList;
   };
@@ -38,7 +38,7 @@ type ServiceOptions = {
 };
 
 export function createServices({ stores, webhookAllowHosts, urls, ...options }: ServiceOptions) {
-  const { organizations, fallbackUrls, links, webhooks, events } = stores;
+  const { organizations, organizationSettings, links, webhooks, events } = stores;
   const own = reservedNamesOf(urls);
   const cursors = createCursors(options.cursorSecret);
   return {
@@ -51,6 +51,6 @@ export function createServices({ stores, webhookAllowHosts, urls, ...options }: 
       countTest: options.countTest,
     }),
     listEvents: createListEvents({ events, cursors, shortUrl: urls.short }),
-    showOrganization: createShowOrganization(organizations, fallbackUrls, links, webhooks),
+    showOrganization: createShowOrganization(organizations, organizationSettings, links, webhooks),
   };
 }

@@ -1,12 +1,12 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import type { Encryption } from "../crypto/encryption.ts";
-import { sha256 } from "../crypto/hash.ts";
-import { newSecret } from "../crypto/ids.ts";
 import type { Database } from "../database/index.ts";
+import type { OneTimeLinkRow } from "../database/tables/accounts.ts";
 import { lockUser } from "../locks.ts";
 import { countMails, queueMail } from "../mail/queue.ts";
 import { recordNotice } from "./notices.ts";
+import { findLink, insertLink, redeemLink, revokeLinks } from "../one-time-links.ts";
 
 const CONFIRMATION = "email_confirmation";
 const LIFETIME_MS = 24 * 60 * 60 * 1000;
@@ -20,50 +20,38 @@ export function createEmailStore({ knex, transaction }: Database, encryption: En
     /** Mails a link that confirms an address and replaces earlier links; false after too many requests in a day. */
     requestChange: (email: string, actor: Actor): Promise<boolean> =>
       transaction(async (trx) => {
-        await lockUser(trx, actor.id);
+        const user = await lockUser(trx, actor.id);
         const byUser = await countMails(trx, { kind: CONFIRMATION, user_id: actor.id });
         const byAddress = await countMails(trx, { kind: CONFIRMATION, recipient: email });
         if (byUser >= CONFIRMATIONS_PER_USER || byAddress >= CONFIRMATIONS_PER_ADDRESS) return false;
-        await useUp(trx, actor.id, CONFIRMATION);
-        const token = newSecret("");
-        const now = Date.now();
-        await trx("one_time_links").insert({
-          id_hash: sha256(token),
-          purpose: CONFIRMATION,
-          user_id: actor.id,
-          created_by: actor.id,
-          email,
-          created_at: now,
-          expires_at: now + LIFETIME_MS,
-        });
-        const user = await trx("users").where({ id: actor.id }).first("username");
+        await revokeOwnLinks(trx, actor.id, CONFIRMATION);
+        const link = { purpose: CONFIRMATION, user_id: actor.id, created_by: actor.id, email } as const;
+        const token = await insertLink(trx, link, LIFETIME_MS);
         const mail = { kind: CONFIRMATION, recipient: email, userId: actor.id } as const;
         await queueMail(trx, { ...mail, data: { username: user?.username } }, { encryption, token });
         return true;
       }),
 
     async find(token: string, userId: string): Promise<string | undefined> {
-      const link = await confirmationOf(knex, token, userId).first("email");
-      return link?.email ?? undefined;
+      const link = await findLink(knex, CONFIRMATION, token);
+      return link?.user_id === userId ? (link.email ?? undefined) : undefined;
     },
 
     /** Redeems a link of the actor; returns false for an invalid token. Concurrent calls succeed once. */
     confirm: (token: string, actor: Actor): Promise<boolean> =>
       transaction(async (trx) => {
         await lockUser(trx, actor.id);
-        const link = await confirmationOf(trx, token, actor.id).first("email");
-        const isUsed = await confirmationOf(trx, token, actor.id).update({ used_at: Date.now() });
-        if (!link?.email || !isUsed) return false;
+        const link = await findLink(trx, CONFIRMATION, token);
+        if (link?.user_id !== actor.id || !(await redeemLink(trx, CONFIRMATION, token))) return false;
         await setEmail(trx, actor, link.email);
         return true;
       }),
 
     remove: (actor: Actor): Promise<boolean> =>
       transaction(async (trx) => {
-        await lockUser(trx, actor.id);
-        const user = await trx("users").where({ id: actor.id }).first("email");
+        const user = await lockUser(trx, actor.id);
         if (!user?.email) return false;
-        await useUp(trx, actor.id, CONFIRMATION);
+        await revokeOwnLinks(trx, actor.id, CONFIRMATION);
         await setEmail(trx, actor, null);
         return true;
       }),
@@ -76,21 +64,13 @@ async function setEmail(trx: Knex.Transaction, { id, address }: Actor, email: st
   await recordNotice(trx, { userId: id, kind: "email_changed", data });
   await trx("users").where({ id }).update({ email });
   // Links that were mailed to the earlier address.
-  await useUp(trx, id, "password_reset");
+  await revokeOwnLinks(trx, id, "password_reset");
 }
 
-function confirmationOf(knex: Knex, token: string, userId: string) {
-  return knex("one_time_links")
-    .where({ id_hash: sha256(token), purpose: CONFIRMATION, user_id: userId, used_at: null })
-    .where("expires_at", ">", Date.now());
-}
-
-async function useUp(
+function revokeOwnLinks(
   trx: Knex.Transaction,
   user_id: string,
-  purpose: "password_reset" | "email_confirmation",
+  purpose: OneTimeLinkRow["purpose"],
 ): Promise<void> {
-  await trx("one_time_links")
-    .where({ user_id, purpose, created_by: user_id, used_at: null })
-    .update({ used_at: Date.now() });
+  return revokeLinks(trx, (link) => link.where({ user_id, purpose, created_by: user_id }));
 }

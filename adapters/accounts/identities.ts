@@ -4,7 +4,8 @@ import { sha256 } from "../crypto/hash.ts";
 import { ifDuplicate } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
 import { recordForMember } from "../events/member-events.ts";
-import type { Outbox } from "../events/outbox.ts";
+import type { Change, Outbox } from "../events/outbox.ts";
+import { lockUser } from "../locks.ts";
 import { recordNotice } from "./notices.ts";
 import { endSessions } from "./sessions.ts";
 
@@ -14,7 +15,7 @@ export type NewIdentity = IdentityKey & { label: string | null };
 /** An identity linked to an account. `createdAt` is epoch milliseconds. */
 export type LinkedIdentity = NewIdentity & { createdAt: number };
 
-export function createIdentityStore({ knex, transaction }: Database, outbox: Outbox) {
+export function createIdentityStore({ knex }: Database, outbox: Outbox) {
   return {
     async findUserId({ issuer, subject }: IdentityKey): Promise<string | undefined> {
       const row = await knex("identities").where({ issuer, subject }).first("user_id");
@@ -29,30 +30,37 @@ export function createIdentityStore({ knex, transaction }: Database, outbox: Out
 
     /** Links an identity to a user. Returns false if it is already linked. */
     link: (userId: string, identity: NewIdentity, actor: Actor): Promise<boolean> =>
-      transaction(async (trx) => {
-        await insertIdentity(trx, userId, identity);
-        const { issuer } = identity;
-        await recordForMember(trx, outbox, actor, { userId, type: "member.identity_linked", issuer });
-        const data = { address: actor.address, name: issuer };
-        await recordNotice(trx, { userId, kind: "identity_linked", data });
+      outbox.change(actor, async (change) => {
+        await insertIdentity(change.trx, userId, identity);
+        await recordIdentity(change, "identity_linked", userId, identity);
         return true;
       }).catch(ifDuplicate(false)),
 
     /** Unlinks an identity and ends its sessions. Returns false if it is the user's only way to sign in. */
     unlink: (userId: string, { issuer, subject }: IdentityKey, actor: Actor): Promise<boolean> =>
-      transaction(async (trx) => {
-        const user = await trx("users").where({ id: userId }).forUpdate().first("password_hash");
+      outbox.change(actor, async (change) => {
+        const { trx } = change;
+        const user = await lockUser(trx, userId);
         const subjects = await trx("identities").where({ user_id: userId }).pluck("subject");
         const passkey = await trx("passkeys").where({ user_id: userId }).first("id");
         if (!user?.password_hash && !passkey && subjects.length < 2) return false;
         if (!(await trx("identities").where({ user_id: userId, issuer, subject }).delete())) return false;
         await endSessions(trx, { user_id: userId, credential: credentialOf({ issuer, subject }) });
-        await recordForMember(trx, outbox, actor, { userId, type: "member.identity_unlinked", issuer });
-        const data = { address: actor.address, name: issuer };
-        await recordNotice(trx, { userId, kind: "identity_unlinked", data });
+        await recordIdentity(change, "identity_unlinked", userId, { issuer });
         return true;
       }),
   };
+}
+
+async function recordIdentity(
+  change: Change,
+  kind: "identity_linked" | "identity_unlinked",
+  userId: string,
+  { issuer }: Pick<IdentityKey, "issuer">,
+): Promise<void> {
+  await recordForMember(change, { userId, type: `member.${kind}`, issuer });
+  const data = { address: change.actor.address, name: issuer };
+  await recordNotice(change.trx, { userId, kind, data });
 }
 
 /** Returns how a session refers to the identity that started it. */

@@ -3,7 +3,7 @@ import type { Actor } from "../../resources/access/actor.ts";
 import type { Database } from "../database/index.ts";
 import type { GrantRow, SessionRow } from "../database/tables/oauth.ts";
 import { recordForMember } from "../events/member-events.ts";
-import type { Outbox } from "../events/outbox.ts";
+import type { Change, Outbox } from "../events/outbox.ts";
 import { lockUser } from "../locks.ts";
 import { revokeGrants } from "../oauth/grants.ts";
 
@@ -42,11 +42,11 @@ export function createSessionStore({ knex, transaction }: Database, outbox: Outb
 
     /** Ends a session of the actor. Returns false if there is none of that id. */
     end: (id: string, actor: Actor): Promise<boolean> =>
-      transaction(async (trx) => {
-        await lockUser(trx, actor.id);
-        const ended = await endSessions(trx, { user_id: actor.id, uid: id });
-        const revoked = await revokeGrants(trx, outbox, actor, { ...firstParty(actor.id), id });
-        await recordEnded(trx, outbox, actor, ended + revoked);
+      outbox.change(actor, async (change) => {
+        await lockUser(change.trx, actor.id);
+        const ended = await endSessions(change.trx, { user_id: actor.id, uid: id });
+        const revoked = await revokeGrants(change, { ...firstParty(actor.id), id });
+        await recordEnded(change, ended + revoked);
         return ended + revoked > 0;
       }),
 
@@ -59,19 +59,19 @@ export function createSessionStore({ knex, transaction }: Database, outbox: Outb
 
     /** Ends all sessions of the actor except one and, with `apps`, revokes the access of all apps. */
     endOthers: (keptId: string, actor: Actor, { apps } = { apps: false }): Promise<void> =>
-      transaction(async (trx) => {
-        await lockUser(trx, actor.id);
-        const ended = await endAllSessions(trx, actor.id, keptId);
+      outbox.change(actor, async (change) => {
+        await lockUser(change.trx, actor.id);
+        const ended = await endAllSessions(change.trx, actor.id, keptId);
         const grants = apps ? { user_id: actor.id } : firstParty(actor.id);
-        const revoked = await revokeGrants(trx, outbox, actor, grants, keptId);
-        await recordEnded(trx, outbox, actor, ended + revoked);
+        const revoked = await revokeGrants(change, grants, keptId);
+        await recordEnded(change, ended + revoked);
       }),
   };
 }
 
-async function recordEnded(trx: Knex.Transaction, outbox: Outbox, actor: Actor, sessions: number) {
+async function recordEnded(change: Change, sessions: number): Promise<void> {
   if (sessions === 0) return;
-  await recordForMember(trx, outbox, actor, { userId: actor.id, type: "member.session_ended", sessions });
+  await recordForMember(change, { userId: change.actor.id, type: "member.session_ended", sessions });
 }
 
 /** Ends all sessions but one, and the pending authorizations in which the user signed in. Part of the transaction. */
@@ -90,13 +90,12 @@ export async function endAllSessions(
 
 /** Ends sessions and program tokens with this second factor. A passkey's own sessions end by their credential. */
 export async function endSessionsWithFactor(
-  trx: Knex.Transaction,
-  outbox: Outbox,
-  actor: Actor,
+  change: Change,
   method: "totp" | "passkey",
   keptId: string,
 ): Promise<void> {
-  const user_id = actor.id;
+  const { trx } = change;
+  const user_id = change.actor.id;
   const uses = ({ payload }: { payload: string }) =>
     (JSON.parse(payload) as { methods?: string[] }).methods?.includes(method) ?? false;
   const sessions = await trx("sessions").where({ user_id }).whereNull("destroyed_at");
@@ -106,7 +105,7 @@ export async function endSessionsWithFactor(
   for (const uid of uids) await endSessions(trx, { user_id, uid }, keptId);
   const grants = await trx("grants").where(firstParty(user_id)).whereNull("revoked_at");
   const ids = grants.filter(uses).map(({ id }) => id);
-  await revokeGrants(trx, outbox, actor, (grant) => grant.whereIn("id", ids), keptId);
+  await revokeGrants(change, (grant) => grant.whereIn("id", ids), keptId);
 }
 
 export function isPasskey(credential: string | null | undefined): boolean {

@@ -68,37 +68,27 @@ export function createSignInFailureStore({ knex, transaction }: Database) {
   return {
     /** Counts an attempt as failed before it is made, so concurrent attempts count. */
     attempt: (username: string, userId: string | undefined) =>
-      attempt({ account_key: keyOf(username), userId, notice: "account_locked" }),
+      attempt({ account_key: passwordKey(username), userId, notice: "account_locked" }),
 
     attemptFactor: (userId: string) =>
-      attempt({ account_key: factorKeyOf(userId), userId, notice: "second_factor_locked" }),
+      attempt({ account_key: factorKey(userId), userId, notice: "second_factor_locked" }),
 
     /** Resets the count: the user has entered the right password on an unknown device. */
-    reset: (username: string) => forgetFailures(knex, username),
+    reset: (username: string) => forgetFailures(knex, passwordKey(username)),
 
     /** Resets the count: the user has proved the second factor. */
-    resetFactor: (userId: string) => forgetFactorFailures(knex, userId),
+    resetFactor: (userId: string) => forgetFailures(knex, factorKey(userId)),
   };
 }
 
-/** Forgets the failed sign-ins of a username, because its password is new. */
-export async function forgetFailures(knex: Knex, username: string): Promise<void> {
-  await knex("sign_in_failures")
-    .where({ account_key: keyOf(username) })
-    .delete();
+export async function forgetFailures(knex: Knex, ...keys: string[]): Promise<void> {
+  await knex("sign_in_failures").whereIn("account_key", keys).delete();
 }
 
-export async function forgetFactorFailures(knex: Knex, userId: string): Promise<void> {
-  await knex("sign_in_failures")
-    .where({ account_key: factorKeyOf(userId) })
-    .delete();
-}
-
-/** Like `forgetFailures`, for a user, and forgets wrong codes, too. Part of the caller's transaction. */
+/** Forgets the wrong passwords and codes of a user. Part of the caller's transaction. */
 export async function forgetFailuresOf(trx: Knex.Transaction, userId: string): Promise<void> {
   const user = await trx("users").where({ id: userId }).first("username");
-  if (user) await forgetFailures(trx, user.username);
-  await forgetFactorFailures(trx, userId);
+  await forgetFailures(trx, factorKey(userId), ...(user ? [passwordKey(user.username)] : []));
 }
 
 /** Returns the form in which usernames are unique. Expects one of a username's length. */
@@ -111,11 +101,12 @@ function delayAfter(failures: number): number {
   return delays <= 0 ? 0 : Math.min(FIRST_DELAY_MS * 2 ** (delays - 1), MAX_DELAY_MS);
 }
 
-function keyOf(username: string): string {
+/** Returns what the wrong passwords of a username are counted by. */
+export function passwordKey(username: string): string {
   return sha256(normalizeUsername(username));
 }
 
-/** Returns a key that no username has: none contains a line break. */
-function factorKeyOf(userId: string): string {
+/** Returns what the wrong codes of a user are counted by. No username has this key: none contains a line break. */
+export function factorKey(userId: string): string {
   return sha256(`second factor\n${userId}`);
 }

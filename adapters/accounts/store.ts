@@ -4,48 +4,35 @@ import { newId } from "../crypto/ids.ts";
 import { ifDuplicate, isDuplicate } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
 import type { UserRow } from "../database/tables/accounts.ts";
-import type { Outbox } from "../events/outbox.ts";
-import { lockOrganization } from "../locks.ts";
+import type { Change, Outbox } from "../events/outbox.ts";
 import { acceptInvitation, findOpenInvitation } from "../organizations/invitations.ts";
 import {
   addMember,
-  findOrganization,
   insertOrganization,
-  memberAdded,
   type Organization,
   type Role,
 } from "../organizations/store.ts";
 import { insertIdentity, type NewIdentity } from "./identities.ts";
-import { createPasswordStore, findResetLink } from "./passwords.ts";
-import { forgetFailures, normalizeUsername } from "./sign-in-failures.ts";
+import { createPasswordStore, findResetUser } from "./passwords.ts";
+import { hasFactor } from "./second-factors/recovery-codes.ts";
+import { forgetFailures, normalizeUsername, passwordKey } from "./sign-in-failures.ts";
 
-export type Account = {
-  id: string;
-  username: string;
-  /** A PHC string, or null if the user signs in with SSO only. */
-  passwordHash: string | null;
-  disabled: boolean;
-  /** A confirmed email address. */
-  email: string | null;
-};
-
-const COLUMNS = ["id", "username", "password_hash", "disabled_at", "email"] as const;
+export type Account = ReturnType<typeof toAccount>;
 
 export type AccountStore = ReturnType<typeof createAccountStore>;
 
 export function createAccountStore(database: Database, outbox: Outbox) {
   const { knex, transaction } = database;
 
-  async function find(id: string): Promise<Account | undefined> {
-    const row = await knex("users")
-      .where({ id })
-      .first(...COLUMNS);
+  async function findBy(key: { id: string } | { username_key: string }): Promise<Account | undefined> {
+    const row = await knex("users").where(key).first();
     return row && toAccount(row);
   }
 
   return {
     ...createPasswordStore(database, outbox),
-    find,
+    find: (id: string) => findBy({ id }),
+    findByUsername: (username: string) => findBy({ username_key: normalizeUsername(username) }),
 
     /** Creates an account. Resolves to undefined if the username is taken. */
     create: (
@@ -55,41 +42,25 @@ export function createAccountStore(database: Database, outbox: Outbox) {
       membership?: { organizationId: string; role: Role },
     ): Promise<{ id: string; username: string } | undefined> => {
       const id = newId("usr");
-      return transaction(async (trx) => {
-        await insertUser(trx, { id, username, passwordHash });
-        if (!membership) return { id, username };
-        const { organizationId, role } = membership;
-        await lockOrganization(trx, organizationId);
-        await addMember(trx, id, organizationId, role);
-        await outbox.record(trx, actor, memberAdded(organizationId, id, role));
-        return { id, username };
-      }).catch(ifDuplicate(undefined));
+      const user = { id, username };
+      return outbox
+        .change(actor, async (change) => {
+          await insertUser(change.trx, { ...user, passwordHash });
+          if (membership) await addMember(change, { userId: id, ...membership });
+          return user;
+        })
+        .catch(ifDuplicate(undefined));
     },
 
     /** Like `find`, and returns whether the user has a second factor. */
     async findWithFactor(id: string): Promise<(Account & { hasSecondFactor: boolean }) | undefined> {
-      const passkeys = knex("passkeys").where("user_id", knex.ref("users.id")).select(knex.raw("1")).limit(1);
-      const totp = knex("totp_secrets")
-        .where("user_id", knex.ref("users.id"))
-        .whereNotNull("confirmed_at")
-        .select(knex.raw("1"))
-        .limit(1);
-      const row = await knex("users")
-        .where({ id })
-        .first(...COLUMNS, { passkey: passkeys, totp });
-      return row && { ...toAccount(row), hasSecondFactor: Boolean(row.passkey ?? row.totp) };
-    },
-
-    async findByUsername(username: string): Promise<Account | undefined> {
-      const row = await knex("users")
-        .where({ username_key: normalizeUsername(username) })
-        .first(...COLUMNS);
-      return row && toAccount(row);
+      const account = await findBy({ id });
+      return account && { ...account, hasSecondFactor: await hasFactor(knex, id) };
     },
 
     async findByResetToken(token: string): Promise<Account | undefined> {
-      const link = await findResetLink(knex, token);
-      return link && find(link.userId);
+      const userId = await findResetUser(knex, token);
+      return userId === undefined ? undefined : findBy({ id: userId });
     },
 
     /** Returns whether the user is enabled and still has this hash. Waits for a concurrent change. */
@@ -119,11 +90,11 @@ type Registration = {
 type Registered = { user: { id: string; username: string }; organization: Organization };
 
 /** Registers users, together with their first organization. */
-export function createRegistrationStore({ transaction }: Database, outbox: Outbox) {
-  async function join(trx: Knex.Transaction, token: string, actor: Actor): Promise<Organization> {
-    const accepted = await acceptInvitation(trx, outbox, token, actor);
+export function createRegistrationStore(outbox: Outbox) {
+  async function join(change: Change, token: string): Promise<Organization> {
+    const accepted = await acceptInvitation(change, token);
     if (!accepted) throw new Uninvited();
-    return findOrganization(trx, accepted.organizationId);
+    return { id: accepted.organizationId, name: accepted.organizationName, plan: accepted.plan };
   }
 
   return {
@@ -131,16 +102,16 @@ export function createRegistrationStore({ transaction }: Database, outbox: Outbo
     async register(registration: Registration): Promise<Registered | "taken" | "uninvited"> {
       const { username, passwordHash, organizationName: name, invitation, identity, address } = registration;
       const id = newId("usr");
-      const actor = { id, address };
       try {
-        return await transaction(async (trx) => {
+        return await outbox.change({ id, address }, async (change) => {
+          const { trx } = change;
           // First: only an invitation lets a visitor learn which usernames are taken.
           if (invitation && !(await findOpenInvitation(trx, invitation))) throw new Uninvited();
           await insertUser(trx, { id, username, passwordHash });
           if (identity) await insertIdentity(trx, id, identity);
           const organization = invitation
-            ? await join(trx, invitation, actor)
-            : await insertOrganization(trx, outbox, { name, plan: "free", actor, ownerId: id });
+            ? await join(change, invitation)
+            : await insertOrganization(change, { name, plan: "free", ownerId: id });
           return { user: { id, username }, organization };
         });
       } catch (error) {
@@ -167,15 +138,17 @@ async function insertUser(
     created_at: Date.now(),
   });
   // Others may have tried to sign in with the name before it was taken.
-  await forgetFailures(trx, username);
+  await forgetFailures(trx, passwordKey(username));
 }
 
-function toAccount(row: Pick<UserRow, (typeof COLUMNS)[number]>): Account {
+function toAccount(row: UserRow) {
   return {
     id: row.id,
     username: row.username,
+    /** A PHC string, or null if the user signs in with SSO only. */
     passwordHash: row.password_hash,
     disabled: row.disabled_at !== null,
+    /** A confirmed email address. */
     email: row.email,
   };
 }

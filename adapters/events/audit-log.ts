@@ -32,7 +32,7 @@ export type AuditFilter = {
   to?: number;
 };
 
-export function createAuditStore({ knex, transaction }: Database, outbox: Outbox, chain: AuditChain) {
+export function createAuditStore({ knex }: Database, outbox: Outbox, chain: AuditChain) {
   /** Selects entries, newest first; `before` is the ID of the previous page's last entry. */
   function select(
     organizationId: string,
@@ -118,7 +118,7 @@ export function createAuditStore({ knex, transaction }: Database, outbox: Outbox
       actor: Actor,
       { types, actor: actor_id, client, from, to }: AuditFilter,
     ): Promise<void> =>
-      transaction((trx) => {
+      outbox.change(actor, ({ record }) => {
         const data = {
           ...(types && { types }),
           ...(actor_id && { actor: actor_id }),
@@ -126,7 +126,7 @@ export function createAuditStore({ knex, transaction }: Database, outbox: Outbox
           ...(from !== undefined && { from: new Date(from).toISOString() }),
           ...(to !== undefined && { to: new Date(to).toISOString() }),
         };
-        return outbox.record(trx, actor, { organizationId, type: "audit_log.exported", subject: null, data });
+        return record({ organizationId, type: "audit_log.exported", subject: null, data });
       }),
   };
 }

@@ -1,8 +1,6 @@
-import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import type { EventType } from "../../resources/events/types.ts";
-import type { Database } from "../database/index.ts";
-import type { DomainEvent, Outbox } from "./outbox.ts";
+import type { Change, DomainEvent, Outbox } from "./outbox.ts";
 
 export type MemberEvent = {
   userId: string;
@@ -13,21 +11,16 @@ export type MemberEvent = {
 
 export type MemberEventStore = ReturnType<typeof createMemberEventStore>;
 
-export function createMemberEventStore({ transaction }: Database, outbox: Outbox) {
+export function createMemberEventStore(outbox: Outbox) {
   return {
     record: (actor: Actor, event: MemberEvent) =>
-      transaction((trx) => recordForMember(trx, outbox, actor, event)),
+      outbox.change(actor, (change) => recordForMember(change, event)),
   };
 }
 
-export async function recordForMember(
-  trx: Knex.Transaction,
-  outbox: Outbox,
-  actor: Actor,
-  event: MemberEvent,
-): Promise<void> {
+export async function recordForMember({ trx, record }: Change, event: MemberEvent): Promise<void> {
   const organizationIds = await trx("memberships").where({ user_id: event.userId }).pluck("organization_id");
-  await outbox.record(trx, actor, ...organizationIds.map((id) => memberEvent(id, event)));
+  await record(...organizationIds.map((id) => memberEvent(id, event)));
 }
 
 /** Describes what concerns a member to one organization only. */

@@ -51,6 +51,14 @@ export function organizationEvent(id: string, type: EventType, data: object): Do
   return { organizationId: id, type, subject: id, data };
 }
 
+/** A transaction of an actor, with the events that commit with it. */
+export type Change = {
+  trx: Knex.Transaction;
+  actor: Actor;
+  /** Records events and adds a delivery for every subscribed webhook. */
+  record(...events: DomainEvent[]): Promise<void>;
+};
+
 /** Transactional outbox: events and deliveries commit together with the change, or not at all. */
 export type Outbox = ReturnType<typeof createOutbox>;
 
@@ -103,7 +111,7 @@ export function deliveriesOf(engine: Engine, events: string): string {
 }
 
 export function createOutbox(
-  { engine }: Pick<Database, "engine">,
+  { engine, transaction }: Pick<Database, "engine" | "transaction">,
   currentTraceparent: CurrentTraceparent | undefined,
 ) {
   const trace = createEventTrace(currentTraceparent);
@@ -112,34 +120,41 @@ export function createOutbox(
     for (const listener of listeners) listener();
   };
 
+  async function record(trx: Knex.Transaction, actor: Actor, events: DomainEvent[]): Promise<void> {
+    if (events.length === 0) return;
+    const rows: (NewEventRow & Pick<EventRow, "copy_id">)[] = [];
+    const deliverable: string[] = [];
+    for (const { delivered, ...event } of events) {
+      const column = trace.of(event.type);
+      const row = { ...eventRow(actor, event, delivered ? withoutTrace(column) : column), copy_id: null };
+      if (!delivered) {
+        rows.push(row);
+        deliverable.push(row.id);
+        continue;
+      }
+      // Isn't part of the audit log, and expires with its deliveries.
+      const id = newId("evt");
+      const copy = { ...row, ...column, id, audited: false, data: JSON.stringify(delivered) };
+      rows.push({ ...row, copy_id: id }, copy);
+      deliverable.push(id);
+    }
+    await trx("events").insert(rows);
+    await addDeliveries(trx, engine, deliverable);
+    trx.executionPromise.then(notify, () => {});
+  }
+
   return {
     /** Notifies the listeners after a commit that added deliveries without `record`. */
     notify,
     trace,
 
-    /** Records events and adds a delivery for every subscribed webhook; part of the caller's transaction. */
-    async record(trx: Knex.Transaction, actor: Actor, ...events: DomainEvent[]): Promise<void> {
-      if (events.length === 0) return;
-      const rows: (NewEventRow & Pick<EventRow, "copy_id">)[] = [];
-      const deliverable: string[] = [];
-      for (const { delivered, ...event } of events) {
-        const column = trace.of(event.type);
-        const row = { ...eventRow(actor, event, delivered ? withoutTrace(column) : column), copy_id: null };
-        if (!delivered) {
-          rows.push(row);
-          deliverable.push(row.id);
-          continue;
-        }
-        // Isn't part of the audit log, and expires with its deliveries.
-        const id = newId("evt");
-        const copy = { ...row, ...column, id, audited: false, data: JSON.stringify(delivered) };
-        rows.push({ ...row, copy_id: id }, copy);
-        deliverable.push(id);
-      }
-      await trx("events").insert(rows);
-      await addDeliveries(trx, engine, deliverable);
-      trx.executionPromise.then(notify, () => {});
-    },
+    /** Runs `work` in a transaction of an actor: again after a conflict, so it must have no other side effects. */
+    change: <T>(
+      actor: Actor,
+      work: (change: Change) => Promise<T>,
+      commit?: { isDurable: boolean },
+    ): Promise<T> =>
+      transaction((trx) => work({ trx, actor, record: (...events) => record(trx, actor, events) }), commit),
 
     /** Calls `listener` after each commit that may have added deliveries; returns a function that removes it. */
     onCommit(listener: () => void): () => void {

@@ -32,40 +32,46 @@ type NamedClicks = { name: string; clicks: number | string };
 
 /** Creates what adds up the counts of clicks. `settled` resolves once the clicks so far are stored. */
 export function createClickAnalytics({ knex, readAside }: Database, settled: () => Promise<void>) {
-  /** Sums the clicks by name. */
-  const byName = (rows: Knex.QueryBuilder, dimension: Dimension) =>
-    rows.where({ dimension }).groupBy("name").select("name").sum({ clicks: "clicks" });
-  const readTop = (rows: Knex.QueryBuilder, dimension: Dimension, count = TOP_COUNT) => {
-    const query = byName(rows, dimension)
+  /** Queries the counts of some links. Both ends are inclusive. */
+  const countsOf = (organizationId: string, linkIds: string[], from: number, to: number) =>
+    knex("click_counts")
+      .where({ organization_id: organizationId })
+      .whereIn("link_id", linkIds)
+      .whereBetween("day", [from, to]) as Knex.QueryBuilder;
+
+  const sumBy = (columns: string | string[], counts: Knex.QueryBuilder) =>
+    counts.groupBy(columns).select(columns).sum({ clicks: "clicks" });
+
+  const readTop = (dimension: Dimension, counts: Knex.QueryBuilder, count = TOP_COUNT) => {
+    const query = sumBy("name", counts.where({ dimension }))
       .orderBy([{ column: "clicks", order: "desc" }, "name"])
       .limit(count);
     return readAside<NamedClicks>(query, READ_MS);
   };
 
   /** Resolves to the names by which an origin is counted: its own, or those of the user agents that it is a part of. */
-  async function namesOf({ by, value }: ClickOrigin, rows: Knex.QueryBuilder): Promise<Names> {
+  async function namesOf({ by, value }: ClickOrigin, counts: Knex.QueryBuilder): Promise<Names> {
     const name = value ?? "";
     if (by === "referrer" || by === "country") return { dimension: by, names: [name] };
-    const agents = rows.where({ dimension: "agent" }).distinct("name");
+    const agents = counts.where({ dimension: "agent" }).distinct("name");
     const all = (await readAside<{ name: string }>(agents, READ_MS)).map((row) => row.name);
     const part = AGENT_PARTS.indexOf(by);
     return { dimension: "agent", names: all.filter((agent) => partOf(agent, part) === name) };
   }
 
   /** Sums the clicks of an origin by a column. */
-  async function sumBy(column: "day" | "link_id", origin: ClickOrigin, rows: () => Knex.QueryBuilder) {
-    const { dimension, names } = await namesOf(origin, rows());
-    const sums = rows()
-      .where({ dimension })
-      .whereIn("name", names)
-      .groupBy(column)
-      .select(column)
-      .sum({ clicks: "clicks" });
+  async function readFrom(
+    column: "day" | "link_id",
+    origin: ClickOrigin,
+    counts: () => Knex.QueryBuilder,
+  ) {
+    const { dimension, names } = await namesOf(origin, counts());
+    const sums = sumBy(column, counts().where({ dimension }).whereIn("name", names));
     return readAside<{ day: number; link_id: string; clicks: number | string }>(sums, READ_MS);
   }
 
   return {
-    /** Sums the clicks of one link of the organization, or of all its links. Both ends are inclusive. */
+    /** Sums the clicks of one link of the organization, or of all its links. */
     async read(
       organizationId: string,
       linkId: string | undefined,
@@ -73,18 +79,15 @@ export function createClickAnalytics({ knex, readAside }: Database, settled: () 
       to: number,
     ): Promise<Analytics> {
       await settled();
-      const rows = () => rowsOf(knex, organizationId, [linkId ?? ALL_LINKS], from, to);
+      const counts = () => countsOf(organizationId, [linkId ?? ALL_LINKS], from, to);
       const columns = from === to ? ["dimension", "day", "name"] : ["dimension", "day"];
-      const byTime = rows()
-        .whereIn("dimension", ["clicks", "bots"])
-        .groupBy(columns)
-        .select(columns)
-        .sum({ clicks: "clicks" });
+      const byTime = sumBy(columns, counts().whereIn("dimension", ["clicks", "bots"]));
+      const byAgent = sumBy("name", counts().where({ dimension: "agent" }));
       const [times, referrers, countries, agents] = await Promise.all([
         readAside<TimedClicks>(byTime, READ_MS),
-        readTop(rows(), "referrer"),
-        readTop(rows(), "country"),
-        readAside<NamedClicks>(byName(rows(), "agent"), READ_MS),
+        readTop("referrer", counts()),
+        readTop("country", counts()),
+        readAside<NamedClicks>(byAgent, READ_MS),
       ]);
       return {
         days: sumDays(times),
@@ -97,15 +100,8 @@ export function createClickAnalytics({ knex, readAside }: Database, settled: () 
       };
     },
 
-    /** Returns the IDs of the links with the most clicks, with these. */
-    async topLinks(organizationId: string, from: number, to: number, count: number) {
-      await settled();
-      const top = await readTop(rowsOf(knex, organizationId, [ALL_LINKS], from, to), "link", count);
-      return top.map(({ name, clicks }) => ({ id: name, clicks: Number(clicks) }));
-    },
-
-    /** Sums the clicks of an origin, of one link or of all. Both ends are inclusive. */
-    async readFrom(
+    /** Sums the clicks of an origin by day, of one link or of all. */
+    async days(
       organizationId: string,
       linkId: string | undefined,
       origin: ClickOrigin,
@@ -113,30 +109,28 @@ export function createClickAnalytics({ knex, readAside }: Database, settled: () 
       to: number,
     ): Promise<DailyClicks> {
       await settled();
-      const rows = () => rowsOf(knex, organizationId, [linkId ?? ALL_LINKS], from, to);
-      const days = await sumBy("day", origin, rows);
+      const counts = () => countsOf(organizationId, [linkId ?? ALL_LINKS], from, to);
+      const days = await readFrom("day", origin, counts);
       return days.map(({ day, clicks }) => ({ day, clicks: Number(clicks) }));
     },
 
-    /** Returns those with the most clicks of an origin, among the 100 links with the most clicks. */
-    async topLinksFrom(organizationId: string, origin: ClickOrigin, from: number, to: number, count: number) {
+    /**
+     * Returns the IDs of the links with the most clicks, with these. With an origin, those with the most of its clicks,
+     * among the 100 links with the most clicks.
+     */
+    async topLinks(organizationId: string, from: number, to: number, count: number, origin?: ClickOrigin) {
       await settled();
-      const ofAll = rowsOf(knex, organizationId, [ALL_LINKS], from, to);
-      const candidates = (await readTop(ofAll, "link", CANDIDATES)).map(({ name }) => name);
-      const rows = () => rowsOf(knex, organizationId, candidates, from, to);
-      return (await sumBy("link_id", origin, rows))
+      const ofAll = countsOf(organizationId, [ALL_LINKS], from, to);
+      const top = await readTop("link", ofAll, origin ? CANDIDATES : count);
+      if (!origin) return top.map(({ name, clicks }) => ({ id: name, clicks: Number(clicks) }));
+      const candidates = top.map(({ name }) => name);
+      const counts = () => countsOf(organizationId, candidates, from, to);
+      return (await readFrom("link_id", origin, counts))
         .map(({ link_id: id, clicks }) => ({ id, clicks: Number(clicks) }))
         .sort((one, other) => other.clicks - one.clicks || (one.id < other.id ? -1 : 1))
         .slice(0, count);
     },
   };
-}
-
-function rowsOf(knex: Knex, organizationId: string, linkIds: string[], from: number, to: number) {
-  return knex("click_counts")
-    .where({ organization_id: organizationId })
-    .whereIn("link_id", linkIds)
-    .whereBetween("day", [from, to]) as Knex.QueryBuilder;
 }
 
 function sumDays(times: TimedClicks[]): Analytics["days"] {

@@ -1,6 +1,5 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
-import type { EventType } from "../../resources/events/types.ts";
 import type { Link } from "../../resources/links/types.ts";
 import type { Database } from "../database/index.ts";
 import type { Outbox } from "../events/outbox.ts";
@@ -8,31 +7,29 @@ import { toLink } from "./row.ts";
 
 export type OwnedLink = { link: Link; organization: { id: string; name: string } };
 
-export function createLinkDisablingStore(database: Database, outbox: Outbox) {
-  const { knex, transaction } = database;
+export function createLinkDisablingStore({ knex }: Database, outbox: Outbox) {
   const liveLinks = (q: Knex) => q("links").whereNull("deleted_at");
 
-  function apply(
+  function set(
     id: string,
     actor: Actor,
-    type: Extract<EventType, "link.disabled" | "link.enabled">,
-    change: (before: Link) => Pick<Link, "disabledAt" | "disabledReason"> | undefined,
+    change: (before: Link) => Pick<Link, "disabledAt" | "disabledReason">,
   ): Promise<Link | undefined> {
-    return transaction(async (trx) => {
+    return outbox.change(actor, async ({ trx, record }) => {
       const before = toLink(await liveLinks(trx).where({ id }).forUpdate().first());
-      const changed = before && change(before);
-      if (!changed) return before;
-      const after: Link = { ...before, ...changed, version: before.version + 1, updatedAt: Date.now() };
-      await liveLinks(trx).where({ id }).update({
-        disabled_at: after.disabledAt,
-        disabled_reason: after.disabledReason,
-        version: after.version,
-        updated_at: after.updatedAt,
-      });
-      const { organizationId, slug, disabledReason: reason } = after;
-      const data = { link_id: id, slug, ...(type === "link.disabled" && { reason }) };
-      await outbox.record(trx, actor, { organizationId, type, subject: id, data });
-      return after;
+      if (!before) return undefined;
+      const { disabledAt, disabledReason: reason } = change(before);
+      if (disabledAt === before.disabledAt && reason === before.disabledReason) return before;
+      const [version, updatedAt] = [before.version + 1, Date.now()];
+      await liveLinks(trx)
+        .where({ id })
+        .update({ disabled_at: disabledAt, disabled_reason: reason, version, updated_at: updatedAt });
+      const { organizationId, slug } = before;
+      const isDisabled = disabledAt !== null;
+      const type = isDisabled ? "link.disabled" : "link.enabled";
+      const data = { link_id: id, slug, ...(isDisabled && { reason }) };
+      await record({ organizationId, type, subject: id, data });
+      return { ...before, disabledAt, disabledReason: reason, version, updatedAt };
     });
   }
 
@@ -48,14 +45,12 @@ export function createLinkDisablingStore(database: Database, outbox: Outbox) {
 
     /** Disables a link, so its organization can only read or delete it. Without a reason, an existing one is kept. */
     disable: (id: string, reason: string | null, actor: Actor) =>
-      apply(id, actor, "link.disabled", ({ disabledAt, disabledReason }) => {
-        if (disabledAt !== null && (reason === null || reason === disabledReason)) return undefined;
-        return { disabledAt: disabledAt ?? Date.now(), disabledReason: reason };
-      }),
+      set(id, actor, ({ disabledAt, disabledReason }) => ({
+        disabledAt: disabledAt ?? Date.now(),
+        disabledReason: reason ?? disabledReason,
+      })),
 
     enable: (id: string, actor: Actor) =>
-      apply(id, actor, "link.enabled", ({ disabledAt }) =>
-        disabledAt === null ? undefined : { disabledAt: null, disabledReason: null },
-      ),
+      set(id, actor, () => ({ disabledAt: null, disabledReason: null })),
   };
 }

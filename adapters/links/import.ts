@@ -24,17 +24,15 @@ type Taken = { slugs: Map<string, string | undefined>; externalIds: Set<string> 
 type Plan = { rows: ReturnType<typeof toRow>[]; added: Usage } & Awaited<ReturnType<LinkImport["add"]>>;
 
 export function createLinkImports(
-  database: Database,
+  { knex }: Database,
   outbox: Outbox,
   limitsOf: LimitsOf,
 ): LinkStore["beginImport"] {
-  const { knex, transaction } = database;
-
   return (organizationId, actor, format, isTrial) => {
     const toNewRow = (link: ImportedLink) => toRow(importedLink(organizationId, actor, link));
 
-    const store = (links: ImportedLink[]) =>
-      transaction(async (trx) => {
+    const store: LinkImport["add"] = (links) =>
+      outbox.change(actor, async ({ trx, record }) => {
         const room = await lockRoom(trx, organizationId, limitsOf);
         const taken = await readTaken(trx, organizationId, links);
         const { rows, added, ...result } = planOf(links, toNewRow, taken, room);
@@ -42,38 +40,28 @@ export function createLinkImports(
         for (let start = 0; start < rows.length; start += MAX_ROWS)
           await trx("links").insert(rows.slice(start, start + MAX_ROWS) as never);
         const data = { imported: rows.length, format };
-        await outbox.record(trx, actor, organizationEvent(organizationId, "links.imported", data));
+        await record(organizationEvent(organizationId, "links.imported", data));
         await addUsage(trx, organizationId, added, limitsOf);
         return result;
       });
 
-    return { add: isTrial ? createTrial(knex, organizationId, limitsOf, toNewRow) : withoutRaces(store) };
-  };
-}
-
-/** Plans batches without storing them. Those before count as if they were stored. */
-function createTrial(
-  knex: Knex,
-  organizationId: string,
-  limitsOf: LimitsOf,
-  toNewRow: (link: ImportedLink) => Plan["rows"][number],
-): LinkImport["add"] {
-  const before: Taken = { slugs: new Map(), externalIds: new Set() };
-  const total: Usage = { links: 0, link_bytes: 0 };
-  return async (links) => {
-    const { slugs, externalIds } = await readTaken(knex, organizationId, links);
-    for (const [slug, url] of slugs) before.slugs.set(slug, url);
-    for (const id of externalIds) before.externalIds.add(id);
-    const room = await readRoom(knex, organizationId, limitsOf);
-    const left = {
-      ...room,
-      links: room.links - total.links,
-      link_bytes: room.link_bytes - total.link_bytes,
+    // For a trial: batches count as if they were stored.
+    const before: Taken = { slugs: new Map(), externalIds: new Set() };
+    const total: Usage = { links: 0, link_bytes: 0 };
+    const planOnly: LinkImport["add"] = async (links) => {
+      const { slugs, externalIds } = await readTaken(knex, organizationId, links);
+      for (const [slug, url] of slugs) before.slugs.set(slug, url);
+      for (const id of externalIds) before.externalIds.add(id);
+      const room = await readRoom(knex, organizationId, limitsOf);
+      room.links -= total.links;
+      room.link_bytes -= total.link_bytes;
+      const { rows, added, ...result } = planOf(links, toNewRow, before, room);
+      total.links += added.links;
+      total.link_bytes += added.link_bytes;
+      return result;
     };
-    const { rows, added, ...result } = planOf(links, toNewRow, before, left);
-    total.links += added.links;
-    total.link_bytes += added.link_bytes;
-    return result;
+
+    return { add: isTrial ? planOnly : withoutRaces(store) };
   };
 }
 

@@ -1,10 +1,10 @@
+import { setImmediate } from "node:timers/promises";
 import type { Knex } from "knex";
 import { LRUCache } from "lru-cache";
 import type { LinkStore, ResolvedLink } from "../../resources/links/types.ts";
 import type { Database } from "../database/index.ts";
 
 type Resolve = LinkStore["resolve"];
-type Waiting = { slug: string; resolve(link: ResolvedLink | undefined): void; reject(error: unknown): void };
 
 // About 16,000 links with an ordinary destination.
 const CACHE_BYTES = 8 * 2 ** 20;
@@ -24,38 +24,28 @@ function cached({ prepare }: Pick<Database, "prepare">, find: Resolve): Resolve 
     sizeCalculation: ({ slug, url }) => LINK_BYTES + slug.length + url.length,
   });
   let cachedVersion: number | undefined;
-  let waiting: Waiting[] = [];
+  let reading: Promise<number | undefined> | undefined;
 
-  async function answer() {
-    const requests = waiting;
-    waiting = [];
-    try {
-      const [row] = await readVersion({});
-      const version = row?.version;
-      if (version === undefined || version !== cachedVersion) links.clear();
-      cachedVersion = version;
-      for (const { slug, resolve, reject } of requests) {
-        const link = links.get(slug);
-        if (link) resolve(link);
-        else findAt(version, slug).then(resolve, reject);
-      }
-    } catch (error) {
-      for (const { reject } of requests) reject(error);
-    }
+  /** Forgets the links if one of them has changed. */
+  async function readCurrent(): Promise<number | undefined> {
+    await setImmediate();
+    reading = undefined; // the requests of the next turn need a read of their own
+    const [row] = await readVersion({});
+    if (row?.version === undefined || row.version !== cachedVersion) links.clear();
+    cachedVersion = row?.version;
+    return cachedVersion;
   }
 
-  async function findAt(version: number | undefined, slug: string) {
+  return async (slug) => {
+    reading ??= readCurrent();
+    const version = await reading;
+    const known = links.get(slug);
+    if (known) return known;
     const link = await find(slug);
     // A link with a limit of clicks changes with each of them.
     if (link?.maxClicks === null && version === cachedVersion) links.set(slug, link);
     return link;
-  }
-
-  return (slug) =>
-    new Promise((resolve, reject) => {
-      waiting.push({ slug, resolve, reject });
-      if (waiting.length === 1) setImmediate(answer);
-    });
+  };
 }
 
 function prepareSlugLookup({ lookup }: Pick<Database, "lookup">): Resolve {

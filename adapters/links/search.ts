@@ -19,7 +19,7 @@ export class SearchTimeout extends Error {
 }
 
 /** Finds the links that match a filter. @throws SearchTimeout */
-export type LinkSearch = {
+type LinkSearch = {
   /** In the order of a part of their list. */
   findRows(organizationId: string, filter: LinkFilter, limit: number, part: ListPart): Promise<LinkRow[]>;
   findIds(organizationId: string, filter: LinkFilter, limit: number, scope?: IdScope): Promise<FoundIds>;

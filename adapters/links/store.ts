@@ -19,7 +19,7 @@ import type { ClickBuffer } from "./click-buffer.ts";
 import { createLinkImports } from "./import.ts";
 import { findFallback, prepareResolve } from "./redirect-cache.ts";
 import { ERASED, ROW_COLUMNS, readTags, searchedText, storedBytes, toColumns, toLink, toRow } from "./row.ts";
-import { type LinkSearch, SearchTimeout } from "./search.ts";
+import { createSearch, SearchTimeout } from "./search.ts";
 import { addUsage, exceededQuota, type LimitsOf, readUsage, usageCounter } from "./usage.ts";
 
 // A change can exceed only this quota.
@@ -31,10 +31,10 @@ export function createLinkStore(
   database: Database,
   outbox: Outbox,
   clicks: ClickBuffer,
-  search: LinkSearch,
   limitsOf: LimitsOf,
 ): LinkStore {
   const { knex } = database;
+  const search = createSearch(database);
   const analytics = createClickAnalytics(database, clicks.settled);
 
   async function findBy(organizationId: string, key: { id: string } | { external_id: string }) {
@@ -63,7 +63,7 @@ export function createLinkStore(
   const update: LinkStore["update"] = async (organizationId, id, changes, actor, version) => {
     await clicks.settled();
     try {
-      return await database.transaction(async (trx) => {
+      return await outbox.change(actor, async ({ trx, record }) => {
         const link = liveLinks(trx, organizationId).where({ id });
         const before = toLink(await link.clone().forUpdate().first());
         if (!before) return undefined;
@@ -72,11 +72,10 @@ export function createLinkStore(
         const changed = changedFields(before, typeof changes === "function" ? changes(before) : changes);
         const columns = toColumns(changed);
         if (Object.keys(columns).length === 0) return before;
-        const revision = { version: before.version + 1, updatedAt: Date.now() };
-        const after = { ...before, ...changed, ...revision };
-        const { version: next, updatedAt: updated_at } = revision;
-        await link.update({ ...columns, searched: searchedText(after), version: next, updated_at });
-        await outbox.record(trx, actor, linkUpdated(after, changed, Object.keys(columns)));
+        const after = { ...before, ...changed, version: before.version + 1, updatedAt: Date.now() };
+        const revision = { version: after.version, updated_at: after.updatedAt };
+        await link.update({ ...columns, ...revision, searched: searchedText(after) });
+        await record(linkUpdated(after, changed, Object.keys(columns)));
         const link_bytes = storedBytes(toRow(after)) - storedBytes(toRow(before));
         if (link_bytes !== 0) await addUsage(trx, organizationId, { links: 0, link_bytes }, limitsOf);
         return after;
@@ -89,23 +88,21 @@ export function createLinkStore(
 
   const remove: LinkStore["remove"] = async (organizationId, id, actor, version) => {
     await clicks.settled();
-    return database.transaction(async (trx) => {
+    return outbox.change(actor, async ({ trx, record }) => {
       const link = liveLinks(trx, organizationId).where({ id });
       const before = toLink(await link.clone().forUpdate().first());
       if (!before) return false;
       if (version !== undefined && before.version !== version) return "stale";
       await link.update({ ...ERASED, deleted_at: Date.now() });
       await addUsage(trx, organizationId, { links: -1, link_bytes: -storedBytes(toRow(before)) }, limitsOf);
-      await outbox.record(trx, actor, linkDeleted(before));
+      await record(linkDeleted(before));
       return true;
     });
   };
 
   const topLinks: LinkStore["topLinks"] = async (organizationId, from, to, count, origin) => {
     // Some may have been deleted.
-    const top = await (origin
-      ? analytics.topLinksFrom(organizationId, origin, from, to, 2 * count)
-      : analytics.topLinks(organizationId, from, to, 2 * count));
+    const top = await analytics.topLinks(organizationId, from, to, 2 * count, origin);
     const ids = top.map(({ id }) => id);
     const rows = await liveLinks(knex, organizationId).whereIn("id", ids);
     const links = new Map(rows.map((row) => [row.id, toLink(row) as Link]));
@@ -135,7 +132,7 @@ export function createLinkStore(
     findFallback: (id) => findFallback(knex, id),
     click: clicks.count,
     analytics: analytics.read,
-    clicksFrom: analytics.readFrom,
+    clicksFrom: analytics.days,
     async newestTags(organizationId, count) {
       const newest = liveLinks(knex, organizationId).orderBy("id", "desc").limit(count).select("tags");
       const rows = await database.readAside<Pick<LinkRow, "tags">>(newest, TAGS_MS);

@@ -78,32 +78,27 @@ export async function lockRoom(
 }
 
 export async function readRoom(q: Knex, organizationId: string, limitsOf: LimitsOf): Promise<Room> {
-  const limits = await limitsOfOrganization(q, organizationId, limitsOf);
+  const organization = await q("organizations").where({ id: organizationId }).first("plan");
+  const limits = limitsOf(organization?.plan ?? "free");
   const { links, link_bytes } = await readUsage(q, organizationId);
   return { links: limits.links - links, link_bytes: limits.link_bytes - link_bytes, limits };
 }
 
 /** Returns the quota that would be exceeded, or undefined if there is room. */
 export function exceedsRoom({ limits, ...room }: Room, added: Usage): QuotaExceeded | undefined {
-  const kind = KINDS.find((one) => added[one] > room[one]);
+  const kind = KINDS.find((one) => added[one] > 0 && added[one] > room[one]);
   return kind && new QuotaExceeded(kind, limits[kind]);
 }
 
+/** Returns the quota that a change has exceeded. Meanwhile, there may be room again. */
 export async function exceededQuota(
   q: Knex,
   organizationId: string,
   added: Usage,
   limitsOf: LimitsOf,
 ): Promise<QuotaExceeded> {
-  const limits = await limitsOfOrganization(q, organizationId, limitsOf);
-  const { links } = await readUsage(q, organizationId);
-  const kind = added.links > 0 && links + added.links > limits.links ? "links" : "link_bytes";
-  return new QuotaExceeded(kind, limits[kind]);
-}
-
-async function limitsOfOrganization(q: Knex, id: string, limitsOf: LimitsOf): Promise<Usage> {
-  const organization = await q("organizations").where({ id }).first("plan");
-  return limitsOf(organization?.plan ?? "free");
+  const room = await readRoom(q, organizationId, limitsOf);
+  return exceedsRoom(room, added) ?? new QuotaExceeded("link_bytes", room.limits.link_bytes);
 }
 
 function countSql(limitsOf: LimitsOf): string {

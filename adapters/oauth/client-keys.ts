@@ -1,8 +1,7 @@
 import type { Actor } from "../../resources/access/actor.ts";
 import { newId } from "../crypto/ids.ts";
 import type { Database } from "../database/index.ts";
-import type { ChangeClient } from "./change-client.ts";
-import { forbidWithFapi } from "./fapi.ts";
+import { type ChangeClient, forbidWithFapi } from "./change-client.ts";
 
 /** A public key of a client, without the key itself. Times are epoch milliseconds. */
 export type KeyView = {
@@ -74,7 +73,7 @@ export function createClientKeyStore({ knex }: Database, changeClient: ChangeCli
         if (!removed) return false;
         await key.delete();
         if (!(await client.trx("client_keys").where({ client_id: client.id }).first("id")))
-          await forbidWithFapi(client, "last_key");
+          forbidWithFapi(client, "last_key");
         if (compromised) await client.revokeTokens();
         const { thumbprint } = removed;
         await client.record("client.key_removed", { key_id: keyId, thumbprint, compromised });

@@ -1,6 +1,8 @@
 import type { Plan } from "../../resources/plans.ts";
 import type { LookupQuery } from "../database/batches.ts";
-import type { Flag } from "../database/tables/columns.ts";
+import type { Database } from "../database/index.ts";
+import type { ClientRow } from "../database/tables/oauth.ts";
+import type { OrganizationRow } from "../database/tables/organizations.ts";
 
 /** A client with the data that authentication needs. */
 export type Client = {
@@ -17,11 +19,18 @@ export type Client = {
   secrets: { id: string; hash: string; expiresAt: number | null }[];
 };
 
+/** A client joined with one of its unexpired secrets. The secret's columns are null for a client without one. */
+export type JoinedClientRow = Omit<ClientRow, "created_at" | "updated_at" | "disabled_by" | "disabled_reason"> &
+  Pick<OrganizationRow, "name" | "plan" | "suspended_at" | "require_dpop"> & {
+    secret_id: string | null;
+    hash: string;
+    expires_at: number | null;
+  };
+
 /** Selects a client with its organization and its unexpired secrets in one query, the most frequent of all. */
-export const CLIENT_BY_ID: LookupQuery<JoinedClientRow> = {
-  sql: `select c.id, o.id as "organizationId", o.name, o.plan, o.suspended_at as "suspendedAt",
-      o.require_dpop as "requiresDpop", c.disabled_at as "disabledAt", c.fapi, c.redirect_uris as "redirectUris",
-      c.generation, s.id as "secretId", s.hash, s.expires_at as "expiresAt"
+const CLIENT_BY_ID: LookupQuery<JoinedClientRow> = {
+  sql: `select c.id, c.organization_id, o.name, o.plan, o.suspended_at, o.require_dpop, c.disabled_at, c.fapi,
+      c.redirect_uris, c.generation, s.id as secret_id, s.hash, s.expires_at
     from clients as c
     join organizations as o on o.id = c.organization_id
     left join client_secrets as s on s.client_id = c.id and (s.expires_at is null or s.expires_at > :now)
@@ -30,49 +39,40 @@ export const CLIENT_BY_ID: LookupQuery<JoinedClientRow> = {
   values: () => ({ now: Date.now() }),
 };
 
-/** A client joined with one of its unexpired secrets. The secret's columns are null for a client without one. */
-export type JoinedClientRow = {
-  id: string;
-  organizationId: string;
-  name: string;
-  plan: Plan;
-  suspendedAt: number | null;
-  requiresDpop: Flag;
-  disabledAt: number | null;
-  fapi: Flag;
-  redirectUris: string;
-  generation: number;
-  secretId: string | null;
-  hash: string;
-  expiresAt: number | null;
-};
+/** Creates a function that finds a client by its id. */
+export function createFindClient({ lookup }: Pick<Database, "lookup">) {
+  const find = lookup(CLIENT_BY_ID);
+  return async (clientId: string): Promise<Client | undefined> => toClient(await find(clientId));
+}
 
 /** Combines the rows of a client, one for each secret. Returns undefined for no rows. */
 export function toClient(rows: JoinedClientRow[]): Client | undefined {
   const [row] = rows;
   if (!row) return undefined;
-  const { id, organizationId, name, plan, redirectUris, generation } = row;
+  const { id, organization_id, name, plan, redirect_uris, generation } = row;
   const fapi = Boolean(row.fapi);
-  const requiresDpop = Boolean(row.requiresDpop);
-  const suspended = row.suspendedAt !== null;
-  const disabled = row.disabledAt !== null;
+  const requiresDpop = Boolean(row.require_dpop);
+  const suspended = row.suspended_at !== null;
+  const disabled = row.disabled_at !== null;
   const secrets: Client["secrets"] = [];
   let version = `${generation} ${plan} ${requiresDpop} ${suspended} ${disabled} ${fapi}`;
   // Not ordered by the query: PostgreSQL looks up several clients together, in no order.
-  const newestFirst = rows.toSorted((one, other) => (String(one.secretId) > String(other.secretId) ? -1 : 1));
-  for (const { secretId, hash, expiresAt } of newestFirst) {
-    if (secretId === null) continue;
-    secrets.push({ id: secretId, hash, expiresAt });
-    version += ` ${secretId} ${hash} ${expiresAt}`;
+  const newestFirst = rows.toSorted((one, other) =>
+    String(one.secret_id) > String(other.secret_id) ? -1 : 1,
+  );
+  for (const { secret_id, hash, expires_at: expiresAt } of newestFirst) {
+    if (secret_id === null) continue;
+    secrets.push({ id: secret_id, hash, expiresAt });
+    version += ` ${secret_id} ${hash} ${expiresAt}`;
   }
   return {
     id,
     // Unambiguous: JSON contains no line break, and the name, which may contain one, comes last.
-    version: `${version}\n${redirectUris}\n${name}`,
-    organization: { id: organizationId, name, plan, suspended, requiresDpop },
+    version: `${version}\n${redirect_uris}\n${name}`,
+    organization: { id: organization_id, name, plan, suspended, requiresDpop },
     disabled,
     fapi,
-    redirectUris: JSON.parse(redirectUris),
+    redirectUris: JSON.parse(redirect_uris),
     generation,
     secrets,
   };

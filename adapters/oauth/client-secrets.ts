@@ -2,10 +2,8 @@ import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { newId, newSecret, withChecksum } from "../crypto/ids.ts";
-import { isDuplicate } from "../database/errors.ts";
 import type { BeforeCommit, Database } from "../database/index.ts";
-import type { ChangeClient } from "./change-client.ts";
-import { forbidWithFapi } from "./fapi.ts";
+import { type ChangeClient, forbidWithFapi } from "./change-client.ts";
 
 /** A client with a new secret. Only a hash of the secret is stored, so this is the only time it is known. */
 export type NewClient = { clientId: string; clientSecret: string };
@@ -22,6 +20,32 @@ const MAX_CALLERS = 20;
 
 export function createClientSecretStore({ knex }: Database, changeClient: ChangeClient) {
   return {
+    /** Lists the unexpired secrets of a client, newest first, and who used each in the last 30 days. */
+    async listSecrets(clientId: string) {
+      const secrets = await knex("client_secrets")
+        .where({ client_id: clientId })
+        .where(unexpired)
+        .orderBy("id", "desc")
+        .select({
+          id: "id",
+          last4: "last4",
+          createdAt: "created_at",
+          expiresAt: "expires_at",
+          lastUsedAt: "last_used_at",
+        });
+      const ids = secrets.map(({ id }) => id);
+      const rows = await knex("client_secret_uses")
+        .whereIn("secret_id", ids)
+        .where("expires_at", ">", Date.now())
+        .orderBy("last_used_at", "desc")
+        .select({ secretId: "secret_id", program: "program", network: "network", lastUsedAt: "last_used_at" });
+      const callers = Map.groupBy(rows, ({ secretId }) => secretId);
+      return secrets.map((secret) => ({
+        ...secret,
+        callers: (callers.get(secret.id) ?? []).map(({ secretId: _, ...caller }): SecretCaller => caller),
+      }));
+    },
+
     /**
      * The previous secret stays valid for `overlapMs`. `compromised` revokes it now, with all tokens and grants.
      * Throws FapiConflict.
@@ -34,7 +58,7 @@ export function createClientSecretStore({ knex }: Database, changeClient: Change
     ): Promise<Rotation | undefined> =>
       changeClient(organizationId, actor, undefined, async (client) => {
         const { trx, id } = client;
-        await forbidWithFapi(client, "new_secret");
+        forbidWithFapi(client, "new_secret");
         const now = Date.now();
         const expiresAt = compromised ? now : now + overlapMs;
         const secrets = () => trx("client_secrets").where({ client_id: id });
@@ -78,15 +102,13 @@ export function createClientSecretStore({ knex }: Database, changeClient: Change
 
     /** Records who used a secret, and when. */
     async recordSecretUse(secretId: string, { program, network, lastUsedAt }: SecretCaller): Promise<void> {
-      const times = { last_used_at: lastUsedAt, expires_at: lastUsedAt + CALLER_MS };
       await knex("client_secrets").where({ id: secretId }).update({ last_used_at: lastUsedAt });
       const key = { secret_id: secretId, program, network };
-      if ((await knex("client_secret_uses").where(key).update(times)) > 0) return;
-      try {
-        await knex("client_secret_uses").insert({ ...key, ...times });
-      } catch (error) {
-        if (!isDuplicate(error)) throw error; // another process was first
-      }
+      const times = { last_used_at: lastUsedAt, expires_at: lastUsedAt + CALLER_MS };
+      await knex("client_secret_uses")
+        .insert({ ...key, ...times })
+        .onConflict(["secret_id", "program", "network"])
+        .merge();
       const ofSecret = { secret_id: secretId };
       const uses = knex("client_secret_uses").where(ofSecret).orderBy("last_used_at", "desc");
       for (const oldest of (await uses.select("program", "network")).slice(MAX_CALLERS)) {
@@ -98,18 +120,8 @@ export function createClientSecretStore({ knex }: Database, changeClient: Change
   };
 }
 
-/** Lists who used secrets in the last 30 days, most recent first. */
-export async function listSecretCallers(
-  knex: Knex,
-  secretIds: readonly string[],
-): Promise<Map<string, SecretCaller[]>> {
-  const rows = await knex("client_secret_uses")
-    .whereIn("secret_id", [...secretIds])
-    .where("expires_at", ">", Date.now())
-    .orderBy("last_used_at", "desc")
-    .select({ secretId: "secret_id", program: "program", network: "network", lastUsedAt: "last_used_at" });
-  return Map.groupBy(rows, ({ secretId }) => secretId);
-}
+export const unexpired: Knex.QueryCallback = (secret) =>
+  secret.whereNull("expires_at").orWhere("expires_at", ">", Date.now());
 
 export async function deleteSecrets(trx: Knex, clientId: string): Promise<number> {
   const ids = await trx("client_secrets").where({ client_id: clientId }).pluck("id");

@@ -3,8 +3,10 @@ import type { Actor } from "../../resources/access/actor.ts";
 import type { Role } from "../../resources/access/scopes.ts";
 import type { Database } from "../database/index.ts";
 import type { GrantRow } from "../database/tables/oauth.ts";
-import type { DomainEvent, Outbox } from "../events/outbox.ts";
-import type { WebhookDeletion } from "../webhooks/store.ts";
+import { SYSTEM } from "../../resources/events/types.ts";
+import type { Encryption } from "../crypto/encryption.ts";
+import type { Change, DomainEvent, Outbox } from "../events/outbox.ts";
+import { removeCreatedWebhooks } from "../webhooks/store.ts";
 
 /** A grant, with those that follow from the same consent. Times are epoch milliseconds. */
 export type AuthorizedApp = {
@@ -25,11 +27,11 @@ export type AuthorizedApp = {
   lastUsedAt: number | null;
 };
 
-export function createGrantStore(
-  { knex, transaction }: Database,
-  outbox: Outbox,
-  webhookDeletion: Pick<WebhookDeletion, "removeCreated">,
-) {
+export type ReusedKind = "authorization_code" | "refresh_token";
+
+export type GrantStore = ReturnType<typeof createGrantStore>;
+
+export function createGrantStore({ knex }: Database, outbox: Outbox, encryption: Encryption) {
   async function list(filter: object): Promise<AuthorizedApp[]> {
     const rows: ListedGrant[] = await knex("grants as g")
       .join("users as u", "u.id", "g.user_id")
@@ -75,31 +77,49 @@ export function createGrantStore(
       actor: Actor,
       { deletesWebhooks = false }: { deletesWebhooks?: boolean } = {},
     ): Promise<boolean> =>
-      transaction(async (trx) => {
+      outbox.change(actor, async (change) => {
         const matching: Knex.QueryCallback = (grant) =>
-          grant
-            .where({ organization_id: organizationId })
-            .where((either) => either.where({ id: grantId }).orWhere({ consent_id: grantId }));
+          grant.where({ organization_id: organizationId }).where(ofConsent(grantId));
         if (deletesWebhooks) {
-          const grant = await trx("grants").where(matching).whereNull("revoked_at").first();
+          const grant = await change.trx("grants").where(matching).whereNull("revoked_at").first();
           if (!grant) return false;
           const creator = { userId: grant.user_id, clientId: grant.client_id };
           // Webhooks first, so they don't receive the event of the revocation.
-          await webhookDeletion.removeCreated(trx, actor, organizationId, creator);
+          await removeCreatedWebhooks(change, encryption, organizationId, creator);
         }
-        return (await revokeGrants(trx, outbox, actor, matching)) > 0;
+        return (await revokeGrants(change, matching)) > 0;
       }),
 
     /** Revokes a grant and those of its consent, of any organization; true also for one that was revoked before. */
     revokeAny: (grantId: string, actor: Actor): Promise<boolean> =>
-      transaction(async (trx) => {
-        const matching: Knex.QueryCallback = (grant) =>
-          grant.where({ id: grantId }).orWhere({ consent_id: grantId });
-        if (!(await trx("grants").where(matching).first("id"))) return false;
-        await revokeGrants(trx, outbox, actor, matching);
+      outbox.change(actor, async (change) => {
+        const matching = ofConsent(grantId);
+        if (!(await change.trx("grants").where(matching).first("id"))) return false;
+        await revokeGrants(change, matching);
         return true;
       }),
+
+    /** Revokes the grant of a code or token that was used again; of concurrent reuses, one is recorded. */
+    revokeReused: (id: string, replayed: ReusedKind, address: string): Promise<void> =>
+      outbox.change({ ...SYSTEM, address }, async (change) => {
+        const { trx, record } = change;
+        const grant = await trx("grants").where({ id }).first("client_id", "user_id", "organization_id");
+        if (!grant || !(await revokeGrants(change, { id }, "", "replay_detected"))) return;
+        const { client_id, user_id, organization_id } = grant;
+        // A first-party grant belongs to no organization and concerns all of the user's.
+        const organizationIds: string[] = organization_id
+          ? [organization_id]
+          : await trx("memberships").where({ user_id }).pluck("organization_id");
+        const data = { grant_id: id, client_id, user_id, replayed };
+        const type = "token.replay_detected" as const;
+        await record(...organizationIds.map((organizationId) => ({ organizationId, type, subject: id, data })));
+      }),
   };
+}
+
+/** Matches a grant, and those that follow from it. */
+function ofConsent(grantId: string): Knex.QueryCallback {
+  return (grant) => grant.where({ id: grantId }).orWhere({ consent_id: grantId });
 }
 
 type ListedGrant = Omit<AuthorizedApp, "scopes"> & {
@@ -128,9 +148,7 @@ function groupByConsent(grants: ListedGrant[]): AuthorizedApp[] {
 
 /** Revokes matching grants except one, and returns their number. Part of the caller's transaction. */
 export async function revokeGrants(
-  trx: Knex.Transaction,
-  outbox: Outbox,
-  actor: Actor,
+  { trx, record }: Change,
   filter: Partial<Grant> | Knex.QueryCallback,
   exceptId = "",
   reason?: "replay_detected",
@@ -140,16 +158,9 @@ export async function revokeGrants(
   const grants = await trx("grants").where(matching).whereNull("revoked_at").forUpdate(); // of two concurrent revocations, one records the event
   if (grants.length === 0) return 0;
   const ids = grants.map(({ id }) => id);
-  const revoked = await trx("grants")
-    .whereIn("id", ids)
-    .whereNull("revoked_at")
-    .update({ revoked_at: Date.now() });
-  await outbox.record(
-    trx,
-    actor,
-    ...grants.flatMap((grant) => toDomainEvent("authorization.revoked", grant, reason)),
-  );
-  return revoked;
+  await trx("grants").whereIn("id", ids).update({ revoked_at: Date.now() });
+  await record(...grants.flatMap((grant) => toDomainEvent("authorization.revoked", grant, reason)));
+  return ids.length;
 }
 
 /** Keeps grants from being stored that would follow from these consents, until the transaction ends. */

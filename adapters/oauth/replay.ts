@@ -1,5 +1,5 @@
 import { sha256 } from "../crypto/hash.ts";
-import { isDuplicate } from "../database/errors.ts";
+import { ifDuplicate } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
 
 /** A JWT that may be used only once. `expiresAt` is until when it is otherwise accepted, in epoch milliseconds. */
@@ -18,15 +18,8 @@ export function createReplayStore({ inserter }: Database) {
   });
   return {
     /** Records the use of a JWT. Of any number of calls, on any process, exactly one resolves to true. */
-    async useOnce(jwt: SingleUse): Promise<boolean> {
-      try {
-        await insert(rowOfUse(jwt));
-        return true;
-      } catch (error) {
-        if (isDuplicate(error)) return false;
-        throw error;
-      }
-    },
+    useOnce: (jwt: SingleUse): Promise<boolean> =>
+      insert(rowOfUse(jwt)).then(() => true, ifDuplicate(false)),
   };
 }
 

@@ -19,7 +19,7 @@ export type ApprovedApp = {
   approvedAt: number;
 };
 
-export function createApprovedAppStore({ knex, transaction }: Database, outbox: Outbox) {
+export function createApprovedAppStore({ knex }: Database, outbox: Outbox) {
   return {
     list: (organizationId: string) => listApps(knex, { "a.organization_id": organizationId }),
 
@@ -29,7 +29,7 @@ export function createApprovedAppStore({ knex, transaction }: Database, outbox: 
       clientId: string,
       actor: Actor,
     ): Promise<ApprovedApp | "missing" | "limit"> =>
-      transaction(async (trx) => {
+      outbox.change(actor, async ({ trx, record }) => {
         if (!(await lockOrganization(trx, organizationId))) return "missing";
         const own = { organization_id: organizationId };
         const approved = await trx("approved_apps").where(own).select("id", "client_id");
@@ -39,7 +39,7 @@ export function createApprovedAppStore({ knex, transaction }: Database, outbox: 
         if (!existing) {
           const row = { ...own, id, client_id: clientId, approved_by: actor.id, created_at: Date.now() };
           await trx("approved_apps").insert(row);
-          await outbox.record(trx, actor, approvalEvent("app.approved", organizationId, clientId));
+          await record(approvalEvent("app.approved", organizationId, clientId));
         }
         const [app] = await listApps(trx, { "a.id": id });
         return app as ApprovedApp;
@@ -47,13 +47,12 @@ export function createApprovedAppStore({ knex, transaction }: Database, outbox: 
 
     /** Takes effect with the next request of the client. Returns whether there was an approval. */
     remove: (organizationId: string, id: string, actor: Actor): Promise<boolean> =>
-      transaction(async (trx) => {
+      outbox.change(actor, async ({ trx, record }) => {
         const approval = trx("approved_apps").where({ id, organization_id: organizationId });
         const row = await approval.clone().forUpdate().first();
         // Of two concurrent calls, one deletes the row and records the event.
         if (!row || !(await approval.delete())) return false;
-        const event = approvalEvent("app.approval_withdrawn", organizationId, row.client_id);
-        await outbox.record(trx, actor, event);
+        await record(approvalEvent("app.approval_withdrawn", organizationId, row.client_id));
         return true;
       }),
   };

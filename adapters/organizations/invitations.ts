@@ -8,11 +8,11 @@ import { sha256 } from "../crypto/hash.ts";
 import { newId, newSecret } from "../crypto/ids.ts";
 import { isDuplicate } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
-import type { Outbox } from "../events/outbox.ts";
+import type { Change, Outbox } from "../events/outbox.ts";
 import { QuotaExceeded } from "../links/usage.ts";
 import { lockOrganization, lockUser } from "../locks.ts";
 import { countMails, queueMail } from "../mail/queue.ts";
-import { addMember, findOrganization, memberAdded, type Role } from "./store.ts";
+import { addMember, type Role } from "./store.ts";
 
 /** A single-use invitation to an organization. Times are epoch milliseconds. */
 export type Invitation = {
@@ -29,6 +29,7 @@ export type Invitation = {
 type OpenInvitation = {
   organizationId: string;
   organizationName: string;
+  plan: Plan;
   role: Role;
   /** The username of the member who created it. Null for the operator. */
   inviter: string | null;
@@ -44,66 +45,38 @@ type Creation = {
   label?: string | undefined;
 };
 
+type CreatedInvitation = { invitation: Invitation; token: string };
+
 // Per day. More would let a user fill the mailboxes of others.
 const MAILS_PER_USER = 50;
 const MAILS_PER_ADDRESS = 5;
 
-export function createInvitationStore(
-  { knex, transaction }: Database,
-  outbox: Outbox,
-  encryption: Encryption,
-) {
-  async function insert(trx: Knex.Transaction, creation: Creation, email: string | null = null) {
-    const { organizationId, role, lifetimeMs, actor, label = null } = creation;
-    const token = newSecret("");
-    const id = newId("inv");
-    const createdAt = Date.now();
-    const expiresAt = createdAt + lifetimeMs;
-    await trx("invitations").insert({
-      id,
-      id_hash: sha256(token),
-      organization_id: organizationId,
-      role,
-      created_by: actor.id,
-      email,
-      label,
-      created_at: createdAt,
-      expires_at: expiresAt,
-    });
-    const data = eventData({ id, role, label, email });
-    await outbox.record(trx, actor, { organizationId, type: "invitation.created", subject: id, data });
-    const invitation: Invitation = { id, role, createdBy: actor.id, label, email, createdAt, expiresAt };
-    return { invitation, token };
-  }
-
+export function createInvitationStore({ knex }: Database, outbox: Outbox, encryption: Encryption) {
   return {
     /** Resolves to the invitation and the token of its link. Throws QuotaExceeded; pending invitations count, too. */
     create: (creation: Creation, limitsOf?: LimitsOf) =>
-      transaction(async (trx) => {
-        if (limitsOf) await checkMembers(trx, creation.organizationId, limitsOf);
-        return insert(trx, creation);
-      }),
+      outbox.change(creation.actor, (change) => insertInvitation(change, creation, null, limitsOf)),
 
     /** Creates an invitation and queues it as an email. Resolves to undefined after too many emails in a day. */
     createByMail: (
       creation: Creation,
       email: string,
       limitsOf?: LimitsOf,
-    ): Promise<{ invitation: Invitation; token: string } | undefined> =>
-      transaction(async (trx) => {
-        const { organizationId, role, actor } = creation;
-        await lockOrganization(trx, organizationId);
-        if (limitsOf) await checkMembers(trx, organizationId, limitsOf);
+    ): Promise<CreatedInvitation | undefined> =>
+      outbox.change(creation.actor, async (change) => {
+        const { trx, actor } = change;
+        await lockOrganization(trx, creation.organizationId);
         await lockUser(trx, actor.id);
         const byUser = await countMails(trx, { kind: "invitation", user_id: actor.id });
         const byAddress = await countMails(trx, { kind: "invitation", recipient: email });
         if (byUser >= MAILS_PER_USER || byAddress >= MAILS_PER_ADDRESS) return undefined;
-        const { invitation, token } = await insert(trx, creation, email);
+        const created = await insertInvitation(change, creation, email, limitsOf);
+        const { token } = created;
         const found = await findOpenInvitation(trx, token);
-        const data = { organization: found?.organizationName, inviter: found?.inviter, role };
+        const data = { organization: found?.organizationName, inviter: found?.inviter, role: creation.role };
         const mail = { kind: "invitation", recipient: email, userId: actor.id, data } as const;
         await queueMail(trx, mail, { encryption, token });
-        return { invitation, token };
+        return created;
       }),
 
     /** Lists pending invitations, newest first. `createdBy` is a username. */
@@ -126,9 +99,9 @@ export function createInvitationStore(
 
     /** Revokes a pending invitation if its role is one of `roles`. Returns whether there was one. */
     revoke: (organizationId: string, id: string, roles: readonly Role[], actor: Actor) =>
-      transaction(async (trx) => {
+      outbox.change(actor, async (change) => {
         const filter = { organization_id: organizationId, id };
-        return (await revokeInvitations(trx, outbox, actor, filter, roles)) > 0;
+        return (await revokeInvitations(change, filter, roles)) > 0;
       }),
 
     find: (token: string) => findOpenInvitation(knex, token),
@@ -136,7 +109,7 @@ export function createInvitationStore(
     /** Concurrent calls succeed once. An invitation of someone who is already a member remains valid. */
     async accept(token: string, actor: Actor) {
       try {
-        return await transaction((trx) => acceptInvitation(trx, outbox, token, actor));
+        return await outbox.change(actor, (change) => acceptInvitation(change, token));
       } catch (error) {
         // The actor concurrently accepted another invitation.
         if (!isDuplicate(error)) throw error;
@@ -145,6 +118,33 @@ export function createInvitationStore(
       }
     },
   };
+}
+
+async function insertInvitation(
+  { trx, actor, record }: Change,
+  { organizationId, role, lifetimeMs, label = null }: Creation,
+  email: string | null,
+  limitsOf?: LimitsOf,
+): Promise<CreatedInvitation> {
+  if (limitsOf) await checkMembers(trx, organizationId, limitsOf);
+  const token = newSecret("");
+  const id = newId("inv");
+  const createdAt = Date.now();
+  const expiresAt = createdAt + lifetimeMs;
+  await trx("invitations").insert({
+    id,
+    id_hash: sha256(token),
+    organization_id: organizationId,
+    role,
+    created_by: actor.id,
+    email,
+    label,
+    created_at: createdAt,
+    expires_at: expiresAt,
+  });
+  const data = eventData({ id, role, label, email });
+  await record({ organizationId, type: "invitation.created", subject: id, data });
+  return { invitation: { id, role, createdBy: actor.id, label, email, createdAt, expiresAt }, token };
 }
 
 /** An event has one label for whom the invitation is: that of its creator, or else the address. */
@@ -158,8 +158,8 @@ async function checkMembers(
   organizationId: string,
   limitsOf: LimitsOf,
 ): Promise<void> {
-  if (!(await lockOrganization(trx, organizationId))) return;
-  const { plan } = await findOrganization(trx, organizationId);
+  const organization = await lockOrganization(trx, organizationId);
+  if (!organization) return;
   const own = { organization_id: organizationId };
   const [members] = await trx("memberships").where(own).count({ total: "*" });
   const [invited] = await trx("invitations")
@@ -167,7 +167,7 @@ async function checkMembers(
     .whereNull("used_at")
     .where("expires_at", ">", Date.now())
     .count({ total: "*" });
-  const limit = limitsOf(plan).members;
+  const limit = limitsOf(organization.plan).members;
   if (Number(members?.total) + Number(invited?.total) >= limit) throw new QuotaExceeded("members", limit);
 }
 
@@ -189,6 +189,7 @@ export async function findOpenInvitation(knex: Knex, token: string): Promise<Ope
     .first({
       organizationId: "o.id",
       organizationName: "o.name",
+      plan: "o.plan",
       role: "i.role",
       inviter: "u.username",
       createdBy: "i.created_by",
@@ -201,11 +202,10 @@ export async function findOpenInvitation(knex: Knex, token: string): Promise<Ope
 }
 
 export async function acceptInvitation(
-  trx: Knex.Transaction,
-  outbox: Outbox,
+  change: Change,
   token: string,
-  actor: Actor,
 ): Promise<(OpenInvitation & { isNew: boolean }) | undefined> {
+  const { trx, actor } = change;
   const pending = await findOpenInvitation(trx, token);
   // Organizations are always locked first.
   if (!pending || !(await lockOrganization(trx, pending.organizationId))) return undefined;
@@ -221,16 +221,13 @@ export async function acceptInvitation(
     .where({ id_hash: sha256(token), used_at: null })
     .update({ used_at: Date.now() });
   if (!used) return undefined;
-  await addMember(trx, actor.id, organizationId, role);
-  await outbox.record(trx, actor, memberAdded(organizationId, actor.id, role));
+  await addMember(change, { organizationId, userId: actor.id, role });
   return { ...found, isNew: true };
 }
 
 /** Revokes pending invitations and returns their number. Part of the caller's transaction. */
 export async function revokeInvitations(
-  trx: Knex.Transaction,
-  outbox: Outbox,
-  actor: Actor,
+  { trx, record }: Change,
   filter: { organization_id: string; id?: string; created_by?: string },
   roles: readonly Role[] = ROLES,
 ): Promise<number> {
@@ -250,6 +247,6 @@ export async function revokeInvitations(
     subject: invitation.id,
     data: eventData(invitation),
   }));
-  await outbox.record(trx, actor, ...events);
+  await record(...events);
   return ids.length;
 }

@@ -3,10 +3,11 @@ import type { Actor } from "../../resources/access/actor.ts";
 import type { Role } from "../../resources/access/scopes.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
 import type { Plan } from "../../resources/plans.ts";
+import { revokeLinks } from "../one-time-links.ts";
 import { newId } from "../crypto/ids.ts";
 import type { BeforeCommit, Database } from "../database/index.ts";
 import { memberEvent } from "../events/member-events.ts";
-import { type DomainEvent, type Outbox, organizationEvent } from "../events/outbox.ts";
+import { type Change, type Outbox, organizationEvent } from "../events/outbox.ts";
 import { QuotaExceeded } from "../links/usage.ts";
 import { lockOrganization, lockUser } from "../locks.ts";
 import { createClientFor, type NewClient, removeClient } from "../oauth/clients.ts";
@@ -26,18 +27,7 @@ const COLUMNS = ["id", "name", "plan"] as const;
 
 export type OrganizationStore = ReturnType<typeof createOrganizationStore>;
 
-export function createOrganizationStore({ knex, transaction }: Database, outbox: Outbox) {
-  /** On the free plan, a client is kept but rejected. */
-  async function ensureClient(trx: Knex.Transaction, actor: Actor, organization: Organization) {
-    const { id: organizationId, plan } = organization;
-    const client = plan === "free" ? undefined : await createClientFor(trx, organizationId);
-    if (!client) return { organization };
-    const { clientId: subject } = client;
-    const data = { client_id: subject };
-    await outbox.record(trx, actor, { organizationId, type: "client.created", subject, data });
-    return { organization, client };
-  }
-
+export function createOrganizationStore({ knex }: Database, outbox: Outbox) {
   return {
     /** Creates an organization, with a client on a paid plan and an owner if given. @throws QuotaExceeded */
     create: (
@@ -47,10 +37,10 @@ export function createOrganizationStore({ knex, transaction }: Database, outbox:
       ownerId?: string,
       { maxOwned, beforeCommit }: { maxOwned?: number; beforeCommit?: BeforeCommit<PlanChange> } = {},
     ) =>
-      transaction(async (trx) => {
-        const organization = await insertOrganization(trx, outbox, { name, plan, actor, ownerId });
-        if (ownerId && maxOwned !== undefined) await checkOwned(trx, ownerId, maxOwned);
-        const created = await ensureClient(trx, actor, organization);
+      outbox.change(actor, async (change) => {
+        const organization = await insertOrganization(change, { name, plan, ownerId });
+        if (ownerId && maxOwned !== undefined) await checkOwned(change.trx, ownerId, maxOwned);
+        const created = await ensureClient(change, organization);
         await beforeCommit?.(created);
         return created;
       }),
@@ -62,41 +52,26 @@ export function createOrganizationStore({ knex, transaction }: Database, outbox:
       actor: Actor,
       beforeCommit?: BeforeCommit<PlanChange>,
     ): Promise<PlanChange | undefined> =>
-      transaction(async (trx) => {
+      outbox.change(actor, async (change) => {
+        const { trx, record } = change;
         // The second of two concurrent upgrades waits here and finds the client of the first.
-        if (!(await lockOrganization(trx, id))) return undefined;
-        const before = await findOrganization(trx, id);
+        const before = await lockOrganization(trx, id);
+        if (!before) return undefined;
         if (before.plan !== plan) {
           await trx("organizations").where({ id }).update({ plan });
-          const data = { from: before.plan, to: plan };
-          await outbox.record(trx, actor, organizationEvent(id, "plan.changed", data));
+          await record(organizationEvent(id, "plan.changed", { from: before.plan, to: plan }));
         }
-        const changed = await ensureClient(trx, actor, { ...before, plan });
+        const changed = await ensureClient(change, { id, name: before.name, plan });
         await beforeCommit?.(changed);
         return changed;
       }),
 
-    rename: (id: string, name: string, actor: Actor): Promise<boolean> =>
-      transaction(async (trx) => {
-        if (!(await lockOrganization(trx, id))) return false;
-        const before = await findOrganization(trx, id);
-        if (before.name === name) return true;
-        await trx("organizations").where({ id }).update({ name });
-        const data = { from: before.name, to: name };
-        await outbox.record(trx, actor, organizationEvent(id, "organization.renamed", data));
-        return true;
-      }),
-
     /** Deletes an organization. Its row remains, so the slugs of its links are never reused. */
     remove: (id: string, actor: Actor, reason?: string) =>
-      transaction((trx) => removeOrganization(trx, outbox, actor, id, reason)),
+      outbox.change(actor, (change) => removeOrganization(change, id, reason)),
 
-    addMember: (id: string, userId: string, role: Role, actor: Actor) =>
-      transaction(async (trx) => {
-        await lockOrganization(trx, id);
-        await addMember(trx, userId, id, role);
-        await outbox.record(trx, actor, memberAdded(id, userId, role));
-      }),
+    addMember: (organizationId: string, userId: string, role: Role, actor: Actor) =>
+      outbox.change(actor, (change) => addMember(change, { organizationId, userId, role })),
 
     find: (id: string): Promise<Organization | undefined> =>
       knex("organizations")
@@ -124,40 +99,37 @@ export function createOrganizationStore({ knex, transaction }: Database, outbox:
   };
 }
 
-export async function findOrganization(trx: Knex.Transaction, id: string): Promise<Organization> {
-  const organization = await trx("organizations")
-    .where({ id })
-    .first(...COLUMNS);
-  if (!organization) throw new TypeError("the organization is not locked");
-  return organization;
+/** On the free plan, a client is kept but rejected. */
+async function ensureClient({ trx, record }: Change, organization: Organization): Promise<PlanChange> {
+  const { id: organizationId, plan } = organization;
+  const client = plan === "free" ? undefined : await createClientFor(trx, organizationId);
+  if (!client) return { organization };
+  const { clientId: subject } = client;
+  await record({ organizationId, type: "client.created", subject, data: { client_id: subject } });
+  return { organization, client };
 }
 
-type NewOrganization = { name: string; plan: Plan; actor: Actor; ownerId?: string | undefined };
+type NewOrganization = { name: string; plan: Plan; ownerId?: string | undefined };
 
 /** Inserts an organization, and an owner if `ownerId` is given, but no client. Part of the caller's transaction. */
 export async function insertOrganization(
-  trx: Knex.Transaction,
-  outbox: Outbox,
-  { name, plan, actor, ownerId }: NewOrganization,
+  { trx, record }: Change,
+  { name, plan, ownerId }: NewOrganization,
 ): Promise<Organization> {
   const organization: Organization = { id: newId("org"), name, plan };
   const now = Date.now();
   await trx("organizations").insert({ ...organization, created_at: now, updated_at: now });
   await trx("organization_usage").insert({ organization_id: organization.id, links: 0, link_bytes: 0 });
-  if (ownerId) await addMember(trx, ownerId, organization.id, "owner");
+  if (ownerId)
+    await insertMember(trx, { userId: ownerId, organizationId: organization.id, role: "owner" });
   const data = { name, plan, ...(ownerId && { owner_id: ownerId }) };
-  await outbox.record(trx, actor, organizationEvent(organization.id, "organization.created", data));
+  await record(organizationEvent(organization.id, "organization.created", data));
   return organization;
 }
 
 /** Deletes an organization like `remove`. Part of the caller's transaction. */
-export async function removeOrganization(
-  trx: Knex.Transaction,
-  outbox: Outbox,
-  actor: Actor,
-  id: string,
-  reason?: string,
-): Promise<boolean> {
+export async function removeOrganization(change: Change, id: string, reason?: string): Promise<boolean> {
+  const { trx, record } = change;
   if (!(await lockOrganization(trx, id))) return false;
   const own = { organization_id: id };
   await trx("organizations").where({ id }).update({ deleted_at: Date.now() });
@@ -166,25 +138,31 @@ export async function removeOrganization(
   await trx("deliveries").whereIn("webhook_id", webhooks).delete();
   await trx("webhooks").where(own).delete();
   await trx("delivery_usage").where(own).delete();
-  await removeClient(trx, outbox, actor, id);
+  await removeClient(change, id);
   await revokeResetLinksFor(trx, await trx("memberships").where(own).pluck("user_id"));
   // Memberships before grants: an approval locks its membership until the grant is stored.
   await trx("memberships").where(own).delete();
-  await revokeGrants(trx, outbox, actor, own);
-  await trx("invitations").where(own).delete();
-  await trx("trust_rules").where(own).delete();
-  await trx("approved_apps").where(own).delete();
-  const data = { ...(reason && { reason }) };
-  await outbox.record(trx, actor, organizationEvent(id, "organization.deleted", data));
+  await revokeGrants(change, own);
+  for (const table of ["invitations", "trust_rules", "approved_apps"] as const)
+    await trx(table).where(own).delete();
+  await record(organizationEvent(id, "organization.deleted", { ...(reason && { reason }) }));
   return true;
 }
 
+type NewMember = { organizationId: string; userId: string; role: Role };
+
+/** Adds a member to an organization, which is locked first. */
+export async function addMember({ trx, record }: Change, member: NewMember): Promise<void> {
+  const { organizationId, ...added } = member;
+  await lockOrganization(trx, organizationId);
+  await insertMember(trx, member);
+  await record(memberEvent(organizationId, { type: "member.added", ...added }));
+}
+
 /** Locks the user, too, which serializes this with creating and redeeming reset links. Part of the transaction. */
-export async function addMember(
+async function insertMember(
   trx: Knex.Transaction,
-  userId: string,
-  organizationId: string,
-  role: Role,
+  { organizationId, userId, role }: NewMember,
 ): Promise<void> {
   await lockUser(trx, userId);
   await revokeResetLinksFor(trx, [userId]);
@@ -198,15 +176,9 @@ export async function addMember(
 
 /** Memberships decide who may reset a password, so links by owners end when they change. Part of the transaction. */
 export async function revokeResetLinksFor(trx: Knex.Transaction, userIds: string[]): Promise<void> {
-  await trx("one_time_links")
-    .where({ purpose: "password_reset", used_at: null })
-    .whereIn("user_id", userIds)
-    .whereNot("created_by", OPERATOR.id)
-    .update({ used_at: Date.now() });
-}
-
-export function memberAdded(organizationId: string, userId: string, role: Role): DomainEvent {
-  return memberEvent(organizationId, { userId, type: "member.added", role });
+  await revokeLinks(trx, (link) =>
+    link.where({ purpose: "password_reset" }).whereIn("user_id", userIds).whereNot("created_by", OPERATOR.id),
+  );
 }
 
 /** Checks how many organizations a user owns. The caller's transaction has locked the user. @throws QuotaExceeded */

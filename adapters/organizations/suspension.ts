@@ -18,36 +18,36 @@ export function suspensionOf({
 }
 
 /** A suspension revokes and deletes nothing: it is checked wherever the organization or what it owns is used. */
-export function createSuspensionStore({ knex, transaction }: Database, outbox: Outbox) {
+export function createSuspensionStore({ knex }: Database, outbox: Outbox) {
   return {
     async find(id: string): Promise<Suspension | undefined> {
-      const row = await knex("organizations").where({ id }).first("suspended_at", "suspended_reason");
+      const row = await knex("organizations").where({ id }).first();
       return row && suspensionOf(row);
     },
 
     /** Takes effect with the next request. Without a reason, that of an existing suspension is kept. */
     suspend: (id: string, reason: string | null, actor: Actor): Promise<Suspension | undefined> =>
-      transaction(async (trx) => {
-        if (!(await lockOrganization(trx, id))) return undefined;
-        const organization = () => trx("organizations").where({ id });
-        const row = await organization().first("suspended_at", "suspended_reason");
-        const before = row && suspensionOf(row);
+      outbox.change(actor, async ({ trx, record }) => {
+        const row = await lockOrganization(trx, id);
+        if (!row) return undefined;
+        const before = suspensionOf(row);
         if (before && (reason === null || reason === before.reason)) return before;
         const after: Suspension = { at: before?.at ?? Date.now(), reason };
-        await organization().update({ suspended_at: after.at, suspended_reason: reason });
+        await trx("organizations").where({ id }).update({ suspended_at: after.at, suspended_reason: reason });
         // Those that are being attempted, and those of later events, are postponed when they are leased.
         await waitingOf(trx, id).update({ due_at: null });
-        await outbox.record(trx, actor, organizationEvent(id, "organization.suspended", { reason }));
+        await record(organizationEvent(id, "organization.suspended", { reason }));
         return after;
       }),
 
     resume: (id: string, actor: Actor): Promise<boolean> =>
-      transaction(async (trx) => {
-        if (!(await lockOrganization(trx, id))) return false;
-        const suspended = trx("organizations").where({ id }).whereNotNull("suspended_at");
-        if (!(await suspended.update({ suspended_at: null, suspended_reason: null }))) return true;
+      outbox.change(actor, async ({ trx, record }) => {
+        const row = await lockOrganization(trx, id);
+        if (!row) return false;
+        if (row.suspended_at === null) return true;
+        await trx("organizations").where({ id }).update({ suspended_at: null, suspended_reason: null });
         await waitingOf(trx, id).update({ due_at: Date.now() });
-        await outbox.record(trx, actor, organizationEvent(id, "organization.resumed", {}));
+        await record(organizationEvent(id, "organization.resumed", {}));
         return true;
       }),
   };

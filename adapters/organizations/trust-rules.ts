@@ -33,7 +33,7 @@ export type TrustRule = NewTrustRule & {
 
 export type TrustRuleStore = ReturnType<typeof createTrustRuleStore>;
 
-export function createTrustRuleStore({ knex, transaction }: Database, outbox: Outbox) {
+export function createTrustRuleStore({ knex }: Database, outbox: Outbox) {
   const list = (organizationId: string) => listRules(knex, { "r.organization_id": organizationId });
   return {
     list,
@@ -48,38 +48,34 @@ export function createTrustRuleStore({ knex, transaction }: Database, outbox: Ou
       rule: NewTrustRule,
       actor: Actor,
     ): Promise<TrustRule | "missing" | "limit"> =>
-      transaction(async (trx) => {
+      outbox.change(actor, async ({ trx, record }) => {
         if (!(await lockOrganization(trx, organizationId))) return "missing";
         const existing = await trx("trust_rules").where({ organization_id: organizationId }).pluck("id");
         if (existing.length >= MAX_TRUST_RULES) return "limit";
-        const { name, issuer, subject, audience, claims, scopes } = rule;
         const row: TrustRuleRow = {
+          ...rule,
           id: newId("trs"),
           organization_id: organizationId,
-          name,
-          issuer,
-          subject,
-          audience,
-          claims: JSON.stringify(claims),
-          scopes: scopes.join(" "),
+          claims: JSON.stringify(rule.claims),
+          scopes: rule.scopes.join(" "),
           created_by: actor.id,
           created_at: Date.now(),
           last_used_at: null,
         };
         await trx("trust_rules").insert(row);
-        await outbox.record(trx, actor, toDomainEvent("trust_rule.created", row));
+        await record(toDomainEvent("trust_rule.created", row));
         const [created] = await listRules(trx, { "r.id": row.id });
         return created as TrustRule;
       }),
 
     /** Deletes a rule. Returns whether there was one. */
     remove: (organizationId: string, id: string, actor: Actor): Promise<boolean> =>
-      transaction(async (trx) => {
+      outbox.change(actor, async ({ trx, record }) => {
         const rule = trx("trust_rules").where({ id, organization_id: organizationId });
         const row = await rule.clone().forUpdate().first();
         // Of two concurrent calls, one deletes the row and records the event.
         if (!row || !(await rule.delete())) return false;
-        await outbox.record(trx, actor, toDomainEvent("trust_rule.deleted", row));
+        await record(toDomainEvent("trust_rule.deleted", row));
         return true;
       }),
 

@@ -7,7 +7,7 @@ import { createGroupedWrite } from "../database/batches.ts";
 import type { Database } from "../database/index.ts";
 import type { OrganizationRow } from "../database/tables/organizations.ts";
 import type { WebhookRow } from "../database/tables/webhooks.ts";
-import type { Outbox } from "../events/outbox.ts";
+import type { Change, Outbox } from "../events/outbox.ts";
 import {
   DELIVERY_COLUMNS,
   decrypted,
@@ -20,7 +20,7 @@ import {
 } from "./row.ts";
 import { createSelect, lockPaused, pairsOf } from "./select.ts";
 import { countTowardQuota } from "./usage.ts";
-import { settleVerification } from "./verification.ts";
+import { createVerification } from "./verification.ts";
 
 // An attempt takes at most 15 s; after a crash, other processes continue within 20 s.
 const LEASE_MS = 18_000;
@@ -35,6 +35,7 @@ export function createDeliveryQueue(
   encryption: Encryption,
 ): DeliveryQueue {
   const { knex, engine, transaction } = database;
+  const verification = createVerification(database, outbox);
   const settle = prepareSettle(database);
   const select = createSelect(database);
   return {
@@ -45,8 +46,9 @@ export function createDeliveryQueue(
       const keys = pairsOf(await select(limits, now));
       if (keys.length === 0) return [];
       const lease = randomUUID();
-      const rows = await transaction(
-        async (trx) => {
+      const rows = await outbox.change(
+        SYSTEM,
+        async ({ trx, record }) => {
           // Of several processes, the first update postpones the due time, so the others no longer match the row.
           const due = trx("deliveries").whereIn(["webhook_id", "event_id"], keys).where("due_at", "<=", now);
           if ((await due.update({ leased_by: lease, due_at: now + LEASE_MS })) === 0) return [];
@@ -57,7 +59,7 @@ export function createDeliveryQueue(
             .join("events as e", "e.id", "d.event_id")
             .join("organizations as o", "o.id", "w.organization_id")
             .select("w.*", ...DELIVERY_COLUMNS, "o.plan", "o.suspended_at", "o.deleted_at");
-          return countTowardQuota(trx, leased, { ...limits, engine, outbox, now });
+          return countTowardQuota(trx, leased, { ...limits, engine, record, now });
         },
         // After a power failure, deliveries that are lost with their lease and count are due again, as after a crash.
         { isDurable: false },
@@ -93,20 +95,21 @@ export function createDeliveryQueue(
         await settle({ ...keyOf(leased), ...settled, exchange: encrypted ?? null });
         return;
       }
-      await transaction(async (trx) => {
+      await outbox.change(SYSTEM, async (change) => {
+        const { trx } = change;
         const delivery = trx("deliveries").where(keyOf(leased));
         const kept = encrypted === undefined ? {} : { exchange: encrypted };
         const isLeased = (await delivery.update({ ...settled, ...kept, leased_by: null })) > 0;
         if (!isLeased) return; // another process attempts it
-        if (!outcome.isUnsent) await updateHealth(trx, leased, attempt, outcome);
-        if (verifies) await settleVerification(trx, engine, leased, outcome);
+        if (!outcome.isUnsent) await updateHealth(change, leased, attempt, outcome);
+        if (verifies) await verification.settle(trx, leased, outcome);
       });
     },
   };
 
   /** Has no effect if the webhook's URL has changed since the lease. */
   async function updateHealth(
-    trx: Knex.Transaction,
+    { trx, record }: Change,
     { webhookId, organizationId, url, urlHash, failingSince, slowSince }: LeasedDelivery,
     { at }: Attempt,
     outcome: Outcome,
@@ -132,7 +135,7 @@ export function createDeliveryQueue(
       .update({ enabled: false, disabled_reason: outcome.disable, updated_at: Date.now() });
     if (!disabled) return;
     const data = { url: redactUrl(url), reason: outcome.disable };
-    await outbox.record(trx, SYSTEM, { organizationId, type: "webhook.disabled", subject: webhookId, data });
+    await record({ organizationId, type: "webhook.disabled", subject: webhookId, data });
   }
 }
 

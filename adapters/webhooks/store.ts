@@ -8,7 +8,8 @@ import { newId } from "../crypto/ids.ts";
 import { ifDuplicate } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
 import type { WebhookRow } from "../database/tables/webhooks.ts";
-import type { Outbox } from "../events/outbox.ts";
+import type { Change, Outbox } from "../events/outbox.ts";
+import { lockOrganization } from "../locks.ts";
 import { createDeliveryLog, unblock } from "./delivery-log.ts";
 import { createHealth } from "./health.ts";
 import {
@@ -21,23 +22,25 @@ import {
   webhookEvent,
 } from "./row.ts";
 import { dayOf } from "./usage.ts";
-import { recordTest, startVerification, unverified, type Verification } from "./verification.ts";
+import { createVerification, unverified, type Verification } from "./verification.ts";
 
 export function createWebhookStore(database: Database, outbox: Outbox, encryption: Encryption): WebhookStore {
-  const { knex, transaction } = database;
+  const { knex } = database;
+  const verification = createVerification(database, outbox);
   const toWebhook = (row: WebhookRow) => rowToWebhook(encryption, row);
-  const deletion = createWebhookDeletion(outbox, encryption);
   const log = createDeliveryLog(database, outbox, encryption);
   const encrypt = (secret: string, id: string) => encryption.encrypt(secret, encryptionContextOf(id));
 
-  function change<T>(
+  /** Runs `work` while the webhook is locked. Resolves to undefined if there is none. */
+  function changeWebhook<T>(
     organizationId: string,
     id: string,
-    work: (trx: Knex.Transaction, row: WebhookRow) => Promise<T>,
+    actor: Actor,
+    work: (change: Change, row: WebhookRow) => Promise<T>,
   ): Promise<T | undefined> {
-    return transaction(async (trx) => {
-      const row = await webhooksOf(trx, organizationId).where({ id }).forUpdate().first();
-      return row && work(trx, row);
+    return outbox.change(actor, async (change) => {
+      const row = await webhooksOf(change.trx, organizationId).where({ id }).forUpdate().first();
+      return row && work(change, row);
     });
   }
 
@@ -69,13 +72,10 @@ export function createWebhookStore(database: Database, outbox: Outbox, encryptio
     },
 
     create: (organizationId, actor, fields, secret) =>
-      transaction(async (trx) => {
+      outbox.change(actor, async (change) => {
+        const { trx, record } = change;
         // The lock serializes the creation of webhooks in an organization, so that the limit holds.
-        const organization = await trx("organizations")
-          .where({ id: organizationId })
-          .whereNull("deleted_at")
-          .forUpdate()
-          .first("plan");
+        const organization = await lockOrganization(trx, organizationId);
         const limit = organization ? limitsOf(organization.plan).webhooks : 0;
         if ((await count(trx, organizationId)) >= limit) return { limit };
         if (!(await isAuthorized(trx, organizationId, actor))) return { isRevoked: true as const };
@@ -91,19 +91,20 @@ export function createWebhookStore(database: Database, outbox: Outbox, encryptio
           ...HEALTHY,
           last_success_at: null,
           // A disabled webhook is verified when it is enabled.
-          ...(fields.enabled ? await startVerification(database, trx, outbox, owner, actor) : unverified()),
+          ...(fields.enabled ? await verification.start(change, owner) : unverified()),
           created_by: actor.id,
           created_via: actor.via ?? null,
           created_at: now,
           updated_at: now,
         };
         await trx("webhooks").insert(row);
-        await outbox.record(trx, actor, webhookEvent("webhook.created", row, auditedFields(fields)));
+        await record(webhookEvent("webhook.created", row, auditedFields(fields)));
         return toWebhook(row);
       }).catch(ifDuplicate({ isDuplicate: true })),
 
     update: (organizationId, id, changes, actor, isCurrent) =>
-      change(organizationId, id, async (trx, before) => {
+      changeWebhook(organizationId, id, actor, async (change, before) => {
+        const { trx, record } = change;
         const webhook = toWebhook(before);
         if (isCurrent?.(webhook) === false) return "stale";
         const changed = changedFields(webhook, changes);
@@ -114,18 +115,18 @@ export function createWebhookStore(database: Database, outbox: Outbox, encryptio
           // With a new URL, or after a user has looked at the webhook, past failures are no longer relevant.
           ...HEALTHY,
           ...(changed.url !== undefined && { last_success_at: null }),
-          ...(await verificationOf(trx, before, actor, changed)),
+          ...(await verificationOf(change, before, changed)),
           updated_at: Date.now(),
         };
         await trx("webhooks").where({ id }).update(after);
         const { url, events, enabled } = toWebhook(after);
         const data = { ...auditedFields({ url, events, enabled }), changed: Object.keys(changed) };
-        await outbox.record(trx, actor, webhookEvent("webhook.updated", after, data));
+        await record(webhookEvent("webhook.updated", after, data));
         return toWebhook(after);
       }).catch(ifDuplicate({ isDuplicate: true })),
 
     rotateSecret: (organizationId, id, secret, previousUntil, actor) =>
-      change(organizationId, id, async (trx, before) => {
+      changeWebhook(organizationId, id, actor, async ({ trx, record }, before) => {
         const after: WebhookRow = {
           ...before,
           secret: encrypt(secret, id),
@@ -137,36 +138,36 @@ export function createWebhookStore(database: Database, outbox: Outbox, encryptio
         const webhook = toWebhook(after);
         const previous_expires_at = new Date(previousUntil).toISOString();
         const data = { url: redactUrl(webhook.url), previous_expires_at };
-        await outbox.record(trx, actor, webhookEvent("webhook.secret_rotated", after, data));
+        await record(webhookEvent("webhook.secret_rotated", after, data));
         return webhook;
       }),
 
     viewSecret: (organizationId, id, actor) =>
-      change(organizationId, id, async (trx, row) => {
+      changeWebhook(organizationId, id, actor, async ({ record }, row) => {
         const webhook = toWebhook(row);
         const secret = encryption.decrypt(row.secret, encryptionContextOf(id));
         const data = { url: redactUrl(webhook.url) };
-        await outbox.record(trx, actor, webhookEvent("webhook.secret_viewed", row, data));
+        await record(webhookEvent("webhook.secret_viewed", row, data));
         return { webhook, secret };
       }),
 
     async remove(organizationId, id, actor, isCurrent) {
-      const remove = async (trx: Knex.Transaction, row: WebhookRow) => {
+      const removed = await changeWebhook<true | "stale">(organizationId, id, actor, async (change, row) => {
         // A URL that can't be decrypted is not needed to delete a webhook.
         if (isCurrent && !isCurrent(toWebhook(row))) return "stale";
-        return deletion.remove(trx, actor, [row]);
-      };
-      return (await change(organizationId, id, remove)) ?? false;
+        await removeWebhooks(change, encryption, [row]);
+        return true;
+      });
+      return removed ?? false;
     },
 
     async test(organizationId, id, actor) {
-      const eventId = await change(organizationId, id, async (trx, webhook) => {
-        await unblock(trx, id);
-        if (webhook.verification_expires_at === null)
-          return recordTest(database, trx, outbox, webhook, actor, false);
-        const verification = await startVerification(database, trx, outbox, webhook, actor);
-        await trx("webhooks").where({ id }).update(verification);
-        return verification.verification_event_id;
+      const eventId = await changeWebhook(organizationId, id, actor, async (change, webhook) => {
+        await unblock(change.trx, id);
+        if (webhook.verification_expires_at === null) return verification.recordTest(change, webhook);
+        const started = await verification.start(change, webhook);
+        await change.trx("webhooks").where({ id }).update(started);
+        return started.verification_event_id;
       });
       outbox.notify();
       return eventId === undefined ? undefined : log.findDelivery(organizationId, id, eventId);
@@ -184,16 +185,13 @@ export function createWebhookStore(database: Database, outbox: Outbox, encryptio
   };
 
   async function verificationOf(
-    trx: Knex.Transaction,
+    change: Change,
     before: WebhookRow,
-    actor: Actor,
     { url, enabled }: Partial<WebhookFields>,
   ): Promise<Partial<Verification>> {
     const isVerified = before.verification_expires_at === null;
     if (url === undefined && (isVerified || !enabled)) return {};
-    return (enabled ?? before.enabled)
-      ? startVerification(database, trx, outbox, before, actor)
-      : unverified();
+    return (enabled ?? before.enabled) ? verification.start(change, before) : unverified();
   }
 }
 
@@ -240,32 +238,29 @@ function changedFields(webhook: Webhook, changes: WebhookChanges): Partial<Webho
   );
 }
 
-export type WebhookDeletion = ReturnType<typeof createWebhookDeletion>;
+async function removeWebhooks(
+  { trx, record }: Change,
+  encryption: Encryption,
+  rows: WebhookRow[],
+): Promise<void> {
+  const ids = rows.map(({ id }) => id);
+  await trx("deliveries").whereIn("webhook_id", ids).delete();
+  await trx("webhooks").whereIn("id", ids).delete();
+  await record(
+    ...rows.map((row) => webhookEvent("webhook.deleted", row, auditedDeletion(encryption, row))),
+  );
+}
 
-export function createWebhookDeletion(outbox: Outbox, encryption: Encryption) {
-  async function remove(trx: Knex.Transaction, actor: Actor, rows: WebhookRow[]): Promise<true> {
-    const ids = rows.map(({ id }) => id);
-    await trx("deliveries").whereIn("webhook_id", ids).delete();
-    await trx("webhooks").whereIn("id", ids).delete();
-    const events = rows.map((row) => webhookEvent("webhook.deleted", row, auditedDeletion(encryption, row)));
-    await outbox.record(trx, actor, ...events);
-    return true;
-  }
-
-  return {
-    remove,
-
-    /** Deletes what a user or app has created. Comes before anything that locks memberships or grants. */
-    async removeCreated(
-      trx: Knex.Transaction,
-      actor: Actor,
-      organizationId: string,
-      creator: WebhookCreator,
-    ): Promise<void> {
-      // The creation of a webhook takes the same lock.
-      await trx("organizations").where({ id: organizationId }).forUpdate().first("id");
-      const rows = await webhooksCreatedBy(trx, organizationId, creator).orderBy("id").forUpdate();
-      if (rows.length > 0) await remove(trx, actor, rows);
-    },
-  };
+/** Deletes what a user or app has created. Comes before anything that locks memberships or grants. */
+export async function removeCreatedWebhooks(
+  change: Change,
+  encryption: Encryption,
+  organizationId: string,
+  creator: WebhookCreator,
+): Promise<void> {
+  const { trx } = change;
+  // The creation of a webhook takes the same lock.
+  await lockOrganization(trx, organizationId);
+  const rows = await webhooksCreatedBy(trx, organizationId, creator).orderBy("id").forUpdate();
+  if (rows.length > 0) await removeWebhooks(change, encryption, rows);
 }

@@ -1,10 +1,9 @@
 import type { Knex } from "knex";
-import { SYSTEM } from "../../resources/events/types.ts";
 import type { LeaseLimits } from "../../resources/webhooks/types.ts";
 import { type Engine, insertedValue } from "../database/engine.ts";
 import type { OrganizationRow } from "../database/tables/organizations.ts";
 import type { WebhookRow } from "../database/tables/webhooks.ts";
-import type { Outbox } from "../events/outbox.ts";
+import type { Change } from "../events/outbox.ts";
 import type { ListedDeliveryRow } from "./row.ts";
 import { pairsOf } from "./select.ts";
 
@@ -18,13 +17,13 @@ export function dayOf(at: number): number {
 type Counted = ListedDeliveryRow &
   Pick<WebhookRow, "organization_id" | "paused_until"> &
   Pick<OrganizationRow, "plan" | "suspended_at">;
-type Quota = Pick<LeaseLimits, "limitsOf"> & { engine: Engine; outbox: Outbox; now: number };
+type Quota = Pick<LeaseLimits, "limitsOf"> & Pick<Change, "record"> & { engine: Engine; now: number };
 
 /** Returns the deliveries within the daily quotas, whose rows stay locked. The others wait until the next day. */
 export async function countTowardQuota<Row extends Counted>(
   trx: Knex.Transaction,
   rows: Row[],
-  { engine, outbox, limitsOf, now }: Quota,
+  { engine, record, limitsOf, now }: Quota,
 ): Promise<Row[]> {
   const day = dayOf(now);
   const isCounted = ({ attempts, suspended_at, paused_until }: Counted) =>
@@ -55,7 +54,7 @@ export async function countTowardQuota<Row extends Counted>(
     await usageOf(trx, [organization_id]).update({ deliveries: deliveries - excess, quota_reached_on: day });
     if (quota_reached_on === day) continue;
     const event = { organizationId: organization_id, subject: null, data: { deliveries_per_day } };
-    await outbox.record(trx, SYSTEM, { type: "webhook.quota_reached", ...event });
+    await record({ type: "webhook.quota_reached", ...event });
   }
   if (excessive.size > 0)
     await trx("deliveries")

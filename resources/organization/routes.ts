@@ -59,21 +59,21 @@ export type OrganizationView = z.output<typeof organizationSchema>;
 /** Returns an organization with its limits and usage. @throws Problem 404 if it was deleted */
 export function createShowOrganization(
   organizations: OrganizationReader,
-  fallbackUrls: FallbackReader,
+  settings: SettingsReader,
   links: Pick<LinkStore, "usage">,
   webhooks: Pick<WebhookStore, "count" | "countDeliveriesToday">,
 ) {
   return async (organizationId: string): Promise<OrganizationView> => {
     const organization = found(await organizations.find(organizationId), "organization");
-    const [fallback_url, used, webhookCount, deliveries_today] = await Promise.all([
-      fallbackUrls.find(organizationId),
+    const [own, used, webhookCount, deliveries_today] = await Promise.all([
+      settings.find(organizationId),
       links.usage(organizationId),
       webhooks.count(organizationId),
       webhooks.countDeliveriesToday(organizationId),
     ]);
     return {
       ...organization,
-      fallback_url,
+      fallback_url: own?.fallbackUrl ?? null,
       limits: limitsOf(organization.plan),
       usage: { ...used, webhooks: webhookCount, deliveries_today },
     };
@@ -119,7 +119,9 @@ export function organizationRoutes(
   });
 }
 
-export type FallbackReader = { find(organizationId: string): Promise<string | null> };
+export type SettingsReader = {
+  find(organizationId: string): Promise<{ fallbackUrl: string | null } | undefined>;
+};
 
 /** Reads organizations; the resources need nothing more of them. */
 export type OrganizationReader = {

@@ -13,7 +13,7 @@ type Family = { accountId: string; grantId: string; iiat?: number; rotations?: n
 /** Tokens of the client `dashboard` have no organization or resource, so neither the API nor MCP accepts them. */
 export function createFirstPartyTokens(
   provider: Provider,
-  { accounts, tokenReuse }: Pick<Storage, "accounts" | "tokenReuse">,
+  { accounts, grants }: Pick<Storage, "accounts" | "grants">,
   base: string,
 ) {
   async function mint({ accountId, grantId, ...age }: Family) {
@@ -81,7 +81,7 @@ export function createFirstPartyTokens(
       const account = await accounts.find(accountId);
       if (!account || account.disabled) return undefined;
       if (token.consumed) {
-        await tokenReuse.revoke(grantId, "refresh_token", address); // RFC 9700 §4.14.2
+        await grants.revokeReused(grantId, "refresh_token", address); // RFC 9700 §4.14.2
         return undefined;
       }
       if (!(await consume(token))) return undefined;

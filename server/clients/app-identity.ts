@@ -1,6 +1,5 @@
 import { clientKindOf } from "../../adapters/oauth/app-policy.ts";
-import type { ClientProfile } from "../../adapters/oauth/client-profiles.ts";
-import type { ClientStore } from "../../adapters/oauth/clients.ts";
+import type { ClientProfile, ClientStore } from "../../adapters/oauth/clients.ts";
 import type { AuthorizedApp } from "../../adapters/oauth/grants.ts";
 import { isPublicUrl } from "../../resources/outbound/ssrf-guard.ts";
 import { isClientId } from "./client-metadata.ts";

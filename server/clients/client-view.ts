@@ -1,6 +1,5 @@
 import type { KeyView } from "../../adapters/oauth/client-keys.ts";
-import type { ClientProfile } from "../../adapters/oauth/client-profiles.ts";
-import type { ClientView, Disabled, Rotation } from "../../adapters/oauth/clients.ts";
+import type { ClientProfile, ClientView, Disabled, Rotation } from "../../adapters/oauth/clients.ts";
 import type { AuthorizedApp } from "../../adapters/oauth/grants.ts";
 import type { ApprovedApp } from "../../adapters/organizations/approved-apps.ts";
 import type { PlanChange } from "../../adapters/organizations/store.ts";

@@ -1,5 +1,5 @@
 import type { Context, Middleware } from "koa";
-import type { SecondFactorRequirementStore } from "../../adapters/organizations/settings.ts";
+import type { SettingsStore } from "../../adapters/organizations/settings.ts";
 import type { Membership, OrganizationStore, Role } from "../../adapters/organizations/store.ts";
 import type { Suspension } from "../../adapters/organizations/suspension.ts";
 import type { Caller } from "../../resources/access/actor.ts";
@@ -21,7 +21,7 @@ export const SECOND_FACTOR_SETUP = `${ACCOUNT}/second-factor`;
 
 type AccessOptions = {
   organizations: Pick<OrganizationStore, "listByUser">;
-  secondFactorRequirement: Pick<SecondFactorRequirementStore, "isRequired">;
+  organizationSettings: Pick<SettingsStore, "find">;
   webhooks: Pick<WebhookService, "countFailing">;
   /** A `mailto:` or `https:` URI. */
   supportContact: string | undefined;
@@ -30,7 +30,7 @@ type AccessOptions = {
 /** A missing organization and a foreign one both return 404. */
 export function createAccess({
   organizations,
-  secondFactorRequirement,
+  organizationSettings,
   webhooks,
   supportContact,
 }: AccessOptions): Access {
@@ -45,7 +45,7 @@ export function createAccess({
         throw new Problem(403, "role_required", `Only ${allowed} can do this.`);
       }
       if (membership.suspension && isChange(ctx)) throw organizationSuspended(membership.suspension);
-      if (!(await checkSecondFactor(ctx, secondFactorRequirement, user, membership))) return;
+      if (!(await checkSecondFactor(ctx, organizationSettings, user, membership))) return;
       Object.assign(ctx.state, { memberships, membership, supportContact });
       // Pages say so in the navigation, also those that answer a form.
       if (prefersHtml(ctx) && MANAGERS.includes(membership.role))
@@ -63,11 +63,12 @@ function organizationSuspended({ reason }: Suspension): Problem {
 /** Returns false after redirecting a browser to the page that sets up a second factor. */
 async function checkSecondFactor(
   ctx: Context,
-  requirement: Pick<SecondFactorRequirementStore, "isRequired">,
+  settings: Pick<SettingsStore, "find">,
   { secondFactor }: SignedInUser,
   { id, role }: Membership,
 ): Promise<boolean> {
-  if (secondFactor === "proved" || role === "member" || !(await requirement.isRequired(id))) return true;
+  if (secondFactor === "proved" || role === "member") return true;
+  if (!(await settings.find(id))?.requiresSecondFactor) return true;
   // The session is older than the second factor: its owner has to sign in again.
   if (secondFactor === "not_proved") requireRecentSignIn(ctx);
   if (!prefersHtml(ctx)) {

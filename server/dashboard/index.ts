@@ -69,10 +69,10 @@ export function dashboard(
   options: DashboardOptions & AccountParts & Parameters<typeof currentSignIn>[1],
 ): Middleware[] {
   const router = new Router({ sensitive: true, strict: true });
-  const { organizations, secondFactorRequirement } = options.storage;
+  const { organizations, organizationSettings } = options.storage;
   const allow = createAccess({
     organizations,
-    secondFactorRequirement,
+    organizationSettings,
     webhooks: options.services.webhooks,
     supportContact: options.settings.SUPPORT_CONTACT,
   });

@@ -35,27 +35,27 @@ type ConsentRequest = {
   amr: readonly string[] | undefined;
 };
 
-export type OptionStores = Pick<Storage, "appPolicies" | "organizations" | "secondFactorRequirement">;
+export type OptionStores = Pick<Storage, "organizations" | "organizationSettings">;
 
 /** Leaves out organizations that are unpaid, suspended or refuse the client, and those whose role allows no scope. */
 export async function findConsentOptions(
-  { organizations, appPolicies, secondFactorRequirement }: OptionStores,
+  { organizations, organizationSettings }: OptionStores,
   appPolicyCheck: AppPolicyCheck,
   { userId, clientId, scopes: requested, amr }: ConsentRequest,
 ): Promise<ConsentOptions> {
-  const [memberships, policies, strict] = await Promise.all([
+  const [memberships, settings] = await Promise.all([
     organizations.listByUser(userId),
-    appPolicies.findByUser(userId, clientId),
-    isMultiFactor({ amr }) ? ([] as string[]) : secondFactorRequirement.listByUser(userId),
+    organizationSettings.listByUser(userId, clientId),
   ]);
+  const settingsOf = new Map(settings.map((own) => [own.id, own]));
   const active = memberships.filter(({ suspension }) => !suspension);
   const paid = active.filter(({ plan }) => isPaid(plan));
   const refuses = ({ id, role }: Membership): ExclusionReason | undefined => {
-    if (strict.includes(id)) return "second_factor";
-    const policy = policies.get(id);
-    if (!policy || !appPolicyCheck(clientId, policy, "owner")) return "kind";
-    if (appPolicyCheck(clientId, policy, role)) return undefined;
-    return policy.memberApps === "approved" ? "approval" : "members";
+    const own = settingsOf.get(id);
+    if (own?.requiresSecondFactor && role !== "member" && !isMultiFactor({ amr })) return "second_factor";
+    if (!own || !appPolicyCheck(clientId, own, "owner")) return "kind";
+    if (appPolicyCheck(clientId, own, role)) return undefined;
+    return own.memberApps === "approved" ? "approval" : "members";
   };
   const open = paid.filter((one) => !refuses(one));
   const excluded = paid.flatMap((one) => {

@@ -42,12 +42,12 @@ export async function findOwnApp(storage: Storage, user: SignedInUser, grantId: 
 
 /** Returns whether the organization would let this user manage its webhooks now. */
 async function mayManageWebhooks(
-  { secondFactorRequirement }: Storage,
+  { organizationSettings }: Storage,
   { secondFactor }: SignedInUser,
   { id, role, suspension }: Membership,
 ): Promise<boolean> {
   if (role === "member" || suspension) return false;
-  return secondFactor === "proved" || !(await secondFactorRequirement.isRequired(id));
+  return secondFactor === "proved" || !(await organizationSettings.find(id))?.requiresSecondFactor;
 }
 
 export const listOwnApps = onAccount({

@@ -55,12 +55,12 @@ export const listApps = onOrganization({
     })
     .meta({ title: "AuthorizedApps" }),
   async run(request) {
-    const { policy, approved, isEnterpriseManaged, apps } = await readApps(request);
+    const { policy, approved, apps } = await readApps(request);
     return {
       allowed_clients: policy.allowedClients,
       member_apps: policy.memberApps,
       approved_apps: approved.map(showApproval),
-      enterprise_authorization: isEnterpriseManaged,
+      enterprise_authorization: policy.enterpriseAuthorization,
       data: apps.map((app) => ({
         ...showApp(app),
         is_allowed: app.isAllowed,
@@ -76,11 +76,10 @@ export async function readApps({
   appPolicyCheck,
   organization: { id },
 }: Pick<OrganizationRequest, "storage" | "appPolicyCheck"> & { organization: { id: string } }) {
-  const [authorized, policy, listed, isEnterpriseManaged] = await Promise.all([
+  const [authorized, policy, listed] = await Promise.all([
     storage.grants.listByOrganization(id),
-    storage.appPolicies.find(id),
+    storage.organizationSettings.find(id),
     storage.approvedApps.list(id),
-    storage.enterpriseAuthorization.isEnabled(id),
   ]);
   if (!policy) throw notFound("organization");
   const approved = listed.map(describeApproval);
@@ -90,7 +89,7 @@ export async function readApps({
     const isAllowed = appPolicyCheck?.(app.clientId, forApp, app.role) ?? false;
     return { ...describeAuthorizedApp(app), isAllowed };
   });
-  return { policy, approved, isEnterpriseManaged, apps };
+  return { policy, approved, apps };
 }
 
 /** What revoking an app has in common, whoever does it. `run` returns whether it deleted webhooks. */
@@ -189,7 +188,8 @@ export const setAppPolicy = onOrganization({
       ...(allowed_clients && { allowedClients: allowed_clients }),
       ...(member_apps && { memberApps: member_apps }),
     };
-    if (!(await storage.appPolicies.set(organization.id, policy, actor))) throw notFound("organization");
+    if (!(await storage.organizationSettings.change(organization.id, policy, actor)))
+      throw notFound("organization");
   },
 });
 
@@ -219,7 +219,8 @@ export const setEnterpriseAuthorization = onOrganization({
   async run({ storage, settings, organization, actor, member, input }) {
     if (member && !settings.IDP_ISSUER)
       throw new Problem(409, "no_identity_provider", "This server has no identity provider.");
-    if (!(await storage.enterpriseAuthorization.set(organization.id, input.enabled, actor)))
+    const changes = { enterpriseAuthorization: input.enabled };
+    if (!(await storage.organizationSettings.change(organization.id, changes, actor)))
       throw notFound("organization");
   },
 });

@@ -80,11 +80,16 @@ export const getClient = onOrganization({
   async run(request) {
     const { storage, organization, urls } = request;
     const client = await clientOf(request);
-    const [require_dpop, profile] = await Promise.all([
-      storage.dpopRequirement.isRequired(organization.id),
+    const [settings, profile] = await Promise.all([
+      storage.organizationSettings.find(organization.id),
       storage.clients.findProfile(client.clientId),
     ]);
-    return { ...showClient(client), ...showProfile(profile), require_dpop, endpoints: endpointMap(urls) };
+    return {
+      ...showClient(client),
+      ...showProfile(profile),
+      require_dpop: settings?.requiresDpop ?? false,
+      endpoints: endpointMap(urls),
+    };
   },
 });
 
@@ -163,7 +168,8 @@ export const getSecurity = onOrganization({
   refuses: ["no_client"],
   async run(request) {
     const { fapi, disabled } = await clientOf(request);
-    const require_dpop = await request.storage.dpopRequirement.isRequired(request.organization.id);
+    const settings = await request.storage.organizationSettings.find(request.organization.id);
+    const require_dpop = settings?.requiresDpop ?? false;
     return { require_dpop, fapi, ...(disabled && { disabled: showDisabled(disabled) }) };
   },
 });
@@ -191,7 +197,8 @@ export const requireDpop = onOrganization({
   done: { "dpop-required": "DPoP is now required.", "dpop-optional": "DPoP is no longer required." },
   outcome: ({ require_dpop }) => (require_dpop ? "dpop-required" : "dpop-optional"),
   async run({ storage, organization, actor, input }) {
-    const isSet = await storage.dpopRequirement.set(organization.id, input.require_dpop, actor);
+    const changes = { requiresDpop: input.require_dpop };
+    const isSet = await storage.organizationSettings.change(organization.id, changes, actor);
     if (!isSet) throw notFound("organization");
     return input;
   },

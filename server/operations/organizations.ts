@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { PlanChange } from "../../adapters/organizations/store.ts";
 import { MANAGERS, ROLES } from "../../resources/access/scopes.ts";
-import { notFound, Problem } from "../../resources/http/problem.ts";
+import { found, notFound, Problem } from "../../resources/http/problem.ts";
 import { reservedNamesOf } from "../../resources/links/rules.ts";
 import { linkSchemas } from "../../resources/links/schema.ts";
 import { createShowOrganization, organizationSchema } from "../../resources/organization/routes.ts";
@@ -68,8 +68,9 @@ export const getOrganization = onOrganization({
     .object({ organization: organizationSchema.extend({ role: z.enum(ROLES).optional() }) })
     .meta({ title: "OwnOrganization" }),
   async run({ storage, organization, member }) {
-    const { organizations, fallbackUrls, links, webhooks } = storage;
-    const shown = await createShowOrganization(organizations, fallbackUrls, links, webhooks)(organization.id);
+    const { organizations, organizationSettings, links, webhooks } = storage;
+    const show = createShowOrganization(organizations, organizationSettings, links, webhooks);
+    const shown = await show(organization.id);
     return { organization: { ...shown, ...(member && { role: member.role }) } };
   },
 });
@@ -86,7 +87,7 @@ export const renameOrganization = onOrganization({
   events: ["organization.renamed"],
   done: { renamed: "Organization renamed." },
   async run({ storage, organization: { id, plan }, actor, input: { name } }) {
-    if (!(await storage.organizations.rename(id, name, actor))) throw notFound("organization");
+    if (!(await storage.organizationSettings.change(id, { name }, actor))) throw notFound("organization");
     return { organization: { id, name, plan } };
   },
 });
@@ -124,23 +125,16 @@ export const getSettings = onOrganization({
     })
     .meta({ title: "OrganizationSettings" }),
   async run({ storage, organization: { id, name } }) {
-    const [policy, approved, enterprise_authorization, require_second_factor, fallback_url] =
-      await Promise.all([
-        storage.appPolicies.find(id),
-        storage.approvedApps.list(id),
-        storage.enterpriseAuthorization.isEnabled(id),
-        storage.secondFactorRequirement.isRequired(id),
-        storage.fallbackUrls.find(id),
-      ]);
-    if (!policy) throw notFound("organization");
+    const settings = found(await storage.organizationSettings.find(id), "organization");
+    const approved = await storage.approvedApps.list(id);
     return {
       name,
-      fallback_url,
-      allowed_clients: policy.allowedClients,
-      member_apps: policy.memberApps,
+      fallback_url: settings.fallbackUrl,
+      allowed_clients: settings.allowedClients,
+      member_apps: settings.memberApps,
       approved_apps: approved.map((app) => showApproval(describeApproval(app))),
-      enterprise_authorization,
-      require_second_factor,
+      enterprise_authorization: settings.enterpriseAuthorization,
+      require_second_factor: settings.requiresSecondFactor,
     };
   },
 });
@@ -162,7 +156,8 @@ export const setFallbackUrl = onOrganization({
   events: ["organization.fallback_url_changed"],
   done: { "fallback-url-saved": "Fallback URL saved." },
   async run({ storage, organization, actor, input }) {
-    if (!(await storage.fallbackUrls.set(organization.id, input.fallback_url, actor)))
+    const changes = { fallbackUrl: input.fallback_url };
+    if (!(await storage.organizationSettings.change(organization.id, changes, actor)))
       throw notFound("organization");
     return input;
   },
@@ -198,8 +193,8 @@ export const requireSecondFactor = onOrganization({
       const detail = "Set up a second factor for your own account and sign in with it first.";
       throw new Problem(409, "second_factor_missing", detail);
     }
-    const isRequired = input.require_second_factor;
-    if (!(await storage.secondFactorRequirement.set(organization.id, isRequired, actor)))
+    const changes = { requiresSecondFactor: input.require_second_factor };
+    if (!(await storage.organizationSettings.change(organization.id, changes, actor)))
       throw notFound("organization");
     return input;
   },

@@ -2,7 +2,7 @@ import { decodeProtectedHeader } from "jose";
 import { type Client, errors, type KoaContextWithOIDC, type Provider } from "oidc-provider";
 import type { Storage } from "../../adapters/index.ts";
 import { JWT_BEARER_GRANT } from "../../adapters/oauth/oidc/clients.ts";
-import type { ManagedOrganization } from "../../adapters/organizations/settings.ts";
+import type { MemberSettings } from "../../adapters/organizations/settings.ts";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import { allowedByRole, BASIC_SCOPES, isApiScope, withImplied } from "../../resources/access/scopes.ts";
 import { createKeySets, type KeySets } from "../assertions/key-sets.ts";
@@ -22,13 +22,13 @@ const ID_JAG = "oauth-id-jag+jwt";
 // draft-ietf-oauth-identity-assertion-authz-grant §3: the assertion is made for one request.
 const MAX_AGE_S = 300;
 
-type Stores = Pick<Storage, "accounts" | "enterpriseAuthorization" | "identities" | "replays">;
+type Stores = Pick<Storage, "accounts" | "identities" | "organizationSettings" | "replays">;
 export type IdentityAssertionOptions = Pick<
   Dependencies,
   "settings" | "urls" | "appPolicyCheck" | "fetchFromProvider"
 > & { storage: Stores };
 
-type Entitlement = { userId: string; organization: ManagedOrganization; resource: string; scopes: string[] };
+type Entitlement = { userId: string; organization: MemberSettings; resource: string; scopes: string[] };
 
 /**
  * draft-ietf-oauth-identity-assertion-authz-grant §4.4, MCP Enterprise-Managed Authorization §5. Also lists the grant
@@ -106,14 +106,15 @@ async function findEntitlement(
   requireProof(ctx, organization);
   // The draft's §3.1: `amr` is how the user signed in at the identity provider.
   const amr = Array.isArray(claims.amr) ? claims.amr : [];
-  if (organization.requiresSecondFactor && !isMultiFactor({ amr })) {
+  const { requiresSecondFactor, role } = organization;
+  if (requiresSecondFactor && role !== "member" && !isMultiFactor({ amr })) {
     throw invalidGrant("the user's organization requires a second factor, so amr must contain mfa");
   }
-  if (!appPolicyCheck(clientId, organization.appPolicy, organization.role)) {
+  if (!appPolicyCheck(clientId, organization, role)) {
     throw invalidGrant("the user's organization does not allow this app");
   }
   const requested = findScopes(ctx, claims.scope);
-  const scopes = allowedByRole(requested, organization.role);
+  const scopes = allowedByRole(requested, role);
   if (scopes.length === 0) {
     throw new errors.InvalidScope("none of the requested scopes is allowed", requested.join(" "));
   }
@@ -150,9 +151,10 @@ async function findUser(
 /** `aud_tenant` decides if several organizations enabled this grant. Throws InvalidGrant. */
 async function findOrganization(
   { userId, clientId, tenant }: { userId: string; clientId: string; tenant: unknown },
-  { enterpriseAuthorization }: Stores,
-): Promise<ManagedOrganization> {
-  const enabled = await enterpriseAuthorization.listByUser(userId, clientId);
+  { organizationSettings }: Stores,
+): Promise<MemberSettings> {
+  const all = await organizationSettings.listByUser(userId, clientId);
+  const enabled = all.filter(({ enterpriseAuthorization }) => enterpriseAuthorization);
   const candidates = tenant === undefined ? enabled : enabled.filter(({ id }) => id === tenant);
   const [organization, ...others] = candidates;
   if (!organization)

@@ -19,21 +19,21 @@ import { refuseUntrustedRedirects } from "./untrusted-redirects.ts";
 type Options = ProviderOptions &
   AssertionOptions &
   IdentityAssertionOptions & {
-    storage: Pick<Storage, "tokenReuse">;
+    storage: Pick<Storage, "grants">;
     /** Absent if clients may not register. */
     registeredIds: RegisteredClientIds | undefined;
     authenticationLimits: AuthenticationLimits;
   };
 
 export function createProvider(options: Options): Provider {
-  const { clients, replays, tokenReuse } = options.storage;
+  const { clients, grants, replays } = options.storage;
   const provider = new Provider(options.urls.base, configuration(options));
 
   findStoredClients(provider, clients, options.registeredIds);
   compareHashedSecrets(provider, clients);
   storeFields(provider);
   generateTokenIds(provider);
-  checkBeforeUse(provider, tokenReuse);
+  checkBeforeUse(provider, grants);
   coverImpliedScopes(provider);
   detectReplaysAtOnce(provider, replays);
   changeSessions(provider);

@@ -1,7 +1,7 @@
 import test from "ava";
 import * as oidc from "openid-client";
 import { openDatabase } from "../../adapters/database/index.ts";
-import { tokenKey } from "../../adapters/oauth/token-keys.ts";
+import { tokenKey } from "../../adapters/oauth/token-row.ts";
 import { athOf, boundToken, createDpopKey, signProof } from "../harness/clients/dpop.ts";
 import { discover, tokensFor } from "../harness/clients/flow.ts";
 import {

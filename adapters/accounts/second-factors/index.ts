@@ -5,29 +5,23 @@ import type { Outbox } from "../../events/outbox.ts";
 import { lockUser } from "../../locks.ts";
 import { revokeGrants } from "../../oauth/grants.ts";
 import { endAllSessions, firstParty } from "../sessions.ts";
-import { forgetFactorFailures } from "../sign-in-failures.ts";
-import { createPasskeyStore, type Passkey } from "./passkeys.ts";
-import { recordChange } from "./record-change.ts";
+import { factorKey, forgetFailures } from "../sign-in-failures.ts";
+import { createPasskeyStore } from "./passkeys.ts";
+import { recordFactorChange } from "./record-change.ts";
 import { createRecoveryCodeStore, hasFactor } from "./recovery-codes.ts";
 import { createTotpStore } from "./totp.ts";
 
-/** The second factors of a user. Times are epoch milliseconds. */
-export type SecondFactors = {
-  totp: { createdAt: number; lastUsedAt: number | null } | undefined;
-  passkeys: Passkey[];
-  recoveryCodes: number;
-};
-
 /** Stores second factors. A user has one with a passkey or a confirmed authenticator app. */
 export function createSecondFactorStore(database: Database, outbox: Outbox, encryption: Encryption) {
-  const { knex, transaction } = database;
+  const { knex } = database;
   const passkeys = createPasskeyStore(database, outbox);
   return {
     totp: createTotpStore(database, outbox, encryption),
-    recoveryCodes: createRecoveryCodeStore(database, outbox),
+    recoveryCodes: createRecoveryCodeStore(outbox),
     passkeys,
 
-    async find(userId: string): Promise<SecondFactors> {
+    /** Returns the second factors of a user, and how many recovery codes are left. Times are epoch milliseconds. */
+    async find(userId: string) {
       const [totp, keys, unused] = await Promise.all([
         knex("totp_secrets").where({ user_id: userId }).whereNotNull("confirmed_at").first(),
         passkeys.list(userId),
@@ -44,13 +38,14 @@ export function createSecondFactorStore(database: Database, outbox: Outbox, encr
 
     /** Removes all second factors of a user, and ends the user's sessions. */
     reset: (userId: string, actor: Actor): Promise<void> =>
-      transaction(async (trx) => {
+      outbox.change(actor, async (change) => {
+        const { trx } = change;
         await lockUser(trx, userId);
         for (const table of FACTOR_TABLES) await trx(table).where({ user_id: userId }).delete();
-        await forgetFactorFailures(trx, userId);
+        await forgetFailures(trx, factorKey(userId));
         await endAllSessions(trx, userId);
-        await revokeGrants(trx, outbox, actor, firstParty(userId));
-        await recordChange(trx, outbox, actor, userId, { type: "member.second_factors_reset" });
+        await revokeGrants(change, firstParty(userId));
+        await recordFactorChange(change, userId, { type: "member.second_factors_reset" });
       }),
   };
 }

@@ -7,7 +7,7 @@ import type { PasskeyRow } from "../../database/tables/accounts.ts";
 import type { Outbox } from "../../events/outbox.ts";
 import { lockUser } from "../../locks.ts";
 import { endSessions, endSessionsWithFactor } from "../sessions.ts";
-import { recordChange } from "./record-change.ts";
+import { recordFactorChange } from "./record-change.ts";
 import { deleteCodesWithoutFactor, ensureRecoveryCodes } from "./recovery-codes.ts";
 
 /** What an authenticator registered. `credentialId` and `publicKey` are in base64url. */
@@ -22,16 +22,11 @@ export type NewPasskey = {
 };
 
 /** A passkey of a user. Times are epoch milliseconds. */
-export type Passkey = NewPasskey & {
-  id: string;
-  userId: string;
-  createdAt: number;
-  lastUsedAt: number | null;
-};
+export type Passkey = ReturnType<typeof toPasskey>;
 
 export type PasskeyStore = ReturnType<typeof createPasskeyStore>;
 
-export function createPasskeyStore({ knex, transaction }: Database, outbox: Outbox) {
+export function createPasskeyStore({ knex }: Database, outbox: Outbox) {
   return {
     async list(userId: string): Promise<Passkey[]> {
       return (await knex("passkeys").where({ user_id: userId }).orderBy("id")).map(toPasskey);
@@ -46,7 +41,8 @@ export function createPasskeyStore({ knex, transaction }: Database, outbox: Outb
 
     /** Returns new recovery codes, none if the user already has some; undefined for a registered passkey. */
     add: (added: NewPasskey, actor: Actor): Promise<string[] | undefined> =>
-      transaction(async (trx) => {
+      outbox.change(actor, async (change) => {
+        const { trx } = change;
         const { credentialId, publicKey, transports, ...passkey } = added;
         const userId = actor.id;
         await lockUser(trx, userId);
@@ -61,7 +57,7 @@ export function createPasskeyStore({ knex, transaction }: Database, outbox: Outb
           created_at: Date.now(),
         });
         const type = "member.second_factor_added";
-        await recordChange(trx, outbox, actor, userId, { type, method: "passkey", name: passkey.name });
+        await recordFactorChange(change, userId, { type, method: "passkey", name: passkey.name });
         return ensureRecoveryCodes(trx, userId);
       }).catch(ifDuplicate(undefined)),
 
@@ -77,27 +73,27 @@ export function createPasskeyStore({ knex, transaction }: Database, outbox: Outb
 
     /** Removes a passkey, and ends its sessions and those where one was the second factor. May return a refusal. */
     remove: (id: string, actor: Actor, keptId: string): Promise<"missing" | "only_way_in" | undefined> =>
-      transaction(async (trx) => {
+      outbox.change(actor, async (change) => {
+        const { trx } = change;
         const userId = actor.id;
-        await lockUser(trx, userId);
+        const user = await lockUser(trx, userId);
         const keys = await trx("passkeys").where({ user_id: userId }).select("id", "name");
         const name = keys.find((key) => key.id === id)?.name;
         if (name === undefined) return "missing";
-        const user = await trx("users").where({ id: userId }).first("password_hash");
         const identity = await trx("identities").where({ user_id: userId }).first("subject");
         if (!user?.password_hash && !identity && keys.length < 2) return "only_way_in";
         await trx("passkeys").where({ id }).delete();
         await endSessions(trx, { user_id: userId, credential: id });
-        await endSessionsWithFactor(trx, outbox, actor, "passkey", keptId);
+        await endSessionsWithFactor(change, "passkey", keptId);
         await deleteCodesWithoutFactor(trx, userId);
         const type = "member.second_factor_removed";
-        await recordChange(trx, outbox, actor, userId, { type, method: "passkey", name });
+        await recordFactorChange(change, userId, { type, method: "passkey", name });
         return undefined;
       }),
   };
 }
 
-function toPasskey(row: PasskeyRow): Passkey {
+function toPasskey(row: PasskeyRow) {
   return {
     id: row.id,
     userId: row.user_id,

@@ -1,7 +1,5 @@
-import type { Knex } from "knex";
-import type { Actor } from "../../../resources/access/actor.ts";
 import { recordForMember } from "../../events/member-events.ts";
-import type { Outbox } from "../../events/outbox.ts";
+import type { Change } from "../../events/outbox.ts";
 import { recordNotice } from "../notices.ts";
 
 /** A change of a user's second factors; `name` is that of a passkey. */
@@ -22,26 +20,21 @@ const NOTICES = {
 } as const;
 
 /** Records a change in the audit logs of the user's organizations, and as a notice. */
-export async function recordChange(
-  trx: Knex.Transaction,
-  outbox: Outbox,
-  actor: Actor,
-  userId: string,
-  change: FactorChange,
-): Promise<void> {
-  const method = "method" in change ? { method: change.method } : {};
-  await recordForMember(trx, outbox, actor, { userId, type: change.type, ...method });
-  const name = nameOf(change);
+export async function recordFactorChange(change: Change, userId: string, what: FactorChange): Promise<void> {
+  const { trx, actor } = change;
+  const method = "method" in what ? { method: what.method } : {};
+  await recordForMember(change, { userId, type: what.type, ...method });
+  const name = nameOf(what);
   const by = actor.id === userId ? undefined : actor.id;
   await recordNotice(trx, {
     userId,
-    kind: NOTICES[change.type],
+    kind: NOTICES[what.type],
     data: { address: actor.address, ...(name && { name }), ...(by && { by }) },
   });
 }
 
-function nameOf(change: FactorChange): string | undefined {
-  if (change.type === "member.second_factors_reset") return "all of them, by the operator";
-  if (!("method" in change)) return undefined;
-  return change.method === "totp" ? "authenticator app" : `passkey ${change.name ?? ""}`.trim();
+function nameOf(what: FactorChange): string | undefined {
+  if (what.type === "member.second_factors_reset") return "all of them, by the operator";
+  if (!("method" in what)) return undefined;
+  return what.method === "totp" ? "authenticator app" : `passkey ${what.name ?? ""}`.trim();
 }

@@ -3,11 +3,10 @@ import type { Knex } from "knex";
 import type { Actor } from "../../../resources/access/actor.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import { ifDuplicate } from "../../database/errors.ts";
-import type { Database } from "../../database/index.ts";
-import type { Outbox } from "../../events/outbox.ts";
+import type { Change, Outbox } from "../../events/outbox.ts";
 import { lockUser } from "../../locks.ts";
 import { rowOfUse, type SingleUse } from "../../oauth/replay.ts";
-import { recordChange } from "./record-change.ts";
+import { recordFactorChange } from "./record-change.ts";
 
 const CODES = 10;
 // 120 bits, so an unsalted fast hash suffices (OWASP ASVS 5.0 V6.5.2: at least 112).
@@ -19,45 +18,46 @@ const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
 /** `too_late`: another code has completed the login. */
 export type CodeUse = "accepted" | "incorrect" | "too_late";
 
-export function createRecoveryCodeStore(database: Database, outbox: Outbox) {
-  const { transaction } = database;
+export function createRecoveryCodeStore(outbox: Outbox) {
   return {
     /** Replaces all codes. Resolves to the new ones, or to undefined if the user has no second factor. */
     replace: (actor: Actor): Promise<string[] | undefined> =>
-      transaction(async (trx) => {
+      outbox.change(actor, async (change) => {
+        const { trx } = change;
         const userId = actor.id;
         await lockUser(trx, userId);
         if (!(await hasFactor(trx, userId))) return undefined;
         await trx("recovery_codes").where({ user_id: userId }).delete();
-        await recordChange(trx, outbox, actor, userId, { type: "member.recovery_codes_replaced" });
+        await recordFactorChange(change, userId, { type: "member.recovery_codes_replaced" });
         return insertCodes(trx, userId);
       }),
 
     /** Uses a code of the actor for a login. Of concurrent calls with the same code or login token, one succeeds. */
-    use: (code: string, actor: Actor, loginToken: SingleUse): Promise<CodeUse> => {
-      const userId = actor.id;
-      return useCode(database, { userId, loginToken }, async (trx) => {
-        const unused = { user_id: userId, code_hash: hashOf(userId, code), used_at: null };
-        if (!(await trx("recovery_codes").where(unused).update({ used_at: Date.now() }))) return false;
-        await recordChange(trx, outbox, actor, userId, { type: "member.recovery_code_used" });
+    use: (code: string, actor: Actor, loginToken: SingleUse): Promise<CodeUse> =>
+      useCode(outbox, actor, loginToken, async (change) => {
+        const unused = { user_id: actor.id, code_hash: hashOf(actor.id, code), used_at: null };
+        if (!(await change.trx("recovery_codes").where(unused).update({ used_at: Date.now() }))) return false;
+        await recordFactorChange(change, actor.id, { type: "member.recovery_code_used" });
         return true;
-      });
-    },
+      }),
   };
 }
 
 /** Uses a code and the login token that it is for, or neither. `use` resolves to false if the code is incorrect. */
 export function useCode(
-  { transaction }: Pick<Database, "transaction">,
-  { userId, loginToken }: { userId: string; loginToken: SingleUse },
-  use: (trx: Knex.Transaction) => Promise<boolean>,
+  outbox: Outbox,
+  actor: Actor,
+  loginToken: SingleUse,
+  use: (change: Change) => Promise<boolean>,
 ): Promise<CodeUse> {
-  return transaction<CodeUse>(async (trx) => {
-    await lockUser(trx, userId);
-    if (!(await use(trx))) return "incorrect";
-    await trx("tokens").insert(rowOfUse(loginToken));
-    return "accepted";
-  }).catch(ifDuplicate("too_late"));
+  return outbox
+    .change<CodeUse>(actor, async (change) => {
+      await lockUser(change.trx, actor.id);
+      if (!(await use(change))) return "incorrect";
+      await change.trx("tokens").insert(rowOfUse(loginToken));
+      return "accepted";
+    })
+    .catch(ifDuplicate("too_late"));
 }
 
 /** Creates codes for a user without codes. Part of the caller's transaction, which has locked the user. */

@@ -7,13 +7,15 @@ import type { Outbox } from "../../events/outbox.ts";
 import { lockUser } from "../../locks.ts";
 import type { SingleUse } from "../../oauth/replay.ts";
 import { endSessionsWithFactor } from "../sessions.ts";
-import { recordChange } from "./record-change.ts";
+import { recordFactorChange } from "./record-change.ts";
 import { type CodeUse, deleteCodesWithoutFactor, ensureRecoveryCodes, useCode } from "./recovery-codes.ts";
 
 /** Stores the secrets of authenticator apps (RFC 6238), one per user. Secrets are in base32. */
-export function createTotpStore(database: Database, outbox: Outbox, encryption: Encryption) {
-  const { knex, transaction } = database;
-
+export function createTotpStore(
+  { knex, transaction }: Database,
+  outbox: Outbox,
+  encryption: Encryption,
+) {
   function read(row: Pick<TotpSecretRow, "secret"> | undefined, userId: string): string | undefined {
     return row && encryption.decrypt(row.secret, contextOf(totpSecrets.columns.secret, userId));
   }
@@ -35,7 +37,7 @@ export function createTotpStore(database: Database, outbox: Outbox, encryption: 
       }),
 
     async findPending(user_id: string): Promise<string | undefined> {
-      const row = await knex("totp_secrets").where({ user_id }).whereNull("confirmed_at").first("secret");
+      const row = await knex("totp_secrets").where({ user_id, confirmed_at: null }).first("secret");
       return read(row, user_id);
     },
 
@@ -46,22 +48,22 @@ export function createTotpStore(database: Database, outbox: Outbox, encryption: 
 
     /** Returns new recovery codes, none if the user already has some; undefined if this secret isn't pending. */
     confirm: (secret: string, step: number, actor: Actor): Promise<string[] | undefined> =>
-      transaction(async (trx) => {
+      outbox.change(actor, async (change) => {
+        const { trx } = change;
         const user_id = actor.id;
         await lockUser(trx, user_id);
-        const pending = trx("totp_secrets").where({ user_id }).whereNull("confirmed_at");
+        const pending = trx("totp_secrets").where({ user_id, confirmed_at: null });
         // Another tab may have replaced the secret.
         if (read(await pending.clone().first("secret"), user_id) !== secret) return undefined;
         const now = Date.now();
         await pending.update({ confirmed_at: now, last_step: step, last_used_at: now });
-        const type = "member.second_factor_added";
-        await recordChange(trx, outbox, actor, user_id, { type, method: "totp" });
+        await recordFactorChange(change, user_id, { type: "member.second_factor_added", method: "totp" });
         return ensureRecoveryCodes(trx, user_id);
       }),
 
     /** Uses a time step for a login: of calls with the same or an older step or login token, at most one succeeds. */
     useStep: (userId: string, step: number, loginToken: SingleUse): Promise<CodeUse> =>
-      useCode(database, { userId, loginToken }, async (trx) => {
+      useCode(outbox, { id: userId }, loginToken, async ({ trx }) => {
         const accepted = await trx("totp_secrets")
           .where({ user_id: userId })
           .whereNotNull("confirmed_at")
@@ -73,15 +75,15 @@ export function createTotpStore(database: Database, outbox: Outbox, encryption: 
 
     /** Removes the app, and the recovery codes if the user has no other second factor. */
     remove: (actor: Actor, keptId: string): Promise<boolean> =>
-      transaction(async (trx) => {
+      outbox.change(actor, async (change) => {
+        const { trx } = change;
         const user_id = actor.id;
         await lockUser(trx, user_id);
         const removed = await trx("totp_secrets").where({ user_id }).whereNotNull("confirmed_at").delete();
         if (!removed) return false;
-        await endSessionsWithFactor(trx, outbox, actor, "totp", keptId);
+        await endSessionsWithFactor(change, "totp", keptId);
         await deleteCodesWithoutFactor(trx, user_id);
-        const type = "member.second_factor_removed";
-        await recordChange(trx, outbox, actor, user_id, { type, method: "totp" });
+        await recordFactorChange(change, user_id, { type: "member.second_factor_removed", method: "totp" });
         return true;
       }),
   };

@@ -1,7 +1,6 @@
-import type { ClientMetadata } from "oidc-provider";
+import type { Adapter, ClientMetadata } from "oidc-provider";
 import type { Client } from "../client-row.ts";
 import type { ClientStore } from "../clients.ts";
-import type { ModelAdapter } from "./model.ts";
 
 /** RFC 7523 §2.1. */
 export const JWT_BEARER_GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer";
@@ -10,7 +9,7 @@ export const JWT_BEARER_GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 // compared by a seam. With symmetric algorithms disabled, nothing else reads this placeholder.
 export const SECRET_PLACEHOLDER = "kept-as-a-hash";
 
-export function clientAdapter(clients: ClientStore): ModelAdapter {
+export function clientAdapter(clients: ClientStore): Partial<Adapter> {
   return {
     async find(clientId) {
       const client = await clients.find(clientId);

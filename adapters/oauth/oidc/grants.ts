@@ -1,11 +1,11 @@
 import type { Knex } from "knex";
-import { type AdapterPayload, errors, type InteractionResults } from "oidc-provider";
+import { type Adapter, type AdapterPayload, errors, type InteractionResults } from "oidc-provider";
 import type { Database } from "../../database/index.ts";
 import type { GrantRow } from "../../database/tables/oauth.ts";
 import type { Outbox } from "../../events/outbox.ts";
 import { type Grant, revokeGrants, toDomainEvent } from "../grants.ts";
 import { answerConsent } from "./interactions.ts";
-import { type ModelAdapter, toStored } from "./model.ts";
+import { toStored } from "../token-row.ts";
 
 // More devices than a user has. An app that signs its users in silently creates a grant with each visit.
 const GRANTS_PER_CONSENT = 100;
@@ -56,15 +56,14 @@ export function createConsentStore({ knex, transaction }: Database, outbox: Outb
       { interactionId, result }: { interactionId: string; result: InteractionResults },
       address: string,
     ): Promise<void> =>
-      transaction(async (trx) => {
+      outbox.change({ id: grant.accountId, address }, async ({ trx, record }) => {
         const created_at = Date.now();
         const consented = { consent_id: grant.jti, consented_at: created_at, created_at };
         // Locked before the interaction, as by everything that ends the sessions of a user.
         await requireMembership(trx, grant);
         await answerConsent(trx, interactionId, result);
         const inserted = await insertGrant(trx, grant, { ...consented, expires_at: grant.exp * 1000 });
-        const actor = { id: inserted.user_id, address };
-        await outbox.record(trx, actor, ...toDomainEvent("authorization.granted", inserted));
+        await record(...toDomainEvent("authorization.granted", inserted));
       }),
 
     /** Stores a grant under an earlier consent, until its end; false if the consent or the membership has ended. */
@@ -80,18 +79,18 @@ export function createConsentStore({ knex, transaction }: Database, outbox: Outb
 }
 
 /** Stores grants without a consent page. Revoking one updates a single row, and invalidates every token under it. */
-export function grantAdapter({ knex, transaction }: Database, outbox: Outbox): ModelAdapter {
+export function grantAdapter({ knex }: Database, outbox: Outbox): Partial<Adapter> {
   const active = (id: string) => knex("grants").where({ id }).whereNull("revoked_at");
   return {
     async upsert(id, payload: AdapterPayload) {
       const expires_at = (payload.exp as number) * 1000;
       if (await active(id).update({ payload: toStored(payload), expires_at })) return;
-      await transaction(async (trx) => {
-        const created = { ...payload, jti: id } as NewGrant;
+      const created = { ...payload, jti: id } as NewGrant;
+      const actor = { id: created.accountId, address: payload.address as string };
+      await outbox.change(actor, async ({ trx, record }) => {
         await requireMembership(trx, created);
         const grant = await insertGrant(trx, created, { expires_at });
-        const actor = { id: grant.user_id, address: payload.address as string };
-        await outbox.record(trx, actor, ...toDomainEvent("authorization.granted", grant));
+        await record(...toDomainEvent("authorization.granted", grant));
       });
     },
 
@@ -101,10 +100,8 @@ export function grantAdapter({ knex, transaction }: Database, outbox: Outbox): M
     },
 
     async destroy(id) {
-      await transaction(async (trx) => {
-        const grant = await trx("grants").where({ id }).first("client_id");
-        if (grant) await revokeGrants(trx, outbox, { id: grant.client_id }, { id });
-      });
+      const grant = await knex("grants").where({ id }).first("client_id");
+      if (grant) await outbox.change({ id: grant.client_id }, (change) => revokeGrants(change, { id }));
     },
   };
 }

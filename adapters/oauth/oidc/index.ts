@@ -7,7 +7,6 @@ import type { GrantUseRecorder } from "../grant-use-recorder.ts";
 import { clientAdapter } from "./clients.ts";
 import { grantAdapter } from "./grants.ts";
 import { interactionAdapter } from "./interactions.ts";
-import type { ModelAdapter } from "./model.ts";
 import { sessionAdapter } from "./sessions.ts";
 import { tokenAdapters } from "./tokens.ts";
 
@@ -20,28 +19,14 @@ export function createOidcAdapter(
   appPolicyCheck: AppPolicyCheck,
 ): (model: string) => Adapter {
   const tokenAdapter = tokenAdapters(database, grantUse, appPolicyCheck);
-  const adapters: Record<string, () => ModelAdapter> = {
+  const adapters: Record<string, () => Partial<Adapter>> = {
     Client: () => clientAdapter(clients),
     Grant: () => grantAdapter(database, outbox),
     Session: () => sessionAdapter(database),
     Interaction: () => interactionAdapter(database),
   };
-  return (model) => ({
-    ...unsupported(model),
-    ...(adapters[model]?.() ?? tokenAdapter(model)),
-  });
-}
-
-function unsupported(model: string): Adapter {
-  const reject = () => Promise.reject(new TypeError(`this operation is not supported for ${model}`));
-  return {
-    upsert: reject,
-    find: reject,
-    findByUid: reject,
-    findByUserCode: reject,
-    consume: reject,
-    destroy: reject,
-    // A revoked grant invalidates its tokens, and oidc-provider also revokes the grant itself: nothing is left to do.
-    revokeByGrantId: async () => {},
-  };
+  // A revoked grant invalidates its tokens, and oidc-provider also revokes the grant itself: nothing is left to do.
+  const revokeByGrantId = async () => {};
+  // It calls no method of a model that the adapter of the model lacks.
+  return (model) => ({ revokeByGrantId, ...(adapters[model]?.() ?? tokenAdapter(model)) }) as Adapter;
 }

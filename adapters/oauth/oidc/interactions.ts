@@ -1,9 +1,9 @@
 import type { Knex } from "knex";
-import { type AdapterPayload, errors, type InteractionResults } from "oidc-provider";
+import { type Adapter, type AdapterPayload, errors, type InteractionResults } from "oidc-provider";
 import { sha256 } from "../../crypto/hash.ts";
 import { isDuplicate } from "../../database/errors.ts";
 import type { Database } from "../../database/index.ts";
-import { type ModelAdapter, toStored } from "./model.ts";
+import { toStored } from "../token-row.ts";
 
 /** The consent page has already been answered. */
 export class ConsentAnswered extends Error {
@@ -14,7 +14,7 @@ export class ConsentAnswered extends Error {
 const ID_PLACEHOLDER = "{id}";
 
 /** Stores pending authorizations. Each is answered once and resumed once, also with concurrent requests. */
-export function interactionAdapter({ knex, transaction }: Database): ModelAdapter {
+export function interactionAdapter({ knex, transaction }: Database): Partial<Adapter> {
   const open = (id: string) => pending(knex, id);
   return {
     async upsert(id, payload, expiresIn = 0) {

@@ -1,13 +1,15 @@
 import type { Knex } from "knex";
+import type { Adapter } from "oidc-provider";
 import { sha256 } from "../../crypto/hash.ts";
 import { isDuplicate } from "../../database/errors.ts";
 import type { Database } from "../../database/index.ts";
-import { type ModelAdapter, toStored } from "./model.ts";
+import { lockUser } from "../../locks.ts";
+import { toStored } from "../token-row.ts";
 
 const USER_AGENT_MAX = 255;
 
 /** An ended session stays as a tombstone: a late save restores it neither under its id nor a new one (`replaces`). */
-export function sessionAdapter({ knex, transaction }: Database): ModelAdapter {
+export function sessionAdapter({ knex, transaction }: Database): Partial<Adapter> {
   const active = (key: { id_hash: string } | { uid: string }, query: Knex = knex) =>
     query("sessions").where(key).whereNull("destroyed_at");
   const endById = (id: string, query?: Knex) =>
@@ -29,19 +31,18 @@ export function sessionAdapter({ knex, transaction }: Database): ModelAdapter {
         credential: (payload.credential as string | undefined) ?? null,
         last_seen_at: payload.seenAt ? (payload.seenAt as number) * 1000 : null,
       };
-      const row = { id_hash, ...state };
+      const row = { id_hash, ...state, created_at: Date.now() };
       try {
         if (replaces) {
           return await transaction(async (trx) => {
             // Ending all sessions of a user takes this lock, too. Otherwise it could miss the row inserted here.
-            await trx("users").where({ id: state.user_id }).forUpdate().first("id");
+            await lockUser(trx, payload.accountId as string);
             // A session that has ended gets no new id. Neither does one that has just got another.
-            if (await endById(replaces as string, trx))
-              await trx("sessions").insert({ ...row, created_at: Date.now() });
+            if (await endById(replaces as string, trx)) await trx("sessions").insert(row);
           });
         }
         if (await active({ id_hash }).update(state)) return;
-        await knex("sessions").insert({ ...row, created_at: Date.now() });
+        await knex("sessions").insert(row);
       } catch (error) {
         // The session has ended, or this is a late write under its previous id. Both are dropped.
         if (!isDuplicate(error)) throw error;

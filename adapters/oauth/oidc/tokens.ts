@@ -1,8 +1,7 @@
-import { errors } from "oidc-provider";
+import { type Adapter, errors } from "oidc-provider";
 import type { Database } from "../../database/index.ts";
 import type { AppPolicyCheck } from "../app-policy.ts";
 import type { GrantUseRecorder } from "../grant-use-recorder.ts";
-import { tokenKey } from "../token-keys.ts";
 import {
   isAccessToken,
   isOutdated,
@@ -11,16 +10,26 @@ import {
   TOKEN_BY_HASH,
   toActiveToken,
   toGrantHolder,
+  tokenKey,
+  toStored,
 } from "../token-row.ts";
-import { type ModelAdapter, toStored } from "./model.ts";
-import { countRetry, retryWindowOf } from "./refresh-token-retries.ts";
+
+/** A reuse within this time is a retry after a lost response; later, it revokes the family (RFC 9700 §4.14.2). */
+const RETRY_WINDOW_MS = 10_000;
+/** For public clients: the processes of an MCP host share a refresh token, and send it again more than a minute later. */
+const PUBLIC_RETRY_WINDOW_MS = 120_000;
+/** How many retries of one refresh token get tokens. */
+const RETRIES_MAX = 10;
+
+/** `isPublic` is whether the client of a refresh token has no credentials. */
+type Redeemable = { isPublic?: boolean };
 
 /** Stores tokens, codes and pushed authorization requests, each a `kind`, by their hashes. */
 export function tokenAdapters(
   database: Database,
   grantUse: GrantUseRecorder,
   appPolicyCheck: AppPolicyCheck,
-): (kind: string) => ModelAdapter {
+): (kind: string) => Partial<Adapter> {
   const { insert, find, consume } = tokenStatements(database);
 
   return (kind) => ({
@@ -78,11 +87,21 @@ export function tokenAdapters(
   });
 }
 
-function isUnusedOrRetry(
-  { consumedAt }: JoinedTokenRow,
-  payload: Parameters<typeof retryWindowOf>[0],
-): boolean {
+function isUnusedOrRetry({ consumedAt }: JoinedTokenRow, payload: Redeemable): boolean {
   return consumedAt === null || Date.now() < consumedAt + retryWindowOf(payload);
+}
+
+function retryWindowOf({ isPublic }: Redeemable): number {
+  return isPublic ? PUBLIC_RETRY_WINDOW_MS : RETRY_WINDOW_MS;
+}
+
+/** Counts a retry of a token that was used in its window; of concurrent calls, as many resolve to 1 as are allowed. */
+function countRetry({ knex }: Database, hash: string, payload: Redeemable): Promise<number> {
+  return knex("tokens")
+    .where({ id_hash: hash, kind: "RefreshToken" })
+    .where("consumed_at", ">", Date.now() - retryWindowOf(payload))
+    .where("retries", "<", RETRIES_MAX)
+    .update({ retries: knex.raw("retries + 1") });
 }
 
 // The row is kept until the family expires, so a replay is detected as long as that matters.

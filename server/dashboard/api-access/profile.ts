@@ -1,6 +1,6 @@
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
-import type { ClientProfile } from "../../../adapters/oauth/client-profiles.ts";
+import type { ClientProfile } from "../../../adapters/oauth/clients.ts";
 import { found } from "../../../resources/http/problem.ts";
 import { NAME_MAX } from "../../credentials/names.ts";
 import { type Input, textFieldOf } from "../../http/request-body.ts";

@@ -13,12 +13,12 @@ import { switchPanel } from "./client-switch.ts";
 import { addTab, tabPath } from "./tabs.ts";
 
 export function addSecurityRoutes(router: Router, options: RouteOptions): void {
-  const { dpopRequirement } = options.storage;
+  const { organizationSettings } = options.storage;
   const to = (ctx: Context) => tabPath(ctx, "client/security");
   const show = addTab(router, options, "client/security", getSecurity, async (ctx, client) => {
     const membership = membershipOf(ctx);
-    const requiresDpop = await dpopRequirement.isRequired(membership.id);
-    return html`${dpopPanel(membership, requiresDpop)}${fapiPanel(membership, client)}${switchPanel(membership, client.disabled)}`;
+    const settings = await organizationSettings.find(membership.id);
+    return html`${dpopPanel(membership, settings?.requiresDpop ?? false)}${fapiPanel(membership, client)}${switchPanel(membership, client.disabled)}`;
   });
   addOperation(router, options, requireDpop, { show, to });
   addOperation(router, options, setFapi, { show, to });

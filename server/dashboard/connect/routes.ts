@@ -29,17 +29,16 @@ export const connectRoutes: RouteModule = (router, { storage, settings, urls, al
   const { CIMD, DYNAMIC_REGISTRATION } = settings;
   router.get(`${ORGANIZATION}/connect`, allow(), async (ctx) => {
     const membership = membershipOf(ctx);
-    const [client, policy, requiresDpop] = await Promise.all([
+    const [client, own] = await Promise.all([
       storage.clients.findByOrganization(membership.id),
-      storage.appPolicies.find(membership.id),
-      storage.dpopRequirement.isRequired(membership.id),
+      storage.organizationSettings.find(membership.id),
     ]);
     const conditions: Conditions = {
       CIMD,
       DYNAMIC_REGISTRATION,
       plan: membership.plan,
-      allowed: policy?.allowedClients ?? "none",
-      requiresDpop,
+      allowed: own?.allowedClients ?? "none",
+      requiresDpop: own?.requiresDpop ?? false,
       isLocal: isLocal(urls),
     };
     const clientId = client?.secrets.length ? client.clientId : undefined;

@@ -1,7 +1,7 @@
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
 import type { AllowedClients, MemberApps } from "../../../adapters/oauth/app-policy.ts";
-import type { AppPolicySettings } from "../../../adapters/organizations/settings.ts";
+import type { OrganizationSettings } from "../../../adapters/organizations/settings.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
 import { KNOWN_CLIENT_NAMES } from "../../clients/known-clients.ts";
 import { allowedClientsOn, setAppPolicy, setEnterpriseAuthorization } from "../../operations/apps.ts";
@@ -47,7 +47,7 @@ const REGISTERED = "Cursor and apps on a member’s own computer that register t
 /** Renders which apps the organization accepts and which of them members may authorize; managers can change both. */
 export function appPolicyPanel(
   membership: Membership,
-  { allowedClients, memberApps }: AppPolicySettings,
+  { allowedClients, memberApps }: Pick<OrganizationSettings, "allowedClients" | "memberApps">,
   settings: Settings,
 ): Html {
   const choices = allowedClientsOn(settings);

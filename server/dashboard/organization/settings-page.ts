@@ -1,4 +1,4 @@
-import type { AppPolicySettings } from "../../../adapters/organizations/settings.ts";
+import type { OrganizationSettings } from "../../../adapters/organizations/settings.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
 import type { ShownApproval } from "../../clients/client-view.ts";
 import type { SignedInUser } from "../../http/state.ts";
@@ -15,10 +15,8 @@ type SettingsPage = {
   membership: Membership;
   user: Pick<SignedInUser, "secondFactor">;
   settings: Settings;
-  policy: AppPolicySettings;
+  own: OrganizationSettings;
   approved: ShownApproval[];
-  isEnterpriseManaged: boolean;
-  requiresFactor: boolean;
   /** A rejected new name, and why it was rejected. */
   rejected: { name?: string | undefined; error?: string | undefined };
   fallback: Parameters<typeof fallbackPanel>[1];
@@ -26,12 +24,12 @@ type SettingsPage = {
 
 /** Renders one panel per setting, each only for those who may use it. */
 export function settingsPage(page: SettingsPage): Html {
-  const { membership, user, settings, policy, approved, isEnterpriseManaged, requiresFactor } = page;
+  const { membership, user, settings, own, approved } = page;
   const isOwner = membership.role === "owner";
-  return html`${isManager(membership) && html`${namePanel(membership, page.rejected)}${fallbackPanel(membership.id, page.fallback)}${secondFactorPanel(membership, user, requiresFactor)}`}
-${appPolicyPanel(membership, policy, settings)}
-${policy.memberApps === "approved" && approvedAppsPanel(membership, approved)}
-${isOwner && settings.IDP_NAME && enterpriseAuthorizationPanel(membership, isEnterpriseManaged, settings.IDP_NAME)}
+  return html`${isManager(membership) && html`${namePanel(membership, page.rejected)}${fallbackPanel(membership.id, page.fallback)}${secondFactorPanel(membership, user, own.requiresSecondFactor)}`}
+${appPolicyPanel(membership, own, settings)}
+${own.memberApps === "approved" && approvedAppsPanel(membership, approved)}
+${isOwner && settings.IDP_NAME && enterpriseAuthorizationPanel(membership, own.enterpriseAuthorization, settings.IDP_NAME)}
 ${leavePanel(membership)}
 ${isOwner && deletionPanel(membership)}`;
 }

@@ -21,25 +21,18 @@ export const settingsRoutes: RouteModule = (router, options) => {
   const show: Show = async (ctx, error, problem) => {
     const membership = membershipOf(ctx);
     const { id } = membership;
-    const [policy, listed, isEnterpriseManaged, requiresFactor, fallback_url] = await Promise.all([
-      storage.appPolicies.find(id),
-      storage.approvedApps.list(id),
-      storage.enterpriseAuthorization.isEnabled(id),
-      storage.secondFactorRequirement.isRequired(id),
-      storage.fallbackUrls.find(id),
-    ]);
+    const own = found(await storage.organizationSettings.find(id), "organization");
+    const listed = await storage.approvedApps.list(id);
     const { error: rejection = error, errors } = splitFieldErrors(problem);
     const typed = problem ? await formFieldsOf(ctx) : {};
     const body = settingsPage({
       membership,
       user: signedInUserOf(ctx),
       settings,
-      policy: found(policy, "organization"),
+      own,
       approved: listed.map(describeApproval),
-      isEnterpriseManaged,
-      requiresFactor,
       rejected: { name: "name" in typed ? textFieldOf(typed.name) : undefined, error: errors.name },
-      fallback: { value: textFieldOf(typed.fallback_url ?? fallback_url), error: errors.fallback_url },
+      fallback: { value: textFieldOf(typed.fallback_url ?? own.fallbackUrl), error: errors.fallback_url },
     });
     const tile = initial(membership.name);
     showPage(ctx, { title: "Settings", tile, section: "settings", error: rejection, body });

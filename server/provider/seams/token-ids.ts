@@ -1,6 +1,6 @@
 import type { Client, Provider } from "oidc-provider";
 import { withChecksum } from "../../../adapters/crypto/ids.ts";
-import { tokenTime } from "../../../adapters/oauth/token-keys.ts";
+import { tokenTime } from "../../../adapters/oauth/token-row.ts";
 
 /**
  * Seam: a token gets an id of ours, and what it keeps of its client, when it is about to be stored.

@@ -1,5 +1,5 @@
 import { errors, type KoaContextWithOIDC, Provider } from "oidc-provider";
-import type { ReusedKind, TokenReuseStore } from "../../../adapters/oauth/oidc/token-reuse.ts";
+import type { GrantStore, ReusedKind } from "../../../adapters/oauth/grants.ts";
 import { checkProofOfCode, type Redeemable, requireProofToRedeem } from "../dpop.ts";
 
 /**
@@ -31,7 +31,10 @@ type GrantModel = {
 };
 
 /** Checks the proof and the resource first: a typo must not cost the whole grant. Records a reuse. */
-export function checkBeforeUse(provider: Provider, tokenReuse: TokenReuseStore): void {
+export function checkBeforeUse(
+  provider: Provider,
+  { revokeReused }: Pick<GrantStore, "revokeReused">,
+): void {
   const grants = keepGrants(provider.Grant as unknown as GrantModel);
   const models = { authorization_code: provider.AuthorizationCode, refresh_token: provider.RefreshToken };
   for (const [kind, model] of Object.entries(models) as unknown as [ReusedKind, SourceModel][]) {
@@ -54,7 +57,7 @@ export function checkBeforeUse(provider: Provider, tokenReuse: TokenReuseStore):
     prototype.consume = async function consumeAfterChecks() {
       const { ctx } = Provider;
       if (ctx && this.isReuse) {
-        await tokenReuse.revoke(this.grantId, kind, ctx.ip); // RFC 9700 §4.14.2
+        await revokeReused(this.grantId, kind, ctx.ip); // RFC 9700 §4.14.2
         throw new errors.InvalidGrant("already used");
       }
       requireGrantedResource(this, ctx, provider.issuer);

@@ -1,6 +1,6 @@
 import test from "ava";
 import { withChecksum } from "../../../adapters/crypto/ids.ts";
-import { tokenTime } from "../../../adapters/oauth/token-keys.ts";
+import { tokenTime } from "../../../adapters/oauth/token-row.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { createTestStorage, linkFields } from "../../harness/database/storage.ts";
 

@@ -118,7 +118,7 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 
 const createEmptyLog = async (plan: Plan) =>
   (await first.organizations.create("Log", plan, OPERATOR)).organization.id;
-const rename = (id: string, name: string) => first.organizations.rename(id, name, OPERATOR);
+const rename = (id: string, name: string) => first.organizationSettings.change(id, { name }, OPERATOR);
 const seqs = (id: string) => knex("events").where({ organization_id: id }).orderBy("seq").pluck("seq");
 
 /** Returns how many days the entries of a log are kept. */

@@ -49,8 +49,8 @@ else {
     const id = await createOrganization();
     await first.auditChain.append(id);
     const before = await readOn(id, 0);
-    const [late, position] = await database.transaction(async (trx) => {
-      await outbox.record(trx, OPERATOR, rotation(id));
+    const [late, position] = await outbox.change(OPERATOR, async ({ trx, record }) => {
+      await record(rotation(id));
       const rotated = { organization_id: id, type: "client.secret_rotated" as const };
       const own = (await trx("events").where(rotated).first("id"))?.id as string;
       await first.links.create(id, OPERATOR, linkFields({ slug: "early" }));

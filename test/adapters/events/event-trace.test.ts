@@ -86,7 +86,7 @@ test("of an update, only the copy for webhooks has a trace, and other events hav
     const link = await traced.links.create(organizationId, OPERATOR, linkFields({ slug: "updated" }));
     if (!("id" in link)) throw new Error("no link was created");
     await traced.links.update(organizationId, link.id, { title: "A title" }, OPERATOR);
-    await traced.organizations.rename(organizationId, "renamed", OPERATOR);
+    await traced.organizationSettings.change(organizationId, { name: "renamed" }, OPERATOR);
   });
   const updates = await eventsOf(organizationId, "link.updated");
   t.deepEqual(updates.map(({ audited, traceparent: stored }) => [Boolean(audited), stored]).sort(), [

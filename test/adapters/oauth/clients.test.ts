@@ -100,22 +100,22 @@ test("an organization without a client cannot rotate secrets or set redirect URI
 
 const ROW: JoinedClientRow = {
   id: "lgc_1",
-  organizationId: "org_1",
+  organization_id: "org_1",
   name: "Works",
   plan: "growth",
-  suspendedAt: null,
-  requiresDpop: false,
-  disabledAt: null,
+  suspended_at: null,
+  require_dpop: false,
+  disabled_at: null,
   fapi: false,
-  redirectUris: "[]",
+  redirect_uris: "[]",
   generation: 1,
-  secretId: "sec_01",
+  secret_id: "sec_01",
   hash: "older",
-  expiresAt: 1,
+  expires_at: 1,
 };
 
 test("the secrets of a client are newest first, in whichever order the database returns them", (t) => {
-  const rows = [ROW, { ...ROW, secretId: "sec_02", hash: "newer", expiresAt: null }];
+  const rows = [ROW, { ...ROW, secret_id: "sec_02", hash: "newer", expires_at: null }];
   const [one, other] = [toClient(rows), toClient(rows.toReversed())];
   t.deepEqual(
     one?.secrets.map(({ hash }) => hash),

@@ -58,7 +58,7 @@ for (const target of targets) {
       const unbound = await service.token(strict);
       const bound = await boundToken(service, strict, key);
       t.is((await send(target, [], `Bearer ${unbound}`)).status, 200);
-      await service.storage.dpopRequirement.set(strict.id, true, OPERATOR);
+      await service.storage.organizationSettings.change(strict.id, { requiresDpop: true }, OPERATOR);
       const answer = await send(target, [], `Bearer ${unbound}`);
       t.is(answer.status, 401);
       const { Bearer, DPoP } = challengesIn(answer.headers["www-authenticate"] ?? "");

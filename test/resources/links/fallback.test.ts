@@ -8,14 +8,14 @@ export const databases = "all";
 const service = await startTestService();
 test.after.always(() => service.close());
 
-const { disabledLinks, fallbackUrls, organizations, suspensions } = service.storage;
+const { disabledLinks, organizationSettings, organizations, suspensions } = service.storage;
 const FALLBACK = "https://example.com/sale-ended";
 const DEFAULT = "https://example.com/";
 const gone = { status: 410, code: "link_gone" };
 
 async function createOwner(fallbackUrl: string | null = null) {
   const app = await service.createOrganization();
-  if (fallbackUrl !== null) await fallbackUrls.set(app.id, fallbackUrl, OPERATOR);
+  if (fallbackUrl !== null) await organizationSettings.change(app.id, { fallbackUrl }, OPERATOR);
   const api = apiAt(service.url, await service.token(app));
   return {
     app,
@@ -97,7 +97,7 @@ test("the fallback of the organization is for links without their own", async (t
   t.is(await leadsTo(link.slug), FALLBACK);
   await patch(link.id, { fallback_url: null });
   t.is(await leadsTo(link.slug), DEFAULT);
-  await fallbackUrls.set(app.id, null, OPERATOR);
+  await organizationSettings.change(app.id, { fallbackUrl: null }, OPERATOR);
   isProblem(t, await follow(link.slug), gone);
 });
 

@@ -120,7 +120,7 @@ for (const era of ALL_ERAS) {
   for (const alg of ["ES256", "EdDSA"] as const) {
     test(`${era}: the SDK's client uses DPoP with ${alg} where it is required`, async (t) => {
       const app = await service.createOrganization();
-      await service.storage.dpopRequirement.set(app.id, true, OPERATOR);
+      await service.storage.organizationSettings.change(app.id, { requiresDpop: true }, OPERATOR);
       const { client, authProvider, schemes } = await connect(service, app, alg, era);
       for (const slug of ["one", "two"]) {
         const args = { url: `https://example.com/${slug}` };

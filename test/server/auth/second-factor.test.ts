@@ -347,7 +347,7 @@ test.serial("removing it with the token of a program keeps that token and revoke
 test.serial("the session that removed the second factor no longer counts as proved with it", async (t) => {
   const own = await service.createOrganization();
   const user = await addTotp(service, await createColleague(service, own.id, "owner"));
-  await service.storage.secondFactorRequirement.set(own.id, true, OPERATOR);
+  await service.storage.organizationSettings.change(own.id, { requiresSecondFactor: true }, OPERATOR);
   const browser = await signIn(user, { totp: user.code() });
   const path = `/dashboard/organizations/${own.id}`;
   t.is(await statusOf(browser, path), 200);

@@ -106,7 +106,7 @@ const storage = openStorage(settings.DATABASE_URL, randomBytes(32));
 
 test.serial("an app is approved, listed, and its approval withdrawn", async (t) => {
   t.deepEqual(await run("org", "member-apps", id, "approved"), { organization, member_apps: "approved" });
-  t.is((await storage.appPolicies.find(id))?.memberApps, "approved");
+  t.is((await storage.organizationSettings.find(id))?.memberApps, "approved");
   const { client } = await run("org", "create", "Reports", "--plan", "growth");
   const { approved_app: app } = await run("app", "approve", id, client.client_id);
   t.like(app, { client_id: client.client_id, app: "Reports", published_by: null, approved_by: "operator" });

@@ -230,10 +230,10 @@ test("an app of a suspended organization can be revoked in the account, but its 
 
 test("where a second factor is required, users without one can't delete webhooks by revoking an app", async (t) => {
   const team = await createWebhooks();
-  const { secondFactorRequirement } = service.storage;
-  await secondFactorRequirement.set(team.organization.id, true, OPERATOR);
+  const { organizationSettings } = service.storage;
+  await organizationSettings.change(team.organization.id, { requiresSecondFactor: true }, OPERATOR);
   const path = `/dashboard/account/apps/${team.grantId}`;
   t.is((await team.admin.api.send("DELETE", path, { json: CHECKED })).status, 204);
-  await secondFactorRequirement.set(team.organization.id, false, OPERATOR);
+  await organizationSettings.change(team.organization.id, { requiresSecondFactor: false }, OPERATOR);
   await isRevoked(t, team, ALL);
 });

@@ -52,7 +52,7 @@ inChromium("the pages of an app that needs approval are accessible and fit", asy
   const page = await openSignedIn(browser, service.url, owner);
   const other = await openSignedIn(browser, service.url, member);
   for (const memberApps of ["any", "none", "approved"] as const) {
-    await storage.appPolicies.set(id, { memberApps }, OPERATOR);
+    await storage.organizationSettings.change(id, { memberApps }, OPERATOR);
     await page.goto(`${path}/settings`);
     await isReadable(t, page, `app-policy-${memberApps}`);
     await other.goto(`${path}/settings`);
@@ -72,7 +72,7 @@ inChromium("the pages of an app that needs approval are accessible and fit", asy
   await isReadable(t, page, "approved");
   await other.goto(`${path}/settings`);
   await isReadable(t, other, "approved-member");
-  await storage.appPolicies.set(id, { allowedClients: "none" }, OPERATOR);
+  await storage.organizationSettings.change(id, { allowedClients: "none" }, OPERATOR);
   await page.goto(`${path}/settings`);
   await isReadable(t, page, "app-policy-none-accepted");
   await other.goto(authorizeUrlOf(service, CLAUDE));

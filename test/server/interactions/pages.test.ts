@@ -13,7 +13,7 @@ const service = await startTestService(
   publisher.connections,
 );
 const organization = await service.createOrganization();
-await service.storage.appPolicies.set(organization.id, { allowedClients: "any" }, OPERATOR);
+await service.storage.organizationSettings.change(organization.id, { allowedClients: "any" }, OPERATOR);
 const member = await service.createUser([organization.id]);
 
 const { app, own, user } = await createApp(service);

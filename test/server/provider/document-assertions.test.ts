@@ -37,7 +37,7 @@ publisher.publish(DOCUMENT, {
 publisher.publish(KEYS, { body: { keys: [client.key?.jwk] } });
 
 const organization = await service.createOrganization();
-await service.storage.appPolicies.set(organization.id, { allowedClients: "any" }, OPERATOR);
+await service.storage.organizationSettings.change(organization.id, { allowedClients: "any" }, OPERATOR);
 const user = await service.createUser([organization.id]);
 test.after.always(async () => {
   publisher.close();
@@ -64,7 +64,7 @@ test.serial("five token requests fetch the document and the keys once each", asy
   const fresh = await startTestService({ ...publisher.settings, CIMD: "any" }, publisher.connections);
   t.teardown(() => fresh.close());
   const own = await fresh.createOrganization();
-  await fresh.storage.appPolicies.set(own.id, { allowedClients: "any" }, OPERATOR);
+  await fresh.storage.organizationSettings.change(own.id, { allowedClients: "any" }, OPERATOR);
   publisher.requests.length = 0;
   let { refreshToken } = await connectDocument(fresh, client, await fresh.createUser([own.id]));
   for (let request = 0; request < 4; request += 1) {

@@ -22,7 +22,7 @@ import { postForm, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService({ DYNAMIC_REGISTRATION: "stateless" });
 const { app, own, user } = await createApp(service);
-await service.storage.appPolicies.set(own.id, { allowedClients: "any" }, OPERATOR);
+await service.storage.organizationSettings.change(own.id, { allowedClients: "any" }, OPERATOR);
 const [key, otherKey, clientKey] = await Promise.all([createDpopKey(), createDpopKey(), createDpopKey()]);
 await service.storage.clients.addKey(app.id, await parsePublicKey(JSON.stringify(clientKey.jwk)), OPERATOR);
 test.after.always(() => service.close());
@@ -64,11 +64,11 @@ test("the refresh token of a public client is bound to the key of its proof", as
 
 test.serial("an unbound refresh token of a public client ends where DPoP becomes required", async (t) => {
   const [unbound, bound] = [await connectPublic(), await connectPublic(key)];
-  await service.storage.dpopRequirement.set(own.id, true, OPERATOR);
+  await service.storage.organizationSettings.change(own.id, { requiresDpop: true }, OPERATOR);
   t.is((await requestTokens(unbound)).body.error, "invalid_dpop_proof");
   t.is((await requestTokens(unbound, key)).body.error, "invalid_grant");
   t.is((await requestTokens(bound, key)).status, 200);
-  await service.storage.dpopRequirement.set(own.id, false, OPERATOR);
+  await service.storage.organizationSettings.change(own.id, { requiresDpop: false }, OPERATOR);
   t.is((await requestTokens(unbound)).status, 200, "nothing was used up");
 });
 

@@ -50,7 +50,7 @@ const now = () => Math.floor(Date.now() / 1000);
 async function createMember(role: Role = "owner") {
   const app = await service.createOrganization();
   const own = await service.createOrganization();
-  await storage.enterpriseAuthorization.set(own.id, true, OPERATOR);
+  await storage.organizationSettings.change(own.id, { enterpriseAuthorization: true }, OPERATOR);
   const user = await service.createUser([own.id], undefined, role);
   const subject: string = randomUUID();
   await storage.identities.link(user.id, { issuer: idp.issuer, subject, label: null }, OPERATOR);
@@ -166,7 +166,7 @@ test("the token is bound to the key of a DPoP proof, which an organization may r
   const { access_token, token_type } = await request({ DPoP });
   t.is(token_type, "dpop");
   t.false(await isAcceptedByMcp(access_token));
-  await storage.dpopRequirement.set(member.own.id, true, OPERATOR);
+  await storage.organizationSettings.change(member.own.id, { requiresDpop: true }, OPERATOR);
   await t.throwsAsync(request(), { message: /./ });
   t.is((await request({ DPoP })).token_type, "dpop");
 });
@@ -424,7 +424,7 @@ test("without the organization's consent, on the Free plan, after leaving or for
   const errorOf = async (member: Member) =>
     (await exchange(member.app, await assertionFor(member))).body.error;
   const off = await createMember();
-  await storage.enterpriseAuthorization.set(off.own.id, false, OPERATOR);
+  await storage.organizationSettings.change(off.own.id, { enterpriseAuthorization: false }, OPERATOR);
   t.is(await errorOf(off), "invalid_grant");
   const free = await createMember();
   await storage.organizations.setPlan(free.own.id, "free", OPERATOR);
@@ -446,7 +446,7 @@ test("without the organization's consent, on the Free plan, after leaving or for
 test("a user of several such organizations acts for the one that aud_tenant names", async (t) => {
   const member = await createMember();
   const second = await service.createOrganization();
-  await storage.enterpriseAuthorization.set(second.id, true, OPERATOR);
+  await storage.organizationSettings.change(second.id, { enterpriseAuthorization: true }, OPERATOR);
   await storage.organizations.addMember(second.id, member.user.id, "member", OPERATOR);
   const { body } = await exchange(member.app, await assertionFor(member));
   t.regex(String(body.error_description), /aud_tenant/);
@@ -459,7 +459,7 @@ test("a user of several such organizations acts for the one that aud_tenant name
 test("an organization that requires a second factor refuses owners and admins without it", async (t) => {
   for (const role of ["owner", "admin", "member"] as const) {
     const member = await createMember(role);
-    await storage.secondFactorRequirement.set(member.own.id, true, OPERATOR);
+    await storage.organizationSettings.change(member.own.id, { requiresSecondFactor: true }, OPERATOR);
     for (const amr of [undefined, ["pwd"], "mfa", { mfa: true }]) {
       const { status, body } = await exchange(member.app, await assertionFor(member, { amr }));
       t.is(status, role === "member" ? 200 : 400, `${role} ${JSON.stringify(amr)}`);

@@ -58,7 +58,7 @@ test.serial("metadata documents of clients are not fetched from it", async (t) =
 test.serial("its own keys are fetched from it", async (t) => {
   const app = await service.createOrganization();
   const own = await service.createOrganization();
-  await service.storage.enterpriseAuthorization.set(own.id, true, OPERATOR);
+  await service.storage.organizationSettings.change(own.id, { enterpriseAuthorization: true }, OPERATOR);
   const user = await service.createUser([own.id]);
   const subject = randomUUID();
   await service.storage.identities.link(user.id, { issuer: PROVIDER, subject, label: null }, OPERATOR);

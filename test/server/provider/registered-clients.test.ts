@@ -160,7 +160,7 @@ for (const [what, changes, error] of MISTAKES) {
 
 test("a user who cancels returns to any website that was registered", async (t) => {
   const own = await service.createOrganization();
-  await service.storage.appPolicies.set(own.id, { allowedClients: "any" }, OPERATOR);
+  await service.storage.organizationSettings.change(own.id, { allowedClients: "any" }, OPERATOR);
   const owner = await service.createUser([own.id], undefined, "owner");
   const redirect_uri = "https://agent.example.com/callback";
   const { clientId } = await register(service, { redirect_uris: [redirect_uri] });
@@ -250,7 +250,7 @@ test("the consent page quotes the name, says that it is not verified, and warns 
 async function openConsentFor(metadata: { redirect_uris: string[]; client_name?: string }) {
   const { clientId, redirectUri } = await register(service, metadata);
   const own = await service.createOrganization();
-  await service.storage.appPolicies.set(own.id, { allowedClients: "any" }, OPERATOR);
+  await service.storage.organizationSettings.change(own.id, { allowedClients: "any" }, OPERATOR);
   const owner = await service.createUser([own.id], undefined, "owner");
   const url = authorizeUrl(service, { clientId }, { redirect_uri: redirectUri });
   const page = await openConsent(new TestBrowser(service.url), owner, url);
@@ -312,7 +312,7 @@ test("a registered client is asked for consent each time, also with an https red
   const redirectUri = "https://agent.example.com/callback";
   const client = await register(service, { client_name: "Agent", redirect_uris: [redirectUri] });
   const own = await service.createOrganization();
-  await service.storage.appPolicies.set(own.id, { allowedClients: "any" }, OPERATOR);
+  await service.storage.organizationSettings.change(own.id, { allowedClients: "any" }, OPERATOR);
   const owner = await service.createUser([own.id], undefined, "owner");
   const browser = new TestBrowser(service.url);
   await connectRegistered(service, client, owner, { browser });

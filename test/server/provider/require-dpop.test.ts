@@ -18,7 +18,7 @@ import { bearer, startTestService, type TestOrganization } from "../../harness/s
 const SECRET = "a-secret-of-the-resource-server-0123456789";
 const service = await startTestService({ RESOURCE_SERVER_SECRET: SECRET });
 const key = await createDpopKey();
-const { dpopRequirement } = service.storage;
+const { organizationSettings } = service.storage;
 test.after.always(() => service.close());
 
 const RESOURCE_SERVER: TestOrganization = {
@@ -28,7 +28,7 @@ const RESOURCE_SERVER: TestOrganization = {
   clientSecret: SECRET,
 };
 const requireDpop = (organization: { id: string }, required = true) =>
-  dpopRequirement.set(organization.id, required, OPERATOR);
+  organizationSettings.change(organization.id, { requiresDpop: required }, OPERATOR);
 const callApi = (token: unknown) =>
   read(fetch(`${service.url}/v1/links`, { headers: bearer(String(token)) }));
 

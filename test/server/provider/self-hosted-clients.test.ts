@@ -7,7 +7,7 @@ import { startTestService } from "../../harness/service.ts";
 const service = await startTestService({ DYNAMIC_REGISTRATION: "stateless" });
 const organization = await service.createOrganization();
 // They are websites, which an organization has to accept.
-await service.storage.appPolicies.set(organization.id, { allowedClients: "any" }, OPERATOR);
+await service.storage.organizationSettings.change(organization.id, { allowedClients: "any" }, OPERATOR);
 const user = await service.createUser([organization.id], undefined, "owner");
 test.after.always(() => service.close());
 

@@ -257,12 +257,12 @@ test("openid-client binds the access token of a job to a key", async (t) => {
 for (const form of Object.keys(FORMS) as Form[]) {
   test(`where DPoP is required, a token sent as ${form} without a proof is refused and can still be used`, async (t) => {
     const organization = await createTrustingOrganization(service, issuer);
-    await service.storage.dpopRequirement.set(organization.id, true, OPERATOR);
+    await service.storage.organizationSettings.change(organization.id, { requiresDpop: true }, OPERATOR);
     const assertion = await jobToken(service, issuer);
     const { status, body } = await exchange(service, organization, form, assertion);
     t.is(status, 400);
     t.is(body.error, "invalid_dpop_proof");
-    await service.storage.dpopRequirement.set(organization.id, false, OPERATOR);
+    await service.storage.organizationSettings.change(organization.id, { requiresDpop: false }, OPERATOR);
     t.is((await exchange(service, organization, form, assertion)).status, 200);
   });
 }

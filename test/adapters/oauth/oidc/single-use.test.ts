@@ -1,7 +1,7 @@
 import test from "ava";
 import type { Adapter } from "oidc-provider";
 import type { ReplayStore } from "../../../../adapters/oauth/replay.ts";
-import { tokenKey } from "../../../../adapters/oauth/token-keys.ts";
+import { tokenKey } from "../../../../adapters/oauth/token-row.ts";
 import { OPERATOR } from "../../../../resources/events/types.ts";
 import { createTestStorage, settledAtOnce } from "../../../harness/database/storage.ts";
 

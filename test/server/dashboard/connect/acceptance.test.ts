@@ -67,7 +67,7 @@ for (const server of ["off", "known", "any"] as const) {
       const mayRegister = registration === "stateless";
       for (const { allowed, known, registering, other } of CASES.filter((one) => one.server === server)) {
         const { id } = await service.createOrganization();
-        await service.storage.appPolicies.set(id, { allowedClients: allowed }, OPERATOR);
+        await service.storage.organizationSettings.change(id, { allowedClients: allowed }, OPERATOR);
         const { accepts, hosts } = await connectPageOf(id);
         const expected = {
           known_documents: known === null,
@@ -104,9 +104,9 @@ test("hosts that connect from their vendor’s servers don’t reach a server on
 test("hosts that send no DPoP proofs are not available to an organization that requires them", async (t) => {
   const { service, connectPageOf } = await startPublicService({ CIMD: "any" });
   const { id } = await service.createOrganization();
-  await service.storage.appPolicies.set(id, { allowedClients: "any" }, OPERATOR);
+  await service.storage.organizationSettings.change(id, { allowedClients: "any" }, OPERATOR);
   t.false((await connectPageOf(id)).requires_dpop);
-  await service.storage.dpopRequirement.set(id, true, OPERATOR);
+  await service.storage.organizationSettings.change(id, { requiresDpop: true }, OPERATOR);
   const { requires_dpop, hosts } = await connectPageOf(id);
   await service.close();
   t.true(requires_dpop);

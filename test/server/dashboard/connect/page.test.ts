@@ -99,7 +99,7 @@ test("on the Free plan, the page says that a paid plan is needed", async (t) => 
 
 test("the page says that an organization requires DPoP", async (t) => {
   const { organization, base, owner } = await createTeam(service);
-  await service.storage.dpopRequirement.set(organization.id, true, OPERATOR);
+  await service.storage.organizationSettings.change(organization.id, { requiresDpop: true }, OPERATOR);
   const { browser } = await browserOf(service, owner);
   const page = await browser.open(`${service.url}${base}/connect?host=codex`);
   t.deepEqual(

@@ -12,7 +12,7 @@ const { service, connectPageOf } = await startPublicService({
   MCP_URL,
 });
 const { id: organizationId } = await service.createOrganization();
-await service.storage.appPolicies.set(organizationId, { allowedClients: "any" }, OPERATOR);
+await service.storage.organizationSettings.change(organizationId, { allowedClients: "any" }, OPERATOR);
 const body: ConnectBody = await connectPageOf(organizationId);
 test.after.always(() => service.close());
 

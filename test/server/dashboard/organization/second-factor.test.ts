@@ -26,7 +26,7 @@ test("an owner requires a second factor, after signing in with one", async (t) =
   const { body } = await proveFactor(service, login_token, { totp: guarded.code() });
   const api = apiAt(service.url, body.access_token);
   t.is((await api.send("PUT", path, { json: REQUIRED })).status, 200);
-  t.true(await service.storage.secondFactorRequirement.isRequired(organization.id));
+  t.true((await service.storage.organizationSettings.find(organization.id))?.requiresSecondFactor);
   t.is((await api.send("GET", base)).status, 200, "the owner continues");
   const recorded = await service.storage.audit.list(
     organization.id,
@@ -76,7 +76,7 @@ test("the settings page sends an owner without a second factor to set one up bef
   const required = await browser.press(await follow(browser, codes, "Continue"), "Require a second factor");
   t.is(required.html.querySelector("[role=status]")?.text, "Owners and admins now need a second factor.");
   t.is(required.url, `${settings}?done=second-factor-required`);
-  t.true(await service.storage.secondFactorRequirement.isRequired(organization.id));
+  t.true((await service.storage.organizationSettings.find(organization.id))?.requiresSecondFactor);
   const optional = await browser.press(required, "Stop requiring a second factor");
   t.is(optional.html.querySelector("[role=status]")?.text, "A second factor is no longer required.");
 });
@@ -115,7 +115,7 @@ test("a second factor that is set up from the account leads back to it", async (
 test("owners and admins without a second factor can do nothing there until they set one up, members can", async (t) => {
   const { base, admin, member, organization } = await createTeam(service);
   const { browser } = await browserOf(service, admin);
-  await service.storage.secondFactorRequirement.set(organization.id, true, OPERATOR);
+  await service.storage.organizationSettings.change(organization.id, { requiresSecondFactor: true }, OPERATOR);
   t.is((await member.api.send("GET", base)).status, 200);
   for (const [method, path] of [
     ["GET", ""],
@@ -152,7 +152,7 @@ test("owners and admins without a second factor can do nothing there until they 
 test("an owner without a second factor can't authorize an app for the organization", async (t) => {
   const { app, own } = await createApp(service);
   const owner = await createColleague(service, own.id, "owner");
-  await service.storage.secondFactorRequirement.set(own.id, true, OPERATOR);
+  await service.storage.organizationSettings.change(own.id, { requiresSecondFactor: true }, OPERATOR);
   const browser = new TestBrowser(service.url);
   const refused = await browser.signIn(await browser.open(authorizeUrl(service, app)), owner);
   t.regex(refused.text, /requires a second factor/);
