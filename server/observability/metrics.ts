@@ -36,8 +36,7 @@ export function createMetrics(log: Pick<Log, "loss">) {
     labelNames: ["limit"],
     registers: [registry],
   });
-  const registries = [registry];
-  const shared = shareMetrics(registries);
+  const shared = shareMetrics(registry);
 
   return {
     /** Adds what is read from the database, and serves `/metrics` of all workers. */
@@ -53,10 +52,10 @@ export function createMetrics(log: Pick<Log, "loss">) {
     },
 
     handOver: shared.handOver,
-    countRequest: createRequestMetrics(registry, registries),
+    countRequest: createRequestMetrics(registry),
     countOutcome: createOAuthMetrics(registry),
     countLimited: (limit: string) => limited.inc({ limit }),
-    statementObserver: createStatementMetrics(registry, registries),
+    statementObserver: createStatementMetrics(registry),
     countAttempt: ({ status, isUnsent }: Outcome) =>
       attempts.inc({ outcome: isUnsent ? "unsent" : status === "pending" ? "retried" : status }),
   };
@@ -80,26 +79,6 @@ function registerGauge(registry: Registry, { label, ...options }: GaugeOptions, 
       else this.remove();
     },
   });
-}
-
-type HistogramOptions = { name: string; help: string; label: string; buckets: number[] };
-
-/**
- * Returns the function that finds the histogram of a value of a label. Each has a registry, which adds the label: prom-client
- * hashes the labels of a histogram with each observation, which takes longer than the rest.
- */
-function createHistograms(registries: Registry[], { label, ...options }: HistogramOptions) {
-  const histograms = new Map<string, Histogram>();
-  return function histogramOf(value: string): Histogram {
-    const known = histograms.get(value);
-    if (known) return known;
-    const registry = new Registry();
-    registry.setDefaultLabels({ [label]: value });
-    registries.push(registry);
-    const histogram = new Histogram({ ...options, registers: [registry] });
-    histograms.set(value, histogram);
-    return histogram;
-  };
 }
 
 function registerConnections(registry: Registry, { connections }: Pick<Storage, "connections">): void {
@@ -173,57 +152,48 @@ function createBacklogMetrics(readBacklog: () => Promise<Backlog>): () => Promis
       reading = undefined;
     });
     if (!(await endsWithin(BACKLOG_MS, reading))) backlog = undefined;
-    return readOwnMetrics([registry]);
+    return readOwnMetrics(registry);
   };
 }
 
 type CountedRequest = { method: string; route: string; status: number; seconds: number };
-type Tally = { labels: Omit<CountedRequest, "seconds">; count: number };
 
 // Upper bounds in seconds.
 const REQUEST_BOUNDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5];
 
-function createRequestMetrics(registry: Registry, registries: Registry[]): (request: CountedRequest) => void {
-  const histogramOf = createHistograms(registries, {
-    name: "linkgate_http_request_duration_seconds",
-    help: "Duration of HTTP requests in seconds",
-    label: "route",
-    buckets: REQUEST_BOUNDS,
-  });
-  const routes = new Map<string, Map<string, Tally>>();
-  new Counter({
+function createRequestMetrics(registry: Registry): (request: CountedRequest) => void {
+  const registers = [registry];
+  const requests = new Counter({
     name: "linkgate_http_requests_total",
     help: "HTTP requests",
     labelNames: ["method", "route", "status"],
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const tallies of routes.values())
-        for (const { labels, count } of tallies.values()) this.inc(labels, count);
-    },
+    registers,
+  });
+  const durations = new Histogram({
+    name: "linkgate_http_request_duration_seconds",
+    help: "Duration of HTTP requests in seconds",
+    labelNames: ["route"],
+    buckets: REQUEST_BOUNDS,
+    registers,
   });
   return ({ seconds, ...labels }) => {
-    const { method, route, status } = labels;
-    const tallies = routes.get(route) ?? new Map<string, Tally>();
-    const key = method + status;
-    const tally = tallies.get(key) ?? { labels, count: 0 };
-    tally.count++;
-    routes.set(route, tallies.set(key, tally));
-    histogramOf(route).observe(seconds);
+    requests.inc(labels);
+    durations.observe({ route: labels.route }, seconds);
   };
 }
 
 // Upper bounds in seconds. A read of SQLite takes some microseconds.
 const STATEMENT_BOUNDS = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10];
 
-function createStatementMetrics(registry: Registry, registries: Registry[]): StatementObserver {
-  const histogramOf = createHistograms(registries, {
+function createStatementMetrics(registry: Registry): StatementObserver {
+  const durations = new Histogram({
     name: "linkgate_database_operation_duration_seconds",
     help: "Duration of database operations in seconds; acquire is the wait for a connection",
-    label: "operation",
+    labelNames: ["operation"],
     buckets: STATEMENT_BOUNDS,
+    registers: [registry],
   });
-  OPERATIONS.forEach(histogramOf);
+  for (const operation of OPERATIONS) durations.zero({ operation });
   const failures = new Counter({
     name: "linkgate_database_errors_total",
     help: "Failed database operations by reason, without violated constraints",
@@ -245,7 +215,7 @@ function createStatementMetrics(registry: Registry, registries: Registry[]): Sta
     begin(operation) {
       const started = performance.now();
       return (error) => {
-        histogramOf(operation).observe((performance.now() - started) / 1000);
+        durations.observe({ operation }, (performance.now() - started) / 1000);
         if (error !== undefined) recordError(error);
       };
     },
