@@ -1,12 +1,14 @@
 import type { Context, Next } from "koa";
+import type { KoaContextWithOIDC } from "oidc-provider";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { Backlog } from "../../adapters/backlog.ts";
 import { ERROR_KINDS, errorKindOf } from "../../adapters/database/errors.ts";
 import { OPERATIONS, type StatementObserver } from "../../adapters/database/statement-observer.ts";
 import type { Storage } from "../../adapters/index.ts";
+import { JWT_BEARER_GRANT } from "../../adapters/oauth/oidc/clients.ts";
 import type { Outcome } from "../../resources/webhooks/types.ts";
 import type { Log } from "../log.ts";
-import { createOAuthMetrics } from "./oauth-metrics.ts";
+import { endpointsByPath } from "../oauth-endpoints.ts";
 import {
   combineMetrics,
   endsWithin,
@@ -15,6 +17,13 @@ import {
   registerLostLines,
   shareMetrics,
 } from "./worker-metrics.ts";
+
+declare module "koa" {
+  interface DefaultState {
+    /** The response of an authorization request may contain the code only as text. */
+    authorizationError?: string;
+  }
+}
 
 export type ProcessMetrics = ReturnType<typeof createMetrics>;
 
@@ -220,4 +229,72 @@ function createStatementMetrics(registry: Registry): StatementObserver {
       };
     },
   };
+}
+
+const GRANT_TYPES = new Set(["authorization_code", "refresh_token", "client_credentials", JWT_BEARER_GRANT]);
+
+type Body = { error?: unknown; code?: unknown; active?: unknown } | null | undefined;
+
+// Other problems of the API are about the content of a request.
+const REFUSALS = new Set([401, 403, 429]);
+
+/** Returns the function that counts an answered request. */
+function createOAuthMetrics(registry: Registry): (ctx: Context, route: string) => void {
+  const registers = [registry];
+  const grants = new Counter({
+    name: "linkgate_grants_total",
+    help: "Successful token requests by grant type",
+    labelNames: ["grant_type"],
+    registers,
+  });
+  for (const grant_type of GRANT_TYPES) grants.inc({ grant_type }, 0);
+  const introspections = new Counter({
+    name: "linkgate_introspections_total",
+    help: "Introspected tokens by result",
+    labelNames: ["result"],
+    registers,
+  });
+  for (const result of ["active", "inactive"]) introspections.inc({ result }, 0);
+  const refusals = new Counter({
+    name: "linkgate_refusals_total",
+    help: "Refused requests by endpoint and error code",
+    labelNames: ["endpoint", "error"],
+    registers,
+  });
+
+  return function countOutcome(ctx, route) {
+    const endpoint = endpointOf(route);
+    if (endpoint === undefined) return;
+    const body = ctx.body as Body;
+    const error = errorOf(ctx, endpoint, body);
+    if (error !== undefined) refusals.inc({ endpoint, error });
+    else if (endpoint === "token" && ctx.status === 200) grants.inc({ grant_type: grantTypeOf(ctx) });
+    else if (endpoint === "introspection" && ctx.status === 200) {
+      introspections.inc({ result: body?.active === true ? "active" : "inactive" });
+    }
+  };
+}
+
+function endpointOf(route: string): string | undefined {
+  if (route.startsWith("/v1/")) return "api";
+  if (route === "/mcp" || route === "/mcp/") return "mcp";
+  const endpoint = endpointsByPath.get(route.replace("/:uid", ""));
+  return endpoint?.metrics === "refusals" ? endpoint.name : undefined;
+}
+
+/** Returns undefined unless a response refuses a caller. All codes are our own or those of oidc-provider. */
+function errorOf(ctx: Context, endpoint: string, body: Body): string | undefined {
+  if (endpoint === "authorization") return ctx.state.authorizationError;
+  if (endpoint === "api" || endpoint === "mcp")
+    return REFUSALS.has(ctx.status) ? textOf(body?.code) : undefined;
+  return ctx.status >= 400 ? textOf(body?.error) : undefined;
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "other";
+}
+
+function grantTypeOf(ctx: Context): string {
+  const grantType = String((ctx as unknown as Partial<KoaContextWithOIDC>).oidc?.params?.grant_type);
+  return GRANT_TYPES.has(grantType) ? grantType : "other";
 }
