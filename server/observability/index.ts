@@ -1,4 +1,5 @@
 import type { Context, Next } from "koa";
+import type { KoaContextWithOIDC } from "oidc-provider";
 import { mount, requireRead } from "../../resources/http/routing.ts";
 import type { Dependencies } from "../dependencies.ts";
 import { forwardedFor } from "../http/client-ip.ts";
@@ -12,7 +13,6 @@ import {
   readClockAhead,
   respondReady,
 } from "./health.ts";
-import { describeForPeople, identifiersOf } from "./request-line.ts";
 
 // An allowlist, because each label stays in memory and callers could request any number of paths.
 const FIXED_ROUTES = new Set([
@@ -134,4 +134,33 @@ function routeOf(ctx: Context): string {
   if (FIXED_ROUTES.has(ctx.path)) return ctx.path;
   if (ctx.path.startsWith("/docs/")) return "/docs/:path";
   return /^\/[^/]+\/?$/.test(ctx.path) ? "/:slug" : "other";
+}
+
+// An allowlist: other parameters of a path are tokens, such as that of a password reset.
+const HARMLESS = /^:(slug|path|plan|view|(\w+_)?id)$/;
+// What a user may paste into the address bar by mistake.
+const CREDENTIAL = /(lg[sar]_|whsec_)/;
+
+/** Returns the path without its query, and the user or client. Paths that may contain a credential become the route. */
+function describeForPeople(ctx: Context, route: string): { path: string; who?: string } {
+  const { client_id, user_id } = identifiersOf(ctx);
+  const who = ctx.state.user?.username ?? user_id ?? client_id;
+  return { path: isHarmless(ctx.path, route) ? ctx.path : route, ...(who && { who }) };
+}
+
+function isHarmless(path: string, route: string): boolean {
+  const parameters = route.split("/").filter((segment) => segment.startsWith(":"));
+  return route !== "other" && parameters.every((name) => HARMLESS.test(name)) && !CREDENTIAL.test(path);
+}
+
+/** Returns what relates a request to others and to the audit log, as far as it is known. */
+function identifiersOf(ctx: Context) {
+  const { caller, user, membership } = ctx.state;
+  const { client, account } = (ctx as Partial<KoaContextWithOIDC>).oidc ?? {};
+  return {
+    address: ctx.ip,
+    client_id: caller?.clientId ?? client?.clientId,
+    user_id: caller?.userId ?? user?.id ?? account?.accountId,
+    organization_id: caller?.organizationId ?? membership?.id,
+  };
 }
