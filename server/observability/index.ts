@@ -1,6 +1,6 @@
 import type { Context, Next } from "koa";
 import type { KoaContextWithOIDC } from "oidc-provider";
-import { mount, requireRead } from "../../resources/http/routing.ts";
+import { isAt, mount, requireRead } from "../../resources/http/routing.ts";
 import type { Dependencies } from "../dependencies.ts";
 import { forwardedFor } from "../http/client-ip.ts";
 import { isText } from "../log-output.ts";
@@ -19,8 +19,6 @@ const FIXED_ROUTES = new Set([
   "/",
   ...ENDPOINT_LIST.filter(({ metrics }) => metrics).map(({ path }) => path),
   ...METADATA_PATHS,
-  "/mcp",
-  "/mcp/",
   "/.well-known/oauth-protected-resource",
   "/.well-known/oauth-protected-resource/v1",
   "/.well-known/oauth-protected-resource/mcp",
@@ -45,7 +43,17 @@ export function createObservability({ settings, urls, storage, metrics, tracing,
   const readiness = createReadiness(storage, log);
   const probePaths = new Set(["/healthz", "/readyz", ...(METRICS_PORT === undefined ? ["/metrics"] : [])]);
   const isProbe = ({ path }: Context) => probePaths.has(path);
+  const isMcp = [urls.mcp, `${urls.mcp}/`].map(isAt);
   let isStopping = false;
+
+  /** Returns the route pattern, never the path itself, which may contain a secret. */
+  function routeOf(ctx: Context): string {
+    if (typeof ctx._matchedRoute === "string") return ctx._matchedRoute;
+    if (isMcp.some((matches) => matches(ctx))) return "/mcp";
+    if (FIXED_ROUTES.has(ctx.path)) return ctx.path;
+    if (ctx.path.startsWith("/docs/")) return "/docs/:path";
+    return /^\/[^/]+\/?$/.test(ctx.path) ? "/:slug" : "other";
+  }
 
   function record(ctx: Context, started: number) {
     const { method, status } = ctx;
@@ -126,14 +134,6 @@ function rejectReader(ctx: Context, { token }: OperatorAccess): void {
     error_description:
       "metrics are served to this machine, on METRICS_PORT, or with METRICS_TOKEN as bearer token",
   };
-}
-
-/** Returns the route pattern, never the path itself, which may contain a secret. */
-function routeOf(ctx: Context): string {
-  if (typeof ctx._matchedRoute === "string") return ctx._matchedRoute;
-  if (FIXED_ROUTES.has(ctx.path)) return ctx.path;
-  if (ctx.path.startsWith("/docs/")) return "/docs/:path";
-  return /^\/[^/]+\/?$/.test(ctx.path) ? "/:slug" : "other";
 }
 
 // An allowlist: other parameters of a path are tokens, such as that of a password reset.

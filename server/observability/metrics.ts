@@ -277,7 +277,7 @@ function createOAuthMetrics(registry: Registry): (ctx: Context, route: string) =
 
 function endpointOf(route: string): string | undefined {
   if (route.startsWith("/v1/")) return "api";
-  if (route === "/mcp" || route === "/mcp/") return "mcp";
+  if (route === "/mcp") return "mcp";
   const endpoint = endpointsByPath.get(route.replace("/:uid", ""));
   return endpoint?.metrics === "refusals" ? endpoint.name : undefined;
 }
