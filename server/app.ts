@@ -36,8 +36,7 @@ import { managementDocument } from "./operations/document.ts";
 import { isClientPath, isOauthPath } from "./provider/endpoints.ts";
 import { acceptJson, linkErrors } from "./provider/responses.ts";
 import { limitPages, PAGE_SEGMENTS } from "./rate-limits/pages.ts";
-import { createCallCounter } from "./rate-limits/store.ts";
-import { createTestCounter } from "./rate-limits/webhook-tests.ts";
+import { createCallCounter, createTestCounter } from "./rate-limits/store.ts";
 import { createRemoteIntrospect } from "./remote-introspection.ts";
 import type { Settings } from "./settings/config.ts";
 import { hostsOf, originsOf } from "./settings/public-urls.ts";
@@ -66,7 +65,7 @@ export function createApp(options: Dependencies) {
   const services = createServices({
     stores: storage,
     webhookAllowHosts: settings.WEBHOOK_ALLOW_HOSTS,
-    ...(settings.RATE_LIMIT && { countTest: createTestCounter(rateLimitStore) }),
+    countTest: createTestCounter(rateLimitStore),
     urls,
     cursorSecret: keys.signing,
   });
@@ -115,7 +114,7 @@ export function createApp(options: Dependencies) {
     { at: ["assets"], steps: [mount(isBelow("/assets/"), [requireRead, assets])] },
     { at: ["dashboard"], steps: [redirectDashboardSlash(urls.base)] },
     ...(remote ? [] : [{ at: GUESSED_SEGMENTS, steps: [redirectGuesses(urls.base)] }]),
-    { at: PAGE_SEGMENTS, steps: limitPages(settings.RATE_LIMIT, rateLimitStore) },
+    { at: PAGE_SEGMENTS, steps: [limitPages(rateLimitStore)] },
     {
       at: DOCS_SEGMENTS,
       steps: [mount(isDocs(urls.base), [requireRead, docs({ urls, documentation, findReader })])],

@@ -52,7 +52,7 @@ export function authorizationServer(
   respondWithError: RespondWithError,
 ) {
   const { settings, urls, storage, appPolicyCheck, keys, rateLimitStore } = options;
-  const authenticationLimits = createAuthenticationLimits(settings.RATE_LIMIT, rateLimitStore);
+  const authenticationLimits = createAuthenticationLimits(rateLimitStore);
   const origins = originsOf(settings, urls);
   const registeredIds =
     settings.DYNAMIC_REGISTRATION === "stateless" ? createRegisteredClientIds(keys.signing) : undefined;
@@ -124,7 +124,7 @@ export function authorizationServer(
       {
         at: ["oauth"],
         steps: [
-          mount(isOauthPath, [requireOauthPath(settings), oauthCors(origins), ...authenticationLimits.oauth]),
+          mount(isOauthPath, [requireOauthPath(settings), oauthCors(origins), authenticationLimits.limitOauth]),
           ...leakReports(options, onError),
           ...(registeredIds ? [registration(registeredIds, origins)] : []),
         ],
@@ -133,7 +133,7 @@ export function authorizationServer(
         at: ["oauth", "interaction"],
         steps: [
           mount(isAuthorizationPath, [
-            ...authenticationLimits.authorization,
+            authenticationLimits.limitAuthorization,
             normalizeAuthorizationRequest,
             continueWithNewAccount,
           ]),

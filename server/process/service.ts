@@ -82,7 +82,7 @@ export async function startService(
     log.error({ err: error }, "the database failed, stopping");
     fail();
   });
-  const rateLimitStore = await createRateLimitStore(settings.REDIS_URL, log, metrics.countLimited);
+  const rateLimitStore = await createRateLimitStore(settings, log, metrics.countLimited);
   try {
     const keys = await prepareStorage(settings, storage, log);
 
