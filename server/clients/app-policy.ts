@@ -1,8 +1,9 @@
 import { LRUCache } from "lru-cache";
 import { type AppPolicyCheck, createAppPolicyCheck } from "../../adapters/oauth/app-policy.ts";
 import type { Settings } from "../settings/config.ts";
+import { LOOPBACK } from "../settings/setting-types.ts";
 import { KNOWN_DOCUMENTS, knownDocumentOf } from "./known-clients.ts";
-import { EDITOR_REDIRECT_URIS, LOOPBACK } from "./redirect-uris.ts";
+import { EDITOR_REDIRECT_URIS } from "./redirect-uris.ts";
 import { readRegistration } from "./registered-client-id.ts";
 
 const MAX_CACHED_ANSWERS = 1000;
