@@ -2,9 +2,15 @@ import type { Storage } from "../../adapters/index.ts";
 import type { Log } from "../log.ts";
 import { type Schedule, schedule } from "../schedule.ts";
 import type { Settings } from "../settings/config.ts";
-import { KEY_REFRESH_MS } from "../settings/lifetimes.ts";
 import { encryptionKeys, keyFileOf, readKeyFile } from "./encryption-keys.ts";
-import { deleteEndedKeys, type Keys, keysAt, loadStoredKeys, type StoredKeys } from "./shared-keys.ts";
+import {
+  deleteEndedKeys,
+  KEY_REFRESH_MS,
+  type Keys,
+  keysAt,
+  loadStoredKeys,
+  type StoredKeys,
+} from "./shared-keys.ts";
 
 const REENCRYPT_MS = 60_000;
 

@@ -23,7 +23,7 @@ import {
   ACCESS_TOKEN_LIFETIME,
   GRANT_LIFETIME,
   ID_TOKEN_LIFETIME,
-} from "../settings/lifetimes.ts";
+} from "../settings/token-lifetimes.ts";
 import { dPoP } from "./dpop.ts";
 import { createFindAccount } from "./find-account.ts";
 import { isPromptedBeforeConsent, prompts } from "./interaction-policy.ts";

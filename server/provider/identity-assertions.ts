@@ -9,7 +9,7 @@ import { createKeySets, type KeySets } from "../assertions/key-sets.ts";
 import { InvalidJwt, useJwtOnce, type VerifiedJwt, verifyJwt } from "../assertions/verify-jwt.ts";
 import { organizationOf } from "../clients/client-metadata.ts";
 import type { Dependencies } from "../dependencies.ts";
-import { ACCESS_TOKEN_LIFETIME } from "../settings/lifetimes.ts";
+import { ACCESS_TOKEN_LIFETIME } from "../settings/token-lifetimes.ts";
 import { requireProof } from "./dpop.ts";
 import { requireApiAccess } from "./require-api-access.ts";
 import { canonicalResource } from "./resource-indicators.ts";
