@@ -13,7 +13,7 @@ import { ACCESS_TOKEN_LIFETIME } from "../settings/token-lifetimes.ts";
 import { requireProof } from "./dpop.ts";
 import { requireApiAccess } from "./require-api-access.ts";
 import { canonicalResource } from "./resource-indicators.ts";
-import { readProof } from "./seams/dpop-proofs.ts";
+import { readProof } from "./seams/proofs.ts";
 import { isMultiFactor } from "./sessions.ts";
 
 // The `typ` of an assertion about a user (draft-ietf-oauth-identity-assertion-authz-grant).
