@@ -19,7 +19,7 @@ import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
 import { checkAssertion } from "./fapi.ts";
 import { isAboutUser } from "./identity-assertions.ts";
 import { requireUsableToIssue } from "./require-api-access.ts";
-import { createAuthenticateWorkload, setWorkload, untrustedIssuer } from "./workloads.ts";
+import { createAuthenticateWorkload, untrustedIssuer } from "./workloads.ts";
 
 // Assertions are made for one request. RFC 7523 §3 leaves the limit to the server.
 const MAX_AGE_S = 600;
@@ -60,7 +60,7 @@ export function createAuthenticateByAssertion(
       if (isFapi(client)) throw new InvalidJwt("FAPI 2.0 requires an assertion that the client signed");
       const workload = await authenticateWorkload(ctx, client, { assertion, issuer });
       const useOnce = () => workload.useOnce().catch((error) => refuse(error, given));
-      return setWorkload(ctx, { ...workload, useOnce });
+      return ctx.oidc.entity("Workload", { ...workload, useOnce });
     }
     const rules = {
       issuer: client.clientId,
