@@ -22,23 +22,26 @@ import { assets, siteFiles } from "./http/assets.ts";
 import { trustProxies } from "./http/client-ip.ts";
 import { compressTexts } from "./http/compression.ts";
 import { createRespondWithError, handleErrors, type OnError } from "./http/error-pages.ts";
-import { checkFraming, checkHost, normalizeRequests, separateHosts } from "./http/hosts.ts";
 import { linkPreviewPage, unavailableLinkPage } from "./http/link-pages.ts";
-import { parseQueries } from "./http/query.ts";
 import { GUESSED_SEGMENTS, redirectDashboardSlash, redirectGuesses } from "./http/redirects.ts";
+import {
+  checkFraming,
+  checkHost,
+  normalizeRequests,
+  parseQueries,
+  separateHosts,
+} from "./http/requests.ts";
 import { commonHeaders } from "./http/security-headers.ts";
 import { createFindCountry } from "./http/visitor-country.ts";
 import { nonceSecretOf } from "./keys/shared-keys.ts";
 import { landing } from "./landing/routes.ts";
 import { createObservability } from "./observability/index.ts";
-import type { Tracing } from "./observability/tracing.ts";
 import { managementDocument } from "./operations/document.ts";
 import { isClientPath, isOauthPath } from "./provider/endpoints.ts";
 import { acceptJson, linkErrors } from "./provider/responses.ts";
 import { limitPages, PAGE_SEGMENTS } from "./rate-limits/pages.ts";
 import { createCallCounter, createTestCounter } from "./rate-limits/store.ts";
 import { createRemoteIntrospect } from "./remote-introspection.ts";
-import type { Settings } from "./settings/config.ts";
 import { hostsOf, originsOf } from "./settings/public-urls.ts";
 import { sectionPath } from "./ui/dashboard-layout.ts";
 import { VERSION } from "./version.ts";
@@ -70,7 +73,9 @@ export function createApp(options: Dependencies) {
     cursorSecret: keys.signing,
   });
   const withServices = { ...options, services };
-  const remote = remoteIntrospection(settings, tracing);
+  const remote = settings.INTROSPECTION_URL
+    ? createRemoteIntrospect(settings.INTROSPECTION_URL, settings, tracing?.traceOutgoing("everything"))
+    : undefined;
   const app = new Koa();
   const {
     parts: signInParts,
@@ -160,17 +165,6 @@ function isDocs(base: string): (ctx: Context) => boolean {
   const isPage = isOfResource(`${base}/docs`);
   const others = DOCS_FILES.map((path) => isAt(base + path));
   return (ctx) => isPage(ctx) || others.some((isOther) => isOther(ctx));
-}
-
-function remoteIntrospection(settings: Settings, tracing: Tracing | undefined): Introspect | undefined {
-  const { INTROSPECTION_URL, INTROSPECTION_CLIENT_ID, INTROSPECTION_CLIENT_SECRET } = settings;
-  if (!INTROSPECTION_URL) return undefined;
-  return createRemoteIntrospect({
-    url: INTROSPECTION_URL,
-    clientId: INTROSPECTION_CLIENT_ID,
-    clientSecret: INTROSPECTION_CLIENT_SECRET as string,
-    trace: tracing?.traceOutgoing("everything"),
-  });
 }
 
 type ProtectedOptions = Dependencies & {

@@ -342,7 +342,7 @@ canaryElsewhere(
 );
 
 canaryElsewhere(
-  "authorization-server, provider/index, http/query",
+  "authorization-server, provider/index, http/requests",
   "a provider runs in the contexts of another application",
   async (t) => {
     const { provider, close } = await start();
