@@ -11,10 +11,10 @@ import type { Log } from "../log.ts";
 import { endpointsByPath } from "../oauth-endpoints.ts";
 import {
   combineMetrics,
-  endsWithin,
   type Metrics,
   readOwnMetrics,
   registerLostLines,
+  resultWithin,
   shareMetrics,
 } from "./worker-metrics.ts";
 
@@ -117,16 +117,7 @@ const BACKLOG_MS = 3000;
 function createBacklogMetrics(readBacklog: () => Promise<Backlog>): () => Promise<Metrics> {
   const registry = new Registry();
   let backlog: Backlog | undefined;
-  let reading: Promise<void> | undefined;
-
-  async function read() {
-    try {
-      backlog = await readBacklog();
-    } catch {
-      // The error is counted, and requests that need the database log theirs.
-      backlog = undefined;
-    }
-  }
+  let reading: Promise<Backlog | undefined> | undefined;
 
   const gauge = (name: string, help: string, read: Read, label?: string) =>
     registerGauge(registry, { name, help, label, aggregator: "max" }, read);
@@ -157,10 +148,12 @@ function createBacklogMetrics(readBacklog: () => Promise<Backlog>): () => Promis
   );
 
   return async function readMetrics() {
-    reading ??= read().finally(() => {
-      reading = undefined;
-    });
-    if (!(await endsWithin(BACKLOG_MS, reading))) backlog = undefined;
+    reading ??= readBacklog()
+      .catch(() => undefined) // it is counted, and requests that need the database log theirs
+      .finally(() => {
+        reading = undefined;
+      });
+    backlog = await resultWithin(BACKLOG_MS, reading);
     return readOwnMetrics(registry);
   };
 }

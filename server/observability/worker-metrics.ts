@@ -71,7 +71,8 @@ export function shareMetrics(registry: Registry) {
       if (!answer) process.send?.({ channel: ASK } satisfies Message);
       answer ??= Promise.withResolvers<Metrics>();
       const { promise } = answer;
-      if (await endsWithin(ANSWER_MS, promise)) return promise;
+      const metrics = await resultWithin(ANSWER_MS, promise);
+      if (metrics) return metrics;
       answer = undefined;
       throw new Error("the primary process did not answer");
     },
@@ -129,12 +130,12 @@ export function collectWorkerMetrics(log: Pick<Log, "loss">): void {
   });
 }
 
-/** Doesn't cancel work that takes longer than `ms`. */
-export async function endsWithin(ms: number, work: Promise<unknown>): Promise<boolean> {
-  const { promise: deadline, resolve } = Promise.withResolvers<boolean>();
-  const timer = setTimeout(resolve, ms, false);
+/** Resolves to undefined if the work takes longer than `ms`, and doesn't cancel it. */
+export async function resultWithin<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
+  const { promise: deadline, resolve } = Promise.withResolvers<undefined>();
+  const timer = setTimeout(resolve, ms, undefined);
   try {
-    return await Promise.race([work.then(() => true), deadline]);
+    return await Promise.race([work, deadline]);
   } finally {
     clearTimeout(timer);
   }
