@@ -1,5 +1,4 @@
 import Koa, { type Context } from "koa";
-import type { Introspect } from "../resources/access/introspect.ts";
 import { isUnavailable } from "../resources/http/problem.ts";
 import {
   bySegment,
@@ -12,8 +11,7 @@ import {
   requireRead,
 } from "../resources/http/routing.ts";
 import { createResources, type Resources } from "../resources/index.ts";
-import type { Documentation } from "../resources/mcp/resources.ts";
-import { createServices, type Services } from "../resources/services.ts";
+import { createServices } from "../resources/services.ts";
 import { authorizationServer } from "./authorization-server.ts";
 import type { Dependencies } from "./dependencies.ts";
 import { createDocumentation } from "./docs/documentation.ts";
@@ -72,7 +70,6 @@ export function createApp(options: Dependencies) {
     urls,
     cursorSecret: keys.signing,
   });
-  const withServices = { ...options, services };
   const remote = settings.INTROSPECTION_URL
     ? createRemoteIntrospect(settings.INTROSPECTION_URL, settings, tracing?.traceOutgoing("everything"))
     : undefined;
@@ -84,19 +81,39 @@ export function createApp(options: Dependencies) {
     close,
   } = remote
     ? { ...WITHOUT_SIGN_IN, parts: [{ at: [""], steps: [landing(urls)] }] }
-    : authorizationServer(app, withServices, onError, respondWithError);
+    : authorizationServer(app, { ...options, services }, onError, respondWithError);
   trustProxies(app, settings.TRUST_PROXY);
   parseQueries(app);
   app.on("error", (error, ctx) => {
     if (!isOfConnection(error, ctx)) onError(error, ctx);
   });
-  const introspect = remote ?? storage.findActiveToken;
   const documentation = createDocumentation({
     urls,
     describe: () => protectedParts,
     ...(!remote && { describeManagement: () => managementDocument({ settings, urls }) }),
   });
-  const protectedParts = createProtectedParts({ ...withServices, onError, introspect, documentation });
+  const protectedParts: Resources = createResources({
+    introspect: remote ?? storage.findActiveToken,
+    dpop: {
+      isFirstUse: ({ jkt, jti, expiresAt }) =>
+        storage.replays.useOnce({ issuer: `dpop:${jkt}`, jti, expiresAt }),
+      nonceSecret: nonceSecretOf(keys),
+    },
+    services,
+    ...(settings.RATE_LIMIT && { calls: createCallCounter(rateLimitStore) }),
+    idempotency: storage.idempotency,
+    urls,
+    origins: originsOf(settings, urls),
+    findCountry: createFindCountry(settings, log),
+    version: VERSION,
+    signingSecret: keys.signing,
+    mcpExtensions: settings.IDP_ISSUER ? [CLIENT_CREDENTIALS, ENTERPRISE] : [CLIENT_CREDENTIALS],
+    documentation,
+    webhookPageUrl: (organizationId, id) => `${urls.base}${sectionPath(organizationId, "webhooks")}/${id}`,
+    onError,
+    renderErrorPage: unavailableLinkPage,
+    renderPreview: linkPreviewPage,
+  });
   const setHeaders = commonHeaders(urls.base.startsWith("https:"));
   const site: Part[] = [
     setHeaders,
@@ -165,38 +182,4 @@ function isDocs(base: string): (ctx: Context) => boolean {
   const isPage = isOfResource(`${base}/docs`);
   const others = DOCS_FILES.map((path) => isAt(base + path));
   return (ctx) => isPage(ctx) || others.some((isOther) => isOther(ctx));
-}
-
-type ProtectedOptions = Dependencies & {
-  services: Services;
-  onError: OnError;
-  introspect: Introspect;
-  documentation: Documentation;
-};
-
-function createProtectedParts(options: ProtectedOptions): Resources {
-  const { settings, urls, storage, keys, log, rateLimitStore, services, documentation, onError, introspect } =
-    options;
-  return createResources({
-    introspect,
-    dpop: {
-      isFirstUse: ({ jkt, jti, expiresAt }) =>
-        storage.replays.useOnce({ issuer: `dpop:${jkt}`, jti, expiresAt }),
-      nonceSecret: nonceSecretOf(keys),
-    },
-    services,
-    ...(settings.RATE_LIMIT && { calls: createCallCounter(rateLimitStore) }),
-    idempotency: storage.idempotency,
-    urls,
-    origins: originsOf(settings, urls),
-    findCountry: createFindCountry(settings, log),
-    version: VERSION,
-    signingSecret: keys.signing,
-    mcpExtensions: settings.IDP_ISSUER ? [CLIENT_CREDENTIALS, ENTERPRISE] : [CLIENT_CREDENTIALS],
-    documentation,
-    webhookPageUrl: (organizationId, id) => `${urls.base}${sectionPath(organizationId, "webhooks")}/${id}`,
-    onError,
-    renderErrorPage: unavailableLinkPage,
-    renderPreview: linkPreviewPage,
-  });
 }
