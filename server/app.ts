@@ -100,7 +100,7 @@ export function createApp(options: Dependencies) {
       nonceSecret: nonceSecretOf(keys),
     },
     services,
-    ...(settings.RATE_LIMIT && { calls: createCallCounter(rateLimitStore) }),
+    ...(rateLimitStore.isOn && { calls: createCallCounter(rateLimitStore) }),
     idempotency: storage.idempotency,
     urls,
     origins: originsOf(settings, urls),
@@ -136,7 +136,7 @@ export function createApp(options: Dependencies) {
     { at: ["assets"], steps: [mount(isBelow("/assets/"), [requireRead, assets])] },
     { at: ["dashboard"], steps: [redirectDashboardSlash(urls.base)] },
     ...(remote ? [] : [{ at: GUESSED_SEGMENTS, steps: [redirectGuesses(urls.base)] }]),
-    { at: PAGE_SEGMENTS, steps: [limitPages(rateLimitStore)] },
+    { at: PAGE_SEGMENTS, steps: limitPages(rateLimitStore) },
     {
       at: DOCS_SEGMENTS,
       steps: [mount(isDocs(urls.base), [requireRead, docs({ urls, documentation, findReader })])],

@@ -124,7 +124,7 @@ export function authorizationServer(
       {
         at: ["oauth"],
         steps: [
-          mount(isOauthPath, [requireOauthPath(settings), oauthCors(origins), authenticationLimits.limitOauth]),
+          mount(isOauthPath, [requireOauthPath(settings), oauthCors(origins), ...authenticationLimits.oauth]),
           ...leakReports(options, onError),
           ...(registeredIds ? [registration(registeredIds, origins)] : []),
         ],
@@ -133,7 +133,7 @@ export function authorizationServer(
         at: ["oauth", "interaction"],
         steps: [
           mount(isAuthorizationPath, [
-            authenticationLimits.limitAuthorization,
+            ...authenticationLimits.authorization,
             normalizeAuthorizationRequest,
             continueWithNewAccount,
           ]),

@@ -20,7 +20,7 @@ const AUTHORIZATION_STEPS_PER_NETWORK = 1200;
 const GUESS_ERRORS = new Set(["invalid_client", "invalid_grant"]);
 const TOO_MANY_REQUESTS = "too many requests, retry later";
 
-export function createOAuthLimits({ create }: RateLimitStore) {
+export function createOAuthLimits({ create, isOn }: RateLimitStore) {
   const failedAssertions = create("oauth:assertions", FAILURES_PER_CLIENT);
   const clients = create("oauth:client", FAILURES_PER_CLIENT);
   const failures = create("oauth:failures", FAILURES_PER_SITE);
@@ -64,8 +64,8 @@ export function createOAuthLimits({ create }: RateLimitStore) {
   }
 
   return {
-    limitOauth,
-    limitAuthorization,
+    oauth: isOn ? [limitOauth] : [],
+    authorization: isOn ? [limitAuthorization] : [],
     assertions: {
       /** Throws TemporarilyUnavailable (429) if too many of a client's assertions from this network failed. */
       async check(ctx: Context, clientId: string): Promise<void> {

@@ -7,14 +7,17 @@ import { count, describeWait, type RateLimitStore } from "./store.ts";
 const REQUESTS_PER_ADDRESS = 3000;
 
 /** Limits the requests for pages, before anything of them is read or looked up. Other limits follow it. */
-export function limitPages(store: RateLimitStore): Middleware {
+export function limitPages(store: RateLimitStore): Middleware[] {
+  if (!store.isOn) return [];
   const requests = store.create("pages", REQUESTS_PER_ADDRESS, { isHot: true });
-  return async function limitPage(ctx, next) {
-    const seconds = await count(requests, hostKeyOf(ctx.ip));
-    if (seconds === 0) return next();
-    const detail = `Too many requests. Try again in ${describeWait(seconds)}.`;
-    throw retryLater(429, "too_many_requests", detail, seconds);
-  };
+  return [
+    async function limitPage(ctx, next) {
+      const seconds = await count(requests, hostKeyOf(ctx.ip));
+      if (seconds === 0) return next();
+      const detail = `Too many requests. Try again in ${describeWait(seconds)}.`;
+      throw retryLater(429, "too_many_requests", detail, seconds);
+    },
+  ];
 }
 
 /** The home page, the documentation, the dashboard, and the sign-in. */

@@ -18,16 +18,15 @@ type CounterOptions = { seconds?: number; isHot?: boolean };
 export type Counter = SilentCounter & { refused(): void };
 
 export type RateLimitStore = {
+  /** Otherwise, its counters count nothing. */
+  isOn: boolean;
   /** `name` is unique. The counter doesn't enforce `points`. */
   create(name: string, points: number, options?: CounterOptions): Counter;
   close(): void;
 };
 type SilentStore = { create(limits: Limits, isHot: boolean): SilentCounter; close(): void };
 
-/**
- * Creates the store; without `RATE_LIMIT`, its counters count nothing. While Redis is unavailable, each process counts for
- * itself; this is logged once per outage.
- */
+/** Creates the store. While Redis is unavailable, each process counts for itself; this is logged once per outage. */
 export async function createRateLimitStore(
   settings: Pick<Settings, "RATE_LIMIT" | "REDIS_URL">,
   log: Log,
@@ -35,6 +34,7 @@ export async function createRateLimitStore(
 ): Promise<RateLimitStore> {
   const { create, close } = await openStore(settings, log);
   return {
+    isOn: settings.RATE_LIMIT,
     close,
     create(name, points, { seconds = WINDOW_S, isHot = false } = {}) {
       const counter = create({ keyPrefix: name, points, duration: seconds }, isHot);
