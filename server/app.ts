@@ -1,5 +1,4 @@
 import Koa, { type Context } from "koa";
-import type { Introspect } from "../resources/access/introspect.ts";
 import { isUnavailable } from "../resources/http/problem.ts";
 import {
   bySegment,
@@ -12,8 +11,7 @@ import {
   requireRead,
 } from "../resources/http/routing.ts";
 import { createResources, type Resources } from "../resources/index.ts";
-import type { Documentation } from "../resources/mcp/resources.ts";
-import { createServices, type Services } from "../resources/services.ts";
+import { createServices } from "../resources/services.ts";
 import { authorizationServer } from "./authorization-server.ts";
 import type { Dependencies } from "./dependencies.ts";
 import { createDocumentation } from "./docs/documentation.ts";
@@ -22,24 +20,26 @@ import { assets, siteFiles } from "./http/assets.ts";
 import { trustProxies } from "./http/client-ip.ts";
 import { compressTexts } from "./http/compression.ts";
 import { createRespondWithError, handleErrors, type OnError } from "./http/error-pages.ts";
-import { checkFraming, checkHost, normalizeRequests, separateHosts } from "./http/hosts.ts";
 import { linkPreviewPage, unavailableLinkPage } from "./http/link-pages.ts";
-import { parseQueries } from "./http/query.ts";
 import { GUESSED_SEGMENTS, redirectDashboardSlash, redirectGuesses } from "./http/redirects.ts";
+import {
+  checkFraming,
+  checkHost,
+  normalizeRequests,
+  parseQueries,
+  separateHosts,
+} from "./http/requests.ts";
 import { commonHeaders } from "./http/security-headers.ts";
 import { createFindCountry } from "./http/visitor-country.ts";
 import { nonceSecretOf } from "./keys/shared-keys.ts";
 import { landing } from "./landing/routes.ts";
 import { createObservability } from "./observability/index.ts";
-import type { Tracing } from "./observability/tracing.ts";
 import { managementDocument } from "./operations/document.ts";
 import { isClientPath, isOauthPath } from "./provider/endpoints.ts";
 import { acceptJson, linkErrors } from "./provider/responses.ts";
 import { limitPages, PAGE_SEGMENTS } from "./rate-limits/pages.ts";
-import { createCallCounter } from "./rate-limits/store.ts";
-import { createTestCounter } from "./rate-limits/webhook-tests.ts";
+import { createCallCounter, createTestCounter } from "./rate-limits/store.ts";
 import { createRemoteIntrospect } from "./remote-introspection.ts";
-import type { Settings } from "./settings/config.ts";
 import { hostsOf, originsOf } from "./settings/public-urls.ts";
 import { sectionPath } from "./ui/dashboard-layout.ts";
 import { VERSION } from "./version.ts";
@@ -66,12 +66,13 @@ export function createApp(options: Dependencies) {
   const services = createServices({
     stores: storage,
     webhookAllowHosts: settings.WEBHOOK_ALLOW_HOSTS,
-    ...(settings.RATE_LIMIT && { countTest: createTestCounter(rateLimitStore) }),
+    countTest: createTestCounter(rateLimitStore),
     urls,
     cursorSecret: keys.signing,
   });
-  const withServices = { ...options, services };
-  const remote = remoteIntrospection(settings, tracing);
+  const remote = settings.INTROSPECTION_URL
+    ? createRemoteIntrospect(settings.INTROSPECTION_URL, settings, tracing?.traceOutgoing("everything"))
+    : undefined;
   const app = new Koa();
   const {
     parts: signInParts,
@@ -80,19 +81,39 @@ export function createApp(options: Dependencies) {
     close,
   } = remote
     ? { ...WITHOUT_SIGN_IN, parts: [{ at: [""], steps: [landing(urls)] }] }
-    : authorizationServer(app, withServices, onError, respondWithError);
+    : authorizationServer(app, { ...options, services }, onError, respondWithError);
   trustProxies(app, settings.TRUST_PROXY);
   parseQueries(app);
   app.on("error", (error, ctx) => {
     if (!isOfConnection(error, ctx)) onError(error, ctx);
   });
-  const introspect = remote ?? storage.findActiveToken;
   const documentation = createDocumentation({
     urls,
     describe: () => protectedParts,
     ...(!remote && { describeManagement: () => managementDocument({ settings, urls }) }),
   });
-  const protectedParts = createProtectedParts({ ...withServices, onError, introspect, documentation });
+  const protectedParts: Resources = createResources({
+    introspect: remote ?? storage.findActiveToken,
+    dpop: {
+      isFirstUse: ({ jkt, jti, expiresAt }) =>
+        storage.replays.useOnce({ issuer: `dpop:${jkt}`, jti, expiresAt }),
+      nonceSecret: nonceSecretOf(keys),
+    },
+    services,
+    ...(rateLimitStore.isOn && { calls: createCallCounter(rateLimitStore) }),
+    idempotency: storage.idempotency,
+    urls,
+    origins: originsOf(settings, urls),
+    findCountry: createFindCountry(settings, log),
+    version: VERSION,
+    signingSecret: keys.signing,
+    mcpExtensions: settings.IDP_ISSUER ? [CLIENT_CREDENTIALS, ENTERPRISE] : [CLIENT_CREDENTIALS],
+    documentation,
+    webhookPageUrl: (organizationId, id) => `${urls.base}${sectionPath(organizationId, "webhooks")}/${id}`,
+    onError,
+    renderErrorPage: unavailableLinkPage,
+    renderPreview: linkPreviewPage,
+  });
   const setHeaders = commonHeaders(urls.base.startsWith("https:"));
   const site: Part[] = [
     setHeaders,
@@ -115,7 +136,7 @@ export function createApp(options: Dependencies) {
     { at: ["assets"], steps: [mount(isBelow("/assets/"), [requireRead, assets])] },
     { at: ["dashboard"], steps: [redirectDashboardSlash(urls.base)] },
     ...(remote ? [] : [{ at: GUESSED_SEGMENTS, steps: [redirectGuesses(urls.base)] }]),
-    { at: PAGE_SEGMENTS, steps: limitPages(settings.RATE_LIMIT, rateLimitStore) },
+    { at: PAGE_SEGMENTS, steps: limitPages(rateLimitStore) },
     {
       at: DOCS_SEGMENTS,
       steps: [mount(isDocs(urls.base), [requireRead, docs({ urls, documentation, findReader })])],
@@ -161,49 +182,4 @@ function isDocs(base: string): (ctx: Context) => boolean {
   const isPage = isOfResource(`${base}/docs`);
   const others = DOCS_FILES.map((path) => isAt(base + path));
   return (ctx) => isPage(ctx) || others.some((isOther) => isOther(ctx));
-}
-
-function remoteIntrospection(settings: Settings, tracing: Tracing | undefined): Introspect | undefined {
-  const { INTROSPECTION_URL, INTROSPECTION_CLIENT_ID, INTROSPECTION_CLIENT_SECRET } = settings;
-  if (!INTROSPECTION_URL) return undefined;
-  return createRemoteIntrospect({
-    url: INTROSPECTION_URL,
-    clientId: INTROSPECTION_CLIENT_ID,
-    clientSecret: INTROSPECTION_CLIENT_SECRET as string,
-    trace: tracing?.traceOutgoing("everything"),
-  });
-}
-
-type ProtectedOptions = Dependencies & {
-  services: Services;
-  onError: OnError;
-  introspect: Introspect;
-  documentation: Documentation;
-};
-
-function createProtectedParts(options: ProtectedOptions): Resources {
-  const { settings, urls, storage, keys, log, rateLimitStore, services, documentation, onError, introspect } =
-    options;
-  return createResources({
-    introspect,
-    dpop: {
-      isFirstUse: ({ jkt, jti, expiresAt }) =>
-        storage.replays.useOnce({ issuer: `dpop:${jkt}`, jti, expiresAt }),
-      nonceSecret: nonceSecretOf(keys),
-    },
-    services,
-    ...(settings.RATE_LIMIT && { calls: createCallCounter(rateLimitStore) }),
-    idempotency: storage.idempotency,
-    urls,
-    origins: originsOf(settings, urls),
-    findCountry: createFindCountry(settings, log),
-    version: VERSION,
-    signingSecret: keys.signing,
-    mcpExtensions: settings.IDP_ISSUER ? [CLIENT_CREDENTIALS, ENTERPRISE] : [CLIENT_CREDENTIALS],
-    documentation,
-    webhookPageUrl: (organizationId, id) => `${urls.base}${sectionPath(organizationId, "webhooks")}/${id}`,
-    onError,
-    renderErrorPage: unavailableLinkPage,
-    renderPreview: linkPreviewPage,
-  });
 }

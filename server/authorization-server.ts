@@ -52,7 +52,7 @@ export function authorizationServer(
   respondWithError: RespondWithError,
 ) {
   const { settings, urls, storage, appPolicyCheck, keys, rateLimitStore } = options;
-  const authenticationLimits = createAuthenticationLimits(settings.RATE_LIMIT, rateLimitStore);
+  const authenticationLimits = createAuthenticationLimits(rateLimitStore);
   const origins = originsOf(settings, urls);
   const registeredIds =
     settings.DYNAMIC_REGISTRATION === "stateless" ? createRegisteredClientIds(keys.signing) : undefined;

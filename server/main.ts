@@ -4,7 +4,7 @@ import type { ShowDemo } from "./demo.ts";
 import { rejectLostDatabase } from "./keys/encryption-keys.ts";
 import { createLog, type Log } from "./log.ts";
 import { createLogOutput, type LogOutput } from "./log-output.ts";
-import { followSignals, type RunningProcess } from "./process/signals.ts";
+import { stopOnSignals, type RunningProcess } from "./process/signals.ts";
 import { startWorkers } from "./process/workers.ts";
 import { InvalidSettings, readSettings, type Settings } from "./settings/config.ts";
 import { publicUrlsOf } from "./settings/public-urls.ts";
@@ -32,7 +32,7 @@ async function main(): Promise<void> {
   });
   const hasWorkers = cluster.isPrimary && settings.WORKERS > 1;
   const limit = hasWorkers ? STOP_WORKERS_MS : STOP_MS;
-  followSignals(starting, log, settings.SHUTDOWN_DELAY * 1000 + limit);
+  stopOnSignals(starting, log, settings.SHUTDOWN_DELAY * 1000 + limit);
   await starting;
 }
 

@@ -2,6 +2,7 @@ import type { ActiveToken, Introspect } from "../resources/access/introspect.ts"
 import { UNAVAILABLE } from "../resources/http/problem.ts";
 import { type TraceOutgoing, untraced } from "../resources/outbound/guarded-fetch.ts";
 import { isPlan, type Plan } from "../resources/plans.ts";
+import type { Settings } from "./settings/config.ts";
 
 export class IntrospectionUnavailable extends Error {
   override readonly name = "IntrospectionUnavailable";
@@ -13,17 +14,15 @@ export class IntrospectionUnavailable extends Error {
 
 const TIMEOUT_MS = 5000;
 
-type Options = {
-  url: string;
-  clientId: string;
-  clientSecret: string;
-  trace?: TraceOutgoing | undefined;
-};
+type Credentials = Pick<Settings, "INTROSPECTION_CLIENT_ID" | "INTROSPECTION_CLIENT_SECRET">;
 
 /** RFC 7662. The authorization server knows this client as `resource-server`. */
-export function createRemoteIntrospect(options: Options): Introspect {
-  const { url, clientId, clientSecret, trace = untraced } = options;
-  const authorization = `Basic ${Buffer.from(`${clientId}:${clientSecret}`).toString("base64")}`;
+export function createRemoteIntrospect(
+  url: string,
+  { INTROSPECTION_CLIENT_ID: id, INTROSPECTION_CLIENT_SECRET: secret }: Credentials,
+  trace: TraceOutgoing = untraced,
+): Introspect {
+  const authorization = `Basic ${Buffer.from(`${id}:${secret}`).toString("base64")}`;
 
   return async (token) => {
     let body: IntrospectionResponse;

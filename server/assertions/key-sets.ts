@@ -13,36 +13,31 @@ const COOLDOWN_MS = 30_000;
 export type KeySets = ReturnType<typeof createKeySets>;
 
 export function createKeySets(fetch: GuardedFetch) {
-  const sets = new LRUCache<string, JWTVerifyGetKey>({ max: MAX_SETS });
-  const discovered = new LRUCache<string, Promise<string>>({ max: MAX_SETS, ttl: DISCOVERY_TTL_MS });
-
-  /** RFC 7517 §5: fetched when first needed. */
-  function at(jwksUri: string): JWTVerifyGetKey {
-    const known = sets.get(jwksUri);
-    if (known) return known;
-    const remote = createRemoteJWKSet(new URL(jwksUri), {
-      [customFetch]: (url) => fetch(url),
-      cacheMaxAge: KEYS_TTL_MS,
-      cooldownDuration: COOLDOWN_MS,
-    });
-    const keys: JWTVerifyGetKey = (header, token) => remote(header, token).catch(rethrow);
-    sets.set(jwksUri, keys);
-    return keys;
-  }
+  const sets = new LRUCache<string, JWTVerifyGetKey>({
+    max: MAX_SETS,
+    memoMethod: (jwksUri) => {
+      const remote = createRemoteJWKSet(new URL(jwksUri), {
+        [customFetch]: (url) => fetch(url),
+        cacheMaxAge: KEYS_TTL_MS,
+        cooldownDuration: COOLDOWN_MS,
+      });
+      return (header, token) => remote(header, token).catch(rethrow);
+    },
+  });
+  // A failure is not kept: the next token tries again.
+  const discovered = new LRUCache<string, string>({
+    max: MAX_SETS,
+    ttl: DISCOVERY_TTL_MS,
+    fetchMethod: (issuer) => discoverJwksUri(fetch, issuer),
+    ignoreFetchAbort: true,
+  });
 
   return {
-    at,
+    /** RFC 7517 §5: fetched when first needed. */
+    at: (jwksUri: string): JWTVerifyGetKey => sets.memo(jwksUri),
     /** OpenID Connect Discovery §4. Throws InvalidJwt if the keys can't be found. */
-    async ofIssuer(issuer: string): Promise<JWTVerifyGetKey> {
-      let found = discovered.get(issuer);
-      if (!found) {
-        found = discoverJwksUri(fetch, issuer);
-        discovered.set(issuer, found);
-        // A failure is not kept: the next token tries again.
-        found.catch(() => discovered.delete(issuer));
-      }
-      return at(await found);
-    },
+    ofIssuer: async (issuer: string): Promise<JWTVerifyGetKey> =>
+      sets.memo(await discovered.forceFetch(issuer)),
   };
 }
 

@@ -4,7 +4,7 @@ import { newSecret } from "../../adapters/crypto/ids.ts";
 import { cookieOptions } from "../http/cookies.ts";
 import { describeBrowser } from "../http/describe-browser.ts";
 import { prefersHtml } from "../http/request-body.ts";
-import { networkKeyOf } from "../rate-limits/ip-key.ts";
+import { networkKeyOf } from "../http/client-ip.ts";
 
 // What `newSecret` returns. No name of a program has this form.
 const TOKEN = /^[\w-]{43}$/;

@@ -4,7 +4,7 @@ import { errorPage, type OnError } from "../http/error-pages.ts";
 import { seeOther } from "../http/redirects.ts";
 import { prefersHtml } from "../http/request-body.ts";
 import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
-import { describeWait } from "../rate-limits/counters.ts";
+import { describeWait } from "../rate-limits/store.ts";
 import { messagePage, type PageLink } from "../ui/page.ts";
 import { HOME } from "./return-to.ts";
 

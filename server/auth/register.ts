@@ -9,7 +9,7 @@ import { seeOther } from "../http/redirects.ts";
 import { prefersHtml, readInput, textFieldOf } from "../http/request-body.ts";
 import { pathOf } from "../operations/operation.ts";
 import { register } from "../operations/sign-in.ts";
-import { siteKeyOf } from "../rate-limits/ip-key.ts";
+import { siteKeyOf } from "../http/client-ip.ts";
 import type { Settings } from "../settings/config.ts";
 import { hidden } from "../ui/controls.ts";
 import { html } from "../ui/html.ts";

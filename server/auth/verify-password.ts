@@ -6,8 +6,8 @@ import { sha256 } from "../../adapters/crypto/hash.ts";
 import { isPossibleUsername } from "../credentials/names.ts";
 import { PasswordQueueFull, type Passwords } from "../credentials/passwords.ts";
 import type { SignInLimits } from "../rate-limits/authentication.ts";
-import { describeWait, toSeconds } from "../rate-limits/counters.ts";
-import { siteKeyOf } from "../rate-limits/ip-key.ts";
+import { describeWait, toSeconds } from "../rate-limits/store.ts";
+import { siteKeyOf } from "../http/client-ip.ts";
 import type { Devices } from "./devices.ts";
 import { passwordProof, type SignInProof } from "./sign-in-proof.ts";
 

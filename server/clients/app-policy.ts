@@ -1,11 +1,9 @@
-import { LRUCache } from "lru-cache";
 import { type AppPolicyCheck, createAppPolicyCheck } from "../../adapters/oauth/app-policy.ts";
 import type { Settings } from "../settings/config.ts";
+import { LOOPBACK } from "../settings/setting-types.ts";
 import { KNOWN_DOCUMENTS, knownDocumentOf } from "./known-clients.ts";
-import { EDITOR_REDIRECT_URIS, LOOPBACK } from "./redirect-uris.ts";
+import { EDITOR_REDIRECT_URIS } from "./redirect-uris.ts";
 import { readRegistration } from "./registered-client-id.ts";
-
-const MAX_CACHED_ANSWERS = 1000;
 
 const REDIRECT_URIS = new Set([
   ...EDITOR_REDIRECT_URIS,
@@ -16,7 +14,6 @@ const REDIRECT_URIS = new Set([
 const CHATGPT_REDIRECT_URI = /^https:\/\/chatgpt\.com\/connector\/oauth\/[\w-]{12}$/;
 
 export function appPolicyCheckOf({ CIMD, DYNAMIC_REGISTRATION }: Settings): AppPolicyCheck {
-  const isKnownRegistration = createKnownRegistrations();
   return createAppPolicyCheck({
     documents: CIMD.accepted,
     isKnown: (clientId) =>
@@ -32,12 +29,8 @@ export function appPolicyCheckOf({ CIMD, DYNAMIC_REGISTRATION }: Settings): AppP
  * on the user's computer. Such a program could use the id of a known client anyway. Other private-use schemes don't
  * count, because some browsers have schemes that open any website.
  */
-function createKnownRegistrations(): (clientId: string) => boolean {
-  const answers = new LRUCache<string, boolean>({
-    max: MAX_CACHED_ANSWERS,
-    memoMethod: (clientId) => readRegistration(clientId)?.redirectUris.every(isKnownTarget) ?? false,
-  });
-  return (clientId) => answers.memo(clientId);
+function isKnownRegistration(clientId: string): boolean {
+  return readRegistration(clientId)?.redirectUris.every(isKnownTarget) ?? false;
 }
 
 export function isKnownTarget(uri: string): boolean {

@@ -1,4 +1,5 @@
 import { isIP } from "node:net";
+import { LOOPBACK } from "../settings/setting-types.ts";
 
 /** Where Cursor and Visual Studio Code receive codes when they register themselves. */
 export const EDITOR_REDIRECT_URIS = [
@@ -10,7 +11,6 @@ export const EDITOR_REDIRECT_URIS = [
 
 const MAX_URIS = 20;
 const MAX_LENGTH = 2048;
-export const LOOPBACK: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 const LOOPBACK_ROOT = /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/;
 
 /** https, except loopback; http on loopback with any port (RFC 8252 §7.3); private-use schemes (RFC 8252 §7.1). */

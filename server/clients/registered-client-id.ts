@@ -1,7 +1,7 @@
 import { createHmac, hkdfSync, timingSafeEqual } from "node:crypto";
 import { deflateRawSync, inflateRawSync } from "node:zlib";
 import { clientKindOf, REGISTERED_PREFIX } from "../../adapters/oauth/app-policy.ts";
-import { ABSOLUTE_LIFETIME } from "../settings/lifetimes.ts";
+import { ABSOLUTE_LIFETIME } from "../settings/token-lifetimes.ts";
 import { redirectTargetOf } from "./redirect-uris.ts";
 
 const MAC_LENGTH = 43; // HMAC-SHA256 in base64url

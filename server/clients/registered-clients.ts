@@ -1,10 +1,6 @@
-import { LRUCache } from "lru-cache";
 import { type Client, type ClientMetadata, errors } from "oidc-provider";
 import { canonicalRedirectUri } from "./redirect-uris.ts";
 import type { RegisteredClientIds } from "./registered-client-id.ts";
-
-// Anyone can create ids, so they have a cache of their own: they can't evict the clients of organizations.
-const MAX_CACHED_CLIENTS = 1000;
 
 // They issue nothing, and access tokens that were issued before are valid until they expire.
 const ROUTES_WITHOUT_EXPIRY = new Set<string | undefined>(["introspection", "revocation", "userinfo"]);
@@ -22,28 +18,17 @@ export function createRegisteredClients(
   ClientClass: new (metadata: ClientMetadata) => Client,
   ids: RegisteredClientIds,
 ): (clientId: string, route: string | undefined) => Client | undefined {
-  const cache = new LRUCache<string, { client: Client; expiresAt: number }>({ max: MAX_CACHED_CLIENTS });
-
-  function construct(clientId: string) {
+  return (clientId, route) => {
     const registration = ids.verify(clientId);
     if (!registration) return undefined;
     const { name, redirectUris, expiresAt } = registration;
-    const metadata = {
+    if (expiresAt <= Date.now() && !ROUTES_WITHOUT_EXPIRY.has(route)) throw new ExpiredRegistration();
+    return new ClientClass({
       ...structuredClone(REGISTERED_CLIENT),
       client_id: clientId,
       redirect_uris: redirectUris.map(canonicalRedirectUri),
       ...(name && { client_name: name }),
-    };
-    const constructed = { client: new ClientClass(metadata as ClientMetadata), expiresAt };
-    cache.set(clientId, constructed);
-    return constructed;
-  }
-
-  return (clientId, route) => {
-    const found = cache.get(clientId) ?? construct(clientId);
-    const hasExpired = found && found.expiresAt <= Date.now();
-    if (hasExpired && !ROUTES_WITHOUT_EXPIRY.has(route)) throw new ExpiredRegistration();
-    return found?.client;
+    } as ClientMetadata);
   };
 }
 

@@ -74,3 +74,8 @@ export function validateUsername(username: string): string | undefined {
   if (fits && USERNAME.test(username) && USERNAME.test(plain)) return undefined;
   return "The username must have 3 to 64 letters, digits and . _ @ + -, with a letter or digit at both ends.";
 }
+
+const EMAIL_RULE = { error: "must be an email address, such as ada@example.com" };
+
+/** Lower case, because limits must not depend on the spelling; ASCII only, so it has no lookalikes. */
+export const emailAddress = z.string(EMAIL_RULE).max(254, EMAIL_RULE).trim().toLowerCase().pipe(z.email(EMAIL_RULE));

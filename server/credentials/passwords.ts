@@ -29,7 +29,10 @@ export type Passwords = ReturnType<typeof createPasswords>;
 
 /** Without `isLimited`, one network can take every place of its queue. */
 export function createPasswords(isLimited = true) {
-  const run = createHashQueue(isLimited);
+  const ofAll = createQueue(CONCURRENCY);
+  const ofKnownDevices = createQueue(CONCURRENCY_OF_KNOWN_DEVICES);
+  const run = <T>(work: () => Promise<T>, from?: Origin): Promise<T> =>
+    (from?.isKnownDevice ? ofKnownDevices : ofAll)(work, isLimited ? from?.network : undefined);
 
   return {
     /** Returns a PHC string. Throws PasswordQueueFull. */
@@ -43,48 +46,26 @@ export function createPasswords(isLimited = true) {
   };
 }
 
-function createHashQueue(isLimited: boolean) {
-  const queue = (concurrency: number) => ({
-    limit: createLimit(concurrency),
-    byNetwork: new Map<string, number>(),
-  });
-  const ofAll = queue(CONCURRENCY);
-  const ofKnownDevices = queue(CONCURRENCY_OF_KNOWN_DEVICES);
-
-  return async <T>(work: () => Promise<T>, from?: Origin): Promise<T> => {
-    const { limit, byNetwork } = from?.isKnownDevice ? ofKnownDevices : ofAll;
-    if (limit.waiting.length >= MAX_WAITING) throw new PasswordQueueFull();
-    if (!from || !isLimited) return limit.run(work);
-    const { network } = from;
-    const count = byNetwork.get(network) ?? 0;
-    if (count >= MAX_PER_NETWORK) throw new PasswordQueueFull();
-    byNetwork.set(network, count + 1);
-    try {
-      return await limit.run(work);
-    } finally {
-      const others = (byNetwork.get(network) as number) - 1;
-      if (others > 0) byNetwork.set(network, others);
-      else byNetwork.delete(network);
-    }
-  };
-}
-
 /** Runs this many pieces of work at a time, and the others in the order of their arrival. */
-function createLimit(concurrency: number) {
+function createQueue(concurrency: number) {
   const waiting: (() => void)[] = [];
+  // Of the work that runs or waits.
+  const networks: string[] = [];
   let free = concurrency;
-  return {
-    waiting,
-    async run<T>(work: () => Promise<T>): Promise<T> {
-      if (free > 0) free--;
-      else await new Promise<void>((resolve) => waiting.push(resolve));
-      try {
-        return await work();
-      } finally {
-        const next = waiting.shift(); // gets the place of this one
-        if (next) next();
-        else free++;
-      }
-    },
+
+  return async <T>(work: () => Promise<T>, network?: string): Promise<T> => {
+    const count = networks.filter((one) => one === network).length;
+    if (waiting.length >= MAX_WAITING || count >= MAX_PER_NETWORK) throw new PasswordQueueFull();
+    if (network !== undefined) networks.push(network);
+    if (free > 0) free--;
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+    try {
+      return await work();
+    } finally {
+      if (network !== undefined) networks.splice(networks.indexOf(network), 1);
+      const next = waiting.shift(); // gets the place of this one
+      if (next) next();
+      else free++;
+    }
   };
 }

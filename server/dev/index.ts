@@ -9,7 +9,7 @@ import { createLog, type Log } from "../log.ts";
 import { createLogOutput } from "../log-output.ts";
 import { listen, prepareStorage } from "../process/prepare.ts";
 import { startService } from "../process/service.ts";
-import { followSignals } from "../process/signals.ts";
+import { stopOnSignals } from "../process/signals.ts";
 import { readSettings, type Settings } from "../settings/config.ts";
 import { type ReceivedEvent, receiveEvents } from "./receiver.ts";
 import { type SeededOrganization, seed } from "./seed.ts";
@@ -36,7 +36,7 @@ export async function runDevServer(port: string, listeners: Listeners): Promise<
   const log = createLog(LOG_LEVEL, createLogOutput("auto"));
   const { description, ...server } = await start(port, listeners, log);
   for (const signal of SIGNALS) process.off(signal, stop);
-  followSignals(Promise.resolve(server), log, STOP_MS);
+  stopOnSignals(Promise.resolve(server), log, STOP_MS);
   return description;
 }
 

@@ -12,7 +12,7 @@ import { epochSeconds } from "../auth/sign-in-proof.ts";
 import { grantScopes } from "../provider/consent-scopes.ts";
 import type { ConsentDetails } from "../provider/interaction-policy.ts";
 import { isMultiFactor } from "../provider/sessions.ts";
-import { GRANT_LIFETIME } from "../settings/lifetimes.ts";
+import { GRANT_LIFETIME } from "../settings/token-lifetimes.ts";
 import { accountIdOf } from "./interaction.ts";
 
 export type ConsentOption = Pick<Membership, "id" | "name" | "role"> & { scopes: string[] };

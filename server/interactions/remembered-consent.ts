@@ -2,9 +2,9 @@ import type { Grant, KoaContextWithOIDC } from "oidc-provider";
 import type { Storage } from "../../adapters/index.ts";
 import { type AppPolicyCheck, clientKindOf } from "../../adapters/oauth/app-policy.ts";
 import type { Consent } from "../../adapters/oauth/oidc/grants.ts";
-import { LOOPBACK } from "../clients/redirect-uris.ts";
 import { covers, grantScopes, requestedScopesOf } from "../provider/consent-scopes.ts";
-import { ACCESS_TOKEN_LIFETIME } from "../settings/lifetimes.ts";
+import { ACCESS_TOKEN_LIFETIME } from "../settings/token-lifetimes.ts";
+import { LOOPBACK } from "../settings/setting-types.ts";
 import { findConsentOptions, type OptionStores, toNewGrant } from "./consent.ts";
 
 /** Resolves to undefined unless the user's active grants cover the request and belong to one organization. */

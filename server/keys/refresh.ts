@@ -1,9 +1,16 @@
 import type { Storage } from "../../adapters/index.ts";
 import type { Log } from "../log.ts";
+import { type Schedule, schedule } from "../schedule.ts";
 import type { Settings } from "../settings/config.ts";
-import { KEY_REFRESH_MS } from "../settings/lifetimes.ts";
 import { encryptionKeys, keyFileOf, readKeyFile } from "./encryption-keys.ts";
-import { deleteEndedKeys, type Keys, keysAt, loadStoredKeys, type StoredKeys } from "./shared-keys.ts";
+import {
+  deleteEndedKeys,
+  KEY_REFRESH_MS,
+  type Keys,
+  keysAt,
+  loadStoredKeys,
+  type StoredKeys,
+} from "./shared-keys.ts";
 
 const REENCRYPT_MS = 60_000;
 
@@ -16,17 +23,13 @@ type RefreshOptions = {
 };
 
 /** Follows rotations without a restart, and re-encrypts in the background what older encryption keys encrypted. */
-export function startKeyRefresh({ storage, settings, log, keys, use }: RefreshOptions): {
-  stop(): Promise<void>;
-} {
-  const stopping = new AbortController();
+export function startKeyRefresh({ storage, settings, log, keys, use }: RefreshOptions): Schedule {
   const file = keyFileOf(settings);
   let ownKeys = encryptionKeys(settings);
   let inUse = JSON.stringify(keys);
   let version: string | undefined;
   let stored: StoredKeys | undefined;
   let reencryptedAt = 0;
-  let running = Promise.resolve();
 
   function refreshEncryptionKeys(): void {
     if (!file) return;
@@ -53,32 +56,23 @@ export function startKeyRefresh({ storage, settings, log, keys, use }: RefreshOp
     await deleteEndedKeys(storage.keys, stored, now);
   }
 
-  async function reencryptIfDue(): Promise<void> {
+  async function reencryptIfDue(signal: AbortSignal): Promise<void> {
     if (ownKeys.length < 2 || Date.now() < reencryptedAt + REENCRYPT_MS) return;
     reencryptedAt = Date.now();
-    const done = await storage.reencrypt(stopping.signal);
+    const done = await storage.reencrypt(signal);
     if (done?.reencrypted) log.info(done, "encrypted stored secrets with the new key");
     if (done?.unreadable) log.error(done, "some stored secrets cannot be decrypted with any configured key");
   }
 
-  async function refresh(): Promise<void> {
-    try {
-      refreshEncryptionKeys();
-      await refreshSharedKeys();
-      await reencryptIfDue();
-    } catch (error) {
-      log.warn({ err: error }, "the keys could not be refreshed, will retry");
-    }
+  async function refresh(signal: AbortSignal): Promise<void> {
+    refreshEncryptionKeys();
+    await refreshSharedKeys();
+    await reencryptIfDue(signal);
   }
 
-  const timer = setInterval(() => {
-    running = running.then(() => (stopping.signal.aborted ? undefined : refresh()));
-  }, KEY_REFRESH_MS).unref();
-  return {
-    stop() {
-      clearInterval(timer);
-      stopping.abort();
-      return running;
-    },
-  };
+  return schedule(
+    refresh,
+    (error) => log.warn({ err: error }, "the keys could not be refreshed, will retry"),
+    { everyMs: KEY_REFRESH_MS },
+  );
 }

@@ -3,7 +3,16 @@ import { promisify } from "node:util";
 import type { JWK } from "oidc-provider";
 import { newSecret } from "../../adapters/crypto/ids.ts";
 import type { KeyStore } from "../../adapters/crypto/keys.ts";
-import { ID_TOKEN_LIFETIME, SESSION_LIFETIME } from "../settings/lifetimes.ts";
+import { ID_TOKEN_LIFETIME, SESSION_LIFETIME } from "../settings/token-lifetimes.ts";
+
+/** A new key is published longer than this before it signs. In seconds. */
+export const KEY_SET_MAX_AGE = 300;
+/** How often a server looks for new keys. A key must be known for longer than this before it is used. */
+export const KEY_REFRESH_MS = 5_000;
+/** Until then, every server has new keys, even one that is late. */
+export const KEY_SPREAD_MS = 2 * KEY_REFRESH_MS;
+/** Until then, every client has fetched a new public key. */
+export const KEY_PUBLISH_MS = 3 * KEY_SET_MAX_AGE * 1000;
 
 const RSA_BITS = 2048; // RFC 7518 §3.3: the minimum
 const P256_ORDER = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;

@@ -1,5 +1,6 @@
 import type { Mail, MailQueue } from "../../adapters/mail/queue.ts";
 import type { Log } from "../log.ts";
+import { type Schedule, schedule } from "../schedule.ts";
 import type { Mailer } from "./mailer.ts";
 import { composeMessage } from "./messages.ts";
 
@@ -13,31 +14,22 @@ const BATCH = 5;
 const PAUSES_S = [5, 30, 120, 600, 1800, 3600, 2 * 3600, 4 * 3600];
 
 /** `stop` waits for the current emails. */
-export function startMails(options: Options): { stop(): Promise<void> } {
-  let isStopped = false;
-  let running: Promise<void> | undefined;
-
-  const poll = () => {
-    running ??= sendDue(options, () => isStopped)
-      .catch((error) => options.log.warn({ err: error }, "sending emails failed, will retry"))
-      .finally(() => {
-        running = undefined;
-      });
-  };
-  const timer = setInterval(poll, POLL_MS).unref();
-
+export function startMails(options: Options): Schedule {
+  const { stop } = schedule(
+    (signal) => sendDue(options, signal),
+    (error) => options.log.warn({ err: error }, "sending emails failed, will retry"),
+    { everyMs: POLL_MS },
+  );
   return {
     async stop() {
-      isStopped = true;
-      clearInterval(timer);
-      await running;
+      await stop();
       options.mailer.close();
     },
   };
 }
 
-async function sendDue(options: Options, isStopped: () => boolean): Promise<void> {
-  while (!isStopped()) {
+async function sendDue(options: Options, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
     const mails = await options.queue.lease(BATCH);
     if (mails.length === 0) return;
     await Promise.all(mails.map((mail) => attempt(mail, options)));

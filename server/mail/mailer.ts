@@ -1,6 +1,6 @@
 import { createTransport } from "nodemailer";
 import type { Settings } from "../settings/config.ts";
-import { parseSmtpUrl } from "../settings/smtp-url.ts";
+import { parseSmtpUrl } from "../settings/setting-types.ts";
 import type { Message } from "./messages.ts";
 
 // The server may be slow to greet, but a hanging one must not hold a lease until it expires.

@@ -5,7 +5,7 @@ import { RETRY_AFTER_S } from "../../resources/http/problem.ts";
 import { parseIpAddress } from "../http/client-ip.ts";
 import type { Log } from "../log.ts";
 import type { LogLoss } from "../log-output.ts";
-import { endsWithin } from "./worker-metrics.ts";
+import { resultWithin } from "./worker-metrics.ts";
 
 export type RequestReport = {
   trust_proxy: number;
@@ -44,27 +44,18 @@ const CHECK_MS = 2000;
 
 /** Concurrent calls share one check, so anonymous requests cannot load the database with more than one at a time. */
 export function createReadiness(storage: Storage, log: Log): () => Promise<Readiness> {
-  let check: { end: number; result: Promise<Readiness> } | undefined;
+  let check: Promise<Readiness> | undefined;
   return async () => {
-    check ??= {
-      end: performance.now() + CHECK_MS,
-      result: checkDatabase(storage, log).finally(() => {
-        check = undefined;
-      }),
-    };
-    const { end, result } = check;
-    return (await endsWithin(Math.max(0, end - performance.now()), result)) ? result : "no database";
+    check ??= checkDatabase(storage, log).finally(() => {
+      check = undefined;
+    });
+    return (await resultWithin(CHECK_MS, check)) ?? "no database";
   };
 }
 
 /** In seconds; undefined if the database doesn't answer in time. */
-export async function readClockAhead({
-  clockAhead,
-}: Pick<Storage, "clockAhead">): Promise<number | undefined> {
-  const ahead = clockAhead();
-  const isKnown = await endsWithin(CHECK_MS, ahead).catch(() => false);
-  ahead.catch(() => {});
-  return isKnown ? ahead : undefined;
+export function readClockAhead({ clockAhead }: Pick<Storage, "clockAhead">): Promise<number | undefined> {
+  return resultWithin(CHECK_MS, clockAhead()).catch(() => undefined);
 }
 
 async function checkDatabase(storage: Storage, log: Log): Promise<Readiness> {

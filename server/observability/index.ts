@@ -1,5 +1,6 @@
 import type { Context, Next } from "koa";
-import { mount, requireRead } from "../../resources/http/routing.ts";
+import type { KoaContextWithOIDC } from "oidc-provider";
+import { isAt, mount, requireRead } from "../../resources/http/routing.ts";
 import type { Dependencies } from "../dependencies.ts";
 import { forwardedFor } from "../http/client-ip.ts";
 import { isText } from "../log-output.ts";
@@ -12,15 +13,12 @@ import {
   readClockAhead,
   respondReady,
 } from "./health.ts";
-import { describeForPeople, identifiersOf } from "./request-line.ts";
 
 // An allowlist, because each label stays in memory and callers could request any number of paths.
 const FIXED_ROUTES = new Set([
   "/",
   ...ENDPOINT_LIST.filter(({ metrics }) => metrics).map(({ path }) => path),
   ...METADATA_PATHS,
-  "/mcp",
-  "/mcp/",
   "/.well-known/oauth-protected-resource",
   "/.well-known/oauth-protected-resource/v1",
   "/.well-known/oauth-protected-resource/mcp",
@@ -45,7 +43,17 @@ export function createObservability({ settings, urls, storage, metrics, tracing,
   const readiness = createReadiness(storage, log);
   const probePaths = new Set(["/healthz", "/readyz", ...(METRICS_PORT === undefined ? ["/metrics"] : [])]);
   const isProbe = ({ path }: Context) => probePaths.has(path);
+  const isMcp = [urls.mcp, `${urls.mcp}/`].map(isAt);
   let isStopping = false;
+
+  /** Returns the route pattern, never the path itself, which may contain a secret. */
+  function routeOf(ctx: Context): string {
+    if (typeof ctx._matchedRoute === "string") return ctx._matchedRoute;
+    if (isMcp.some((matches) => matches(ctx))) return "/mcp";
+    if (FIXED_ROUTES.has(ctx.path)) return ctx.path;
+    if (ctx.path.startsWith("/docs/")) return "/docs/:path";
+    return /^\/[^/]+\/?$/.test(ctx.path) ? "/:slug" : "other";
+  }
 
   function record(ctx: Context, started: number) {
     const { method, status } = ctx;
@@ -128,10 +136,31 @@ function rejectReader(ctx: Context, { token }: OperatorAccess): void {
   };
 }
 
-/** Returns the route pattern, never the path itself, which may contain a secret. */
-function routeOf(ctx: Context): string {
-  if (typeof ctx._matchedRoute === "string") return ctx._matchedRoute;
-  if (FIXED_ROUTES.has(ctx.path)) return ctx.path;
-  if (ctx.path.startsWith("/docs/")) return "/docs/:path";
-  return /^\/[^/]+\/?$/.test(ctx.path) ? "/:slug" : "other";
+// An allowlist: other parameters of a path are tokens, such as that of a password reset.
+const HARMLESS = /^:(slug|path|plan|view|(\w+_)?id)$/;
+// What a user may paste into the address bar by mistake.
+const CREDENTIAL = /(lg[sar]_|whsec_)/;
+
+/** Returns the path without its query, and the user or client. Paths that may contain a credential become the route. */
+function describeForPeople(ctx: Context, route: string): { path: string; who?: string } {
+  const { client_id, user_id } = identifiersOf(ctx);
+  const who = ctx.state.user?.username ?? user_id ?? client_id;
+  return { path: isHarmless(ctx.path, route) ? ctx.path : route, ...(who && { who }) };
+}
+
+function isHarmless(path: string, route: string): boolean {
+  const parameters = route.split("/").filter((segment) => segment.startsWith(":"));
+  return route !== "other" && parameters.every((name) => HARMLESS.test(name)) && !CREDENTIAL.test(path);
+}
+
+/** Returns what relates a request to others and to the audit log, as far as it is known. */
+function identifiersOf(ctx: Context) {
+  const { caller, user, membership } = ctx.state;
+  const { client, account } = (ctx as Partial<KoaContextWithOIDC>).oidc ?? {};
+  return {
+    address: ctx.ip,
+    client_id: caller?.clientId ?? client?.clientId,
+    user_id: caller?.userId ?? user?.id ?? account?.accountId,
+    organization_id: caller?.organizationId ?? membership?.id,
+  };
 }

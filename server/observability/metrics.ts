@@ -1,20 +1,29 @@
 import type { Context, Next } from "koa";
+import type { KoaContextWithOIDC } from "oidc-provider";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { Backlog } from "../../adapters/backlog.ts";
 import { ERROR_KINDS, errorKindOf } from "../../adapters/database/errors.ts";
 import { OPERATIONS, type StatementObserver } from "../../adapters/database/statement-observer.ts";
 import type { Storage } from "../../adapters/index.ts";
+import { JWT_BEARER_GRANT } from "../../adapters/oauth/oidc/clients.ts";
 import type { Outcome } from "../../resources/webhooks/types.ts";
 import type { Log } from "../log.ts";
-import { createOAuthMetrics } from "./oauth-metrics.ts";
+import { endpointsByPath } from "../oauth-endpoints.ts";
 import {
   combineMetrics,
-  endsWithin,
   type Metrics,
   readOwnMetrics,
   registerLostLines,
+  resultWithin,
   shareMetrics,
 } from "./worker-metrics.ts";
+
+declare module "koa" {
+  interface DefaultState {
+    /** The response of an authorization request may contain the code only as text. */
+    authorizationError?: string;
+  }
+}
 
 export type ProcessMetrics = ReturnType<typeof createMetrics>;
 
@@ -36,8 +45,7 @@ export function createMetrics(log: Pick<Log, "loss">) {
     labelNames: ["limit"],
     registers: [registry],
   });
-  const registries = [registry];
-  const shared = shareMetrics(registries);
+  const shared = shareMetrics(registry);
 
   return {
     /** Adds what is read from the database, and serves `/metrics` of all workers. */
@@ -53,10 +61,10 @@ export function createMetrics(log: Pick<Log, "loss">) {
     },
 
     handOver: shared.handOver,
-    countRequest: createRequestMetrics(registry, registries),
+    countRequest: createRequestMetrics(registry),
     countOutcome: createOAuthMetrics(registry),
     countLimited: (limit: string) => limited.inc({ limit }),
-    statementObserver: createStatementMetrics(registry, registries),
+    statementObserver: createStatementMetrics(registry),
     countAttempt: ({ status, isUnsent }: Outcome) =>
       attempts.inc({ outcome: isUnsent ? "unsent" : status === "pending" ? "retried" : status }),
   };
@@ -80,26 +88,6 @@ function registerGauge(registry: Registry, { label, ...options }: GaugeOptions, 
       else this.remove();
     },
   });
-}
-
-type HistogramOptions = { name: string; help: string; label: string; buckets: number[] };
-
-/**
- * Returns the function that finds the histogram of a value of a label. Each has a registry, which adds the label: prom-client
- * hashes the labels of a histogram with each observation, which takes longer than the rest.
- */
-function createHistograms(registries: Registry[], { label, ...options }: HistogramOptions) {
-  const histograms = new Map<string, Histogram>();
-  return function histogramOf(value: string): Histogram {
-    const known = histograms.get(value);
-    if (known) return known;
-    const registry = new Registry();
-    registry.setDefaultLabels({ [label]: value });
-    registries.push(registry);
-    const histogram = new Histogram({ ...options, registers: [registry] });
-    histograms.set(value, histogram);
-    return histogram;
-  };
 }
 
 function registerConnections(registry: Registry, { connections }: Pick<Storage, "connections">): void {
@@ -129,16 +117,7 @@ const BACKLOG_MS = 3000;
 function createBacklogMetrics(readBacklog: () => Promise<Backlog>): () => Promise<Metrics> {
   const registry = new Registry();
   let backlog: Backlog | undefined;
-  let reading: Promise<void> | undefined;
-
-  async function read() {
-    try {
-      backlog = await readBacklog();
-    } catch {
-      // The error is counted, and requests that need the database log theirs.
-      backlog = undefined;
-    }
-  }
+  let reading: Promise<Backlog | undefined> | undefined;
 
   const gauge = (name: string, help: string, read: Read, label?: string) =>
     registerGauge(registry, { name, help, label, aggregator: "max" }, read);
@@ -169,61 +148,54 @@ function createBacklogMetrics(readBacklog: () => Promise<Backlog>): () => Promis
   );
 
   return async function readMetrics() {
-    reading ??= read().finally(() => {
-      reading = undefined;
-    });
-    if (!(await endsWithin(BACKLOG_MS, reading))) backlog = undefined;
-    return readOwnMetrics([registry]);
+    reading ??= readBacklog()
+      .catch(() => undefined) // it is counted, and requests that need the database log theirs
+      .finally(() => {
+        reading = undefined;
+      });
+    backlog = await resultWithin(BACKLOG_MS, reading);
+    return readOwnMetrics(registry);
   };
 }
 
 type CountedRequest = { method: string; route: string; status: number; seconds: number };
-type Tally = { labels: Omit<CountedRequest, "seconds">; count: number };
 
 // Upper bounds in seconds.
 const REQUEST_BOUNDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5];
 
-function createRequestMetrics(registry: Registry, registries: Registry[]): (request: CountedRequest) => void {
-  const histogramOf = createHistograms(registries, {
-    name: "linkgate_http_request_duration_seconds",
-    help: "Duration of HTTP requests in seconds",
-    label: "route",
-    buckets: REQUEST_BOUNDS,
-  });
-  const routes = new Map<string, Map<string, Tally>>();
-  new Counter({
+function createRequestMetrics(registry: Registry): (request: CountedRequest) => void {
+  const registers = [registry];
+  const requests = new Counter({
     name: "linkgate_http_requests_total",
     help: "HTTP requests",
     labelNames: ["method", "route", "status"],
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const tallies of routes.values())
-        for (const { labels, count } of tallies.values()) this.inc(labels, count);
-    },
+    registers,
+  });
+  const durations = new Histogram({
+    name: "linkgate_http_request_duration_seconds",
+    help: "Duration of HTTP requests in seconds",
+    labelNames: ["route"],
+    buckets: REQUEST_BOUNDS,
+    registers,
   });
   return ({ seconds, ...labels }) => {
-    const { method, route, status } = labels;
-    const tallies = routes.get(route) ?? new Map<string, Tally>();
-    const key = method + status;
-    const tally = tallies.get(key) ?? { labels, count: 0 };
-    tally.count++;
-    routes.set(route, tallies.set(key, tally));
-    histogramOf(route).observe(seconds);
+    requests.inc(labels);
+    durations.observe({ route: labels.route }, seconds);
   };
 }
 
 // Upper bounds in seconds. A read of SQLite takes some microseconds.
 const STATEMENT_BOUNDS = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10];
 
-function createStatementMetrics(registry: Registry, registries: Registry[]): StatementObserver {
-  const histogramOf = createHistograms(registries, {
+function createStatementMetrics(registry: Registry): StatementObserver {
+  const durations = new Histogram({
     name: "linkgate_database_operation_duration_seconds",
     help: "Duration of database operations in seconds; acquire is the wait for a connection",
-    label: "operation",
+    labelNames: ["operation"],
     buckets: STATEMENT_BOUNDS,
+    registers: [registry],
   });
-  OPERATIONS.forEach(histogramOf);
+  for (const operation of OPERATIONS) durations.zero({ operation });
   const failures = new Counter({
     name: "linkgate_database_errors_total",
     help: "Failed database operations by reason, without violated constraints",
@@ -245,9 +217,77 @@ function createStatementMetrics(registry: Registry, registries: Registry[]): Sta
     begin(operation) {
       const started = performance.now();
       return (error) => {
-        histogramOf(operation).observe((performance.now() - started) / 1000);
+        durations.observe({ operation }, (performance.now() - started) / 1000);
         if (error !== undefined) recordError(error);
       };
     },
   };
+}
+
+const GRANT_TYPES = new Set(["authorization_code", "refresh_token", "client_credentials", JWT_BEARER_GRANT]);
+
+type Body = { error?: unknown; code?: unknown; active?: unknown } | null | undefined;
+
+// Other problems of the API are about the content of a request.
+const REFUSALS = new Set([401, 403, 429]);
+
+/** Returns the function that counts an answered request. */
+function createOAuthMetrics(registry: Registry): (ctx: Context, route: string) => void {
+  const registers = [registry];
+  const grants = new Counter({
+    name: "linkgate_grants_total",
+    help: "Successful token requests by grant type",
+    labelNames: ["grant_type"],
+    registers,
+  });
+  for (const grant_type of GRANT_TYPES) grants.inc({ grant_type }, 0);
+  const introspections = new Counter({
+    name: "linkgate_introspections_total",
+    help: "Introspected tokens by result",
+    labelNames: ["result"],
+    registers,
+  });
+  for (const result of ["active", "inactive"]) introspections.inc({ result }, 0);
+  const refusals = new Counter({
+    name: "linkgate_refusals_total",
+    help: "Refused requests by endpoint and error code",
+    labelNames: ["endpoint", "error"],
+    registers,
+  });
+
+  return function countOutcome(ctx, route) {
+    const endpoint = endpointOf(route);
+    if (endpoint === undefined) return;
+    const body = ctx.body as Body;
+    const error = errorOf(ctx, endpoint, body);
+    if (error !== undefined) refusals.inc({ endpoint, error });
+    else if (endpoint === "token" && ctx.status === 200) grants.inc({ grant_type: grantTypeOf(ctx) });
+    else if (endpoint === "introspection" && ctx.status === 200) {
+      introspections.inc({ result: body?.active === true ? "active" : "inactive" });
+    }
+  };
+}
+
+function endpointOf(route: string): string | undefined {
+  if (route.startsWith("/v1/")) return "api";
+  if (route === "/mcp") return "mcp";
+  const endpoint = endpointsByPath.get(route.replace("/:uid", ""));
+  return endpoint?.metrics === "refusals" ? endpoint.name : undefined;
+}
+
+/** Returns undefined unless a response refuses a caller. All codes are our own or those of oidc-provider. */
+function errorOf(ctx: Context, endpoint: string, body: Body): string | undefined {
+  if (endpoint === "authorization") return ctx.state.authorizationError;
+  if (endpoint === "api" || endpoint === "mcp")
+    return REFUSALS.has(ctx.status) ? textOf(body?.code) : undefined;
+  return ctx.status >= 400 ? textOf(body?.error) : undefined;
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "other";
+}
+
+function grantTypeOf(ctx: Context): string {
+  const grantType = String((ctx as unknown as Partial<KoaContextWithOIDC>).oidc?.params?.grant_type);
+  return GRANT_TYPES.has(grantType) ? grantType : "other";
 }

@@ -28,12 +28,9 @@ function sumOf(all: Metrics[]): Metrics {
 // prom-client averages delays and leaves out what it can't add up.
 const MAXIMA = /^linkgate_(nodejs_eventloop_lag|process_max_fds|process_start_time)/;
 
-export async function readOwnMetrics(registries: Registry[]): Promise<Metrics> {
-  const metrics = await Promise.all(registries.map((registry) => registry.getMetricsAsJSON()));
-  return (metrics.flat() as unknown as Metrics).map((metric) => ({
-    ...metric,
-    aggregator: aggregatorOf(metric),
-  }));
+export async function readOwnMetrics(registry: Registry): Promise<Metrics> {
+  const metrics = (await registry.getMetricsAsJSON()) as unknown as Metrics;
+  return metrics.map((metric) => ({ ...metric, aggregator: aggregatorOf(metric) }));
 }
 
 function aggregatorOf({ name, type, aggregator }: Metrics[number]): string {
@@ -45,12 +42,12 @@ function isCumulative({ type }: { type: string }): boolean {
   return type === "counter" || type === "histogram";
 }
 
-export function shareMetrics(registries: Registry[]) {
-  if (!cluster.isWorker) return { read: () => readOwnMetrics(registries), async handOver() {} };
+export function shareMetrics(registry: Registry) {
+  if (!cluster.isWorker) return { read: () => readOwnMetrics(registry), async handOver() {} };
   let answer: PromiseWithResolvers<Metrics> | undefined;
 
   async function sendSnapshot() {
-    const message = { channel: SNAPSHOT, metrics: await readOwnMetrics(registries) };
+    const message = { channel: SNAPSHOT, metrics: await readOwnMetrics(registry) };
     await new Promise<void>((resolve) => {
       if (!process.connected) resolve();
       else process.send?.(message, undefined, undefined, () => resolve());
@@ -74,7 +71,8 @@ export function shareMetrics(registries: Registry[]) {
       if (!answer) process.send?.({ channel: ASK } satisfies Message);
       answer ??= Promise.withResolvers<Metrics>();
       const { promise } = answer;
-      if (await endsWithin(ANSWER_MS, promise)) return promise;
+      const metrics = await resultWithin(ANSWER_MS, promise);
+      if (metrics) return metrics;
       answer = undefined;
       throw new Error("the primary process did not answer");
     },
@@ -113,7 +111,7 @@ export function collectWorkerMetrics(log: Pick<Log, "loss">): void {
   async function answer(worker: Worker) {
     collecting ??= collect();
     await collecting;
-    const metrics = sumOf([await readOwnMetrics([own]), ended, ...snapshots.values()]);
+    const metrics = sumOf([await readOwnMetrics(own), ended, ...snapshots.values()]);
     if (worker.isConnected()) worker.send({ channel: ANSWER, metrics } satisfies Message);
   }
 
@@ -132,12 +130,12 @@ export function collectWorkerMetrics(log: Pick<Log, "loss">): void {
   });
 }
 
-/** Doesn't cancel work that takes longer than `ms`. */
-export async function endsWithin(ms: number, work: Promise<unknown>): Promise<boolean> {
-  const { promise: deadline, resolve } = Promise.withResolvers<boolean>();
-  const timer = setTimeout(resolve, ms, false);
+/** Resolves to undefined if the work takes longer than `ms`, and doesn't cancel it. */
+export async function resultWithin<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
+  const { promise: deadline, resolve } = Promise.withResolvers<undefined>();
+  const timer = setTimeout(resolve, ms, undefined);
   try {
-    return await Promise.race([work.then(() => true), deadline]);
+    return await Promise.race([work, deadline]);
   } finally {
     clearTimeout(timer);
   }

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { notFound, Problem, retryLater } from "../../resources/http/problem.ts";
-import { emailAddress } from "../http/email-address.ts";
+import { emailAddress } from "../credentials/names.ts";
 import { ACCOUNT, OF_ACCOUNT } from "./account.ts";
 import { onAccount } from "./operation.ts";
 

@@ -22,13 +22,12 @@ import { createMetrics } from "../observability/metrics.ts";
 import type { PassedOn } from "../observability/tracing.ts";
 import { limitConnections } from "../rate-limits/connections.ts";
 import { createRateLimitStore } from "../rate-limits/store.ts";
+import { type Schedule, schedule } from "../schedule.ts";
 import type { Settings } from "../settings/config.ts";
-import { fetchableHosts, identityProviderHosts } from "../settings/outbound-hosts.ts";
-import { publicUrlsOf } from "../settings/public-urls.ts";
+import { fetchableHosts, identityProviderHosts, publicUrlsOf } from "../settings/public-urls.ts";
 import { VERSION } from "../version.ts";
 import { createGracefulServer } from "./graceful-server.ts";
 import { listen, prepareStorage } from "./prepare.ts";
-import { scheduleAuditChain, schedulePurge } from "./schedules.ts";
 import { joinSharedPort, leaveSharedPort } from "./shared-port.ts";
 import type { RunningProcess } from "./signals.ts";
 
@@ -42,6 +41,10 @@ export type Service = RunningProcess & {
 
 // Requests are cut off after 10 s. If the database hangs, a purge and the deliveries hang too and are abandoned then.
 const WORK_MS = 10_500;
+
+const CHAIN_EVERY_MS = 1000;
+// Soon after the start, because rows may have expired while the server was down, but not during it.
+const PURGES = { firstAfterMs: 5000, everyMs: 60_000 };
 
 type ServiceOptions = {
   lingerMs?: number;
@@ -78,7 +81,7 @@ export async function startService(
     log.error({ err: error }, "the database failed, stopping");
     fail();
   });
-  const rateLimitStore = await createRateLimitStore(settings.REDIS_URL, log, metrics.countLimited);
+  const rateLimitStore = await createRateLimitStore(settings, log, metrics.countLimited);
   try {
     const keys = await prepareStorage(settings, storage, log);
 
@@ -182,4 +185,26 @@ export async function startService(
     await storage.close();
     throw error;
   }
+}
+
+function schedulePurge(storage: Storage, log: Log): Schedule {
+  return schedule(
+    async (signal) => log.debug({ deleted: await storage.purgeExpired(signal) }, "purged expired rows"),
+    (error) => log.warn({ err: error }, "purge failed, will retry"),
+    PURGES,
+  );
+}
+
+function scheduleAuditChain({ auditChain }: Storage, log: Log): Schedule {
+  const { stop } = schedule(
+    auditChain.appendAll,
+    (error) => log.warn({ err: error }, "chaining the audit log failed, will retry"),
+    { everyMs: CHAIN_EVERY_MS },
+  );
+  return {
+    async stop() {
+      await stop();
+      await auditChain.release().catch(() => {}); // another process continues once the lease has expired
+    },
+  };
 }

@@ -14,7 +14,7 @@ const ONE_SIGNAL_MS = 500;
  * Stops on SIGTERM or SIGINT; a second signal, or `limitMs`, exits immediately with 1. SIGHUP restarts the workers;
  * without workers, or after the terminal was closed, it stops the process.
  */
-export function followSignals(starting: Promise<RunningProcess>, log: Log, limitMs: number): void {
+export function stopOnSignals(starting: Promise<RunningProcess>, log: Log, limitMs: number): void {
   let running: RunningProcess | undefined;
   let signaledAt: number | undefined;
   let exitCode = 0;

@@ -2,6 +2,7 @@ import {
   createLocalJWKSet,
   decodeJwt,
   type JSONWebKeySet,
+  type JWK,
   type JWTPayload,
   type JWTVerifyGetKey,
 } from "jose";
@@ -10,16 +11,22 @@ import type { Storage } from "../../adapters/index.ts";
 import { clientKindOf } from "../../adapters/oauth/app-policy.ts";
 import { JWT_BEARER_GRANT } from "../../adapters/oauth/oidc/clients.ts";
 import { createKeySets, type KeySets } from "../assertions/key-sets.ts";
-import { InvalidJwt, useJwtOnce, verifyJwt } from "../assertions/verify-jwt.ts";
-import { createClientKeys } from "../clients/client-keys.ts";
+import {
+  InvalidJwt,
+  type JwtRules,
+  useJwtOnce,
+  type VerifiedJwt,
+  verifyJwt,
+} from "../assertions/verify-jwt.ts";
 import { isFapi } from "../clients/client-metadata.ts";
+import { createUseRecorder, type ReportError } from "../clients/use-recorder.ts";
 import type { Dependencies } from "../dependencies.ts";
 import { ENDPOINTS } from "../oauth-endpoints.ts";
 import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
 import { checkAssertion } from "./fapi.ts";
 import { isAboutUser } from "./identity-assertions.ts";
 import { requireUsableToIssue } from "./require-api-access.ts";
-import { createAuthenticateWorkload, setWorkload, untrustedIssuer } from "./workloads.ts";
+import { createAuthenticateWorkload, untrustedIssuer } from "./workloads.ts";
 
 // Assertions are made for one request. RFC 7523 §3 leaves the limit to the server.
 const MAX_AGE_S = 600;
@@ -51,7 +58,7 @@ export function createAuthenticateByAssertion(
   limits: AuthenticationLimits["assertions"],
 ): AuthenticateByAssertion {
   const keySets = createKeySets(fetch);
-  const clientKeys = createClientKeys(storage.clients, (error) => provider.emit("error", error));
+  const verifyWithStoredKeys = createVerifyWithStoredKeys(storage.clients, (error) => provider.emit("error", error));
   const authenticateWorkload = createAuthenticateWorkload(storage, createKeySets(fetchConfigured));
 
   async function verify(ctx: KoaContextWithOIDC, client: Client, given: Assertion): Promise<void> {
@@ -60,7 +67,7 @@ export function createAuthenticateByAssertion(
       if (isFapi(client)) throw new InvalidJwt("FAPI 2.0 requires an assertion that the client signed");
       const workload = await authenticateWorkload(ctx, client, { assertion, issuer });
       const useOnce = () => workload.useOnce().catch((error) => refuse(error, given));
-      return setWorkload(ctx, { ...workload, useOnce });
+      return ctx.oidc.entity("Workload", { ...workload, useOnce });
     }
     const rules = {
       issuer: client.clientId,
@@ -72,7 +79,7 @@ export function createAuthenticateByAssertion(
     };
     const verified =
       clientKindOf(client.clientId) === "organization"
-        ? await clientKeys.verify(client.clientId, assertion, rules)
+        ? await verifyWithStoredKeys(client.clientId, assertion, rules)
         : await verifyJwt(assertion, { ...rules, keys: keysOf(client, keySets) });
     if (verified.claims.sub !== client.clientId) throw new InvalidJwt("sub must be the client ID");
     // OpenID Connect Dynamic Client Registration §2: the client allows no other.
@@ -154,6 +161,41 @@ function keysOf({ jwks, jwksUri }: Client, keySets: KeySets): JWTVerifyGetKey {
   if (jwks?.keys.length) return createLocalJWKSet(jwks as JSONWebKeySet);
   if (jwksUri) return keySets.at(jwksUri);
   throw new InvalidJwt("the client has no keys");
+}
+
+/**
+ * Creates a function that verifies assertions with stored keys, and throws InvalidJwt if none fits. The keys are read for
+ * every request, so a removed one is rejected immediately.
+ */
+function createVerifyWithStoredKeys(clients: AssertionOptions["storage"]["clients"], onError: ReportError) {
+  const recordUse = createUseRecorder((id, at) => clients.markKeyUsed(id, at), onError);
+  return async (clientId: string, assertion: string, rules: Omit<JwtRules, "keys">): Promise<VerifiedJwt> => {
+    const keys = await clients.findKeys(clientId);
+    // Refused like by a client with other keys: anyone may ask, and how a client authenticates is not public.
+    if (keys.length === 0) await verifyWith([], assertion, rules);
+    for (const { id, jwk } of keys) {
+      const verified = await verifyWith([jwk], assertion, rules);
+      if (!verified) continue;
+      recordUse(id);
+      return verified;
+    }
+    throw new InvalidJwt("no key of the client verifies the signature");
+  };
+}
+
+async function verifyWith(jwks: object[], assertion: string, rules: Omit<JwtRules, "keys">) {
+  try {
+    return await verifyJwt(assertion, { ...rules, keys: keySet(jwks) });
+  } catch (error) {
+    if (error instanceof InvalidJwt && error.isOtherKey) return undefined;
+    throw error;
+  }
+}
+
+/** Ignores `kid`: clients may name their keys differently, or not at all. */
+function keySet(jwks: object[]): JWTVerifyGetKey {
+  const find = createLocalJWKSet({ keys: jwks as JWK[] });
+  return ({ kid: _, ...header }, token) => find(header, token);
 }
 
 /** RFC 7521 §4.1.1 and §4.2.1: the error depends on what the assertion was sent as. Rethrows other errors. */

@@ -13,17 +13,17 @@ import { SIGNING_ALGORITHMS } from "../assertions/verify-jwt.ts";
 import { EXTRA_METADATA, staticClients } from "../clients/client-metadata.ts";
 import { clientIdMetadataDocuments, createFetchDocument } from "../clients/metadata-documents.ts";
 import type { Dependencies } from "../dependencies.ts";
+import { networkKeyOf } from "../http/client-ip.ts";
 import { cookieOptions, sessionCookieOf } from "../http/cookies.ts";
 import type { Keys } from "../keys/shared-keys.ts";
 import { ENDPOINT_LIST } from "../oauth-endpoints.ts";
-import { networkKeyOf } from "../rate-limits/ip-key.ts";
 import type { Settings } from "../settings/config.ts";
 import {
   ABSOLUTE_LIFETIME,
   ACCESS_TOKEN_LIFETIME,
   GRANT_LIFETIME,
   ID_TOKEN_LIFETIME,
-} from "../settings/lifetimes.ts";
+} from "../settings/token-lifetimes.ts";
 import { dPoP } from "./dpop.ts";
 import { createFindAccount } from "./find-account.ts";
 import { isPromptedBeforeConsent, prompts } from "./interaction-policy.ts";

@@ -23,7 +23,7 @@ import {
   omitMissing,
   rejectRequestUri,
 } from "./request-parameters.ts";
-import { hasApiAccess } from "./require-api-access.ts";
+import { hasApiAccess, refuseClient } from "./require-api-access.ts";
 import {
   arrange,
   omit,
@@ -105,6 +105,7 @@ const INTROSPECTION_STEPS = [
   ...arrange("introspection", [
     "noCache, urlencoded, assembleTokenParams",
     step(omitMissing),
+    step(requireCredentials),
     ...clientAuthentication,
     step(refusePublicClients),
     "bound rejectDupes, validateTokenPresence",
@@ -215,12 +216,18 @@ function explainMissingCredentials(error: unknown, ctx: EndpointContext): unknow
   return error;
 }
 
+/** RFC 7662 §2.1 and §2.3, RFC 6749 §5.2: 401, where oidc-provider responds 400. Throws InvalidClientAuth. */
+function requireCredentials(ctx: KoaContextWithOIDC): void {
+  const { client_id: id, client_secret: secret, client_assertion: assertion } = ctx.oidc.params ?? {};
+  if (id || secret || assertion || ctx.get("authorization")) return;
+  ctx.set("WWW-Authenticate", `Basic realm="${ctx.oidc.provider.issuer}"`);
+  refuseClient("it is required");
+}
+
 /** RFC 7662 §2.1: introspection requires authorization, which a public client cannot prove. */
 function refusePublicClients({ oidc }: KoaContextWithOIDC): void {
-  if (oidc.client?.tokenEndpointAuthMethod !== "none") return;
-  const error = new errors.InvalidClientAuth("public client");
-  error.error_description = "client authentication failed: public clients cannot introspect tokens";
-  throw error;
+  if (oidc.client?.tokenEndpointAuthMethod === "none")
+    refuseClient("public clients cannot introspect tokens");
 }
 
 /** Throws InvalidToken or InsufficientScope. */

@@ -1,6 +1,7 @@
 import { errors, type KoaContextWithOIDC } from "oidc-provider";
 import { InvalidJwt, type VerifiedJwt } from "../assertions/verify-jwt.ts";
 import { isFapi } from "../clients/client-metadata.ts";
+import { refuseClient } from "./require-api-access.ts";
 
 /**
  * The FAPI 2.0 Security Profile for the clients that follow it. Their metadata requires pushed requests and
@@ -11,10 +12,7 @@ const ALGS = ["PS256", "ES256", "EdDSA", "Ed25519"];
 
 /** §5.3.2.1: clients authenticate with `private_key_jwt`. Throws InvalidClientAuth. */
 export function refuseSecret(): never {
-  const error = new errors.InvalidClientAuth("secret of a FAPI client");
-  error.error_description =
-    "client authentication failed: the client follows FAPI 2.0 and must use private_key_jwt";
-  throw error;
+  refuseClient("the client follows FAPI 2.0 and must use private_key_jwt");
 }
 
 /** §5.3.2.1 (audience) and §5.4 (algorithms). Throws InvalidJwt. */

@@ -9,11 +9,11 @@ import { createKeySets, type KeySets } from "../assertions/key-sets.ts";
 import { InvalidJwt, useJwtOnce, type VerifiedJwt, verifyJwt } from "../assertions/verify-jwt.ts";
 import { organizationOf } from "../clients/client-metadata.ts";
 import type { Dependencies } from "../dependencies.ts";
-import { ACCESS_TOKEN_LIFETIME } from "../settings/lifetimes.ts";
+import { ACCESS_TOKEN_LIFETIME } from "../settings/token-lifetimes.ts";
 import { requireProof } from "./dpop.ts";
 import { requireApiAccess } from "./require-api-access.ts";
 import { canonicalResource } from "./resource-indicators.ts";
-import { readProof } from "./seams/dpop-proofs.ts";
+import { readProof } from "./seams/proofs.ts";
 import { isMultiFactor } from "./sessions.ts";
 
 // The `typ` of an assertion about a user (draft-ietf-oauth-identity-assertion-authz-grant).
@@ -188,7 +188,8 @@ async function issueToken(
   grant.addResourceScope(resource, [...withImplied(scopes)].join(" "));
   Object.assign(grant, { organizationId: organization.id, address: ctx.ip });
   // The client gets another assertion for another token, so the grant needs to last no longer than this one.
-  const grantId = await saveFor(grant, ACCESS_TOKEN_LIFETIME + 60);
+  const { save } = grant as { save(seconds: number): Promise<string> }; // whose types omit the parameter
+  const grantId = await save.call(grant, ACCESS_TOKEN_LIFETIME + 60);
   const scope = scopes.join(" ");
   const token = new provider.AccessToken({ accountId: userId, client, grantId, gty: "jwt_bearer", scope });
   token.setAudience(resource);
@@ -208,12 +209,7 @@ function invalidGrant(description: string): errors.InvalidGrant {
   return error;
 }
 
-/** Only who has an assertion of the identity provider learns why it is invalid. */
+/** Throws InvalidGrant with the reason why the assertion is invalid. */
 function rethrow(error: unknown): never {
   throw error instanceof InvalidJwt ? invalidGrant(error.message) : error;
-}
-
-/** The types of oidc-provider omit the parameter. */
-function saveFor(grant: object, seconds: number): Promise<string> {
-  return (grant as { save(seconds: number): Promise<string> }).save(seconds);
 }

@@ -6,14 +6,11 @@ import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
 import { type AssertionOptions, createAuthenticateByAssertion } from "./client-assertions.ts";
 import { configuration, type ProviderOptions } from "./configuration.ts";
 import { type IdentityAssertionOptions, registerJwtBearer } from "./identity-assertions.ts";
-import { findStoredClients } from "./seams/client-lookup.ts";
-import { compareHashedSecrets } from "./seams/client-secrets.ts";
-import { coverImpliedScopes } from "./seams/refresh-scopes.ts";
-import { detectReplaysAtOnce } from "./seams/replay-detection.ts";
+import { compareHashedSecrets, findStoredClients } from "./seams/clients.ts";
+import { detectReplaysAtOnce } from "./seams/proofs.ts";
+import { checkBeforeUse, coverImpliedScopes } from "./seams/redemption.ts";
 import { changeSessions } from "./seams/session-model.ts";
-import { storeFields } from "./seams/stored-fields.ts";
-import { generateTokenIds } from "./seams/token-ids.ts";
-import { checkBeforeUse } from "./seams/token-reuse.ts";
+import { generateTokenIds, storeFields } from "./seams/stored-tokens.ts";
 import { refuseUntrustedRedirects } from "./untrusted-redirects.ts";
 
 type Options = ProviderOptions &

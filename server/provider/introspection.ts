@@ -43,17 +43,12 @@ type IntrospectionResponse = { active?: boolean; token_type?: string; client_id?
  */
 export function completeIntrospection(ctx: Context): void {
   const body = ctx.body as IntrospectionResponse | undefined;
-  const isAccessToken = body?.active && body.token_type; // a refresh token has no type
-  if (isAccessToken) describeAccessToken(ctx, body);
-  else if (ctx.status === 400 && isAnonymous(ctx)) requireAuthentication(ctx);
-}
-
-function describeAccessToken(ctx: Context, body: IntrospectionResponse): void {
+  if (!body?.active || !body.token_type) return; // a refresh token has no type
   const { client, entities } = (ctx as unknown as KoaContextWithOIDC).oidc;
   const { active } = (entities.AccessToken ?? entities.ClientCredentials) as { active?: ActiveToken };
   const isResourceServer = client?.clientId === RESOURCE_SERVER;
   if (!active || lacksKey(active) || (!isResourceServer && !hasApiAccess(active))) {
-    respondInactive(ctx);
+    ctx.body = { active: false };
     return;
   }
   // RFC 7662 §2.2: resource servers such as mod_oauth2 require a subject. A client's own token has the client's id.
@@ -66,23 +61,4 @@ function describeAccessToken(ctx: Context, body: IntrospectionResponse): void {
       ...(active.suspended && { suspended: true }),
     });
   }
-}
-
-function respondInactive(ctx: Context): void {
-  ctx.status = 200;
-  ctx.body = { active: false };
-}
-
-function isAnonymous(ctx: Context): boolean {
-  const { params } = (ctx as unknown as KoaContextWithOIDC).oidc;
-  if (!params || ctx.get("authorization")) return false;
-  return !params.client_id && !params.client_secret && !params.client_assertion;
-}
-
-/** RFC 7662 §2.1 and §2.3, RFC 6749 §5.2: 401, where oidc-provider responds 400. */
-function requireAuthentication(ctx: Context): void {
-  const { issuer } = (ctx as unknown as KoaContextWithOIDC).oidc.provider;
-  ctx.status = 401;
-  ctx.set("WWW-Authenticate", `Basic realm="${issuer}"`);
-  ctx.body = { error: "invalid_client", error_description: "client authentication is required" };
 }

@@ -32,6 +32,13 @@ export function requireUsable(client: Client): void {
   requireApiAccess(organizationOf(client));
 }
 
+/** Throws InvalidClientAuth that says why: oidc-provider would describe every failure alike. */
+export function refuseClient(reason: string): never {
+  const error = new errors.InvalidClientAuth(reason);
+  error.error_description = `client authentication failed: ${reason}`;
+  throw error;
+}
+
 /** Call it after the client was authenticated: only the client itself learns of its state. It may still revoke. */
 export function requireUsableToIssue(ctx: KoaContextWithOIDC | undefined, client: Client): void {
   if (ISSUING_ROUTES.has(ctx?.oidc.route)) requireUsable(client);

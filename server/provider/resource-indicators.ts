@@ -15,7 +15,7 @@ import {
   withImplied,
 } from "../../resources/access/scopes.ts";
 import { organizationOf } from "../clients/client-metadata.ts";
-import { ACCESS_TOKEN_LIFETIME } from "../settings/lifetimes.ts";
+import { ACCESS_TOKEN_LIFETIME } from "../settings/token-lifetimes.ts";
 import { requireProof } from "./dpop.ts";
 import { requireUsable } from "./require-api-access.ts";
 import type { Workload } from "./workloads.ts";

@@ -1,9 +1,9 @@
 import type { Context, Middleware } from "koa";
 import type { KoaContextWithOIDC } from "oidc-provider";
 import { errorUrl } from "../../resources/http/problem.ts";
+import { KEY_SET_MAX_AGE } from "../keys/shared-keys.ts";
 import { ENDPOINTS, endpointsByPath, METADATA_PATHS } from "../oauth-endpoints.ts";
 import type { Settings } from "../settings/config.ts";
-import { KEY_SET_MAX_AGE } from "../settings/lifetimes.ts";
 import { completeDiscovery } from "./discovery.ts";
 import { isOauthPath } from "./endpoints.ts";
 import { completeIntrospection } from "./introspection.ts";

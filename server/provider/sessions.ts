@@ -1,6 +1,6 @@
 import type { Context } from "koa";
 import type { Provider } from "oidc-provider";
-import { SESSION_LIFETIME } from "../settings/lifetimes.ts";
+import { SESSION_LIFETIME } from "../settings/token-lifetimes.ts";
 
 const DAY_S = 24 * 3600;
 // Enough for the list of sessions; a header may have 16 KB.

@@ -118,10 +118,6 @@ async function recordUse(trustRules: TrustRuleStore, rules: TrustRule[]): Promis
   if (ids.length > 0) await trustRules.markUsed(ids, now);
 }
 
-export function setWorkload(ctx: KoaContextWithOIDC, workload: Workload): void {
-  ctx.oidc.entity("Workload", workload);
-}
-
 function findMismatch(rule: TrustRule, claims: JWTPayload): string | undefined {
   if (!isAudience(claims.aud, rule.audience)) return "aud";
   if (!matchesSubject(rule.subject, claims.sub)) return "sub";

@@ -1,9 +1,14 @@
 import { normalizeUsername } from "../../adapters/accounts/sign-in-failures.ts";
 import { isPossibleUsername } from "../credentials/names.ts";
-import { count, countNetworks, rewardNetworks, secondsUntilNetworksOpen } from "./counters.ts";
-import { networkKeyOf } from "./ip-key.ts";
+import { networkKeyOf } from "../http/client-ip.ts";
 import { createOAuthLimits } from "./oauth.ts";
-import type { RateLimitStore } from "./store.ts";
+import {
+  count,
+  countNetworks,
+  type RateLimitStore,
+  rewardNetworks,
+  secondsUntilNetworksOpen,
+} from "./store.ts";
 
 // Users mistype a few times; guessing a password takes thousands of attempts.
 const ATTEMPTS_PER_PAIR = 5;
@@ -22,15 +27,10 @@ const RECOVERY_CODES_PER_NETWORK = 50;
 const CHANGES_PER_USER = 600;
 
 /** Functions return the seconds to wait, or 0. Known devices are exempt from the limits. */
-export type AuthenticationLimits = ReturnType<typeof createLimits>;
+export type AuthenticationLimits = ReturnType<typeof createAuthenticationLimits>;
 export type SignInLimits = AuthenticationLimits["signIn"];
 
-/** Tests and benchmarks turn all limits off. */
-export function createAuthenticationLimits(isOn: boolean, store: RateLimitStore): AuthenticationLimits {
-  return isOn ? createLimits(store) : OFF;
-}
-
-function createLimits(store: RateLimitStore) {
+export function createAuthenticationLimits(store: RateLimitStore) {
   const changes = store.create("dashboard:changes", CHANGES_PER_USER);
   const visits = {
     passkey: store.create("passkey", PASSKEYS_PER_NETWORK),
@@ -80,15 +80,3 @@ function pairKeyOf(address: string, username: string): string {
   const account = isPossibleUsername(username) ? normalizeUsername(username) : "";
   return `${networkKeyOf(address)} ${account}`;
 }
-
-const none = async () => 0;
-const nothing = async () => {};
-const OFF: AuthenticationLimits = {
-  signIn: { attempt: none, succeeded: nothing },
-  secondFactor: { attempt: none, succeeded: nothing },
-  assertions: { check: nothing, failed: nothing },
-  oauth: [],
-  authorization: [],
-  visit: none,
-  change: none,
-};

@@ -1,23 +1,29 @@
 import cluster from "node:cluster";
-import { RateLimiterCluster, RateLimiterClusterMaster, RateLimiterMemory } from "rate-limiter-flexible";
-import type { SilentCounter } from "./counters.ts";
+import {
+  type RateLimiterAbstract,
+  RateLimiterCluster,
+  RateLimiterClusterMaster,
+  RateLimiterMemory,
+} from "rate-limiter-flexible";
 
 // If the primary process takes longer, the worker counts for itself: limits must not delay requests.
 const TIMEOUT_MS = 250;
 // Far below the windows, and one message per worker and interval at most.
-const EXCHANGE_MS = 100;
+const SHARE_MS = 100;
 const CHANNEL = "linkgate:counts";
 
-type Exchange = { channel: typeof CHANNEL; counts: Record<string, Record<string, number>> };
+type Counts = { channel: typeof CHANNEL; counts: Record<string, Record<string, number>> };
 
 export function shareCounters(): void {
   new RateLimiterClusterMaster();
   cluster.on("message", (sender, message) => {
-    if (!isExchange(message)) return;
+    if (!isCounts(message)) return;
     for (const worker of Object.values(cluster.workers ?? {}))
       if (worker && worker.id !== sender.id && worker.isConnected()) worker.send(message);
   });
 }
+
+export type SilentCounter = Pick<RateLimiterAbstract, "points" | "penalty" | "reward" | "get" | "delete">;
 
 /** `duration` is in seconds. */
 export type Limits = { keyPrefix: string; points: number; duration: number };
@@ -36,18 +42,18 @@ export function createExactCounter(options: Limits): SilentCounter {
 }
 
 /** Creates counters that add what other workers counted up to 100 ms ago, so counting never waits. */
-export function createExchange(): { create(options: Limits): SilentCounter; close(): void } {
+export function createApproximateCounters(): { create(options: Limits): SilentCounter; close(): void } {
   const counters = new Map<string, RateLimiterMemory>();
-  let counts: Exchange["counts"] = {};
+  let counts: Counts["counts"] = {};
 
   const timer = setInterval(() => {
     if (Object.keys(counts).length === 0 || !process.connected) return;
-    process.send?.({ channel: CHANNEL, counts } satisfies Exchange);
+    process.send?.({ channel: CHANNEL, counts } satisfies Counts);
     counts = {};
-  }, EXCHANGE_MS).unref();
+  }, SHARE_MS).unref();
 
   const receive = (message: unknown) => {
-    if (!isExchange(message)) return;
+    if (!isCounts(message)) return;
     for (const [name, keys] of Object.entries(message.counts))
       for (const [key, points] of Object.entries(keys)) void counters.get(name)?.penalty(key, points);
   };
@@ -84,6 +90,6 @@ export function createExchange(): { create(options: Limits): SilentCounter; clos
   };
 }
 
-function isExchange(message: unknown): message is Exchange {
-  return (message as Partial<Exchange> | null)?.channel === CHANNEL;
+function isCounts(message: unknown): message is Counts {
+  return (message as Partial<Counts> | null)?.channel === CHANNEL;
 }

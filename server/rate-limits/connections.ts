@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
-import { hostKeyOf } from "./ip-key.ts";
+import { hostKeyOf } from "../http/client-ip.ts";
 
 /** Returns how many files and connections this process may have open; undefined if that is unlimited or unknown. */
 export function readDescriptorLimit(): number | undefined {

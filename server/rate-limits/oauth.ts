@@ -1,10 +1,9 @@
 import type { Context, Next } from "koa";
 import { errors, type KoaContextWithOIDC } from "oidc-provider";
+import { siteKeyOf } from "../http/client-ip.ts";
 import { ENDPOINTS, endpointsByPath } from "../oauth-endpoints.ts";
 import { HOME, messagePage } from "../ui/page.ts";
-import { count, countNetworks, describeWait, secondsUntilOpen } from "./counters.ts";
-import { siteKeyOf } from "./ip-key.ts";
-import type { RateLimitStore } from "./store.ts";
+import { count, countNetworks, describeWait, type RateLimitStore, secondsUntilOpen } from "./store.ts";
 
 // A client that fails this often is misconfigured, or isn't the client.
 const FAILURES_PER_CLIENT = 40;
@@ -21,7 +20,7 @@ const AUTHORIZATION_STEPS_PER_NETWORK = 1200;
 const GUESS_ERRORS = new Set(["invalid_client", "invalid_grant"]);
 const TOO_MANY_REQUESTS = "too many requests, retry later";
 
-export function createOAuthLimits({ create }: RateLimitStore) {
+export function createOAuthLimits({ create, isOn }: RateLimitStore) {
   const failedAssertions = create("oauth:assertions", FAILURES_PER_CLIENT);
   const clients = create("oauth:client", FAILURES_PER_CLIENT);
   const failures = create("oauth:failures", FAILURES_PER_SITE);
@@ -65,8 +64,8 @@ export function createOAuthLimits({ create }: RateLimitStore) {
   }
 
   return {
-    oauth: [limitOauth],
-    authorization: [limitAuthorization],
+    oauth: isOn ? [limitOauth] : [],
+    authorization: isOn ? [limitAuthorization] : [],
     assertions: {
       /** Throws TemporarilyUnavailable (429) if too many of a client's assertions from this network failed. */
       async check(ctx: Context, clientId: string): Promise<void> {

@@ -1,15 +1,14 @@
 import type { Middleware } from "koa";
 import { retryLater } from "../../resources/http/problem.ts";
-import { count, describeWait } from "./counters.ts";
-import { hostKeyOf } from "./ip-key.ts";
-import type { RateLimitStore } from "./store.ts";
+import { hostKeyOf } from "../http/client-ip.ts";
+import { count, describeWait, type RateLimitStore } from "./store.ts";
 
 // Half of the calls of the API: a page takes longer, and an office behind one address opens about a hundred a minute.
 const REQUESTS_PER_ADDRESS = 3000;
 
 /** Limits the requests for pages, before anything of them is read or looked up. Other limits follow it. */
-export function limitPages(isOn: boolean, store: RateLimitStore): Middleware[] {
-  if (!isOn) return [];
+export function limitPages(store: RateLimitStore): Middleware[] {
+  if (!store.isOn) return [];
   const requests = store.create("pages", REQUESTS_PER_ADDRESS, { isHot: true });
   return [
     async function limitPage(ctx, next) {

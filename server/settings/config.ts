@@ -6,6 +6,7 @@ import { validateCountryDatabase } from "./country-database.ts";
 import { findMissingPackages } from "./optional-packages.ts";
 import { findOpenChoices } from "./production-choices.ts";
 import {
+  choice,
   contact,
   count,
   headerName,
@@ -20,11 +21,12 @@ import {
   requireHttps,
   seconds,
   secureOrigin,
+  sender,
   share,
+  smtpUrl,
   toggle,
   validated,
 } from "./setting-types.ts";
-import { validateSender, validateSmtpUrl } from "./smtp-url.ts";
 import { readTelemetrySettings, type TelemetrySettings } from "./telemetry-settings.ts";
 
 export type Settings = z.output<typeof schema> & {
@@ -65,7 +67,7 @@ const schema = z.object({
   WORKERS: count(1).default(1),
   SHUTDOWN_DELAY: seconds(0, 300).default(0),
   CIMD: metadataDocuments.prefault("known"),
-  DYNAMIC_REGISTRATION: z.enum(["off", "stateless"], { error: "must be off or stateless" }).default("off"),
+  DYNAMIC_REGISTRATION: choice("off", "stateless").default("off"),
   IDP_ISSUER: httpUrl((url) =>
     isPlain(url) ? requireHttps(url) : "must have no credentials, query or fragment",
   ).optional(),
@@ -78,11 +80,9 @@ const schema = z.object({
       error: "must not contain control characters or invisible characters",
     })
     .optional(),
-  REGISTRATION: z
-    .enum(["open", "invite", "closed"], { error: "must be open, invite or closed" })
-    .default("open"),
-  SELF_SERVICE_PLANS: toggle("on"),
-  RATE_LIMIT: toggle("on"),
+  REGISTRATION: choice("open", "invite", "closed").default("open"),
+  SELF_SERVICE_PLANS: toggle,
+  RATE_LIMIT: toggle,
   REDIS_URL: z
     .string()
     .refine((text) => /^rediss?:\/\/./.test(text) && URL.canParse(text), {
@@ -97,12 +97,8 @@ const schema = z.object({
   }).optional(),
   INTROSPECTION_CLIENT_ID: z.string().default("resource-server"),
   INTROSPECTION_CLIENT_SECRET: z.string().optional(),
-  LOG_LEVEL: z
-    .enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"], {
-      error: "must be one of fatal, error, warn, info, debug, trace, silent",
-    })
-    .default("info"),
-  LOG_FORMAT: z.enum(["auto", "json", "text"], { error: "must be auto, json or text" }).default("auto"),
+  LOG_LEVEL: choice("fatal", "error", "warn", "info", "debug", "trace", "silent").default("info"),
+  LOG_FORMAT: choice("auto", "json", "text").default("auto"),
   ACCESS_LOG_SAMPLE: share.default(1),
   ENCRYPTION_KEY: z
     .string()
@@ -113,8 +109,8 @@ const schema = z.object({
   ENCRYPTION_KEY_FILE: z.string().optional(),
   ALLOWED_ORIGINS: origins,
   WEBHOOK_ALLOW_HOSTS: hosts,
-  SMTP_URL: validated(validateSmtpUrl).optional(),
-  SMTP_FROM: validated(validateSender).optional(),
+  SMTP_URL: smtpUrl.optional(),
+  SMTP_FROM: sender.optional(),
   COUNTRY_HEADER: headerName.optional(),
   MMDB_PATH: validated(validateCountryDatabase).optional(),
   METRICS_PORT: port.optional(),

@@ -1,15 +1,8 @@
 import { type Engine, engineOf } from "../../adapters/database/engine.ts";
+import { OPTIONAL_PACKAGES } from "../version.ts";
 
 const DRIVERS: Record<Engine, string[]> = { sqlite: [], postgres: ["pg"], mysql: ["mysql2"] };
-const OPENTELEMETRY = [
-  "api",
-  "context-async-hooks",
-  "core",
-  "exporter-trace-otlp-http",
-  "exporter-trace-otlp-proto",
-  "resources",
-  "sdk-trace",
-].map((name) => `@opentelemetry/${name}`);
+const OPENTELEMETRY = OPTIONAL_PACKAGES.filter((name) => name.startsWith("@opentelemetry/"));
 
 type Settings = { DATABASE_URL: string; REDIS_URL?: string | undefined };
 

@@ -2,7 +2,8 @@ import { z } from "zod";
 import { checkText } from "../../resources/http/validate.ts";
 import { isPublicUrl } from "../../resources/outbound/ssrf-guard.ts";
 
-const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
+/** Hosts of this machine, as URLs have them. */
+export const LOOPBACK: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
 export const integer = (least: number, most: number, error: string) =>
   z
@@ -19,11 +20,14 @@ export const seconds = (least: number, most: number) =>
 export const count = (least: number) =>
   integer(least, Number.MAX_SAFE_INTEGER, `must be an integer of at least ${least}`);
 
-export const toggle = (fallback: "on" | "off") =>
-  z
-    .enum(["on", "off"], { error: "must be on or off" })
-    .default(fallback)
-    .transform((word) => word === "on");
+const or = new Intl.ListFormat("en-GB", { type: "disjunction" }); // without a comma before “or”
+
+export const choice = <const Values extends readonly string[]>(...values: Values) =>
+  z.enum(values, { error: `must be ${or.format(values)}` });
+
+export const toggle = choice("on", "off")
+  .default("on")
+  .transform((word) => word === "on");
 
 /** The function returns what is wrong as a predicate. */
 export const validated = (rule: (text: string) => string | undefined) => z.string().check(checkText(rule));
@@ -129,3 +133,49 @@ export function parseEncryptionKeys(text: string): Buffer[] | undefined {
   const isValid = keys.length > 0 && keys.every(({ length }) => length === KEY_BYTES);
   return isValid ? keys : undefined;
 }
+
+export type SmtpServer = {
+  host: string;
+  port: number;
+  secure: boolean;
+  /** Whether the connection must be upgraded with STARTTLS (RFC 3207) before anything is sent. */
+  requireTLS: boolean;
+  auth?: { user: string; pass: string };
+};
+
+const PORTS = { "smtp:": 587, "smtps:": 465 };
+
+function validateSmtpUrl(text: string): string | undefined {
+  const url = URL.parse(text);
+  if (!url?.hostname || !(url.protocol in PORTS))
+    return "must be smtp://<host>:<port> or smtps://<host>:<port>, with the username and password before the host";
+  if (url.search || url.hash || !["", "/"].includes(url.pathname))
+    return "must have no path, query or fragment";
+  if (Boolean(url.username) !== Boolean(url.password)) return "must have both a username and a password";
+  return undefined;
+}
+
+/** Parses a valid `SMTP_URL`. Only a server on this machine may be used without TLS. */
+export function parseSmtpUrl(text: string): SmtpServer {
+  const url = new URL(text);
+  const { protocol, username, password } = url;
+  const secure = protocol === "smtps:";
+  return {
+    host: url.hostname.replace(/^\[|\]$/g, ""),
+    port: Number(url.port) || PORTS[protocol as keyof typeof PORTS],
+    secure,
+    requireTLS: !secure && !LOOPBACK.has(url.hostname),
+    ...(username && { auth: { user: decodeURIComponent(username), pass: decodeURIComponent(password) } }),
+  };
+}
+
+// One address, with or without a name. No line breaks, which would add headers, and no lists.
+const ADDRESS = '[^<>\\s@,;:"\\p{Cc}]{1,64}@[A-Za-z0-9.-]{1,190}';
+const SENDER = new RegExp(`^(${ADDRESS}|[^<>@,;:"\\p{Cc}]{1,100} <${ADDRESS}>)$`, "u");
+
+function validateSender(text: string): string | undefined {
+  return SENDER.test(text) ? undefined : "must be an email address, such as linkgate <noreply@example.com>";
+}
+
+export const smtpUrl = validated(validateSmtpUrl);
+export const sender = validated(validateSender);

@@ -7,7 +7,7 @@ import { checkText, validate } from "../../resources/http/validate.ts";
 import { type AllowedHosts, isAllowedHost, mayBePublic } from "../../resources/outbound/ssrf-guard.ts";
 import { validateCharacters } from "../credentials/names.ts";
 import type { Settings } from "../settings/config.ts";
-import { developmentHosts, fetchableHosts } from "../settings/outbound-hosts.ts";
+import { developmentHosts, fetchableHosts } from "../settings/public-urls.ts";
 import type { Platform, PlatformField } from "./platforms.ts";
 import { findStrangers } from "./shared-issuers.ts";
 

@@ -62,7 +62,7 @@ export async function createSites() {
         storage: served,
         appPolicyCheck: appPolicyCheckOf(settings),
         keys,
-        rateLimitStore: observe(await createRateLimitStore(undefined, log)),
+        rateLimitStore: observe(await createRateLimitStore(settings, log)),
         metrics: createMetrics(log),
         log,
         fetch: unused,

@@ -4,7 +4,7 @@ import type { Storage } from "../../../adapters/index.ts";
 import type { SingleUse } from "../../../adapters/oauth/replay.ts";
 import { stepOfCode } from "../../credentials/totp.ts";
 import type { AuthenticationLimits } from "../../rate-limits/authentication.ts";
-import { toSeconds } from "../../rate-limits/counters.ts";
+import { toSeconds } from "../../rate-limits/store.ts";
 import type { Devices } from "../devices.ts";
 import type { FactorProof } from "../sign-in-proof.ts";
 import { incorrectFactor, type LoginError, tooManyAttempts } from "../verify-password.ts";

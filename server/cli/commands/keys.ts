@@ -12,13 +12,14 @@ import {
 import {
   activeFrom,
   endOf,
+  KEY_PUBLISH_MS,
+  KEY_SPREAD_MS,
   type KeyKind,
   LIFETIME_MS,
   loadStoredKeys,
   rotateKey,
   type Scheduled,
 } from "../../keys/shared-keys.ts";
-import { KEY_PUBLISH_MS, KEY_SPREAD_MS } from "../../settings/lifetimes.ts";
 import { type CommandContext, CommandError, eitherOf } from "../execution/command.ts";
 import { createProgress, shareOf } from "../execution/progress.ts";
 

@@ -66,9 +66,5 @@ export function arrange(endpoint: keyof typeof UPSTREAM, steps: Step[]): Steps {
 /** Runs a function during which `Provider.ctx` is this context. */
 export const runInContext: Store["run"] = als.run.bind(als);
 
-/** The parts of a provider that its types omit. */
-export type ProviderInternals = Provider & {
-  /** The prototype of every Koa context. */
-  context: object;
-  OIDCContext: new (ctx: object) => object;
-};
+/** The part of a provider that its types omit. */
+export type ProviderInternals = Provider & { OIDCContext: new (ctx: object) => object };

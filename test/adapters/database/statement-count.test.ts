@@ -66,7 +66,7 @@ async function serveRequestsOnly(): Promise<{ service: OwnService; close(): Prom
     storage,
     appPolicyCheck,
     keys,
-    rateLimitStore: await createRateLimitStore(undefined, log),
+    rateLimitStore: await createRateLimitStore(settings, log),
     metrics: createMetrics(log),
     log,
     fetch: unused,

@@ -118,8 +118,9 @@ test.serial("each of them costs one password verification", async (t) => {
       return real.verify(...given);
     },
   };
-  const rateLimitStore = await createRateLimitStore(undefined, createLog("silent"));
-  const { signIn: limits } = createAuthenticationLimits(false, rateLimitStore);
+  const off = { RATE_LIMIT: false, REDIS_URL: undefined };
+  const rateLimitStore = await createRateLimitStore(off, createLog("silent"));
+  const { signIn: limits } = createAuthenticationLimits(rateLimitStore);
   const devices = { tokenOf: () => undefined };
   const signIn = createVerifyPassword({
     ...service.storage,

@@ -4,7 +4,6 @@ import test from "ava";
 import { type HTMLElement, parse } from "node-html-parser";
 import { PROBLEM_CODES } from "../../../resources/http/problem-codes.ts";
 import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
-import { ERRORS } from "../../../server/observability/oauth-metrics.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { connectMcp } from "../../harness/clients/mcp.ts";
 import { ROOT } from "../../harness/program.ts";
@@ -192,6 +191,45 @@ test("the page of an error code lists the operations that return it", async (t) 
     ["/docs/api/create-link", "/docs/api/update-link", "/docs/api/upsert-link"],
   );
 });
+
+// RFC 6749 §4.1.2.1 and §5.2, RFC 6750 §3.1, RFC 7009 §2.2.1, RFC 7591
+// §3.2.2, RFC 8707 §2, RFC 9126 §2.3, RFC 9396 §5, RFC 9449 §5 and §7.1, OpenID Connect Core §3.1.2.6; and the codes of
+// problems with which the API refuses a caller.
+const ERRORS = [
+  "access_denied",
+  "consent_required",
+  "insufficient_scope",
+  "interaction_required",
+  "invalid_client",
+  "invalid_client_metadata",
+  "invalid_dpop_proof",
+  "invalid_grant",
+  "invalid_redirect_uri",
+  "invalid_request",
+  "invalid_request_object",
+  "invalid_request_uri",
+  "invalid_scope",
+  "invalid_target",
+  "invalid_token",
+  "login_required",
+  "missing_token",
+  "organization_suspended",
+  "origin_not_allowed",
+  "plan_required",
+  "quota_exceeded",
+  "rate_limited",
+  "request_not_supported",
+  "request_uri_not_supported",
+  "server_error",
+  "slow_down",
+  "temporarily_unavailable",
+  "unauthorized_client",
+  "unsupported_grant_type",
+  "unsupported_response_mode",
+  "unsupported_response_type",
+  "unsupported_token_type",
+  "use_dpop_nonce",
+];
 
 test("every error code that the metrics of OAuth count is documented", async (t) => {
   for (const code of ERRORS) t.is((await open(`/docs/errors/${code}`)).querySelector("h1")?.text, code);

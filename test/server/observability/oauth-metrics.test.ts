@@ -8,14 +8,16 @@ import {
   redeemCode,
   refresh,
 } from "../../harness/clients/oauth.ts";
+import { sendRaw } from "../../harness/clients/raw.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { growth, readMetrics } from "../../harness/metrics.ts";
 import { postForm, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const limited = await startTestService({ RATE_LIMIT: "on", TRUST_PROXY: "1" });
+const elsewhere = await startTestService({ MCP_URL: "http://localhost:1/agents/links" });
 const { app, user } = await createApp(service);
-test.after.always(() => Promise.all([service.close(), limited.close()]));
+test.after.always(() => Promise.all([service.close(), limited.close(), elsewhere.close()]));
 
 const COUNTED = /^linkgate_(grants|introspections|refusals|rate_limited)_total/;
 
@@ -79,6 +81,14 @@ test.serial("refusals are counted by endpoint and error code", async (t) => {
     'linkgate_refusals_total{endpoint="api",error="insufficient_scope"}': 1,
     'linkgate_refusals_total{endpoint="mcp",error="missing_token"}': 1,
   });
+});
+
+test.serial("refusals of MCP are counted at the path of MCP_URL", async (t) => {
+  const post = { method: "POST", headers: ["host", "localhost:1", "content-type", "application/json"], body: "{}" };
+  const refusals = await counted(async () => {
+    t.is((await sendRaw(elsewhere.url, "/agents/links", post)).status, 401);
+  }, elsewhere.url);
+  t.deepEqual(refusals, { 'linkgate_refusals_total{endpoint="mcp",error="missing_token"}': 1 });
 });
 
 test.serial(

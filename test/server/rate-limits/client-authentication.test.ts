@@ -1,6 +1,6 @@
 import test from "ava";
 import { generateKeyPair, SignJWT } from "jose";
-import { hostKeyOf, networkKeyOf } from "../../../server/rate-limits/ip-key.ts";
+import { hostKeyOf, networkKeyOf } from "../../../server/http/client-ip.ts";
 import {
   basic,
   codeFor,

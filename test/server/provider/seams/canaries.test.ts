@@ -158,8 +158,8 @@ canary("key-store", "the key store of a running provider can be initialized agai
   );
 });
 
-canary("dpop-proofs", "the functions for proofs verify one in the handler of another grant", async (t) => {
-  const { readProof } = await import("../../../../server/provider/seams/dpop-proofs.ts");
+canary("proofs", "the functions for proofs verify one in the handler of another grant", async (t) => {
+  const { readProof } = await import("../../../../server/provider/seams/proofs.ts");
   const op = await start();
   t.teardown(op.close);
   op.provider.registerGrantType("urn:other", async (ctx) => {
@@ -182,7 +182,7 @@ canary("dpop-proofs", "the functions for proofs verify one in the handler of ano
   t.is((await post({ dpop })).body.error, "invalid_grant", "a proof is accepted twice");
 });
 
-canary("replay-detection", "without the seam, two concurrent uses both count as the first", async (t) => {
+canary("proofs", "without the seam, two concurrent uses both count as the first", async (t) => {
   const { provider, close } = await start();
   t.teardown(close);
   const { ReplayDetection } = provider as unknown as {
@@ -194,7 +194,7 @@ canary("replay-detection", "without the seam, two concurrent uses both count as 
 });
 
 canary(
-  "client-lookup",
+  "clients",
   "requests find their client by the static method, and metadata makes a client",
   async (t) => {
     const op = await start();
@@ -209,7 +209,7 @@ canary(
   },
 );
 
-canary("client-secrets", "the comparison of a secret is a method of the client, and awaited", async (t) => {
+canary("clients", "the comparison of a secret is a method of the client, and awaited", async (t) => {
   const op = await start();
   t.teardown(op.close);
   const secrets: string[] = [];
@@ -223,8 +223,8 @@ canary("client-secrets", "the comparison of a secret is a method of the client, 
   t.deepEqual(secrets, ["secret"]);
 });
 
-canary("stored-fields", "models store and restore the fields that IN_PAYLOAD lists", async (t) => {
-  const { storeFields } = await import("../../../../server/provider/seams/stored-fields.ts");
+canary("stored-tokens", "models store and restore the fields that IN_PAYLOAD lists", async (t) => {
+  const { storeFields } = await import("../../../../server/provider/seams/stored-tokens.ts");
   const { provider, close } = await start();
   t.teardown(close);
   storeFields(provider);
@@ -235,8 +235,8 @@ canary("stored-fields", "models store and restore the fields that IN_PAYLOAD lis
   t.is((found as typeof grant | undefined)?.organizationId, "o", "an extra field is lost");
 });
 
-canary("token-ids", "a token gets its id when it is saved, and its client is known then", async (t) => {
-  const { generateTokenIds } = await import("../../../../server/provider/seams/token-ids.ts");
+canary("stored-tokens", "a token gets its id when it is saved, and its client is known then", async (t) => {
+  const { generateTokenIds } = await import("../../../../server/provider/seams/stored-tokens.ts");
   const op = await start();
   t.teardown(op.close);
   generateTokenIds(op.provider);
@@ -245,10 +245,10 @@ canary("token-ids", "a token gets its id when it is saved, and its client is kno
 });
 
 canary(
-  "refresh-scopes",
+  "redemption",
   "a refresh compares the requested scopes with the getter of the token",
   async (t) => {
-    const { coverImpliedScopes } = await import("../../../../server/provider/seams/refresh-scopes.ts");
+    const { coverImpliedScopes } = await import("../../../../server/provider/seams/redemption.ts");
     const op = await start();
     t.teardown(op.close);
     const refresh = async (scope: string) => {
@@ -262,7 +262,7 @@ canary(
 );
 
 canary(
-  "token-reuse",
+  "redemption",
   "a code is found, then its grant, then consumed, all before a token is stored",
   async (t) => {
     const op = await start();
@@ -342,7 +342,7 @@ canaryElsewhere(
 );
 
 canaryElsewhere(
-  "authorization-server, provider/index, http/query",
+  "authorization-server, provider/index, http/requests",
   "a provider runs in the contexts of another application",
   async (t) => {
     const { provider, close } = await start();
@@ -395,8 +395,8 @@ canaryElsewhere(
   },
 );
 
-test("each seam has a canary, and there are at most eleven", (t) => {
+test("each seam has a canary, and there are at most seven", (t) => {
   const files = readdirSync(path.join(ROOT, "server/provider/seams"));
   t.deepEqual(files.toSorted(), [...seams].toSorted());
-  t.true(files.length <= 11);
+  t.true(files.length <= 7);
 });

@@ -1,4 +1,6 @@
 import type { IncomingMessage, RequestListener } from "node:http";
+import { type ParsedUrlQuery, parse } from "node:querystring";
+import type Koa from "koa";
 import type { Context, Middleware } from "koa";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import { Problem } from "../../resources/http/problem.ts";
@@ -24,7 +26,7 @@ export function checkHost(hosts: ReadonlySet<string>, base: string): Middleware 
   };
 }
 
-export function misdirected(base: string): Problem {
+function misdirected(base: string): Problem {
   return new Problem(421, "misdirected_request", `This server is ${base}.`);
 }
 
@@ -94,4 +96,20 @@ function normalizeTarget({ url = "", headers }: IncomingMessage, canonicalHost: 
   const target = isOwn ? url.slice(origin.length).replace(/^(?!\/)/, "/") : url;
   const [path = ""] = SLUG.exec(target) ?? [];
   return path.replaceAll(ENCODED_UNRESERVED, decodeURIComponent) + target.slice(path.length);
+}
+
+const PARSED = Symbol("the parsed query and its text");
+
+type ParsedRequest = Koa.Request & { [PARSED]?: { text: string; query: ParsedUrlQuery } };
+
+/** Makes Koa parse queries with Node's parser: Koa's (3.3) collects a name's values repeatedly, 20 ms for a long query. */
+export function parseQueries(app: Koa): void {
+  Object.defineProperty(app.request, "query", {
+    configurable: true,
+    get(this: ParsedRequest) {
+      const text = this.querystring;
+      if (this[PARSED]?.text !== text) this[PARSED] = { text, query: parse(text, "&", "=", { maxKeys: 0 }) };
+      return this[PARSED]?.query;
+    },
+  });
 }
