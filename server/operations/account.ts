@@ -12,7 +12,6 @@ import { onAccount } from "./operation.ts";
 import { authorizedAppSchema, timestamp } from "./schemas.ts";
 
 export const ACCOUNT = "/dashboard/account";
-export const OF_ACCOUNT = { tag: "Account" } as const;
 
 export const sessionSchema = z.object({
   id: z.string(),
@@ -110,8 +109,6 @@ function showUse({ createdAt, lastUsedAt }: { createdAt: number; lastUsedAt: num
 }
 
 export const getMe = onAccount({
-  ...OF_ACCOUNT,
-  id: "getMe",
   at: "GET /dashboard/me",
   summary: "Retrieve the user and their organizations",
   output: z
@@ -127,8 +124,6 @@ export const getMe = onAccount({
 });
 
 export const getAccount = onAccount({
-  ...OF_ACCOUNT,
-  id: "getAccount",
   at: `GET ${ACCOUNT}`,
   summary: "Retrieve the account",
   description: "Returns the ways to sign in, the sessions and the organizations of the user.",
@@ -139,8 +134,6 @@ export const getAccount = onAccount({
 });
 
 export const exportAccount = onAccount({
-  ...OF_ACCOUNT,
-  id: "exportAccount",
   at: `GET ${ACCOUNT}/export`,
   summary: "Export the data of the account",
   description: "Returns everything that is stored about the user, without the data of organizations.",
@@ -173,8 +166,6 @@ export const exportAccount = onAccount({
 });
 
 export const changePassword = onAccount({
-  ...OF_ACCOUNT,
-  id: "changePassword",
   at: `POST ${ACCOUNT}/password`,
   summary: "Change the password",
   description:
@@ -207,8 +198,6 @@ export const changePassword = onAccount({
 });
 
 export const deleteAccount = onAccount({
-  ...OF_ACCOUNT,
-  id: "deleteAccount",
   at: `DELETE ${ACCOUNT}`,
   summary: "Delete the account",
   description:
@@ -245,8 +234,6 @@ function lastOwner(organizations: { name: string }[]): Problem {
 }
 
 export const unlinkIdentity = onAccount({
-  ...OF_ACCOUNT,
-  id: "unlinkIdentity",
   at: `DELETE ${ACCOUNT}/identities`,
   summary: "Unlink an identity of the identity provider",
   description: "Ends the sessions that began with it.",

@@ -10,7 +10,6 @@ import { type OrganizationRequest, onOrganization } from "./operation.ts";
 import { authorizedAppSchema, deleteWebhooks, flag, timestamp } from "./schemas.ts";
 
 const PATH = "/dashboard/organizations/{id}/apps";
-const COMMON = { tag: "Apps", roles: MANAGERS } as const;
 
 const ALLOWED_CLIENTS = ["known", "any", "none"] as const;
 const MEMBER_APPS = ["any", "approved", "none"] as const;
@@ -35,8 +34,6 @@ export function allowedClientsOn({ CIMD, DYNAMIC_REGISTRATION }: Settings) {
 }
 
 export const listApps = onOrganization({
-  tag: "Apps",
-  id: "listApps",
   at: `GET ${PATH}`,
   summary: "List the apps that members authorized",
   description: "Returns the organization's policy on apps, too.",
@@ -107,8 +104,6 @@ export const REVOCATION = {
 } as const;
 
 export const revokeApp = onOrganization({
-  tag: "Apps",
-  id: "revokeApp",
   at: `DELETE ${PATH}/{grant_id}`,
   summary: "Revoke the access of an app",
   description:
@@ -146,8 +141,7 @@ export async function findApps(
 }
 
 export const setAppPolicy = onOrganization({
-  ...COMMON,
-  id: "setAppPolicy",
+  roles: MANAGERS,
   at: `PUT ${PATH}`,
   summary: "Choose which apps members may authorize",
   description: "Apps that are no longer allowed lose access immediately.",
@@ -194,9 +188,7 @@ export const setAppPolicy = onOrganization({
 });
 
 export const setEnterpriseAuthorization = onOrganization({
-  ...COMMON,
   roles: ["owner"],
-  id: "setEnterpriseAuthorization",
   at: `PUT ${PATH}/enterprise-authorization`,
   summary: "Let the identity provider authorize apps",
   description:
@@ -235,8 +227,7 @@ async function appOf(
 }
 
 export const listApprovedApps = onOrganization({
-  ...COMMON,
-  id: "listApprovedApps",
+  roles: MANAGERS,
   at: `GET ${PATH}/approved`,
   summary: "List the approved apps of an organization",
   output: z.object({ data: z.array(approvalSchema) }).meta({ title: "ApprovedApps" }),
@@ -251,8 +242,7 @@ export const listApprovedApps = onOrganization({
 });
 
 export const approveApp = onOrganization({
-  ...COMMON,
-  id: "approveApp",
+  roles: MANAGERS,
   at: `POST ${PATH}/approved`,
   summary: "Approve an app for the members",
   input: z
@@ -286,8 +276,7 @@ export const approveApp = onOrganization({
 });
 
 export const withdrawApproval = onOrganization({
-  ...COMMON,
-  id: "withdrawApproval",
+  roles: MANAGERS,
   at: `DELETE ${PATH}/approved/{approval_id}`,
   summary: "Withdraw the approval of an app",
   description: "The app loses its access for members.",

@@ -1,11 +1,9 @@
 import { z } from "zod";
-import { MANAGERS } from "../../resources/access/scopes.ts";
 import { Problem } from "../../resources/http/problem.ts";
 import type { OrganizationRequest } from "./operation.ts";
 import { flag } from "./schemas.ts";
 
 export const CLIENT = "/dashboard/organizations/{id}/client";
-export const OF_CLIENT = { tag: "Client", roles: MANAGERS } as const;
 
 export const clientId = z.string().describe("The ID of the client, which starts with `lgc_`.");
 export const compromised = flag

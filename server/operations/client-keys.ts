@@ -1,8 +1,9 @@
 import { z } from "zod";
+import { MANAGERS } from "../../resources/access/scopes.ts";
 import { notFound, Problem } from "../../resources/http/problem.ts";
 import { showKey } from "../clients/client-view.ts";
 import type { PublicKey } from "../credentials/public-keys.ts";
-import { CLIENT, clientOf, compromised, OF_CLIENT, refuseConflict, revokesAll } from "./client-common.ts";
+import { CLIENT, clientOf, compromised, refuseConflict, revokesAll } from "./client-common.ts";
 import { onOrganization } from "./operation.ts";
 import { timestamp } from "./schemas.ts";
 
@@ -20,9 +21,8 @@ export const keySchema = z
   })
   .meta({ title: "ClientKey" });
 
-export const listKeys = onOrganization({
-  ...OF_CLIENT,
-  id: "listClientKeys",
+export const listClientKeys = onOrganization({
+  roles: MANAGERS,
   at: `GET ${CLIENT}/keys`,
   summary: "List the public keys of the client",
   output: z.object({ data: z.array(keySchema) }).meta({ title: "ClientKeys" }),
@@ -30,9 +30,8 @@ export const listKeys = onOrganization({
   run: async (request) => ({ data: (await clientOf(request)).keys.map(showKey) }),
 });
 
-export const addKey = onOrganization({
-  ...OF_CLIENT,
-  id: "addClientKey",
+export const addClientKey = onOrganization({
+  roles: MANAGERS,
   at: `POST ${CLIENT}/keys`,
   summary: "Add a public key of the client",
   description: "The client authenticates with the private key (`private_key_jwt`) instead of a secret.",
@@ -83,9 +82,8 @@ async function readKey(text: string): Promise<PublicKey> {
   }
 }
 
-export const removeKey = onOrganization({
-  ...OF_CLIENT,
-  id: "removeClientKey",
+export const removeClientKey = onOrganization({
+  roles: MANAGERS,
   at: `DELETE ${CLIENT}/keys/{key_id}`,
   summary: "Remove a public key of the client",
   needsRecentSignIn: true,

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { MANAGERS } from "../../resources/access/scopes.ts";
 import { found, notFound, Problem } from "../../resources/http/problem.ts";
 import { invalidField } from "../../resources/http/validate.ts";
 import { showRotation } from "../clients/client-view.ts";
@@ -7,7 +8,6 @@ import {
   clientId,
   clientOf,
   compromised,
-  OF_CLIENT,
   refuseConflict,
   revokesAll,
 } from "./client-common.ts";
@@ -20,8 +20,7 @@ const MAX_OVERLAP_HOURS = 168;
 const OVERLAP = `must be 0 to ${MAX_OVERLAP_HOURS} hours`;
 
 export const rotateSecret = onOrganization({
-  ...OF_CLIENT,
-  id: "rotateSecret",
+  roles: MANAGERS,
   at: `POST ${CLIENT}/rotate`,
   summary: "Rotate the client secret",
   description: "The old secret stays valid during the overlap, and issued tokens until they expire.",
@@ -83,8 +82,7 @@ function parseOverlap([text = ""]: string[]): number {
 }
 
 export const removeSecrets = onOrganization({
-  ...OF_CLIENT,
-  id: "removeSecrets",
+  roles: MANAGERS,
   at: `DELETE ${CLIENT}/secrets`,
   summary: "Remove all client secrets",
   description: "The client then authenticates with its keys only.",
@@ -104,8 +102,7 @@ export const removeSecrets = onOrganization({
 });
 
 export const revokeSecret = onOrganization({
-  ...OF_CLIENT,
-  id: "revokeSecret",
+  roles: MANAGERS,
   at: `DELETE ${CLIENT}/secrets/{secret_id}`,
   summary: "Revoke an old client secret",
   description: "Ends the overlap of a rotation.",

@@ -1,11 +1,12 @@
 import { z } from "zod";
+import { MANAGERS } from "../../resources/access/scopes.ts";
 import { found, notFound, Problem } from "../../resources/http/problem.ts";
 import { hasAtMost, isLine } from "../../resources/http/text.ts";
 import { checkText } from "../../resources/http/validate.ts";
 import { showClient, showDisabled, showProfile } from "../clients/client-view.ts";
 import { nameSchema } from "../credentials/names.ts";
 import { ENDPOINT_LIST } from "../oauth-endpoints.ts";
-import { CLIENT, clientId, clientOf, OF_CLIENT, refuseConflict } from "./client-common.ts";
+import { CLIENT, clientId, clientOf, refuseConflict } from "./client-common.ts";
 import { keySchema } from "./client-keys.ts";
 import { type OrganizationRequest, onOrganization } from "./operation.ts";
 import { flag, timestamp } from "./schemas.ts";
@@ -57,8 +58,7 @@ function endpointMap(urls: OrganizationRequest["urls"]): Record<string, string> 
 }
 
 export const getClient = onOrganization({
-  ...OF_CLIENT,
-  id: "getClient",
+  roles: MANAGERS,
   at: `GET ${CLIENT}`,
   summary: "Retrieve the OAuth client",
   description:
@@ -89,8 +89,7 @@ export const getClient = onOrganization({
 });
 
 export const listEndpoints = onOrganization({
-  ...OF_CLIENT,
-  id: "listEndpoints",
+  roles: MANAGERS,
   at: `GET ${CLIENT}/endpoints`,
   summary: "List the endpoints",
   description: "Returns the URLs that the client needs, named as RFC 8414 does.",
@@ -102,9 +101,8 @@ export const listEndpoints = onOrganization({
   },
 });
 
-export const getProfile = onOrganization({
-  ...OF_CLIENT,
-  id: "getClientProfile",
+export const getClientProfile = onOrganization({
+  roles: MANAGERS,
   at: `GET ${CLIENT}/profile`,
   summary: "Retrieve the client's name and homepage",
   output: profileSchema.meta({ title: "ClientProfile" }),
@@ -115,9 +113,8 @@ export const getProfile = onOrganization({
   },
 });
 
-export const setProfile = onOrganization({
-  ...OF_CLIENT,
-  id: "setClientProfile",
+export const setClientProfile = onOrganization({
+  roles: MANAGERS,
   at: `PUT ${CLIENT}/profile`,
   summary: "Change the client's name and homepage",
   description: "Users see them when the app asks for access. The names are those of RFC 7591 §2.",
@@ -152,9 +149,8 @@ function validateHomepage(uri: string): string | undefined {
   return isHttps ? undefined : "must be an https URL";
 }
 
-export const getSecurity = onOrganization({
-  ...OF_CLIENT,
-  id: "getClientSecurity",
+export const getClientSecurity = onOrganization({
+  roles: MANAGERS,
   at: `GET ${CLIENT}/security`,
   summary: "Retrieve the client's security settings",
   output: z
@@ -168,12 +164,9 @@ export const getSecurity = onOrganization({
   },
 });
 
-const OWNERS = { ...OF_CLIENT, roles: ["owner"] } as const;
-
 const dpop = z.object({ require_dpop: flag });
 export const requireDpop = onOrganization({
-  ...OWNERS,
-  id: "requireDpop",
+  roles: ["owner"],
   at: `PUT ${CLIENT}/require-dpop`,
   summary: "Require tokens that are bound to a key (DPoP)",
   description: "Require tokens that are bound to a key (DPoP, RFC 9449), or stop requiring them.",
@@ -199,8 +192,7 @@ export const requireDpop = onOrganization({
 
 const fapi = z.object({ fapi: flag });
 export const setFapi = onOrganization({
-  ...OWNERS,
-  id: "setFapi",
+  roles: ["owner"],
   at: `PUT ${CLIENT}/fapi`,
   summary: "Restrict the client to FAPI 2.0",
   description: "Restrict the client to the FAPI 2.0 Security Profile, or stop that.",
@@ -229,8 +221,7 @@ export const setFapi = onOrganization({
 });
 
 export const disableClient = onOrganization({
-  ...OWNERS,
-  id: "disableClient",
+  roles: ["owner"],
   at: `POST ${CLIENT}/disable`,
   summary: "Disable the client and all its tokens",
   description: "It gets no new tokens, and all its tokens are inactive until it is enabled again.",
@@ -266,8 +257,7 @@ export const disableClient = onOrganization({
 });
 
 export const enableClient = onOrganization({
-  ...OWNERS,
-  id: "enableClient",
+  roles: ["owner"],
   at: `POST ${CLIENT}/enable`,
   summary: "Enable a disabled client",
   description: "Its unexpired tokens work again.",

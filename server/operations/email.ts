@@ -1,15 +1,13 @@
 import { z } from "zod";
 import { notFound, Problem, retryLater } from "../../resources/http/problem.ts";
 import { emailAddress } from "../http/email-address.ts";
-import { ACCOUNT, OF_ACCOUNT } from "./account.ts";
+import { ACCOUNT } from "./account.ts";
 import { onAccount } from "./operation.ts";
 
 const DAY_S = 24 * 60 * 60;
 const PATH = `${ACCOUNT}/email` as const;
 
 export const requestEmailChange = onAccount({
-  ...OF_ACCOUNT,
-  id: "requestEmailChange",
   at: `POST ${PATH}`,
   summary: "Set the email address",
   description:
@@ -38,8 +36,6 @@ export function tooManyEmails(): Problem {
 }
 
 export const removeEmail = onAccount({
-  ...OF_ACCOUNT,
-  id: "removeEmail",
   at: `DELETE ${PATH}`,
   summary: "Remove the email address",
   needsRecentSignIn: true,
@@ -50,11 +46,8 @@ export const removeEmail = onAccount({
   },
 });
 
-const OF_LINK = { ...OF_ACCOUNT, refuses: ["link_invalid"] } as const;
-
 export const getPendingEmail = onAccount({
-  ...OF_LINK,
-  id: "getPendingEmail",
+  refuses: ["link_invalid"],
   at: `GET ${PATH}/{token}`,
   summary: "Retrieve the email address that a link confirms",
   output: z.object({ email: z.string() }).meta({ title: "EmailToConfirm" }),
@@ -66,8 +59,7 @@ export const getPendingEmail = onAccount({
 });
 
 export const confirmEmail = onAccount({
-  ...OF_LINK,
-  id: "confirmEmail",
+  refuses: ["link_invalid"],
   at: `POST ${PATH}/{token}`,
   summary: "Confirm the email address",
   done: { "email-confirmed": "Email address confirmed." },

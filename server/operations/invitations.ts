@@ -16,7 +16,6 @@ import { timestamp } from "./schemas.ts";
 
 const PATH = "/dashboard/organizations/{id}/invitations";
 const LINK = "/dashboard/invitations/{token}";
-const COMMON = { tag: "Members", roles: MANAGERS } as const;
 const LIFETIME_MS = 7 * 24 * 60 * 60 * 1000;
 
 const invitationSchema = z.object({
@@ -43,8 +42,7 @@ function showInvitation({ id, role, label, email, createdBy, createdAt, expiresA
 }
 
 export const listInvitations = onOrganization({
-  ...COMMON,
-  id: "listInvitations",
+  roles: MANAGERS,
   at: `GET ${PATH}`,
   summary: "List the open invitations",
   output: z.object({ data: z.array(invitationSchema) }).meta({ title: "Invitations" }),
@@ -67,8 +65,7 @@ function withoutBlank(text: unknown): unknown {
 }
 
 export const createInvitation = onOrganization({
-  ...COMMON,
-  id: "createInvitation",
+  roles: MANAGERS,
   at: `POST ${PATH}`,
   summary: "Invite a member",
   description:
@@ -112,8 +109,7 @@ export const createInvitation = onOrganization({
 });
 
 export const revokeInvitation = onOrganization({
-  ...COMMON,
-  id: "revokeInvitation",
+  roles: MANAGERS,
   at: `DELETE ${PATH}/{invitation_id}`,
   summary: "Revoke an invitation",
   refuses: ["not_found"],
@@ -127,8 +123,6 @@ export const revokeInvitation = onOrganization({
 });
 
 export const getInvitation = onAccount({
-  tag: "Members",
-  id: "getInvitation",
   at: `GET ${LINK}`,
   summary: "Retrieve an invitation by its token",
   output: z
@@ -148,8 +142,6 @@ export const getInvitation = onAccount({
 });
 
 export const acceptInvitation = onAccount({
-  tag: "Members",
-  id: "acceptInvitation",
   at: `POST ${LINK}`,
   summary: "Accept an invitation",
   output: z

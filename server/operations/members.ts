@@ -8,15 +8,12 @@ import { type OrganizationRequest, onOrganization } from "./operation.ts";
 import { deleteWebhooks, timestamp } from "./schemas.ts";
 
 const PATH = "/dashboard/organizations/{id}/members";
-const COMMON = { tag: "Members" } as const;
 /** Why the only owner can't leave or lose the role. */
 export const LAST_OWNER = "An organization must have an owner. Make another member an owner first.";
 
 export const roleSchema = z.enum(ROLES, { error: "must be owner, admin or member" });
 
 export const listMembers = onOrganization({
-  ...COMMON,
-  id: "listMembers",
   at: `GET ${PATH}`,
   summary: "List the members",
   output: z
@@ -36,8 +33,6 @@ function showMember({ joinedAt, ...member }: Member) {
 }
 
 export const changeRole = onOrganization({
-  ...COMMON,
-  id: "changeRole",
   at: `PATCH ${PATH}/{user_id}`,
   summary: "Change the role of a member",
   description: "Only owners can make owners, and change the role of one.",
@@ -60,8 +55,6 @@ export const changeRole = onOrganization({
 });
 
 export const removeMember = onOrganization({
-  ...COMMON,
-  id: "removeMember",
   at: `DELETE ${PATH}/{user_id}`,
   summary: "Remove a member",
   description: "The apps that the member authorized for the organization lose access.",
@@ -79,8 +72,6 @@ export const removeMember = onOrganization({
 });
 
 export const leaveOrganization = onOrganization({
-  ...COMMON,
-  id: "leaveOrganization",
   at: `DELETE ${PATH}/me`,
   summary: "Leave an organization",
   description: "The apps that you authorized for the organization lose access.",
@@ -128,8 +119,6 @@ const NO_RESET: Record<"not_owner" | "no_password", ConstructorParameters<typeof
 };
 
 export const createResetLink = onOrganization({
-  ...COMMON,
-  id: "createResetLink",
   at: `POST ${PATH}/{user_id}/reset-link`,
   summary: "Create a password reset link for a member",
   description: "The link works once, within an hour. You must own all organizations of the user.",
@@ -164,8 +153,6 @@ export async function findMember(
 }
 
 export const signOutMember = onOrganization({
-  ...COMMON,
-  id: "signOutMember",
   at: `POST ${PATH}/{user_id}/sign-out`,
   summary: "Sign out a member",
   description:

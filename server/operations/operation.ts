@@ -104,11 +104,9 @@ export type Word = {
   isFile?: true;
 };
 
+/** It is exported under its operationId: a verb and a noun, unique. */
 type Declaration<At extends Address, Input extends z.ZodType, Output> = {
-  /** The operationId: a verb and a noun, unique. */
-  id: string;
   at: At;
-  tag: Tag;
   summary: string;
   description?: string;
   /** Whether the user must have signed in within the last ten minutes. */
@@ -190,23 +188,10 @@ export function onAccount<
 }
 
 export function forEveryone<Input extends z.ZodType, Output extends z.ZodType>(
-  operation: OpenOperation<Input, Output>,
+  operation: Omit<OpenOperation<Input, Output>, "isOpen">,
 ): OpenOperation<Input, Output> {
-  return operation;
+  return { ...operation, isOpen: true };
 }
-
-/** What the pages of the documentation group operations by. */
-export const TAGS = {
-  Organizations: "Organizations, their plans and settings.",
-  Members: "Members of an organization, and invitations.",
-  Client: "The OAuth client of an organization: its secrets, keys and redirect URIs.",
-  "Workload identity": "Trust rules for CI jobs and clusters.",
-  Apps: "Apps that members have authorized, and which they may authorize.",
-  "Audit log": "What was done in an organization.",
-  Account: "Your own account.",
-  "Sign-in": "Sessions and first-party tokens.",
-} as const;
-export type Tag = keyof typeof TAGS;
 
 export function methodOf({ at }: Pick<Operation, "at">): Method {
   return at.slice(0, at.indexOf(" ")) as Method;

@@ -15,7 +15,6 @@ import { onAccount, onOrganization } from "./operation.ts";
 import { flag } from "./schemas.ts";
 
 const ORGANIZATION = "/dashboard/organizations/{id}";
-const COMMON = { tag: "Organizations" } as const;
 
 const naming = z.strictObject({ name: nameSchema.describe("1 to 100 characters.") });
 const shortSchema = z.object({ id: z.string(), name: z.string(), plan: z.enum(PLANS) });
@@ -28,8 +27,6 @@ const planChangeSchema = z.object({
 });
 
 export const listOrganizations = onAccount({
-  ...COMMON,
-  id: "listOrganizations",
   at: "GET /dashboard",
   summary: "List the organizations of the user",
   output: z.object({ organizations: z.array(membershipSchema) }).meta({ title: "Organizations" }),
@@ -39,8 +36,6 @@ export const listOrganizations = onAccount({
 });
 
 export const createOrganization = onAccount({
-  ...COMMON,
-  id: "createOrganization",
   at: "POST /dashboard/organizations",
   summary: "Create an organization",
   description: "It starts on the Free plan, with the user as its owner.",
@@ -60,8 +55,6 @@ export const createOrganization = onAccount({
 });
 
 export const getOrganization = onOrganization({
-  ...COMMON,
-  id: "getOrganization",
   at: `GET ${ORGANIZATION}`,
   summary: "Retrieve an organization",
   description: "Returns it with the limits of its plan and its current usage.",
@@ -76,8 +69,6 @@ export const getOrganization = onOrganization({
 });
 
 export const renameOrganization = onOrganization({
-  ...COMMON,
-  id: "renameOrganization",
   at: `PATCH ${ORGANIZATION}`,
   summary: "Rename an organization",
   roles: MANAGERS,
@@ -93,8 +84,6 @@ export const renameOrganization = onOrganization({
 });
 
 export const deleteOrganization = onOrganization({
-  ...COMMON,
-  id: "deleteOrganization",
   at: `DELETE ${ORGANIZATION}`,
   summary: "Delete an organization",
   description: "Revokes its tokens, removes its members, and stops its short links. This can't be undone.",
@@ -109,8 +98,6 @@ export const deleteOrganization = onOrganization({
 });
 
 export const getSettings = onOrganization({
-  ...COMMON,
-  id: "getSettings",
   at: `GET ${ORGANIZATION}/settings`,
   summary: "Retrieve the settings of an organization",
   output: z
@@ -147,8 +134,6 @@ export const getSettings = onOrganization({
 });
 
 export const setFallbackUrl = onOrganization({
-  ...COMMON,
-  id: "setFallbackUrl",
   at: `PUT ${ORGANIZATION}/fallback-url`,
   summary: "Set the fallback URL of unavailable links",
   description:
@@ -171,8 +156,6 @@ export const setFallbackUrl = onOrganization({
 
 const secondFactor = z.object({ require_second_factor: flag });
 export const requireSecondFactor = onOrganization({
-  ...COMMON,
-  id: "requireSecondFactor",
   at: `PUT ${ORGANIZATION}/members/require-second-factor`,
   summary: "Require a second factor of owners and admins",
   description: "Those without one have to set it up before they continue.",
@@ -207,8 +190,6 @@ export const requireSecondFactor = onOrganization({
 });
 
 export const getPlan = onOrganization({
-  ...COMMON,
-  id: "getPlan",
   at: `GET ${ORGANIZATION}/plan`,
   summary: "Retrieve the plan, and what plans include",
   output: z
@@ -226,8 +207,6 @@ export const getPlan = onOrganization({
 });
 
 export const changePlan = onOrganization({
-  ...COMMON,
-  id: "changePlan",
   at: `PUT ${ORGANIZATION}/plan`,
   summary: "Change the plan of an organization",
   description: "The first paid plan creates the OAuth client.",

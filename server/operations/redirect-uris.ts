@@ -1,8 +1,9 @@
 import { z } from "zod";
+import { MANAGERS } from "../../resources/access/scopes.ts";
 import { found, Problem } from "../../resources/http/problem.ts";
 import { invalidField } from "../../resources/http/validate.ts";
 import { validateRedirectUris } from "../clients/redirect-uris.ts";
-import { CLIENT, clientId, clientOf, OF_CLIENT, refuseConflict } from "./client-common.ts";
+import { CLIENT, clientId, clientOf, refuseConflict } from "./client-common.ts";
 import { type OrganizationRequest, onOrganization } from "./operation.ts";
 
 const redirectUrisSchema = z
@@ -10,8 +11,7 @@ const redirectUrisSchema = z
   .meta({ title: "RedirectUris" });
 
 export const listRedirectUris = onOrganization({
-  ...OF_CLIENT,
-  id: "listRedirectUris",
+  roles: MANAGERS,
   at: `GET ${CLIENT}/redirect-uris`,
   summary: "List the redirect URIs",
   output: redirectUrisSchema,
@@ -23,8 +23,7 @@ export const listRedirectUris = onOrganization({
 });
 
 export const setRedirectUris = onOrganization({
-  ...OF_CLIENT,
-  id: "setRedirectUris",
+  roles: MANAGERS,
   at: `PUT ${CLIENT}/redirect-uris`,
   summary: "Replace the redirect URIs",
   description: "Without any, only client credentials work.",
@@ -68,7 +67,7 @@ const oneUri = z
   .meta({ title: "RedirectUri" });
 
 const ONE_URI = {
-  ...OF_CLIENT,
+  roles: MANAGERS,
   needsRecentSignIn: true,
   input: oneUri,
   output: redirectUrisSchema,
@@ -77,7 +76,6 @@ const ONE_URI = {
 
 export const addRedirectUri = onOrganization({
   ...ONE_URI,
-  id: "addRedirectUri",
   at: `POST ${CLIENT}/redirect-uris`,
   summary: "Add a redirect URI",
   refuses: ["not_found", "no_client", "fapi_conflict"],
@@ -87,7 +85,6 @@ export const addRedirectUri = onOrganization({
 
 export const removeRedirectUri = onOrganization({
   ...ONE_URI,
-  id: "removeRedirectUri",
   at: `DELETE ${CLIENT}/redirect-uris`,
   summary: "Remove a redirect URI",
   refuses: ["not_found", "no_client", "fapi_conflict"],

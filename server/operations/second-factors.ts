@@ -2,10 +2,9 @@ import { z } from "zod";
 import { notFound, Problem } from "../../resources/http/problem.ts";
 import { hasAtMost } from "../../resources/http/text.ts";
 import { newTotpSecret, stepOfCode, totpUri } from "../credentials/totp.ts";
-import { ACCOUNT, OF_ACCOUNT, onlyWayIn } from "./account.ts";
+import { ACCOUNT, onlyWayIn } from "./account.ts";
 import { onAccount } from "./operation.ts";
 
-const SENSITIVE = { ...OF_ACCOUNT, needsRecentSignIn: true } as const;
 const TOTP = `${ACCOUNT}/totp` as const;
 const PASSKEYS = `${ACCOUNT}/passkeys` as const;
 
@@ -21,7 +20,7 @@ const recoveryCodes = z
   })
   .meta({ title: "RecoveryCodes" });
 const NEW_FACTOR = {
-  ...SENSITIVE,
+  needsRecentSignIn: true,
   output: recoveryCodes.optional().meta({ title: "NewRecoveryCodes" }),
   events: ["member.second_factor_added"],
 } as const;
@@ -32,8 +31,7 @@ function showCodes(codes: string[]) {
 }
 
 export const startTotp = onAccount({
-  ...SENSITIVE,
-  id: "startTotp",
+  needsRecentSignIn: true,
   at: `POST ${TOTP}`,
   summary: "Set up an authenticator app",
   description: "Returns the key for the app, which counts once a code confirms it.",
@@ -57,7 +55,6 @@ export const startTotp = onAccount({
 
 export const confirmTotp = onAccount({
   ...NEW_FACTOR,
-  id: "confirmTotp",
   at: `POST ${TOTP}/confirm`,
   summary: "Confirm the authenticator app",
   description: "Returns recovery codes unless the user already has some. Then the status is 204.",
@@ -87,8 +84,7 @@ function wrongCode(): Problem {
 }
 
 export const removeTotp = onAccount({
-  ...SENSITIVE,
-  id: "removeTotp",
+  needsRecentSignIn: true,
   at: `DELETE ${TOTP}`,
   summary: "Remove the authenticator app",
   description: "Ends the other sessions that were confirmed with it.",
@@ -103,7 +99,6 @@ export const removeTotp = onAccount({
 
 export const addPasskey = onAccount({
   ...NEW_FACTOR,
-  id: "addPasskey",
   at: `POST ${PASSKEYS}`,
   summary: "Add a passkey",
   description:
@@ -145,8 +140,7 @@ function notAccepted(): Problem {
 }
 
 export const removePasskey = onAccount({
-  ...SENSITIVE,
-  id: "removePasskey",
+  needsRecentSignIn: true,
   at: `DELETE ${PASSKEYS}/{passkey_id}`,
   summary: "Remove a passkey",
   description: "Ends the sessions that began with it, and the other ones that were confirmed with a passkey.",
@@ -162,8 +156,7 @@ export const removePasskey = onAccount({
 });
 
 export const replaceRecoveryCodes = onAccount({
-  ...SENSITIVE,
-  id: "replaceRecoveryCodes",
+  needsRecentSignIn: true,
   at: `POST ${ACCOUNT}/recovery-codes`,
   summary: "Create new recovery codes",
   description: "They replace all older ones.",

@@ -1,14 +1,12 @@
 import { z } from "zod";
 import { notFound } from "../../resources/http/problem.ts";
-import { ACCOUNT, OF_ACCOUNT, sessionSchema, showSession } from "./account.ts";
+import { ACCOUNT, sessionSchema, showSession } from "./account.ts";
 import { onAccount } from "./operation.ts";
 import { flag } from "./schemas.ts";
 
 const PATH = `${ACCOUNT}/sessions` as const;
 
 export const listSessions = onAccount({
-  ...OF_ACCOUNT,
-  id: "listSessions",
   at: `GET ${PATH}`,
   summary: "List the sessions",
   description: "Returns the browsers and programs in which the user is signed in.",
@@ -20,8 +18,6 @@ export const listSessions = onAccount({
 });
 
 export const endOtherSessions = onAccount({
-  ...OF_ACCOUNT,
-  id: "endOtherSessions",
   at: `DELETE ${PATH}`,
   summary: "Sign out everywhere else",
   input: z
@@ -41,8 +37,6 @@ export const endOtherSessions = onAccount({
 });
 
 export const endSession = onAccount({
-  ...OF_ACCOUNT,
-  id: "endSession",
   at: `DELETE ${PATH}/{session_id}`,
   summary: "End a session",
   refuses: ["not_found"],

@@ -5,8 +5,6 @@ import { validatePassword } from "../credentials/password-rules.ts";
 import { forEveryone, onAccount } from "./operation.ts";
 import { validatedBy } from "./schemas.ts";
 
-const SIGN_IN = { tag: "Sign-in", isOpen: true } as const;
-
 // Other types get the response to an incorrect value, which reveals nothing.
 const text = z.preprocess((value) => (typeof value === "string" ? value : ""), z.string());
 
@@ -39,8 +37,6 @@ const organizationName = z
   );
 
 export const register = forEveryone({
-  ...SIGN_IN,
-  id: "register",
   at: "POST /auth/register",
   summary: "Create an account",
   description:
@@ -65,8 +61,6 @@ export const register = forEveryone({
 });
 
 export const logIn = forEveryone({
-  ...SIGN_IN,
-  id: "logIn",
   at: "POST /auth/login",
   summary: "Sign in",
   description: "The response to a user with a second factor is 403 `second_factor_required`.",
@@ -83,8 +77,6 @@ export const logIn = forEveryone({
 });
 
 export const proveSecondFactor = forEveryone({
-  ...SIGN_IN,
-  id: "proveSecondFactor",
   at: "POST /auth/login/second-factor",
   summary: "Sign in with a second factor",
   description: "Send either `totp` or `recovery_code`.",
@@ -112,8 +104,6 @@ export const proveSecondFactor = forEveryone({
 });
 
 export const refreshTokens = forEveryone({
-  ...SIGN_IN,
-  id: "refreshTokens",
   at: "POST /auth/refresh",
   summary: "Refresh the tokens",
   description: "The refresh token can be used once. Using it again later revokes all tokens of this sign-in.",
@@ -124,8 +114,6 @@ export const refreshTokens = forEveryone({
 });
 
 export const requestPasswordReset = forEveryone({
-  ...SIGN_IN,
-  id: "requestPasswordReset",
   at: "POST /auth/forgot-password",
   summary: "Request a password reset",
   description:
@@ -137,8 +125,6 @@ export const requestPasswordReset = forEveryone({
 });
 
 export const logOut = onAccount({
-  tag: "Sign-in",
-  id: "logOut",
   at: "POST /auth/logout",
   summary: "Sign out",
   description: "Ends the session, or revokes all tokens of this sign-in.",

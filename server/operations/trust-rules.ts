@@ -8,7 +8,6 @@ import { onOrganization } from "./operation.ts";
 import { timestamp } from "./schemas.ts";
 
 const PATH = "/dashboard/organizations/{id}/workload-identity";
-const COMMON = { tag: "Workload identity", roles: MANAGERS } as const;
 
 const outputSchema = z
   .object({
@@ -26,8 +25,7 @@ const outputSchema = z
   .meta({ title: "TrustRule" });
 
 export const listTrustRules = onOrganization({
-  ...COMMON,
-  id: "listTrustRules",
+  roles: MANAGERS,
   at: `GET ${PATH}`,
   summary: "List the trust rules of an organization",
   output: z.object({ data: z.array(outputSchema) }).meta({ title: "TrustRules" }),
@@ -41,8 +39,7 @@ export const listTrustRules = onOrganization({
 });
 
 export const createTrustRule = onOrganization({
-  ...COMMON,
-  id: "createTrustRule",
+  roles: MANAGERS,
   at: `POST ${PATH}`,
   summary: "Add a trust rule for CI jobs or clusters",
   description: "They then get access with tokens of their platform, without a secret.",
@@ -106,8 +103,7 @@ export function parseClaims(pairs: string[]): Record<string, string> {
 }
 
 export const deleteTrustRule = onOrganization({
-  ...COMMON,
-  id: "deleteTrustRule",
+  roles: MANAGERS,
   at: `DELETE ${PATH}/{rule_id}`,
   summary: "Remove a trust rule",
   description: "Tokens issued by it expire within 15 minutes.",
