@@ -54,7 +54,7 @@ export const listOwnApps = onAccount({
   at: `GET ${PATH}`,
   summary: "List the apps that the user authorized",
   description: "Returns them for all organizations.",
-  output: z.object({ data: z.array(ownAppSchema) }).meta({ title: "OwnApps" }),
+  output: z.object({ data: z.array(ownAppSchema) }),
   async run({ storage, user }) {
     const { apps } = await findOwnApps(storage, user);
     return { data: apps.map((app) => ({ ...showApp(app), organization: app.organization })) };

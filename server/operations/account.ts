@@ -111,12 +111,10 @@ function showUse({ createdAt, lastUsedAt }: { createdAt: number; lastUsedAt: num
 export const getMe = onAccount({
   at: "GET /dashboard/me",
   summary: "Retrieve the user and their organizations",
-  output: z
-    .object({
-      user: z.object({ id: z.string(), username: z.string() }),
-      organizations: z.array(membershipSchema),
-    })
-    .meta({ title: "Me" }),
+  output: z.object({
+    user: z.object({ id: z.string(), username: z.string() }),
+    organizations: z.array(membershipSchema),
+  }),
   async run({ storage, user: { id, username } }) {
     const memberships = await storage.organizations.listByUser(id);
     return { user: { id, username }, organizations: memberships.map(showMembership) };
@@ -127,7 +125,7 @@ export const getAccount = onAccount({
   at: `GET ${ACCOUNT}`,
   summary: "Retrieve the account",
   description: "Returns the ways to sign in, the sessions and the organizations of the user.",
-  output: accountSchema.meta({ title: "Account" }),
+  output: accountSchema,
   async run({ storage, user }) {
     return showAccount(storage, user, await storage.organizations.listByUser(user.id));
   },
@@ -139,12 +137,10 @@ export const exportAccount = onAccount({
   description: "Returns everything that is stored about the user, without the data of organizations.",
   needsRecentSignIn: true,
   file: "linkgate-account.json",
-  output: accountSchema
-    .extend({
-      exported_at: timestamp,
-      apps: z.array(authorizedAppSchema.extend({ organization_id: z.string() })),
-    })
-    .meta({ title: "AccountExport" }),
+  output: accountSchema.extend({
+    exported_at: timestamp,
+    apps: z.array(authorizedAppSchema.extend({ organization_id: z.string() })),
+  }),
   events: ["member.data_exported"],
   async run({ storage, user }) {
     const { id, actor } = user;
@@ -170,12 +166,10 @@ export const changePassword = onAccount({
   summary: "Change the password",
   description:
     "Ends all other sessions, and revokes the apps that the user authorized. Requires a recent sign-in of a user who has a second factor, or no password yet.",
-  input: z
-    .strictObject({
-      current_password: z.string().optional().describe("Ignored if the user has no password yet."),
-      new_password: z.string(),
-    })
-    .meta({ title: "PasswordChange" }),
+  input: z.strictObject({
+    current_password: z.string().optional().describe("Ignored if the user has no password yet."),
+    new_password: z.string(),
+  }),
   refuses: ["reauthentication_required", "password_reset_required", "busy"],
   events: ["member.password_changed"],
   done: { "password-changed": "Password changed." },
@@ -202,7 +196,7 @@ export const deleteAccount = onAccount({
   summary: "Delete the account",
   description:
     "Also deletes organizations that have no other member; their short links stop working. Requires a recent sign-in, or the password of a user without a second factor.",
-  input: z.strictObject({ password: z.string().optional() }).meta({ title: "AccountDeletion" }),
+  input: z.strictObject({ password: z.string().optional() }),
   refuses: [
     "reauthentication_required",
     "invalid_current_password",
@@ -238,7 +232,7 @@ export const unlinkIdentity = onAccount({
   summary: "Unlink an identity of the identity provider",
   description: "Ends the sessions that began with it.",
   needsRecentSignIn: true,
-  input: z.strictObject({ issuer: z.string(), subject: z.string() }).meta({ title: "IdentityRemoval" }),
+  input: z.strictObject({ issuer: z.string(), subject: z.string() }),
   refuses: ["only_way_in"],
   events: ["member.identity_unlinked"],
   done: { "identity-unlinked": "Identity unlinked." },

@@ -37,20 +37,18 @@ export const listApps = onOrganization({
   at: `GET ${PATH}`,
   summary: "List the apps that members authorized",
   description: "Returns the organization's policy on apps, too.",
-  output: z
-    .object({
-      allowed_clients: z.enum(ALLOWED_CLIENTS),
-      member_apps: z.enum(MEMBER_APPS),
-      approved_apps: z.array(approvalSchema),
-      enterprise_authorization: z.boolean(),
-      data: z.array(
-        authorizedAppSchema.extend({
-          is_allowed: z.boolean().describe("Whether the policy lets the user's role use the app."),
-          user: z.object({ id: z.string(), username: z.string() }).describe("Who authorized it."),
-        }),
-      ),
-    })
-    .meta({ title: "AuthorizedApps" }),
+  output: z.object({
+    allowed_clients: z.enum(ALLOWED_CLIENTS),
+    member_apps: z.enum(MEMBER_APPS),
+    approved_apps: z.array(approvalSchema),
+    enterprise_authorization: z.boolean(),
+    data: z.array(
+      authorizedAppSchema.extend({
+        is_allowed: z.boolean().describe("Whether the policy lets the user's role use the app."),
+        user: z.object({ id: z.string(), username: z.string() }).describe("Who authorized it."),
+      }),
+    ),
+  }),
   async run(request) {
     const { policy, approved, isEnterpriseManaged, apps } = await readApps(request);
     return {
@@ -92,8 +90,7 @@ export async function readApps({
 
 /** What revoking an app has in common, whoever does it. `run` returns whether it deleted webhooks. */
 export const REVOCATION = {
-  input: z.strictObject({ delete_webhooks: deleteWebhooks }).meta({ title: "AppRevocation" }),
-  refuses: ["not_found"],
+  input: z.strictObject({ delete_webhooks: deleteWebhooks }),
   events: ["authorization.revoked"],
   done: {
     "app-revoked": "Access revoked.",
@@ -160,10 +157,8 @@ export const setAppPolicy = onOrganization({
       })
       .refine(({ allowed_clients, member_apps }) => (allowed_clients ?? member_apps) !== undefined, {
         error: "must contain allowed_clients or member_apps",
-      })
-      .meta({ title: "AppPolicy" });
+      });
   },
-  refuses: ["not_found"],
   events: ["organization.allowed_clients_changed", "organization.member_apps_changed"],
   command: {
     name: "org member-apps",
@@ -194,8 +189,8 @@ export const setEnterpriseAuthorization = onOrganization({
   description:
     "The identity provider then authorizes apps for the organization's members, without asking them.",
   needsRecentSignIn: true,
-  input: z.strictObject({ enabled: flag }).meta({ title: "EnterpriseAuthorization" }),
-  refuses: ["not_found", "no_identity_provider"],
+  input: z.strictObject({ enabled: flag }),
+  refuses: ["no_identity_provider"],
   events: ["enterprise_authorization.changed"],
   command: {
     name: "org enterprise-authorization",
@@ -230,7 +225,7 @@ export const listApprovedApps = onOrganization({
   roles: MANAGERS,
   at: `GET ${PATH}/approved`,
   summary: "List the approved apps of an organization",
-  output: z.object({ data: z.array(approvalSchema) }).meta({ title: "ApprovedApps" }),
+  output: z.object({ data: z.array(approvalSchema) }),
   command: {
     name: "app list",
     result: ({ output }) => ({ approved_apps: (output as { data: object[] }).data }),
@@ -245,16 +240,14 @@ export const approveApp = onOrganization({
   roles: MANAGERS,
   at: `POST ${PATH}/approved`,
   summary: "Approve an app for the members",
-  input: z
-    .strictObject({
-      client_id: z
-        .string({ error: NOT_AN_APP })
-        .describe("The client ID of an organization, or the URL of a metadata document."),
-    })
-    .meta({ title: "AppApproval" }),
-  output: z.object({ approved_app: approvalSchema }).meta({ title: "NewApprovedApp" }),
+  input: z.strictObject({
+    client_id: z
+      .string({ error: NOT_AN_APP })
+      .describe("The client ID of an organization, or the URL of a metadata document."),
+  }),
+  output: z.object({ approved_app: approvalSchema }),
   status: 201,
-  refuses: ["not_found", "approved_app_limit"],
+  refuses: ["approved_app_limit"],
   events: ["app.approved"],
   command: {
     name: "app approve",
@@ -280,7 +273,6 @@ export const withdrawApproval = onOrganization({
   at: `DELETE ${PATH}/approved/{approval_id}`,
   summary: "Withdraw the approval of an app",
   description: "The app loses its access for members.",
-  refuses: ["not_found"],
   events: ["app.approval_withdrawn"],
   command: {
     name: "app withdraw",

@@ -25,7 +25,7 @@ export const listClientKeys = onOrganization({
   roles: MANAGERS,
   at: `GET ${CLIENT}/keys`,
   summary: "List the public keys of the client",
-  output: z.object({ data: z.array(keySchema) }).meta({ title: "ClientKeys" }),
+  output: z.object({ data: z.array(keySchema) }),
   refuses: ["no_client"],
   run: async (request) => ({ data: (await clientOf(request)).keys.map(showKey) }),
 });
@@ -36,13 +36,11 @@ export const addClientKey = onOrganization({
   summary: "Add a public key of the client",
   description: "The client authenticates with the private key (`private_key_jwt`) instead of a secret.",
   needsRecentSignIn: true,
-  input: z
-    .strictObject({
-      key: z
-        .union([z.string(), z.record(z.string(), z.unknown())], { error: "must be a JWK or PEM text" })
-        .describe("A JWK, as an object or as text, or PEM."),
-    })
-    .meta({ title: "NewClientKey" }),
+  input: z.strictObject({
+    key: z
+      .union([z.string(), z.record(z.string(), z.unknown())], { error: "must be a JWK or PEM text" })
+      .describe("A JWK, as an object or as text, or PEM."),
+  }),
   output: keySchema,
   status: 201,
   refuses: ["no_client", "duplicate_key", "key_limit", "invalid_key"],
@@ -87,8 +85,8 @@ export const removeClientKey = onOrganization({
   at: `DELETE ${CLIENT}/keys/{key_id}`,
   summary: "Remove a public key of the client",
   needsRecentSignIn: true,
-  input: z.strictObject({ compromised }).meta({ title: "ClientKeyRemoval" }),
-  refuses: ["not_found", "fapi_conflict"],
+  input: z.strictObject({ compromised }),
+  refuses: ["fapi_conflict"],
   events: ["client.key_removed"],
   command: {
     name: "client remove-key",

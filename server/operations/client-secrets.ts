@@ -25,24 +25,20 @@ export const rotateSecret = onOrganization({
   summary: "Rotate the client secret",
   description: "The old secret stays valid during the overlap, and issued tokens until they expire.",
   needsRecentSignIn: true,
-  input: z
-    .strictObject({
-      overlap_hours: z
-        .number({ error: OVERLAP })
-        .min(0, { error: OVERLAP })
-        .max(MAX_OVERLAP_HOURS, { error: OVERLAP })
-        .optional()
-        .describe(`How long the old secret stays valid; by default ${DEFAULT_OVERLAP_HOURS} hours.`),
-      compromised,
-    })
-    .meta({ title: "SecretRotation" }),
-  output: z
-    .object({
-      client_id: clientId,
-      client_secret: z.string().describe("The new secret, which is shown only once."),
-      previous_expires_at: timestamp.nullable().describe("When the previous secret expires."),
-    })
-    .meta({ title: "RotatedSecret" }),
+  input: z.strictObject({
+    overlap_hours: z
+      .number({ error: OVERLAP })
+      .min(0, { error: OVERLAP })
+      .max(MAX_OVERLAP_HOURS, { error: OVERLAP })
+      .optional()
+      .describe(`How long the old secret stays valid; by default ${DEFAULT_OVERLAP_HOURS} hours.`),
+    compromised,
+  }),
+  output: z.object({
+    client_id: clientId,
+    client_secret: z.string().describe("The new secret, which is shown only once."),
+    previous_expires_at: timestamp.nullable().describe("When the previous secret expires."),
+  }),
   shownOnce: "client_secret",
   refuses: ["no_client", "fapi_conflict"],
   events: ["client.secret_rotated"],
@@ -106,7 +102,7 @@ export const revokeSecret = onOrganization({
   at: `DELETE ${CLIENT}/secrets/{secret_id}`,
   summary: "Revoke an old client secret",
   description: "Ends the overlap of a rotation.",
-  refuses: ["not_found", "newest_secret"],
+  refuses: ["newest_secret"],
   events: ["client.secret_ended"],
   done: { "secret-ended": "Secret revoked." },
   async run({ storage, organization, actor, params }) {

@@ -63,19 +63,17 @@ export const getClient = onOrganization({
   summary: "Retrieve the OAuth client",
   description:
     "Returns the client with its secrets and keys, of which only the last characters and uses are known.",
-  output: z
-    .object({
-      client_id: clientId,
-      redirect_uris: z.array(z.string()),
-      secrets: z.array(secretSchema),
-      keys: z.array(keySchema),
-      fapi: z.boolean().describe("Whether it follows the FAPI 2.0 Security Profile."),
-      disabled: disabledSchema.optional(),
-      ...profileSchema.shape,
-      require_dpop: z.boolean(),
-      endpoints: endpointsSchema,
-    })
-    .meta({ title: "Client" }),
+  output: z.object({
+    client_id: clientId,
+    redirect_uris: z.array(z.string()),
+    secrets: z.array(secretSchema),
+    keys: z.array(keySchema),
+    fapi: z.boolean().describe("Whether it follows the FAPI 2.0 Security Profile."),
+    disabled: disabledSchema.optional(),
+    ...profileSchema.shape,
+    require_dpop: z.boolean(),
+    endpoints: endpointsSchema,
+  }),
   refuses: ["no_client"],
   async run(request) {
     const { storage, organization, urls } = request;
@@ -105,7 +103,7 @@ export const getClientProfile = onOrganization({
   roles: MANAGERS,
   at: `GET ${CLIENT}/profile`,
   summary: "Retrieve the client's name and homepage",
-  output: profileSchema.meta({ title: "ClientProfile" }),
+  output: profileSchema,
   refuses: ["no_client"],
   async run(request) {
     const { clientId } = await clientOf(request);
@@ -119,17 +117,15 @@ export const setClientProfile = onOrganization({
   summary: "Change the client's name and homepage",
   description: "Users see them when the app asks for access. The names are those of RFC 7591 §2.",
   needsRecentSignIn: true,
-  input: z
-    .strictObject({
-      client_name: nameSchema.nullable().default(null),
-      client_uri: z
-        .string({ error: "must be an https URL" })
-        .check(checkText(validateHomepage))
-        .nullable()
-        .default(null),
-    })
-    .meta({ title: "NewClientProfile" }),
-  output: profileSchema.meta({ title: "ClientProfile" }),
+  input: z.strictObject({
+    client_name: nameSchema.nullable().default(null),
+    client_uri: z
+      .string({ error: "must be an https URL" })
+      .check(checkText(validateHomepage))
+      .nullable()
+      .default(null),
+  }),
+  output: profileSchema,
   refuses: ["no_client"],
   events: ["client.profile_changed"],
   done: { "profile-saved": "Name and homepage saved." },
@@ -153,9 +149,7 @@ export const getClientSecurity = onOrganization({
   roles: MANAGERS,
   at: `GET ${CLIENT}/security`,
   summary: "Retrieve the client's security settings",
-  output: z
-    .object({ require_dpop: z.boolean(), fapi: z.boolean(), disabled: disabledSchema.optional() })
-    .meta({ title: "ClientSecurity" }),
+  output: z.object({ require_dpop: z.boolean(), fapi: z.boolean(), disabled: disabledSchema.optional() }),
   refuses: ["no_client"],
   async run(request) {
     const { fapi, disabled } = await clientOf(request);
@@ -164,16 +158,15 @@ export const getClientSecurity = onOrganization({
   },
 });
 
-const dpop = z.object({ require_dpop: flag });
+const dpop = z.strictObject({ require_dpop: flag });
 export const requireDpop = onOrganization({
   roles: ["owner"],
   at: `PUT ${CLIENT}/require-dpop`,
   summary: "Require tokens that are bound to a key (DPoP)",
   description: "Require tokens that are bound to a key (DPoP, RFC 9449), or stop requiring them.",
   needsRecentSignIn: true,
-  input: dpop.strict().meta({ title: "NewDpopRequirement" }),
-  output: dpop.meta({ title: "DpopRequirement" }),
-  refuses: ["not_found"],
+  input: dpop,
+  output: dpop,
   events: ["organization.dpop_requirement_changed"],
   command: {
     name: "org require-dpop",
@@ -190,15 +183,15 @@ export const requireDpop = onOrganization({
   },
 });
 
-const fapi = z.object({ fapi: flag });
+const fapi = z.strictObject({ fapi: flag });
 export const setFapi = onOrganization({
   roles: ["owner"],
   at: `PUT ${CLIENT}/fapi`,
   summary: "Restrict the client to FAPI 2.0",
   description: "Restrict the client to the FAPI 2.0 Security Profile, or stop that.",
   needsRecentSignIn: true,
-  input: fapi.strict().meta({ title: "NewFapi" }),
-  output: fapi.meta({ title: "Fapi" }),
+  input: fapi,
+  output: fapi,
   refuses: ["no_client", "fapi_conflict"],
   events: ["client.fapi_changed"],
   command: {
@@ -226,18 +219,16 @@ export const disableClient = onOrganization({
   summary: "Disable the client and all its tokens",
   description: "It gets no new tokens, and all its tokens are inactive until it is enabled again.",
   needsRecentSignIn: true,
-  input: z
-    .strictObject({
-      reason: z
-        .string({ error: REASON })
-        .trim()
-        .refine((text) => text !== "" && hasAtMost(REASON_MAX, text) && isLine(text), { error: REASON })
-        .nullable()
-        .default(null)
-        .describe("Why, for the audit log."),
-    })
-    .meta({ title: "ClientDisabling" }),
-  output: z.object({ disabled: disabledSchema }).meta({ title: "DisabledClient" }),
+  input: z.strictObject({
+    reason: z
+      .string({ error: REASON })
+      .trim()
+      .refine((text) => text !== "" && hasAtMost(REASON_MAX, text) && isLine(text), { error: REASON })
+      .nullable()
+      .default(null)
+      .describe("Why, for the audit log."),
+  }),
+  output: z.object({ disabled: disabledSchema }),
   refuses: ["no_client"],
   events: ["client.disabled"],
   command: {

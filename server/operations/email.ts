@@ -13,8 +13,8 @@ export const requestEmailChange = onAccount({
   description:
     "Sends a link that confirms the address, which is for security notices and password resets. It is never used to sign in.",
   needsRecentSignIn: true,
-  input: z.strictObject({ email: emailAddress }).meta({ title: "EmailChange" }),
-  output: z.object({ email: z.string(), confirmed: z.boolean() }).meta({ title: "PendingEmail" }),
+  input: z.strictObject({ email: emailAddress }),
+  output: z.object({ email: z.string(), confirmed: z.boolean() }),
   status: 202,
   refuses: ["mail_disabled", "too_many_emails"],
   done: { "email-sent": "Check your email for a confirmation link." },
@@ -50,7 +50,7 @@ export const getPendingEmail = onAccount({
   refuses: ["link_invalid"],
   at: `GET ${PATH}/{token}`,
   summary: "Retrieve the email address that a link confirms",
-  output: z.object({ email: z.string() }).meta({ title: "EmailToConfirm" }),
+  output: z.object({ email: z.string() }),
   async run({ storage, user, params }) {
     const email = await storage.emails.find(params.token, user.id);
     if (!email) throw invalidLink();

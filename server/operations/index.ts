@@ -32,7 +32,7 @@ const SUBJECTS: Record<string, { meaning: string; files: Record<string, unknown>
 /** The meaning of each tag of operations. */
 export const TAGS = Object.fromEntries(Object.entries(SUBJECTS).map(([tag, { meaning }]) => [tag, meaning]));
 
-type NamedOperation = Operation & { id: string; tag: string };
+export type NamedOperation = Operation & { id: string; tag: string };
 
 /**
  * Every operation of the management API, by subject and path, as the documentation and the command's help list them. The

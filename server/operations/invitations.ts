@@ -45,7 +45,7 @@ export const listInvitations = onOrganization({
   roles: MANAGERS,
   at: `GET ${PATH}`,
   summary: "List the open invitations",
-  output: z.object({ data: z.array(invitationSchema) }).meta({ title: "Invitations" }),
+  output: z.object({ data: z.array(invitationSchema) }),
   run: async ({ storage, organization }) => ({
     data: (await storage.invitations.list(organization.id)).map(showInvitation),
   }),
@@ -70,21 +70,17 @@ export const createInvitation = onOrganization({
   summary: "Invite a member",
   description:
     "Creates a link that works once, within seven days. Only owners can invite owners. To invite an owner or admin, you must have signed in recently.",
-  input: z
-    .strictObject({
-      role: roleSchema.default("member"),
-      // A form sends an empty text for what was left out.
-      label: z
-        .preprocess(withoutBlank, label.optional())
-        .describe("For whom it is, for the list and the audit log."),
-      email: z
-        .preprocess(withoutBlank, emailAddress.optional())
-        .describe("Where to send the link, if the server sends email."),
-    })
-    .meta({ title: "NewInvitation" }),
-  output: z
-    .object({ invitation: invitationSchema, url: z.string().describe("The link, which is shown only once.") })
-    .meta({ title: "CreatedInvitation" }),
+  input: z.strictObject({
+    role: roleSchema.default("member"),
+    // A form sends an empty text for what was left out.
+    label: z
+      .preprocess(withoutBlank, label.optional())
+      .describe("For whom it is, for the list and the audit log."),
+    email: z
+      .preprocess(withoutBlank, emailAddress.optional())
+      .describe("Where to send the link, if the server sends email."),
+  }),
+  output: z.object({ invitation: invitationSchema, url: z.string().describe("The link, which is shown only once.") }),
   status: 201,
   shownOnce: "url",
   refuses: ["quota_exceeded", "mail_disabled", "too_many_emails", "reauthentication_required"],
@@ -112,7 +108,6 @@ export const revokeInvitation = onOrganization({
   roles: MANAGERS,
   at: `DELETE ${PATH}/{invitation_id}`,
   summary: "Revoke an invitation",
-  refuses: ["not_found"],
   events: ["invitation.revoked"],
   done: { "invitation-revoked": "Invitation revoked." },
   async run({ storage, organization, actor, member, params }) {
@@ -125,13 +120,11 @@ export const revokeInvitation = onOrganization({
 export const getInvitation = onAccount({
   at: `GET ${LINK}`,
   summary: "Retrieve an invitation by its token",
-  output: z
-    .object({
-      organization: organizationSchema,
-      role: z.enum(ROLES),
-      invited_by: z.string().nullable().describe("The username; `null` for the operator."),
-    })
-    .meta({ title: "OpenInvitation" }),
+  output: z.object({
+    organization: organizationSchema,
+    role: z.enum(ROLES),
+    invited_by: z.string().nullable().describe("The username; `null` for the operator."),
+  }),
   refuses: ["invitation_invalid"],
   async run({ storage, params }) {
     const open = await storage.invitations.find(params.token);
@@ -144,13 +137,11 @@ export const getInvitation = onAccount({
 export const acceptInvitation = onAccount({
   at: `POST ${LINK}`,
   summary: "Accept an invitation",
-  output: z
-    .object({
-      organization: organizationSchema,
-      role: z.enum(ROLES),
-      joined: z.boolean().describe("Whether the user wasn't a member before."),
-    })
-    .meta({ title: "AcceptedInvitation" }),
+  output: z.object({
+    organization: organizationSchema,
+    role: z.enum(ROLES),
+    joined: z.boolean().describe("Whether the user wasn't a member before."),
+  }),
   refuses: ["invitation_invalid"],
   events: ["member.added"],
   done: { joined: "You joined the organization." },

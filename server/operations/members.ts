@@ -16,13 +16,11 @@ export const roleSchema = z.enum(ROLES, { error: "must be owner, admin or member
 export const listMembers = onOrganization({
   at: `GET ${PATH}`,
   summary: "List the members",
-  output: z
-    .object({
-      data: z.array(
-        z.object({ id: z.string(), username: z.string(), role: z.enum(ROLES), joined_at: timestamp }),
-      ),
-    })
-    .meta({ title: "Members" }),
+  output: z.object({
+    data: z.array(
+      z.object({ id: z.string(), username: z.string(), role: z.enum(ROLES), joined_at: timestamp }),
+    ),
+  }),
   run: async ({ storage, organization }) => ({
     data: (await storage.members.list(organization.id)).map(showMember),
   }),
@@ -38,11 +36,9 @@ export const changeRole = onOrganization({
   description: "Only owners can make owners, and change the role of one.",
   roles: MANAGERS,
   needsRecentSignIn: true,
-  input: z.strictObject({ role: roleSchema }).meta({ title: "RoleChange" }),
-  output: z
-    .object({ member: z.object({ id: z.string(), role: z.enum(ROLES) }) })
-    .meta({ title: "ChangedMember" }),
-  refuses: ["not_found", "last_owner"],
+  input: z.strictObject({ role: roleSchema }),
+  output: z.object({ member: z.object({ id: z.string(), role: z.enum(ROLES) }) }),
+  refuses: ["last_owner"],
   events: ["member.role_changed"],
   done: { "role-changed": "Role changed." },
   async run(request) {
@@ -59,8 +55,8 @@ export const removeMember = onOrganization({
   summary: "Remove a member",
   description: "The apps that the member authorized for the organization lose access.",
   roles: MANAGERS,
-  input: z.strictObject({ delete_webhooks: deleteWebhooks }).meta({ title: "MemberRemoval" }),
-  refuses: ["not_found", "last_owner"],
+  input: z.strictObject({ delete_webhooks: deleteWebhooks }),
+  refuses: ["last_owner"],
   events: ["member.removed"],
   done: { removed: "Member removed.", "removed-webhooks": "Member removed, and webhooks deleted." },
   outcome: ({ delete_webhooks }) => (delete_webhooks ? "removed-webhooks" : "removed"),
@@ -75,8 +71,8 @@ export const leaveOrganization = onOrganization({
   at: `DELETE ${PATH}/me`,
   summary: "Leave an organization",
   description: "The apps that you authorized for the organization lose access.",
-  input: z.strictObject({ delete_webhooks: deleteWebhooks }).meta({ title: "Leaving" }),
-  refuses: ["not_found", "last_owner"],
+  input: z.strictObject({ delete_webhooks: deleteWebhooks }),
+  refuses: ["last_owner"],
   events: ["member.removed"],
   done: {
     left: "You left the organization.",
@@ -124,11 +120,9 @@ export const createResetLink = onOrganization({
   description: "The link works once, within an hour. You must own all organizations of the user.",
   roles: ["owner"],
   needsRecentSignIn: true,
-  output: z
-    .object({ url: z.string().describe("The link, which is shown only once.") })
-    .meta({ title: "ResetLink" }),
+  output: z.object({ url: z.string().describe("The link, which is shown only once.") }),
   shownOnce: "url",
-  refuses: ["not_found", "shared_account", "no_password"],
+  refuses: ["shared_account", "no_password"],
   events: ["member.reset_link_created"],
   async run({ storage, urls, organization, actor, params }) {
     const { id } = await findMember(storage, organization.id, params.user_id);
@@ -159,8 +153,7 @@ export const signOutMember = onOrganization({
     "Revokes the apps that the member authorized for the organization. If you own every organization of the member, their sessions end, too.",
   roles: ["owner"],
   needsRecentSignIn: true,
-  output: z.object({ sessions_ended: z.boolean() }).meta({ title: "SignedOutMember" }),
-  refuses: ["not_found"],
+  output: z.object({ sessions_ended: z.boolean() }),
   events: ["member.signed_out"],
   done: {
     "member-signed-out": "Member signed out, and their apps revoked.",

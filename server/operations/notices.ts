@@ -46,7 +46,7 @@ function showNotice(notice: Notice) {
 export const listNotices = onAccount({
   at: `GET ${PATH}`,
   summary: "List the security notices of the last 90 days",
-  output: z.object({ data: z.array(noticeSchema) }).meta({ title: "Notices" }),
+  output: z.object({ data: z.array(noticeSchema) }),
   run: async ({ storage, user }) => ({ data: (await storage.notices.list(user.id)).map(showNotice) }),
 });
 
@@ -62,7 +62,6 @@ export const dismissNotices = onAccount({
 export const dismissNotice = onAccount({
   at: `POST ${PATH}/{notice_id}/dismiss`,
   summary: "Dismiss a security notice",
-  refuses: ["not_found"],
   done: { "notice-dismissed": "Notice dismissed." },
   async run({ storage, user, params }) {
     if (!(await storage.notices.dismiss(user.id, params.notice_id))) throw notFound("notice");

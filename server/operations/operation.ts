@@ -154,11 +154,16 @@ export type AccountOperation<
   run(request: AccountRequest<At, z.output<Input>>): Promise<OutputOf<Output>>;
 };
 
-/** An operation for everyone. It has no `run`, because the server needs the cookies and the address of its request. */
-export type OpenOperation<Input extends z.ZodType, Output extends z.ZodType> = Omit<
+type OpenDeclaration<Input extends z.ZodType, Output extends z.ZodType> = Omit<
   Declaration<Address, z.ZodType, undefined>,
   "input" | "output" | "outcome"
-> & { isOpen: true; input: Input; output: Output };
+> & { input: Input; output: Output };
+
+/** An operation for everyone. It has no `run`, because the server needs the cookies and the address of its request. */
+export type OpenOperation<Input extends z.ZodType, Output extends z.ZodType> = OpenDeclaration<
+  Input,
+  Output
+> & { isOpen: true };
 
 /** Any operation, where its types don't matter. */
 export type Operation = Omit<Declaration<Address, z.ZodType, z.ZodType | undefined>, "outcome"> & {
@@ -188,7 +193,7 @@ export function onAccount<
 }
 
 export function forEveryone<Input extends z.ZodType, Output extends z.ZodType>(
-  operation: Omit<OpenOperation<Input, Output>, "isOpen">,
+  operation: OpenDeclaration<Input, Output>,
 ): OpenOperation<Input, Output> {
   return { ...operation, isOpen: true };
 }

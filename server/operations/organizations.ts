@@ -29,7 +29,7 @@ const planChangeSchema = z.object({
 export const listOrganizations = onAccount({
   at: "GET /dashboard",
   summary: "List the organizations of the user",
-  output: z.object({ organizations: z.array(membershipSchema) }).meta({ title: "Organizations" }),
+  output: z.object({ organizations: z.array(membershipSchema) }),
   run: async ({ storage, user }) => ({
     organizations: (await storage.organizations.listByUser(user.id)).map(showMembership),
   }),
@@ -39,8 +39,8 @@ export const createOrganization = onAccount({
   at: "POST /dashboard/organizations",
   summary: "Create an organization",
   description: "It starts on the Free plan, with the user as its owner.",
-  input: naming.meta({ title: "NewOrganization" }),
-  output: planChangeSchema.meta({ title: "CreatedOrganization" }),
+  input: naming,
+  output: planChangeSchema,
   status: 201,
   refuses: ["quota_exceeded"],
   events: ["organization.created"],
@@ -58,9 +58,7 @@ export const getOrganization = onOrganization({
   at: `GET ${ORGANIZATION}`,
   summary: "Retrieve an organization",
   description: "Returns it with the limits of its plan and its current usage.",
-  output: z
-    .object({ organization: organizationSchema.extend({ role: z.enum(ROLES).optional() }) })
-    .meta({ title: "OwnOrganization" }),
+  output: z.object({ organization: organizationSchema.extend({ role: z.enum(ROLES).optional() }) }),
   async run({ storage, organization, member }) {
     const { organizations, fallbackUrls, links, webhooks } = storage;
     const shown = await createShowOrganization(organizations, fallbackUrls, links, webhooks)(organization.id);
@@ -72,9 +70,8 @@ export const renameOrganization = onOrganization({
   at: `PATCH ${ORGANIZATION}`,
   summary: "Rename an organization",
   roles: MANAGERS,
-  input: naming.meta({ title: "OrganizationNaming" }),
-  output: z.object({ organization: shortSchema }).meta({ title: "RenamedOrganization" }),
-  refuses: ["not_found"],
+  input: naming,
+  output: z.object({ organization: shortSchema }),
   events: ["organization.renamed"],
   done: { renamed: "Organization renamed." },
   async run({ storage, organization: { id, plan }, actor, input: { name } }) {
@@ -89,7 +86,6 @@ export const deleteOrganization = onOrganization({
   description: "Revokes its tokens, removes its members, and stops its short links. This can't be undone.",
   roles: ["owner"],
   needsRecentSignIn: true,
-  refuses: ["not_found"],
   events: ["organization.deleted"],
   done: { deleted: "Organization deleted." },
   async run({ storage, organization, actor }) {
@@ -100,17 +96,15 @@ export const deleteOrganization = onOrganization({
 export const getSettings = onOrganization({
   at: `GET ${ORGANIZATION}/settings`,
   summary: "Retrieve the settings of an organization",
-  output: z
-    .object({
-      name: z.string(),
-      fallback_url: z.string().nullable().describe("Where visitors of unavailable links go."),
-      allowed_clients: z.string().describe("Which apps the organization accepts."),
-      member_apps: z.string().describe("Which of them members may authorize."),
-      approved_apps: z.array(approvalSchema),
-      enterprise_authorization: z.boolean(),
-      require_second_factor: z.boolean(),
-    })
-    .meta({ title: "OrganizationSettings" }),
+  output: z.object({
+    name: z.string(),
+    fallback_url: z.string().nullable().describe("Where visitors of unavailable links go."),
+    allowed_clients: z.string().describe("Which apps the organization accepts."),
+    member_apps: z.string().describe("Which of them members may authorize."),
+    approved_apps: z.array(approvalSchema),
+    enterprise_authorization: z.boolean(),
+    require_second_factor: z.boolean(),
+  }),
   async run({ storage, organization: { id, name } }) {
     const [policy, approved, enterprise_authorization, require_second_factor, fallback_url] =
       await Promise.all([
@@ -139,12 +133,8 @@ export const setFallbackUrl = onOrganization({
   description:
     "Visitors of links that are archived, expired, used up or deleted go there, unless the link has its own.",
   roles: MANAGERS,
-  input: ({ urls }) =>
-    z
-      .strictObject({ fallback_url: linkSchemas(reservedNamesOf(urls)).fallbackUrl })
-      .meta({ title: "NewFallbackUrl" }),
-  output: z.object({ fallback_url: z.string().nullable() }).meta({ title: "FallbackUrl" }),
-  refuses: ["not_found"],
+  input: ({ urls }) => z.strictObject({ fallback_url: linkSchemas(reservedNamesOf(urls)).fallbackUrl }),
+  output: z.object({ fallback_url: z.string().nullable() }),
   events: ["organization.fallback_url_changed"],
   done: { "fallback-url-saved": "Fallback URL saved." },
   async run({ storage, organization, actor, input }) {
@@ -154,16 +144,16 @@ export const setFallbackUrl = onOrganization({
   },
 });
 
-const secondFactor = z.object({ require_second_factor: flag });
+const secondFactor = z.strictObject({ require_second_factor: flag });
 export const requireSecondFactor = onOrganization({
   at: `PUT ${ORGANIZATION}/members/require-second-factor`,
   summary: "Require a second factor of owners and admins",
   description: "Those without one have to set it up before they continue.",
   roles: ["owner"],
   needsRecentSignIn: true,
-  input: secondFactor.strict().meta({ title: "NewSecondFactorRequirement" }),
-  output: secondFactor.meta({ title: "SecondFactorRequirement" }),
-  refuses: ["not_found", "second_factor_missing"],
+  input: secondFactor,
+  output: secondFactor,
+  refuses: ["second_factor_missing"],
   events: ["organization.second_factor_required"],
   command: {
     name: "org require-second-factor",
@@ -192,13 +182,11 @@ export const requireSecondFactor = onOrganization({
 export const getPlan = onOrganization({
   at: `GET ${ORGANIZATION}/plan`,
   summary: "Retrieve the plan, and what plans include",
-  output: z
-    .object({
-      plan: z.enum(PLANS),
-      self_service: z.boolean().describe("Whether owners and admins can change it."),
-      plans: z.array(z.object({ name: z.enum(PLANS), limits: organizationSchema.shape.limits })),
-    })
-    .meta({ title: "Plan" }),
+  output: z.object({
+    plan: z.enum(PLANS),
+    self_service: z.boolean().describe("Whether owners and admins can change it."),
+    plans: z.array(z.object({ name: z.enum(PLANS), limits: organizationSchema.shape.limits })),
+  }),
   run: async ({ settings, organization }) => ({
     plan: organization.plan,
     self_service: settings.SELF_SERVICE_PLANS,
@@ -211,11 +199,9 @@ export const changePlan = onOrganization({
   summary: "Change the plan of an organization",
   description: "The first paid plan creates the OAuth client.",
   roles: MANAGERS,
-  input: z
-    .strictObject({ plan: z.enum(PLANS, { error: "must be free, growth or premium" }) })
-    .meta({ title: "PlanChoice" }),
-  output: planChangeSchema.meta({ title: "PlanChange" }),
-  refuses: ["not_found", "self_service_disabled"],
+  input: z.strictObject({ plan: z.enum(PLANS, { error: "must be free, growth or premium" }) }),
+  output: planChangeSchema,
+  refuses: ["self_service_disabled"],
   events: ["plan.changed", "client.created"],
   command: {
     name: "org plan",

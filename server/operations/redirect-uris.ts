@@ -28,13 +28,11 @@ export const setRedirectUris = onOrganization({
   summary: "Replace the redirect URIs",
   description: "Without any, only client credentials work.",
   needsRecentSignIn: true,
-  input: z
-    .strictObject({
-      redirect_uris: z
-        .array(z.string({ error: "must be text" }), { error: "must be a list" })
-        .describe("At most 20 absolute URIs."),
-    })
-    .meta({ title: "NewRedirectUris" }),
+  input: z.strictObject({
+    redirect_uris: z
+      .array(z.string({ error: "must be text" }), { error: "must be a list" })
+      .describe("At most 20 absolute URIs."),
+  }),
   output: redirectUrisSchema,
   refuses: ["no_client", "fapi_conflict"],
   events: ["client.redirect_uris_changed"],
@@ -62,15 +60,12 @@ function checkAll(uris: string[]): void {
   throw new Problem(422, "invalid_redirect_uris", detail, { errors });
 }
 
-const oneUri = z
-  .strictObject({ redirect_uri: z.string({ error: "must be text" }).trim() })
-  .meta({ title: "RedirectUri" });
-
 const ONE_URI = {
   roles: MANAGERS,
   needsRecentSignIn: true,
-  input: oneUri,
+  input: z.strictObject({ redirect_uri: z.string({ error: "must be text" }).trim() }),
   output: redirectUrisSchema,
+  refuses: ["no_client", "fapi_conflict"],
   events: ["client.redirect_uris_changed"],
 } as const;
 
@@ -78,7 +73,6 @@ export const addRedirectUri = onOrganization({
   ...ONE_URI,
   at: `POST ${CLIENT}/redirect-uris`,
   summary: "Add a redirect URI",
-  refuses: ["not_found", "no_client", "fapi_conflict"],
   done: { "uri-added": "Redirect URI added." },
   run: (request) => changeUris(request, { add: request.input.redirect_uri }, checkLast),
 });
@@ -87,7 +81,6 @@ export const removeRedirectUri = onOrganization({
   ...ONE_URI,
   at: `DELETE ${CLIENT}/redirect-uris`,
   summary: "Remove a redirect URI",
-  refuses: ["not_found", "no_client", "fapi_conflict"],
   done: { "uri-removed": "Redirect URI removed." },
   run: (request) => changeUris(request, { remove: request.input.redirect_uri }, () => {}),
 });

@@ -12,16 +12,14 @@ export const PASSKEY_NAME_MAX = 50;
 const PASSKEYS_MAX = 20;
 const NAME_RULE = { error: `must be 1 to ${PASSKEY_NAME_MAX} characters long` };
 
-const recoveryCodes = z
-  .object({
-    recovery_codes: z
-      .array(z.string())
-      .describe("Each signs in once instead of the second factor. Shown only once."),
-  })
-  .meta({ title: "RecoveryCodes" });
+const recoveryCodes = z.object({
+  recovery_codes: z
+    .array(z.string())
+    .describe("Each signs in once instead of the second factor. Shown only once."),
+});
 const NEW_FACTOR = {
   needsRecentSignIn: true,
-  output: recoveryCodes.optional().meta({ title: "NewRecoveryCodes" }),
+  output: recoveryCodes.optional(),
   events: ["member.second_factor_added"],
 } as const;
 
@@ -35,12 +33,10 @@ export const startTotp = onAccount({
   at: `POST ${TOTP}`,
   summary: "Set up an authenticator app",
   description: "Returns the key for the app, which counts once a code confirms it.",
-  output: z
-    .object({
-      secret: z.string().describe("The key, in base32."),
-      uri: z.string().describe("The `otpauth` URI that a QR code for the app contains."),
-    })
-    .meta({ title: "TotpSecret" }),
+  output: z.object({
+    secret: z.string().describe("The key, in base32."),
+    uri: z.string().describe("The `otpauth` URI that a QR code for the app contains."),
+  }),
   status: 201,
   refuses: ["totp_already_set_up"],
   async run({ storage, user: { id, username } }) {
@@ -58,9 +54,7 @@ export const confirmTotp = onAccount({
   at: `POST ${TOTP}/confirm`,
   summary: "Confirm the authenticator app",
   description: "Returns recovery codes unless the user already has some. Then the status is 204.",
-  input: z
-    .strictObject({ code: z.string().describe("The current code of the app.") })
-    .meta({ title: "TotpConfirmation" }),
+  input: z.strictObject({ code: z.string().describe("The current code of the app.") }),
   refuses: ["not_found"],
   done: { "totp-added": "Authenticator app set up." },
   run: ({ storage, user: { id, actor }, signIn, input }) =>
@@ -103,18 +97,16 @@ export const addPasskey = onAccount({
   summary: "Add a passkey",
   description:
     "Takes the response of an authenticator to the challenge on the page that adds a passkey. Returns recovery codes unless the user already has some. Then the status is 204.",
-  input: z
-    .strictObject({
-      name: z
-        .string(NAME_RULE)
-        .trim()
-        .refine((name) => name !== "" && hasAtMost(PASSKEY_NAME_MAX, name), NAME_RULE)
-        .regex(/^[^\p{Cc}\p{Cf}]*$/u, { error: "must not contain control characters" }),
-      passkey: z
-        .string({ error: "must be the response of an authenticator" })
-        .describe("The response, as JSON text (WebAuthn `RegistrationResponseJSON`)."),
-    })
-    .meta({ title: "NewPasskey" }),
+  input: z.strictObject({
+    name: z
+      .string(NAME_RULE)
+      .trim()
+      .refine((name) => name !== "" && hasAtMost(PASSKEY_NAME_MAX, name), NAME_RULE)
+      .regex(/^[^\p{Cc}\p{Cf}]*$/u, { error: "must not contain control characters" }),
+    passkey: z
+      .string({ error: "must be the response of an authenticator" })
+      .describe("The response, as JSON text (WebAuthn `RegistrationResponseJSON`)."),
+  }),
   refuses: ["too_many_passkeys"],
   done: { "passkey-added": "Passkey added." },
   async run({ storage, user: { id, actor }, signIn, input }) {
@@ -144,7 +136,7 @@ export const removePasskey = onAccount({
   at: `DELETE ${PASSKEYS}/{passkey_id}`,
   summary: "Remove a passkey",
   description: "Ends the sessions that began with it, and the other ones that were confirmed with a passkey.",
-  refuses: ["not_found", "only_way_in"],
+  refuses: ["only_way_in"],
   events: ["member.second_factor_removed"],
   done: { "passkey-removed": "Passkey removed." },
   async run({ storage, user: { actor, sessionId }, signIn, params }) {

@@ -10,7 +10,7 @@ export const listSessions = onAccount({
   at: `GET ${PATH}`,
   summary: "List the sessions",
   description: "Returns the browsers and programs in which the user is signed in.",
-  output: z.object({ data: z.array(sessionSchema) }).meta({ title: "Sessions" }),
+  output: z.object({ data: z.array(sessionSchema) }),
   async run({ storage, user }) {
     const sessions = await storage.sessions.listByUser(user.id);
     return { data: sessions.map((session) => showSession(session, user)) };
@@ -20,11 +20,9 @@ export const listSessions = onAccount({
 export const endOtherSessions = onAccount({
   at: `DELETE ${PATH}`,
   summary: "Sign out everywhere else",
-  input: z
-    .strictObject({
-      apps: flag.default(false).describe("Whether to revoke the apps that the user authorized, too."),
-    })
-    .meta({ title: "SessionsEnding" }),
+  input: z.strictObject({
+    apps: flag.default(false).describe("Whether to revoke the apps that the user authorized, too."),
+  }),
   events: ["member.session_ended", "authorization.revoked"],
   done: {
     "sessions-ended": "Signed out everywhere else.",
@@ -39,7 +37,6 @@ export const endOtherSessions = onAccount({
 export const endSession = onAccount({
   at: `DELETE ${PATH}/{session_id}`,
   summary: "End a session",
-  refuses: ["not_found"],
   events: ["member.session_ended"],
   done: { "session-ended": "Session revoked." },
   async run({ storage, user, params }) {

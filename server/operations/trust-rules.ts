@@ -28,7 +28,7 @@ export const listTrustRules = onOrganization({
   roles: MANAGERS,
   at: `GET ${PATH}`,
   summary: "List the trust rules of an organization",
-  output: z.object({ data: z.array(outputSchema) }).meta({ title: "TrustRules" }),
+  output: z.object({ data: z.array(outputSchema) }),
   command: {
     name: "trust list",
     result: ({ output }) => ({ trust_rules: (output as { data: object[] }).data }),
@@ -108,7 +108,6 @@ export const deleteTrustRule = onOrganization({
   summary: "Remove a trust rule",
   description: "Tokens issued by it expire within 15 minutes.",
   needsRecentSignIn: true,
-  refuses: ["not_found"],
   events: ["trust_rule.deleted"],
   command: {
     name: "trust remove",
