@@ -181,8 +181,8 @@ const OPENED: Record<string, string> = {
   "adapters/durable-files.ts: openSync": "a folder",
   "server/cli/commands/conformance.ts: readFile": "the configuration that a command names",
   "server/cli/commands/conformance.ts: writeFile": "JUnit XML",
-  "server/cli/commands/database.ts: copyFileSync": "the encryption key",
-  "server/cli/commands/database.ts: openSync": "a copy of the encryption key",
+  "server/cli/commands/backup-and-copy.ts: copyFileSync": "the encryption key",
+  "server/cli/commands/backup-and-copy.ts: openSync": "a copy of the encryption key",
   "server/cli/commands/import.ts: createReadStream":
     "the links that a command names; not the database, which is refused",
   "server/cli/commands/import.ts: open": "a new file of refused rows",
