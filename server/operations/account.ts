@@ -9,6 +9,7 @@ import { validatePassword } from "../credentials/password-rules.ts";
 import type { SignedInUser } from "../http/state.ts";
 import { membershipSchema, showMembership } from "./membership.ts";
 import { onAccount } from "./operation.ts";
+import { refusal } from "./problem-codes.ts";
 import { authorizedAppSchema, timestamp } from "./schemas.ts";
 
 export const ACCOUNT = "/dashboard/account";
@@ -237,10 +238,6 @@ export const unlinkIdentity = onAccount({
   events: ["member.identity_unlinked"],
   done: { "identity-unlinked": "Identity unlinked." },
   async run({ storage, user: { id, actor }, input }) {
-    if (!(await storage.identities.unlink(id, input, actor))) throw onlyWayIn();
+    if (!(await storage.identities.unlink(id, input, actor))) throw refusal("only_way_in");
   },
 });
-
-export function onlyWayIn(): Problem {
-  return new Problem(409, "only_way_in", "This is your only way to sign in. Set a password first.");
-}

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { MAX_APPROVED_APPS } from "../../adapters/organizations/approved-apps.ts";
 import { MANAGERS } from "../../resources/access/scopes.ts";
 import { found, notFound, Problem } from "../../resources/http/problem.ts";
 import { invalidField } from "../../resources/http/validate.ts";
@@ -7,6 +6,7 @@ import { findApp } from "../clients/app-identity.ts";
 import { describeApproval, describeAuthorizedApp, showApp, showApproval } from "../clients/client-view.ts";
 import type { Settings } from "../settings/config.ts";
 import { type OrganizationRequest, onOrganization } from "./operation.ts";
+import { refusal } from "./problem-codes.ts";
 import { authorizedAppSchema, deleteWebhooks, flag, timestamp } from "./schemas.ts";
 
 const PATH = "/dashboard/organizations/{id}/apps";
@@ -205,7 +205,7 @@ export const setEnterpriseAuthorization = onOrganization({
   outcome: ({ enabled }) => (enabled ? "enterprise-on" : "enterprise-off"),
   async run({ storage, settings, organization, actor, member, input }) {
     if (member && !settings.IDP_ISSUER)
-      throw new Problem(409, "no_identity_provider", "This server has no identity provider.");
+      throw refusal("no_identity_provider");
     if (!(await storage.enterpriseAuthorization.set(organization.id, input.enabled, actor)))
       throw notFound("organization");
   },
@@ -260,10 +260,7 @@ export const approveApp = onOrganization({
     await appOf(request, input.client_id);
     const approved = await storage.approvedApps.approve(organization.id, input.client_id, actor);
     if (approved === "missing") throw notFound("organization");
-    if (approved === "limit") {
-      const detail = `An organization can approve at most ${MAX_APPROVED_APPS} apps. Withdraw an approval to add another app.`;
-      throw new Problem(409, "approved_app_limit", detail);
-    }
+    if (approved === "limit") throw refusal("approved_app_limit");
     return { approved_app: showApproval(describeApproval(approved)) };
   },
 });

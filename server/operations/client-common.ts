@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { Problem } from "../../resources/http/problem.ts";
 import type { OrganizationRequest } from "./operation.ts";
+import { refusal } from "./problem-codes.ts";
 import { flag } from "./schemas.ts";
 
 export const CLIENT = "/dashboard/organizations/{id}/client";
@@ -20,8 +21,7 @@ export async function clientOf({
 }) {
   const client = await storage.clients.findByOrganization(organization.id);
   if (client) return client;
-  const detail = "This organization has no OAuth client. Upgrade to Growth or Premium to get one.";
-  throw new Problem(404, "no_client", detail);
+  throw refusal("no_client");
 }
 
 /** Throws Problem `fapi_conflict`. */

@@ -5,12 +5,8 @@ import { showKey } from "../clients/client-view.ts";
 import type { PublicKey } from "../credentials/public-keys.ts";
 import { CLIENT, clientOf, compromised, refuseConflict, revokesAll } from "./client-common.ts";
 import { onOrganization } from "./operation.ts";
+import { refusal } from "./problem-codes.ts";
 import { timestamp } from "./schemas.ts";
-
-const KEY_REFUSALS = {
-  duplicate: ["duplicate_key", "The client already has this key."],
-  limit: ["key_limit", "A client has at most two keys. Remove one first."],
-} as const;
 
 export const keySchema = z
   .object({
@@ -59,10 +55,8 @@ export const addClientKey = onOrganization({
     const key = await readKey(typeof input.key === "string" ? input.key : JSON.stringify(input.key));
     const added = await storage.clients.addKey(organization.id, key, actor);
     if (added === "missing") throw notFound("client");
-    if (typeof added === "string") {
-      const [code, detail] = KEY_REFUSALS[added];
-      throw new Problem(409, code, detail);
-    }
+    if (added === "duplicate") throw refusal("duplicate_key");
+    if (added === "limit") throw refusal("key_limit");
     return showKey(added);
   },
 });

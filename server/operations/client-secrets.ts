@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { MANAGERS } from "../../resources/access/scopes.ts";
-import { found, notFound, Problem } from "../../resources/http/problem.ts";
+import { found, notFound } from "../../resources/http/problem.ts";
 import { invalidField } from "../../resources/http/validate.ts";
 import { showRotation } from "../clients/client-view.ts";
 import {
@@ -12,6 +12,7 @@ import {
   revokesAll,
 } from "./client-common.ts";
 import { onOrganization } from "./operation.ts";
+import { refusal } from "./problem-codes.ts";
 import { timestamp } from "./schemas.ts";
 
 const HOUR_MS = 60 * 60 * 1000;
@@ -106,9 +107,8 @@ export const revokeSecret = onOrganization({
   events: ["client.secret_ended"],
   done: { "secret-ended": "Secret revoked." },
   async run({ storage, organization, actor, params }) {
-    const refusal = await storage.clients.revokeSecret(organization.id, params.secret_id, actor);
-    if (refusal === "missing") throw notFound("secret");
-    if (refusal === "newest")
-      throw new Problem(409, "newest_secret", "You can't revoke the newest secret. Rotate it first.");
+    const failure = await storage.clients.revokeSecret(organization.id, params.secret_id, actor);
+    if (failure === "missing") throw notFound("secret");
+    if (failure === "newest") throw refusal("newest_secret");
   },
 });

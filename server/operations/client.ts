@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { MANAGERS } from "../../resources/access/scopes.ts";
-import { found, notFound, Problem } from "../../resources/http/problem.ts";
+import { found, notFound } from "../../resources/http/problem.ts";
 import { hasAtMost, isLine } from "../../resources/http/text.ts";
 import { checkText } from "../../resources/http/validate.ts";
 import { showClient, showDisabled, showProfile } from "../clients/client-view.ts";
@@ -9,6 +9,7 @@ import { ENDPOINT_LIST } from "../oauth-endpoints.ts";
 import { CLIENT, clientId, clientOf, refuseConflict } from "./client-common.ts";
 import { keySchema } from "./client-keys.ts";
 import { type OrganizationRequest, onOrganization } from "./operation.ts";
+import { refusal } from "./problem-codes.ts";
 import { flag, timestamp } from "./schemas.ts";
 
 /** In characters. */
@@ -260,11 +261,8 @@ export const enableClient = onOrganization({
   async run(request) {
     const { storage, organization, actor } = request;
     await clientOf(request);
-    const refusal = await storage.clients.enable(organization.id, actor);
-    if (refusal === "missing") throw notFound("client");
-    if (refusal === "operator") {
-      const detail = "The operator of this service disabled the client. Contact the operator to enable it.";
-      throw new Problem(403, "disabled_by_operator", detail);
-    }
+    const failure = await storage.clients.enable(organization.id, actor);
+    if (failure === "missing") throw notFound("client");
+    if (failure === "operator") throw refusal("disabled_by_operator");
   },
 });

@@ -1,8 +1,9 @@
 import { z } from "zod";
-import { notFound, Problem, retryLater } from "../../resources/http/problem.ts";
+import { notFound, type Problem, retryLater } from "../../resources/http/problem.ts";
 import { emailAddress } from "../http/email-address.ts";
 import { ACCOUNT } from "./account.ts";
 import { onAccount } from "./operation.ts";
+import { refusal } from "./problem-codes.ts";
 
 const DAY_S = 24 * 60 * 60;
 const PATH = `${ACCOUNT}/email` as const;
@@ -19,16 +20,11 @@ export const requestEmailChange = onAccount({
   refuses: ["mail_disabled", "too_many_emails"],
   done: { "email-sent": "Check your email for a confirmation link." },
   async run({ storage, settings, user, input: { email } }) {
-    if (!settings.SMTP_URL) throw mailDisabled();
+    if (!settings.SMTP_URL) throw refusal("mail_disabled");
     if (!(await storage.emails.requestChange(email, user.actor))) throw tooManyEmails();
     return { email, confirmed: false };
   },
 });
-
-export function mailDisabled(): Problem {
-  const detail = "This server doesn't send email. Ask its operator to set SMTP_URL.";
-  return new Problem(409, "mail_disabled", detail);
-}
 
 export function tooManyEmails(): Problem {
   const detail = "Too many emails were sent today. Try again tomorrow.";
@@ -53,7 +49,7 @@ export const getPendingEmail = onAccount({
   output: z.object({ email: z.string() }),
   async run({ storage, user, params }) {
     const email = await storage.emails.find(params.token, user.id);
-    if (!email) throw invalidLink();
+    if (!email) throw refusal("link_invalid");
     return { email };
   },
 });
@@ -64,12 +60,6 @@ export const confirmEmail = onAccount({
   summary: "Confirm the email address",
   done: { "email-confirmed": "Email address confirmed." },
   async run({ storage, user, params }) {
-    if (!(await storage.emails.confirm(params.token, user.actor))) throw invalidLink();
+    if (!(await storage.emails.confirm(params.token, user.actor))) throw refusal("link_invalid");
   },
 });
-
-function invalidLink(): Problem {
-  const detail =
-    "The link was used, has expired, or belongs to another account. Enter the address on your account page again.";
-  return new Problem(404, "link_invalid", detail);
-}

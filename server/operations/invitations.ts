@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Invitation } from "../../adapters/organizations/invitations.ts";
 import { MANAGERS, manageableRoles, ROLES } from "../../resources/access/scopes.ts";
-import { found, notFound, Problem } from "../../resources/http/problem.ts";
+import { found, notFound } from "../../resources/http/problem.ts";
 import { throwQuotaProblem } from "../../resources/http/quota.ts";
 import { hasAtMost } from "../../resources/http/text.ts";
 import { checkText } from "../../resources/http/validate.ts";
@@ -9,9 +9,10 @@ import { limitsOf } from "../../resources/plans.ts";
 import { toTimestamp } from "../clients/client-view.ts";
 import { NAME_MAX, normalizeName, validateCharacters } from "../credentials/names.ts";
 import { emailAddress } from "../http/email-address.ts";
-import { mailDisabled, tooManyEmails } from "./email.ts";
+import { tooManyEmails } from "./email.ts";
 import { ownersOnly, roleSchema } from "./members.ts";
 import { onAccount, onOrganization } from "./operation.ts";
+import { refusal } from "./problem-codes.ts";
 import { timestamp } from "./schemas.ts";
 
 const PATH = "/dashboard/organizations/{id}/invitations";
@@ -90,7 +91,7 @@ export const createInvitation = onOrganization({
     const { role, label, email } = input;
     if (!manageableRoles(ownRole).includes(role)) throw ownersOnly();
     if (role !== "member") signIn?.requireRecent();
-    if (email && !settings.SMTP_URL) throw mailDisabled();
+    if (email && !settings.SMTP_URL) throw refusal("mail_disabled");
     const creation = { organizationId: organization.id, role, label, lifetimeMs: LIFETIME_MS, actor };
     const { invitations } = storage;
     const created = email
@@ -128,7 +129,7 @@ export const getInvitation = onAccount({
   refuses: ["invitation_invalid"],
   async run({ storage, params }) {
     const open = await storage.invitations.find(params.token);
-    if (!open) throw invalidInvitation();
+    if (!open) throw refusal("invitation_invalid");
     const { organizationId: id, organizationName: name, role, inviter } = open;
     return { organization: { id, name }, role, invited_by: inviter };
   },
@@ -148,13 +149,8 @@ export const acceptInvitation = onAccount({
   outcome: (_, { joined }) => (joined ? "joined" : undefined),
   async run({ storage, user, params }) {
     const accepted = await storage.invitations.accept(params.token, user.actor);
-    if (!accepted) throw invalidInvitation();
+    if (!accepted) throw refusal("invitation_invalid");
     const { organizationId: id, organizationName: name, role, isNew: joined } = accepted;
     return { organization: { id, name }, role, joined };
   },
 });
-
-export function invalidInvitation(): Problem {
-  const detail = "The invitation was used or revoked, or has expired. Ask for a new one.";
-  return new Problem(403, "invitation_invalid", detail);
-}

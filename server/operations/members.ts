@@ -5,6 +5,7 @@ import { found, notFound, Problem } from "../../resources/http/problem.ts";
 import { toTimestamp } from "../clients/client-view.ts";
 import { RESET_LINK_MS, resetUrl } from "../credentials/reset-links.ts";
 import { type OrganizationRequest, onOrganization } from "./operation.ts";
+import { refusal } from "./problem-codes.ts";
 import { deleteWebhooks, timestamp } from "./schemas.ts";
 
 const PATH = "/dashboard/organizations/{id}/members";
@@ -98,21 +99,11 @@ export function ownersOnly(): Problem {
   return new Problem(403, "role_required", "Only owners can manage owners.");
 }
 
-function assertChanged(refusal: MemberRefusal | undefined): void {
-  if (refusal === "missing") throw notFound("member");
-  if (refusal === "forbidden") throw ownersOnly();
-  if (refusal === "last_owner") throw new Problem(409, "last_owner", LAST_OWNER);
+function assertChanged(failure: MemberRefusal | undefined): void {
+  if (failure === "missing") throw notFound("member");
+  if (failure === "forbidden") throw ownersOnly();
+  if (failure === "last_owner") throw new Problem(409, "last_owner", LAST_OWNER);
 }
-
-// A user has one password for all organizations.
-const NO_RESET: Record<"not_owner" | "no_password", ConstructorParameters<typeof Problem>> = {
-  not_owner: [
-    403,
-    "shared_account",
-    "This user belongs to an organization that you don't own. Ask the operator of this service for a reset link.",
-  ],
-  no_password: [409, "no_password", "This user signs in with SSO and has no password to reset."],
-};
 
 export const createResetLink = onOrganization({
   at: `POST ${PATH}/{user_id}/reset-link`,
@@ -128,7 +119,9 @@ export const createResetLink = onOrganization({
     const { id } = await findMember(storage, organization.id, params.user_id);
     const caller = { organizationId: organization.id, actor };
     const created = await storage.accounts.createResetTokenAsOwner(id, RESET_LINK_MS, caller);
-    if ("refused" in created) throw new Problem(...NO_RESET[created.refused]);
+    // A user has one password for all organizations.
+    if ("refused" in created)
+      throw refusal(created.refused === "not_owner" ? "shared_account" : "no_password");
     return { url: resetUrl(urls.base, created.token) };
   },
 });

@@ -12,6 +12,7 @@ import { nameSchema } from "../credentials/names.ts";
 import { approvalSchema } from "./apps.ts";
 import { membershipSchema, showMembership } from "./membership.ts";
 import { onAccount, onOrganization } from "./operation.ts";
+import { refusal } from "./problem-codes.ts";
 import { flag } from "./schemas.ts";
 
 const ORGANIZATION = "/dashboard/organizations/{id}";
@@ -210,14 +211,10 @@ export const changePlan = onOrganization({
   },
   done: { "plan-changed": "Plan changed." },
   async run({ storage, settings, organization, actor, member, input, beforeCommit }) {
-    if (member && !settings.SELF_SERVICE_PLANS) throw selfServiceDisabled();
+    if (member && !settings.SELF_SERVICE_PLANS) throw refusal("self_service_disabled");
     const handOver = async (change: PlanChange) => beforeCommit?.(showPlanChange(change));
     const changed = await storage.organizations.setPlan(organization.id, input.plan, actor, handOver);
     if (!changed) throw notFound("organization");
     return showPlanChange(changed);
   },
 });
-
-export function selfServiceDisabled(): Problem {
-  return new Problem(403, "self_service_disabled", "The operator of this service manages plans.");
-}

@@ -2,8 +2,9 @@ import { z } from "zod";
 import { notFound, Problem } from "../../resources/http/problem.ts";
 import { hasAtMost } from "../../resources/http/text.ts";
 import { newTotpSecret, stepOfCode, totpUri } from "../credentials/totp.ts";
-import { ACCOUNT, onlyWayIn } from "./account.ts";
+import { ACCOUNT } from "./account.ts";
 import { onAccount } from "./operation.ts";
+import { refusal } from "./problem-codes.ts";
 
 const TOTP = `${ACCOUNT}/totp` as const;
 const PASSKEYS = `${ACCOUNT}/passkeys` as const;
@@ -41,10 +42,7 @@ export const startTotp = onAccount({
   refuses: ["totp_already_set_up"],
   async run({ storage, user: { id, username } }) {
     const secret = newTotpSecret();
-    if (!(await storage.secondFactors.totp.start(id, secret))) {
-      const detail = "You already have an authenticator app. Remove it first to set up another one.";
-      throw new Problem(409, "totp_already_set_up", detail);
-    }
+    if (!(await storage.secondFactors.totp.start(id, secret))) throw refusal("totp_already_set_up");
     return { secret, uri: totpUri(secret, username) };
   },
 });
@@ -111,10 +109,7 @@ export const addPasskey = onAccount({
   done: { "passkey-added": "Passkey added." },
   async run({ storage, user: { id, actor }, signIn, input }) {
     const { passkeys } = storage.secondFactors;
-    if ((await passkeys.list(id)).length >= PASSKEYS_MAX) {
-      const detail = `You can have at most ${PASSKEYS_MAX} passkeys. Remove one first.`;
-      throw new Problem(409, "too_many_passkeys", detail);
-    }
+    if ((await passkeys.list(id)).length >= PASSKEYS_MAX) throw refusal("too_many_passkeys");
     const passkey = await signIn.verifyPasskey(input.passkey);
     if (!passkey) throw notAccepted();
     const codes = await passkeys.add({ ...passkey, name: input.name }, actor);
@@ -140,9 +135,9 @@ export const removePasskey = onAccount({
   events: ["member.second_factor_removed"],
   done: { "passkey-removed": "Passkey removed." },
   async run({ storage, user: { actor, sessionId }, signIn, params }) {
-    const refusal = await storage.secondFactors.passkeys.remove(params.passkey_id, actor, sessionId);
-    if (refusal === "missing") throw notFound("passkey");
-    if (refusal === "only_way_in") throw onlyWayIn();
+    const failure = await storage.secondFactors.passkeys.remove(params.passkey_id, actor, sessionId);
+    if (failure === "missing") throw notFound("passkey");
+    if (failure) throw refusal(failure);
     await signIn.forgetFactor("passkey");
   },
 });

@@ -1,10 +1,10 @@
 import { z } from "zod";
-import { MAX_TRUST_RULES } from "../../adapters/organizations/trust-rules.ts";
 import { API_SCOPES, MANAGERS } from "../../resources/access/scopes.ts";
-import { notFound, Problem } from "../../resources/http/problem.ts";
+import { notFound } from "../../resources/http/problem.ts";
 import { ruleContextOf, showTrustRule, trustRuleSchema } from "../workload-identity/trust-rules.ts";
 import { clientOf } from "./client-common.ts";
 import { onOrganization } from "./operation.ts";
+import { refusal } from "./problem-codes.ts";
 import { timestamp } from "./schemas.ts";
 
 const PATH = "/dashboard/organizations/{id}/workload-identity";
@@ -84,10 +84,7 @@ export const createTrustRule = onOrganization({
     if (member) await clientOf(request);
     const created = await storage.trustRules.create(organization.id, input, actor);
     if (created === "missing") throw notFound("organization");
-    if (created === "limit") {
-      const detail = `An organization can have at most ${MAX_TRUST_RULES} trust rules. Delete one to add another.`;
-      throw new Problem(409, "trust_rule_limit", detail);
-    }
+    if (created === "limit") throw refusal("trust_rule_limit");
     return showTrustRule(created);
   },
 });
