@@ -162,7 +162,6 @@ export const setAppPolicy = onOrganization({
   events: ["organization.allowed_clients_changed", "organization.member_apps_changed"],
   command: {
     name: "org member-apps",
-    description: "Choose which apps members may authorize; owners and admins may authorize any",
     arguments: {
       member_apps: {
         syntax: `<${MEMBER_APPS.join("|")}>`,
@@ -194,7 +193,6 @@ export const setEnterpriseAuthorization = onOrganization({
   events: ["enterprise_authorization.changed"],
   command: {
     name: "org enterprise-authorization",
-    description: "Let the identity provider authorize apps for an organization's members, or stop that",
     arguments: { enabled: "on accepts the identity provider's assertions about members" },
     example: "on",
   },

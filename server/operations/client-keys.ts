@@ -43,7 +43,6 @@ export const addClientKey = onOrganization({
   events: ["client.key_added"],
   command: {
     name: "client add-key",
-    description: "Add a public key that the client authenticates with (private_key_jwt)",
     arguments: { key: { syntax: "<file>", text: "the public key: a JWK or PEM", isFile: true } },
     example: "public-key.pem",
     result: ({ output }) => ({ key: output }),

@@ -84,12 +84,12 @@ function titled(schema: z.ZodType | undefined, title: string): z.ZodType | undef
 type WithoutInput = Omit<NamedOperation, "input">;
 
 function describe(operation: WithoutInput & { input: z.ZodType | undefined }): DescribedOperation {
-  const { isOpen, output, status = output ? 200 : 204 } = operation;
+  const { run, output, status = output ? 200 : 204 } = operation;
   const isReading = methodOf(operation) === "GET";
   const success = { description: output ? "Successful." : "Done.", ...(output && { body: output }) };
   return {
     ...operation,
-    security: isOpen ? [] : [{ token: [] }, { session: [] }],
+    security: run ? [{ token: [] }, { session: [] }] : [],
     params: z.object(Object.fromEntries(parametersOf(operation))),
     body: operation.input,
     headers: isReading ? ["If-None-Match"] : [],
@@ -124,10 +124,10 @@ function parametersOf({ at }: WithoutInput): [name: string, schema: z.ZodType][]
 }
 
 function codesOf(operation: WithoutInput): Set<ManagementProblemCode> {
-  const { at, isOpen, needsRecentSignIn, shownOnce, refuses = [] } = operation;
+  const { at, run, needsRecentSignIn, shownOnce, refuses = [] } = operation;
   return new Set([
-    ...(isOpen ? [] : (["sign_in_required"] as const)),
-    ...(isOpen || methodOf(operation) === "GET" ? [] : CHANGES),
+    ...(run ? (["sign_in_required"] as const) : []),
+    ...(run && methodOf(operation) !== "GET" ? CHANGES : []),
     ...(at.includes("/organizations/{id}") ? IN_ORGANIZATION : []),
     ...(at.includes("_id}") ? (["not_found"] as const) : []),
     ...(needsRecentSignIn ? (["reauthentication_required"] as const) : []),

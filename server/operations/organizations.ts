@@ -158,7 +158,6 @@ export const requireSecondFactor = onOrganization({
   events: ["organization.second_factor_required"],
   command: {
     name: "org require-second-factor",
-    description: "Require owners and admins to sign in with a second factor, or stop requiring it",
     arguments: { require_second_factor: "on requires those without a second factor to set one up" },
     example: "on",
   },

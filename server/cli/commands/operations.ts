@@ -33,10 +33,8 @@ function commandOf(operation: Operation, command: CommandDeclaration): Command {
   const words = wordsOf(operation, command);
   return organizationCommand({
     name: command.name,
-    summary: command.summary ?? summary,
-    description:
-      command.description ??
-      [summary, description].filter(Boolean).join(". ").replace(/\.$/, "").replaceAll("`", ""),
+    summary,
+    description: [summary, description].filter(Boolean).join(". ").replace(/\.$/, "").replaceAll("`", ""),
     ...(words.args.length > 0 && { arguments: toSyntax(words.args) }),
     ...(words.options.length > 0 && { options: toSyntax(words.options) }),
     ...(command.example && { example: command.example }),
