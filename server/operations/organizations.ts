@@ -1,5 +1,6 @@
 import { z } from "zod";
-import type { PlanChange } from "../../adapters/organizations/store.ts";
+import type { Membership, PlanChange } from "../../adapters/organizations/store.ts";
+import type { Suspension } from "../../adapters/organizations/suspension.ts";
 import { MANAGERS, ROLES } from "../../resources/access/scopes.ts";
 import { notFound, Problem } from "../../resources/http/problem.ts";
 import { throwQuotaProblem } from "../../resources/http/quota.ts";
@@ -10,10 +11,9 @@ import { limitsOf, ORGANIZATIONS_PER_USER, PLANS } from "../../resources/plans.t
 import { describeApproval, showApproval, showPlanChange } from "../clients/client-view.ts";
 import { nameSchema } from "../credentials/names.ts";
 import { approvalSchema } from "./apps.ts";
-import { membershipSchema, showMembership } from "./membership.ts";
 import { onAccount, onOrganization } from "./operation.ts";
 import { refusal } from "./problem-codes.ts";
-import { flag } from "./schemas.ts";
+import { flag, timestamp } from "./schemas.ts";
 
 const ORGANIZATION = "/dashboard/organizations/{id}";
 
@@ -26,6 +26,25 @@ const planChangeSchema = z.object({
     .optional()
     .describe("The OAuth client with its secret, if this created it. The secret is shown only once."),
 });
+
+export const membershipSchema = z.object({
+  id: z.string(),
+  name: z.string(),
+  plan: z.enum(PLANS),
+  role: z.enum(ROLES),
+  suspended: z
+    .object({ at: timestamp, reason: z.string().nullable() })
+    .optional()
+    .describe("Since when and why the operator suspended the organization. Absent if it isn't suspended."),
+});
+
+export function showMembership({ id, name, plan, role, suspension }: Membership) {
+  return { id, name, plan, role, ...(suspension && { suspended: showSuspension(suspension) }) };
+}
+
+export function showSuspension({ at, reason }: Suspension) {
+  return { at: new Date(at).toISOString(), reason };
+}
 
 export const listOrganizations = onAccount({
   at: "GET /dashboard",

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { checkText } from "../../resources/http/validate.ts";
 
 /** RFC 3339 in UTC. */
 export const timestamp = z.iso.datetime();
@@ -17,10 +16,6 @@ export const authorizedAppSchema = z.object({
   expires_at: timestamp,
   last_used_at: timestamp.nullable(),
 });
-
-/** Takes a function that returns what is wrong as a sentence. */
-export const validatedBy = (rule: (text: string) => string | undefined) =>
-  z.string({ error: "This is required." }).check(checkText(rule));
 
 export const deleteWebhooks = flag
   .default(false)

@@ -3,10 +3,13 @@ import { checkText } from "../../resources/http/validate.ts";
 import { normalizeName, validateName, validateNewUsername } from "../credentials/names.ts";
 import { validatePassword } from "../credentials/password-rules.ts";
 import { forEveryone, onAccount } from "./operation.ts";
-import { validatedBy } from "./schemas.ts";
 
 // Other types get the response to an incorrect value, which reveals nothing.
 const text = z.preprocess((value) => (typeof value === "string" ? value : ""), z.string());
+
+/** Takes a function that returns what is wrong as a sentence. */
+const validatedBy = (rule: (text: string) => string | undefined) =>
+  z.string({ error: "This is required." }).check(checkText(rule));
 
 const tokensSchema = z.object({
   access_token: z.string().describe("For `/auth` and `/dashboard`, and nothing else."),
