@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { MANAGERS } from "../../resources/access/scopes.ts";
 import { found, notFound } from "../../resources/http/problem.ts";
-import { hasAtMost, isLine } from "../../resources/http/text.ts";
 import { checkText } from "../../resources/http/validate.ts";
 import { showClient, showDisabled, showProfile } from "../clients/client-view.ts";
 import { nameSchema } from "../credentials/names.ts";
@@ -10,12 +9,10 @@ import { CLIENT, clientId, clientOf, refuseConflict } from "./client-common.ts";
 import { keySchema } from "./client-keys.ts";
 import { type OrganizationRequest, onOrganization } from "./operation.ts";
 import { refusal } from "./problem-codes.ts";
-import { flag, timestamp } from "./schemas.ts";
+import { flag, REASON_MAX, reasonSchema, timestamp } from "./schemas.ts";
 
 /** In characters. */
 export const HOMEPAGE_MAX = 255;
-const REASON_MAX = 255;
-const REASON = `must be 1 to ${REASON_MAX} characters without control characters`;
 
 const disabledSchema = z
   .object({
@@ -218,15 +215,7 @@ export const disableClient = onOrganization({
   summary: "Disable the client and all its tokens",
   description: "It gets no new tokens, and all its tokens are inactive until it is enabled again.",
   needsRecentSignIn: true,
-  input: z.strictObject({
-    reason: z
-      .string({ error: REASON })
-      .trim()
-      .refine((text) => text !== "" && hasAtMost(REASON_MAX, text) && isLine(text), { error: REASON })
-      .nullable()
-      .default(null)
-      .describe("Why, for the audit log."),
-  }),
+  input: z.strictObject({ reason: reasonSchema.describe("Why, for the audit log.") }),
   output: z.object({ disabled: disabledSchema }),
   refuses: ["no_client"],
   events: ["client.disabled"],

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { hasAtMost, isLine } from "../../resources/http/text.ts";
 
 /** RFC 3339 in UTC. */
 export const timestamp = z.iso.datetime();
@@ -16,6 +17,17 @@ export const authorizedAppSchema = z.object({
   expires_at: timestamp,
   last_used_at: timestamp.nullable(),
 });
+
+export const REASON_MAX = 255;
+export const REASON_RULE = `must be 1 to ${REASON_MAX} characters without control characters`;
+
+/** Why something is disabled or suspended. */
+export const reasonSchema = z
+  .string({ error: REASON_RULE })
+  .trim()
+  .refine((text) => text !== "" && hasAtMost(REASON_MAX, text) && isLine(text), { error: REASON_RULE })
+  .nullable()
+  .default(null);
 
 export const deleteWebhooks = flag
   .default(false)
