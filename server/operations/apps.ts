@@ -138,9 +138,9 @@ export async function findApps(
 }
 
 export const setAppPolicy = onOrganization({
-  roles: MANAGERS,
   at: `PUT ${PATH}`,
   summary: "Choose which apps members may authorize",
+  roles: MANAGERS,
   description: "Apps that are no longer allowed lose access immediately.",
   input: ({ settings }) => {
     const choices = allowedClientsOn(settings);
@@ -182,9 +182,9 @@ export const setAppPolicy = onOrganization({
 });
 
 export const setEnterpriseAuthorization = onOrganization({
-  roles: ["owner"],
   at: `PUT ${PATH}/enterprise-authorization`,
   summary: "Let the identity provider authorize apps",
+  roles: ["owner"],
   description:
     "The identity provider then authorizes apps for the organization's members, without asking them.",
   needsRecentSignIn: true,
@@ -220,9 +220,9 @@ async function appOf(
 }
 
 export const listApprovedApps = onOrganization({
-  roles: MANAGERS,
   at: `GET ${PATH}/approved`,
   summary: "List the approved apps of an organization",
+  roles: MANAGERS,
   output: z.object({ data: z.array(approvalSchema) }),
   command: {
     name: "app list",
@@ -235,9 +235,9 @@ export const listApprovedApps = onOrganization({
 });
 
 export const approveApp = onOrganization({
-  roles: MANAGERS,
   at: `POST ${PATH}/approved`,
   summary: "Approve an app for the members",
+  roles: MANAGERS,
   input: z.strictObject({
     client_id: z
       .string({ error: NOT_AN_APP })
@@ -264,9 +264,9 @@ export const approveApp = onOrganization({
 });
 
 export const withdrawApproval = onOrganization({
-  roles: MANAGERS,
   at: `DELETE ${PATH}/approved/{approval_id}`,
   summary: "Withdraw the approval of an app",
+  roles: MANAGERS,
   description: "The app loses its access for members.",
   events: ["app.approval_withdrawn"],
   command: {

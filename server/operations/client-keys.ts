@@ -18,18 +18,18 @@ export const keySchema = z
   .meta({ title: "ClientKey" });
 
 export const listClientKeys = onOrganization({
-  roles: MANAGERS,
   at: `GET ${CLIENT}/keys`,
   summary: "List the public keys of the client",
+  roles: MANAGERS,
   output: z.object({ data: z.array(keySchema) }),
   refuses: ["no_client"],
   run: async (request) => ({ data: (await clientOf(request)).keys.map(showKey) }),
 });
 
 export const addClientKey = onOrganization({
-  roles: MANAGERS,
   at: `POST ${CLIENT}/keys`,
   summary: "Add a public key of the client",
+  roles: MANAGERS,
   description: "The client authenticates with the private key (`private_key_jwt`) instead of a secret.",
   needsRecentSignIn: true,
   input: z.strictObject({
@@ -74,9 +74,9 @@ async function readKey(text: string): Promise<PublicKey> {
 }
 
 export const removeClientKey = onOrganization({
-  roles: MANAGERS,
   at: `DELETE ${CLIENT}/keys/{key_id}`,
   summary: "Remove a public key of the client",
+  roles: MANAGERS,
   needsRecentSignIn: true,
   input: z.strictObject({ compromised }),
   refuses: ["fapi_conflict"],

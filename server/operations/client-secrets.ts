@@ -21,9 +21,9 @@ const MAX_OVERLAP_HOURS = 168;
 const OVERLAP = `must be 0 to ${MAX_OVERLAP_HOURS} hours`;
 
 export const rotateSecret = onOrganization({
-  roles: MANAGERS,
   at: `POST ${CLIENT}/rotate`,
   summary: "Rotate the client secret",
+  roles: MANAGERS,
   description: "The old secret stays valid during the overlap, and issued tokens until they expire.",
   needsRecentSignIn: true,
   input: z.strictObject({
@@ -79,9 +79,9 @@ function parseOverlap([text = ""]: string[]): number {
 }
 
 export const removeSecrets = onOrganization({
-  roles: MANAGERS,
   at: `DELETE ${CLIENT}/secrets`,
   summary: "Remove all client secrets",
+  roles: MANAGERS,
   description: "The client then authenticates with its keys only.",
   needsRecentSignIn: true,
   refuses: ["no_client"],
@@ -99,9 +99,9 @@ export const removeSecrets = onOrganization({
 });
 
 export const revokeSecret = onOrganization({
-  roles: MANAGERS,
   at: `DELETE ${CLIENT}/secrets/{secret_id}`,
   summary: "Revoke an old client secret",
+  roles: MANAGERS,
   description: "Ends the overlap of a rotation.",
   refuses: ["newest_secret"],
   events: ["client.secret_ended"],

@@ -56,9 +56,9 @@ function endpointMap(urls: OrganizationRequest["urls"]): Record<string, string> 
 }
 
 export const getClient = onOrganization({
-  roles: MANAGERS,
   at: `GET ${CLIENT}`,
   summary: "Retrieve the OAuth client",
+  roles: MANAGERS,
   description:
     "Returns the client with its secrets and keys, of which only the last characters and uses are known.",
   output: z.object({
@@ -85,9 +85,9 @@ export const getClient = onOrganization({
 });
 
 export const listEndpoints = onOrganization({
-  roles: MANAGERS,
   at: `GET ${CLIENT}/endpoints`,
   summary: "List the endpoints",
+  roles: MANAGERS,
   description: "Returns the URLs that the client needs, named as RFC 8414 does.",
   output: endpointsSchema,
   refuses: ["no_client"],
@@ -98,9 +98,9 @@ export const listEndpoints = onOrganization({
 });
 
 export const getClientProfile = onOrganization({
-  roles: MANAGERS,
   at: `GET ${CLIENT}/profile`,
   summary: "Retrieve the client's name and homepage",
+  roles: MANAGERS,
   output: profileSchema,
   refuses: ["no_client"],
   async run(request) {
@@ -110,9 +110,9 @@ export const getClientProfile = onOrganization({
 });
 
 export const setClientProfile = onOrganization({
-  roles: MANAGERS,
   at: `PUT ${CLIENT}/profile`,
   summary: "Change the client's name and homepage",
+  roles: MANAGERS,
   description: "Users see them when the app asks for access. The names are those of RFC 7591 §2.",
   needsRecentSignIn: true,
   input: z.strictObject({
@@ -144,9 +144,9 @@ function validateHomepage(uri: string): string | undefined {
 }
 
 export const getClientSecurity = onOrganization({
-  roles: MANAGERS,
   at: `GET ${CLIENT}/security`,
   summary: "Retrieve the client's security settings",
+  roles: MANAGERS,
   output: z.object({ require_dpop: z.boolean(), fapi: z.boolean(), disabled: disabledSchema.optional() }),
   refuses: ["no_client"],
   async run(request) {
@@ -158,9 +158,9 @@ export const getClientSecurity = onOrganization({
 
 const dpop = z.strictObject({ require_dpop: flag });
 export const requireDpop = onOrganization({
-  roles: ["owner"],
   at: `PUT ${CLIENT}/require-dpop`,
   summary: "Require tokens that are bound to a key (DPoP)",
+  roles: ["owner"],
   description: "Without it, bearer tokens are accepted, too (RFC 9449).",
   needsRecentSignIn: true,
   input: dpop,
@@ -182,9 +182,9 @@ export const requireDpop = onOrganization({
 
 const fapi = z.strictObject({ fapi: flag });
 export const setFapi = onOrganization({
-  roles: ["owner"],
   at: `PUT ${CLIENT}/fapi`,
   summary: "Restrict the client to FAPI 2.0",
+  roles: ["owner"],
   description: "It then follows the FAPI 2.0 Security Profile, and rejects all other requests.",
   needsRecentSignIn: true,
   input: fapi,
@@ -210,9 +210,9 @@ export const setFapi = onOrganization({
 });
 
 export const disableClient = onOrganization({
-  roles: ["owner"],
   at: `POST ${CLIENT}/disable`,
   summary: "Disable the client and all its tokens",
+  roles: ["owner"],
   description: "It gets no new tokens, and all its tokens are inactive until it is enabled again.",
   needsRecentSignIn: true,
   input: z.strictObject({ reason: reasonSchema.describe("Why, for the audit log.") }),
@@ -236,9 +236,9 @@ export const disableClient = onOrganization({
 });
 
 export const enableClient = onOrganization({
-  roles: ["owner"],
   at: `POST ${CLIENT}/enable`,
   summary: "Enable a disabled client",
+  roles: ["owner"],
   description: "Its unexpired tokens work again.",
   needsRecentSignIn: true,
   refuses: ["no_client", "disabled_by_operator"],

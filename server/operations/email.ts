@@ -43,9 +43,9 @@ export const removeEmail = onAccount({
 });
 
 export const getPendingEmail = onAccount({
-  refuses: ["link_invalid"],
   at: `GET ${PATH}/{token}`,
   summary: "Retrieve the email address that a link confirms",
+  refuses: ["link_invalid"],
   output: z.object({ email: z.string() }),
   async run({ storage, user, params }) {
     const email = await storage.emails.find(params.token, user.id);
@@ -55,9 +55,9 @@ export const getPendingEmail = onAccount({
 });
 
 export const confirmEmail = onAccount({
-  refuses: ["link_invalid"],
   at: `POST ${PATH}/{token}`,
   summary: "Confirm the email address",
+  refuses: ["link_invalid"],
   done: { "email-confirmed": "Email address confirmed." },
   async run({ storage, user, params }) {
     if (!(await storage.emails.confirm(params.token, user.actor))) throw refusal("link_invalid");

@@ -43,9 +43,9 @@ function showInvitation({ id, role, label, email, createdBy, createdAt, expiresA
 }
 
 export const listInvitations = onOrganization({
-  roles: MANAGERS,
   at: `GET ${PATH}`,
   summary: "List the open invitations",
+  roles: MANAGERS,
   output: z.object({ data: z.array(invitationSchema) }),
   run: async ({ storage, organization }) => ({
     data: (await storage.invitations.list(organization.id)).map(showInvitation),
@@ -66,9 +66,9 @@ function withoutBlank(text: unknown): unknown {
 }
 
 export const createInvitation = onOrganization({
-  roles: MANAGERS,
   at: `POST ${PATH}`,
   summary: "Invite a member",
+  roles: MANAGERS,
   description:
     "Creates a link that works once, within seven days. Only owners can invite owners. To invite an owner or admin, you must have signed in recently.",
   input: z.strictObject({
@@ -106,9 +106,9 @@ export const createInvitation = onOrganization({
 });
 
 export const revokeInvitation = onOrganization({
-  roles: MANAGERS,
   at: `DELETE ${PATH}/{invitation_id}`,
   summary: "Revoke an invitation",
+  roles: MANAGERS,
   events: ["invitation.revoked"],
   done: { "invitation-revoked": "Invitation revoked." },
   async run({ storage, organization, actor, member, params }) {

@@ -11,9 +11,9 @@ const redirectUrisSchema = z
   .meta({ title: "RedirectUris" });
 
 export const listRedirectUris = onOrganization({
-  roles: MANAGERS,
   at: `GET ${CLIENT}/redirect-uris`,
   summary: "List the redirect URIs",
+  roles: MANAGERS,
   output: redirectUrisSchema,
   refuses: ["no_client"],
   async run(request) {
@@ -23,9 +23,9 @@ export const listRedirectUris = onOrganization({
 });
 
 export const setRedirectUris = onOrganization({
-  roles: MANAGERS,
   at: `PUT ${CLIENT}/redirect-uris`,
   summary: "Replace the redirect URIs",
+  roles: MANAGERS,
   description: "Without any, only client credentials work.",
   needsRecentSignIn: true,
   input: z.strictObject({

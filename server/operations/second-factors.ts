@@ -30,9 +30,9 @@ function showCodes(codes: string[]) {
 }
 
 export const startTotp = onAccount({
-  needsRecentSignIn: true,
   at: `POST ${TOTP}`,
   summary: "Set up an authenticator app",
+  needsRecentSignIn: true,
   description: "Returns the key for the app, which counts once a code confirms it.",
   output: z.object({
     secret: z.string().describe("The key, in base32."),
@@ -76,9 +76,9 @@ function wrongCode(): Problem {
 }
 
 export const removeTotp = onAccount({
-  needsRecentSignIn: true,
   at: `DELETE ${TOTP}`,
   summary: "Remove the authenticator app",
+  needsRecentSignIn: true,
   description: "Ends the other sessions that were confirmed with it.",
   refuses: ["not_found"],
   events: ["member.second_factor_removed"],
@@ -127,9 +127,9 @@ function notAccepted(): Problem {
 }
 
 export const removePasskey = onAccount({
-  needsRecentSignIn: true,
   at: `DELETE ${PASSKEYS}/{passkey_id}`,
   summary: "Remove a passkey",
+  needsRecentSignIn: true,
   description: "Ends the sessions that began with it, and the other ones that were confirmed with a passkey.",
   refuses: ["only_way_in"],
   events: ["member.second_factor_removed"],
@@ -143,9 +143,9 @@ export const removePasskey = onAccount({
 });
 
 export const replaceRecoveryCodes = onAccount({
-  needsRecentSignIn: true,
   at: `POST ${ACCOUNT}/recovery-codes`,
   summary: "Create new recovery codes",
+  needsRecentSignIn: true,
   description: "They replace all older ones.",
   output: recoveryCodes,
   refuses: ["second_factor_missing"],

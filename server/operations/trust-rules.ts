@@ -25,9 +25,9 @@ const outputSchema = z
   .meta({ title: "TrustRule" });
 
 export const listTrustRules = onOrganization({
-  roles: MANAGERS,
   at: `GET ${PATH}`,
   summary: "List the trust rules of an organization",
+  roles: MANAGERS,
   output: z.object({ data: z.array(outputSchema) }),
   command: {
     name: "trust list",
@@ -39,9 +39,9 @@ export const listTrustRules = onOrganization({
 });
 
 export const createTrustRule = onOrganization({
-  roles: MANAGERS,
   at: `POST ${PATH}`,
   summary: "Add a trust rule for CI jobs or clusters",
+  roles: MANAGERS,
   description: "They then get access with tokens of their platform, without a secret.",
   needsRecentSignIn: true,
   input: ({ settings, urls }) => trustRuleSchema(ruleContextOf(settings, urls)),
@@ -100,9 +100,9 @@ export function parseClaims(pairs: string[]): Record<string, string> {
 }
 
 export const deleteTrustRule = onOrganization({
-  roles: MANAGERS,
   at: `DELETE ${PATH}/{rule_id}`,
   summary: "Remove a trust rule",
+  roles: MANAGERS,
   description: "Tokens issued by it expire within 15 minutes.",
   needsRecentSignIn: true,
   events: ["trust_rule.deleted"],
