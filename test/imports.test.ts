@@ -189,7 +189,7 @@ const OPENED: Record<string, string> = {
   "server/cli/commands/init.ts: appendFileSync": "files of settings",
   "server/cli/commands/init.ts: readFileSync": "the files of the package, and the file of settings",
   "server/cli/commands/init.ts: truncateSync": "the file of settings",
-  "server/cli/commands/operations.ts: readFile": "the public key that a command names",
+  "server/cli/commands/operations.ts: readFileSync": "the public key that a command names",
   "server/credentials/breached-passwords/build.ts: readFileSync": "the list of passwords",
   "server/credentials/breached-passwords/build.ts: writeFileSync": "the filter",
   "server/credentials/breached-passwords/is-breached.ts: readFileSync": "the filter",

@@ -38,7 +38,7 @@ export const setRedirectUris = onOrganization({
   events: ["client.redirect_uris_changed"],
   command: {
     name: "client redirect-uris",
-    arguments: { redirect_uris: { syntax: "[uri...]", text: "absolute redirect URIs" } },
+    arguments: { redirect_uris: "absolute redirect URIs" },
     example: "https://app.example.com/callback",
   },
   done: { "uris-saved": "Redirect URIs saved." },
