@@ -7,7 +7,7 @@ import { problemSchema } from "../http/problem.ts";
 import { lazy } from "../lazy.ts";
 import { type JsonSchema, toJsonSchemas } from "./json-schema.ts";
 import type { Declare, Operation } from "./operation.ts";
-import { type OperationObject, toOperationObject } from "./operation-object.ts";
+import { describeOperation, type OperationObject, toOperationObject } from "./operation-object.ts";
 
 type Schemas = Record<string, JsonSchema>;
 
@@ -46,7 +46,7 @@ export function buildDocument(operations: readonly Operation[], options: Documen
   );
   return {
     ...documentOf(
-      operations.map((each) => ({ ...each, object: toOperationObject(each, refTo) })),
+      operations.map((each) => ({ ...each, object: toOperationObject(describeOperation(each), refTo) })),
       {
         title: "linkgate",
         description: `Short links and webhooks for organizations. Authentication, rate limits, examples and all error codes: ${docs}`,

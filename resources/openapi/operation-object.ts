@@ -28,36 +28,98 @@ export type OperationObject = {
 export type ResponseObject = { description: string; headers: object; content?: Content };
 type Content = Record<string, { schema: object }>;
 
-// Of every response. The first two are absent if rate limits are off.
-const COMMON_HEADERS: readonly ResponseHeader[] = ["RateLimit", "RateLimit-Policy", "X-Request-Id"];
+/** What a document says about an operation. What follows from this is added: 304, and the errors of a body and a key. */
+export type DescribedOperation = Pick<Operation, "id" | "summary" | "headers" | "responses"> & {
+  tag: string;
+  description?: string | undefined;
+  security: OperationObject["security"];
+  /** In the path. */
+  params?: z.ZodObject | undefined;
+  query?: z.ZodObject | undefined;
+  body?: z.ZodType | undefined;
+  isMergePatch?: boolean;
+  /** Whether it takes an idempotency key. */
+  hasKey: boolean;
+  errors: readonly ErrorCode[];
+};
+
+/** The headers of every response, and those of errors by status. */
+export type HeaderNames = {
+  all: readonly ResponseHeader[];
+  errors: Partial<Record<number, readonly ResponseHeader[]>>;
+};
+
+const HEADERS: HeaderNames = {
+  // The first two are absent if rate limits are off.
+  all: ["RateLimit", "RateLimit-Policy", "X-Request-Id"],
+  errors: {
+    400: ["WWW-Authenticate"],
+    401: ["WWW-Authenticate", "DPoP-Nonce"],
+    403: ["WWW-Authenticate"],
+    429: ["Retry-After"],
+    503: ["Retry-After"],
+  },
+};
 
 const NOT_MODIFIED: SuccessResponse = {
   description: "The resource still has the ETag that you sent.",
   headers: ["ETag"],
 };
 
-/** Describes an operation by its declaration. `refTo` refers to the schema of a body. */
+/** Describes an operation of the API by its declaration. */
+export function describeOperation(operation: Operation): DescribedOperation {
+  const { method, scopes } = operation;
+  return {
+    ...operation,
+    security: scopes === "open" ? [] : [{ oauth2: [...scopes] }],
+    isMergePatch: method === "patch",
+    hasKey: method === "post",
+    errors: errorCodesOf(operation),
+  };
+}
+
+/** `refTo` refers to the schema of a body. */
 export function toOperationObject(
-  operation: Operation,
+  operation: DescribedOperation,
   refTo: (schema: z.ZodType) => { $ref: string },
+  headerNames = HEADERS,
 ): OperationObject {
-  const { id, method, tag, summary, description, scopes, body, headers = [] } = operation;
+  const { id, tag, summary, description, security, params, query, body, headers = [] } = operation;
+  const { isMergePatch = false, hasKey } = operation;
   const responses: Operation["responses"] = {
     ...operation.responses,
     ...(headers.includes("If-None-Match") && { 304: NOT_MODIFIED }),
   };
-  const replayed: ResponseHeader[] = method === "post" ? ["Idempotency-Replayed"] : [];
+  const headersOf = (names: readonly ResponseHeader[]) =>
+    Object.fromEntries(
+      [...names, ...headerNames.all].map((name) => [name, { $ref: `#/components/headers/${name}` }]),
+    );
   const contentOf = (schema: z.ZodType) => ({ "application/json": { schema: refTo(schema) } });
   const requestOf = (schema: z.ZodType) => ({
     ...contentOf(schema),
-    ...(method === "patch" && { [MERGE_PATCH]: { schema: refTo(schema) } }),
+    ...(isMergePatch && { [MERGE_PATCH]: { schema: refTo(schema) } }),
   });
   const successes = Object.entries(responses).map(([status, response]): [string, ResponseObject] => [
     status,
     {
       description: response.description,
-      headers: refToHeaders([...(response.headers ?? []), ...replayed]),
+      headers: headersOf([
+        ...(response.headers ?? []),
+        ...(hasKey ? (["Idempotency-Replayed"] as const) : []),
+      ]),
       ...(response.body && { content: contentOf(response.body) }),
+    },
+  ]);
+  const errors = Object.groupBy(allErrorsOf(operation), ({ status }) => status);
+  const failures = Object.entries(errors).map(([status, codes = []]): [string, ResponseObject] => [
+    status,
+    {
+      description: codes.map(({ code, meaning }) => `\`${code}\`: ${meaning}`).join("\n\n"),
+      headers: headersOf([
+        ...(headerNames.errors[Number(status)] ?? []),
+        ...headersOfError(Number(status), operation),
+      ]),
+      content: { "application/problem+json": { schema: schemaOf(codes) } },
     },
   ]);
   return {
@@ -65,22 +127,19 @@ export function toOperationObject(
     tags: [tag],
     summary,
     ...(description && { description }),
-    security: scopes === "open" ? [] : [{ oauth2: [...scopes] }],
-    parameters: parametersOf(operation),
+    security,
+    parameters: [
+      ...fieldsOf("path", params),
+      ...fieldsOf("query", query),
+      ...headerParameters([...headers, ...(hasKey ? (["Idempotency-Key"] as const) : [])]),
+    ],
     ...(body && { requestBody: { required: true, content: requestOf(body) } }),
-    responses: { ...Object.fromEntries(successes), ...errorResponsesOf(operation) },
+    responses: Object.fromEntries([...successes, ...failures]),
   };
 }
 
-function parametersOf(operation: Operation): Parameter[] {
-  const { method, params, query, headers = [] } = operation;
-  const names: RequestHeader[] = [...headers];
-  if (method === "post") names.push("Idempotency-Key");
-  return [...fieldsOf("path", params), ...fieldsOf("query", query), ...headerParameters(names)];
-}
-
-/** Describes headers of requests, of which none is required. */
-export function headerParameters(names: readonly RequestHeader[]): Parameter[] {
+/** None of them is required. */
+function headerParameters(names: readonly RequestHeader[]): Parameter[] {
   return names.map((name) => ({
     in: "header",
     name,
@@ -88,13 +147,6 @@ export function headerParameters(names: readonly RequestHeader[]): Parameter[] {
     description: REQUEST_HEADERS[name],
     schema: { type: "string" },
   }));
-}
-
-/** Refers to the descriptions of response headers. */
-export function refToHeaders(names: readonly ResponseHeader[], common = COMMON_HEADERS) {
-  return Object.fromEntries(
-    [...names, ...common].map((name) => [name, { $ref: `#/components/headers/${name}` }]),
-  );
 }
 
 function fieldsOf(location: "path" | "query", fields: z.ZodObject | undefined): Parameter[] {
@@ -113,11 +165,10 @@ function fieldsOf(location: "path" | "query", fields: z.ZodObject | undefined): 
 
 export type ErrorCode = { status: number; code: string; meaning: string };
 
-/** The error codes of every operation. */
-export const ALWAYS: readonly ProblemCode[] = ["rate_limited", "internal_error", "temporarily_unavailable"];
-/** Those of a request with a body. */
-export const WITH_BODY: readonly ProblemCode[] = ["invalid_json", "body_too_large", "unsupported_media_type"];
-const WITH_TOKEN: ProblemCode[] = [
+const ALWAYS: readonly ProblemCode[] = ["rate_limited", "internal_error", "temporarily_unavailable"];
+const WITH_BODY: readonly ProblemCode[] = ["invalid_json", "body_too_large", "unsupported_media_type"];
+const WITH_KEY: readonly ProblemCode[] = ["idempotency_key_in_use", "idempotency_key_reused"];
+const WITH_TOKEN: readonly ProblemCode[] = [
   "invalid_request",
   "missing_token",
   "invalid_token",
@@ -126,74 +177,46 @@ const WITH_TOKEN: ProblemCode[] = [
   "organization_suspended",
   "plan_required",
 ];
-const WITH_KEY = ["idempotency_key_in_use", "idempotency_key_reused"] as const;
-
-/** The errors of a request that takes an idempotency key. */
-export const KEY_ERRORS: readonly ErrorCode[] = [
-  ...WITH_KEY.map((code) => ({ code, ...PROBLEM_CODES[code] })),
-  { status: 422, code: "invalid_idempotency_key", meaning: "The `Idempotency-Key` is invalid." },
-];
-
-const HEADERS: Record<number, ResponseHeader[]> = {
-  400: ["WWW-Authenticate"],
-  401: ["WWW-Authenticate", "DPoP-Nonce"],
-  403: ["WWW-Authenticate"],
-  415: ["Accept-Patch"],
-  429: ["Retry-After"],
-  503: ["Retry-After"],
+const INVALID_KEY = {
+  status: 422,
+  code: "invalid_idempotency_key",
+  meaning: "The `Idempotency-Key` is invalid.",
 };
 
-/** Describes the errors that an operation declares, and those that follow from the rest of its declaration. */
-function errorResponsesOf(operation: Operation): Record<string, ResponseObject> {
-  return toErrorResponses(errorCodesOf(operation), (status) =>
-    refToHeaders(errorHeadersOf(operation, status)),
-  );
+/** Returns the errors of an operation, and those that follow from the rest of its description. */
+function allErrorsOf({ errors, query, body, hasKey }: DescribedOperation): ErrorCode[] {
+  const all = [
+    ...describeCodes(ALWAYS),
+    ...errors,
+    ...describeCodes([...(body ? WITH_BODY : []), ...(hasKey ? WITH_KEY : [])]),
+    ...(hasKey ? [INVALID_KEY] : []),
+    ...validationCodesOf(query, body),
+  ];
+  const byCode = Object.groupBy(all, ({ status, code }) => `${status} ${code}`);
+  return Object.values(byCode).flatMap((same = []) => same.slice(0, 1));
 }
 
-/** Describes errors by their status. */
-export function toErrorResponses(
-  codes: ErrorCode[],
-  headersOf: (status: number) => object,
-): Record<string, ResponseObject> {
-  const byStatus = Object.groupBy(codes, ({ status }) => status);
-  return Object.fromEntries(
-    Object.entries(byStatus).map(([status, errors = []]) => [
-      status,
-      {
-        description: errors.map(({ code, meaning }) => `\`${code}\`: ${meaning}`).join("\n\n"),
-        headers: headersOf(Number(status)),
-        content: { "application/problem+json": { schema: schemaOf(errors) } },
-      },
-    ]),
-  );
+function describeCodes(codes: readonly ProblemCode[]): ErrorCode[] {
+  return codes.map((code) => ({ code, ...PROBLEM_CODES[code] }));
 }
 
-function errorHeadersOf({ method }: Operation, status: number): ResponseHeader[] {
-  if (status === 415 && method !== "patch") return [];
-  const headers = HEADERS[status] ?? [];
-  if (method !== "post" || !REPLAYED_ERRORS.has(status)) return headers;
-  return [...headers, "Idempotency-Replayed", ...(status === 409 ? ["Retry-After" as const] : [])];
+function headersOfError(status: number, { isMergePatch, hasKey }: DescribedOperation): ResponseHeader[] {
+  if (status === 415 && isMergePatch) return ["Accept-Patch"];
+  if (!hasKey || !REPLAYED_ERRORS.has(status)) return [];
+  return status === 409 ? ["Idempotency-Replayed", "Retry-After"] : ["Idempotency-Replayed"];
 }
 
-function errorCodesOf(operation: Operation): ErrorCode[] {
-  const { method, scopes, params, query, body, headers = [], errors = [] } = operation;
-  const codes = new Set<ProblemCode>([
-    ...ALWAYS,
+function errorCodesOf({ method, scopes, params, headers = [], errors = [] }: Operation): ErrorCode[] {
+  return describeCodes([
     ...errors,
     // A PUT creates what it doesn't find.
     ...(params && method !== "put" ? ["not_found" as const] : []),
     ...(headers.includes("If-Match") ? ["precondition_failed" as const] : []),
     ...(scopes === "open" ? [] : [...WITH_TOKEN, "insufficient_scope" as const]),
-    ...(body ? WITH_BODY : []),
   ]);
-  return [
-    ...[...codes].map((code) => ({ code, ...PROBLEM_CODES[code] })),
-    ...(method === "post" ? KEY_ERRORS : []),
-    ...validationCodesOf(query, body),
-  ];
 }
 
-export function validationCodesOf(...schemas: (z.ZodType | undefined)[]): ErrorCode[] {
+function validationCodesOf(...schemas: (z.ZodType | undefined)[]): ErrorCode[] {
   const fields = schemas.flatMap((schema) =>
     schema instanceof z.ZodObject ? Object.keys(schema.shape) : [],
   );

@@ -2,44 +2,21 @@ import { CommanderError, Command as Program } from "commander";
 import { VERSION } from "../version.ts";
 import { commands } from "./commands/index.ts";
 import { completionCommand } from "./completion.ts";
-import { type Command, CommandError, type CommandInput, EXAMPLE_ORG } from "./execution/command.ts";
+import { type Command, CommandError, type CommandInput } from "./execution/command.ts";
 import { print } from "./execution/output.ts";
 
-const GROUPS: Record<string, { topic: string; summary: string; example: string }> = {
-  org: {
-    topic: "Organizations",
-    summary: "Manage organizations and their plans",
-    example: "org list",
-  },
-  client: {
-    topic: "Clients",
-    summary: "Manage the OAuth client of an organization",
-    example: `client rotate ${EXAMPLE_ORG}`,
-  },
-  app: {
-    topic: "Apps",
-    summary: "Manage which apps members of an organization may authorize",
-    example: `app list ${EXAMPLE_ORG}`,
-  },
-  trust: {
-    topic: "Trust rules",
-    summary: "Manage which CI jobs and clusters get access without a secret",
-    example: `trust list ${EXAMPLE_ORG}`,
-  },
-  user: { topic: "Users", summary: "Manage users", example: "user reset-password ada" },
-  link: {
-    topic: "Links",
-    summary: "Show, disable and enable links of any organization",
-    example: "link show spring",
-  },
-  grant: {
-    topic: "Apps",
-    summary: "Revoke the access of apps",
-    example: "grant revoke Zr3vYb0aQn5fTtK1Zr3vYb0aQn5fTtK1Zr3vYb0aQn5",
-  },
-  keys: { topic: "Keys", summary: "Rotate the keys of the service", example: "keys rotate signing" },
-  audit: { topic: "Audit logs", summary: "Verify the audit logs", example: "audit verify" },
-  mcp: { topic: "Tools", summary: "Publish the MCP server", example: "mcp server-json" },
+/** The first word of a command: under which topic the help lists it, and what its commands do. */
+const GROUPS: Record<string, [topic: string, summary: string]> = {
+  org: ["Organizations", "Manage organizations and their plans"],
+  client: ["Clients", "Manage the OAuth client of an organization"],
+  app: ["Apps", "Manage which apps members of an organization may authorize"],
+  trust: ["Trust rules", "Manage which CI jobs and clusters get access without a secret"],
+  user: ["Users", "Manage users"],
+  link: ["Links", "Show, disable and enable links of any organization"],
+  grant: ["Apps", "Revoke the access of apps"],
+  keys: ["Keys", "Rotate the keys of the service"],
+  audit: ["Audit logs", "Verify the audit logs"],
+  mcp: ["Tools", "Publish the MCP server"],
 };
 
 const TOPICS: Record<string, string> = {
@@ -85,30 +62,32 @@ export function createProgram(execute: Execute): Program {
 function addCommand(program: Program, command: Command, execute: Execute): void {
   const words = command.name.split(" ");
   const name = words.pop() as string;
-  const parent = words[0] ? groupOf(program, words[0]) : program;
-  const leaf = configure(parent.command(name))
+  const [group] = words;
+  const example = exampleOf(`${command.name} ${command.example ?? ""}`);
+  const leaf = configure((group ? groupOf(program, group, example) : program).command(name))
     .summary(command.summary)
     .description(command.description ?? command.summary)
-    .helpGroup(`${(words[0] && GROUPS[words[0]]?.topic) ?? TOPICS[name] ?? "Server and database"}:`);
+    .helpGroup(`${(group && GROUPS[group]?.[0]) ?? TOPICS[name] ?? "Server and database"}:`);
   for (const [syntax, text] of Object.entries(command.arguments ?? {})) leaf.argument(syntax, text);
   for (const [syntax, text] of Object.entries(command.options ?? {})) leaf.option(syntax, text);
   if (command.irreversible) leaf.option("-y, --yes", "skip the confirmation (scripts aren't asked)");
   leaf
     .usage([...Object.keys(command.arguments ?? {}), "[options]"].join(" "))
-    .addHelpText("after", exampleOf(`${command.name} ${command.example ?? ""}`))
+    .addHelpText("after", example)
     .action(() => execute(command, leaf.args as CommandInput["args"], leaf.opts()));
 }
 
-function groupOf(program: Program, name: string): Program {
+/** The example of a group is that of its first command. */
+function groupOf(program: Program, name: string, example: string): Program {
   const existing = program.commands.find((command) => command.name() === name);
   if (existing) return existing;
-  const { topic, summary, example } = GROUPS[name] ?? { topic: "", summary: "", example: "" };
+  const [topic = "", summary = ""] = GROUPS[name] ?? [];
   return configure(program.command(name))
     .description(summary)
     .helpGroup(`${topic}:`)
     .usage("<command> [options]")
     .helpCommand(false)
-    .addHelpText("after", exampleOf(example));
+    .addHelpText("after", example);
 }
 
 /** The library would print errors before it exits. */

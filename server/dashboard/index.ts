@@ -9,7 +9,7 @@ import { createRegisteredClientIds } from "../clients/registered-client-id.ts";
 import { ACCOUNT, getMe } from "../operations/account.ts";
 import { managementDocument } from "../operations/document.ts";
 import type { Environment } from "../operations/operation.ts";
-import { createAccess } from "./access.ts";
+import { createAccess, pathTo } from "./access.ts";
 import type { AccountParts } from "./account/options.ts";
 import { accountRoutes } from "./account/routes.ts";
 import { quickStartRoutes } from "./api-access/quick-start.ts";
@@ -90,8 +90,9 @@ export function dashboard(
     oneTimeView,
     registeredClientIds,
     runOnce,
-    // Back to a page: a browser would not leave the sign-in page for a download.
-    currentSignIn: (ctx: Context) => currentSignIn(ctx, options, ACCOUNT),
+    // Back to a page: a browser would not leave the sign-in page for a download. In an organization, invitations ask.
+    currentSignIn: (ctx: Context) =>
+      currentSignIn(ctx, options, ctx.state.membership ? pathTo(ctx, "members") : ACCOUNT),
   };
   addReading(router, routeOptions, getMe);
   accountRoutes(router, routeOptions);

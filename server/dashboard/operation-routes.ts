@@ -76,8 +76,8 @@ export function addOperation<O extends Operation>(
     };
     const hasKey = isIdempotent(operation) && ctx.req.headers["idempotency-key"] !== undefined;
     if (!hasKey || prefersHtml(ctx)) return perform();
-    const { id, shownOnce } = operation;
-    const request = { caller: principalOf(ctx), operation: id, ...(shownOnce && { shownOnce }) };
+    const { at, shownOnce } = operation;
+    const request = { caller: principalOf(ctx), operation: at, ...(shownOnce && { shownOnce }) };
     const attempt = async () => {
       await perform();
       return { status: ctx.status, body: ctx.body as Record<string, unknown> };

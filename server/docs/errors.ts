@@ -46,25 +46,22 @@ type ErrorContent = {
 
 /** Returns the list of error codes, and a page for each code. */
 export function errorPages({ base, document, management, tools }: ErrorContent): DocsPage[] {
-  const operations = operationsOf(document, base).map((located) => ({
-    located,
-    codes: new Set(Object.values(located.operation.responses).flatMap(codesOf)),
-  }));
-  const returning = (code: string) =>
-    operations.filter(({ codes }) => codes.has(code)).map(({ located }) => located);
+  const operations = operationsOf(document, base);
+  const returning = (code: string) => operations.filter((located) => codesIn(located).includes(code));
   const known = new Set(Object.values(kinds()).flatMap(Object.keys));
   const managed = management ? operationsOf(management, base) : [];
   const ofFields = new Set([
-    ...operations.flatMap(({ codes }) => [...codes]).filter((code) => code.startsWith("invalid_")),
+    ...[...operations, ...managed].flatMap(codesIn).filter((code) => code.startsWith("invalid_")),
     ...tools.flatMap((tool) => Object.keys(tool.input.shape)).map(codeOfField),
-    ...managed
-      .flatMap(({ operation }) => Object.values(operation.responses).flatMap(codesOf))
-      .filter((code) => code.startsWith("invalid_")),
   ]).difference(known);
   return [
     list([...ofFields].sort(), document.components.schemas.Problem ?? {}),
     ...[...known, ...ofFields].map((code) => codePage(code, returning(code), base)),
   ];
+}
+
+function codesIn({ operation }: LocatedOperation): string[] {
+  return Object.values(operation.responses).flatMap(codesOf);
 }
 
 function codeOfField(field: string): string {

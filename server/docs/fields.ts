@@ -1,4 +1,5 @@
 import type { JsonSchema } from "../../resources/openapi/json-schema.ts";
+import type { ResponseObject } from "../../resources/openapi/operation-object.ts";
 import { tableOf } from "./markdown-writer.ts";
 
 export type Schemas = Record<string, JsonSchema>;
@@ -48,8 +49,13 @@ function resolve(schema: JsonSchema, schemas: Schemas): JsonSchema {
 }
 
 /** Returns the name of the schema that a `$ref` points to. */
-export function referenceOf({ $ref }: JsonSchema): string | undefined {
+function referenceOf({ $ref }: JsonSchema): string | undefined {
   return $ref?.split("/").at(-1);
+}
+
+/** Returns the schema of a JSON body. */
+export function schemaOf(content: ResponseObject["content"], schemas: Schemas): JsonSchema | undefined {
+  return schemas[referenceOf((content?.["application/json"]?.schema ?? {}) as JsonSchema) ?? ""];
 }
 
 /** Returns the first example of a schema. */

@@ -1,8 +1,7 @@
 import type { OpenApiDocument } from "../../resources/openapi/document.ts";
-import type { JsonSchema } from "../../resources/openapi/json-schema.ts";
-import type { OperationObject, ResponseObject } from "../../resources/openapi/operation-object.ts";
+import type { OperationObject } from "../../resources/openapi/operation-object.ts";
 import type { LocatedOperation } from "./examples.ts";
-import { fieldsOf, fieldTable, referenceOf, type Schemas } from "./fields.ts";
+import { fieldsOf, fieldTable, type Schemas, schemaOf } from "./fields.ts";
 import type { DocsPage } from "./guides.ts";
 import { paragraphs, writePage } from "./markdown-writer.ts";
 import { codeLink, codesOf, operationsOf, requestOf } from "./reference.ts";
@@ -48,11 +47,9 @@ export function managementPages(document: OpenApiDocument, base: string): DocsPa
 
 function describe(located: LocatedOperation, schemas: Schemas): string {
   const { summary, description, requestBody, responses } = located.operation;
-  const find = (content: ResponseObject["content"]) =>
-    schemas[referenceOf((content?.["application/json"]?.schema ?? {}) as JsonSchema) ?? ""];
-  const sent = find(requestBody?.content);
+  const sent = schemaOf(requestBody?.content, schemas);
   const [status, success] = Object.entries(responses).find(([code]) => code.startsWith("2")) ?? [];
-  const fields = fieldsOf(find(success?.content) ?? {}, schemas);
+  const fields = fieldsOf(schemaOf(success?.content, schemas) ?? {}, schemas);
   return paragraphs([
     `## ${summary}`,
     requestOf(located),

@@ -4,7 +4,7 @@ import type { OpenApiDocument } from "../../resources/openapi/document.ts";
 import { type JsonSchema, toJsonSchema } from "../../resources/openapi/json-schema.ts";
 import type { OperationObject, ResponseObject } from "../../resources/openapi/operation-object.ts";
 import { type LocatedOperation, requestExamples } from "./examples.ts";
-import { exampleOf, type Field, fieldsOf, fieldTable, referenceOf, type Schemas } from "./fields.ts";
+import { exampleOf, type Field, fieldsOf, fieldTable, type Schemas, schemaOf } from "./fields.ts";
 import type { DocsPage } from "./guides.ts";
 import { jsonBlock, paragraphs, tableOf, writePage } from "./markdown-writer.ts";
 
@@ -89,9 +89,7 @@ const PLACES = { path: "Path parameters", query: "Query parameters", header: "He
 function operationPage(located: LocatedOperation, schemas: Schemas): DocsPage {
   const { method, operation } = located;
   const { summary, description, parameters, requestBody, responses } = operation;
-  const find = (content: ResponseObject["content"]) =>
-    schemas[referenceOf((content?.["application/json"]?.schema ?? {}) as JsonSchema) ?? ""];
-  const sent = find(requestBody?.content);
+  const sent = schemaOf(requestBody?.content, schemas);
   const parametersIn = (place: keyof typeof PLACES) => {
     const fields = parameters
       .filter((parameter) => parameter.in === place)
@@ -101,8 +99,8 @@ function operationPage(located: LocatedOperation, schemas: Schemas): DocsPage {
   const [successes, errors] = [false, true].map((isError) =>
     Object.entries(responses).filter(([status]) => Number(status) >= 400 === isError),
   ) as [[string, ResponseObject][], [string, ResponseObject][]];
-  const [status, response] = successes.find(([, { content }]) => find(content)) ?? [];
-  const example = exampleOf(find(response?.content));
+  const [status, response] = successes.find(([, { content }]) => schemaOf(content, schemas)) ?? [];
+  const example = exampleOf(schemaOf(response?.content, schemas));
   const page = {
     path: operationPath(operation),
     title: summary,
@@ -126,7 +124,7 @@ function operationPage(located: LocatedOperation, schemas: Schemas): DocsPage {
     sent && `## Body\n\n${fieldTable(fieldsOf(sent, schemas))}`,
     parametersIn("header"),
     ...successes.flatMap(([status, response]) => {
-      const fields = fieldsOf(find(response.content) ?? {}, schemas);
+      const fields = fieldsOf(schemaOf(response.content, schemas) ?? {}, schemas);
       return [
         `## Response ${status}`,
         `${response.description}${headersOf(response)}`,

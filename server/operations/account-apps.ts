@@ -4,7 +4,7 @@ import type { Membership } from "../../adapters/organizations/store.ts";
 import { found, notFound } from "../../resources/http/problem.ts";
 import { describeAuthorizedApp, showApp } from "../clients/client-view.ts";
 import type { SignedInUser } from "../http/state.ts";
-import { ACCOUNT, OF_ACCOUNT } from "./account.ts";
+import { ACCOUNT } from "./account.ts";
 import { REVOCATION } from "./apps.ts";
 import { onAccount } from "./operation.ts";
 import { authorizedAppSchema } from "./schemas.ts";
@@ -51,12 +51,10 @@ async function mayManageWebhooks(
 }
 
 export const listOwnApps = onAccount({
-  ...OF_ACCOUNT,
-  id: "listOwnApps",
   at: `GET ${PATH}`,
   summary: "List the apps that the user authorized",
   description: "Returns them for all organizations.",
-  output: z.object({ data: z.array(ownAppSchema) }).meta({ title: "OwnApps" }),
+  output: z.object({ data: z.array(ownAppSchema) }),
   async run({ storage, user }) {
     const { apps } = await findOwnApps(storage, user);
     return { data: apps.map((app) => ({ ...showApp(app), organization: app.organization })) };
@@ -64,8 +62,6 @@ export const listOwnApps = onAccount({
 });
 
 export const revokeOwnApp = onAccount({
-  ...OF_ACCOUNT,
-  id: "revokeOwnApp",
   at: `DELETE ${PATH}/{grant_id}`,
   summary: "Revoke an app that the user authorized",
   description: "Its tokens stop working immediately.",

@@ -7,12 +7,12 @@ import { invalidField } from "../../resources/http/validate.ts";
 import { describeAuthorizedApp, showApp, toTimestamp } from "../clients/client-view.ts";
 import { validatePassword } from "../credentials/password-rules.ts";
 import type { SignedInUser } from "../http/state.ts";
-import { membershipSchema, showMembership } from "./membership.ts";
+import { membershipSchema, showMembership } from "./organizations.ts";
 import { onAccount } from "./operation.ts";
+import { refusal } from "./problem-codes.ts";
 import { authorizedAppSchema, timestamp } from "./schemas.ts";
 
 export const ACCOUNT = "/dashboard/account";
-export const OF_ACCOUNT = { tag: "Account" } as const;
 
 export const sessionSchema = z.object({
   id: z.string(),
@@ -110,16 +110,12 @@ function showUse({ createdAt, lastUsedAt }: { createdAt: number; lastUsedAt: num
 }
 
 export const getMe = onAccount({
-  ...OF_ACCOUNT,
-  id: "getMe",
   at: "GET /dashboard/me",
   summary: "Retrieve the user and their organizations",
-  output: z
-    .object({
-      user: z.object({ id: z.string(), username: z.string() }),
-      organizations: z.array(membershipSchema),
-    })
-    .meta({ title: "Me" }),
+  output: z.object({
+    user: z.object({ id: z.string(), username: z.string() }),
+    organizations: z.array(membershipSchema),
+  }),
   async run({ storage, user: { id, username } }) {
     const memberships = await storage.organizations.listByUser(id);
     return { user: { id, username }, organizations: memberships.map(showMembership) };
@@ -127,31 +123,25 @@ export const getMe = onAccount({
 });
 
 export const getAccount = onAccount({
-  ...OF_ACCOUNT,
-  id: "getAccount",
   at: `GET ${ACCOUNT}`,
   summary: "Retrieve the account",
   description: "Returns the ways to sign in, the sessions and the organizations of the user.",
-  output: accountSchema.meta({ title: "Account" }),
+  output: accountSchema,
   async run({ storage, user }) {
     return showAccount(storage, user, await storage.organizations.listByUser(user.id));
   },
 });
 
 export const exportAccount = onAccount({
-  ...OF_ACCOUNT,
-  id: "exportAccount",
   at: `GET ${ACCOUNT}/export`,
   summary: "Export the data of the account",
   description: "Returns everything that is stored about the user, without the data of organizations.",
   needsRecentSignIn: true,
   file: "linkgate-account.json",
-  output: accountSchema
-    .extend({
-      exported_at: timestamp,
-      apps: z.array(authorizedAppSchema.extend({ organization_id: z.string() })),
-    })
-    .meta({ title: "AccountExport" }),
+  output: accountSchema.extend({
+    exported_at: timestamp,
+    apps: z.array(authorizedAppSchema.extend({ organization_id: z.string() })),
+  }),
   events: ["member.data_exported"],
   async run({ storage, user }) {
     const { id, actor } = user;
@@ -173,18 +163,14 @@ export const exportAccount = onAccount({
 });
 
 export const changePassword = onAccount({
-  ...OF_ACCOUNT,
-  id: "changePassword",
   at: `POST ${ACCOUNT}/password`,
   summary: "Change the password",
   description:
     "Ends all other sessions, and revokes the apps that the user authorized. Requires a recent sign-in of a user who has a second factor, or no password yet.",
-  input: z
-    .strictObject({
-      current_password: z.string().optional().describe("Ignored if the user has no password yet."),
-      new_password: z.string(),
-    })
-    .meta({ title: "PasswordChange" }),
+  input: z.strictObject({
+    current_password: z.string().optional().describe("Ignored if the user has no password yet."),
+    new_password: z.string(),
+  }),
   refuses: ["reauthentication_required", "password_reset_required", "busy"],
   events: ["member.password_changed"],
   done: { "password-changed": "Password changed." },
@@ -207,13 +193,11 @@ export const changePassword = onAccount({
 });
 
 export const deleteAccount = onAccount({
-  ...OF_ACCOUNT,
-  id: "deleteAccount",
   at: `DELETE ${ACCOUNT}`,
   summary: "Delete the account",
   description:
     "Also deletes organizations that have no other member; their short links stop working. Requires a recent sign-in, or the password of a user without a second factor.",
-  input: z.strictObject({ password: z.string().optional() }).meta({ title: "AccountDeletion" }),
+  input: z.strictObject({ password: z.string().optional() }),
   refuses: [
     "reauthentication_required",
     "invalid_current_password",
@@ -245,21 +229,15 @@ function lastOwner(organizations: { name: string }[]): Problem {
 }
 
 export const unlinkIdentity = onAccount({
-  ...OF_ACCOUNT,
-  id: "unlinkIdentity",
   at: `DELETE ${ACCOUNT}/identities`,
   summary: "Unlink an identity of the identity provider",
   description: "Ends the sessions that began with it.",
   needsRecentSignIn: true,
-  input: z.strictObject({ issuer: z.string(), subject: z.string() }).meta({ title: "IdentityRemoval" }),
+  input: z.strictObject({ issuer: z.string(), subject: z.string() }),
   refuses: ["only_way_in"],
   events: ["member.identity_unlinked"],
   done: { "identity-unlinked": "Identity unlinked." },
   async run({ storage, user: { id, actor }, input }) {
-    if (!(await storage.identities.unlink(id, input, actor))) throw onlyWayIn();
+    if (!(await storage.identities.unlink(id, input, actor))) throw refusal("only_way_in");
   },
 });
-
-export function onlyWayIn(): Problem {
-  return new Problem(409, "only_way_in", "This is your only way to sign in. Set a password first.");
-}

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { MAX_APPROVED_APPS } from "../../adapters/organizations/approved-apps.ts";
 import { MANAGERS } from "../../resources/access/scopes.ts";
 import { found, notFound, Problem } from "../../resources/http/problem.ts";
 import { invalidField } from "../../resources/http/validate.ts";
@@ -7,10 +6,10 @@ import { findApp } from "../clients/app-identity.ts";
 import { describeApproval, describeAuthorizedApp, showApp, showApproval } from "../clients/client-view.ts";
 import type { Settings } from "../settings/config.ts";
 import { type OrganizationRequest, onOrganization } from "./operation.ts";
+import { refusal } from "./problem-codes.ts";
 import { authorizedAppSchema, deleteWebhooks, flag, timestamp } from "./schemas.ts";
 
 const PATH = "/dashboard/organizations/{id}/apps";
-const COMMON = { tag: "Apps", roles: MANAGERS } as const;
 
 const ALLOWED_CLIENTS = ["known", "any", "none"] as const;
 const MEMBER_APPS = ["any", "approved", "none"] as const;
@@ -35,25 +34,21 @@ export function allowedClientsOn({ CIMD, DYNAMIC_REGISTRATION }: Settings) {
 }
 
 export const listApps = onOrganization({
-  tag: "Apps",
-  id: "listApps",
   at: `GET ${PATH}`,
   summary: "List the apps that members authorized",
   description: "Returns the organization's policy on apps, too.",
-  output: z
-    .object({
-      allowed_clients: z.enum(ALLOWED_CLIENTS),
-      member_apps: z.enum(MEMBER_APPS),
-      approved_apps: z.array(approvalSchema),
-      enterprise_authorization: z.boolean(),
-      data: z.array(
-        authorizedAppSchema.extend({
-          is_allowed: z.boolean().describe("Whether the policy lets the user's role use the app."),
-          user: z.object({ id: z.string(), username: z.string() }).describe("Who authorized it."),
-        }),
-      ),
-    })
-    .meta({ title: "AuthorizedApps" }),
+  output: z.object({
+    allowed_clients: z.enum(ALLOWED_CLIENTS),
+    member_apps: z.enum(MEMBER_APPS),
+    approved_apps: z.array(approvalSchema),
+    enterprise_authorization: z.boolean(),
+    data: z.array(
+      authorizedAppSchema.extend({
+        is_allowed: z.boolean().describe("Whether the policy lets the user's role use the app."),
+        user: z.object({ id: z.string(), username: z.string() }).describe("Who authorized it."),
+      }),
+    ),
+  }),
   async run(request) {
     const { policy, approved, apps } = await readApps(request);
     return {
@@ -94,8 +89,7 @@ export async function readApps({
 
 /** What revoking an app has in common, whoever does it. `run` returns whether it deleted webhooks. */
 export const REVOCATION = {
-  input: z.strictObject({ delete_webhooks: deleteWebhooks }).meta({ title: "AppRevocation" }),
-  refuses: ["not_found"],
+  input: z.strictObject({ delete_webhooks: deleteWebhooks }),
   events: ["authorization.revoked"],
   done: {
     "app-revoked": "Access revoked.",
@@ -106,8 +100,6 @@ export const REVOCATION = {
 } as const;
 
 export const revokeApp = onOrganization({
-  tag: "Apps",
-  id: "revokeApp",
   at: `DELETE ${PATH}/{grant_id}`,
   summary: "Revoke the access of an app",
   description:
@@ -145,10 +137,9 @@ export async function findApps(
 }
 
 export const setAppPolicy = onOrganization({
-  ...COMMON,
-  id: "setAppPolicy",
   at: `PUT ${PATH}`,
   summary: "Choose which apps members may authorize",
+  roles: MANAGERS,
   description: "Apps that are no longer allowed lose access immediately.",
   input: ({ settings }) => {
     const choices = allowedClientsOn(settings);
@@ -165,14 +156,11 @@ export const setAppPolicy = onOrganization({
       })
       .refine(({ allowed_clients, member_apps }) => (allowed_clients ?? member_apps) !== undefined, {
         error: "must contain allowed_clients or member_apps",
-      })
-      .meta({ title: "AppPolicy" });
+      });
   },
-  refuses: ["not_found"],
   events: ["organization.allowed_clients_changed", "organization.member_apps_changed"],
   command: {
     name: "org member-apps",
-    description: "Choose which apps members may authorize; owners and admins may authorize any",
     arguments: {
       member_apps: {
         syntax: `<${MEMBER_APPS.join("|")}>`,
@@ -194,20 +182,17 @@ export const setAppPolicy = onOrganization({
 });
 
 export const setEnterpriseAuthorization = onOrganization({
-  ...COMMON,
-  roles: ["owner"],
-  id: "setEnterpriseAuthorization",
   at: `PUT ${PATH}/enterprise-authorization`,
   summary: "Let the identity provider authorize apps",
+  roles: ["owner"],
   description:
     "The identity provider then authorizes apps for the organization's members, without asking them.",
   needsRecentSignIn: true,
-  input: z.strictObject({ enabled: flag }).meta({ title: "EnterpriseAuthorization" }),
-  refuses: ["not_found", "no_identity_provider"],
+  input: z.strictObject({ enabled: flag }),
+  refuses: ["no_identity_provider"],
   events: ["enterprise_authorization.changed"],
   command: {
     name: "org enterprise-authorization",
-    description: "Let the identity provider authorize apps for an organization's members, or stop that",
     arguments: { enabled: "on accepts the identity provider's assertions about members" },
     example: "on",
   },
@@ -218,7 +203,7 @@ export const setEnterpriseAuthorization = onOrganization({
   outcome: ({ enabled }) => (enabled ? "enterprise-on" : "enterprise-off"),
   async run({ storage, settings, organization, actor, member, input }) {
     if (member && !settings.IDP_ISSUER)
-      throw new Problem(409, "no_identity_provider", "This server has no identity provider.");
+      throw refusal("no_identity_provider");
     const changes = { enterpriseAuthorization: input.enabled };
     if (!(await storage.organizationSettings.change(organization.id, changes, actor)))
       throw notFound("organization");
@@ -236,11 +221,10 @@ async function appOf(
 }
 
 export const listApprovedApps = onOrganization({
-  ...COMMON,
-  id: "listApprovedApps",
   at: `GET ${PATH}/approved`,
   summary: "List the approved apps of an organization",
-  output: z.object({ data: z.array(approvalSchema) }).meta({ title: "ApprovedApps" }),
+  roles: MANAGERS,
+  output: z.object({ data: z.array(approvalSchema) }),
   command: {
     name: "app list",
     result: ({ output }) => ({ approved_apps: (output as { data: object[] }).data }),
@@ -252,20 +236,17 @@ export const listApprovedApps = onOrganization({
 });
 
 export const approveApp = onOrganization({
-  ...COMMON,
-  id: "approveApp",
   at: `POST ${PATH}/approved`,
   summary: "Approve an app for the members",
-  input: z
-    .strictObject({
-      client_id: z
-        .string({ error: NOT_AN_APP })
-        .describe("The client ID of an organization, or the URL of a metadata document."),
-    })
-    .meta({ title: "AppApproval" }),
-  output: z.object({ approved_app: approvalSchema }).meta({ title: "NewApprovedApp" }),
+  roles: MANAGERS,
+  input: z.strictObject({
+    client_id: z
+      .string({ error: NOT_AN_APP })
+      .describe("The client ID of an organization, or the URL of a metadata document."),
+  }),
+  output: z.object({ approved_app: approvalSchema }),
   status: 201,
-  refuses: ["not_found", "approved_app_limit"],
+  refuses: ["approved_app_limit"],
   events: ["app.approved"],
   command: {
     name: "app approve",
@@ -278,21 +259,16 @@ export const approveApp = onOrganization({
     await appOf(request, input.client_id);
     const approved = await storage.approvedApps.approve(organization.id, input.client_id, actor);
     if (approved === "missing") throw notFound("organization");
-    if (approved === "limit") {
-      const detail = `An organization can approve at most ${MAX_APPROVED_APPS} apps. Withdraw an approval to add another app.`;
-      throw new Problem(409, "approved_app_limit", detail);
-    }
+    if (approved === "limit") throw refusal("approved_app_limit");
     return { approved_app: showApproval(describeApproval(approved)) };
   },
 });
 
 export const withdrawApproval = onOrganization({
-  ...COMMON,
-  id: "withdrawApproval",
   at: `DELETE ${PATH}/approved/{approval_id}`,
   summary: "Withdraw the approval of an app",
+  roles: MANAGERS,
   description: "The app loses its access for members.",
-  refuses: ["not_found"],
   events: ["app.approval_withdrawn"],
   command: {
     name: "app withdraw",

@@ -1,11 +1,10 @@
 import { z } from "zod";
-import { MANAGERS } from "../../resources/access/scopes.ts";
 import { Problem } from "../../resources/http/problem.ts";
 import type { OrganizationRequest } from "./operation.ts";
+import { refusal } from "./problem-codes.ts";
 import { flag } from "./schemas.ts";
 
 export const CLIENT = "/dashboard/organizations/{id}/client";
-export const OF_CLIENT = { tag: "Client", roles: MANAGERS } as const;
 
 export const clientId = z.string().describe("The ID of the client, which starts with `lgc_`.");
 export const compromised = flag
@@ -22,8 +21,7 @@ export async function clientOf({
 }) {
   const client = await storage.clients.findByOrganization(organization.id);
   if (client) return client;
-  const detail = "This organization has no OAuth client. Upgrade to Growth or Premium to get one.";
-  throw new Problem(404, "no_client", detail);
+  throw refusal("no_client");
 }
 
 /** Throws Problem `fapi_conflict`. */

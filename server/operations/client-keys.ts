@@ -1,15 +1,12 @@
 import { z } from "zod";
+import { MANAGERS } from "../../resources/access/scopes.ts";
 import { notFound, Problem } from "../../resources/http/problem.ts";
 import { showKey } from "../clients/client-view.ts";
 import type { PublicKey } from "../credentials/public-keys.ts";
-import { CLIENT, clientOf, compromised, OF_CLIENT, refuseConflict, revokesAll } from "./client-common.ts";
+import { CLIENT, clientOf, compromised, refuseConflict, revokesAll } from "./client-common.ts";
 import { onOrganization } from "./operation.ts";
+import { refusal } from "./problem-codes.ts";
 import { timestamp } from "./schemas.ts";
-
-const KEY_REFUSALS = {
-  duplicate: ["duplicate_key", "The client already has this key."],
-  limit: ["key_limit", "A client has at most two keys. Remove one first."],
-} as const;
 
 export const keySchema = z
   .object({
@@ -20,37 +17,32 @@ export const keySchema = z
   })
   .meta({ title: "ClientKey" });
 
-export const listKeys = onOrganization({
-  ...OF_CLIENT,
-  id: "listClientKeys",
+export const listClientKeys = onOrganization({
   at: `GET ${CLIENT}/keys`,
   summary: "List the public keys of the client",
-  output: z.object({ data: z.array(keySchema) }).meta({ title: "ClientKeys" }),
+  roles: MANAGERS,
+  output: z.object({ data: z.array(keySchema) }),
   refuses: ["no_client"],
   run: async (request) => ({ data: (await clientOf(request)).keys.map(showKey) }),
 });
 
-export const addKey = onOrganization({
-  ...OF_CLIENT,
-  id: "addClientKey",
+export const addClientKey = onOrganization({
   at: `POST ${CLIENT}/keys`,
   summary: "Add a public key of the client",
+  roles: MANAGERS,
   description: "The client authenticates with the private key (`private_key_jwt`) instead of a secret.",
   needsRecentSignIn: true,
-  input: z
-    .strictObject({
-      key: z
-        .union([z.string(), z.record(z.string(), z.unknown())], { error: "must be a JWK or PEM text" })
-        .describe("A JWK, as an object or as text, or PEM."),
-    })
-    .meta({ title: "NewClientKey" }),
+  input: z.strictObject({
+    key: z
+      .union([z.string(), z.record(z.string(), z.unknown())], { error: "must be a JWK or PEM text" })
+      .describe("A JWK, as an object or as text, or PEM."),
+  }),
   output: keySchema,
   status: 201,
   refuses: ["no_client", "duplicate_key", "key_limit", "invalid_key"],
   events: ["client.key_added"],
   command: {
     name: "client add-key",
-    description: "Add a public key that the client authenticates with (private_key_jwt)",
     arguments: { key: { syntax: "<file>", text: "the public key: a JWK or PEM", isFile: true } },
     example: "public-key.pem",
     result: ({ output }) => ({ key: output }),
@@ -62,10 +54,8 @@ export const addKey = onOrganization({
     const key = await readKey(typeof input.key === "string" ? input.key : JSON.stringify(input.key));
     const added = await storage.clients.addKey(organization.id, key, actor);
     if (added === "missing") throw notFound("client");
-    if (typeof added === "string") {
-      const [code, detail] = KEY_REFUSALS[added];
-      throw new Problem(409, code, detail);
-    }
+    if (added === "duplicate") throw refusal("duplicate_key");
+    if (added === "limit") throw refusal("key_limit");
     return showKey(added);
   },
 });
@@ -83,14 +73,13 @@ async function readKey(text: string): Promise<PublicKey> {
   }
 }
 
-export const removeKey = onOrganization({
-  ...OF_CLIENT,
-  id: "removeClientKey",
+export const removeClientKey = onOrganization({
   at: `DELETE ${CLIENT}/keys/{key_id}`,
   summary: "Remove a public key of the client",
+  roles: MANAGERS,
   needsRecentSignIn: true,
-  input: z.strictObject({ compromised }).meta({ title: "ClientKeyRemoval" }),
-  refuses: ["not_found", "fapi_conflict"],
+  input: z.strictObject({ compromised }),
+  refuses: ["fapi_conflict"],
   events: ["client.key_removed"],
   command: {
     name: "client remove-key",

@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { found, notFound, Problem } from "../../resources/http/problem.ts";
+import { MANAGERS } from "../../resources/access/scopes.ts";
+import { found, notFound } from "../../resources/http/problem.ts";
 import { invalidField } from "../../resources/http/validate.ts";
 import { showRotation } from "../clients/client-view.ts";
 import {
@@ -7,11 +8,11 @@ import {
   clientId,
   clientOf,
   compromised,
-  OF_CLIENT,
   refuseConflict,
   revokesAll,
 } from "./client-common.ts";
 import { onOrganization } from "./operation.ts";
+import { refusal } from "./problem-codes.ts";
 import { timestamp } from "./schemas.ts";
 
 const HOUR_MS = 60 * 60 * 1000;
@@ -20,30 +21,25 @@ const MAX_OVERLAP_HOURS = 168;
 const OVERLAP = `must be 0 to ${MAX_OVERLAP_HOURS} hours`;
 
 export const rotateSecret = onOrganization({
-  ...OF_CLIENT,
-  id: "rotateSecret",
   at: `POST ${CLIENT}/rotate`,
   summary: "Rotate the client secret",
+  roles: MANAGERS,
   description: "The old secret stays valid during the overlap, and issued tokens until they expire.",
   needsRecentSignIn: true,
-  input: z
-    .strictObject({
-      overlap_hours: z
-        .number({ error: OVERLAP })
-        .min(0, { error: OVERLAP })
-        .max(MAX_OVERLAP_HOURS, { error: OVERLAP })
-        .optional()
-        .describe(`How long the old secret stays valid; by default ${DEFAULT_OVERLAP_HOURS} hours.`),
-      compromised,
-    })
-    .meta({ title: "SecretRotation" }),
-  output: z
-    .object({
-      client_id: clientId,
-      client_secret: z.string().describe("The new secret, which is shown only once."),
-      previous_expires_at: timestamp.nullable().describe("When the previous secret expires."),
-    })
-    .meta({ title: "RotatedSecret" }),
+  input: z.strictObject({
+    overlap_hours: z
+      .number({ error: OVERLAP })
+      .min(0, { error: OVERLAP })
+      .max(MAX_OVERLAP_HOURS, { error: OVERLAP })
+      .optional()
+      .describe(`How long the old secret stays valid; by default ${DEFAULT_OVERLAP_HOURS} hours.`),
+    compromised,
+  }),
+  output: z.object({
+    client_id: clientId,
+    client_secret: z.string().describe("The new secret, which is shown only once."),
+    previous_expires_at: timestamp.nullable().describe("When the previous secret expires."),
+  }),
   shownOnce: "client_secret",
   refuses: ["no_client", "fapi_conflict"],
   events: ["client.secret_rotated"],
@@ -83,10 +79,9 @@ function parseOverlap([text = ""]: string[]): number {
 }
 
 export const removeSecrets = onOrganization({
-  ...OF_CLIENT,
-  id: "removeSecrets",
   at: `DELETE ${CLIENT}/secrets`,
   summary: "Remove all client secrets",
+  roles: MANAGERS,
   description: "The client then authenticates with its keys only.",
   needsRecentSignIn: true,
   refuses: ["no_client"],
@@ -104,18 +99,16 @@ export const removeSecrets = onOrganization({
 });
 
 export const revokeSecret = onOrganization({
-  ...OF_CLIENT,
-  id: "revokeSecret",
   at: `DELETE ${CLIENT}/secrets/{secret_id}`,
   summary: "Revoke an old client secret",
+  roles: MANAGERS,
   description: "Ends the overlap of a rotation.",
-  refuses: ["not_found", "newest_secret"],
+  refuses: ["newest_secret"],
   events: ["client.secret_ended"],
   done: { "secret-ended": "Secret revoked." },
   async run({ storage, organization, actor, params }) {
-    const refusal = await storage.clients.revokeSecret(organization.id, params.secret_id, actor);
-    if (refusal === "missing") throw notFound("secret");
-    if (refusal === "newest")
-      throw new Problem(409, "newest_secret", "You can't revoke the newest secret. Rotate it first.");
+    const failure = await storage.clients.revokeSecret(organization.id, params.secret_id, actor);
+    if (failure === "missing") throw notFound("secret");
+    if (failure === "newest") throw refusal("newest_secret");
   },
 });

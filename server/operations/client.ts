@@ -1,19 +1,18 @@
 import { z } from "zod";
-import { found, notFound, Problem } from "../../resources/http/problem.ts";
-import { hasAtMost, isLine } from "../../resources/http/text.ts";
+import { MANAGERS } from "../../resources/access/scopes.ts";
+import { found, notFound } from "../../resources/http/problem.ts";
 import { checkText } from "../../resources/http/validate.ts";
 import { showClient, showDisabled, showProfile } from "../clients/client-view.ts";
 import { nameSchema } from "../credentials/names.ts";
 import { ENDPOINT_LIST } from "../oauth-endpoints.ts";
-import { CLIENT, clientId, clientOf, OF_CLIENT, refuseConflict } from "./client-common.ts";
+import { CLIENT, clientId, clientOf, refuseConflict } from "./client-common.ts";
 import { keySchema } from "./client-keys.ts";
 import { type OrganizationRequest, onOrganization } from "./operation.ts";
-import { flag, timestamp } from "./schemas.ts";
+import { refusal } from "./problem-codes.ts";
+import { flag, REASON_MAX, reasonSchema, timestamp } from "./schemas.ts";
 
 /** In characters. */
 export const HOMEPAGE_MAX = 255;
-const REASON_MAX = 255;
-const REASON = `must be 1 to ${REASON_MAX} characters without control characters`;
 
 const disabledSchema = z
   .object({
@@ -57,25 +56,22 @@ function endpointMap(urls: OrganizationRequest["urls"]): Record<string, string> 
 }
 
 export const getClient = onOrganization({
-  ...OF_CLIENT,
-  id: "getClient",
   at: `GET ${CLIENT}`,
   summary: "Retrieve the OAuth client",
+  roles: MANAGERS,
   description:
     "Returns the client with its secrets and keys, of which only the last characters and uses are known.",
-  output: z
-    .object({
-      client_id: clientId,
-      redirect_uris: z.array(z.string()),
-      secrets: z.array(secretSchema),
-      keys: z.array(keySchema),
-      fapi: z.boolean().describe("Whether it follows the FAPI 2.0 Security Profile."),
-      disabled: disabledSchema.optional(),
-      ...profileSchema.shape,
-      require_dpop: z.boolean(),
-      endpoints: endpointsSchema,
-    })
-    .meta({ title: "Client" }),
+  output: z.object({
+    client_id: clientId,
+    redirect_uris: z.array(z.string()),
+    secrets: z.array(secretSchema),
+    keys: z.array(keySchema),
+    fapi: z.boolean().describe("Whether it follows the FAPI 2.0 Security Profile."),
+    disabled: disabledSchema.optional(),
+    ...profileSchema.shape,
+    require_dpop: z.boolean(),
+    endpoints: endpointsSchema,
+  }),
   refuses: ["no_client"],
   async run(request) {
     const { storage, organization, urls } = request;
@@ -94,10 +90,9 @@ export const getClient = onOrganization({
 });
 
 export const listEndpoints = onOrganization({
-  ...OF_CLIENT,
-  id: "listEndpoints",
   at: `GET ${CLIENT}/endpoints`,
   summary: "List the endpoints",
+  roles: MANAGERS,
   description: "Returns the URLs that the client needs, named as RFC 8414 does.",
   output: endpointsSchema,
   refuses: ["no_client"],
@@ -107,12 +102,11 @@ export const listEndpoints = onOrganization({
   },
 });
 
-export const getProfile = onOrganization({
-  ...OF_CLIENT,
-  id: "getClientProfile",
+export const getClientProfile = onOrganization({
   at: `GET ${CLIENT}/profile`,
   summary: "Retrieve the client's name and homepage",
-  output: profileSchema.meta({ title: "ClientProfile" }),
+  roles: MANAGERS,
+  output: profileSchema,
   refuses: ["no_client"],
   async run(request) {
     const { clientId } = await clientOf(request);
@@ -120,24 +114,21 @@ export const getProfile = onOrganization({
   },
 });
 
-export const setProfile = onOrganization({
-  ...OF_CLIENT,
-  id: "setClientProfile",
+export const setClientProfile = onOrganization({
   at: `PUT ${CLIENT}/profile`,
   summary: "Change the client's name and homepage",
+  roles: MANAGERS,
   description: "Users see them when the app asks for access. The names are those of RFC 7591 §2.",
   needsRecentSignIn: true,
-  input: z
-    .strictObject({
-      client_name: nameSchema.nullable().default(null),
-      client_uri: z
-        .string({ error: "must be an https URL" })
-        .check(checkText(validateHomepage))
-        .nullable()
-        .default(null),
-    })
-    .meta({ title: "NewClientProfile" }),
-  output: profileSchema.meta({ title: "ClientProfile" }),
+  input: z.strictObject({
+    client_name: nameSchema.nullable().default(null),
+    client_uri: z
+      .string({ error: "must be an https URL" })
+      .check(checkText(validateHomepage))
+      .nullable()
+      .default(null),
+  }),
+  output: profileSchema,
   refuses: ["no_client"],
   events: ["client.profile_changed"],
   done: { "profile-saved": "Name and homepage saved." },
@@ -157,14 +148,11 @@ function validateHomepage(uri: string): string | undefined {
   return isHttps ? undefined : "must be an https URL";
 }
 
-export const getSecurity = onOrganization({
-  ...OF_CLIENT,
-  id: "getClientSecurity",
+export const getClientSecurity = onOrganization({
   at: `GET ${CLIENT}/security`,
   summary: "Retrieve the client's security settings",
-  output: z
-    .object({ require_dpop: z.boolean(), fapi: z.boolean(), disabled: disabledSchema.optional() })
-    .meta({ title: "ClientSecurity" }),
+  roles: MANAGERS,
+  output: z.object({ require_dpop: z.boolean(), fapi: z.boolean(), disabled: disabledSchema.optional() }),
   refuses: ["no_client"],
   async run(request) {
     const { fapi, disabled } = await clientOf(request);
@@ -174,23 +162,18 @@ export const getSecurity = onOrganization({
   },
 });
 
-const OWNERS = { ...OF_CLIENT, roles: ["owner"] } as const;
-
-const dpop = z.object({ require_dpop: flag });
+const dpop = z.strictObject({ require_dpop: flag });
 export const requireDpop = onOrganization({
-  ...OWNERS,
-  id: "requireDpop",
   at: `PUT ${CLIENT}/require-dpop`,
   summary: "Require tokens that are bound to a key (DPoP)",
-  description: "Require tokens that are bound to a key (DPoP, RFC 9449), or stop requiring them.",
+  roles: ["owner"],
+  description: "Without it, bearer tokens are accepted, too (RFC 9449).",
   needsRecentSignIn: true,
-  input: dpop.strict().meta({ title: "NewDpopRequirement" }),
-  output: dpop.meta({ title: "DpopRequirement" }),
-  refuses: ["not_found"],
+  input: dpop,
+  output: dpop,
   events: ["organization.dpop_requirement_changed"],
   command: {
     name: "org require-dpop",
-    description: "Require tokens that are bound to a key (DPoP, RFC 9449), or stop requiring them",
     arguments: { require_dpop: "on rejects bearer tokens, including those already issued" },
     example: "on",
   },
@@ -204,21 +187,19 @@ export const requireDpop = onOrganization({
   },
 });
 
-const fapi = z.object({ fapi: flag });
+const fapi = z.strictObject({ fapi: flag });
 export const setFapi = onOrganization({
-  ...OWNERS,
-  id: "setFapi",
   at: `PUT ${CLIENT}/fapi`,
   summary: "Restrict the client to FAPI 2.0",
-  description: "Restrict the client to the FAPI 2.0 Security Profile, or stop that.",
+  roles: ["owner"],
+  description: "It then follows the FAPI 2.0 Security Profile, and rejects all other requests.",
   needsRecentSignIn: true,
-  input: fapi.strict().meta({ title: "NewFapi" }),
-  output: fapi.meta({ title: "Fapi" }),
+  input: fapi,
+  output: fapi,
   refuses: ["no_client", "fapi_conflict"],
   events: ["client.fapi_changed"],
   command: {
     name: "org fapi",
-    description: "Restrict the client to the FAPI 2.0 Security Profile, or stop that",
     arguments: { fapi: "on requires a public key, no secrets, and only https redirect URIs" },
     example: "on",
   },
@@ -236,24 +217,13 @@ export const setFapi = onOrganization({
 });
 
 export const disableClient = onOrganization({
-  ...OWNERS,
-  id: "disableClient",
   at: `POST ${CLIENT}/disable`,
   summary: "Disable the client and all its tokens",
+  roles: ["owner"],
   description: "It gets no new tokens, and all its tokens are inactive until it is enabled again.",
   needsRecentSignIn: true,
-  input: z
-    .strictObject({
-      reason: z
-        .string({ error: REASON })
-        .trim()
-        .refine((text) => text !== "" && hasAtMost(REASON_MAX, text) && isLine(text), { error: REASON })
-        .nullable()
-        .default(null)
-        .describe("Why, for the audit log."),
-    })
-    .meta({ title: "ClientDisabling" }),
-  output: z.object({ disabled: disabledSchema }).meta({ title: "DisabledClient" }),
+  input: z.strictObject({ reason: reasonSchema.describe("Why, for the audit log.") }),
+  output: z.object({ disabled: disabledSchema }),
   refuses: ["no_client"],
   events: ["client.disabled"],
   command: {
@@ -273,10 +243,9 @@ export const disableClient = onOrganization({
 });
 
 export const enableClient = onOrganization({
-  ...OWNERS,
-  id: "enableClient",
   at: `POST ${CLIENT}/enable`,
   summary: "Enable a disabled client",
+  roles: ["owner"],
   description: "Its unexpired tokens work again.",
   needsRecentSignIn: true,
   refuses: ["no_client", "disabled_by_operator"],
@@ -286,11 +255,8 @@ export const enableClient = onOrganization({
   async run(request) {
     const { storage, organization, actor } = request;
     await clientOf(request);
-    const refusal = await storage.clients.enable(organization.id, actor);
-    if (refusal === "missing") throw notFound("client");
-    if (refusal === "operator") {
-      const detail = "The operator of this service disabled the client. Contact the operator to enable it.";
-      throw new Problem(403, "disabled_by_operator", detail);
-    }
+    const failure = await storage.clients.enable(organization.id, actor);
+    if (failure === "missing") throw notFound("client");
+    if (failure === "operator") throw refusal("disabled_by_operator");
   },
 });

@@ -1,32 +1,17 @@
+import { z } from "zod";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
-import type { RequestHeader, ResponseHeader } from "../../resources/http/headers.ts";
 import { problemSchema } from "../../resources/http/problem.ts";
 import { PROBLEM_CODES } from "../../resources/http/problem-codes.ts";
-import { REPLAYED_ERRORS } from "../../resources/idempotency/run-once.ts";
 import { describeSchemas, documentOf, type OpenApiDocument } from "../../resources/openapi/document.ts";
 import {
-  ALWAYS,
-  headerParameters,
-  KEY_ERRORS,
-  type OperationObject,
-  type ResponseObject,
-  refToHeaders,
-  toErrorResponses,
-  validationCodesOf,
-  WITH_BODY,
+  type DescribedOperation,
+  type HeaderNames,
+  toOperationObject,
 } from "../../resources/openapi/operation-object.ts";
 import { sessionCookieOf } from "../http/cookies.ts";
 import { VERSION } from "../version.ts";
-import { OPERATIONS } from "./index.ts";
-import {
-  type Environment,
-  inputSchemaOf,
-  isIdempotent,
-  methodOf,
-  type Operation,
-  pathOf,
-  TAGS,
-} from "./operation.ts";
+import { type NamedOperation, OPERATIONS, TAGS } from "./index.ts";
+import { type Environment, inputSchemaOf, isIdempotent, methodOf, pathOf } from "./operation.ts";
 import { DASHBOARD_PROBLEMS, type ManagementProblemCode } from "./problem-codes.ts";
 import { secondFactorMembers } from "./sign-in.ts";
 
@@ -44,64 +29,40 @@ const IN_ORGANIZATION: ManagementProblemCode[] = [
   "reauthentication_required",
 ];
 
-const HEADERS: Record<number, ResponseHeader[]> = {
-  401: ["WWW-Authenticate"],
-  403: ["WWW-Authenticate"],
-  409: ["Retry-After"],
-  429: ["Retry-After"],
-  503: ["Retry-After"],
+const HEADERS: HeaderNames = {
+  all: ["X-Request-Id"],
+  errors: {
+    401: ["WWW-Authenticate"],
+    403: ["WWW-Authenticate"],
+    429: ["Retry-After"],
+    503: ["Retry-After"],
+  },
 };
-const REPLAYED: ResponseHeader[] = ["Idempotency-Replayed"];
-const headersOf = (names: ResponseHeader[]) => refToHeaders(names, ["X-Request-Id"]);
 
 const errorSchema = problemSchema
   .extend(secondFactorMembers.partial().shape)
   .meta(problemSchema.meta() ?? {});
 
-const NOT_MODIFIED: ResponseObject = { description: "Not modified.", headers: headersOf(["ETag"]) };
-
 /** Describes the management API by the declarations that serve it. */
 export function managementDocument(environment: Pick<Environment, "settings" | "urls">): OpenApiDocument {
   const { urls } = environment;
-  const inputOf = (operation: Operation) => inputSchemaOf(operation, environment);
-  const { components, refTo } = describeSchemas(
-    OPERATIONS.flatMap((operation) => inputOf(operation) ?? []),
-    [...OPERATIONS.flatMap(({ output }) => output ?? []), errorSchema],
-  );
-  const toObject = (operation: Operation): OperationObject => {
-    const { id, tag, summary, description, isOpen, output, status = output ? 200 : 204 } = operation;
-    const input = inputOf(operation);
-    const contentOf = (schema: Parameters<typeof refTo>[0]) => ({
-      "application/json": { schema: refTo(schema) },
-    });
-    const success: ResponseObject = {
-      description: output ? "Successful." : "Done.",
-      headers: headersOf([
-        ...(isReading(operation) ? (["ETag"] as const) : []),
-        ...(isIdempotent(operation) ? REPLAYED : []),
-      ]),
-      ...(output && { content: contentOf(output) }),
-    };
+  const operations = OPERATIONS.map((operation) => {
+    const name = operation.id.replace(/^./, (first) => first.toUpperCase());
     return {
-      operationId: id,
-      tags: [tag],
-      summary,
-      ...(description && { description }),
-      security: isOpen ? [] : [{ token: [] }, { session: [] }],
-      parameters: parametersOf(operation),
-      ...(input && { requestBody: { required: true, content: contentOf(input) } }),
-      responses: {
-        [status]: success,
-        ...(isReading(operation) && { 304: NOT_MODIFIED }),
-        ...errorsOf(operation, input),
-      },
+      ...operation,
+      input: titled(inputSchemaOf(operation, environment), `${name}Request`),
+      output: titled(operation.output, `${name}Response`),
     };
-  };
+  });
+  const { components, refTo } = describeSchemas(
+    operations.flatMap(({ input }) => input ?? []),
+    [...operations.flatMap(({ output }) => output ?? []), errorSchema],
+  );
   return documentOf(
-    OPERATIONS.map((operation) => ({
+    operations.map((operation) => ({
       path: pathOf(operation),
       method: methodOf(operation).toLowerCase(),
-      object: toObject(operation),
+      object: toOperationObject(describe(operation), refTo, HEADERS),
     })),
     {
       title: "linkgate management",
@@ -113,6 +74,29 @@ export function managementDocument(environment: Pick<Environment, "settings" | "
       securitySchemes: securitySchemes(urls),
     },
   );
+}
+
+/** Names a schema after its operation, unless several have it, which its title then names. */
+function titled(schema: z.ZodType | undefined, title: string): z.ZodType | undefined {
+  return schema?.meta()?.title ? schema : schema?.meta({ title });
+}
+
+type WithoutInput = Omit<NamedOperation, "input">;
+
+function describe(operation: WithoutInput & { input: z.ZodType | undefined }): DescribedOperation {
+  const { run, output, status = output ? 200 : 204 } = operation;
+  const isReading = methodOf(operation) === "GET";
+  const success = { description: output ? "Successful." : "Done.", ...(output && { body: output }) };
+  return {
+    ...operation,
+    security: run ? [{ token: [] }, { session: [] }] : [],
+    params: z.object(Object.fromEntries(parametersOf(operation))),
+    body: operation.input,
+    headers: isReading ? ["If-None-Match"] : [],
+    responses: { [status]: isReading ? { ...success, headers: ["ETag"] } : success },
+    hasKey: isIdempotent(operation),
+    errors: [...codesOf(operation)].map((code) => ({ code, ...CODES[code] })),
+  };
 }
 
 function securitySchemes({ base }: PublicUrls) {
@@ -132,52 +116,22 @@ function securitySchemes({ base }: PublicUrls) {
   };
 }
 
-function parametersOf(operation: Operation): OperationObject["parameters"] {
-  const inPath = [...operation.at.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => ({
-    in: "path" as const,
-    name,
-    required: true,
-    description: describeParameter(name),
-    schema: { type: "string" as const },
-  }));
-  const names: RequestHeader[] = [
-    ...(isReading(operation) ? (["If-None-Match"] as const) : []),
-    ...(isIdempotent(operation) ? (["Idempotency-Key"] as const) : []),
-  ];
-  return [...inPath, ...headerParameters(names)];
+function parametersOf({ at }: WithoutInput): [name: string, schema: z.ZodType][] {
+  return Array.from(at.matchAll(/\{(\w+)\}/g), ([, name = ""]) => {
+    const subject = name === "id" ? "organization" : name.replace(/_id$/, "").replaceAll("_", " ");
+    return [name, z.string().describe(name === "token" ? "The end of the link." : `The ID of the ${subject}.`)];
+  });
 }
 
-function isReading(operation: Operation): boolean {
-  return methodOf(operation) === "GET";
-}
-
-function describeParameter(name: string): string {
-  if (name === "token") return "The end of the link.";
-  return `The ID of the ${name === "id" ? "organization" : name.replace(/_id$/, "").replaceAll("_", " ")}.`;
-}
-
-function errorsOf(operation: Operation, input: ReturnType<typeof inputSchemaOf>) {
-  const { at, isOpen, needsRecentSignIn, refuses = [] } = operation;
-  const codes = new Set<ManagementProblemCode>([
-    ...ALWAYS,
-    ...(isOpen ? [] : (["sign_in_required"] as const)),
-    ...(isOpen || isReading(operation) ? [] : CHANGES),
+function codesOf(operation: WithoutInput): Set<ManagementProblemCode> {
+  const { at, run, needsRecentSignIn, shownOnce, refuses = [] } = operation;
+  return new Set([
+    ...(run ? (["sign_in_required"] as const) : []),
+    ...(run && methodOf(operation) !== "GET" ? CHANGES : []),
     ...(at.includes("/organizations/{id}") ? IN_ORGANIZATION : []),
+    ...(at.includes("_id}") ? (["not_found"] as const) : []),
     ...(needsRecentSignIn ? (["reauthentication_required"] as const) : []),
-    ...(input ? WITH_BODY : []),
-    ...(operation.shownOnce ? (["secret_shown_once"] as const) : []),
+    ...(shownOnce ? (["secret_shown_once"] as const) : []),
     ...refuses,
   ]);
-  return toErrorResponses(
-    [
-      ...[...codes].map((code) => ({ code, ...CODES[code] })),
-      ...(isIdempotent(operation) ? KEY_ERRORS : []),
-      ...validationCodesOf(input),
-    ],
-    (status) =>
-      headersOf([
-        ...(HEADERS[status] ?? []),
-        ...(isIdempotent(operation) && REPLAYED_ERRORS.has(status) ? REPLAYED : []),
-      ]),
-  );
 }

@@ -1,36 +1,30 @@
 import { z } from "zod";
-import { notFound, Problem, retryLater } from "../../resources/http/problem.ts";
+import { notFound, type Problem, retryLater } from "../../resources/http/problem.ts";
 import { emailAddress } from "../credentials/names.ts";
-import { ACCOUNT, OF_ACCOUNT } from "./account.ts";
+import { ACCOUNT } from "./account.ts";
 import { onAccount } from "./operation.ts";
+import { refusal } from "./problem-codes.ts";
 
 const DAY_S = 24 * 60 * 60;
 const PATH = `${ACCOUNT}/email` as const;
 
 export const requestEmailChange = onAccount({
-  ...OF_ACCOUNT,
-  id: "requestEmailChange",
   at: `POST ${PATH}`,
   summary: "Set the email address",
   description:
     "Sends a link that confirms the address, which is for security notices and password resets. It is never used to sign in.",
   needsRecentSignIn: true,
-  input: z.strictObject({ email: emailAddress }).meta({ title: "EmailChange" }),
-  output: z.object({ email: z.string(), confirmed: z.boolean() }).meta({ title: "PendingEmail" }),
+  input: z.strictObject({ email: emailAddress }),
+  output: z.object({ email: z.string(), confirmed: z.boolean() }),
   status: 202,
   refuses: ["mail_disabled", "too_many_emails"],
   done: { "email-sent": "Check your email for a confirmation link." },
   async run({ storage, settings, user, input: { email } }) {
-    if (!settings.SMTP_URL) throw mailDisabled();
+    if (!settings.SMTP_URL) throw refusal("mail_disabled");
     if (!(await storage.emails.requestChange(email, user.actor))) throw tooManyEmails();
     return { email, confirmed: false };
   },
 });
-
-export function mailDisabled(): Problem {
-  const detail = "This server doesn't send email. Ask its operator to set SMTP_URL.";
-  return new Problem(409, "mail_disabled", detail);
-}
 
 export function tooManyEmails(): Problem {
   const detail = "Too many emails were sent today. Try again tomorrow.";
@@ -38,8 +32,6 @@ export function tooManyEmails(): Problem {
 }
 
 export const removeEmail = onAccount({
-  ...OF_ACCOUNT,
-  id: "removeEmail",
   at: `DELETE ${PATH}`,
   summary: "Remove the email address",
   needsRecentSignIn: true,
@@ -50,34 +42,24 @@ export const removeEmail = onAccount({
   },
 });
 
-const OF_LINK = { ...OF_ACCOUNT, refuses: ["link_invalid"] } as const;
-
 export const getPendingEmail = onAccount({
-  ...OF_LINK,
-  id: "getPendingEmail",
   at: `GET ${PATH}/{token}`,
   summary: "Retrieve the email address that a link confirms",
-  output: z.object({ email: z.string() }).meta({ title: "EmailToConfirm" }),
+  refuses: ["link_invalid"],
+  output: z.object({ email: z.string() }),
   async run({ storage, user, params }) {
     const email = await storage.emails.find(params.token, user.id);
-    if (!email) throw invalidLink();
+    if (!email) throw refusal("link_invalid");
     return { email };
   },
 });
 
 export const confirmEmail = onAccount({
-  ...OF_LINK,
-  id: "confirmEmail",
   at: `POST ${PATH}/{token}`,
   summary: "Confirm the email address",
+  refuses: ["link_invalid"],
   done: { "email-confirmed": "Email address confirmed." },
   async run({ storage, user, params }) {
-    if (!(await storage.emails.confirm(params.token, user.actor))) throw invalidLink();
+    if (!(await storage.emails.confirm(params.token, user.actor))) throw refusal("link_invalid");
   },
 });
-
-function invalidLink(): Problem {
-  const detail =
-    "The link was used, has expired, or belongs to another account. Enter the address on your account page again.";
-  return new Problem(404, "link_invalid", detail);
-}

@@ -18,25 +18,33 @@ import * as trustRules from "./trust-rules.ts";
 
 const METHODS: Method[] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 
-/** Every operation of the management API, by subject and path, as the documentation and the command's help list them. */
-export const OPERATIONS: readonly Operation[] = [
-  organizations,
-  members,
-  invitations,
-  client,
-  secrets,
-  keys,
-  redirectUris,
-  trustRules,
-  apps,
-  account,
-  sessions,
-  accountApps,
-  secondFactors,
-  email,
-  notices,
-  signIn,
-].flatMap((subject) => Object.values<unknown>(subject).filter(isOperation).sort(byAddress));
+/** What the pages of the documentation group operations by, with the files that declare them. */
+const SUBJECTS: Record<string, { meaning: string; files: Record<string, unknown>[] }> = {
+  Organizations: { meaning: "Organizations, their plans and settings.", files: [organizations] },
+  Members: { meaning: "Members of an organization, and invitations.", files: [members, invitations] },
+  Client: { meaning: "The OAuth client of an organization: its secrets, keys and redirect URIs.", files: [client, secrets, keys, redirectUris] },
+  "Workload identity": { meaning: "Trust rules for CI jobs and clusters.", files: [trustRules] },
+  Apps: { meaning: "Apps that members have authorized, and which they may authorize.", files: [apps] },
+  Account: { meaning: "Your own account.", files: [account, sessions, accountApps, secondFactors, email, notices] },
+  "Sign-in": { meaning: "Sessions and first-party tokens.", files: [signIn] },
+};
+
+/** The meaning of each tag of operations. */
+export const TAGS = Object.fromEntries(Object.entries(SUBJECTS).map(([tag, { meaning }]) => [tag, meaning]));
+
+export type NamedOperation = Operation & { id: string; tag: string };
+
+/**
+ * Every operation of the management API, by subject and path, as the documentation and the command's help list them. The
+ * operationId is the name of the export.
+ */
+export const OPERATIONS: readonly NamedOperation[] = Object.entries(SUBJECTS).flatMap(([tag, { files }]) =>
+  files.flatMap((file) =>
+    Object.entries(file)
+      .flatMap(([id, value]) => (isOperation(value) ? [{ ...value, id, tag }] : []))
+      .sort(byAddress),
+  ),
+);
 
 function isOperation(value: unknown): value is Operation {
   return typeof value === "object" && value !== null && "at" in value;

@@ -1,20 +1,20 @@
 import { z } from "zod";
 import type { Invitation } from "../../adapters/organizations/invitations.ts";
 import { MANAGERS, manageableRoles, ROLES } from "../../resources/access/scopes.ts";
-import { found, notFound, Problem } from "../../resources/http/problem.ts";
+import { found, notFound } from "../../resources/http/problem.ts";
 import { hasAtMost } from "../../resources/http/text.ts";
 import { checkText } from "../../resources/http/validate.ts";
 import { limitsOf, throwQuotaProblem } from "../../resources/plans.ts";
 import { toTimestamp } from "../clients/client-view.ts";
 import { emailAddress, NAME_MAX, normalizeName, validateCharacters } from "../credentials/names.ts";
-import { mailDisabled, tooManyEmails } from "./email.ts";
+import { tooManyEmails } from "./email.ts";
 import { ownersOnly, roleSchema } from "./members.ts";
 import { onAccount, onOrganization } from "./operation.ts";
+import { refusal } from "./problem-codes.ts";
 import { timestamp } from "./schemas.ts";
 
 const PATH = "/dashboard/organizations/{id}/invitations";
 const LINK = "/dashboard/invitations/{token}";
-const COMMON = { tag: "Members", roles: MANAGERS } as const;
 const LIFETIME_MS = 7 * 24 * 60 * 60 * 1000;
 
 const invitationSchema = z.object({
@@ -41,11 +41,10 @@ function showInvitation({ id, role, label, email, createdBy, createdAt, expiresA
 }
 
 export const listInvitations = onOrganization({
-  ...COMMON,
-  id: "listInvitations",
   at: `GET ${PATH}`,
   summary: "List the open invitations",
-  output: z.object({ data: z.array(invitationSchema) }).meta({ title: "Invitations" }),
+  roles: MANAGERS,
+  output: z.object({ data: z.array(invitationSchema) }),
   run: async ({ storage, organization }) => ({
     data: (await storage.invitations.list(organization.id)).map(showInvitation),
   }),
@@ -65,27 +64,22 @@ function withoutBlank(text: unknown): unknown {
 }
 
 export const createInvitation = onOrganization({
-  ...COMMON,
-  id: "createInvitation",
   at: `POST ${PATH}`,
   summary: "Invite a member",
+  roles: MANAGERS,
   description:
     "Creates a link that works once, within seven days. Only owners can invite owners. To invite an owner or admin, you must have signed in recently.",
-  input: z
-    .strictObject({
-      role: roleSchema.default("member"),
-      // A form sends an empty text for what was left out.
-      label: z
-        .preprocess(withoutBlank, label.optional())
-        .describe("For whom it is, for the list and the audit log."),
-      email: z
-        .preprocess(withoutBlank, emailAddress.optional())
-        .describe("Where to send the link, if the server sends email."),
-    })
-    .meta({ title: "NewInvitation" }),
-  output: z
-    .object({ invitation: invitationSchema, url: z.string().describe("The link, which is shown only once.") })
-    .meta({ title: "CreatedInvitation" }),
+  input: z.strictObject({
+    role: roleSchema.default("member"),
+    // A form sends an empty text for what was left out.
+    label: z
+      .preprocess(withoutBlank, label.optional())
+      .describe("For whom it is, for the list and the audit log."),
+    email: z
+      .preprocess(withoutBlank, emailAddress.optional())
+      .describe("Where to send the link, if the server sends email."),
+  }),
+  output: z.object({ invitation: invitationSchema, url: z.string().describe("The link, which is shown only once.") }),
   status: 201,
   shownOnce: "url",
   refuses: ["quota_exceeded", "mail_disabled", "too_many_emails", "reauthentication_required"],
@@ -95,7 +89,7 @@ export const createInvitation = onOrganization({
     const { role, label, email } = input;
     if (!manageableRoles(ownRole).includes(role)) throw ownersOnly();
     if (role !== "member") signIn?.requireRecent();
-    if (email && !settings.SMTP_URL) throw mailDisabled();
+    if (email && !settings.SMTP_URL) throw refusal("mail_disabled");
     const creation = { organizationId: organization.id, role, label, lifetimeMs: LIFETIME_MS, actor };
     const { invitations } = storage;
     const created = email
@@ -110,11 +104,9 @@ export const createInvitation = onOrganization({
 });
 
 export const revokeInvitation = onOrganization({
-  ...COMMON,
-  id: "revokeInvitation",
   at: `DELETE ${PATH}/{invitation_id}`,
   summary: "Revoke an invitation",
-  refuses: ["not_found"],
+  roles: MANAGERS,
   events: ["invitation.revoked"],
   done: { "invitation-revoked": "Invitation revoked." },
   async run({ storage, organization, actor, member, params }) {
@@ -125,51 +117,38 @@ export const revokeInvitation = onOrganization({
 });
 
 export const getInvitation = onAccount({
-  tag: "Members",
-  id: "getInvitation",
   at: `GET ${LINK}`,
   summary: "Retrieve an invitation by its token",
-  output: z
-    .object({
-      organization: organizationSchema,
-      role: z.enum(ROLES),
-      invited_by: z.string().nullable().describe("The username; `null` for the operator."),
-    })
-    .meta({ title: "OpenInvitation" }),
+  output: z.object({
+    organization: organizationSchema,
+    role: z.enum(ROLES),
+    invited_by: z.string().nullable().describe("The username; `null` for the operator."),
+  }),
   refuses: ["invitation_invalid"],
   async run({ storage, params }) {
     const open = await storage.invitations.find(params.token);
-    if (!open) throw invalidInvitation();
+    if (!open) throw refusal("invitation_invalid");
     const { organizationId: id, organizationName: name, role, inviter } = open;
     return { organization: { id, name }, role, invited_by: inviter };
   },
 });
 
 export const acceptInvitation = onAccount({
-  tag: "Members",
-  id: "acceptInvitation",
   at: `POST ${LINK}`,
   summary: "Accept an invitation",
-  output: z
-    .object({
-      organization: organizationSchema,
-      role: z.enum(ROLES),
-      joined: z.boolean().describe("Whether the user wasn't a member before."),
-    })
-    .meta({ title: "AcceptedInvitation" }),
+  output: z.object({
+    organization: organizationSchema,
+    role: z.enum(ROLES),
+    joined: z.boolean().describe("Whether the user wasn't a member before."),
+  }),
   refuses: ["invitation_invalid"],
   events: ["member.added"],
   done: { joined: "You joined the organization." },
   outcome: (_, { joined }) => (joined ? "joined" : undefined),
   async run({ storage, user, params }) {
     const accepted = await storage.invitations.accept(params.token, user.actor);
-    if (!accepted) throw invalidInvitation();
+    if (!accepted) throw refusal("invitation_invalid");
     const { organizationId: id, organizationName: name, role, isNew: joined } = accepted;
     return { organization: { id, name }, role, joined };
   },
 });
-
-export function invalidInvitation(): Problem {
-  const detail = "The invitation was used or revoked, or has expired. Ask for a new one.";
-  return new Problem(403, "invitation_invalid", detail);
-}

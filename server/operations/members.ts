@@ -5,27 +5,23 @@ import { found, notFound, Problem } from "../../resources/http/problem.ts";
 import { toTimestamp } from "../clients/client-view.ts";
 import { RESET_LINK_MS, resetUrl } from "../credentials/reset-links.ts";
 import { type OrganizationRequest, onOrganization } from "./operation.ts";
+import { refusal } from "./problem-codes.ts";
 import { deleteWebhooks, timestamp } from "./schemas.ts";
 
 const PATH = "/dashboard/organizations/{id}/members";
-const COMMON = { tag: "Members" } as const;
 /** Why the only owner can't leave or lose the role. */
 export const LAST_OWNER = "An organization must have an owner. Make another member an owner first.";
 
 export const roleSchema = z.enum(ROLES, { error: "must be owner, admin or member" });
 
 export const listMembers = onOrganization({
-  ...COMMON,
-  id: "listMembers",
   at: `GET ${PATH}`,
   summary: "List the members",
-  output: z
-    .object({
-      data: z.array(
-        z.object({ id: z.string(), username: z.string(), role: z.enum(ROLES), joined_at: timestamp }),
-      ),
-    })
-    .meta({ title: "Members" }),
+  output: z.object({
+    data: z.array(
+      z.object({ id: z.string(), username: z.string(), role: z.enum(ROLES), joined_at: timestamp }),
+    ),
+  }),
   run: async ({ storage, organization }) => ({
     data: (await storage.members.list(organization.id)).map(showMember),
   }),
@@ -36,18 +32,14 @@ function showMember({ joinedAt, ...member }: Member) {
 }
 
 export const changeRole = onOrganization({
-  ...COMMON,
-  id: "changeRole",
   at: `PATCH ${PATH}/{user_id}`,
   summary: "Change the role of a member",
   description: "Only owners can make owners, and change the role of one.",
   roles: MANAGERS,
   needsRecentSignIn: true,
-  input: z.strictObject({ role: roleSchema }).meta({ title: "RoleChange" }),
-  output: z
-    .object({ member: z.object({ id: z.string(), role: z.enum(ROLES) }) })
-    .meta({ title: "ChangedMember" }),
-  refuses: ["not_found", "last_owner"],
+  input: z.strictObject({ role: roleSchema }),
+  output: z.object({ member: z.object({ id: z.string(), role: z.enum(ROLES) }) }),
+  refuses: ["last_owner"],
   events: ["member.role_changed"],
   done: { "role-changed": "Role changed." },
   async run(request) {
@@ -60,14 +52,12 @@ export const changeRole = onOrganization({
 });
 
 export const removeMember = onOrganization({
-  ...COMMON,
-  id: "removeMember",
   at: `DELETE ${PATH}/{user_id}`,
   summary: "Remove a member",
   description: "The apps that the member authorized for the organization lose access.",
   roles: MANAGERS,
-  input: z.strictObject({ delete_webhooks: deleteWebhooks }).meta({ title: "MemberRemoval" }),
-  refuses: ["not_found", "last_owner"],
+  input: z.strictObject({ delete_webhooks: deleteWebhooks }),
+  refuses: ["last_owner"],
   events: ["member.removed"],
   done: { removed: "Member removed.", "removed-webhooks": "Member removed, and webhooks deleted." },
   outcome: ({ delete_webhooks }) => (delete_webhooks ? "removed-webhooks" : "removed"),
@@ -79,13 +69,11 @@ export const removeMember = onOrganization({
 });
 
 export const leaveOrganization = onOrganization({
-  ...COMMON,
-  id: "leaveOrganization",
   at: `DELETE ${PATH}/me`,
   summary: "Leave an organization",
   description: "The apps that you authorized for the organization lose access.",
-  input: z.strictObject({ delete_webhooks: deleteWebhooks }).meta({ title: "Leaving" }),
-  refuses: ["not_found", "last_owner"],
+  input: z.strictObject({ delete_webhooks: deleteWebhooks }),
+  refuses: ["last_owner"],
   events: ["member.removed"],
   done: {
     left: "You left the organization.",
@@ -111,41 +99,29 @@ export function ownersOnly(): Problem {
   return new Problem(403, "role_required", "Only owners can manage owners.");
 }
 
-function assertChanged(refusal: MemberRefusal | undefined): void {
-  if (refusal === "missing") throw notFound("member");
-  if (refusal === "forbidden") throw ownersOnly();
-  if (refusal === "last_owner") throw new Problem(409, "last_owner", LAST_OWNER);
+function assertChanged(failure: MemberRefusal | undefined): void {
+  if (failure === "missing") throw notFound("member");
+  if (failure === "forbidden") throw ownersOnly();
+  if (failure === "last_owner") throw new Problem(409, "last_owner", LAST_OWNER);
 }
 
-// A user has one password for all organizations.
-const NO_RESET: Record<"not_owner" | "no_password", ConstructorParameters<typeof Problem>> = {
-  not_owner: [
-    403,
-    "shared_account",
-    "This user belongs to an organization that you don't own. Ask the operator of this service for a reset link.",
-  ],
-  no_password: [409, "no_password", "This user signs in with SSO and has no password to reset."],
-};
-
 export const createResetLink = onOrganization({
-  ...COMMON,
-  id: "createResetLink",
   at: `POST ${PATH}/{user_id}/reset-link`,
   summary: "Create a password reset link for a member",
   description: "The link works once, within an hour. You must own all organizations of the user.",
   roles: ["owner"],
   needsRecentSignIn: true,
-  output: z
-    .object({ url: z.string().describe("The link, which is shown only once.") })
-    .meta({ title: "ResetLink" }),
+  output: z.object({ url: z.string().describe("The link, which is shown only once.") }),
   shownOnce: "url",
-  refuses: ["not_found", "shared_account", "no_password"],
+  refuses: ["shared_account", "no_password"],
   events: ["member.reset_link_created"],
   async run({ storage, urls, organization, actor, params }) {
     const { id } = await findMember(storage, organization.id, params.user_id);
     const caller = { organizationId: organization.id, actor };
     const created = await storage.accounts.createResetTokenAsOwner(id, RESET_LINK_MS, caller);
-    if ("refused" in created) throw new Problem(...NO_RESET[created.refused]);
+    // A user has one password for all organizations.
+    if ("refused" in created)
+      throw refusal(created.refused === "not_owner" ? "shared_account" : "no_password");
     return { url: resetUrl(urls.base, created.token) };
   },
 });
@@ -164,16 +140,13 @@ export async function findMember(
 }
 
 export const signOutMember = onOrganization({
-  ...COMMON,
-  id: "signOutMember",
   at: `POST ${PATH}/{user_id}/sign-out`,
   summary: "Sign out a member",
   description:
     "Revokes the apps that the member authorized for the organization. If you own every organization of the member, their sessions end, too.",
   roles: ["owner"],
   needsRecentSignIn: true,
-  output: z.object({ sessions_ended: z.boolean() }).meta({ title: "SignedOutMember" }),
-  refuses: ["not_found"],
+  output: z.object({ sessions_ended: z.boolean() }),
   events: ["member.signed_out"],
   done: {
     "member-signed-out": "Member signed out, and their apps revoked.",

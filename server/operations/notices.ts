@@ -3,7 +3,6 @@ import type { Notice } from "../../adapters/accounts/notices.ts";
 import { notFound } from "../../resources/http/problem.ts";
 import { toTimestamp } from "../clients/client-view.ts";
 import { describeNotice } from "../mail/notices.ts";
-import { OF_ACCOUNT } from "./account.ts";
 import { onAccount } from "./operation.ts";
 import { timestamp } from "./schemas.ts";
 
@@ -45,17 +44,13 @@ function showNotice(notice: Notice) {
 }
 
 export const listNotices = onAccount({
-  ...OF_ACCOUNT,
-  id: "listNotices",
   at: `GET ${PATH}`,
   summary: "List the security notices of the last 90 days",
-  output: z.object({ data: z.array(noticeSchema) }).meta({ title: "Notices" }),
+  output: z.object({ data: z.array(noticeSchema) }),
   run: async ({ storage, user }) => ({ data: (await storage.notices.list(user.id)).map(showNotice) }),
 });
 
 export const dismissNotices = onAccount({
-  ...OF_ACCOUNT,
-  id: "dismissNotices",
   at: `POST ${PATH}/dismiss`,
   summary: "Dismiss all security notices",
   done: { "notices-dismissed": "Notices dismissed." },
@@ -65,11 +60,8 @@ export const dismissNotices = onAccount({
 });
 
 export const dismissNotice = onAccount({
-  ...OF_ACCOUNT,
-  id: "dismissNotice",
   at: `POST ${PATH}/{notice_id}/dismiss`,
   summary: "Dismiss a security notice",
-  refuses: ["not_found"],
   done: { "notice-dismissed": "Notice dismissed." },
   async run({ storage, user, params }) {
     if (!(await storage.notices.dismiss(user.id, params.notice_id))) throw notFound("notice");

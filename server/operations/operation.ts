@@ -49,7 +49,7 @@ export type OrganizationRequest<At extends string = string, Input = unknown> = R
   beforeCommit?(output: object): Promise<void>;
 };
 
-export type AccountRequest<At extends string = string, Input = unknown> = Request<At, Input> & {
+type AccountRequest<At extends string = string, Input = unknown> = Request<At, Input> & {
   user: SignedInUser;
   signIn: CurrentSignIn;
 };
@@ -78,13 +78,9 @@ export type CurrentSignIn = {
 /** How the administration command runs an operation for an organization, whose ID is the first argument. */
 export type CommandDeclaration = {
   name: string;
-  /** At most 48 characters; by default, the operation's summary. */
-  summary?: string;
-  /** What the help says; by default, the operation's summary and description. */
-  description?: string;
   /** Descriptions of parameters and fields that are arguments, in their order. */
   arguments?: Record<string, string | Word>;
-  /** Descriptions of fields that are options. */
+  /** Descriptions of fields that are options: a text alone is that of a flag. */
   options?: Record<string, string | Word>;
   /** What follows the ID of the organization in the example of the help. */
   example?: string;
@@ -104,11 +100,9 @@ export type Word = {
   isFile?: true;
 };
 
+/** It is exported under its operationId: a verb and a noun, unique. */
 type Declaration<At extends Address, Input extends z.ZodType, Output> = {
-  /** The operationId: a verb and a noun, unique. */
-  id: string;
   at: At;
-  tag: Tag;
   summary: string;
   description?: string;
   /** Whether the user must have signed in within the last ten minutes. */
@@ -135,57 +129,48 @@ type Declaration<At extends Address, Input extends z.ZodType, Output> = {
 
 type OutputOf<Output> = Output extends z.ZodType ? z.input<Output> : unknown;
 
-/** An operation on the organization that the path names. */
-export type OrganizationOperation<
-  At extends Address,
-  Input extends z.ZodType,
-  Output extends z.ZodType | undefined,
-> = Declaration<At, Input, Output> & {
-  /** Who may run it; by default every member. */
-  roles?: readonly Role[];
-  command?: CommandDeclaration;
-  run(request: OrganizationRequest<At, z.output<Input>>): Promise<OutputOf<Output>>;
-};
-
-/** An operation of a signed-in user on their own account. */
-export type AccountOperation<
-  At extends Address,
-  Input extends z.ZodType,
-  Output extends z.ZodType | undefined,
-> = Declaration<At, Input, Output> & {
-  run(request: AccountRequest<At, z.output<Input>>): Promise<OutputOf<Output>>;
-};
-
 /** An operation for everyone. It has no `run`, because the server needs the cookies and the address of its request. */
 export type OpenOperation<Input extends z.ZodType, Output extends z.ZodType> = Omit<
   Declaration<Address, z.ZodType, undefined>,
   "input" | "output" | "outcome"
-> & { isOpen: true; input: Input; output: Output };
+> & { input: Input; output: Output };
 
 /** Any operation, where its types don't matter. */
 export type Operation = Omit<Declaration<Address, z.ZodType, z.ZodType | undefined>, "outcome"> & {
   roles?: readonly Role[];
   command?: CommandDeclaration;
   outcome?(input: never, output: never): string | undefined;
-  isOpen?: true;
   run?(request: never): Promise<unknown>;
 };
 
 export type Result<O extends Operation> = Awaited<ReturnType<NonNullable<O["run"]>>>;
 
+/** Declares an operation on the organization that the path names. */
 export function onOrganization<
   const At extends Address,
   Input extends z.ZodType = z.ZodObject,
   Output extends z.ZodType | undefined = undefined,
->(operation: OrganizationOperation<At, Input, Output>): OrganizationOperation<At, Input, Output> {
+>(
+  operation: Declaration<At, Input, Output> & {
+    /** Who may run it; by default every member. */
+    roles?: readonly Role[];
+    command?: CommandDeclaration;
+    run(request: OrganizationRequest<At, z.output<Input>>): Promise<OutputOf<Output>>;
+  },
+) {
   return operation;
 }
 
+/** Declares an operation of a signed-in user on their own account. */
 export function onAccount<
   const At extends Address,
   Input extends z.ZodType = z.ZodObject,
   Output extends z.ZodType | undefined = undefined,
->(operation: AccountOperation<At, Input, Output>): AccountOperation<At, Input, Output> {
+>(
+  operation: Declaration<At, Input, Output> & {
+    run(request: AccountRequest<At, z.output<Input>>): Promise<OutputOf<Output>>;
+  },
+) {
   return operation;
 }
 
@@ -194,19 +179,6 @@ export function forEveryone<Input extends z.ZodType, Output extends z.ZodType>(
 ): OpenOperation<Input, Output> {
   return operation;
 }
-
-/** What the pages of the documentation group operations by. */
-export const TAGS = {
-  Organizations: "Organizations, their plans and settings.",
-  Members: "Members of an organization, and invitations.",
-  Client: "The OAuth client of an organization: its secrets, keys and redirect URIs.",
-  "Workload identity": "Trust rules for CI jobs and clusters.",
-  Apps: "Apps that members have authorized, and which they may authorize.",
-  "Audit log": "What was done in an organization.",
-  Account: "Your own account.",
-  "Sign-in": "Sessions and first-party tokens.",
-} as const;
-export type Tag = keyof typeof TAGS;
 
 export function methodOf({ at }: Pick<Operation, "at">): Method {
   return at.slice(0, at.indexOf(" ")) as Method;

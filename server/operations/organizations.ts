@@ -1,5 +1,6 @@
 import { z } from "zod";
-import type { PlanChange } from "../../adapters/organizations/store.ts";
+import type { Membership, PlanChange } from "../../adapters/organizations/store.ts";
+import type { Suspension } from "../../adapters/organizations/suspension.ts";
 import { MANAGERS, ROLES } from "../../resources/access/scopes.ts";
 import { found, notFound, Problem } from "../../resources/http/problem.ts";
 import { reservedNamesOf } from "../../resources/links/rules.ts";
@@ -9,12 +10,11 @@ import { limitsOf, ORGANIZATIONS_PER_USER, PLANS, throwQuotaProblem } from "../.
 import { describeApproval, showApproval, showPlanChange } from "../clients/client-view.ts";
 import { nameSchema } from "../credentials/names.ts";
 import { approvalSchema } from "./apps.ts";
-import { membershipSchema, showMembership } from "./membership.ts";
 import { onAccount, onOrganization } from "./operation.ts";
-import { flag } from "./schemas.ts";
+import { refusal } from "./problem-codes.ts";
+import { flag, timestamp } from "./schemas.ts";
 
 const ORGANIZATION = "/dashboard/organizations/{id}";
-const COMMON = { tag: "Organizations" } as const;
 
 const naming = z.strictObject({ name: nameSchema.describe("1 to 100 characters.") });
 const shortSchema = z.object({ id: z.string(), name: z.string(), plan: z.enum(PLANS) });
@@ -26,25 +26,40 @@ const planChangeSchema = z.object({
     .describe("The OAuth client with its secret, if this created it. The secret is shown only once."),
 });
 
+export const membershipSchema = z.object({
+  id: z.string(),
+  name: z.string(),
+  plan: z.enum(PLANS),
+  role: z.enum(ROLES),
+  suspended: z
+    .object({ at: timestamp, reason: z.string().nullable() })
+    .optional()
+    .describe("Since when and why the operator suspended the organization. Absent if it isn't suspended."),
+});
+
+export function showMembership({ id, name, plan, role, suspension }: Membership) {
+  return { id, name, plan, role, ...(suspension && { suspended: showSuspension(suspension) }) };
+}
+
+export function showSuspension({ at, reason }: Suspension) {
+  return { at: new Date(at).toISOString(), reason };
+}
+
 export const listOrganizations = onAccount({
-  ...COMMON,
-  id: "listOrganizations",
   at: "GET /dashboard",
   summary: "List the organizations of the user",
-  output: z.object({ organizations: z.array(membershipSchema) }).meta({ title: "Organizations" }),
+  output: z.object({ organizations: z.array(membershipSchema) }),
   run: async ({ storage, user }) => ({
     organizations: (await storage.organizations.listByUser(user.id)).map(showMembership),
   }),
 });
 
 export const createOrganization = onAccount({
-  ...COMMON,
-  id: "createOrganization",
   at: "POST /dashboard/organizations",
   summary: "Create an organization",
   description: "It starts on the Free plan, with the user as its owner.",
-  input: naming.meta({ title: "NewOrganization" }),
-  output: planChangeSchema.meta({ title: "CreatedOrganization" }),
+  input: naming,
+  output: planChangeSchema,
   status: 201,
   refuses: ["quota_exceeded"],
   events: ["organization.created"],
@@ -59,14 +74,10 @@ export const createOrganization = onAccount({
 });
 
 export const getOrganization = onOrganization({
-  ...COMMON,
-  id: "getOrganization",
   at: `GET ${ORGANIZATION}`,
   summary: "Retrieve an organization",
   description: "Returns it with the limits of its plan and its current usage.",
-  output: z
-    .object({ organization: organizationSchema.extend({ role: z.enum(ROLES).optional() }) })
-    .meta({ title: "OwnOrganization" }),
+  output: z.object({ organization: organizationSchema.extend({ role: z.enum(ROLES).optional() }) }),
   async run({ storage, organization, member }) {
     const { organizations, organizationSettings, links, webhooks } = storage;
     const show = createShowOrganization(organizations, organizationSettings, links, webhooks);
@@ -76,14 +87,11 @@ export const getOrganization = onOrganization({
 });
 
 export const renameOrganization = onOrganization({
-  ...COMMON,
-  id: "renameOrganization",
   at: `PATCH ${ORGANIZATION}`,
   summary: "Rename an organization",
   roles: MANAGERS,
-  input: naming.meta({ title: "OrganizationNaming" }),
-  output: z.object({ organization: shortSchema }).meta({ title: "RenamedOrganization" }),
-  refuses: ["not_found"],
+  input: naming,
+  output: z.object({ organization: shortSchema }),
   events: ["organization.renamed"],
   done: { renamed: "Organization renamed." },
   async run({ storage, organization: { id, plan }, actor, input: { name } }) {
@@ -93,14 +101,11 @@ export const renameOrganization = onOrganization({
 });
 
 export const deleteOrganization = onOrganization({
-  ...COMMON,
-  id: "deleteOrganization",
   at: `DELETE ${ORGANIZATION}`,
   summary: "Delete an organization",
   description: "Revokes its tokens, removes its members, and stops its short links. This can't be undone.",
   roles: ["owner"],
   needsRecentSignIn: true,
-  refuses: ["not_found"],
   events: ["organization.deleted"],
   done: { deleted: "Organization deleted." },
   async run({ storage, organization, actor }) {
@@ -109,21 +114,17 @@ export const deleteOrganization = onOrganization({
 });
 
 export const getSettings = onOrganization({
-  ...COMMON,
-  id: "getSettings",
   at: `GET ${ORGANIZATION}/settings`,
   summary: "Retrieve the settings of an organization",
-  output: z
-    .object({
-      name: z.string(),
-      fallback_url: z.string().nullable().describe("Where visitors of unavailable links go."),
-      allowed_clients: z.string().describe("Which apps the organization accepts."),
-      member_apps: z.string().describe("Which of them members may authorize."),
-      approved_apps: z.array(approvalSchema),
-      enterprise_authorization: z.boolean(),
-      require_second_factor: z.boolean(),
-    })
-    .meta({ title: "OrganizationSettings" }),
+  output: z.object({
+    name: z.string(),
+    fallback_url: z.string().nullable().describe("Where visitors of unavailable links go."),
+    allowed_clients: z.string().describe("Which apps the organization accepts."),
+    member_apps: z.string().describe("Which of them members may authorize."),
+    approved_apps: z.array(approvalSchema),
+    enterprise_authorization: z.boolean(),
+    require_second_factor: z.boolean(),
+  }),
   async run({ storage, organization: { id, name } }) {
     const settings = found(await storage.organizationSettings.find(id), "organization");
     const approved = await storage.approvedApps.list(id);
@@ -140,19 +141,13 @@ export const getSettings = onOrganization({
 });
 
 export const setFallbackUrl = onOrganization({
-  ...COMMON,
-  id: "setFallbackUrl",
   at: `PUT ${ORGANIZATION}/fallback-url`,
   summary: "Set the fallback URL of unavailable links",
   description:
     "Visitors of links that are archived, expired, used up or deleted go there, unless the link has its own.",
   roles: MANAGERS,
-  input: ({ urls }) =>
-    z
-      .strictObject({ fallback_url: linkSchemas(reservedNamesOf(urls)).fallbackUrl })
-      .meta({ title: "NewFallbackUrl" }),
-  output: z.object({ fallback_url: z.string().nullable() }).meta({ title: "FallbackUrl" }),
-  refuses: ["not_found"],
+  input: ({ urls }) => z.strictObject({ fallback_url: linkSchemas(reservedNamesOf(urls)).fallbackUrl }),
+  output: z.object({ fallback_url: z.string().nullable() }),
   events: ["organization.fallback_url_changed"],
   done: { "fallback-url-saved": "Fallback URL saved." },
   async run({ storage, organization, actor, input }) {
@@ -163,22 +158,19 @@ export const setFallbackUrl = onOrganization({
   },
 });
 
-const secondFactor = z.object({ require_second_factor: flag });
+const secondFactor = z.strictObject({ require_second_factor: flag });
 export const requireSecondFactor = onOrganization({
-  ...COMMON,
-  id: "requireSecondFactor",
   at: `PUT ${ORGANIZATION}/members/require-second-factor`,
   summary: "Require a second factor of owners and admins",
   description: "Those without one have to set it up before they continue.",
   roles: ["owner"],
   needsRecentSignIn: true,
-  input: secondFactor.strict().meta({ title: "NewSecondFactorRequirement" }),
-  output: secondFactor.meta({ title: "SecondFactorRequirement" }),
-  refuses: ["not_found", "second_factor_missing"],
+  input: secondFactor,
+  output: secondFactor,
+  refuses: ["second_factor_missing"],
   events: ["organization.second_factor_required"],
   command: {
     name: "org require-second-factor",
-    description: "Require owners and admins to sign in with a second factor, or stop requiring it",
     arguments: { require_second_factor: "on requires those without a second factor to set one up" },
     example: "on",
   },
@@ -201,17 +193,13 @@ export const requireSecondFactor = onOrganization({
 });
 
 export const getPlan = onOrganization({
-  ...COMMON,
-  id: "getPlan",
   at: `GET ${ORGANIZATION}/plan`,
   summary: "Retrieve the plan, and what plans include",
-  output: z
-    .object({
-      plan: z.enum(PLANS),
-      self_service: z.boolean().describe("Whether owners and admins can change it."),
-      plans: z.array(z.object({ name: z.enum(PLANS), limits: organizationSchema.shape.limits })),
-    })
-    .meta({ title: "Plan" }),
+  output: z.object({
+    plan: z.enum(PLANS),
+    self_service: z.boolean().describe("Whether owners and admins can change it."),
+    plans: z.array(z.object({ name: z.enum(PLANS), limits: organizationSchema.shape.limits })),
+  }),
   run: async ({ settings, organization }) => ({
     plan: organization.plan,
     self_service: settings.SELF_SERVICE_PLANS,
@@ -220,17 +208,13 @@ export const getPlan = onOrganization({
 });
 
 export const changePlan = onOrganization({
-  ...COMMON,
-  id: "changePlan",
   at: `PUT ${ORGANIZATION}/plan`,
   summary: "Change the plan of an organization",
   description: "The first paid plan creates the OAuth client.",
   roles: MANAGERS,
-  input: z
-    .strictObject({ plan: z.enum(PLANS, { error: "must be free, growth or premium" }) })
-    .meta({ title: "PlanChoice" }),
-  output: planChangeSchema.meta({ title: "PlanChange" }),
-  refuses: ["not_found", "self_service_disabled"],
+  input: z.strictObject({ plan: z.enum(PLANS, { error: "must be free, growth or premium" }) }),
+  output: planChangeSchema,
+  refuses: ["self_service_disabled"],
   events: ["plan.changed", "client.created"],
   command: {
     name: "org plan",
@@ -239,14 +223,10 @@ export const changePlan = onOrganization({
   },
   done: { "plan-changed": "Plan changed." },
   async run({ storage, settings, organization, actor, member, input, beforeCommit }) {
-    if (member && !settings.SELF_SERVICE_PLANS) throw selfServiceDisabled();
+    if (member && !settings.SELF_SERVICE_PLANS) throw refusal("self_service_disabled");
     const handOver = async (change: PlanChange) => beforeCommit?.(showPlanChange(change));
     const changed = await storage.organizations.setPlan(organization.id, input.plan, actor, handOver);
     if (!changed) throw notFound("organization");
     return showPlanChange(changed);
   },
 });
-
-export function selfServiceDisabled(): Problem {
-  return new Problem(403, "self_service_disabled", "The operator of this service manages plans.");
-}

@@ -1,3 +1,6 @@
+import { MAX_APPROVED_APPS } from "../../adapters/organizations/approved-apps.ts";
+import { MAX_TRUST_RULES } from "../../adapters/organizations/trust-rules.ts";
+import { Problem } from "../../resources/http/problem.ts";
 import type { ProblemCode, ProblemCodeDescription } from "../../resources/http/problem-codes.ts";
 
 /** The error codes of `/auth` and `/dashboard` that the API doesn't have. */
@@ -45,12 +48,12 @@ export const DASHBOARD_PROBLEMS = {
   },
   totp_already_set_up: {
     status: 409,
-    meaning: "The account already has an authenticator app.",
+    meaning: "You already have an authenticator app.",
     next: "Remove it first to set up another one.",
   },
   too_many_passkeys: {
     status: 409,
-    meaning: "The account has 20 passkeys.",
+    meaning: "You can have at most 20 passkeys.",
     next: "Remove one first.",
   },
   reauthentication_required: {
@@ -65,8 +68,8 @@ export const DASHBOARD_PROBLEMS = {
   },
   shared_account: {
     status: 403,
-    meaning: "The user also belongs to an organization that you don't own.",
-    next: "Ask the operator of the server.",
+    meaning: "This user belongs to an organization that you don't own.",
+    next: "Ask the operator of this service for a reset link.",
   },
   cross_site_request: {
     status: 403,
@@ -81,7 +84,7 @@ export const DASHBOARD_PROBLEMS = {
   invitation_invalid: {
     status: 403,
     meaning: "The invitation was used or revoked, or has expired.",
-    next: "Ask for a new invitation.",
+    next: "Ask for a new one.",
   },
   registration_closed: {
     status: 403,
@@ -90,18 +93,18 @@ export const DASHBOARD_PROBLEMS = {
   },
   self_service_disabled: {
     status: 403,
-    meaning: "The operator of the server manages plans.",
-    next: "Ask the operator of the server.",
+    meaning: "The operator of this service manages plans.",
+    next: "Ask the operator to change yours.",
   },
   disabled_by_operator: {
     status: 403,
-    meaning: "The operator of the server disabled the client.",
-    next: "Ask the operator to enable it.",
+    meaning: "The operator of this service disabled the client.",
+    next: "Contact the operator to enable it.",
   },
   no_client: {
     status: 404,
-    meaning: "The organization has never been on a paid plan, so it has no OAuth client.",
-    next: "Upgrade to a paid plan.",
+    meaning: "This organization has no OAuth client.",
+    next: "Upgrade to Growth or Premium to get one.",
   },
   link_invalid: {
     status: 404,
@@ -125,33 +128,33 @@ export const DASHBOARD_PROBLEMS = {
   },
   newest_secret: {
     status: 409,
-    meaning: "The newest client secret can't be revoked.",
-    next: "Rotate the secret first.",
+    meaning: "You can't revoke the newest secret.",
+    next: "Rotate it first.",
   },
   mail_disabled: {
     status: 409,
-    meaning: "The server doesn't send email.",
-    next: "Ask the operator of the server to set SMTP_URL.",
+    meaning: "This server doesn't send email.",
+    next: "Ask its operator to set SMTP_URL.",
   },
   approved_app_limit: {
     status: 409,
-    meaning: "The organization has reached the limit of approved apps.",
-    next: "Withdraw an approval that you no longer need.",
+    meaning: `An organization can approve at most ${MAX_APPROVED_APPS} apps.`,
+    next: "Withdraw an approval to add another app.",
   },
   no_identity_provider: {
     status: 409,
-    meaning: "The server has no identity provider that could authorize apps.",
-    next: "Ask the operator of the server to set IDP_ISSUER.",
+    meaning: "This server has no identity provider.",
+    next: "Ask its operator to set IDP_ISSUER.",
   },
   duplicate_key: {
     status: 409,
-    meaning: "The client already has this public key.",
-    next: "No action needed, or add another key.",
+    meaning: "The client already has this key.",
+    next: "Add another key.",
   },
   key_limit: {
     status: 409,
-    meaning: "The client already has two public keys.",
-    next: "Remove a key first.",
+    meaning: "A client has at most two keys.",
+    next: "Remove one first.",
   },
   fapi_conflict: {
     status: 409,
@@ -160,17 +163,17 @@ export const DASHBOARD_PROBLEMS = {
   },
   trust_rule_limit: {
     status: 409,
-    meaning: "The organization has reached the limit of trust rules.",
-    next: "Delete a trust rule that you no longer need.",
+    meaning: `An organization can have at most ${MAX_TRUST_RULES} trust rules.`,
+    next: "Delete one to add another.",
   },
   no_password: {
     status: 409,
-    meaning: "The user signs in with SSO and has no password.",
-    next: "No action needed: there is no password to reset.",
+    meaning: "This user signs in with SSO.",
+    next: "There is no password to reset.",
   },
   only_way_in: {
     status: 409,
-    meaning: "The identity is the user's only way to sign in.",
+    meaning: "This is your only way to sign in.",
     next: "Set a password first.",
   },
   invalid_key: {
@@ -211,3 +214,9 @@ export const DASHBOARD_PROBLEMS = {
 } as const satisfies Record<string, ProblemCodeDescription>;
 
 export type ManagementProblemCode = keyof typeof DASHBOARD_PROBLEMS | ProblemCode;
+
+/** Returns the problem of a code. Its detail is what the documentation says about the code. */
+export function refusal(code: keyof typeof DASHBOARD_PROBLEMS): Problem {
+  const { status, meaning, next } = DASHBOARD_PROBLEMS[code];
+  return new Problem(status, code, `${meaning} ${next}`);
+}

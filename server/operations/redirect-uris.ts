@@ -1,8 +1,9 @@
 import { z } from "zod";
+import { MANAGERS } from "../../resources/access/scopes.ts";
 import { found, Problem } from "../../resources/http/problem.ts";
 import { invalidField } from "../../resources/http/validate.ts";
 import { validateRedirectUris } from "../clients/redirect-uris.ts";
-import { CLIENT, clientId, clientOf, OF_CLIENT, refuseConflict } from "./client-common.ts";
+import { CLIENT, clientId, clientOf, refuseConflict } from "./client-common.ts";
 import { type OrganizationRequest, onOrganization } from "./operation.ts";
 
 const redirectUrisSchema = z
@@ -10,10 +11,9 @@ const redirectUrisSchema = z
   .meta({ title: "RedirectUris" });
 
 export const listRedirectUris = onOrganization({
-  ...OF_CLIENT,
-  id: "listRedirectUris",
   at: `GET ${CLIENT}/redirect-uris`,
   summary: "List the redirect URIs",
+  roles: MANAGERS,
   output: redirectUrisSchema,
   refuses: ["no_client"],
   async run(request) {
@@ -23,25 +23,22 @@ export const listRedirectUris = onOrganization({
 });
 
 export const setRedirectUris = onOrganization({
-  ...OF_CLIENT,
-  id: "setRedirectUris",
   at: `PUT ${CLIENT}/redirect-uris`,
   summary: "Replace the redirect URIs",
+  roles: MANAGERS,
   description: "Without any, only client credentials work.",
   needsRecentSignIn: true,
-  input: z
-    .strictObject({
-      redirect_uris: z
-        .array(z.string({ error: "must be text" }), { error: "must be a list" })
-        .describe("At most 20 absolute URIs."),
-    })
-    .meta({ title: "NewRedirectUris" }),
+  input: z.strictObject({
+    redirect_uris: z
+      .array(z.string({ error: "must be text" }), { error: "must be a list" })
+      .describe("At most 20 absolute URIs."),
+  }),
   output: redirectUrisSchema,
   refuses: ["no_client", "fapi_conflict"],
   events: ["client.redirect_uris_changed"],
   command: {
     name: "client redirect-uris",
-    arguments: { redirect_uris: { syntax: "[uri...]", text: "absolute redirect URIs" } },
+    arguments: { redirect_uris: "absolute redirect URIs" },
     example: "https://app.example.com/callback",
   },
   done: { "uris-saved": "Redirect URIs saved." },
@@ -63,34 +60,27 @@ function checkAll(uris: string[]): void {
   throw new Problem(422, "invalid_redirect_uris", detail, { errors });
 }
 
-const oneUri = z
-  .strictObject({ redirect_uri: z.string({ error: "must be text" }).trim() })
-  .meta({ title: "RedirectUri" });
-
 const ONE_URI = {
-  ...OF_CLIENT,
+  roles: MANAGERS,
   needsRecentSignIn: true,
-  input: oneUri,
+  input: z.strictObject({ redirect_uri: z.string({ error: "must be text" }).trim() }),
   output: redirectUrisSchema,
+  refuses: ["no_client", "fapi_conflict"],
   events: ["client.redirect_uris_changed"],
 } as const;
 
 export const addRedirectUri = onOrganization({
   ...ONE_URI,
-  id: "addRedirectUri",
   at: `POST ${CLIENT}/redirect-uris`,
   summary: "Add a redirect URI",
-  refuses: ["not_found", "no_client", "fapi_conflict"],
   done: { "uri-added": "Redirect URI added." },
   run: (request) => changeUris(request, { add: request.input.redirect_uri }, checkLast),
 });
 
 export const removeRedirectUri = onOrganization({
   ...ONE_URI,
-  id: "removeRedirectUri",
   at: `DELETE ${CLIENT}/redirect-uris`,
   summary: "Remove a redirect URI",
-  refuses: ["not_found", "no_client", "fapi_conflict"],
   done: { "uri-removed": "Redirect URI removed." },
   run: (request) => changeUris(request, { remove: request.input.redirect_uri }, () => {}),
 });

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { checkText } from "../../resources/http/validate.ts";
+import { hasAtMost, isLine } from "../../resources/http/text.ts";
 
 /** RFC 3339 in UTC. */
 export const timestamp = z.iso.datetime();
@@ -18,9 +18,16 @@ export const authorizedAppSchema = z.object({
   last_used_at: timestamp.nullable(),
 });
 
-/** Takes a function that returns what is wrong as a sentence. */
-export const validatedBy = (rule: (text: string) => string | undefined) =>
-  z.string({ error: "This is required." }).check(checkText(rule));
+export const REASON_MAX = 255;
+export const REASON_RULE = `must be 1 to ${REASON_MAX} characters without control characters`;
+
+/** Why something is disabled or suspended. */
+export const reasonSchema = z
+  .string({ error: REASON_RULE })
+  .trim()
+  .refine((text) => text !== "" && hasAtMost(REASON_MAX, text) && isLine(text), { error: REASON_RULE })
+  .nullable()
+  .default(null);
 
 export const deleteWebhooks = flag
   .default(false)

@@ -2,10 +2,10 @@ import { z } from "zod";
 import { notFound, Problem } from "../../resources/http/problem.ts";
 import { hasAtMost } from "../../resources/http/text.ts";
 import { newTotpSecret, stepOfCode, totpUri } from "../credentials/totp.ts";
-import { ACCOUNT, OF_ACCOUNT, onlyWayIn } from "./account.ts";
+import { ACCOUNT } from "./account.ts";
 import { onAccount } from "./operation.ts";
+import { refusal } from "./problem-codes.ts";
 
-const SENSITIVE = { ...OF_ACCOUNT, needsRecentSignIn: true } as const;
 const TOTP = `${ACCOUNT}/totp` as const;
 const PASSKEYS = `${ACCOUNT}/passkeys` as const;
 
@@ -13,16 +13,14 @@ export const PASSKEY_NAME_MAX = 50;
 const PASSKEYS_MAX = 20;
 const NAME_RULE = { error: `must be 1 to ${PASSKEY_NAME_MAX} characters long` };
 
-const recoveryCodes = z
-  .object({
-    recovery_codes: z
-      .array(z.string())
-      .describe("Each signs in once instead of the second factor. Shown only once."),
-  })
-  .meta({ title: "RecoveryCodes" });
+const recoveryCodes = z.object({
+  recovery_codes: z
+    .array(z.string())
+    .describe("Each signs in once instead of the second factor. Shown only once."),
+});
 const NEW_FACTOR = {
-  ...SENSITIVE,
-  output: recoveryCodes.optional().meta({ title: "NewRecoveryCodes" }),
+  needsRecentSignIn: true,
+  output: recoveryCodes.optional(),
   events: ["member.second_factor_added"],
 } as const;
 
@@ -32,38 +30,29 @@ function showCodes(codes: string[]) {
 }
 
 export const startTotp = onAccount({
-  ...SENSITIVE,
-  id: "startTotp",
   at: `POST ${TOTP}`,
   summary: "Set up an authenticator app",
+  needsRecentSignIn: true,
   description: "Returns the key for the app, which counts once a code confirms it.",
-  output: z
-    .object({
-      secret: z.string().describe("The key, in base32."),
-      uri: z.string().describe("The `otpauth` URI that a QR code for the app contains."),
-    })
-    .meta({ title: "TotpSecret" }),
+  output: z.object({
+    secret: z.string().describe("The key, in base32."),
+    uri: z.string().describe("The `otpauth` URI that a QR code for the app contains."),
+  }),
   status: 201,
   refuses: ["totp_already_set_up"],
   async run({ storage, user: { id, username } }) {
     const secret = newTotpSecret();
-    if (!(await storage.secondFactors.totp.start(id, secret))) {
-      const detail = "You already have an authenticator app. Remove it first to set up another one.";
-      throw new Problem(409, "totp_already_set_up", detail);
-    }
+    if (!(await storage.secondFactors.totp.start(id, secret))) throw refusal("totp_already_set_up");
     return { secret, uri: totpUri(secret, username) };
   },
 });
 
 export const confirmTotp = onAccount({
   ...NEW_FACTOR,
-  id: "confirmTotp",
   at: `POST ${TOTP}/confirm`,
   summary: "Confirm the authenticator app",
   description: "Returns recovery codes unless the user already has some. Then the status is 204.",
-  input: z
-    .strictObject({ code: z.string().describe("The current code of the app.") })
-    .meta({ title: "TotpConfirmation" }),
+  input: z.strictObject({ code: z.string().describe("The current code of the app.") }),
   refuses: ["not_found"],
   done: { "totp-added": "Authenticator app set up." },
   run: ({ storage, user: { id, actor }, signIn, input }) =>
@@ -87,10 +76,9 @@ function wrongCode(): Problem {
 }
 
 export const removeTotp = onAccount({
-  ...SENSITIVE,
-  id: "removeTotp",
   at: `DELETE ${TOTP}`,
   summary: "Remove the authenticator app",
+  needsRecentSignIn: true,
   description: "Ends the other sessions that were confirmed with it.",
   refuses: ["not_found"],
   events: ["member.second_factor_removed"],
@@ -103,31 +91,25 @@ export const removeTotp = onAccount({
 
 export const addPasskey = onAccount({
   ...NEW_FACTOR,
-  id: "addPasskey",
   at: `POST ${PASSKEYS}`,
   summary: "Add a passkey",
   description:
     "Takes the response of an authenticator to the challenge on the page that adds a passkey. Returns recovery codes unless the user already has some. Then the status is 204.",
-  input: z
-    .strictObject({
-      name: z
-        .string(NAME_RULE)
-        .trim()
-        .refine((name) => name !== "" && hasAtMost(PASSKEY_NAME_MAX, name), NAME_RULE)
-        .regex(/^[^\p{Cc}\p{Cf}]*$/u, { error: "must not contain control characters" }),
-      passkey: z
-        .string({ error: "must be the response of an authenticator" })
-        .describe("The response, as JSON text (WebAuthn `RegistrationResponseJSON`)."),
-    })
-    .meta({ title: "NewPasskey" }),
+  input: z.strictObject({
+    name: z
+      .string(NAME_RULE)
+      .trim()
+      .refine((name) => name !== "" && hasAtMost(PASSKEY_NAME_MAX, name), NAME_RULE)
+      .regex(/^[^\p{Cc}\p{Cf}]*$/u, { error: "must not contain control characters" }),
+    passkey: z
+      .string({ error: "must be the response of an authenticator" })
+      .describe("The response, as JSON text (WebAuthn `RegistrationResponseJSON`)."),
+  }),
   refuses: ["too_many_passkeys"],
   done: { "passkey-added": "Passkey added." },
   async run({ storage, user: { id, actor }, signIn, input }) {
     const { passkeys } = storage.secondFactors;
-    if ((await passkeys.list(id)).length >= PASSKEYS_MAX) {
-      const detail = `You can have at most ${PASSKEYS_MAX} passkeys. Remove one first.`;
-      throw new Problem(409, "too_many_passkeys", detail);
-    }
+    if ((await passkeys.list(id)).length >= PASSKEYS_MAX) throw refusal("too_many_passkeys");
     const passkey = await signIn.verifyPasskey(input.passkey);
     if (!passkey) throw notAccepted();
     const codes = await passkeys.add({ ...passkey, name: input.name }, actor);
@@ -145,27 +127,25 @@ function notAccepted(): Problem {
 }
 
 export const removePasskey = onAccount({
-  ...SENSITIVE,
-  id: "removePasskey",
   at: `DELETE ${PASSKEYS}/{passkey_id}`,
   summary: "Remove a passkey",
+  needsRecentSignIn: true,
   description: "Ends the sessions that began with it, and the other ones that were confirmed with a passkey.",
-  refuses: ["not_found", "only_way_in"],
+  refuses: ["only_way_in"],
   events: ["member.second_factor_removed"],
   done: { "passkey-removed": "Passkey removed." },
   async run({ storage, user: { actor, sessionId }, signIn, params }) {
-    const refusal = await storage.secondFactors.passkeys.remove(params.passkey_id, actor, sessionId);
-    if (refusal === "missing") throw notFound("passkey");
-    if (refusal === "only_way_in") throw onlyWayIn();
+    const failure = await storage.secondFactors.passkeys.remove(params.passkey_id, actor, sessionId);
+    if (failure === "missing") throw notFound("passkey");
+    if (failure) throw refusal(failure);
     await signIn.forgetFactor("passkey");
   },
 });
 
 export const replaceRecoveryCodes = onAccount({
-  ...SENSITIVE,
-  id: "replaceRecoveryCodes",
   at: `POST ${ACCOUNT}/recovery-codes`,
   summary: "Create new recovery codes",
+  needsRecentSignIn: true,
   description: "They replace all older ones.",
   output: recoveryCodes,
   refuses: ["second_factor_missing"],

@@ -1,18 +1,16 @@
 import { z } from "zod";
 import { notFound } from "../../resources/http/problem.ts";
-import { ACCOUNT, OF_ACCOUNT, sessionSchema, showSession } from "./account.ts";
+import { ACCOUNT, sessionSchema, showSession } from "./account.ts";
 import { onAccount } from "./operation.ts";
 import { flag } from "./schemas.ts";
 
 const PATH = `${ACCOUNT}/sessions` as const;
 
 export const listSessions = onAccount({
-  ...OF_ACCOUNT,
-  id: "listSessions",
   at: `GET ${PATH}`,
   summary: "List the sessions",
   description: "Returns the browsers and programs in which the user is signed in.",
-  output: z.object({ data: z.array(sessionSchema) }).meta({ title: "Sessions" }),
+  output: z.object({ data: z.array(sessionSchema) }),
   async run({ storage, user }) {
     const sessions = await storage.sessions.listByUser(user.id);
     return { data: sessions.map((session) => showSession(session, user)) };
@@ -20,15 +18,11 @@ export const listSessions = onAccount({
 });
 
 export const endOtherSessions = onAccount({
-  ...OF_ACCOUNT,
-  id: "endOtherSessions",
   at: `DELETE ${PATH}`,
   summary: "Sign out everywhere else",
-  input: z
-    .strictObject({
-      apps: flag.default(false).describe("Whether to revoke the apps that the user authorized, too."),
-    })
-    .meta({ title: "SessionsEnding" }),
+  input: z.strictObject({
+    apps: flag.default(false).describe("Whether to revoke the apps that the user authorized, too."),
+  }),
   events: ["member.session_ended", "authorization.revoked"],
   done: {
     "sessions-ended": "Signed out everywhere else.",
@@ -41,11 +35,8 @@ export const endOtherSessions = onAccount({
 });
 
 export const endSession = onAccount({
-  ...OF_ACCOUNT,
-  id: "endSession",
   at: `DELETE ${PATH}/{session_id}`,
   summary: "End a session",
-  refuses: ["not_found"],
   events: ["member.session_ended"],
   done: { "session-ended": "Session revoked." },
   async run({ storage, user, params }) {

@@ -3,12 +3,13 @@ import { checkText } from "../../resources/http/validate.ts";
 import { normalizeName, validateName, validateNewUsername } from "../credentials/names.ts";
 import { validatePassword } from "../credentials/password-rules.ts";
 import { forEveryone, onAccount } from "./operation.ts";
-import { validatedBy } from "./schemas.ts";
-
-const SIGN_IN = { tag: "Sign-in", isOpen: true } as const;
 
 // Other types get the response to an incorrect value, which reveals nothing.
 const text = z.preprocess((value) => (typeof value === "string" ? value : ""), z.string());
+
+/** Takes a function that returns what is wrong as a sentence. */
+const validatedBy = (rule: (text: string) => string | undefined) =>
+  z.string({ error: "This is required." }).check(checkText(rule));
 
 const tokensSchema = z.object({
   access_token: z.string().describe("For `/auth` and `/dashboard`, and nothing else."),
@@ -39,38 +40,32 @@ const organizationName = z
   );
 
 export const register = forEveryone({
-  ...SIGN_IN,
-  id: "register",
   at: "POST /auth/register",
   summary: "Create an account",
   description:
     "With an invitation, the user joins its organization. Without one, the user gets a new organization.",
-  input: z
-    .object({
-      username: validatedBy(validateNewUsername),
-      // The rules about names follow once the invitation is known.
-      password: validatedBy((password) => validatePassword(password, { username: "" })),
-      organization_name: organizationName
-        .optional()
-        .describe("The name of the new organization; by default, it is named after the user."),
-      invitation: z.string().optional().describe("The end of an invitation's link."),
-    })
-    .meta({ title: "Registration" }),
-  output: signedInSchema
-    .extend({ organization: z.object({ id: z.string(), name: z.string(), plan: z.string() }) })
-    .meta({ title: "NewAccount" }),
+  input: z.object({
+    username: validatedBy(validateNewUsername),
+    // The rules about names follow once the invitation is known.
+    password: validatedBy((password) => validatePassword(password, { username: "" })),
+    organization_name: organizationName
+      .optional()
+      .describe("The name of the new organization; by default, it is named after the user."),
+    invitation: z.string().optional().describe("The end of an invitation's link."),
+  }),
+  output: signedInSchema.extend({
+    organization: z.object({ id: z.string(), name: z.string(), plan: z.string() }),
+  }),
   status: 201,
   refuses: ["registration_closed", "invitation_invalid", "username_taken", "too_many_requests", "busy"],
   events: ["organization.created", "member.added"],
 });
 
 export const logIn = forEveryone({
-  ...SIGN_IN,
-  id: "logIn",
   at: "POST /auth/login",
   summary: "Sign in",
   description: "The response to a user with a second factor is 403 `second_factor_required`.",
-  input: z.object({ username: text, password: text }).meta({ title: "Credentials" }),
+  input: z.object({ username: text, password: text }),
   output: signedInSchema,
   refuses: [
     "invalid_credentials",
@@ -83,18 +78,14 @@ export const logIn = forEveryone({
 });
 
 export const proveSecondFactor = forEveryone({
-  ...SIGN_IN,
-  id: "proveSecondFactor",
   at: "POST /auth/login/second-factor",
   summary: "Sign in with a second factor",
   description: "Send either `totp` or `recovery_code`.",
-  input: z
-    .object({
-      login_token: text.describe("The token from the response to the username and password."),
-      totp: text.optional().describe("The current code of the authenticator app."),
-      recovery_code: text.optional(),
-    })
-    .meta({ title: "SecondFactor" }),
+  input: z.object({
+    login_token: text.describe("The token from the response to the username and password."),
+    totp: text.optional().describe("The current code of the authenticator app."),
+    recovery_code: text.optional(),
+  }),
   output: signedInSchema,
   refuses: [
     "invalid_second_factor",
@@ -112,33 +103,27 @@ export const proveSecondFactor = forEveryone({
 });
 
 export const refreshTokens = forEveryone({
-  ...SIGN_IN,
-  id: "refreshTokens",
   at: "POST /auth/refresh",
   summary: "Refresh the tokens",
   description: "The refresh token can be used once. Using it again later revokes all tokens of this sign-in.",
-  input: z.object({ refresh_token: text }).meta({ title: "Refresh" }),
-  output: tokensSchema.meta({ title: "Tokens" }),
+  input: z.object({ refresh_token: text }),
+  output: tokensSchema,
   refuses: ["invalid_grant", "too_many_requests"],
   events: ["token.replay_detected"],
 });
 
 export const requestPasswordReset = forEveryone({
-  ...SIGN_IN,
-  id: "requestPasswordReset",
   at: "POST /auth/forgot-password",
   summary: "Request a password reset",
   description:
     "Emails a link that works once, within an hour. The response is the same whether or not the user exists and has an email address.",
-  input: z.object({ username: text }).meta({ title: "PasswordResetRequest" }),
-  output: z.object({ message: z.string() }).meta({ title: "PasswordResetAnswer" }),
+  input: z.object({ username: text }),
+  output: z.object({ message: z.string() }),
   status: 202,
   refuses: ["too_many_requests"],
 });
 
 export const logOut = onAccount({
-  tag: "Sign-in",
-  id: "logOut",
   at: "POST /auth/logout",
   summary: "Sign out",
   description: "Ends the session, or revokes all tokens of this sign-in.",

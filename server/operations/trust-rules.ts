@@ -1,14 +1,13 @@
 import { z } from "zod";
-import { MAX_TRUST_RULES } from "../../adapters/organizations/trust-rules.ts";
 import { API_SCOPES, MANAGERS } from "../../resources/access/scopes.ts";
-import { notFound, Problem } from "../../resources/http/problem.ts";
+import { notFound } from "../../resources/http/problem.ts";
 import { ruleContextOf, showTrustRule, trustRuleSchema } from "../workload-identity/trust-rules.ts";
 import { clientOf } from "./client-common.ts";
 import { onOrganization } from "./operation.ts";
+import { refusal } from "./problem-codes.ts";
 import { timestamp } from "./schemas.ts";
 
 const PATH = "/dashboard/organizations/{id}/workload-identity";
-const COMMON = { tag: "Workload identity", roles: MANAGERS } as const;
 
 const outputSchema = z
   .object({
@@ -26,11 +25,10 @@ const outputSchema = z
   .meta({ title: "TrustRule" });
 
 export const listTrustRules = onOrganization({
-  ...COMMON,
-  id: "listTrustRules",
   at: `GET ${PATH}`,
   summary: "List the trust rules of an organization",
-  output: z.object({ data: z.array(outputSchema) }).meta({ title: "TrustRules" }),
+  roles: MANAGERS,
+  output: z.object({ data: z.array(outputSchema) }),
   command: {
     name: "trust list",
     result: ({ output }) => ({ trust_rules: (output as { data: object[] }).data }),
@@ -41,10 +39,9 @@ export const listTrustRules = onOrganization({
 });
 
 export const createTrustRule = onOrganization({
-  ...COMMON,
-  id: "createTrustRule",
   at: `POST ${PATH}`,
   summary: "Add a trust rule for CI jobs or clusters",
+  roles: MANAGERS,
   description: "They then get access with tokens of their platform, without a secret.",
   needsRecentSignIn: true,
   input: ({ settings, urls }) => trustRuleSchema(ruleContextOf(settings, urls)),
@@ -87,10 +84,7 @@ export const createTrustRule = onOrganization({
     if (member) await clientOf(request);
     const created = await storage.trustRules.create(organization.id, input, actor);
     if (created === "missing") throw notFound("organization");
-    if (created === "limit") {
-      const detail = `An organization can have at most ${MAX_TRUST_RULES} trust rules. Delete one to add another.`;
-      throw new Problem(409, "trust_rule_limit", detail);
-    }
+    if (created === "limit") throw refusal("trust_rule_limit");
     return showTrustRule(created);
   },
 });
@@ -106,13 +100,11 @@ export function parseClaims(pairs: string[]): Record<string, string> {
 }
 
 export const deleteTrustRule = onOrganization({
-  ...COMMON,
-  id: "deleteTrustRule",
   at: `DELETE ${PATH}/{rule_id}`,
   summary: "Remove a trust rule",
+  roles: MANAGERS,
   description: "Tokens issued by it expire within 15 minutes.",
   needsRecentSignIn: true,
-  refuses: ["not_found"],
   events: ["trust_rule.deleted"],
   command: {
     name: "trust remove",

@@ -69,8 +69,7 @@ function round(ms: unknown): string {
 
 /** Returns the local time of day. */
 export function clockTime(time: Date): string {
-  const digits = [time.getHours(), time.getMinutes(), time.getSeconds()];
-  return digits.map((value) => String(value).padStart(2, "0")).join(":");
+  return time.toTimeString().slice(0, "00:00:00".length);
 }
 
 /** Replaces what would move the cursor, change colors or reverse text: a request must not. */

@@ -1,15 +1,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { z } from "zod";
-import {
-  type Configuration,
-  checkServer,
-  MetadataNotFound,
-  type Report,
-  type Result,
-  toJunit,
-  toText,
-} from "../../../certification/src/index.ts";
-import { CommandError, type CommandInput } from "../execution/command.ts";
+import type { Configuration, Report, Result } from "../../../certification/src/index.ts";
+import { type Command, CommandError, type CommandInput } from "../execution/command.ts";
 import { showStatus } from "../execution/progress.ts";
 
 const credentials = z.strictObject({ client_id: z.string().min(1), client_secret: z.string().min(1) });
@@ -23,9 +15,29 @@ const configuration = credentials.extend({
 });
 
 /** Checks a running authorization server, of linkgate or another one, from outside. */
-export async function checkConformance({ args: [base], options, note }: CommandInput): Promise<Report> {
+export const conformanceCommand: Command = {
+  name: "conformance",
+  summary: "Check an authorization server",
+  description: "Check a running authorization server against its standards, with requests only",
+  arguments: { "<base-url>": "the issuer" },
+  options: {
+    "--config <file>":
+      "JSON: client_id, client_secret and what else the checks may use; without it, only what needs no client",
+    "--only <prefix...>": "only checks whose ID starts with a prefix, such as dpop",
+    "--junit <file>": "also write the results as JUnit XML",
+  },
+  example: "https://links.example.com --config conformance.json",
+  describe: async (report) => (await loadChecks()).toText(report as Report),
+  runAlone: checkConformance,
+};
+
+/** Not above, so help appears quickly. */
+const loadChecks = () => import("../../../certification/src/index.ts");
+
+async function checkConformance({ args: [base], options, note }: CommandInput): Promise<Report> {
   if (!URL.canParse(base)) throw new CommandError("invalid_url", `${base} is not a URL.`);
   const given = options.config === undefined ? {} : await readConfiguration(String(options.config));
+  const { checkServer, MetadataNotFound, toJunit } = await loadChecks();
   const report = await checkServer(base, given, {
     only: options.only as string[] | undefined,
     onResult: progressOf(note),
@@ -39,8 +51,6 @@ export async function checkConformance({ args: [base], options, note }: CommandI
   if (typeof options.junit === "string") await writeFile(options.junit, toJunit(report));
   return report;
 }
-
-export { toText as describeReport };
 
 /** Throws CommandError that names the field. */
 async function readConfiguration(file: string): Promise<Configuration> {

@@ -1,7 +1,6 @@
 import { createReadStream, rmSync } from "node:fs";
 import { open, stat } from "node:fs/promises";
 import { finished } from "node:stream/promises";
-import { engineOf, sqliteFile } from "../../../adapters/database/engine.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { Problem } from "../../../resources/http/problem.ts";
 import { REFUSAL_COLUMNS } from "../../../resources/links/import/csv-file.ts";
@@ -10,7 +9,15 @@ import { readLinkFile } from "../../../resources/links/import/read-file.ts";
 import { reservedNamesOf } from "../../../resources/links/rules.ts";
 import { csvHeader, toCsv } from "../../csv.ts";
 import type { Settings } from "../../settings/config.ts";
-import { type CommandContext, CommandError, findOrganization, missingOption } from "../execution/command.ts";
+import {
+  type Command,
+  type CommandContext,
+  CommandError,
+  EXAMPLE_ORG,
+  findOrganization,
+  missingOption,
+  ORG_ID,
+} from "../execution/command.ts";
 import { createProgress, number, untilInterrupted } from "../execution/progress.ts";
 
 // SQLite combines at most 500 rows in a statement.
@@ -18,7 +25,7 @@ const BATCH = 500;
 // So many refusals are shown. The others are in the file of `--rejected`.
 const SHOWN = 10;
 
-export type ImportResult = {
+type ImportResult = {
   dry_run: boolean;
   format: string;
   rows: number;
@@ -30,8 +37,23 @@ export type ImportResult = {
   refusals: { row: number; reason: string; url: string; slug: string }[];
 };
 
-/** Imports the links of a file. */
-export async function importFile({
+export const importCommand: Command = {
+  name: "import",
+  summary: "Import links from a CSV or JSON file",
+  description:
+    "Import links from a CSV or JSON file of Bitly, Dub, Shlink, YOURLS, Kutt, Short.io or linkgate",
+  arguments: { "<file>": "the file; its format is recognized by its columns" },
+  options: {
+    "--org <org-id>": ORG_ID,
+    "--dry-run": "check every row, and store nothing",
+    "--rejected <file>": "write the refused rows to a new CSV file, with the reasons",
+  },
+  example: `links.csv --org ${EXAMPLE_ORG}`,
+  describe: (result) => describe(result as ImportResult),
+  run: importFile,
+};
+
+async function importFile({
   args: [file],
   options,
   settings,
@@ -91,6 +113,8 @@ async function checkFile(file: string, { DATABASE_URL }: Settings): Promise<void
   if (found.isDirectory()) throw new CommandError("file_not_found", `${file} is a folder.`);
   if (!found.isFile())
     throw new CommandError("invalid_file", `${file} is a pipe or a device. Save the links to a file first.`);
+  // Not above, so the help loads no database.
+  const { engineOf, sqliteFile } = await import("../../../adapters/database/engine.ts");
   if (engineOf(DATABASE_URL) !== "sqlite") return;
   for (const suffix of ["", "-wal", "-shm"]) {
     const { ino, dev } = (await stat(sqliteFile(DATABASE_URL) + suffix).catch(() => undefined)) ?? {};
@@ -131,8 +155,7 @@ function toText(cell: unknown): unknown {
   return typeof cell === "object" && cell !== null ? JSON.stringify(cell) : cell;
 }
 
-/** Describes what was imported. */
-export function describeImport(result: ImportResult): string {
+function describe(result: ImportResult): string {
   const { dry_run, format, rows, imported, skipped, refused, left, stopped, refusals } = result;
   const counts = [
     `Format: ${format}`,

@@ -1,21 +1,19 @@
 import { isIP } from "node:net";
+import { OPERATOR } from "../../../resources/events/types.ts";
 import { VERSION } from "../../version.ts";
-import { type Command, CommandError } from "../execution/command.ts";
-import { grantCommands } from "./apps.ts";
+import { type Command, CommandError, notFound } from "../execution/command.ts";
 import { auditCommands } from "./audit.ts";
+import { conformanceCommand } from "./conformance.ts";
+import { databaseCommands } from "./database.ts";
 import { devCommand } from "./dev.ts";
+import { doctorCommand } from "./doctor.ts";
+import { importCommand } from "./import.ts";
 import { initCommand } from "./init.ts";
+import { keyCommands } from "./keys.ts";
 import { linkCommands } from "./links.ts";
+import { listenCommand } from "./listen.ts";
 import { operationCommands } from "./operations.ts";
 import { organizationCommands } from "./organizations.ts";
-import {
-  conformanceCommand,
-  databaseCommands,
-  doctorCommand,
-  importCommand,
-  keyCommands,
-  listenCommand,
-} from "./service.ts";
 import { upgradeCommand } from "./upgrade.ts";
 import { userCommands } from "./users.ts";
 
@@ -43,6 +41,21 @@ const serverJsonCommand: Command = {
   },
 };
 
+const grantCommand: Command = {
+  name: "grant revoke",
+  summary: "Revoke an app's access for one user",
+  description: "Revoke an app's access for one user, with all its tokens",
+  arguments: {
+    "<grant-id>": 'ID of the grant, as the audit log shows it; after "--" if it starts with a hyphen',
+  },
+  example: "Zr3vYb0aQn5fTtK1Zr3vYb0aQn5fTtK1Zr3vYb0aQn5",
+  irreversible: () => "Revoke the app's access and all its tokens?",
+  async run({ args: [id], storage }) {
+    if (!(await storage.grants.revokeAny(id, OPERATOR))) throw notFound("Grant", id);
+    return { revoked: id };
+  },
+};
+
 const startCommand: Command = {
   name: "start",
   summary: "Start the server (default)",
@@ -65,7 +78,7 @@ export const commands: Command[] = [
   ...userCommands,
   ...linkCommands,
   importCommand,
-  ...grantCommands,
+  grantCommand,
   ...auditCommands,
   serverJsonCommand,
   listenCommand,

@@ -3,20 +3,35 @@ import { validateWebhookUrl } from "../../../resources/webhooks/schema.ts";
 import { createSend, type EndpointResponse } from "../../../resources/webhooks/send.ts";
 import { newWebhookSecret, signatureHeaders } from "../../../resources/webhooks/signature.ts";
 import { followEvents, Refused, type RemoteEvent } from "../../remote-events.ts";
-import { readVariables } from "../../settings/config.ts";
 import { VERSION } from "../../version.ts";
-import { CommandError, type CommandInput } from "../execution/command.ts";
+import { type Command, CommandError, type CommandInput } from "../execution/command.ts";
 
 const SERVER = "http://localhost:3000";
 // Standard Webhooks 1.0.0: 24 to 64 bytes.
 const SECRET = /^whsec_[A-Za-z0-9+/]{32,86}={0,2}$/;
 
-export type ListenResult = { events: number; failed: number; after: string | null };
+type ListenResult = { events: number; failed: number; after: string | null };
 type Forwarded = EndpointResponse & { ms: number };
 
 /** Prints the events of a running server, and forwards them as a webhook would. */
-export async function listen({ options, note, print }: CommandInput): Promise<ListenResult> {
-  const { server, client, secret } = readInput(options);
+export const listenCommand: Command = {
+  name: "listen",
+  summary: "Print events as they happen, and forward them",
+  description:
+    "Print events of a running server as they happen, and forward them to a local receiver of webhooks",
+  options: {
+    "--forward <url>": "where to send each event, signed like the request of a webhook",
+    "--server <url>": "the server (default: http://localhost:3000)",
+    "--types <type...>": "only events of these types, such as link.created",
+    "--after <cursor>": "the position to start after, as this command prints it at its end (default: now)",
+  },
+  example: "--forward http://localhost:8080/",
+  describe: (result) => describe(result as ListenResult),
+  runAlone: listen,
+};
+
+async function listen({ options, note, print }: CommandInput): Promise<ListenResult> {
+  const { server, client, secret } = await readInput(options);
   const forward = options.forward as string | undefined;
   const send = forward === undefined ? undefined : createForward(forward, secret.value);
   const stop = new AbortController();
@@ -62,7 +77,9 @@ function allowOf(url: string): AllowedHosts {
 type Secret = { value: string; isOwn: boolean };
 
 /** Secrets come from the environment, because other users of a machine can read arguments. Throws CommandError. */
-function readInput({ server = SERVER, forward }: CommandInput["options"]) {
+async function readInput({ server = SERVER, forward }: CommandInput["options"]) {
+  // Not above, so the help loads no database.
+  const { readVariables } = await import("../../settings/config.ts");
   const variables = readVariables("CLIENT_ID", "CLIENT_SECRET", "WEBHOOK_SECRET");
   const { CLIENT_ID: id, CLIENT_SECRET: secret, WEBHOOK_SECRET: own } = variables;
   if (!id || !secret)
@@ -115,8 +132,7 @@ function toLine({ timestamp, type, id }: RemoteEvent, forwarded: Forwarded | und
   return `${timestamp} ${type} ${id}${outcome}`;
 }
 
-/** Describes what was received. */
-export function describeListening({ events, failed, after }: ListenResult): string {
+function describe({ events, failed, after }: ListenResult): string {
   const counts = `Stopped after ${events} ${events === 1 ? "event" : "events"}, ${failed} not accepted.`;
   return after === null ? counts : `${counts} To continue: --after ${after}`;
 }

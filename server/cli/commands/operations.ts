@@ -1,4 +1,6 @@
-import { readFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
+import { Option } from "commander";
+import type { z } from "zod";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { Problem } from "../../../resources/http/problem.ts";
 import { typeOfField, validate } from "../../../resources/http/validate.ts";
@@ -33,10 +35,8 @@ function commandOf(operation: Operation, command: CommandDeclaration): Command {
   const words = wordsOf(operation, command);
   return organizationCommand({
     name: command.name,
-    summary: command.summary ?? summary,
-    description:
-      command.description ??
-      [summary, description].filter(Boolean).join(". ").replace(/\.$/, "").replaceAll("`", ""),
+    summary,
+    description: [summary, description].filter(Boolean).join(". ").replace(/\.$/, "").replaceAll("`", ""),
     ...(words.args.length > 0 && { arguments: toSyntax(words.args) }),
     ...(words.options.length > 0 && { options: toSyntax(words.options) }),
     ...(command.example && { example: command.example }),
@@ -57,7 +57,7 @@ async function run(
 ): Promise<object> {
   const { storage, settings, urls, organization, printFirst: beforeCommit } = context;
   const environment: Environment = { storage, settings, urls };
-  const [params, fields] = split(operation, await withFiles(words, valuesOf(words, context)));
+  const [params, fields] = split(operation, withFiles(words, valuesOf(words, context)));
   try {
     const schema = inputSchemaOf(operation, environment);
     const input = schema ? validate(schema, fields) : {};
@@ -71,15 +71,17 @@ async function run(
 }
 
 /** Throws CommandError `file_not_found`. */
-async function withFiles({ args }: Words, values: Record<string, unknown>): Promise<Record<string, unknown>> {
-  const entries = args.flatMap(({ name, isFile }) => (isFile ? [[name, String(values[name])] as const] : []));
-  const texts = entries.map(async ([name, file]) => {
-    const text = await readFile(file, "utf8").catch(() => {
-      throw new CommandError("file_not_found", `Can't read ${file}.`);
-    });
-    return [name, text] as const;
-  });
-  return { ...values, ...Object.fromEntries(await Promise.all(texts)) };
+function withFiles({ args }: Words, values: Record<string, unknown>): Record<string, unknown> {
+  const files = args.flatMap(({ name, isFile }) => (isFile ? [[name, readText(String(values[name]))]] : []));
+  return { ...values, ...Object.fromEntries(files) };
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    throw new CommandError("file_not_found", `Can't read ${file}.`);
+  }
 }
 
 /** Parameters of the path are the first object, fields of the input the second. */
@@ -94,7 +96,7 @@ function wordsOf(operation: Operation, { arguments: args = {}, options = {} }: C
   const shape = shapeOf(operation);
   return {
     args: Object.entries(args).map(([name, word]) => ({ name, ...toArgument(name, word, shape[name]) })),
-    options: Object.entries(options).map(([name, word]) => ({ name, ...toOption(name, word, shape[name]) })),
+    options: Object.entries(options).map(([name, word]) => ({ name, ...toOption(name, word) })),
   };
 }
 
@@ -111,7 +113,7 @@ function toArgument(name: string, word: string | Word, field: Field | undefined)
     case "boolean":
       return { syntax: "<on|off>", text: word, parse: ([text]) => parseSwitch(name, text) };
     case "enum":
-      return { syntax: `<${choicesOf(field as Field).join("|")}>`, text: word };
+      return { syntax: `<${(field as z.ZodEnum).options.join("|")}>`, text: word };
     case "array":
       return { syntax: `[${name.replace(/s$/, "").split("_").at(-1)}...]`, text: word };
     default:
@@ -125,19 +127,8 @@ function parseSwitch(name: string, word: string | undefined): boolean {
   throw new CommandError(`invalid_${name}`, "The last argument must be on or off.");
 }
 
-function toOption(name: string, word: string | Word, field: Field | undefined): Word {
-  if (typeof word === "object") return word;
-  const flag = `--${name.replaceAll("_", "-")}`;
-  if (field && typeOfField(field) === "boolean") return { syntax: flag, text: word };
-  return { syntax: `${flag} <${name.split("_").at(-1)}>`, text: word };
-}
-
-function choicesOf(field: Field): string[] {
-  const { innerType, entries = {} } = field._zod.def as {
-    innerType?: Field;
-    entries?: Record<string, string>;
-  };
-  return innerType ? choicesOf(innerType) : Object.values(entries);
+function toOption(name: string, word: string | Word): Word {
+  return typeof word === "object" ? word : { syntax: `--${name.replaceAll("_", "-")}`, text: word };
 }
 
 function toSyntax(words: Word[]): Record<string, string> {
@@ -156,7 +147,7 @@ function valuesOf(
       return [name, parseWord(rest[index], parse)];
     }),
     ...options.flatMap(({ name, syntax, parse }) => {
-      const value = typed.options[keyOf(syntax)];
+      const value = typed.options[new Option(syntax).attributeName()];
       return value === undefined ? [] : [[name, parseWord(value, parse)]];
     }),
   ]);
@@ -164,12 +155,6 @@ function valuesOf(
 
 function parseWord(value: unknown, parse: Word["parse"]): unknown {
   return parse && value !== undefined ? parse([value].flat().map(String)) : value;
-}
-
-/** `--redirect-uri <uri>` → `redirectUri`, as commander names it. */
-function keyOf(syntax: string): string {
-  const [flag = ""] = syntax.slice(2).split(" ");
-  return flag.replaceAll(/-(\w)/g, (_, initial: string) => initial.toUpperCase());
 }
 
 /** Names the options that were typed instead of their fields. */

@@ -2,7 +2,7 @@ import type { PlanChange } from "../../../adapters/organizations/store.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { isPlan, PLANS, type Plan } from "../../../resources/plans.ts";
 import { showClient, showPlanChange } from "../../clients/client-view.ts";
-import { showSuspension } from "../../operations/membership.ts";
+import { showSuspension } from "../../operations/organizations.ts";
 import {
   type Command,
   CommandError,

@@ -1,6 +1,6 @@
 import type { Storage } from "../../../adapters/index.ts";
 import type { PublicUrls } from "../../../resources/access/resource-metadata.ts";
-import { hasAtMost, isLine } from "../../../resources/http/text.ts";
+import { REASON_MAX, REASON_RULE, reasonSchema } from "../../operations/schemas.ts";
 import type { Settings } from "../../settings/config.ts";
 
 /** Scripts read `code`. */
@@ -128,17 +128,13 @@ export function notFound(what: string, id: string): CommandError {
   return new CommandError("not_found", `${what} ${id} not found.`);
 }
 
-const REASON_MAX = 255;
-
 export function reasonOption(readers: string): Record<string, string> {
   return { "--reason <text>": `why, for ${readers}: 1 to ${REASON_MAX} characters` };
 }
 
 /** Throws CommandError `invalid_reason`. */
 export function reasonOf({ reason }: CommandInput["options"]): string | null {
-  if (typeof reason !== "string") return null;
-  const text = reason.trim();
-  if (text !== "" && hasAtMost(REASON_MAX, text) && isLine(text)) return text;
-  const message = `--reason must be 1 to ${REASON_MAX} characters without control characters.`;
-  throw new CommandError("invalid_reason", message);
+  const { success, data } = reasonSchema.safeParse(reason);
+  if (success) return data;
+  throw new CommandError("invalid_reason", `--reason ${REASON_RULE}.`);
 }

@@ -3,7 +3,7 @@ import type { Context } from "koa";
 import type { KeyView } from "../../../adapters/oauth/client-keys.ts";
 import type { ClientView } from "../../../adapters/oauth/clients.ts";
 import { notFound } from "../../../resources/http/problem.ts";
-import { addKey, listKeys, removeKey } from "../../operations/client-keys.ts";
+import { addClientKey, listClientKeys, removeClientKey } from "../../operations/client-keys.ts";
 import { linkButton, panelForm, textArea, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, emptyState, table } from "../../ui/table.ts";
@@ -20,9 +20,9 @@ export function addKeyRoutes(router: Router, options: RouteOptions): void {
   const { clients } = options.storage;
   const to = (ctx: Context) => tabPath(ctx, "client/keys");
 
-  addTab(router, options, "client/keys", listKeys, (ctx, client) => keysSection(client, to(ctx)));
+  addTab(router, options, "client/keys", listClientKeys, (ctx, client) => keysSection(client, to(ctx)));
 
-  addOperationPage(router, options, addKey, {
+  addOperationPage(router, options, addClientKey, {
     path: `${CLIENT}/keys/new`,
     section: "client",
     to,
@@ -33,7 +33,7 @@ export function addKeyRoutes(router: Router, options: RouteOptions): void {
     },
   });
 
-  addOperationPage(router, options, removeKey, {
+  addOperationPage(router, options, removeClientKey, {
     path: `${KEY}/remove`,
     section: "client",
     toInput: ({ kind, ...fields }) => ({ ...fields, compromised: kind === "compromised" }),

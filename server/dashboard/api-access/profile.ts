@@ -4,7 +4,7 @@ import type { ClientProfile } from "../../../adapters/oauth/clients.ts";
 import { found } from "../../../resources/http/problem.ts";
 import { NAME_MAX } from "../../credentials/names.ts";
 import { type Input, textFieldOf } from "../../http/request-body.ts";
-import { getProfile, HOMEPAGE_MAX, setProfile } from "../../operations/client.ts";
+import { getClientProfile, HOMEPAGE_MAX, setClientProfile } from "../../operations/client.ts";
 import { CSRF_FIELD, field } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { addOperation } from "../operation-routes.ts";
@@ -15,12 +15,12 @@ import { addTab, tabPath } from "./tabs.ts";
 export function addProfileRoutes(router: Router, options: RouteOptions): void {
   const { clients } = options.storage;
   const to = (ctx: Context) => tabPath(ctx, "client/profile");
-  const show = addTab(router, options, "client/profile", getProfile, async (ctx, { clientId }, problem) => {
+  const show = addTab(router, options, "client/profile", getClientProfile, async (ctx, { clientId }, problem) => {
     const profile = found(await clients.findProfile(clientId), "client");
     const { errors } = splitFieldErrors(problem);
     return profilePage(to(ctx), profile, problem && (await formFieldsOf(ctx)), errors);
   });
-  addOperation(router, options, setProfile, { show, to });
+  addOperation(router, options, setClientProfile, { show, to });
 }
 
 function profilePage(

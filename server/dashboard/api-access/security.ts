@@ -2,7 +2,7 @@ import type { Router } from "@koa/router";
 import type { Context } from "koa";
 import type { ClientView } from "../../../adapters/oauth/clients.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
-import { getSecurity, requireDpop, setFapi } from "../../operations/client.ts";
+import { getClientSecurity, requireDpop, setFapi } from "../../operations/client.ts";
 import { formButton } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
@@ -15,7 +15,7 @@ import { addTab, tabPath } from "./tabs.ts";
 export function addSecurityRoutes(router: Router, options: RouteOptions): void {
   const { organizationSettings } = options.storage;
   const to = (ctx: Context) => tabPath(ctx, "client/security");
-  const show = addTab(router, options, "client/security", getSecurity, async (ctx, client) => {
+  const show = addTab(router, options, "client/security", getClientSecurity, async (ctx, client) => {
     const membership = membershipOf(ctx);
     const settings = await organizationSettings.find(membership.id);
     return html`${dpopPanel(membership, settings?.requiresDpop ?? false)}${fapiPanel(membership, client)}${switchPanel(membership, client.disabled)}`;

@@ -9,10 +9,10 @@ import {
   acceptInvitation,
   createInvitation,
   getInvitation,
-  invalidInvitation,
   listInvitations,
   revokeInvitation,
 } from "../../operations/invitations.ts";
+import { refusal } from "../../operations/problem-codes.ts";
 import {
   breakable,
   CSRF_FIELD,
@@ -73,7 +73,7 @@ export function addInvitationRoutes(router: Router, options: RouteOptions, show:
 
   addReading(router, options, getInvitation, async (ctx) => {
     const found = await invitations.find(ctx.params.token as string);
-    if (!found) throw invalidInvitation();
+    if (!found) throw refusal("invitation_invalid");
     const { organizationId: id, organizationName: name } = found;
     const user = signedInUserOf(ctx);
     const isMember = (await organizations.listByUser(user.id)).some((one) => one.id === id);

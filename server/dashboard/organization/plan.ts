@@ -4,7 +4,8 @@ import type { Membership } from "../../../adapters/organizations/store.ts";
 import { MANAGERS } from "../../../resources/access/scopes.ts";
 import { notFound } from "../../../resources/http/problem.ts";
 import { isPaid, limitsOf, PLANS, type Plan } from "../../../resources/plans.ts";
-import { changePlan, getPlan, selfServiceDisabled } from "../../operations/organizations.ts";
+import { changePlan, getPlan } from "../../operations/organizations.ts";
+import { refusal } from "../../operations/problem-codes.ts";
 import { auditRetentionOf } from "../../settings/audit-retention.ts";
 import { badge, formButton, linkButton, meter } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
@@ -32,7 +33,7 @@ export const planRoutes: RouteModule = (router, options) => {
   addReading(router, options, getPlan, (ctx) => show(ctx));
 
   router.get(`${ORGANIZATION}/plan/:plan`, allow(...MANAGERS), async (ctx) => {
-    if (!isSelfService) throw selfServiceDisabled();
+    if (!isSelfService) throw refusal("self_service_disabled");
     const membership = membershipOf(ctx);
     const to = PLANS.find((name) => name === ctx.params.plan);
     if (!to || PLANS.indexOf(to) >= PLANS.indexOf(membership.plan)) throw notFound("plan");

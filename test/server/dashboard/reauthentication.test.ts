@@ -97,6 +97,18 @@ test.serial("in a browser, the user signs in again and returns to the form", asy
 });
 
 test.serial(
+  "in a browser, the user signs in again to invite an admin, and returns to the members",
+  async (t) => {
+    const { base, owner } = await createTeam(service);
+    const { browser } = await browserOf(service, owner);
+    const members = await browser.open(`${service.url}${base}/members`);
+    advanceClock(11 * MINUTE_MS);
+    const asked = await browser.press(members, "Create invitation link", { role: "admin" });
+    t.is((await browser.signIn(asked, owner)).url, members.url);
+  },
+);
+
+test.serial(
   "in a browser, the user signs in again to download the account data, from the account page",
   async (t) => {
     const { owner } = await createTeam(service);
