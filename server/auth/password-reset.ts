@@ -14,8 +14,7 @@ import { requestPasswordReset } from "../operations/sign-in.ts";
 import { html } from "../ui/html.ts";
 import { alert, describedBy, messagePage, page } from "../ui/page.ts";
 import type { AuthOptions } from "./auth-options.ts";
-import { limitVisits, SIGN_IN, showMessage } from "./error-handler.ts";
-import { hashPassword } from "./new-password.ts";
+import { limitVisits, redisplayIfRefused, SIGN_IN, showMessage } from "./error-handler.ts";
 
 const PATH = `${RESET_PATH}/:token`;
 
@@ -47,22 +46,17 @@ export function passwordReset(
     const { id, username } = account;
     const newPassword = textFieldOf((ctx.request.body as { password?: unknown } | undefined)?.password);
     const names = (await organizations.listByUser(id)).map(({ name }) => name);
-    const showForm = (status: number, error: string) => {
-      ctx.status = status;
-      ctx.body = resetPage(token, username, error);
+    // The link remains valid if the password is rejected, or the service is busy.
+    const reset = async () => {
+      const error = validatePassword(newPassword, { username, organizations: names });
+      if (error) throw new Problem(422, "invalid_password", error);
+      const isReset = await accounts.resetPassword(token, await passwords.hash(newPassword), ctx.ip);
+      if (!isReset) return showInvalidLink(ctx);
+      showMessage(ctx, 200, "Password saved", "You can now sign in with your new password.", SIGN_IN);
     };
-    const error = validatePassword(newPassword, { username, organizations: names });
-    if (error) return showForm(422, error);
-    let hash: string;
-    try {
-      hash = await hashPassword(passwords, newPassword);
-    } catch (busy) {
-      if (!(busy instanceof Problem)) throw busy;
-      ctx.set(busy.headers);
-      return showForm(busy.status, busy.message); // the link remains valid
-    }
-    if (!(await accounts.resetPassword(token, hash, ctx.ip))) return showInvalidLink(ctx);
-    showMessage(ctx, 200, "Password saved", "You can now sign in with your new password.", SIGN_IN);
+    await redisplayIfRefused(ctx, reset, ({ message }) => {
+      ctx.body = resetPage(token, username, message);
+    });
   });
 
   return routesOf(router);

@@ -5,7 +5,7 @@ import { redirectTargetOf } from "../clients/redirect-uris.ts";
 import { seeOther } from "../http/redirects.ts";
 import { textFieldOf } from "../http/request-body.ts";
 import { assetAddress } from "../ui/asset-files.ts";
-import { breakable, hidden, icon, initial } from "../ui/controls.ts";
+import { breakable, icon, initial } from "../ui/controls.ts";
 import { isManager, sectionPath } from "../ui/dashboard-layout.ts";
 import { type Html, html } from "../ui/html.ts";
 import { alert, BRAND, document } from "../ui/page.ts";
@@ -19,11 +19,11 @@ import {
 } from "./consent.ts";
 import {
   accountIdOf,
+  hiddenFields,
+  interactionPath,
   type RequestingApp,
   requestingAppOf,
-  restartField,
   type Step,
-  stepPath,
 } from "./interaction.ts";
 
 export function consentStep(options: AuthOptions): Step {
@@ -41,8 +41,8 @@ export function consentStep(options: AuthOptions): Step {
     const account = await storage.accounts.find(accountIdOf(interaction));
     const query = new URLSearchParams({ client_id: clientIdOf(interaction) });
     ctx.body = consentPage({
-      action: stepPath(interaction, "consent"),
-      fields: html`${hidden("csrf", csrf.token(interaction.uid))}${restartField(interaction)}`,
+      action: interactionPath(interaction, "consent"),
+      fields: hiddenFields(interaction, csrf),
       app: await requestingAppOf(options, interaction),
       username: account?.username ?? "",
       scopes: requestedScopes(interaction),
@@ -51,7 +51,7 @@ export function consentStep(options: AuthOptions): Step {
         isManager: isManager({ role }),
         settingsUrl: `${base}${sectionPath(id, "settings")}#apps`,
         approvalUrl: `${base}${sectionPath(id, "apps")}/approve?${query}`,
-        again: `/interaction/${interaction.uid}`,
+        again: interactionPath(interaction),
       }),
       error,
       target: redirectTargetOf(textFieldOf(interaction.params.redirect_uri)),

@@ -1,6 +1,6 @@
 import { Router } from "@koa/router";
 import type { Context, Middleware } from "koa";
-import { errors, type Interaction, type Provider } from "oidc-provider";
+import { errors, type Interaction, type KoaContextWithOIDC, type Provider } from "oidc-provider";
 import { Problem } from "../../resources/http/problem.ts";
 import { routesOf } from "../../resources/http/routing.ts";
 import type { AuthOptions } from "../auth/auth-options.ts";
@@ -11,7 +11,7 @@ import { seeOther } from "../http/redirects.ts";
 import { formBody, type Input } from "../http/request-body.ts";
 import { accountChoiceStep } from "./account-choice.ts";
 import { consentStep } from "./consent-page.ts";
-import type { Step } from "./interaction.ts";
+import { interactionPath, type Step } from "./interaction.ts";
 import { loginStep } from "./login-step.ts";
 
 /** Each interaction is bound to the browser that started it. */
@@ -40,6 +40,19 @@ export function interactions(options: AuthOptions): Middleware[] {
 
   return [showErrors, sameOriginOnly(base), ...routesOf(router)];
 }
+
+/**
+ * Shows the interaction again if another account has signed in since its sign-in form was answered. oidc-provider would
+ * send the browser to its logout, which ends the new session.
+ */
+export const continueWithNewAccount: Middleware = async function keepNewSession(context: Context, next) {
+  await next();
+  const { session, entities } = (context as Context & Partial<KoaContextWithOIDC>).oidc ?? {};
+  const { Interaction: interaction } = entities ?? {};
+  const answered = interaction?.result?.login?.accountId;
+  if (interaction && answered && session?.accountId && session.accountId !== answered)
+    seeOther(context, interactionPath(interaction));
+};
 
 /** Throws SessionNotFound if the URL names another interaction, or if the step `prompt` is already done. */
 async function currentInteraction(provider: Provider, ctx: Context, prompt?: string): Promise<Interaction> {

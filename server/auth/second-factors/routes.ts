@@ -7,14 +7,10 @@ import { alert, describedBy, page } from "../../ui/page.ts";
 import { type PasskeyOption, passkeyButton } from "../../ui/sign-in.ts";
 import type { AuthOptions } from "../auth-options.ts";
 import { SECOND_FACTOR_PATH } from "../complete-sign-in.ts";
-import { showSignInError } from "../error-handler.ts";
+import { redisplayIfRefused, showSignInError } from "../error-handler.ts";
 import { type FactorProof, keyReference, withFactor } from "../sign-in-proof.ts";
-import { incorrectFactor } from "../verify-password.ts";
 import type { PendingSignIn } from "./login-tokens.ts";
-
-const PASSKEY_NOT_ACCEPTED = incorrectFactor(
-  "This passkey wasn’t accepted. Try again, or use another method.",
-);
+import { incorrectFactor } from "./verify-code.ts";
 
 export function secondFactorRoutes(router: Router, options: AuthOptions): void {
   const { storage, relyingParty, loginTokens, verifyCode, signInAudit, completeSignIn, base } = options;
@@ -44,7 +40,7 @@ ${isRecovery ? recoveryForm(error) : html`${totp && totpForm(error)}${passkey &&
     );
   }
 
-  async function verify(ctx: Context, pending: PendingSignIn, input: Input) {
+  async function verify(ctx: Context, pending: PendingSignIn, input: Input): Promise<FactorProof | undefined> {
     const { id, proof } = pending;
     if (!input.passkey || !relyingParty) return verifyCode(ctx, pending, codesOf(input));
     const passkey = await relyingParty.verifyAuthentication(textFieldOf(input.passkey), purposeOf(id), {
@@ -52,10 +48,16 @@ ${isRecovery ? recoveryForm(error) : html`${totp && totpForm(error)}${passkey &&
     });
     if (passkey?.userId !== proof.accountId) {
       signInAudit.passkeyFailed(ctx, proof.accountId);
-      return PASSKEY_NOT_ACCEPTED;
+      throw incorrectFactor("This passkey wasn’t accepted. Try again, or use another method.");
     }
-    const proved: FactorProof = { method: "passkey", amr: keyReference(passkey), credential: passkey.id };
-    return (await loginTokens.complete(pending)) ? proved : undefined;
+    if (!(await loginTokens.complete(pending))) return undefined;
+    return { method: "passkey", amr: keyReference(passkey), credential: passkey.id };
+  }
+
+  async function complete(ctx: Context, { proof, returnTo }: PendingSignIn, factor: FactorProof) {
+    const credential = proof.credential ?? factor.credential;
+    const whole = { ...withFactor(proof, factor), credential, passkey: factor.credential };
+    return completeSignIn(ctx, whole, returnTo);
   }
 
   router.get(SECOND_FACTOR_PATH, async (ctx) => {
@@ -69,16 +71,14 @@ ${isRecovery ? recoveryForm(error) : html`${totp && totpForm(error)}${passkey &&
     checkOrigin(ctx, base);
     const pending = loginTokens.find(ctx);
     if (!pending) return showExpired(ctx);
-    const factor = await verify(ctx, pending, input);
-    if (factor && "error" in factor) {
-      ctx.status = factor.status;
-      return showForm(ctx, pending, { isRecovery: Boolean(input.recovery_code), error: factor.error });
-    }
-    loginTokens.drop(ctx);
-    if (!factor) return showExpired(ctx);
-    const credential = pending.proof.credential ?? factor.credential;
-    const proof = { ...withFactor(pending.proof, factor), credential, passkey: factor.credential };
-    if (!(await completeSignIn(ctx, proof, pending.returnTo))) return showExpired(ctx);
+    const finish = async () => {
+      const factor = await verify(ctx, pending, input);
+      loginTokens.drop(ctx);
+      if (!factor || !(await complete(ctx, pending, factor))) showExpired(ctx);
+    };
+    await redisplayIfRefused(ctx, finish, ({ message: error }) =>
+      showForm(ctx, pending, { isRecovery: Boolean(input.recovery_code), error }),
+    );
   });
 }
 

@@ -243,7 +243,7 @@ function namesOf({ preferred_username, email, name, sub }: oidc.IDToken): string
 }
 
 /** `again` asks for a recent sign-in. */
-export function createSsoButton(provider: IdentityProvider | undefined) {
+export function createSsoOption(provider: IdentityProvider | undefined) {
   return async (returnTo: string, { again } = { again: false }): Promise<SsoOption | undefined> => {
     if (!provider) return undefined;
     const query = new URLSearchParams({ return_to: returnTo, ...(again && { again: "1" }) });

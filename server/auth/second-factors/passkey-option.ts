@@ -24,7 +24,7 @@ export function createBrowserIds(base: string) {
   };
 }
 
-export function createPasskeyButton(
+export function createPasskeyOption(
   relyingParty: RelyingParty | undefined,
   browserIds: ReturnType<typeof createBrowserIds>,
 ) {
