@@ -1,4 +1,3 @@
-import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type {
   AuthenticationResponseJSON,
   RegistrationResponseJSON,
@@ -9,6 +8,7 @@ import type { Passkey, PasskeyStore } from "../../../adapters/accounts/second-fa
 import type { ReplayStore } from "../../../adapters/oauth/replay.ts";
 import { parseJson } from "../../../resources/http/json-body.ts";
 import { parseIpAddress } from "../../http/client-ip.ts";
+import { createSingleUseTokens } from "../single-use-tokens.ts";
 
 const NAME = "linkgate";
 // COSE: EdDSA, ES256 and RS256, which every authenticator has one of. The default adds one that Node warns about.
@@ -162,33 +162,18 @@ function rejected(error: unknown): undefined {
 
 // Long enough to read the page and find a security key.
 const CHALLENGE_MS = 5 * 60 * 1000;
-const NONCE_BYTES = 16;
-const TIME_BYTES = 8;
-const MAC_BYTES = 32;
 
-/** WebAuthn §13.4.3. A challenge is authenticated, so it is stored only when used. All processes share `secret`. */
+/** WebAuthn §13.4.3. All processes share `secret`. */
 export function createChallenges(secret: string, replays: Pick<ReplayStore, "useOnce">) {
-  const sign = (head: Uint8Array, purpose: string) =>
-    createHmac("sha256", secret).update(`passkey\n${purpose}\n`).update(head).digest();
-
+  const { create, read } = createSingleUseTokens(secret, "passkey", CHALLENGE_MS);
   return {
     /** `purpose` includes the browser or the session that the challenge is bound to. */
-    create(purpose: string): Uint8Array<ArrayBuffer> {
-      const time = Buffer.alloc(TIME_BYTES);
-      time.writeBigInt64BE(BigInt(Date.now() + CHALLENGE_MS));
-      const head = Buffer.concat([randomBytes(NONCE_BYTES), time]);
-      return new Uint8Array(Buffer.concat([head, sign(head, purpose)]));
-    },
+    create: (purpose: string) => new Uint8Array(Buffer.from(create({}, purpose))),
 
     /** Resolves to true once: concurrent calls, in any process, resolve to false. `challenge` is in base64url. */
     async redeem(challenge: string, purpose: string): Promise<boolean> {
-      const bytes = Buffer.from(challenge, "base64url");
-      if (bytes.length !== NONCE_BYTES + TIME_BYTES + MAC_BYTES) return false;
-      const head = bytes.subarray(0, -MAC_BYTES);
-      if (!timingSafeEqual(bytes.subarray(-MAC_BYTES), sign(head, purpose))) return false;
-      const expiresAt = Number(head.readBigInt64BE(NONCE_BYTES));
-      if (expiresAt <= Date.now()) return false;
-      return replays.useOnce({ issuer: "passkey", jti: head.toString("base64url"), expiresAt });
+      const token = read(Buffer.from(challenge, "base64url").toString(), purpose);
+      return token !== undefined && replays.useOnce(token);
     },
   };
 }

@@ -17,14 +17,14 @@ export function secondFactorRoutes(router: Router, options: AuthOptions): void {
 
   async function showForm(
     ctx: Context,
-    { id, proof }: PendingSignIn,
+    { jti, proof }: PendingSignIn,
     { isRecovery, error }: { isRecovery: boolean; error?: string },
   ): Promise<void> {
     const { totp, passkeys } = await storage.secondFactors.find(proof.accountId);
     const mayUsePasskey = relyingParty && passkeys.length > 0 && !isRecovery;
     const passkey = mayUsePasskey && {
       action: SECOND_FACTOR_PATH,
-      options: await relyingParty.authenticationOptions(purposeOf(id), passkeys),
+      options: await relyingParty.authenticationOptions(purposeOf(jti), passkeys),
       fields: {},
     };
     const other = isRecovery
@@ -41,16 +41,16 @@ ${isRecovery ? recoveryForm(error) : html`${totp && totpForm(error)}${passkey &&
   }
 
   async function verify(ctx: Context, pending: PendingSignIn, input: Input): Promise<FactorProof | undefined> {
-    const { id, proof } = pending;
+    const { jti, proof } = pending;
     if (!input.passkey || !relyingParty) return verifyCode(ctx, pending, codesOf(input));
-    const passkey = await relyingParty.verifyAuthentication(textFieldOf(input.passkey), purposeOf(id), {
+    const passkey = await relyingParty.verifyAuthentication(textFieldOf(input.passkey), purposeOf(jti), {
       requireUserVerification: false, // the password was the other factor
     });
     if (passkey?.userId !== proof.accountId) {
       signInAudit.passkeyFailed(ctx, proof.accountId);
       throw incorrectFactor("This passkey wasn’t accepted. Try again, or use another method.");
     }
-    if (!(await loginTokens.complete(pending))) return undefined;
+    if (!(await loginTokens.useOnce(pending))) return undefined;
     return { method: "passkey", amr: keyReference(passkey), credential: passkey.id };
   }
 

@@ -9,7 +9,7 @@ import type { Devices } from "../devices.ts";
 import { enforceLimit, unauthorized } from "../error-handler.ts";
 import type { FactorProof } from "../sign-in-proof.ts";
 import { enforceAdmission } from "../verify-password.ts";
-import { type PendingSignIn, useOf } from "./login-tokens.ts";
+import type { PendingSignIn } from "./login-tokens.ts";
 
 const INCORRECT_TOTP =
   "Incorrect code, or a code that was already used. Enter the current code of your authenticator app.";
@@ -64,8 +64,8 @@ export function createVerifyCode(options: Options) {
       else await admit(userId);
     }
     const outcome = recoveryCode
-      ? await secondFactors.recoveryCodes.use(recoveryCode, { id: userId, address: ctx.ip }, useOf(pending))
-      : await useTotp(userId, totp, useOf(pending));
+      ? await secondFactors.recoveryCodes.use(recoveryCode, { id: userId, address: ctx.ip }, pending)
+      : await useTotp(userId, totp, pending);
     if (outcome === "too_late") return undefined;
     if (outcome === "incorrect") throw incorrectFactor(recoveryCode ? INCORRECT_RECOVERY_CODE : INCORRECT_TOTP);
     if (!isFromKnownDevice) {

@@ -125,7 +125,7 @@ test.serial("the entries of an account are in order, even if the first is stored
   const audit = createSignInAudit(accounts, { record }, (error) => t.fail(String(error)));
   const rejected = new Problem(401, "invalid_second_factor", "Incorrect code.");
   const verify = audit.verifyCode(() => Promise.reject(rejected));
-  const pending = { id: "a", proof: passwordProof(user.id), returnTo: "", expiresAt: 0 };
+  const pending = { issuer: "", jti: "a", proof: passwordProof(user.id), returnTo: "", expiresAt: 0 };
   for (let attempt = 0; attempt < 3; attempt++)
     await t.throwsAsync(verify({ ip: "192.0.2.1" } as Context, pending, {}), { is: rejected });
   const closed = audit.close();
