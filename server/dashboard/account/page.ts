@@ -4,7 +4,6 @@ import { badge, CSRF_FIELD, field, formatTime, formButton, linkButton, time } fr
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
 import { emailPanel } from "./email.ts";
-import type { SetupReturn } from "./setup-return.ts";
 
 type ShownFactors = ShownAccount["second_factors"];
 type ShownSession = ShownAccount["sessions"][number];
@@ -160,17 +159,4 @@ ${hasPassword && currentPassword("password", "Your password")}
 
 function currentPassword(name: string, label: string): Html {
   return field({ name, label, type: "password", attributes: html`autocomplete="current-password" required` });
-}
-
-/** Renders the page that explains why a second factor is needed, and how to set one up. */
-export function setupPage(organization: string | undefined, mayAddPasskey: boolean, back: SetupReturn): Html {
-  const reason = organization
-    ? html`<strong><bdi>${organization}</bdi></strong> requires owners and admins to sign in with a second factor.`
-    : html`Add a second factor, so that a stolen password isn’t enough to sign in to your account.`;
-  return html`<section class="panel"><p>${reason}</p>
-<div class="actions">
-${mayAddPasskey && linkButton(back.query(`${ACCOUNT}/passkeys/new`), "Add passkey")}
-<form method="post" action="${ACCOUNT}/totp" class="inline">${CSRF_FIELD}${back.field}<button type="submit" class="${mayAddPasskey ? "quiet" : "primary"}">Set up authenticator app</button></form>
-${linkButton(organization ? ACCOUNT : back.path, "Cancel", "quiet")}
-</div></section>`;
 }

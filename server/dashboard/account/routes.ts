@@ -1,38 +1,38 @@
 import type { Router } from "@koa/router";
-import {
-  ACCOUNT,
-  changePassword,
-  deleteAccount,
-  exportAccount,
-  getAccount,
-  showAccount,
-} from "../../operations/account.ts";
+import type { AuthOptions } from "../../auth/auth-options.ts";
+import { prefersHtml } from "../../http/request-body.ts";
+import { ACCOUNT, changePassword, deleteAccount, exportAccount, getAccount } from "../../operations/account.ts";
 import { endOtherSessions, endSession, listSessions } from "../../operations/sessions.ts";
-import { SECOND_FACTOR_SETUP, signedInUserOf } from "../access.ts";
-import { addOperation, addReading } from "../operation-routes.ts";
+import { signedInUserOf } from "../access.ts";
+import { addOperation, addReading, runOperation } from "../operation-routes.ts";
 import { type Show, showPage } from "../responses.ts";
+import type { RouteOptions } from "../route.ts";
 import { accountAppRoutes } from "./apps.ts";
 import { emailRoutes } from "./email.ts";
 import { identityRoutes } from "./identities.ts";
-import type { AccountOptions } from "./options.ts";
-import { accountPage, setupPage } from "./page.ts";
-import { passkeyRoutes } from "./passkeys.ts";
-import { recoveryCodeRoutes } from "./recovery-codes.ts";
-import { setupReturnOf } from "./setup-return.ts";
-import { totpRoutes } from "./totp.ts";
+import { accountPage } from "./page.ts";
+import { secondFactorRoutes } from "./second-factors.ts";
 
-export function accountRoutes(router: Router, options: AccountOptions): void {
-  const { storage, settings, identityProvider: provider, relyingParty } = options;
-  const mayAddPasskey = relyingParty !== undefined;
+export type AccountParts = Pick<AuthOptions, "identityProvider" | "relyingParty" | "transactions">;
+
+export function accountRoutes(router: Router, options: RouteOptions & AccountParts): void {
+  const { storage, settings, identityProvider, relyingParty } = options;
   const to = () => ACCOUNT;
 
+  // The header of each page lists the user's organizations.
+  router.use(ACCOUNT, async (ctx, next) => {
+    if (prefersHtml(ctx))
+      ctx.state.memberships = await storage.organizations.listByUser(signedInUserOf(ctx).id);
+    return next();
+  });
+
   const show: Show = async (ctx, error) => {
-    const user = signedInUserOf(ctx);
-    const memberships = await storage.organizations.listByUser(user.id);
-    const account = await showAccount(storage, user, memberships);
-    ctx.state.memberships = memberships;
-    const hasMail = settings.SMTP_URL !== undefined;
-    const body = accountPage({ account, hasMail, provider: provider?.name, mayAddPasskey });
+    const body = accountPage({
+      account: await runOperation(ctx, options, getAccount),
+      hasMail: settings.SMTP_URL !== undefined,
+      provider: identityProvider?.name,
+      mayAddPasskey: relyingParty !== undefined,
+    });
     showPage(ctx, { title: "Your account", error, body });
   };
 
@@ -47,15 +47,5 @@ export function accountRoutes(router: Router, options: AccountOptions): void {
   accountAppRoutes(router, options);
   identityRoutes(router, options, show);
   emailRoutes(router, options, show);
-  const factorOptions = { ...options, codesView: options.oneTimeView<{ codes: string[]; back: string }>() };
-  totpRoutes(router, factorOptions);
-  passkeyRoutes(router, factorOptions);
-  recoveryCodeRoutes(router, factorOptions);
-  router.get(SECOND_FACTOR_SETUP, async (ctx) => {
-    const memberships = await storage.organizations.listByUser(signedInUserOf(ctx).id);
-    ctx.state.memberships = memberships;
-    const organization = memberships.find(({ id }) => id === ctx.query.organization);
-    const body = setupPage(organization?.name, mayAddPasskey, setupReturnOf(ctx));
-    showPage(ctx, { title: "Set up a second factor", body });
-  });
+  secondFactorRoutes(router, options);
 }
