@@ -12,7 +12,7 @@ import { type OneTimeView, shownOnce } from "../one-time-view.ts";
 import { addOperation, addOperationPage } from "../operation-routes.ts";
 import type { Show } from "../responses.ts";
 import type { RouteOptions } from "../route.ts";
-import { CLIENT, clientOf } from "./client.ts";
+import { CLIENT, clientOf } from "./tabs.ts";
 
 type Secret = ClientView["secrets"][number];
 /** What became of older secrets: when the previous one expires, or that all were revoked, or that there were none. */

@@ -1,59 +1,103 @@
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
-import type { ClientView } from "../../../adapters/oauth/clients.ts";
+import type { Disabled } from "../../../adapters/oauth/clients.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
-import { getSecurity, requireDpop, setFapi } from "../../operations/client.ts";
-import { formButton } from "../../ui/controls.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { disableClient, enableClient, getSecurity, requireDpop, setFapi } from "../../operations/client.ts";
+import { field, formButton, linkButton, panelForm } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { membershipOf } from "../access.ts";
-import { addOperation } from "../operation-routes.ts";
+import { membershipOf, pathTo } from "../access.ts";
+import { addOperation, addOperationPage } from "../operation-routes.ts";
+import { splitFieldErrors } from "../responses.ts";
 import type { RouteOptions } from "../route.ts";
-import { switchPanel } from "./client-switch.ts";
-import { addTab, tabPath } from "./tabs.ts";
+import { addTab, CLIENT, clientOf, tabPath } from "./tabs.ts";
 
 export function addSecurityRoutes(router: Router, options: RouteOptions): void {
-  const { dpopRequirement } = options.storage;
+  const { clients, dpopRequirement } = options.storage;
   const to = (ctx: Context) => tabPath(ctx, "client/security");
-  const show = addTab(router, options, "client/security", getSecurity, async (ctx, client) => {
+  const show = addTab(router, options, "client/security", getSecurity, async (ctx, { fapi, disabled }) => {
     const membership = membershipOf(ctx);
     const requiresDpop = await dpopRequirement.isRequired(membership.id);
-    return html`${dpopPanel(membership, requiresDpop)}${fapiPanel(membership, client)}${switchPanel(membership, client.disabled)}`;
+    return html`${restrictionPanel(membership, requiresDpop, DPOP)}${restrictionPanel(membership, fapi, FAPI)}${switchPanel(membership, disabled)}`;
   });
   addOperation(router, options, requireDpop, { show, to });
   addOperation(router, options, setFapi, { show, to });
+  addOperationPage(router, options, disableClient, {
+    path: `${CLIENT}/disable`,
+    section: "client",
+    to,
+    async render(ctx, problem) {
+      await clientOf(ctx, clients);
+      const { errors, ...error } = splitFieldErrors(problem);
+      return { title: "Disable client", ...error, body: disableForm(pathTo(ctx, "client"), errors.reason) };
+    },
+  });
+  addOperation(router, options, enableClient, { to });
 }
 
-function dpopPanel(membership: Membership, isRequired: boolean): Html {
+const DPOP = {
+  title: "Token binding",
+  text: html`With DPoP (RFC 9449), a token is bound to a key of the app, so a stolen token is useless without that key. Apps that support DPoP can always use it.`,
+  on: "This organization requires DPoP. Tokens that aren’t bound to a key are rejected.",
+  off: "This organization also accepts bearer tokens. Requiring DPoP stops all bearer tokens immediately.",
+  turnOn: "Require DPoP",
+  turnOff: "Stop requiring DPoP",
+  path: "require-dpop",
+  input: "require_dpop",
+};
+
+const FAPI = {
+  title: "FAPI 2.0",
+  text: html`The FAPI 2.0 Security Profile restricts the client to pushed authorization requests, <code>private_key_jwt</code> with PS256, ES256 or EdDSA, and DPoP.`,
+  on: "The client follows FAPI 2.0. All other requests are rejected.",
+  off: "To turn it on, add a public key, and remove all secrets and all redirect URIs without https. The client’s bearer tokens stop working immediately.",
+  turnOn: "Turn on FAPI 2.0",
+  turnOff: "Turn off FAPI 2.0",
+  path: "fapi",
+  input: "fapi",
+};
+
+function restrictionPanel({ id, role }: Membership, isOn: boolean, restriction: typeof DPOP): Html {
+  const { title, text, on, off, turnOn, turnOff, path, input } = restriction;
   const button = formButton({
-    action: `${sectionPath(membership.id, "client")}/require-dpop`,
-    text: isRequired ? "Stop requiring DPoP" : "Require DPoP",
-    look: isRequired ? "quiet" : "danger",
-    fields: { require_dpop: String(!isRequired) },
+    action: `${sectionPath(id, "client")}/${path}`,
+    text: isOn ? turnOff : turnOn,
+    look: isOn ? "quiet" : "danger",
+    fields: { [input]: String(!isOn) },
   });
-  return html`<section class="panel"><h2>Token binding</h2>
-<p class="soft">With DPoP (RFC 9449), a token is bound to a key of the app, so a stolen token is useless without that key. Apps that support DPoP can always use it.</p>
-<p>${
-    isRequired
-      ? "This organization requires DPoP. Tokens that aren’t bound to a key are rejected."
-      : "This organization also accepts bearer tokens. Requiring DPoP stops all bearer tokens immediately."
-  }</p>
-${membership.role === "owner" ? button : html`<p class="soft">Only owners can change this.</p>`}</section>`;
+  return html`<section class="panel"><h2>${title}</h2>
+<p class="soft">${text}</p>
+<p>${isOn ? on : off}</p>
+${role === "owner" ? button : html`<p class="soft">Only owners can change this.</p>`}</section>`;
 }
 
-function fapiPanel(membership: Membership, { fapi }: ClientView): Html {
-  const button = formButton({
-    action: `${sectionPath(membership.id, "client")}/fapi`,
-    text: fapi ? "Turn off FAPI 2.0" : "Turn on FAPI 2.0",
-    look: fapi ? "quiet" : "danger",
-    fields: { fapi: String(!fapi) },
-  });
-  return html`<section class="panel"><h2>FAPI 2.0</h2>
-<p class="soft">The FAPI 2.0 Security Profile restricts the client to pushed authorization requests, <code>private_key_jwt</code> with PS256, ES256 or EdDSA, and DPoP.</p>
-<p>${
-    fapi
-      ? "The client follows FAPI 2.0. All other requests are rejected."
-      : "To turn it on, add a public key, and remove all secrets and all redirect URIs without https. The client’s bearer tokens stop working immediately."
-  }</p>
-${membership.role === "owner" ? button : html`<p class="soft">Only owners can change this.</p>`}</section>`;
+function switchPanel({ id, role }: Membership, disabled: Disabled | null): Html {
+  const path = sectionPath(id, "client");
+  if (role !== "owner") return html``;
+  if (!disabled) {
+    return html`<section class="panel danger"><h2>Disable client</h2>
+<p class="soft">Stops the client and all apps that use it, until you enable it again.</p>
+${linkButton(`${path}/disable`, "Disable client", "danger")}</section>`;
+  }
+  return html`<section class="panel"><h2>Enable client</h2>
+${
+  disabled.by === OPERATOR.id
+    ? html`<p class="soft">Only the operator of this service can enable this client.</p>`
+    : html`<p class="soft">The client and its unexpired tokens work again. If a secret leaked, rotate it first.</p>
+${formButton({ action: `${path}/enable`, text: "Enable client" })}`
+}</section>`;
+}
+
+function disableForm(path: string, error: string | undefined): Html {
+  return panelForm(
+    { action: `${path}/disable`, submit: "Disable client", cancel: `${path}/security`, danger: "panel" },
+    html`<p>While the client is disabled:</p>
+<ul>
+<li>it gets no tokens, and its tokens are rejected by the API and MCP</li>
+<li>apps that use it lose access, for members of any organization</li>
+</ul>
+<p>Nothing is revoked: the tokens work again if you enable the client before they expire. To revoke them, rotate the secret as compromised.</p>
+${field({ name: "reason", label: "Reason (optional)", hint: "For the audit log.", error, attributes: html`maxlength="255" autocomplete="off"` })}`,
+  );
 }
