@@ -1,5 +1,4 @@
 import type { Context } from "koa";
-import type { NewClient } from "../../../adapters/oauth/clients.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
 import { MANAGERS } from "../../../resources/access/scopes.ts";
 import { notFound } from "../../../resources/http/problem.ts";
@@ -10,7 +9,7 @@ import { badge, formButton, linkButton, meter } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { membershipOf, pathTo } from "../access.ts";
-import { showNewSecret } from "../api-access/secrets.ts";
+import { type NewSecret, redirectToSecret } from "../api-access/secrets.ts";
 import { addOperation, addReading } from "../operation-routes.ts";
 import { type Show, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
@@ -20,7 +19,7 @@ export const planRoutes: RouteModule = (router, options) => {
   const { storage, settings, allow } = options;
   const { grants, links, webhooks } = storage;
   const isSelfService = settings.SELF_SERVICE_PLANS;
-  const newSecrets = options.oneTimeView<NewClient>();
+  const newSecrets = options.oneTimeView<NewSecret>();
 
   const show: Show = async (ctx, error) => {
     const membership = membershipOf(ctx);
@@ -49,11 +48,7 @@ export const planRoutes: RouteModule = (router, options) => {
   addOperation(router, options, changePlan, {
     show,
     to: (ctx: Context) => pathTo(ctx, "plan"),
-    respond(ctx, { client }) {
-      if (!client) return false;
-      const { client_id: clientId, client_secret: clientSecret } = client;
-      return showNewSecret(ctx, newSecrets, { clientId, clientSecret });
-    },
+    respond: (ctx, { client }) => (client ? redirectToSecret(ctx, newSecrets, client) : false),
   });
 };
 
