@@ -22,7 +22,7 @@ import { links } from "./links/routes.ts";
 import { loadNotices, noticeRoutes } from "./notices/routes.ts";
 import { createOneTimeViews } from "./one-time-view.ts";
 import { addReading } from "./operation-routes.ts";
-import { approvedAppRoutes } from "./organization/approved-apps.ts";
+import { approvedAppRoutes } from "./organization/app-policy.ts";
 import { appRoutes } from "./organization/apps.ts";
 import { audit } from "./organization/audit.ts";
 import { memberRoutes } from "./organization/members.ts";
