@@ -26,8 +26,9 @@ import { approvedAppRoutes } from "./organization/app-policy.ts";
 import { appRoutes } from "./organization/apps.ts";
 import { audit } from "./organization/audit.ts";
 import { memberRoutes } from "./organization/members.ts";
+import { organizationRoutes } from "./organization/organizations.ts";
+import { overviewRoutes } from "./organization/overview.ts";
 import { planRoutes } from "./organization/plan.ts";
-import { organizationRoutes } from "./organization/routes.ts";
 import { settingsRoutes } from "./organization/settings.ts";
 import type { DashboardOptions, RouteModule } from "./route.ts";
 import { deliveries } from "./webhooks/deliveries.ts";
@@ -35,6 +36,7 @@ import { webhooks } from "./webhooks/routes.ts";
 
 const ROUTE_MODULES: RouteModule[] = [
   organizationRoutes,
+  overviewRoutes,
   linkImport, // before links, whose paths have an ID in its place
   linkExports,
   // Before the routes of one member, whose parameter would match the path of a setting.

@@ -1,6 +1,6 @@
 import { describeBrowser } from "../../http/describe-browser.ts";
 import { ACCOUNT, type ShownAccount } from "../../operations/account.ts";
-import { badge, CSRF_FIELD, field, formatTime, formButton, linkButton, time } from "../../ui/controls.ts";
+import { badge, CSRF_FIELD, capitalized, field, formatTime, formButton, linkButton, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
 import { emailPanel } from "./email.ts";
@@ -126,8 +126,7 @@ function signOutForm(): Html {
 /** Returns the methods of a sign-in, such as “Password + authenticator app”. */
 function describeMethods(methods: string[], provider = "SSO"): string {
   const names = methods.map((method) => (method === "sso" ? provider : (METHODS[method] ?? method)));
-  const text = names.join(" + ");
-  return text ? text.charAt(0).toUpperCase() + text.slice(1) : "–";
+  return capitalized(names.join(" + ")) || "–";
 }
 
 function identitiesPanel(identities: Identity[], provider: string | undefined): Html {

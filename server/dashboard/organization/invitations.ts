@@ -16,6 +16,7 @@ import {
 import {
   breakable,
   CSRF_FIELD,
+  capitalized,
   copyable,
   field,
   formatTime,
@@ -34,7 +35,6 @@ import { shownOnce } from "../one-time-view.ts";
 import { addOperation, addReading } from "../operation-routes.ts";
 import { type FieldErrors, type Show, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteOptions } from "../route.ts";
-import { capitalized } from "./pages.ts";
 
 /** An invitation link works once. `show` is the page with the form. */
 export function addInvitationRoutes(router: Router, options: RouteOptions, show: Show): void {

@@ -5,7 +5,7 @@ import { notFound } from "../../../resources/http/problem.ts";
 import { isPaid, limitsOf, PLANS, type Plan } from "../../../resources/plans.ts";
 import { changePlan, getPlan, selfServiceDisabled } from "../../operations/organizations.ts";
 import { auditRetentionOf } from "../../settings/audit-retention.ts";
-import { badge, formButton, linkButton, meter } from "../../ui/controls.ts";
+import { badge, capitalized, formButton, linkButton, meter } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { membershipOf, pathTo } from "../access.ts";
@@ -13,7 +13,6 @@ import { type NewSecret, redirectToSecret } from "../api-access/secrets.ts";
 import { addOperation, addReading } from "../operation-routes.ts";
 import { type Show, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
-import { capitalized } from "./pages.ts";
 
 export const planRoutes: RouteModule = (router, options) => {
   const { storage, settings, allow } = options;
