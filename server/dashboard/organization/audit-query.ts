@@ -2,9 +2,9 @@ import { z } from "zod";
 import type { AuditFilter } from "../../../adapters/events/audit-log.ts";
 import { AUDIT_EVENTS, WEBHOOK_EVENTS } from "../../../resources/events/schemas.ts";
 import type { EventType } from "../../../resources/events/types.ts";
+import { pageQuery } from "../../../resources/http/pagination.ts";
 import { validate } from "../../../resources/http/validate.ts";
 
-const MAX_PAGE = 100;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 type AuditedType = Exclude<EventType, `operator.${string}` | "link.clicked" | "webhook.test">;
@@ -145,13 +145,8 @@ const querySchema = z.object({
   client_id: idText.optional(),
   from: moment.optional(),
   to: moment.optional(),
-  limit: z.coerce
-    .number()
-    .int({ error: "must be a whole number" })
-    .min(1, { error: "must be at least 1" })
-    .max(MAX_PAGE, { error: `must be at most ${MAX_PAGE}` })
-    .default(25),
-  cursor: z.string().optional(),
+  limit: z.preprocess((text) => (text === undefined ? text : Number(text)), pageQuery.shape.limit),
+  cursor: pageQuery.shape.cursor,
   format: z.enum(["json", "csv"], { error: "must be json or csv" }).optional(),
 });
 
@@ -159,17 +154,8 @@ export type AuditQuery = Awaited<ReturnType<typeof readAuditQuery>>;
 
 /** `findActorId` resolves the username or ID of an actor. Throws Problem 422. */
 export async function readAuditQuery(input: object, findActorId: (actor: string) => Promise<string>) {
-  const {
-    type,
-    category,
-    actor,
-    client_id: client,
-    from,
-    to,
-    limit,
-    cursor,
-    format,
-  } = validate(querySchema, withoutEmptyFields(input));
+  const query = validate(querySchema, withoutEmptyFields(input));
+  const { type, category, actor, client_id: client, from, to, limit, cursor, format } = query;
   const filter: AuditFilter = {
     ...((type || category) && { types: typesOf(type, category) }),
     ...(actor && { actor: await findActorId(actor) }),

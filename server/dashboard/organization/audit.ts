@@ -30,7 +30,7 @@ const EXPORTS = "exports";
 export const audit: RouteModule = (router, { storage, urls, keys, allow }) => {
   const cursors = createCursors(keys.signing);
   const managers = allow(...MANAGERS);
-  const inTurn = createTurns();
+  const takeTurns = createTurns();
 
   /** Resolves only usernames of actors in the organization's log, so that those of others say nothing. */
   async function findActorId(organizationId: string, actor: string): Promise<string> {
@@ -70,7 +70,7 @@ export const audit: RouteModule = (router, { storage, urls, keys, allow }) => {
     yield csvHeader(CSV_COLUMNS);
     let before: string | undefined;
     do {
-      yield await inTurn(EXPORTS, async () => {
+      yield await takeTurns(EXPORTS, async () => {
         const { entries, last } = await readPart(id, filter, { ...CSV_PART, before });
         before = last;
         const rows = entries.map(toEntryView).filter(({ seq }) => seq !== null && seq <= headSeq);
