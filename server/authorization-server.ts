@@ -10,7 +10,6 @@ import { redirectToLogin } from "./auth/error-handler.ts";
 import { auth, signedIn } from "./auth/index.ts";
 import { passwordReset } from "./auth/password-reset.ts";
 import { isRegistrationOpen } from "./auth/register.ts";
-import { signedInAccount } from "./auth/sessions.ts";
 import { describeError } from "./clients/metadata-documents.ts";
 import { createRegisteredClientIds } from "./clients/registered-client-id.ts";
 import { ExpiredRegistration } from "./clients/registered-clients.ts";
@@ -92,11 +91,10 @@ export function authorizationServer(
   const parts = createAuthOptions(options, provider, authenticationLimits, onError);
   const signInOptions = { ...options, ...parts };
   const { sessions, signInAudit, passwords } = parts;
-  const isSignedIn = async (ctx: Context) =>
-    Boolean(await signedInAccount(ctx, { sessions, accounts: storage.accounts }));
+  const isSignedIn = async (ctx: Context) => Boolean(await sessions.account(ctx));
 
   async function findReader(ctx: Context): Promise<Reader | undefined> {
-    const account = await signedInAccount(ctx, { sessions, accounts: storage.accounts });
+    const account = await sessions.account(ctx);
     if (!account) return undefined;
     const memberships = await storage.organizations.listByUser(account.id);
     for (const { id, name: organization } of memberships.filter(isManager)) {

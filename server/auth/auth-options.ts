@@ -8,8 +8,12 @@ import { createCompleteSignIn } from "./complete-sign-in.ts";
 import { createDevices } from "./devices.ts";
 import { createFirstPartyTokens } from "./first-party-tokens.ts";
 import { createLoginTokens } from "./second-factors/login-tokens.ts";
-import { createBrowserIds, createPasskeyOption } from "./second-factors/passkey-option.ts";
-import { createChallenges, createRelyingParty } from "./second-factors/passkeys.ts";
+import {
+  createBrowserIds,
+  createChallenges,
+  createPasskeyOption,
+  createRelyingParty,
+} from "./second-factors/passkeys.ts";
 import { createVerifyCode } from "./second-factors/verify-code.ts";
 import { createSessions } from "./sessions.ts";
 import { createSignInAudit } from "./sign-in-audit.ts";
@@ -29,9 +33,9 @@ export function createAuthOptions(
   const { accounts, knownDevices, replays, secondFactors, signInFailures } = storage;
   const passwords = createPasswords(settings.RATE_LIMIT);
   const signInAudit = createSignInAudit(accounts, storage.memberEvents, onError);
-  const devices = signInAudit.recordSignIns(createDevices(knownDevices, base));
+  const devices = createDevices(knownDevices, base);
   const checks = { knownDevices, signInFailures, devices, isLimited: settings.RATE_LIMIT };
-  const sessions = createSessions(provider, storage.sessions, base);
+  const sessions = createSessions(provider, storage, base);
   const callback = `${base}/auth/sso/callback`;
   const trace = tracing?.traceOutgoing("traceparent");
   const identityProvider = createIdentityProvider(settings, callback, onError, trace);
@@ -66,6 +70,6 @@ export function createAuthOptions(
     ssoOption: createSsoOption(identityProvider),
     passkeyOption: createPasskeyOption(relyingParty, browserIds),
     transactions: createTransactions(base),
-    completeSignIn: createCompleteSignIn({ storage, sessions, devices, loginTokens }),
+    completeSignIn: createCompleteSignIn({ storage, sessions, devices, signInAudit, loginTokens }),
   };
 }

@@ -14,8 +14,7 @@ import { limitVisits, redisplayIfRefused } from "./error-handler.ts";
 import { programLogin } from "./program-login.ts";
 import { invitationIn, isRegistrationOpen } from "./register.ts";
 import { safeReturnTo } from "./return-to.ts";
-import { PASSKEY_PATH, signInPurposeOf } from "./second-factors/passkey-option.ts";
-import { signedInAccount } from "./sessions.ts";
+import { PASSKEY_PATH, signInPurposeOf } from "./second-factors/passkeys.ts";
 import { signInForm } from "./sign-in-form.ts";
 import { passkeyProof } from "./sign-in-proof.ts";
 import { incorrectCredentials } from "./verify-password.ts";
@@ -49,7 +48,7 @@ ${isRegistrationOpen(settings, token) && !again && register}
   }
 
   router.get(PATH, async (ctx) => {
-    const account = await signedInAccount(ctx, { sessions, accounts });
+    const account = await sessions.account(ctx);
     if (!account) return showForm(ctx, ctx.query);
     if (ctx.query.again === "1") return showForm(ctx, ctx.query, { username: account.username });
     seeOther(ctx, safeReturnTo(ctx.query.return_to));

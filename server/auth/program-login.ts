@@ -80,7 +80,7 @@ async function secondFactorRequired(
 async function issueTokens(
   ctx: Context,
   proof: SignInProof,
-  { tokens, devices, storage }: AuthOptions,
+  { tokens, devices, signInAudit, storage }: AuthOptions,
 ): Promise<z.input<(typeof logIn)["output"]>> {
   const issued = await tokens.issueFor(proof, ctx.ip);
   const { accountId: id, methods } = proof;
@@ -88,5 +88,6 @@ async function issueTokens(
   if (!issued || !account) throw incorrectCredentials();
   ctx.state.signIn = { ...ctx.state.signIn, methods };
   await devices.remember(ctx, id);
+  await signInAudit.signedIn(ctx, id);
   return { user: { id, username: account.username }, ...issued };
 }

@@ -20,7 +20,6 @@ import type { AuthOptions } from "./auth-options.ts";
 import { limitVisits, redisplayIfRefused, SIGN_IN, showMessage } from "./error-handler.ts";
 import { serve } from "./program-login.ts";
 import { HOME, safeReturnTo } from "./return-to.ts";
-import { signedInAccount } from "./sessions.ts";
 import { passwordProof } from "./sign-in-proof.ts";
 
 const PATH = pathOf(register);
@@ -30,7 +29,7 @@ type Filled = { username?: string; organizationName?: string; error?: string };
 
 export function registerRoutes(router: Router, options: AuthOptions): void {
   const { settings, passwords, sessions, devices, tokens, base } = options;
-  const { accounts, registrations, invitations } = options.storage;
+  const { registrations, invitations } = options.storage;
 
   async function createAccount(ctx: Context, input: z.output<(typeof register)["input"]>) {
     const { username, password, organization_name = "" } = input;
@@ -57,7 +56,7 @@ export function registerRoutes(router: Router, options: AuthOptions): void {
   router.get(PATH, async (ctx) => {
     const returnTo = safeReturnTo(ctx.query.return_to);
     const invitation = invitationIn(returnTo);
-    if (await signedInAccount(ctx, { sessions, accounts })) return seeOther(ctx, returnTo);
+    if (await sessions.account(ctx)) return seeOther(ctx, returnTo);
     if (!isRegistrationOpen(settings, invitation)) return showClosed(ctx);
     return showForm(ctx, returnTo, invitation);
   });

@@ -7,7 +7,6 @@ import { ANONYMOUS } from "../../resources/events/types.ts";
 import { Problem } from "../../resources/http/problem.ts";
 import { isPossibleUsername } from "../credentials/names.ts";
 import type { OnError } from "../http/error-pages.ts";
-import type { Devices } from "./devices.ts";
 import type { VerifyCode } from "./second-factors/verify-code.ts";
 import type { VerifyPassword } from "./verify-password.ts";
 
@@ -113,23 +112,18 @@ export function createSignInAudit(
 
     passkeyFailed: (ctx: Context, userId: string) => count("member.second_factor_failed", { userId }, ctx.ip),
 
-    /** A device is remembered when a sign-in is complete, so that is when the sign-in is recorded. */
-    recordSignIns: (devices: Devices): Devices => ({
-      ...devices,
-      async remember(ctx, userId, options) {
-        await devices.remember(ctx, userId, options);
-        if (options?.silent) return;
-        const { username = "", methods = [], isAgain = false } = ctx.state.signIn ?? {};
-        // First, so that the failed attempts stand before the successful one.
-        for (const type of FAILURE_TYPES) {
-          hours.delete(keyOf(type, { username }));
-          hours.delete(keyOf(type, { userId }));
-        }
-        await Promise.all(pending);
-        const type = isAgain ? "member.reauthenticated" : "member.signed_in";
-        await memberEvents.record({ id: userId, address: ctx.ip }, { userId, type, methods });
-      },
-    }),
+    /** Records a completed sign-in. */
+    async signedIn(ctx: Context, userId: string): Promise<void> {
+      const { username = "", methods = [], isAgain = false } = ctx.state.signIn ?? {};
+      // First, so that the failed attempts stand before the successful one.
+      for (const type of FAILURE_TYPES) {
+        hours.delete(keyOf(type, { username }));
+        hours.delete(keyOf(type, { userId }));
+      }
+      await Promise.all(pending);
+      const type = isAgain ? "member.reauthenticated" : "member.signed_in";
+      await memberEvents.record({ id: userId, address: ctx.ip }, { userId, type, methods });
+    },
 
     /** Records the failed attempts that aren't recorded yet. */
     async close(): Promise<void> {

@@ -1,16 +1,21 @@
+import { randomBytes } from "node:crypto";
 import type {
   AuthenticationResponseJSON,
   RegistrationResponseJSON,
   VerifiedRegistrationResponse,
 } from "@simplewebauthn/server";
+import type { Context } from "koa";
 import { z } from "zod";
 import type { Passkey, PasskeyStore } from "../../../adapters/accounts/second-factors/passkeys.ts";
 import type { ReplayStore } from "../../../adapters/oauth/replay.ts";
 import { parseJson } from "../../../resources/http/json-body.ts";
 import { parseIpAddress } from "../../http/client-ip.ts";
+import { cookieOptions } from "../../http/cookies.ts";
+import type { PasskeyOption } from "../../ui/sign-in.ts";
 import { createSingleUseTokens } from "../single-use-tokens.ts";
 
 const NAME = "linkgate";
+const BROWSER_ID_BYTES = 16;
 // COSE: EdDSA, ES256 and RS256, which every authenticator has one of. The default adds one that Node warns about.
 const ALGORITHMS = [-8, -7, -257];
 const TIMEOUT_MS = 2 * 60 * 1000;
@@ -176,4 +181,39 @@ export function createChallenges(secret: string, replays: Pick<ReplayStore, "use
       return token !== undefined && replays.useOnce(token);
     },
   };
+}
+
+export const PASSKEY_PATH = "/auth/passkey";
+
+/** They recognize the browser to which a challenge was given, before a user has signed in. */
+export function createBrowserIds(base: string) {
+  const options = { ...cookieOptions({ base }), signed: false, path: "/" };
+  const name = options.secure ? "__Host-browser" : "browser";
+  const find = (ctx: Context) => ctx.cookies.get(name, options) ?? "";
+  return {
+    find,
+    ensure(ctx: Context): string {
+      const existing = find(ctx);
+      if (existing) return existing;
+      const id = randomBytes(BROWSER_ID_BYTES).toString("base64url");
+      ctx.cookies.set(name, id, options);
+      return id;
+    },
+  };
+}
+
+export function createPasskeyOption(
+  relyingParty: RelyingParty | undefined,
+  browserIds: ReturnType<typeof createBrowserIds>,
+) {
+  return async (ctx: Context, returnTo: string): Promise<PasskeyOption | undefined> =>
+    relyingParty && {
+      action: PASSKEY_PATH,
+      options: await relyingParty.authenticationOptions(signInPurposeOf(browserIds.ensure(ctx))),
+      fields: { return_to: returnTo },
+    };
+}
+
+export function signInPurposeOf(browserId: string): string {
+  return `sign-in ${browserId}`;
 }

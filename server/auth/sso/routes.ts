@@ -14,20 +14,17 @@ import { RECENT_S } from "../authenticate.ts";
 import { showSignInError } from "../error-handler.ts";
 import { invitationIn, isRegistrationOpen } from "../register.ts";
 import { HOME, safeReturnTo } from "../return-to.ts";
-import { signedInAccount } from "../sessions.ts";
 import { ssoProof } from "../sign-in-proof.ts";
 import { type Identity, type IdentityProvider, ProviderUnavailable } from "./identity-provider.ts";
 import type { Transaction } from "./transactions.ts";
 
 export function ssoRoutes(router: Router, options: AuthOptions, provider: IdentityProvider): void {
-  const { storage, sessions, transactions, base, onError } = options;
+  const { sessions, transactions, base, onError } = options;
 
   router.get("/auth/sso", async (ctx) => {
     const returnTo = safeReturnTo(ctx.query.return_to);
     const isAgain = ctx.query.again === "1";
-    const account = isFromOtherSite(ctx)
-      ? await signedInAccount(ctx, { sessions, accounts: storage.accounts })
-      : undefined;
+    const account = isFromOtherSite(ctx) ? await sessions.account(ctx) : undefined;
     if (account) {
       ctx.set("Vary", "Sec-Fetch-Site");
       ctx.body = confirmReplacementPage(provider.name, account.username, ctx.url);
