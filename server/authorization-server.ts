@@ -8,7 +8,6 @@ import type { Services } from "../resources/services.ts";
 import { createAuthOptions } from "./auth/auth-options.ts";
 import { redirectToLogin } from "./auth/error-handler.ts";
 import { auth, signedIn } from "./auth/index.ts";
-import { passwordReset } from "./auth/password-reset.ts";
 import { isRegistrationOpen } from "./auth/register.ts";
 import { describeError } from "./clients/metadata-documents.ts";
 import { createRegisteredClientIds } from "./clients/registered-client-id.ts";
@@ -90,7 +89,7 @@ export function authorizationServer(
 
   const parts = createAuthOptions(options, provider, authenticationLimits, onError);
   const signInOptions = { ...options, ...parts };
-  const { sessions, signInAudit, passwords } = parts;
+  const { sessions, signInAudit } = parts;
   const isSignedIn = async (ctx: Context) => Boolean(await sessions.account(ctx));
 
   async function findReader(ctx: Context): Promise<Reader | undefined> {
@@ -142,10 +141,7 @@ export function authorizationServer(
       { at: ["interaction"], steps: [mount(isBelow("/interaction/"), interactions(signInOptions))] },
       {
         at: ["auth"],
-        steps: [
-          mount(isBelow("/auth/reset-password/"), passwordReset(storage, passwords)),
-          mount(isBelow("/auth/"), auth(signInOptions)),
-        ],
+        steps: [mount(isBelow("/auth/"), auth(signInOptions))],
       },
       {
         at: ["dashboard"],

@@ -39,18 +39,7 @@ export function currentSignIn(ctx: Context, options: Options, returnTo: string):
       return result;
     },
 
-    async verifyPasskey(response) {
-      const registered = await relyingParty?.verifyRegistration(response, registrationPurposeOf(user));
-      if (!registered) return undefined;
-      const { credential, credentialDeviceType } = registered;
-      return {
-        credentialId: credential.id,
-        publicKey: Buffer.from(credential.publicKey).toString("base64url"),
-        counter: credential.counter,
-        transports: credential.transports ?? [],
-        synced: credentialDeviceType === "multiDevice",
-      };
-    },
+    verifyPasskey: async (response) => relyingParty?.verifyRegistration(response, user),
 
     async renew(factor) {
       if (!isSession) return;
@@ -66,9 +55,4 @@ export function currentSignIn(ctx: Context, options: Options, returnTo: string):
 
     end: () => (isSession ? sessions.end(ctx, user) : tokens.end(user.sessionId)),
   };
-}
-
-/** What the challenge of a new passkey is for. */
-export function registrationPurposeOf({ sessionId }: { sessionId: string }): string {
-  return `registration ${sessionId}`;
 }

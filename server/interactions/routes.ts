@@ -6,7 +6,7 @@ import { routesOf } from "../../resources/http/routing.ts";
 import type { AuthOptions } from "../auth/auth-options.ts";
 import { DASHBOARD, showMessage } from "../auth/error-handler.ts";
 import { safeReturnTo } from "../auth/return-to.ts";
-import { type Csrf, checkOrigin, isChange } from "../http/csrf.ts";
+import { type Csrf, checkOrigin } from "../http/csrf.ts";
 import { seeOther } from "../http/redirects.ts";
 import { formBody, type Input } from "../http/request-body.ts";
 import { accountChoiceStep } from "./account-choice.ts";
@@ -25,6 +25,8 @@ export function interactions(options: AuthOptions): Middleware[] {
     // A form that is shown again with an error has this URL; reloading leads to the step.
     router.get(`/interaction/:uid/${path}`, (ctx) => seeOther(ctx, ctx.path.slice(0, -path.length - 1)));
     router.post(`/interaction/:uid/${path}`, formBody, async (ctx) => {
+      // A form of another site lacks the CSRF token, too, but this doesn't depend on the pages.
+      checkOrigin(ctx, base);
       const interaction = await currentInteraction(provider, ctx, prompt);
       await step.submit(ctx, interaction, readForm(ctx, csrf, interaction));
     });
@@ -38,7 +40,7 @@ export function interactions(options: AuthOptions): Middleware[] {
     await steps.get(interaction.prompt.name)?.show(ctx, interaction);
   });
 
-  return [showErrors, sameOriginOnly(base), ...routesOf(router)];
+  return [showErrors, ...routesOf(router)];
 }
 
 /**
@@ -74,14 +76,6 @@ function readForm(ctx: Context, csrf: Csrf, interaction: Interaction): Input {
     throw new errors.InvalidRequest("the form has no valid CSRF token");
   }
   return body;
-}
-
-/** Such forms lack the CSRF token, too, but this doesn't depend on the pages. */
-function sameOriginOnly(base: string): Middleware {
-  return function checkSameOrigin(ctx, next) {
-    if (isChange(ctx)) checkOrigin(ctx, base);
-    return next();
-  };
 }
 
 /** Returns the authorization request of an expired form; anyone may link to one. */

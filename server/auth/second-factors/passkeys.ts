@@ -1,16 +1,13 @@
 import { randomBytes } from "node:crypto";
-import type {
-  AuthenticationResponseJSON,
-  RegistrationResponseJSON,
-  VerifiedRegistrationResponse,
-} from "@simplewebauthn/server";
+import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simplewebauthn/server";
 import type { Context } from "koa";
 import { z } from "zod";
-import type { Passkey, PasskeyStore } from "../../../adapters/accounts/second-factors/passkeys.ts";
+import type { NewPasskey, Passkey, PasskeyStore } from "../../../adapters/accounts/second-factors/passkeys.ts";
 import type { ReplayStore } from "../../../adapters/oauth/replay.ts";
 import { parseJson } from "../../../resources/http/json-body.ts";
 import { parseIpAddress } from "../../http/client-ip.ts";
 import { cookieOptions } from "../../http/cookies.ts";
+import type { SignedInUser } from "../../http/state.ts";
 import type { PasskeyOption } from "../../ui/sign-in.ts";
 import { createSingleUseTokens } from "../single-use-tokens.ts";
 
@@ -19,8 +16,6 @@ const BROWSER_ID_BYTES = 16;
 // COSE: EdDSA, ES256 and RS256, which every authenticator has one of. The default adds one that Node warns about.
 const ALGORITHMS = [-8, -7, -257];
 const TIMEOUT_MS = 2 * 60 * 1000;
-
-type Registration = NonNullable<VerifiedRegistrationResponse["registrationInfo"]>;
 
 type Expected = {
   expectedChallenge: (challenge: unknown) => Promise<boolean>;
@@ -72,19 +67,15 @@ export function createRelyingParty(
   }
 
   return {
-    async registrationOptions(
-      { id, username }: { id: string; username: string },
-      known: Passkey[],
-      purpose: string,
-    ): Promise<string> {
+    async registrationOptions(user: SignedInUser, known: Passkey[]): Promise<string> {
       const { generateRegistrationOptions } = await library();
       const options = await generateRegistrationOptions({
         rpName: NAME,
         rpID,
-        userID: new Uint8Array(Buffer.from(id)),
-        userName: username,
-        userDisplayName: username,
-        challenge: challenges.create(purpose),
+        userID: new Uint8Array(Buffer.from(user.id)),
+        userName: user.username,
+        userDisplayName: user.username,
+        challenge: challenges.create(registrationPurposeOf(user)),
         timeout: TIMEOUT_MS,
         supportedAlgorithmIDs: ALGORITHMS,
         excludeCredentials: known.map(toDescriptor),
@@ -93,15 +84,26 @@ export function createRelyingParty(
       return JSON.stringify(options);
     },
 
-    /** Resolves to undefined if the registration is invalid. */
-    async verifyRegistration(text: string, purpose: string): Promise<Registration | undefined> {
+    /** Resolves to undefined if the response isn't one to this session, or is invalid. */
+    async verifyRegistration(
+      text: string,
+      user: SignedInUser,
+    ): Promise<Omit<NewPasskey, "name"> | undefined> {
       const response = parse<RegistrationResponseJSON>(text);
       if (!response) return undefined;
       const { verifyRegistrationResponse } = await library();
-      const result = await check(purpose, (expected) =>
+      const result = await check(registrationPurposeOf(user), (expected) =>
         verifyRegistrationResponse({ response, ...expected, supportedAlgorithmIDs: ALGORITHMS }),
       );
-      return result?.verified ? result.registrationInfo : undefined;
+      if (!result?.verified) return undefined;
+      const { credential, credentialDeviceType } = result.registrationInfo;
+      return {
+        credentialId: credential.id,
+        publicKey: Buffer.from(credential.publicKey).toString("base64url"),
+        counter: credential.counter,
+        transports: credential.transports ?? [],
+        synced: credentialDeviceType === "multiDevice",
+      };
     },
 
     /** Without passkeys, the user chooses one. */
@@ -212,6 +214,10 @@ export function createPasskeyOption(
       options: await relyingParty.authenticationOptions(signInPurposeOf(browserIds.ensure(ctx))),
       fields: { return_to: returnTo },
     };
+}
+
+function registrationPurposeOf({ sessionId }: SignedInUser): string {
+  return `registration ${sessionId}`;
 }
 
 export function signInPurposeOf(browserId: string): string {

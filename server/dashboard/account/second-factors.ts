@@ -4,7 +4,6 @@ import { renderSVG } from "uqr";
 import { invalidField } from "../../../resources/http/validate.ts";
 import type { AuthOptions } from "../../auth/auth-options.ts";
 import { requireRecentSignIn } from "../../auth/authenticate.ts";
-import { registrationPurposeOf } from "../../auth/current-sign-in.ts";
 import { safeReturnTo } from "../../auth/return-to.ts";
 import { totpUri } from "../../credentials/totp.ts";
 import { isChange } from "../../http/csrf.ts";
@@ -88,8 +87,7 @@ export function secondFactorRoutes(
       respond: redirectToCodes,
       async render(ctx) {
         const user = signedInUserOf(ctx);
-        const known = await passkeys.list(user.id);
-        const request = await relyingParty.registrationOptions(user, known, registrationPurposeOf(user));
+        const request = await relyingParty.registrationOptions(user, await passkeys.list(user.id));
         return { title: "Add a passkey", body: passkeyPage(request, setupReturnOf(ctx)) };
       },
     });

@@ -93,42 +93,40 @@ const AUDITED_TYPES = [...AUDIT_EVENTS, ...WEBHOOK_EVENTS].filter(
   (type): type is AuditedType => type !== "link.clicked" && type !== "webhook.test",
 );
 
-/** What the log can be narrowed to: a name and the test of an event type. */
-const CATEGORIES = {
-  changes: { label: "Everything except sign-ins", contains: (type: string) => !isSignIn(type) },
-  sign_ins: { label: "Sign-ins and sessions", contains: isSignIn },
-  members: {
-    label: "Members and invitations",
-    contains: (type: string) => /^(member|invitation)\./.test(type) && !isSignIn(type),
-  },
-  access: {
-    label: "Apps, clients and tokens",
-    contains: (type: string) => /^(app|authorization|token|client|trust_rule)\./.test(type),
-  },
-  links: { label: "Links", contains: (type: string) => /^links?\./.test(type) },
-  webhooks: { label: "Webhooks", contains: (type: string) => type.startsWith("webhook.") },
-  organization: {
-    label: "Organization and plan",
-    contains: (type: string) => /^(organization|plan|enterprise_authorization|audit_log)\./.test(type),
-  },
-} satisfies Record<string, { label: string; contains: (type: string) => boolean }>;
-type Category = keyof typeof CATEGORIES;
-const CATEGORY_NAMES = Object.keys(CATEGORIES) as Category[];
+/** What the log can be narrowed to: the label of a category, and how its event types begin. The first match counts. */
+const CATEGORIES: Record<string, [label: string, ...prefixes: string[]]> = {
+  sign_ins: [
+    "Sign-ins and sessions",
+    "member.sign",
+    "member.session",
+    "member.reauth",
+    "member.logged",
+    "member.second_factor_failed",
+  ],
+  members: ["Members and invitations", "member.", "invitation."],
+  access: ["Apps, clients and tokens", "app.", "authorization.", "token.", "client.", "trust_rule."],
+  links: ["Links", "link"],
+  webhooks: ["Webhooks", "webhook."],
+  organization: ["Organization and plan", "organization.", "plan.", "enterprise_authorization.", "audit_log."],
+};
+const CATEGORY_NAMES = ["changes", ...Object.keys(CATEGORIES)];
 
-export const CATEGORY_OPTIONS = CATEGORY_NAMES.map((name) => [name, CATEGORIES[name].label] as const);
+export const CATEGORY_OPTIONS = [
+  ["changes", "Everything except sign-ins"],
+  ...Object.entries(CATEGORIES).map(([name, [label]]) => [name, label] as const),
+] as const;
 
 /** The event types in groups: the label of a category → the types that it contains. */
-export const EVENT_GROUPS: readonly (readonly [label: string, types: AuditedType[]])[] = Object.values(
+export const EVENT_GROUPS: readonly (readonly [label: string, types: AuditedType[]])[] = Object.entries(
   CATEGORIES,
-)
-  .filter((category) => category !== CATEGORIES.changes)
-  .map(({ label, contains }) => [label, AUDITED_TYPES.filter(contains)]);
+).map(([name, [label]]) => [label, AUDITED_TYPES.filter((type) => categoryOf(type) === name)]);
 
 /** What was changed, without who signed in. */
-export const CHANGE_TYPES: readonly string[] = AUDITED_TYPES.filter((type) => !isSignIn(type));
+export const CHANGE_TYPES: readonly string[] = typesOf(undefined, "changes");
 
-function isSignIn(type: string): boolean {
-  return /^member\.(sign|session|reauth|logged|second_factor_failed)/.test(type);
+function categoryOf(type: AuditedType): string | undefined {
+  const matches = ([, [, ...prefixes]]: [string, string[]]) => prefixes.some((one) => type.startsWith(one));
+  return Object.entries(CATEGORIES).find(matches)?.[0];
 }
 
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
@@ -167,10 +165,10 @@ export async function readAuditQuery(input: object, findActorId: (actor: string)
   return { filter, limit, cursor, format };
 }
 
-function typesOf(type: string | undefined, category: Category | undefined): string[] {
-  return AUDITED_TYPES.filter(
-    (one) => (!type || one === type) && (!category || CATEGORIES[category].contains(one)),
-  );
+function typesOf(type: string | undefined, category: string | undefined): AuditedType[] {
+  const isIn = (one: AuditedType) =>
+    category === "changes" ? categoryOf(one) !== "sign_ins" : categoryOf(one) === category;
+  return AUDITED_TYPES.filter((one) => (!type || one === type) && (!category || isIn(one)));
 }
 
 function withoutEmptyFields(fields: object): object {
