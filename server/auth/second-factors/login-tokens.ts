@@ -1,5 +1,5 @@
 import type { Context } from "koa";
-import type { ReplayStore } from "../../../adapters/oauth/replay.ts";
+import type { ReplayStore, SingleUse } from "../../../adapters/oauth/replay.ts";
 import { cookieOptions } from "../../http/cookies.ts";
 import type { SignInProof } from "../sign-in-proof.ts";
 import { createSingleUseTokens } from "../single-use-tokens.ts";
@@ -7,14 +7,15 @@ import { createSingleUseTokens } from "../single-use-tokens.ts";
 /** How long a user has to prove the second factor, in seconds. */
 export const LOGIN_TOKEN_S = 5 * 60;
 
-export type LoginTokens = ReturnType<typeof createLoginTokens>;
 /** A sign-in before its second factor. */
-export type PendingSignIn = NonNullable<ReturnType<LoginTokens["read"]>>;
+export type PendingSignIn = SingleUse & { proof: SignInProof; returnTo: string };
+
+export type LoginTokens = ReturnType<typeof createLoginTokens>;
 
 /** A program holds its pending sign-in as `login_token`, a browser in a cookie. Neither works as the other. */
 export function createLoginTokens(secret: string, replays: Pick<ReplayStore, "useOnce">, base: string) {
   const lifetimeMs = LOGIN_TOKEN_S * 1000;
-  const { create, read } = createSingleUseTokens<{ proof: SignInProof; returnTo: string }>(
+  const { create, read } = createSingleUseTokens<Omit<PendingSignIn, keyof SingleUse>>(
     secret,
     "pending sign-in",
     lifetimeMs,

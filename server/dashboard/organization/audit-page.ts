@@ -49,7 +49,7 @@ export function groupsOf(entries: AuditEntry[]): Group[] {
   const groups: Group[] = [];
   for (const entry of entries) {
     const last = groups.at(-1);
-    if (last && follows(last.at(-1) ?? last[0], entry)) groups[groups.length - 1] = [...last, entry];
+    if (last && continues(last.at(-1) ?? last[0], entry)) groups[groups.length - 1] = [...last, entry];
     else groups.push([entry]);
   }
   return groups.flatMap((group) => (group.length < MIN_GROUP ? group.map((one): Group => [one]) : [group]));
@@ -61,7 +61,7 @@ export function groupSummaryOf(group: Group, isCut = false): string {
 }
 
 /** Returns whether an older entry belongs to the group that ends with another one. */
-function follows(last: AuditEntry, entry: AuditEntry): boolean {
+function continues(last: AuditEntry, entry: AuditEntry): boolean {
   return (
     groupVerbOf(entry) !== undefined &&
     groupVerbOf(entry) === groupVerbOf(last) &&

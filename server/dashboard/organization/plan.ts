@@ -72,12 +72,12 @@ function usagePanel({ links, link_bytes }: Usage, plan: Plan): Html {
   return html`<div class="panel">
 <h2>Usage</h2>
 <dl class="facts">
-<dt>Links</dt><dd>${shown(links)} of ${shown(limits.links)}${meter(links / limits.links)}</dd>
+<dt>Links</dt><dd>${formatCount(links)} of ${formatCount(limits.links)}${meter(links / limits.links)}</dd>
 <dt>Link data</dt><dd>${dataSize(link_bytes)} of ${dataSize(limits.link_bytes)}${meter(link_bytes / limits.link_bytes)}</dd>
 </dl></div>`;
 }
 
-const shown = (count: number) => count.toLocaleString("en");
+const formatCount = (count: number) => count.toLocaleString("en");
 
 function dataSize(bytes: number): string {
   const [size, unit] = bytes < 1_000_000 ? [bytes / 1_000, "KB"] : [bytes / 1_000_000, "MB"];
@@ -87,15 +87,15 @@ function dataSize(bytes: number): string {
 function benefits(plan: Plan): string[] {
   const { requests_per_minute, links_per_bulk, webhooks, deliveries_per_day, ...limits } = limitsOf(plan);
   const always = [
-    `${shown(limits.links)} short links, with ${dataSize(limits.link_bytes)} of data`,
-    `${shown(limits.members)} members`,
+    `${formatCount(limits.links)} short links, with ${dataSize(limits.link_bytes)} of data`,
+    `${formatCount(limits.members)} members`,
     `Audit log, kept for ${auditRetentionOf(plan)}`,
   ];
   if (!isPaid(plan)) return always;
   const larger = [
     ...always,
-    `${shown(requests_per_minute)} requests per minute`,
-    `${shown(deliveries_per_day)} webhook deliveries per day`,
+    `${formatCount(requests_per_minute)} requests per minute`,
+    `${formatCount(deliveries_per_day)} webhook deliveries per day`,
   ];
   if (plan === "premium") return larger;
   return [
@@ -150,8 +150,8 @@ function counted(count: number, one: string, many: string): string[] {
 function lowerLimits(from: Plan, to: Plan): string[] {
   const [before, after] = [limitsOf(from), limitsOf(to)];
   return [
-    `The rate limit drops from ${shown(before.requests_per_minute)} to ${shown(after.requests_per_minute)} requests per minute.`,
-    `The quota of webhook deliveries drops from ${shown(before.deliveries_per_day)} to ${shown(after.deliveries_per_day)} per day.`,
+    `The rate limit drops from ${formatCount(before.requests_per_minute)} to ${formatCount(after.requests_per_minute)} requests per minute.`,
+    `The quota of webhook deliveries drops from ${formatCount(before.deliveries_per_day)} to ${formatCount(after.deliveries_per_day)} per day.`,
     shorterRetention(from, to),
   ];
 }
