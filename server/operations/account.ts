@@ -72,7 +72,7 @@ const accountSchema = z.object({
 export type ShownAccount = z.output<typeof accountSchema>;
 
 /** Links and other resources belong to organizations, so they aren't part of an account. */
-async function showAccount(
+export async function showAccount(
   { accounts, identities, secondFactors, sessions }: Storage,
   user: SignedInUser,
   memberships: Membership[],

@@ -111,23 +111,13 @@ export const audit: RouteModule = (router, { storage, urls, keys, allow }) => {
 
 /** Returns an entry as the JSON endpoint and the CSV export show it; its data must be in the public form. */
 function toEntryView(entry: AuditEntry) {
-  const { id, type, at, actor, via, address, subject, data, names } = entry;
-  const { seq, previousHash, hash, record } = entry;
+  const { at, previousHash: previous_hash, names, ...rest } = entry;
   return {
-    id,
-    type,
+    ...rest,
     created_at: new Date(at).toISOString(),
-    actor,
-    actor_name: names.get(actor) ?? null,
-    via,
-    via_name: via === null ? null : (names.get(via) ?? null),
-    address,
-    subject,
+    actor_name: names.get(rest.actor) ?? null,
+    via_name: rest.via === null ? null : (names.get(rest.via) ?? null),
     summary: summaryOf(entry),
-    data,
-    seq,
-    previous_hash: previousHash,
-    hash,
-    record,
+    previous_hash,
   };
 }

@@ -84,7 +84,7 @@ export function addInvitationRoutes(router: Router, options: RouteOptions, show:
 }
 
 /** What the form for an invitation shows: whether it can be emailed, and a rejected one with its errors. */
-export type InvitationForm = { hasMail: boolean; typed: Input; errors: FieldErrors };
+type InvitationForm = { hasMail: boolean; typed: Input; errors: FieldErrors };
 
 const ROLE_MEANINGS: Record<Role, string> = {
   owner: "Full access, including other owners and the deletion of the organization.",
