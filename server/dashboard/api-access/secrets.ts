@@ -1,7 +1,6 @@
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
 import type { ClientView } from "../../../adapters/oauth/clients.ts";
-import { MANAGERS } from "../../../resources/access/scopes.ts";
 import { type Input, textFieldOf } from "../../http/request-body.ts";
 import { removeSecrets, revokeSecret, rotateSecret } from "../../operations/client-secrets.ts";
 import type { Result } from "../../operations/operation.ts";
@@ -11,6 +10,7 @@ import { type Columns, table } from "../../ui/table.ts";
 import { pathTo } from "../access.ts";
 import { type OneTimeView, shownOnce } from "../one-time-view.ts";
 import { addOperation, addOperationPage } from "../operation-routes.ts";
+import { rolesOf } from "../permissions.ts";
 import type { Show } from "../responses.ts";
 import type { RouteOptions } from "../route.ts";
 import { CLIENT, clientOf } from "./tabs.ts";
@@ -43,7 +43,7 @@ export function addSecretRoutes(router: Router, options: RouteOptions, show: Sho
       redirectToSecret(ctx, newSecrets, { ...rotated, compromised: compromised === true }),
   });
 
-  router.get(`${CLIENT}/new-secret/:view`, options.allow(...MANAGERS), (ctx) => {
+  router.get(`${CLIENT}/new-secret/:view`, options.allow(...rolesOf(rotateSecret)), (ctx) => {
     const path = pathTo(ctx, "client");
     newSecrets.show(ctx, {
       section: "client",

@@ -4,12 +4,14 @@ import type { Disabled } from "../../../adapters/oauth/clients.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { disableClient, enableClient, getSecurity, requireDpop, setFapi } from "../../operations/client.ts";
+import { type Operation, pathOf } from "../../operations/operation.ts";
 import { field, formButton, linkButton, panelForm } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { membershipOf, pathTo } from "../access.ts";
 import { addOperation, addOperationPage } from "../operation-routes.ts";
 import { splitFieldErrors } from "../responses.ts";
+import { controlOf, mayRun } from "../permissions.ts";
 import type { RouteOptions } from "../route.ts";
 import { addTab, CLIENT, clientOf, tabPath } from "./tabs.ts";
 
@@ -36,32 +38,44 @@ export function addSecurityRoutes(router: Router, options: RouteOptions): void {
   addOperation(router, options, enableClient, { to });
 }
 
-const DPOP = {
+/** What owners can restrict the client to: the texts for both states, and the operation with its input. */
+type Restriction = {
+  title: string;
+  text: Html;
+  on: string;
+  off: string;
+  turnOn: string;
+  turnOff: string;
+  operation: Operation;
+  input: string;
+};
+
+const DPOP: Restriction = {
   title: "Token binding",
   text: html`With DPoP (RFC 9449), a token is bound to a key of the app, so a stolen token is useless without that key. Apps that support DPoP can always use it.`,
   on: "This organization requires DPoP. Tokens that aren’t bound to a key are rejected.",
   off: "This organization also accepts bearer tokens. Requiring DPoP stops all bearer tokens immediately.",
   turnOn: "Require DPoP",
   turnOff: "Stop requiring DPoP",
-  path: "require-dpop",
+  operation: requireDpop,
   input: "require_dpop",
 };
 
-const FAPI = {
+const FAPI: Restriction = {
   title: "FAPI 2.0",
   text: html`The FAPI 2.0 Security Profile restricts the client to pushed authorization requests, <code>private_key_jwt</code> with PS256, ES256 or EdDSA, and DPoP.`,
   on: "The client follows FAPI 2.0. All other requests are rejected.",
   off: "To turn it on, add a public key, and remove all secrets and all redirect URIs without https. The client’s bearer tokens stop working immediately.",
   turnOn: "Turn on FAPI 2.0",
   turnOff: "Turn off FAPI 2.0",
-  path: "fapi",
+  operation: setFapi,
   input: "fapi",
 };
 
-function restrictionPanel({ id, role }: Membership, isOn: boolean, restriction: typeof DPOP): Html {
-  const { title, text, on, off, turnOn, turnOff, path, input } = restriction;
+function restrictionPanel(membership: Membership, isOn: boolean, restriction: Restriction): Html {
+  const { title, text, on, off, turnOn, turnOff, operation, input } = restriction;
   const button = formButton({
-    action: `${sectionPath(id, "client")}/${path}`,
+    action: pathOf(operation).replace("{id}", membership.id),
     text: isOn ? turnOff : turnOn,
     look: isOn ? "quiet" : "danger",
     fields: { [input]: String(!isOn) },
@@ -69,12 +83,12 @@ function restrictionPanel({ id, role }: Membership, isOn: boolean, restriction: 
   return html`<section class="panel"><h2>${title}</h2>
 <p class="soft">${text}</p>
 <p>${isOn ? on : off}</p>
-${role === "owner" ? button : html`<p class="soft">Only owners can change this.</p>`}</section>`;
+${controlOf(membership, operation, button)}</section>`;
 }
 
-function switchPanel({ id, role }: Membership, disabled: Disabled | null): Html {
-  const path = sectionPath(id, "client");
-  if (role !== "owner") return html``;
+function switchPanel(membership: Membership, disabled: Disabled | null): Html {
+  const path = sectionPath(membership.id, "client");
+  if (!mayRun(membership, disabled ? enableClient : disableClient)) return html``;
   if (!disabled) {
     return html`<section class="panel danger"><h2>Disable client</h2>
 <p class="soft">Stops the client and all apps that use it, until you enable it again.</p>

@@ -1,7 +1,6 @@
 import type { Context } from "koa";
 import type { AllowedClients, MemberApps } from "../../../adapters/oauth/app-policy.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
-import { MANAGERS } from "../../../resources/access/scopes.ts";
 import { invalidField } from "../../../resources/http/validate.ts";
 import { findApp, identityOf } from "../../clients/app-identity.ts";
 import { KNOWN_CLIENT_NAMES } from "../../clients/known-clients.ts";
@@ -11,6 +10,7 @@ import {
   approveApp,
   listApprovedApps,
   NOT_AN_APP,
+  setAppPolicy,
   withdrawApproval,
 } from "../../operations/apps.ts";
 import type { Result } from "../../operations/operation.ts";
@@ -26,11 +26,12 @@ import {
   settingPanel,
   time,
 } from "../../ui/controls.ts";
-import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
+import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
 import { membershipOf, pathTo } from "../access.ts";
 import { addOperation, addReading } from "../operation-routes.ts";
+import { mayRun, rolesOf } from "../permissions.ts";
 import { sendJson, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 
@@ -41,7 +42,7 @@ export const approvedAppRoutes: RouteModule = (router, options) => {
   const { storage, registeredClientIds, allow } = options;
   const to = (ctx: Context) => pathTo(ctx, "settings");
 
-  router.get(`${ORGANIZATION}/apps/approve`, allow(...MANAGERS), async (ctx) => {
+  router.get(`${ORGANIZATION}/apps/approve`, allow(...rolesOf(approveApp)), async (ctx) => {
     const clientId = String(ctx.query.client_id ?? "");
     const app = await findApp(clientId, storage.clients, registeredClientIds);
     const page = { title: "Approve app", section: "settings" } as const;
@@ -94,7 +95,7 @@ export function appPolicyPanel(
   const canRegister = settings.DYNAMIC_REGISTRATION !== "off";
   // The server may have accepted more when the setting was chosen.
   const current = choices.find((choice) => choice === allowed_clients) ?? "known";
-  if (!isManager(membership)) {
+  if (!mayRun(membership, setAppPolicy)) {
     const kind = KINDS[current].charAt(0).toLowerCase() + KINDS[current].slice(1);
     return settingPanel(
       { title: TITLE, text: FOR_MEMBERS[member_apps as MemberApps] },
@@ -143,11 +144,11 @@ export function approvedAppsPanel(membership: Membership, approved: Approval[]):
       about: `of ${app}`,
       look: "danger",
     });
-  const actions = isManager(membership) ? withdrawButton : undefined;
+  const actions = mayRun(membership, withdrawApproval) ? withdrawButton : undefined;
   return html`<section class="group"><div class="title"><div><h2>Approved apps</h2>
 <p class="intro">Members may authorize these apps.</p></div></div>
 ${approved.length > 0 ? table("Approved apps", columns, approved, actions) : html`<p class="soft">No apps are approved yet.</p>`}
-${isManager(membership) && approvalForm(path)}</section>`;
+${mayRun(membership, approveApp) && approvalForm(path)}</section>`;
 }
 
 function approvalForm(path: string, clientId = ""): Html {

@@ -2,7 +2,7 @@ import type { Router } from "@koa/router";
 import type { Context } from "koa";
 import type { Invitation } from "../../../adapters/organizations/invitations.ts";
 import type { Membership, Role } from "../../../adapters/organizations/store.ts";
-import { MANAGERS, manageableRoles } from "../../../resources/access/scopes.ts";
+import { manageableRoles } from "../../../resources/access/scopes.ts";
 import { NAME_MAX } from "../../credentials/names.ts";
 import { type Input, textFieldOf } from "../../http/request-body.ts";
 import {
@@ -33,6 +33,7 @@ import { type Columns, table } from "../../ui/table.ts";
 import { membershipOf, pathTo, signedInUserOf } from "../access.ts";
 import { shownOnce } from "../one-time-view.ts";
 import { addOperation, addReading, runOperation } from "../operation-routes.ts";
+import { rolesOf } from "../permissions.ts";
 import { type FieldErrors, type Show, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteOptions } from "../route.ts";
 
@@ -52,7 +53,7 @@ export function addInvitationRoutes(router: Router, options: RouteOptions, show:
       newLinks.redirect(ctx, `${invitationsPath(membershipOf(ctx).id)}/new-link`, created),
   });
 
-  router.get(`${ORGANIZATION}/invitations/new-link/:view`, options.allow(...MANAGERS), (ctx) => {
+  router.get(`${ORGANIZATION}/invitations/new-link/:view`, options.allow(...rolesOf(createInvitation)), (ctx) => {
     const members = to(ctx);
     newLinks.show(ctx, {
       section: "members",

@@ -19,6 +19,7 @@ import { membershipOf, pathTo, signedInUserOf } from "../access.ts";
 import { webhookChoice } from "../created-webhooks.ts";
 import { shownOnce } from "../one-time-view.ts";
 import { addOperation, addOperationPage } from "../operation-routes.ts";
+import { rolesOf } from "../permissions.ts";
 import type { Show } from "../responses.ts";
 import { ORGANIZATION, type RouteOptions } from "../route.ts";
 
@@ -74,7 +75,7 @@ export function addMemberRoutes(router: Router, options: RouteOptions, show: Sho
     },
   });
 
-  router.get(`${MEMBERS}/:user_id/reset-link/:view`, options.allow("owner"), (ctx) => {
+  router.get(`${MEMBERS}/:user_id/reset-link/:view`, options.allow(...rolesOf(createResetLink)), (ctx) => {
     const members = to(ctx);
     newLinks.show(ctx, {
       section: "members",

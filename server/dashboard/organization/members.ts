@@ -1,13 +1,14 @@
 import type { Member } from "../../../adapters/organizations/members.ts";
 import type { Membership, Role } from "../../../adapters/organizations/store.ts";
 import { manageableRoles, ROLES, scopesOfRole, withoutImplied } from "../../../resources/access/scopes.ts";
-import { changeRole, listMembers } from "../../operations/members.ts";
+import { changeRole, createResetLink, listMembers, signOutMember } from "../../operations/members.ts";
 import { badge, breakable, capitalized, day, formButton, initial, named } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
 import { membershipOf, pathTo, signedInUserOf } from "../access.ts";
 import { addOperation, addReading } from "../operation-routes.ts";
+import { mayRun } from "../permissions.ts";
 import { formFieldsOf, queryErrors, type Show, showPage } from "../responses.ts";
 import type { RouteModule } from "../route.ts";
 import { addInvitationRoutes, invitationPanel, openInvitations } from "./invitations.ts";
@@ -72,9 +73,9 @@ function rolesPanel(): Html {
 ${table("App permissions by role", columns, ROLES)}</section>`;
 }
 
-function memberActions({ id: organizationId, role: own }: Membership, { id, username, role }: Member): Html {
-  const path = sectionPath(organizationId, "members");
-  const others = manageableRoles(own).filter((one) => one !== role);
+function memberActions(membership: Membership, { id, username, role }: Member): Html {
+  const path = sectionPath(membership.id, "members");
+  const others = manageableRoles(membership.role).filter((one) => one !== role);
   return html`<details class="menu"><summary class="button quiet">Manage<span class="visually-hidden"> ${username}</span></summary><div class="sheet">${others.map(
     (one) =>
       formButton({
@@ -84,12 +85,15 @@ function memberActions({ id: organizationId, role: own }: Membership, { id, user
         fields: { role: one },
       }),
   )}${
-    own === "owner" &&
-    html`${formButton({
+    mayRun(membership, createResetLink) &&
+    formButton({
       action: `${path}/${id}/reset-link`,
       text: "Create reset link",
       about: `for ${username}`,
-    })}<a href="${path}/${id}/sign-out">Sign out member<span class="visually-hidden"> ${username}</span></a>`
+    })
+  }${
+    mayRun(membership, signOutMember) &&
+    html`<a href="${path}/${id}/sign-out">Sign out member<span class="visually-hidden"> ${username}</span></a>`
   }<a class="danger" href="${path}/${id}/delete">Remove member<span class="visually-hidden"> ${username}</span></a></div></details>`;
 }
 

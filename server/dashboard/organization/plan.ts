@@ -1,16 +1,16 @@
 import type { Context } from "koa";
 import type { Membership } from "../../../adapters/organizations/store.ts";
-import { MANAGERS } from "../../../resources/access/scopes.ts";
 import { notFound } from "../../../resources/http/problem.ts";
 import { isPaid, limitsOf, PLANS, type Plan } from "../../../resources/plans.ts";
 import { changePlan, getPlan, selfServiceDisabled } from "../../operations/organizations.ts";
 import { auditRetentionOf } from "../../settings/audit-retention.ts";
 import { badge, capitalized, formButton, linkButton, meter } from "../../ui/controls.ts";
-import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
+import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { membershipOf, pathTo } from "../access.ts";
 import { type NewSecret, redirectToSecret } from "../api-access/secrets.ts";
 import { addOperation, addReading } from "../operation-routes.ts";
+import { mayRun, rolesOf } from "../permissions.ts";
 import { type Show, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 
@@ -29,7 +29,7 @@ export const planRoutes: RouteModule = (router, options) => {
   };
   addReading(router, options, getPlan, (ctx) => show(ctx));
 
-  router.get(`${ORGANIZATION}/plan/:plan`, allow(...MANAGERS), async (ctx) => {
+  router.get(`${ORGANIZATION}/plan/:plan`, allow(...rolesOf(changePlan)), async (ctx) => {
     if (!isSelfService) throw selfServiceDisabled();
     const membership = membershipOf(ctx);
     const to = PLANS.find((name) => name === ctx.params.plan);
@@ -54,7 +54,7 @@ export const planRoutes: RouteModule = (router, options) => {
 type Usage = { links: number; link_bytes: number };
 
 function plansPage(membership: Membership, usage: Usage, isSelfService: boolean): Html {
-  const canChange = isSelfService && isManager(membership);
+  const canChange = isSelfService && mayRun(membership, changePlan);
   return html`${usagePanel(usage, membership.plan)}
 <ul class="tiles plans">${PLANS.map((plan) => {
     const isCurrent = plan === membership.plan;

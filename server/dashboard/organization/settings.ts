@@ -26,6 +26,7 @@ import { pathWith } from "../../ui/table.ts";
 import { membershipOf, pathTo, SECOND_FACTOR_SETUP, signedInUserOf } from "../access.ts";
 import { toUrl, urlField } from "../links/url-field.ts";
 import { addOperation, addOperationPage, addReading, runOperation } from "../operation-routes.ts";
+import { controlOf, mayRun } from "../permissions.ts";
 import { formFieldsOf, type Show, showPage, splitFieldErrors } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { appPolicyPanel, approvedAppsPanel } from "./app-policy.ts";
@@ -38,7 +39,6 @@ export const settingsRoutes: RouteModule = (router, options) => {
   /** Shows one panel per setting, each only to those who may use it. */
   const show: Show = async (ctx, error, problem) => {
     const membership = membershipOf(ctx);
-    const isOwner = membership.role === "owner";
     const current = await runOperation(ctx, options, getSettings);
     const { error: rejection = error, errors } = splitFieldErrors(problem);
     const values = { ...current, ...(problem && (await formFieldsOf(ctx))) };
@@ -47,15 +47,14 @@ export const settingsRoutes: RouteModule = (router, options) => {
       value: textFieldOf(values[name]),
       error: errors[name],
     });
-    const body = html`${
-      isManager(membership) &&
-      html`${namePanel(membership, state("name"))}${fallbackPanel(membership, state("fallback_url"))}${secondFactorPanel(membership, signedInUserOf(ctx), current.require_second_factor)}`
-    }
+    const body = html`${mayRun(membership, renameOrganization) && namePanel(membership, state("name"))}
+${mayRun(membership, setFallbackUrl) && fallbackPanel(membership, state("fallback_url"))}
+${isManager(membership) && secondFactorPanel(membership, signedInUserOf(ctx), current.require_second_factor)}
 ${appPolicyPanel(membership, current, settings)}
 ${current.member_apps === "approved" && approvedAppsPanel(membership, current.approved_apps)}
-${isOwner && settings.IDP_NAME && enterpriseAuthorizationPanel(membership, current.enterprise_authorization, settings.IDP_NAME)}
+${settings.IDP_NAME && mayRun(membership, setEnterpriseAuthorization) && enterpriseAuthorizationPanel(membership, current.enterprise_authorization, settings.IDP_NAME)}
 ${leavePanel(membership)}
-${isOwner && deletionPanel(membership)}`;
+${mayRun(membership, deleteOrganization) && deletionPanel(membership)}`;
     const tile = initial(membership.name);
     showPage(ctx, { title: "Settings", tile, section: "settings", error: rejection, body });
   };
@@ -113,12 +112,13 @@ ${urlField({ ...state, label: "Fallback URL" })}
 
 const SECOND_FACTOR = "second-factor";
 
-/** Owners can change the requirement, if they have a second factor themselves. */
+/** Only those who have a second factor themselves can require one. */
 function secondFactorPanel(
-  { id, role }: Membership,
+  membership: Membership,
   { secondFactor }: SignedInUser,
   isRequired: boolean,
 ): Html {
+  const { id } = membership;
   const button = formButton({
     action: `${sectionPath(id, "members")}/require-second-factor`,
     text: isRequired ? "Stop requiring a second factor" : "Require a second factor",
@@ -137,7 +137,7 @@ ${linkButton(setup, "Set up a second factor", "quiet")}`;
   const control = secondFactor === "none" ? ownFactorFirst : button;
   return settingPanel(
     { id: SECOND_FACTOR, title: "Second factor", text },
-    role === "owner" ? control : html`<p class="soft">Only owners can change this.</p>`,
+    controlOf(membership, requireSecondFactor, control),
   );
 }
 
