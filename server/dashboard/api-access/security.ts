@@ -21,7 +21,25 @@ export function addSecurityRoutes(router: Router, options: RouteOptions): void {
   const show = addTab(router, options, "client/security", getSecurity, async (ctx, { fapi, disabled }) => {
     const membership = membershipOf(ctx);
     const requiresDpop = await dpopRequirement.isRequired(membership.id);
-    return html`${restrictionPanel(membership, requiresDpop, DPOP)}${restrictionPanel(membership, fapi, FAPI)}${switchPanel(membership, disabled)}`;
+    const dpopPanel = restrictionPanel(membership, requireDpop, "require_dpop", {
+      isOn: requiresDpop,
+      title: "Token binding",
+      text: html`With DPoP (RFC 9449), a token is bound to a key of the app, so a stolen token is useless without that key. Apps that support DPoP can always use it.`,
+      state: requiresDpop
+        ? "This organization requires DPoP. Tokens that aren’t bound to a key are rejected."
+        : "This organization also accepts bearer tokens. Requiring DPoP stops all bearer tokens immediately.",
+      button: requiresDpop ? "Stop requiring DPoP" : "Require DPoP",
+    });
+    const fapiPanel = restrictionPanel(membership, setFapi, "fapi", {
+      isOn: fapi,
+      title: "FAPI 2.0",
+      text: html`The FAPI 2.0 Security Profile restricts the client to pushed authorization requests, <code>private_key_jwt</code> with PS256, ES256 or EdDSA, and DPoP.`,
+      state: fapi
+        ? "The client follows FAPI 2.0. All other requests are rejected."
+        : "To turn it on, add a public key, and remove all secrets and all redirect URIs without https. The client’s bearer tokens stop working immediately.",
+      button: fapi ? "Turn off FAPI 2.0" : "Turn on FAPI 2.0",
+    });
+    return html`${dpopPanel}${fapiPanel}${switchPanel(membership, disabled)}`;
   });
   addOperation(router, options, requireDpop, { show, to });
   addOperation(router, options, setFapi, { show, to });
@@ -38,52 +56,24 @@ export function addSecurityRoutes(router: Router, options: RouteOptions): void {
   addOperation(router, options, enableClient, { to });
 }
 
-/** What owners can restrict the client to: the texts for both states, and the operation with its input. */
-type Restriction = {
-  title: string;
-  text: Html;
-  on: string;
-  off: string;
-  turnOn: string;
-  turnOff: string;
-  operation: Operation;
-  input: string;
-};
+type Restriction = { isOn: boolean; title: string; text: Html; state: string; button: string };
 
-const DPOP: Restriction = {
-  title: "Token binding",
-  text: html`With DPoP (RFC 9449), a token is bound to a key of the app, so a stolen token is useless without that key. Apps that support DPoP can always use it.`,
-  on: "This organization requires DPoP. Tokens that aren’t bound to a key are rejected.",
-  off: "This organization also accepts bearer tokens. Requiring DPoP stops all bearer tokens immediately.",
-  turnOn: "Require DPoP",
-  turnOff: "Stop requiring DPoP",
-  operation: requireDpop,
-  input: "require_dpop",
-};
-
-const FAPI: Restriction = {
-  title: "FAPI 2.0",
-  text: html`The FAPI 2.0 Security Profile restricts the client to pushed authorization requests, <code>private_key_jwt</code> with PS256, ES256 or EdDSA, and DPoP.`,
-  on: "The client follows FAPI 2.0. All other requests are rejected.",
-  off: "To turn it on, add a public key, and remove all secrets and all redirect URIs without https. The client’s bearer tokens stop working immediately.",
-  turnOn: "Turn on FAPI 2.0",
-  turnOff: "Turn off FAPI 2.0",
-  operation: setFapi,
-  input: "fapi",
-};
-
-function restrictionPanel(membership: Membership, isOn: boolean, restriction: Restriction): Html {
-  const { title, text, on, off, turnOn, turnOff, operation, input } = restriction;
-  const button = formButton({
+function restrictionPanel(
+  membership: Membership,
+  operation: Operation,
+  input: string,
+  { isOn, title, text, state, button }: Restriction,
+): Html {
+  const control = formButton({
     action: pathOf(operation).replace("{id}", membership.id),
-    text: isOn ? turnOff : turnOn,
+    text: button,
     look: isOn ? "quiet" : "danger",
     fields: { [input]: String(!isOn) },
   });
   return html`<section class="panel"><h2>${title}</h2>
 <p class="soft">${text}</p>
-<p>${isOn ? on : off}</p>
-${controlOf(membership, operation, button)}</section>`;
+<p>${state}</p>
+${controlOf(membership, operation, control)}</section>`;
 }
 
 function switchPanel(membership: Membership, disabled: Disabled | null): Html {
