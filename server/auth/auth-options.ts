@@ -8,12 +8,7 @@ import { createCompleteSignIn } from "./complete-sign-in.ts";
 import { createDevices } from "./devices.ts";
 import { createFirstPartyTokens } from "./first-party-tokens.ts";
 import { createLoginTokens } from "./second-factors/login-tokens.ts";
-import {
-  createBrowserIds,
-  createChallenges,
-  createPasskeyOption,
-  createRelyingParty,
-} from "./second-factors/passkeys.ts";
+import { createPasskeyOption, createRelyingParty } from "./second-factors/passkeys.ts";
 import { createVerifyCode } from "./second-factors/verify-code.ts";
 import { createSessions } from "./sessions.ts";
 import { createSignInAudit } from "./sign-in-audit.ts";
@@ -39,12 +34,8 @@ export function createAuthOptions(
   const callback = `${base}/auth/sso/callback`;
   const trace = tracing?.traceOutgoing("traceparent");
   const identityProvider = createIdentityProvider(settings, callback, onError, trace);
-  const relyingParty = createRelyingParty(
-    base,
-    createChallenges(keys.signing, replays),
-    secondFactors.passkeys,
-  );
-  const browserIds = createBrowserIds(base);
+  const { passkeys } = secondFactors;
+  const relyingParty = createRelyingParty({ base, secret: keys.signing, replays, passkeys });
   const loginTokens = createLoginTokens(keys.signing, replays, base);
   return {
     provider,
@@ -57,7 +48,6 @@ export function createAuthOptions(
     sessions,
     identityProvider,
     relyingParty,
-    browserIds,
     loginTokens,
     csrf: createCsrf(keys.signing),
     signIn: signInAudit.verifyPassword(
@@ -68,7 +58,7 @@ export function createAuthOptions(
     ),
     tokens: createFirstPartyTokens(provider, storage, base),
     ssoOption: createSsoOption(identityProvider),
-    passkeyOption: createPasskeyOption(relyingParty, browserIds),
+    passkeyOption: createPasskeyOption(relyingParty),
     transactions: createTransactions(base),
     completeSignIn: createCompleteSignIn({ storage, sessions, devices, signInAudit, loginTokens }),
   };

@@ -14,7 +14,7 @@ import { limitVisits, redisplayIfRefused } from "./error-handler.ts";
 import { programLogin } from "./program-login.ts";
 import { invitationIn, isRegistrationOpen } from "./register.ts";
 import { safeReturnTo } from "./return-to.ts";
-import { PASSKEY_PATH, signInPurposeOf } from "./second-factors/passkeys.ts";
+import { PASSKEY_PATH } from "./second-factors/passkeys.ts";
 import { signInForm } from "./sign-in-form.ts";
 import { passkeyProof } from "./sign-in-proof.ts";
 import { incorrectCredentials } from "./verify-password.ts";
@@ -24,7 +24,7 @@ const PASSKEY_NOT_ACCEPTED =
   "This passkey wasn’t accepted. It may have been removed, or this page was open for too long. Try again.";
 
 export function loginRoutes(router: Router, options: AuthOptions): void {
-  const { settings, signIn, completeSignIn, sessions, base, relyingParty, browserIds } = options;
+  const { settings, signIn, completeSignIn, sessions, base, relyingParty } = options;
   const { accounts, invitations } = options.storage;
 
   async function showForm(ctx: Context, input: Input, filled: { username?: string; error?: string } = {}) {
@@ -71,11 +71,7 @@ ${isRegistrationOpen(settings, token) && !again && register}
     router.post(PASSKEY_PATH, limitVisits(options, "passkey"), async (ctx) => {
       const input = await readInput(ctx);
       checkOrigin(ctx, base);
-      const passkey = await relyingParty.verifyAuthentication(
-        textFieldOf(input.passkey),
-        signInPurposeOf(browserIds.find(ctx)),
-        { requireUserVerification: true },
-      );
+      const passkey = await relyingParty.verifySignIn(ctx, textFieldOf(input.passkey));
       const account = passkey && (await accounts.find(passkey.userId));
       const proof = account && !account.disabled && passkeyProof(account.id, passkey);
       if (proof && (await completeSignIn(ctx, proof, safeReturnTo(input.return_to)))) return;

@@ -16,6 +16,16 @@ const BROWSER_ID_BYTES = 16;
 // COSE: EdDSA, ES256 and RS256, which every authenticator has one of. The default adds one that Node warns about.
 const ALGORITHMS = [-8, -7, -257];
 const TIMEOUT_MS = 2 * 60 * 1000;
+// Long enough to read the page and find a security key.
+const CHALLENGE_MS = 5 * 60 * 1000;
+
+type Options = {
+  base: string;
+  /** All processes share it. */
+  secret: string;
+  replays: Pick<ReplayStore, "useOnce">;
+  passkeys: Pick<PasskeyStore, "findByCredential" | "use">;
+};
 
 type Expected = {
   expectedChallenge: (challenge: unknown) => Promise<boolean>;
@@ -43,27 +53,68 @@ const library = () => import("@simplewebauthn/server");
 export type RelyingParty = NonNullable<ReturnType<typeof createRelyingParty>>;
 
 /** Returns undefined if `BASE_URL` has an IP address, which can't be a relying party ID. */
-export function createRelyingParty(
-  base: string,
-  challenges: ReturnType<typeof createChallenges>,
-  passkeys: Pick<PasskeyStore, "findByCredential" | "use">,
-) {
+export function createRelyingParty({ base, secret, replays, passkeys }: Options) {
   const { hostname: rpID } = new URL(base);
   if (parseIpAddress(rpID.replace(/^\[|\]$/g, ""))) return undefined;
+  const browserIds = createBrowserIds(base);
+  const { create, read } = createSingleUseTokens(secret, "passkey", CHALLENGE_MS);
+
+  /** WebAuthn §13.4.3. `purpose` includes the browser or the session that the challenge is bound to. */
+  const createChallenge = (purpose: string) => new Uint8Array(Buffer.from(create({}, purpose)));
+
+  /** Resolves to true once: concurrent calls, in any process, resolve to false. `challenge` is in base64url. */
+  async function redeem(challenge: string, purpose: string): Promise<boolean> {
+    const token = read(Buffer.from(challenge, "base64url").toString(), purpose);
+    return token !== undefined && replays.useOnce(token);
+  }
 
   async function check<Result>(purpose: string, verify: (expected: Expected) => Promise<Result>) {
     const failures: unknown[] = [];
     const expectedChallenge = (challenge: unknown) =>
-      challenges.redeem(String(challenge), purpose).catch((error) => {
+      redeem(String(challenge), purpose).catch((error) => {
         failures.push(error);
         return false;
       });
     const expected = { expectedChallenge, expectedOrigin: base, expectedRPID: rpID };
     // The library throws for each response that it can't verify, and its messages repeat what the browser sent.
-    const result = await verify(expected).catch(rejected);
+    const result = await verify(expected).catch(() => undefined);
     // An outage isn't the fault of the passkey.
     if (failures.length > 0) throw failures[0];
     return result;
+  }
+
+  /** Without passkeys, the user chooses one. */
+  async function authenticationOptions(purpose: string, known?: Passkey[]): Promise<string> {
+    const { generateAuthenticationOptions } = await library();
+    const options = await generateAuthenticationOptions({
+      rpID,
+      challenge: createChallenge(purpose),
+      timeout: TIMEOUT_MS,
+      userVerification: known ? "discouraged" : "required",
+      ...(known && { allowCredentials: known.map(toDescriptor) }),
+    });
+    return JSON.stringify(options);
+  }
+
+  /** Resolves to undefined if the response is invalid. `requireUserVerification` asks for a PIN or a biometric. */
+  async function verifyAuthentication(
+    text: string,
+    purpose: string,
+    { requireUserVerification }: { requireUserVerification: boolean },
+  ): Promise<Passkey | undefined> {
+    const response = parse<AuthenticationResponseJSON>(text);
+    const passkey = response && (await passkeys.findByCredential(response.id));
+    if (!passkey || !namesUser(response, passkey.userId)) return undefined;
+    const { verifyAuthenticationResponse } = await library();
+    const { credentialId: id, counter } = passkey;
+    const publicKey = new Uint8Array(Buffer.from(passkey.publicKey, "base64url"));
+    const credential = { id, publicKey, counter };
+    const result = await check(purpose, (expected) =>
+      verifyAuthenticationResponse({ response, ...expected, requireUserVerification, credential }),
+    );
+    if (!result?.verified) return undefined;
+    // WebAuthn §6.1.1: another use may have been recorded since the passkey was read
+    return (await passkeys.use(passkey.id, result.authenticationInfo.newCounter)) ? passkey : undefined;
   }
 
   return {
@@ -75,7 +126,7 @@ export function createRelyingParty(
         userID: new Uint8Array(Buffer.from(user.id)),
         userName: user.username,
         userDisplayName: user.username,
-        challenge: challenges.create(registrationPurposeOf(user)),
+        challenge: createChallenge(registrationPurposeOf(user)),
         timeout: TIMEOUT_MS,
         supportedAlgorithmIDs: ALGORITHMS,
         excludeCredentials: known.map(toDescriptor),
@@ -106,39 +157,14 @@ export function createRelyingParty(
       };
     },
 
-    /** Without passkeys, the user chooses one. */
-    async authenticationOptions(purpose: string, known?: Passkey[]): Promise<string> {
-      const { generateAuthenticationOptions } = await library();
-      const options = await generateAuthenticationOptions({
-        rpID,
-        challenge: challenges.create(purpose),
-        timeout: TIMEOUT_MS,
-        userVerification: known ? "discouraged" : "required",
-        ...(known && { allowCredentials: known.map(toDescriptor) }),
-      });
-      return JSON.stringify(options);
-    },
+    authenticationOptions,
+    verifyAuthentication,
 
-    /** Resolves to undefined if the response is invalid. `requireUserVerification` asks for a PIN or a biometric. */
-    async verifyAuthentication(
-      text: string,
-      purpose: string,
-      { requireUserVerification }: { requireUserVerification: boolean },
-    ): Promise<Passkey | undefined> {
-      const response = parse<AuthenticationResponseJSON>(text);
-      const passkey = response && (await passkeys.findByCredential(response.id));
-      if (!passkey || !namesUser(response, passkey.userId)) return undefined;
-      const { verifyAuthenticationResponse } = await library();
-      const { credentialId: id, counter } = passkey;
-      const publicKey = new Uint8Array(Buffer.from(passkey.publicKey, "base64url"));
-      const credential = { id, publicKey, counter };
-      const result = await check(purpose, (expected) =>
-        verifyAuthenticationResponse({ response, ...expected, requireUserVerification, credential }),
-      );
-      if (!result?.verified) return undefined;
-      // WebAuthn §6.1.1: another use may have been recorded since the passkey was read
-      return (await passkeys.use(passkey.id, result.authenticationInfo.newCounter)) ? passkey : undefined;
-    },
+    /** Before a user has signed in, a challenge is bound to the browser. */
+    signInOptions: (ctx: Context) => authenticationOptions(signInPurposeOf(browserIds.ensure(ctx))),
+
+    verifySignIn: (ctx: Context, text: string) =>
+      verifyAuthentication(text, signInPurposeOf(browserIds.find(ctx)), { requireUserVerification: true }),
   };
 }
 
@@ -161,34 +187,10 @@ function parse<Response extends object>(text: string): Response | undefined {
   }
 }
 
-/** The library throws errors of this kind only; anything else is a defect. */
-function rejected(error: unknown): undefined {
-  if (error instanceof Error) return undefined;
-  throw error;
-}
-
-// Long enough to read the page and find a security key.
-const CHALLENGE_MS = 5 * 60 * 1000;
-
-/** WebAuthn §13.4.3. All processes share `secret`. */
-export function createChallenges(secret: string, replays: Pick<ReplayStore, "useOnce">) {
-  const { create, read } = createSingleUseTokens(secret, "passkey", CHALLENGE_MS);
-  return {
-    /** `purpose` includes the browser or the session that the challenge is bound to. */
-    create: (purpose: string) => new Uint8Array(Buffer.from(create({}, purpose))),
-
-    /** Resolves to true once: concurrent calls, in any process, resolve to false. `challenge` is in base64url. */
-    async redeem(challenge: string, purpose: string): Promise<boolean> {
-      const token = read(Buffer.from(challenge, "base64url").toString(), purpose);
-      return token !== undefined && replays.useOnce(token);
-    },
-  };
-}
-
 export const PASSKEY_PATH = "/auth/passkey";
 
-/** They recognize the browser to which a challenge was given, before a user has signed in. */
-export function createBrowserIds(base: string) {
+/** They recognize the browser to which a challenge was given. */
+function createBrowserIds(base: string) {
   const options = { ...cookieOptions({ base }), signed: false, path: "/" };
   const name = options.secure ? "__Host-browser" : "browser";
   const find = (ctx: Context) => ctx.cookies.get(name, options) ?? "";
@@ -204,14 +206,11 @@ export function createBrowserIds(base: string) {
   };
 }
 
-export function createPasskeyOption(
-  relyingParty: RelyingParty | undefined,
-  browserIds: ReturnType<typeof createBrowserIds>,
-) {
+export function createPasskeyOption(relyingParty: RelyingParty | undefined) {
   return async (ctx: Context, returnTo: string): Promise<PasskeyOption | undefined> =>
     relyingParty && {
       action: PASSKEY_PATH,
-      options: await relyingParty.authenticationOptions(signInPurposeOf(browserIds.ensure(ctx))),
+      options: await relyingParty.signInOptions(ctx),
       fields: { return_to: returnTo },
     };
 }
@@ -220,6 +219,6 @@ function registrationPurposeOf({ sessionId }: SignedInUser): string {
   return `registration ${sessionId}`;
 }
 
-export function signInPurposeOf(browserId: string): string {
+function signInPurposeOf(browserId: string): string {
   return `sign-in ${browserId}`;
 }
