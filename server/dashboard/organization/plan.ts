@@ -22,8 +22,9 @@ export const planRoutes: RouteModule = (router, options) => {
 
   const show: Show = async (ctx, error) => {
     const membership = membershipOf(ctx);
-    const usage = await links.usage(membership.id);
-    const body = plansPage(membership, usage, isSelfService);
+    const usage = usagePanel(await links.usage(membership.id), membership.plan);
+    const body = html`${usage}
+${plansList(membership, isSelfService)}`;
     const intro = "Plans set your limits. This server doesn’t charge for them.";
     showPage(ctx, { title: "Plan", intro, section: "plan", error, body });
   };
@@ -51,12 +52,9 @@ export const planRoutes: RouteModule = (router, options) => {
   });
 };
 
-type Usage = { links: number; link_bytes: number };
-
-function plansPage(membership: Membership, usage: Usage, isSelfService: boolean): Html {
+function plansList(membership: Membership, isSelfService: boolean): Html {
   const canChange = isSelfService && mayRun(membership, changePlan);
-  return html`${usagePanel(usage, membership.plan)}
-<ul class="tiles plans">${PLANS.map((plan) => {
+  return html`<ul class="tiles plans">${PLANS.map((plan) => {
     const isCurrent = plan === membership.plan;
     return html`<li class="panel${isCurrent ? " current" : ""}">
 <h2>${capitalized(plan)}${isCurrent && html` ${badge("current", "good")}`}</h2>
@@ -64,10 +62,10 @@ ${plan === "premium" && html`<p class="soft">Everything in Growth, with:</p>`}<u
 ${canChange && !isCurrent && changeButton(membership, plan)}
 </li>`;
   })}</ul>
-${!canChange && html`<p class="soft">${isSelfService ? "Owners and admins can change the plan." : "The operator of this service manages plans."}</p>`}`;
+${!canChange && html`<p class="soft">${isSelfService ? "Owners and admins can change the plan." : selfServiceDisabled().message}</p>`}`;
 }
 
-function usagePanel({ links, link_bytes }: Usage, plan: Plan): Html {
+function usagePanel({ links, link_bytes }: { links: number; link_bytes: number }, plan: Plan): Html {
   const limits = limitsOf(plan);
   return html`<div class="panel">
 <h2>Usage</h2>
@@ -118,53 +116,43 @@ function changeButton({ id, plan: current }: Membership, plan: Plan): Html {
   });
 }
 
-/** How many of each stop working on a plan without API access. */
-type Counts = { apps: number; webhooks: number };
-
-function downgradePage(membership: Membership, to: Plan, counts: Counts): Html {
-  const action = sectionPath(membership.id, "plan");
+/** `counts`: how many of each stop working on a plan without API access. */
+function downgradePage(
+  { id, plan: from }: Membership,
+  to: Plan,
+  counts: { apps: number; webhooks: number },
+): Html {
+  const action = sectionPath(id, "plan");
+  const [before, after] = [limitsOf(from), limitsOf(to)];
+  const stopped = isPaid(to)
+    ? [
+        `The rate limit drops from ${formatCount(before.requests_per_minute)} to ${formatCount(after.requests_per_minute)} requests per minute.`,
+        `The quota of webhook deliveries drops from ${formatCount(before.deliveries_per_day)} to ${formatCount(after.deliveries_per_day)} per day.`,
+      ]
+    : [
+        "All of the organization’s API and MCP tokens stop working.",
+        "Your client can’t get new tokens or ask anyone for access. Access that other organizations granted it is paused.",
+        ...counted(counts.apps, "authorized app loses access", "authorized apps lose access"),
+        ...counted(counts.webhooks, "webhook stops receiving events", "webhooks stop receiving events"),
+      ];
+  const retention = `New audit log entries are kept for ${auditRetentionOf(to)} instead of ${auditRetentionOf(from)}.`;
+  const kept = isPaid(to)
+    ? ["The client, its secrets and tokens, authorized apps and webhooks stay as they are."]
+    : [
+        "Short links keep working, and members can still manage them here.",
+        "The client, its secrets and app authorizations are kept, and work again if you upgrade.",
+      ];
   return html`<div class="panel">
 <h2>What stops immediately</h2>
-<ul>${(isPaid(to) ? lowerLimits(membership.plan, to) : [...stopped(counts), shorterRetention(membership.plan, to)]).map((line) => html`<li>${line}</li>`)}</ul>
+<ul>${[...stopped, retention].map((line) => html`<li>${line}</li>`)}</ul>
 <h2>What keeps working</h2>
-<ul>${kept(to).map((line) => html`<li>${line}</li>`)}</ul>
+<ul>${kept.map((line) => html`<li>${line}</li>`)}</ul>
 <div class="actions">
 ${formButton({ action, text: `Downgrade to ${capitalized(to)}`, look: "danger", fields: { plan: to } })}
-${linkButton(action, `Keep ${capitalized(membership.plan)}`, "quiet")}
+${linkButton(action, `Keep ${capitalized(from)}`, "quiet")}
 </div></div>`;
-}
-
-function stopped({ apps, webhooks }: Counts): string[] {
-  return [
-    "All of the organization’s API and MCP tokens stop working.",
-    "Your client can’t get new tokens or ask anyone for access. Access that other organizations granted it is paused.",
-    ...counted(apps, "authorized app loses access", "authorized apps lose access"),
-    ...counted(webhooks, "webhook stops receiving events", "webhooks stop receiving events"),
-  ];
 }
 
 function counted(count: number, one: string, many: string): string[] {
   return count === 0 ? [] : [`${count} ${count === 1 ? one : many}.`];
-}
-
-function lowerLimits(from: Plan, to: Plan): string[] {
-  const [before, after] = [limitsOf(from), limitsOf(to)];
-  return [
-    `The rate limit drops from ${formatCount(before.requests_per_minute)} to ${formatCount(after.requests_per_minute)} requests per minute.`,
-    `The quota of webhook deliveries drops from ${formatCount(before.deliveries_per_day)} to ${formatCount(after.deliveries_per_day)} per day.`,
-    shorterRetention(from, to),
-  ];
-}
-
-function shorterRetention(from: Plan, to: Plan): string {
-  return `New audit log entries are kept for ${auditRetentionOf(to)} instead of ${auditRetentionOf(from)}.`;
-}
-
-function kept(to: Plan): string[] {
-  if (isPaid(to))
-    return ["The client, its secrets and tokens, authorized apps and webhooks stay as they are."];
-  return [
-    "Short links keep working, and members can still manage them here.",
-    "The client, its secrets and app authorizations are kept, and work again if you upgrade.",
-  ];
 }
