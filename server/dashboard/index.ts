@@ -10,7 +10,7 @@ import { ACCOUNT, getMe } from "../operations/account.ts";
 import { managementDocument } from "../operations/document.ts";
 import type { Environment } from "../operations/operation.ts";
 import { createAccess } from "./access.ts";
-import { type AccountParts, accountRoutes } from "./account/routes.ts";
+import { type AccountParts, accountRoutes } from "./account/account.ts";
 import { quickStartRoutes } from "./api-access/quick-start.ts";
 import { clientRoutes } from "./api-access/routes.ts";
 import { workloadIdentityRoutes } from "./api-access/workload-identity.ts";
