@@ -10,13 +10,9 @@ import { showPage } from "../responses.ts";
 import { CATEGORY_OPTIONS, EVENT_GROUPS, EVENT_NAMES } from "./audit-query.ts";
 import { actorNameOf, appOf, groupVerbOf, summaryOf } from "./audit-sentences.ts";
 
-type AuditPage = {
-  entries: AuditEntry[];
-  nextCursor: string | null;
-  head: ChainHead | undefined;
-  /** The apps that the log can be narrowed to. */
-  clients: readonly (readonly [id: string, name: string])[];
-};
+type AuditPage = { entries: AuditEntry[]; nextCursor: string | null; head: ChainHead | undefined };
+/** The apps that the log can be narrowed to. */
+type Clients = readonly (readonly [id: string, name: string])[];
 
 /** Entries that one line stands for, newest first. */
 type Group = readonly [AuditEntry, ...AuditEntry[]];
@@ -26,7 +22,8 @@ const MIN_GROUP = 3;
 // A group has one time, so its entries are close to each other.
 const MAX_DISTANCE_MS = 60 * 60 * 1000;
 
-export function showAuditPage(ctx: Context, { entries, nextCursor, head, clients }: AuditPage): void {
+export function showAuditPage(ctx: Context, page: AuditPage, clients: Clients): void {
+  const { entries, nextCursor, head } = page;
   const { path } = ctx;
   const query = ctx.query as Record<string, string>;
   const body = html`${filterForm(path, query, clients)}
@@ -97,7 +94,7 @@ function proof({ seq, hash }: ChainHead): Html {
 <p>Entry ${seq.toLocaleString("en")}: ${copyable(hash, "hash")}</p></section>`;
 }
 
-function filterForm(path: string, query: Record<string, string>, clients: AuditPage["clients"]): Html {
+function filterForm(path: string, query: Record<string, string>, clients: Clients): Html {
   const all = ["", "All"] as const;
   const events = EVENT_GROUPS.map(
     ([label, types]) => [label, types.map((type) => [type, EVENT_NAMES[type]] as const)] as const,

@@ -99,8 +99,7 @@ export const audit: RouteModule = (router, { storage, urls, keys, allow }) => {
     const query = await readQuery(ctx);
     if (query.format === "csv") return exportCsv(ctx, query.filter);
     const page = await readPage(membershipOf(ctx).id, query);
-    if (prefersHtml(ctx))
-      return showAuditPage(ctx, { ...page, clients: await clientOptions(ctx, page.entries) });
+    if (prefersHtml(ctx)) return showAuditPage(ctx, page, await clientOptions(ctx, page.entries));
     ctx.body = { data: page.entries.map(toEntryView), next_cursor: page.nextCursor, head: page.head ?? null };
   });
 
