@@ -8,9 +8,7 @@ import type { Services } from "../resources/services.ts";
 import { createAuthOptions } from "./auth/auth-options.ts";
 import { redirectToLogin } from "./auth/error-handler.ts";
 import { auth, signedIn } from "./auth/index.ts";
-import { passwordReset } from "./auth/password-reset.ts";
 import { isRegistrationOpen } from "./auth/register.ts";
-import { signedInAccount } from "./auth/sessions.ts";
 import { describeError } from "./clients/metadata-documents.ts";
 import { createRegisteredClientIds } from "./clients/registered-client-id.ts";
 import { ExpiredRegistration } from "./clients/registered-clients.ts";
@@ -19,9 +17,8 @@ import type { Dependencies } from "./dependencies.ts";
 import type { Reader } from "./docs/index.ts";
 import { compressTexts } from "./http/compression.ts";
 import type { OnError, RespondWithError } from "./http/error-pages.ts";
-import { continueWithNewAccount } from "./interactions/account-switch.ts";
 import { createRememberedConsent } from "./interactions/remembered-consent.ts";
-import { interactions } from "./interactions/routes.ts";
+import { continueWithNewAccount, interactions } from "./interactions/routes.ts";
 import type { Keys } from "./keys/shared-keys.ts";
 import { landing } from "./landing/routes.ts";
 import { DOCUMENT_PATH } from "./operations/document.ts";
@@ -92,12 +89,11 @@ export function authorizationServer(
 
   const parts = createAuthOptions(options, provider, authenticationLimits, onError);
   const signInOptions = { ...options, ...parts };
-  const { sessions, signInAudit, passwords } = parts;
-  const isSignedIn = async (ctx: Context) =>
-    Boolean(await signedInAccount(ctx, { sessions, accounts: storage.accounts }));
+  const { sessions, signInAudit } = parts;
+  const isSignedIn = async (ctx: Context) => Boolean(await sessions.account(ctx));
 
   async function findReader(ctx: Context): Promise<Reader | undefined> {
-    const account = await signedInAccount(ctx, { sessions, accounts: storage.accounts });
+    const account = await sessions.account(ctx);
     if (!account) return undefined;
     const memberships = await storage.organizations.listByUser(account.id);
     for (const { id, name: organization } of memberships.filter(isManager)) {
@@ -145,10 +141,7 @@ export function authorizationServer(
       { at: ["interaction"], steps: [mount(isBelow("/interaction/"), interactions(signInOptions))] },
       {
         at: ["auth"],
-        steps: [
-          mount(isBelow("/auth/reset-password/"), passwordReset(storage, passwords)),
-          mount(isBelow("/auth/"), auth(signInOptions)),
-        ],
+        steps: [mount(isBelow("/auth/"), auth(signInOptions))],
       },
       {
         at: ["dashboard"],

@@ -8,12 +8,11 @@ import { createCompleteSignIn } from "./complete-sign-in.ts";
 import { createDevices } from "./devices.ts";
 import { createFirstPartyTokens } from "./first-party-tokens.ts";
 import { createLoginTokens } from "./second-factors/login-tokens.ts";
-import { createBrowserIds, createPasskeyButton } from "./second-factors/passkey-button.ts";
-import { createChallenges, createRelyingParty } from "./second-factors/passkeys.ts";
+import { createPasskeyOption, createRelyingParty } from "./second-factors/passkeys.ts";
 import { createVerifyCode } from "./second-factors/verify-code.ts";
 import { createSessions } from "./sessions.ts";
 import { createSignInAudit } from "./sign-in-audit.ts";
-import { createIdentityProvider, createSsoButton } from "./sso/identity-provider.ts";
+import { createIdentityProvider, createSsoOption } from "./sso/identity-provider.ts";
 import { createTransactions } from "./sso/transactions.ts";
 import { createVerifyPassword } from "./verify-password.ts";
 
@@ -29,18 +28,14 @@ export function createAuthOptions(
   const { accounts, knownDevices, replays, secondFactors, signInFailures } = storage;
   const passwords = createPasswords(settings.RATE_LIMIT);
   const signInAudit = createSignInAudit(accounts, storage.memberEvents, onError);
-  const devices = signInAudit.complete(createDevices(knownDevices, base));
+  const devices = createDevices(knownDevices, base);
   const checks = { knownDevices, signInFailures, devices, isLimited: settings.RATE_LIMIT };
-  const sessions = createSessions(provider, storage.sessions, base);
+  const sessions = createSessions(provider, storage, base);
   const callback = `${base}/auth/sso/callback`;
   const trace = tracing?.traceOutgoing("traceparent");
   const identityProvider = createIdentityProvider(settings, callback, onError, trace);
-  const relyingParty = createRelyingParty(
-    base,
-    createChallenges(keys.signing, replays),
-    secondFactors.passkeys,
-  );
-  const browserIds = createBrowserIds(base);
+  const { passkeys } = secondFactors;
+  const relyingParty = createRelyingParty({ base, secret: keys.signing, replays, passkeys });
   const loginTokens = createLoginTokens(keys.signing, replays, base);
   return {
     provider,
@@ -53,19 +48,18 @@ export function createAuthOptions(
     sessions,
     identityProvider,
     relyingParty,
-    browserIds,
     loginTokens,
     csrf: createCsrf(keys.signing),
-    signIn: signInAudit.verify(
+    signIn: signInAudit.verifyPassword(
       createVerifyPassword({ ...checks, accounts, passwords, limits: authenticationLimits.signIn }),
     ),
     verifyCode: signInAudit.verifyCode(
       createVerifyCode({ ...checks, secondFactors, limits: authenticationLimits }),
     ),
     tokens: createFirstPartyTokens(provider, storage, base),
-    ssoButton: createSsoButton(identityProvider),
-    passkeyButton: createPasskeyButton(relyingParty, browserIds),
+    ssoOption: createSsoOption(identityProvider),
+    passkeyOption: createPasskeyOption(relyingParty),
     transactions: createTransactions(base),
-    completeSignIn: createCompleteSignIn({ storage, sessions, devices, loginTokens }),
+    completeSignIn: createCompleteSignIn({ storage, sessions, devices, signInAudit, loginTokens }),
   };
 }

@@ -7,18 +7,25 @@ import { isMultiFactor } from "../provider/sessions.ts";
 import type { Devices } from "./devices.ts";
 import type { LoginTokens } from "./second-factors/login-tokens.ts";
 import type { Sessions } from "./sessions.ts";
+import type { createSignInAudit } from "./sign-in-audit.ts";
 import type { SignInProof } from "./sign-in-proof.ts";
 
 export const SECOND_FACTOR_PATH = "/auth/second-factor";
 
 type Stores = Pick<Storage, "accounts" | "identities" | "secondFactors">;
-type Options = { storage: Stores; sessions: Sessions; devices: Devices; loginTokens: LoginTokens };
+type Options = {
+  storage: Stores;
+  sessions: Sessions;
+  devices: Devices;
+  signInAudit: ReturnType<typeof createSignInAudit>;
+  loginTokens: LoginTokens;
+};
 
 /**
  * The returned function calls `respond`, if given, instead of redirecting to `returnTo`. It resolves to false if the
  * password was changed, or the passkey or SSO identity removed, in the meantime.
  */
-export function createCompleteSignIn({ storage, sessions, devices, loginTokens }: Options) {
+export function createCompleteSignIn({ storage, sessions, devices, signInAudit, loginTokens }: Options) {
   return async (
     ctx: Context,
     proof: SignInProof,
@@ -32,6 +39,7 @@ export function createCompleteSignIn({ storage, sessions, devices, loginTokens }
     }
     if (!(await sessions.begin(ctx, proof, () => isProofCurrent(storage, proof)))) return false;
     await devices.remember(ctx, proof.accountId);
+    await signInAudit.signedIn(ctx, proof.accountId);
     await respond();
     return true;
   };

@@ -4,7 +4,6 @@ import type { CurrentSignIn } from "../operations/operation.ts";
 import type { AuthOptions } from "./auth-options.ts";
 import { requireRecentSignIn } from "./authenticate.ts";
 import { enforceLimit } from "./error-handler.ts";
-import { hashPassword } from "./new-password.ts";
 import { keyReference } from "./sign-in-proof.ts";
 
 type Options = Pick<
@@ -21,13 +20,16 @@ export function currentSignIn(ctx: Context, options: Options, returnTo: string):
     requireRecent: () => requireRecentSignIn(ctx, returnTo),
 
     async isPassword(password) {
-      const result = await signIn(ctx, user.username, password);
-      if (!("error" in result)) return true;
-      if (result.code === "invalid_credentials") return false;
-      throw new Problem(result.status, result.code, result.error);
+      try {
+        await signIn(ctx, user.username, password);
+        return true;
+      } catch (error) {
+        if (error instanceof Problem && error.code === "invalid_credentials") return false;
+        throw error;
+      }
     },
 
-    hashPassword: (password) => hashPassword(passwords, password),
+    hashPassword: (password) => passwords.hash(password),
 
     async limitGuesses(verify) {
       const { secondFactor } = authenticationLimits;
@@ -37,18 +39,7 @@ export function currentSignIn(ctx: Context, options: Options, returnTo: string):
       return result;
     },
 
-    async verifyPasskey(response) {
-      const registered = await relyingParty?.verifyRegistration(response, registrationPurposeOf(user));
-      if (!registered) return undefined;
-      const { credential, credentialDeviceType } = registered;
-      return {
-        credentialId: credential.id,
-        publicKey: Buffer.from(credential.publicKey).toString("base64url"),
-        counter: credential.counter,
-        transports: credential.transports ?? [],
-        synced: credentialDeviceType === "multiDevice",
-      };
-    },
+    verifyPasskey: async (response) => relyingParty?.verifyRegistration(response, user),
 
     async renew(factor) {
       if (!isSession) return;
@@ -64,9 +55,4 @@ export function currentSignIn(ctx: Context, options: Options, returnTo: string):
 
     end: () => (isSession ? sessions.end(ctx, user) : tokens.end(user.sessionId)),
   };
-}
-
-/** What the challenge of a new passkey is for. */
-export function registrationPurposeOf({ sessionId }: { sessionId: string }): string {
-  return `registration ${sessionId}`;
 }

@@ -29,6 +29,27 @@ export function enforceLimit(wait: number, what = "requests"): void {
     throw retryLater(429, "too_many_requests", `Too many ${what}. Try again in ${describeWait(wait)}.`, wait);
 }
 
+/** Runs what a form requests. If it is refused, `show` renders the form again. */
+export async function redisplayIfRefused(
+  ctx: Context,
+  run: () => Promise<unknown>,
+  show: (problem: Problem) => unknown,
+): Promise<void> {
+  try {
+    await run();
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    const { status, headers } = error;
+    // Browsers can't answer a challenge.
+    if (status === 401) ctx.status = 400;
+    else {
+      ctx.status = status;
+      ctx.set(headers);
+    }
+    await show(error);
+  }
+}
+
 /** The first step of a route that anyone may call: nothing of the request has been read yet. */
 export function limitVisits(
   { authenticationLimits }: { authenticationLimits: AuthenticationLimits },

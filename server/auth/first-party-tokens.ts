@@ -84,19 +84,14 @@ export function createFirstPartyTokens(
         await grants.revokeReused(grantId, "refresh_token", address); // RFC 9700 §4.14.2
         return undefined;
       }
-      if (!(await consume(token))) return undefined;
+      try {
+        await token.consume();
+      } catch (error) {
+        // Another request has used the token, and its retry period has ended.
+        if (error instanceof errors.InvalidGrant) return undefined;
+        throw error;
+      }
       return mint({ accountId, grantId, rotations: rotations + 1, ...(iiat && { iiat }) });
     },
   };
-}
-
-/** Returns false if another request has used the token and its retry period has ended. */
-async function consume(token: { consume(): Promise<void> }): Promise<boolean> {
-  try {
-    await token.consume();
-    return true;
-  } catch (error) {
-    if (error instanceof errors.InvalidGrant) return false;
-    throw error;
-  }
 }

@@ -11,7 +11,7 @@ import { authenticate } from "./authenticate.ts";
 import { currentSignIn } from "./current-sign-in.ts";
 import { enforceLimit, handleAuthErrors } from "./error-handler.ts";
 import { loginRoutes } from "./login.ts";
-import { forgotPasswordRoutes } from "./password-reset.ts";
+import { forgotPasswordRoutes, resetLinkRoutes } from "./password-reset.ts";
 import { programLoginRoutes } from "./program-login.ts";
 import { registerRoutes } from "./register.ts";
 import { HOME } from "./return-to.ts";
@@ -25,6 +25,7 @@ export function auth(options: AuthOptions): Middleware[] {
   loginRoutes(open, options);
   programLoginRoutes(open, options);
   secondFactorRoutes(open, options);
+  resetLinkRoutes(open, options);
   if (options.settings.SMTP_URL) forgotPasswordRoutes(open, options);
   if (options.identityProvider) ssoRoutes(open, options, options.identityProvider);
 

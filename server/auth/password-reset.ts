@@ -1,11 +1,8 @@
-import { Router } from "@koa/router";
-import type { Context, Middleware } from "koa";
-import type { Storage } from "../../adapters/index.ts";
+import type { Router } from "@koa/router";
+import type { Context } from "koa";
 import { Problem } from "../../resources/http/problem.ts";
-import { routesOf } from "../../resources/http/routing.ts";
 import { validateUsername } from "../credentials/names.ts";
 import { validatePassword } from "../credentials/password-rules.ts";
-import type { Passwords } from "../credentials/passwords.ts";
 import { RESET_PATH, resetUrl } from "../credentials/reset-links.ts";
 import { checkOrigin } from "../http/csrf.ts";
 import { formBody, prefersHtml, readInput, textFieldOf } from "../http/request-body.ts";
@@ -14,58 +11,40 @@ import { requestPasswordReset } from "../operations/sign-in.ts";
 import { html } from "../ui/html.ts";
 import { alert, describedBy, messagePage, page } from "../ui/page.ts";
 import type { AuthOptions } from "./auth-options.ts";
-import { limitVisits, SIGN_IN, showMessage } from "./error-handler.ts";
-import { hashPassword } from "./new-password.ts";
+import { limitVisits, redisplayIfRefused, SIGN_IN, showMessage } from "./error-handler.ts";
 
 const PATH = `${RESET_PATH}/:token`;
 
 /** Serves password reset links. The random, single-use token in the URL authenticates the user. */
-export function passwordReset(
-  { accounts, organizations }: Pick<Storage, "accounts" | "organizations">,
-  passwords: Passwords,
-): Middleware[] {
-  const router = new Router({ sensitive: true, strict: true });
-
-  /** Answers with an error page if the link is invalid. */
-  async function findAccount(ctx: Context, token: string) {
-    ctx.set("Cache-Control", "no-store");
-    const account = await accounts.findByResetToken(token);
-    if (!account) showInvalidLink(ctx);
-    return account;
-  }
+export function resetLinkRoutes(router: Router, { storage, passwords }: AuthOptions): void {
+  const { accounts, organizations } = storage;
 
   router.get(PATH, async (ctx) => {
     const token = ctx.params.token as string;
-    const account = await findAccount(ctx, token);
-    if (account) ctx.body = resetPage(token, account.username);
+    const account = await accounts.findByResetToken(token);
+    if (!account) return showInvalidLink(ctx);
+    ctx.body = resetPage(token, account.username);
   });
 
   router.post(PATH, formBody, async (ctx) => {
     const token = ctx.params.token as string;
-    const account = await findAccount(ctx, token);
-    if (!account) return;
+    const account = await accounts.findByResetToken(token);
+    if (!account) return showInvalidLink(ctx);
     const { id, username } = account;
-    const newPassword = textFieldOf((ctx.request.body as { password?: unknown } | undefined)?.password);
+    const password = textFieldOf((await readInput(ctx)).password);
     const names = (await organizations.listByUser(id)).map(({ name }) => name);
-    const showForm = (status: number, error: string) => {
-      ctx.status = status;
-      ctx.body = resetPage(token, username, error);
+    // The link remains valid if the password is rejected, or the service is busy.
+    const reset = async () => {
+      const error = validatePassword(password, { username, organizations: names });
+      if (error) throw new Problem(422, "invalid_password", error);
+      const isReset = await accounts.resetPassword(token, await passwords.hash(password), ctx.ip);
+      if (!isReset) return showInvalidLink(ctx);
+      showMessage(ctx, 200, "Password saved", "You can now sign in with your new password.", SIGN_IN);
     };
-    const error = validatePassword(newPassword, { username, organizations: names });
-    if (error) return showForm(422, error);
-    let hash: string;
-    try {
-      hash = await hashPassword(passwords, newPassword);
-    } catch (busy) {
-      if (!(busy instanceof Problem)) throw busy;
-      ctx.set(busy.headers);
-      return showForm(busy.status, busy.message); // the link remains valid
-    }
-    if (!(await accounts.resetPassword(token, hash, ctx.ip))) return showInvalidLink(ctx);
-    showMessage(ctx, 200, "Password saved", "You can now sign in with your new password.", SIGN_IN);
+    await redisplayIfRefused(ctx, reset, ({ message }) => {
+      ctx.body = resetPage(token, username, message);
+    });
   });
-
-  return routesOf(router);
 }
 
 function showInvalidLink(ctx: Context): void {

@@ -11,7 +11,7 @@ import { needsSecondFactor } from "./complete-sign-in.ts";
 import { limitVisits, unauthorized } from "./error-handler.ts";
 import { LOGIN_TOKEN_S } from "./second-factors/login-tokens.ts";
 import { type SignInProof, withFactor } from "./sign-in-proof.ts";
-import { INCORRECT_CREDENTIALS, type LoginError } from "./verify-password.ts";
+import { incorrectCredentials } from "./verify-password.ts";
 
 /** Creates the handler of an operation that needs no sign-in. */
 export function serve<Input extends z.ZodType, Output extends z.ZodType>(
@@ -27,10 +27,9 @@ export function serve<Input extends z.ZodType, Output extends z.ZodType>(
 
 export function programLogin(options: AuthOptions): Middleware {
   return serve(logIn, async (ctx, { username, password }) => {
-    const result = await options.signIn(ctx, username, password);
-    if ("error" in result) throw toProblem(result);
-    if (await needsSecondFactor(options.storage, result)) throw await secondFactorRequired(result, options);
-    return issueTokens(ctx, result, options);
+    const proof = await options.signIn(ctx, username, password);
+    if (await needsSecondFactor(options.storage, proof)) throw await secondFactorRequired(proof, options);
+    return issueTokens(ctx, proof, options);
   });
 }
 
@@ -48,7 +47,6 @@ export function programLoginRoutes(router: Router, options: AuthOptions): void {
         const message = "The login_token is invalid, expired or was already used. Sign in again.";
         throw unauthorized("invalid_login_token", message);
       }
-      if ("error" in factor) throw toProblem(factor);
       return issueTokens(ctx, withFactor(pending.proof, factor), options);
     }),
   );
@@ -82,18 +80,14 @@ async function secondFactorRequired(
 async function issueTokens(
   ctx: Context,
   proof: SignInProof,
-  { tokens, devices, storage }: AuthOptions,
+  { tokens, devices, signInAudit, storage }: AuthOptions,
 ): Promise<z.input<(typeof logIn)["output"]>> {
   const issued = await tokens.issueFor(proof, ctx.ip);
   const { accountId: id, methods } = proof;
   const account = await storage.accounts.find(id);
-  if (!issued || !account) throw toProblem(INCORRECT_CREDENTIALS);
+  if (!issued || !account) throw incorrectCredentials();
   ctx.state.signIn = { ...ctx.state.signIn, methods };
   await devices.remember(ctx, id);
+  await signInAudit.signedIn(ctx, id);
   return { user: { id, username: account.username }, ...issued };
-}
-
-function toProblem({ error, status, code }: LoginError): Problem {
-  const isIncorrect = code === "invalid_credentials" || code === "invalid_second_factor";
-  return isIncorrect ? unauthorized(code, error) : new Problem(status, code, error);
 }

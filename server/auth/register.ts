@@ -7,6 +7,7 @@ import { validatePassword } from "../credentials/password-rules.ts";
 import { checkOrigin } from "../http/csrf.ts";
 import { seeOther } from "../http/redirects.ts";
 import { prefersHtml, readInput, textFieldOf } from "../http/request-body.ts";
+import { invalidInvitation } from "../operations/invitations.ts";
 import { pathOf } from "../operations/operation.ts";
 import { register } from "../operations/sign-in.ts";
 import { siteKeyOf } from "../http/client-ip.ts";
@@ -14,30 +15,21 @@ import type { Settings } from "../settings/config.ts";
 import { hidden } from "../ui/controls.ts";
 import { html } from "../ui/html.ts";
 import { alert, describedBy, page } from "../ui/page.ts";
-import { invitationSentence, type ShownInvitation, type SsoOption, ssoButton } from "../ui/sign-in.ts";
+import { invitationSentence, ssoButton } from "../ui/sign-in.ts";
 import type { AuthOptions } from "./auth-options.ts";
-import { limitVisits, SIGN_IN, showMessage } from "./error-handler.ts";
-import { hashPassword } from "./new-password.ts";
+import { limitVisits, redisplayIfRefused, SIGN_IN, showMessage } from "./error-handler.ts";
 import { serve } from "./program-login.ts";
 import { HOME, safeReturnTo } from "./return-to.ts";
-import { signedInAccount } from "./sessions.ts";
 import { passwordProof } from "./sign-in-proof.ts";
 
-type Registration = {
-  username?: string;
-  organizationName?: string;
-  returnTo: string;
-  /** Without an invitation, the user gets a new organization. */
-  invitation?: string | undefined;
-  /** Undefined if the invitation is not valid. */
-  invited?: ShownInvitation | undefined;
-  error?: string;
-  external?: SsoOption | undefined;
-};
+const PATH = pathOf(register);
+
+/** What the form was filled in with, and why it was refused. */
+type Filled = { username?: string; organizationName?: string; error?: string };
 
 export function registerRoutes(router: Router, options: AuthOptions): void {
-  const { settings, passwords, sessions, devices, tokens, ssoButton, base } = options;
-  const { accounts, registrations, invitations } = options.storage;
+  const { settings, passwords, sessions, devices, tokens, base } = options;
+  const { registrations, invitations } = options.storage;
 
   async function createAccount(ctx: Context, input: z.output<(typeof register)["input"]>) {
     const { username, password, organization_name = "" } = input;
@@ -48,7 +40,7 @@ export function registerRoutes(router: Router, options: AuthOptions): void {
     if (error) throw invalidField("password", error);
     const registered = await registrations.register({
       username,
-      passwordHash: await hashPassword(passwords, password, { network: siteKeyOf(ctx.ip) }),
+      passwordHash: await passwords.hash(password, { network: siteKeyOf(ctx.ip) }),
       organizationName: organization_name || `${username}'s organization`,
       invitation,
       address: ctx.ip,
@@ -57,22 +49,44 @@ export function registerRoutes(router: Router, options: AuthOptions): void {
       const message = "This username is taken. Choose another one.";
       throw new Problem(409, "username_taken", message, { errors: [{ field: "username", message }] });
     }
-    if (registered === "uninvited") throw new Problem(403, "invitation_invalid", INVITATION_INVALID);
+    if (registered === "uninvited") throw invalidInvitation();
     return registered;
   }
 
-  router.get("/auth/register", async (ctx) => {
+  router.get(PATH, async (ctx) => {
     const returnTo = safeReturnTo(ctx.query.return_to);
     const invitation = invitationIn(returnTo);
-    if (await signedInAccount(ctx, { sessions, accounts })) return seeOther(ctx, returnTo);
+    if (await sessions.account(ctx)) return seeOther(ctx, returnTo);
     if (!isRegistrationOpen(settings, invitation)) return showClosed(ctx);
-    return showForm(ctx, { returnTo, invitation });
+    return showForm(ctx, returnTo, invitation);
   });
 
-  async function showForm(ctx: Context, shown: Omit<Registration, "invited" | "external">) {
-    const { returnTo, invitation } = shown;
+  async function showForm(ctx: Context, returnTo: string, invitation: string | undefined, filled: Filled = {}) {
     const invited = invitation === undefined ? undefined : await invitations.find(invitation);
-    ctx.body = registerPage({ ...shown, invited, external: await ssoButton(returnTo) });
+    const { username = "", organizationName = "", error } = filled;
+    ctx.body = page(
+      "Create an account",
+      html`<h1>Create an account</h1>
+${invited && html`<p>${invitationSentence(invited)}</p>`}
+${alert(error, "error")}
+<form method="post" action="${PATH}">
+${hidden("return_to", returnTo)}${invitation && hidden("invitation", invitation)}
+<label for="username">Username</label>
+<input id="username" name="username" value="${username}" autocomplete="username" autocapitalize="none" spellcheck="false" required autofocus${describedBy(error, "username-hint")}>
+<p class="hint" id="username-hint">3 to 64 letters, digits and . _ @ + -</p>
+<label for="password">Password</label>
+<input id="password" name="password" type="password" autocomplete="new-password" required${describedBy(undefined, "password-hint")}>
+<p class="hint" id="password-hint">At least 8 characters. A few random words work well.</p>
+${
+  !invitation &&
+  html`<label for="organization_name">Organization name (optional)</label>
+<input id="organization_name" name="organization_name" value="${organizationName}" autocomplete="organization" maxlength="100">`
+}
+<button type="submit">Create account</button>
+</form>
+${ssoButton(await options.ssoOption(returnTo))}
+<p class="hint">Already have an account? <a href="/auth/login?${new URLSearchParams({ return_to: returnTo })}">Sign in</a></p>`,
+    );
   }
 
   const registerForPrograms = serve(register, async (ctx, input) => {
@@ -81,7 +95,7 @@ export function registerRoutes(router: Router, options: AuthOptions): void {
     return { user, organization, ...(await tokens.issue(user.id, ctx.ip)) };
   });
   const limit = limitVisits(options, "registration", "registrations");
-  router.post(pathOf(register), limit, (ctx, next) =>
+  router.post(PATH, limit, (ctx, next) =>
     prefersHtml(ctx) ? registerByForm(ctx) : registerForPrograms(ctx, next),
   );
 
@@ -89,24 +103,20 @@ export function registerRoutes(router: Router, options: AuthOptions): void {
     const input = await readInput(ctx);
     checkOrigin(ctx, base);
     const returnTo = safeReturnTo(input.return_to);
-    try {
+    const signUp = async () => {
       const { user } = await createAccount(ctx, validate(register.input, input));
       await sessions.begin(ctx, passwordProof(user.id));
       await devices.remember(ctx, user.id, { silent: true });
       seeOther(ctx, input.invitation ? HOME : returnTo); // the invitation has been used
-    } catch (error) {
-      if (!(error instanceof Problem)) throw error;
-      if (error.code === "registration_closed") return showClosed(ctx);
-      ctx.status = error.status;
-      ctx.set(error.headers);
-      await showForm(ctx, {
-        returnTo,
-        invitation: textFieldOf(input.invitation) || undefined,
+    };
+    await redisplayIfRefused(ctx, signUp, ({ code, errors, message }) => {
+      if (code === "registration_closed") return showClosed(ctx);
+      return showForm(ctx, returnTo, textFieldOf(input.invitation) || undefined, {
         username: textFieldOf(input.username),
         organizationName: textFieldOf(input.organization_name),
-        error: errorTextOf(error),
+        error: errors ? errors.map((error) => error.message).join(" ") : message,
       });
-    }
+    });
   }
 }
 
@@ -121,43 +131,8 @@ export function invitationIn(returnTo: string): string | undefined {
   return /^\/dashboard\/invitations\/([\w-]+)$/.exec(returnTo)?.[1];
 }
 
-export const INVITATION_INVALID =
-  "This invitation has expired, was revoked, or has already been used. Ask for a new one.";
-
-function errorTextOf({ errors, message }: Problem): string {
-  return errors ? errors.map((error) => error.message).join(" ") : message;
-}
-
 const CLOSED = "You need an invitation to create an account.";
 
 function showClosed(ctx: Context): void {
   showMessage(ctx, 403, "Registration is closed", CLOSED, SIGN_IN);
-}
-
-function registerPage({ username = "", organizationName = "", ...registration }: Registration): string {
-  const { returnTo, invitation, invited, error, external } = registration;
-  return page(
-    "Create an account",
-    html`<h1>Create an account</h1>
-${invited && html`<p>${invitationSentence(invited)}</p>`}
-${alert(error, "error")}
-<form method="post" action="/auth/register">
-${hidden("return_to", returnTo)}${invitation && hidden("invitation", invitation)}
-<label for="username">Username</label>
-<input id="username" name="username" value="${username}" autocomplete="username" autocapitalize="none" spellcheck="false" required autofocus${describedBy(error, "username-hint")}>
-<p class="hint" id="username-hint">3 to 64 letters, digits and . _ @ + -</p>
-<label for="password">Password</label>
-<input id="password" name="password" type="password" autocomplete="new-password" required${describedBy(undefined, "password-hint")}>
-<p class="hint" id="password-hint">At least 8 characters. A few random words work well.</p>
-${
-  invitation
-    ? html``
-    : html`<label for="organization_name">Organization name (optional)</label>
-<input id="organization_name" name="organization_name" value="${organizationName}" autocomplete="organization" maxlength="100">`
-}
-<button type="submit">Create account</button>
-</form>
-${ssoButton(external)}
-<p class="hint">Already have an account? <a href="/auth/login?${new URLSearchParams({ return_to: returnTo })}">Sign in</a></p>`,
-  );
 }

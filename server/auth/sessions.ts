@@ -1,7 +1,8 @@
 import type { Context } from "koa";
 import type { Provider } from "oidc-provider";
-import { isPasskey, type SessionStore } from "../../adapters/accounts/sessions.ts";
-import type { Account, AccountStore } from "../../adapters/accounts/store.ts";
+import { isPasskey } from "../../adapters/accounts/sessions.ts";
+import type { Account } from "../../adapters/accounts/store.ts";
+import type { Storage } from "../../adapters/index.ts";
 import { cookieOptions } from "../http/cookies.ts";
 import type { SignedInUser } from "../http/state.ts";
 import { recordSessionUse, type Session, sessionLifetime } from "../provider/sessions.ts";
@@ -21,8 +22,12 @@ export type SignedIn = Session & { accountId: string; loginTs: number };
 
 export type Sessions = ReturnType<typeof createSessions>;
 
-/** The sessions in `store` are the same as oidc-provider's. */
-export function createSessions(provider: Provider, store: Pick<SessionStore, "signOut">, base: string) {
+/** The stored sessions are the same as oidc-provider's. */
+export function createSessions(
+  provider: Provider,
+  { accounts, sessions: store }: Pick<Storage, "accounts" | "sessions">,
+  base: string,
+) {
   const name = provider.cookieName("session");
   const options = { ...cookieOptions({ base }), path: "/" };
 
@@ -46,6 +51,13 @@ export function createSessions(provider: Provider, store: Pick<SessionStore, "si
 
   return {
     current,
+
+    /** Resolves to the account of the signed-in user, unless it is disabled. */
+    async account(ctx: Context): Promise<Account | undefined> {
+      const session = await current(ctx);
+      const account = session && (await accounts.find(session.accountId));
+      return account?.disabled ? undefined : account;
+    },
 
     /** Invalidates the browser's old session. Returns false, signed out, if `isCurrent` does. */
     async begin(ctx: Context, proof: SignInProof, isCurrent?: () => Promise<boolean>): Promise<boolean> {
@@ -94,13 +106,4 @@ export function createSessions(provider: Provider, store: Pick<SessionStore, "si
       ctx.cookies.set(name, null, options);
     },
   };
-}
-
-export async function signedInAccount(
-  ctx: Context,
-  { sessions, accounts }: { sessions: Sessions; accounts: Pick<AccountStore, "find"> },
-): Promise<Account | undefined> {
-  const session = await sessions.current(ctx);
-  const account = session && (await accounts.find(session.accountId));
-  return account?.disabled ? undefined : account;
 }

@@ -4,9 +4,9 @@ import { normalizeUsername } from "../../adapters/accounts/sign-in-failures.ts";
 import type { AccountStore } from "../../adapters/accounts/store.ts";
 import type { MemberEventStore } from "../../adapters/events/member-events.ts";
 import { ANONYMOUS } from "../../resources/events/types.ts";
+import { Problem } from "../../resources/http/problem.ts";
 import { isPossibleUsername } from "../credentials/names.ts";
 import type { OnError } from "../http/error-pages.ts";
-import type { Devices } from "./devices.ts";
 import type { VerifyCode } from "./second-factors/verify-code.ts";
 import type { VerifyPassword } from "./verify-password.ts";
 
@@ -69,6 +69,7 @@ export function createSignInAudit(
   }
 
   function count(type: FailureType, subject: Subject, address: string): void {
+    if ("username" in subject && !isPossibleUsername(subject.username)) return;
     const key = keyOf(type, subject);
     const hour = hours.get(key);
     if (hour) return void Object.assign(hour, { attempts: hour.attempts + 1, address });
@@ -76,47 +77,53 @@ export function createSignInAudit(
     hours.set(key, { type, subject, address, attempts: 0, earlier });
   }
 
+  /** Resolves to what `verify` does. If that refuses the attempt, counts it. */
+  async function counting<Result>(
+    { ip }: Context,
+    type: FailureType,
+    subject: Subject,
+    verify: () => Promise<Result>,
+  ): Promise<Result> {
+    try {
+      return await verify();
+    } catch (error) {
+      const status = error instanceof Problem ? error.status : 500;
+      if (status < 500) count(status === 429 ? "member.sign_in_throttled" : type, subject, ip);
+      throw error;
+    }
+  }
+
   return {
-    verify: (verifyPassword: VerifyPassword) => async (ctx: Context, username: string, password: string) => {
-      const result = await verifyPassword(ctx, username, password);
-      if (!("error" in result)) ctx.state.signIn = { username, methods: ["password"] };
-      else if (isPossibleUsername(username)) {
-        if (result.status === 429) count("member.sign_in_throttled", { username }, ctx.ip);
-        else if (result.status < 500) count("member.sign_in_failed", { username }, ctx.ip);
-      }
-      return result;
-    },
+    verifyPassword:
+      (verifyPassword: VerifyPassword): VerifyPassword =>
+      async (ctx, username, password) => {
+        const verify = () => verifyPassword(ctx, username, password);
+        const proof = await counting(ctx, "member.sign_in_failed", { username }, verify);
+        ctx.state.signIn = { username, methods: ["password"] };
+        return proof;
+      },
 
     verifyCode:
       (verifyCode: VerifyCode): VerifyCode =>
-      async (ctx, pending, codes) => {
-        const result = await verifyCode(ctx, pending, codes);
-        if (result && "error" in result) {
-          const userId = pending.proof.accountId;
-          const isThrottled = result.status === 429;
-          count(isThrottled ? "member.sign_in_throttled" : "member.second_factor_failed", { userId }, ctx.ip);
-        }
-        return result;
+      (ctx, pending, codes) => {
+        const verify = () => verifyCode(ctx, pending, codes);
+        return counting(ctx, "member.second_factor_failed", { userId: pending.proof.accountId }, verify);
       },
 
     passkeyFailed: (ctx: Context, userId: string) => count("member.second_factor_failed", { userId }, ctx.ip),
 
-    complete: (devices: Devices): Devices => ({
-      ...devices,
-      async remember(ctx, userId, options) {
-        await devices.remember(ctx, userId, options);
-        if (options?.silent) return;
-        const { username = "", methods = [], isAgain = false } = ctx.state.signIn ?? {};
-        // First, so that the failed attempts stand before the successful one.
-        for (const type of FAILURE_TYPES) {
-          hours.delete(keyOf(type, { username }));
-          hours.delete(keyOf(type, { userId }));
-        }
-        await Promise.all(pending);
-        const type = isAgain ? "member.reauthenticated" : "member.signed_in";
-        await memberEvents.record({ id: userId, address: ctx.ip }, { userId, type, methods });
-      },
-    }),
+    /** Records a completed sign-in. */
+    async signedIn(ctx: Context, userId: string): Promise<void> {
+      const { username = "", methods = [], isAgain = false } = ctx.state.signIn ?? {};
+      // First, so that the failed attempts stand before the successful one.
+      for (const type of FAILURE_TYPES) {
+        hours.delete(keyOf(type, { username }));
+        hours.delete(keyOf(type, { userId }));
+      }
+      await Promise.all(pending);
+      const type = isAgain ? "member.reauthenticated" : "member.signed_in";
+      await memberEvents.record({ id: userId, address: ctx.ip }, { userId, type, methods });
+    },
 
     /** Records the failed attempts that aren't recorded yet. */
     async close(): Promise<void> {

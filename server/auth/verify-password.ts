@@ -1,41 +1,25 @@
 import type { Context } from "koa";
 import type { KnownDeviceStore } from "../../adapters/accounts/known-devices.ts";
-import type { SignInFailureStore } from "../../adapters/accounts/sign-in-failures.ts";
+import type { Admission, SignInFailureStore } from "../../adapters/accounts/sign-in-failures.ts";
 import type { Account, AccountStore } from "../../adapters/accounts/store.ts";
 import { sha256 } from "../../adapters/crypto/hash.ts";
+import { Problem } from "../../resources/http/problem.ts";
 import { isPossibleUsername } from "../credentials/names.ts";
-import { PasswordQueueFull, type Passwords } from "../credentials/passwords.ts";
+import type { Passwords } from "../credentials/passwords.ts";
 import type { SignInLimits } from "../rate-limits/authentication.ts";
-import { describeWait, toSeconds } from "../rate-limits/store.ts";
 import { siteKeyOf } from "../http/client-ip.ts";
+import { toSeconds } from "../rate-limits/store.ts";
 import type { Devices } from "./devices.ts";
+import { enforceLimit, unauthorized } from "./error-handler.ts";
 import { passwordProof, type SignInProof } from "./sign-in-proof.ts";
 
-export type LoginError = { error: string; status: number; code: LoginErrorCode };
-type LoginErrorCode =
-  | "invalid_credentials"
-  | "invalid_second_factor"
-  | "too_many_requests"
-  | "password_reset_required"
-  | "busy";
-
-export const INCORRECT_CREDENTIALS: LoginError = {
-  error: "Incorrect username or password.",
-  status: 400,
-  code: "invalid_credentials",
-};
-
-export function incorrectFactor(error: string): LoginError {
-  return { error, status: 400, code: "invalid_second_factor" };
+export function incorrectCredentials(): Problem {
+  return unauthorized("invalid_credentials", "Incorrect username or password.");
 }
 
 // The same for unknown usernames.
-const RESET_REQUIRED: LoginError = {
-  error:
-    "Too many incorrect passwords were entered for this username. Sign in from a browser that you have used before, or reset your password.",
-  status: 403,
-  code: "password_reset_required",
-};
+const RESET_REQUIRED =
+  "Too many incorrect passwords were entered for this username. Sign in from a browser that you have used before, or reset your password.";
 
 type Options = {
   accounts: Pick<AccountStore, "findByUsername">;
@@ -48,7 +32,7 @@ type Options = {
   isLimited: boolean;
 };
 
-/** Every failure has the same message, so it doesn't reveal which one was wrong. */
+/** Throws Problem. Incorrect names and passwords have the same one, so it doesn't reveal which was wrong. */
 export type VerifyPassword = ReturnType<typeof createVerifyPassword>;
 
 /**
@@ -68,32 +52,20 @@ export function createVerifyPassword(options: Options) {
     return { account, token };
   }
 
-  async function admit(ctx: Context, username: string, account: Account | undefined) {
+  async function admit(username: string, account: Account | undefined): Promise<void> {
     // A name that no user can have isn't worth a row.
-    if (!isLimited || !isPossibleUsername(username)) return undefined;
-    const admission = await signInFailures.attempt(username, account?.id);
-    if (admission.outcome === "blocked") return RESET_REQUIRED;
-    if (admission.outcome === "delayed") return tooManyAttempts(ctx, toSeconds(admission.waitMs));
-    return undefined;
+    if (isLimited && isPossibleUsername(username))
+      enforceAdmission(await signInFailures.attempt(username, account?.id), RESET_REQUIRED);
   }
 
-  return async (ctx: Context, username: string, password: string): Promise<SignInProof | LoginError> => {
+  return async (ctx: Context, username: string, password: string): Promise<SignInProof> => {
     const known = await recognize(ctx, username);
-    const wait = known ? 0 : await limits.attempt(ctx.ip, username);
-    if (wait) return tooManyAttempts(ctx, wait);
+    if (!known) enforceLimit(await limits.attempt(ctx.ip, username), "attempts");
     const account = known?.account ?? (await find(username));
-    const refusal = known ? undefined : await admit(ctx, username, account);
-    if (refusal) return refusal;
-    try {
-      const hash = account && !account.disabled ? account.passwordHash : null;
-      const from = { network: siteKeyOf(ctx.ip), isKnownDevice: known !== undefined };
-      if (!(await passwords.verify(hash, password, from)) || !account) return INCORRECT_CREDENTIALS;
-    } catch (error) {
-      if (!(error instanceof PasswordQueueFull)) throw error;
-      ctx.set("Retry-After", "2");
-      const message = "Too many sign-ins are in progress. Try again in a moment.";
-      return { error: message, status: 503, code: "busy" };
-    }
+    if (!known) await admit(username, account);
+    const hash = account && !account.disabled ? account.passwordHash : null;
+    const from = { network: siteKeyOf(ctx.ip), isKnownDevice: known !== undefined };
+    if (!(await passwords.verify(hash, password, from)) || !account) throw incorrectCredentials();
     if (known) await knownDevices.undoAttempt(account.id, known.token);
     else if (isLimited) {
       await limits.succeeded(ctx.ip, username);
@@ -103,11 +75,8 @@ export function createVerifyPassword(options: Options) {
   };
 }
 
-export function tooManyAttempts(ctx: Context, seconds: number): LoginError {
-  ctx.set("Retry-After", String(seconds));
-  return {
-    error: `Too many attempts. Try again in ${describeWait(seconds)}.`,
-    status: 429,
-    code: "too_many_requests",
-  };
+/** Throws Problem unless an attempt may be made now. */
+export function enforceAdmission(admission: Admission, resetRequired: string): void {
+  if (admission.outcome === "blocked") throw new Problem(403, "password_reset_required", resetRequired);
+  if (admission.outcome === "delayed") enforceLimit(toSeconds(admission.waitMs), "attempts");
 }

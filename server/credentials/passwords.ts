@@ -1,5 +1,5 @@
 import { hash, verify } from "@node-rs/argon2";
-import { UNAVAILABLE } from "../../resources/http/problem.ts";
+import { Problem, RETRY_AFTER_S } from "../../resources/http/problem.ts";
 
 // OWASP Password Storage Cheat Sheet: argon2id (the default of the package), 19 MiB, two passes, one lane.
 const PARAMETERS = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
@@ -15,11 +15,10 @@ const MAX_WAITING = 50;
 // Less than half of the places of each queue: one network can't take them all.
 const MAX_PER_NETWORK = 20;
 
-export class PasswordQueueFull extends Error {
-  override readonly name = "PasswordQueueFull";
-  readonly code = UNAVAILABLE;
+export class PasswordQueueFull extends Problem {
   constructor() {
-    super("too many passwords are being hashed");
+    const headers = { "Retry-After": String(RETRY_AFTER_S) };
+    super(503, "busy", "The service is busy. Try again in a moment.", { headers });
   }
 }
 

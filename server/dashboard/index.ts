@@ -10,8 +10,7 @@ import { ACCOUNT, getMe } from "../operations/account.ts";
 import { managementDocument } from "../operations/document.ts";
 import type { Environment } from "../operations/operation.ts";
 import { createAccess, pathTo } from "./access.ts";
-import type { AccountParts } from "./account/options.ts";
-import { accountRoutes } from "./account/routes.ts";
+import { type AccountParts, accountRoutes } from "./account/account.ts";
 import { quickStartRoutes } from "./api-access/quick-start.ts";
 import { clientRoutes } from "./api-access/routes.ts";
 import { workloadIdentityRoutes } from "./api-access/workload-identity.ts";
@@ -23,12 +22,13 @@ import { links } from "./links/routes.ts";
 import { loadNotices, noticeRoutes } from "./notices/routes.ts";
 import { createOneTimeViews } from "./one-time-view.ts";
 import { addReading } from "./operation-routes.ts";
-import { approvedAppRoutes } from "./organization/approved-apps.ts";
+import { approvedAppRoutes } from "./organization/app-policy.ts";
 import { appRoutes } from "./organization/apps.ts";
 import { audit } from "./organization/audit.ts";
 import { memberRoutes } from "./organization/members.ts";
+import { organizationRoutes } from "./organization/organizations.ts";
+import { overviewRoutes } from "./organization/overview.ts";
 import { planRoutes } from "./organization/plan.ts";
-import { organizationRoutes } from "./organization/routes.ts";
 import { settingsRoutes } from "./organization/settings.ts";
 import type { DashboardOptions, RouteModule } from "./route.ts";
 import { deliveries } from "./webhooks/deliveries.ts";
@@ -36,6 +36,7 @@ import { webhooks } from "./webhooks/routes.ts";
 
 const ROUTE_MODULES: RouteModule[] = [
   organizationRoutes,
+  overviewRoutes,
   linkImport, // before links, whose paths have an ID in its place
   linkExports,
   // Before the routes of one member, whose parameter would match the path of a setting.

@@ -1,22 +1,10 @@
 import type { AuthOptions } from "../auth/auth-options.ts";
 import type { AccountChoice } from "../provider/interaction-policy.ts";
-import { hidden } from "../ui/controls.ts";
 import { html } from "../ui/html.ts";
 import { page } from "../ui/page.ts";
-import {
-  accountIdOf,
-  finishStep,
-  requestingAppOf,
-  restartField,
-  type Step,
-  stepPath,
-} from "./interaction.ts";
+import { accountIdOf, finishStep, hiddenFields, interactionPath, requestingAppOf, type Step } from "./interaction.ts";
 
-export function accountChoiceStep({
-  provider,
-  storage,
-  csrf,
-}: Pick<AuthOptions, "provider" | "storage" | "csrf">): Step {
+export function accountChoiceStep({ provider, storage, csrf }: AuthOptions): Step {
   return {
     async show(ctx, interaction) {
       const { username = "" } = (await storage.accounts.find(accountIdOf(interaction))) ?? {};
@@ -25,8 +13,8 @@ export function accountChoiceStep({
         "Choose an account",
         html`<h1>Choose an account</h1>
 <p><strong><bdi>${app.name}</bdi></strong> is requesting access. You are signed in as <strong><bdi>${username}</bdi></strong>.</p>
-<form method="post" action="${stepPath(interaction, "account")}">
-${hidden("csrf", csrf.token(interaction.uid))}${restartField(interaction)}
+<form method="post" action="${interactionPath(interaction, "account")}">
+${hiddenFields(interaction, csrf)}
 <div class="stack">
 <button type="submit" name="account" value="current">Continue as <bdi>${username}</bdi></button>
 <button type="submit" name="account" value="other" class="quiet">Use another account</button>

@@ -5,10 +5,11 @@ import { redirectTargetOf } from "../clients/redirect-uris.ts";
 import { seeOther } from "../http/redirects.ts";
 import { textFieldOf } from "../http/request-body.ts";
 import { assetAddress } from "../ui/asset-files.ts";
-import { breakable, hidden, icon, initial } from "../ui/controls.ts";
+import { breakable, icon, initial } from "../ui/controls.ts";
 import { isManager, sectionPath } from "../ui/dashboard-layout.ts";
 import { type Html, html } from "../ui/html.ts";
 import { alert, BRAND, document } from "../ui/page.ts";
+import { pathWith } from "../ui/table.ts";
 import {
   approveConsent,
   type ConsentOption,
@@ -19,11 +20,11 @@ import {
 } from "./consent.ts";
 import {
   accountIdOf,
+  hiddenFields,
+  interactionPath,
   type RequestingApp,
   requestingAppOf,
-  restartField,
   type Step,
-  stepPath,
 } from "./interaction.ts";
 
 export function consentStep(options: AuthOptions): Step {
@@ -38,24 +39,45 @@ export function consentStep(options: AuthOptions): Step {
 
   async function showPage(ctx: Context, interaction: Interaction, error?: string): Promise<void> {
     if (error) ctx.status = 422;
+    const app = await requestingAppOf(options, interaction);
     const account = await storage.accounts.find(accountIdOf(interaction));
-    const query = new URLSearchParams({ client_id: clientIdOf(interaction) });
-    ctx.body = consentPage({
-      action: stepPath(interaction, "consent"),
-      fields: html`${hidden("csrf", csrf.token(interaction.uid))}${restartField(interaction)}`,
-      app: await requestingAppOf(options, interaction),
-      username: account?.username ?? "",
-      scopes: requestedScopes(interaction),
-      ...(await findOptions(ctx, interaction)),
-      waysOn: ({ id, role }) => ({
-        isManager: isManager({ role }),
-        settingsUrl: `${base}${sectionPath(id, "settings")}#apps`,
-        approvalUrl: `${base}${sectionPath(id, "apps")}/approve?${query}`,
-        again: `/interaction/${interaction.uid}`,
-      }),
-      error,
-      target: redirectTargetOf(textFieldOf(interaction.params.redirect_uri)),
+    const target = redirectTargetOf(textFieldOf(interaction.params.redirect_uri));
+    const scopes = requestedScopes(interaction);
+    const { options: choices, excluded, refusal } = await findOptions(ctx, interaction);
+    const canAllow = choices.length > 0;
+    const offered = canAllow
+      ? scopes.filter((scope) => choices.some((choice) => choice.scopes.includes(scope)))
+      : scopes;
+    const waysOn = ({ id, role }: ConsentOptions["excluded"][number]) => ({
+      isManager: isManager({ role }),
+      settingsUrl: `${base}${sectionPath(id, "settings")}#apps`,
+      approvalUrl: `${base}${pathWith(`${sectionPath(id, "apps")}/approve`, { client_id: clientIdOf(interaction) })}`,
+      again: interactionPath(interaction),
     });
+    // The host comes first: a name could pretend to be it.
+    const body = html`<body>
+<main class="card consent">
+<p class="brand">${BRAND}</p>
+<h1>${canAllow ? "Allow access?" : REFUSED}</h1>
+<p>You’ll be redirected to <strong>${target.name}</strong>.</p>
+${parties(app, choices)}
+<p><strong><bdi>${app.name}</bdi></strong> is requesting access as <strong><bdi>${account?.username}</bdi></strong>. It ${canAllow ? "will be able" : "wants"} to:</p>
+<ul class="scopes">${offered.map((scope) => html`<li>${icon("check")}<span>${describe(scope)}</span></li>`)}</ul>
+${canAllow && html`<p class="soft">Access expires in 90 days; you can revoke it at any time.</p>`}
+${trustNote(app, target.isLocal, choices)}
+${alert(error)}
+<form method="post" action="${interactionPath(interaction, "consent")}">
+${hiddenFields(interaction, csrf)}
+${canAllow ? organizationChoice(choices, scopes) : alert(refusal && REFUSALS[refusal])}
+${excluded.map((one) => html`<p class="alert">${EXCLUSIONS[one.reason](html`<bdi>${one.name}</bdi>`, waysOn(one))}</p>`)}
+<div class="buttons">
+${canAllow && html`<button type="submit" name="decision" value="allow">Allow</button>`}
+<button type="submit" name="decision" value="cancel" class="quiet">Cancel</button>
+</div>
+</form>
+</main>
+</body>`;
+    ctx.body = document(canAllow ? "Allow access" : REFUSED, body, DASHBOARD_STYLE);
   }
 
   return {
@@ -88,18 +110,7 @@ function requestedScopes({ params }: Interaction): string[] {
   return textFieldOf(params.scope).split(" ").filter(Boolean);
 }
 
-type Consent = ConsentOptions & {
-  action: string;
-  /** The hidden fields. */
-  fields: Html;
-  app: RequestingApp;
-  /** `isLocal`: on this computer, where any program can use it. */
-  target: { name: string; isLocal: boolean };
-  username: string;
-  scopes: string[];
-  waysOn: (membership: ConsentOptions["excluded"][number]) => WaysOn;
-  error?: string | undefined;
-};
+const REFUSED = "You can’t allow access";
 
 const REFUSALS = {
   suspended:
@@ -135,40 +146,6 @@ const SCOPE_DESCRIPTIONS: Record<string, string> = {
 
 const DASHBOARD_STYLE = html`
 <link rel="stylesheet" href="${assetAddress("dashboard.css")}">`;
-
-function consentPage(consent: Consent): string {
-  const { action, fields, app, target, username, scopes, error } = consent;
-  const { options, excluded, refusal, waysOn } = consent;
-  const canAllow = options.length > 0;
-  const offered = canAllow
-    ? scopes.filter((scope) => options.some((option) => option.scopes.includes(scope)))
-    : scopes;
-  const title = canAllow ? "Allow access" : "You can’t allow access";
-  // The host comes first: a name could pretend to be it.
-  const body = html`<body>
-<main class="card consent">
-<p class="brand">${BRAND}</p>
-<h1>${canAllow ? "Allow access?" : title}</h1>
-<p>You’ll be redirected to <strong>${target.name}</strong>.</p>
-${parties(app, options)}
-<p><strong><bdi>${app.name}</bdi></strong> is requesting access as <strong><bdi>${username}</bdi></strong>. It ${canAllow ? "will be able" : "wants"} to:</p>
-<ul class="scopes">${offered.map((scope) => html`<li>${icon("check")}<span>${describe(scope)}</span></li>`)}</ul>
-${canAllow && html`<p class="soft">Access expires in 90 days; you can revoke it at any time.</p>`}
-${trustNote(app, target.isLocal, options)}
-${alert(error)}
-<form method="post" action="${action}">
-${fields}
-${canAllow ? organizationChoice(options, scopes) : alert(refusal && REFUSALS[refusal])}
-${excluded.map((one) => html`<p class="alert">${EXCLUSIONS[one.reason](html`<bdi>${one.name}</bdi>`, waysOn(one))}</p>`)}
-<div class="buttons">
-${canAllow && html`<button type="submit" name="decision" value="allow">Allow</button>`}
-<button type="submit" name="decision" value="cancel" class="quiet">Cancel</button>
-</div>
-</form>
-</main>
-</body>`;
-  return document(title, body, DASHBOARD_STYLE);
-}
 
 /** Renders the app beside the organization that it would act for, if there is no choice. */
 function parties({ name, organization, homepage }: RequestingApp, options: ConsentOption[]): Html {

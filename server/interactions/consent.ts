@@ -24,7 +24,7 @@ export type ConsentOptions = {
   options: ConsentOption[];
   excluded: (Pick<Membership, "id" | "name" | "role"> & { reason: ExclusionReason })[];
   /** Why there are no options, if not because of `excluded`. */
-  refusal?: "suspended" | "plan" | "role";
+  refusal: "suspended" | "plan" | "role" | undefined;
 };
 
 type ConsentRequest = {
@@ -48,8 +48,6 @@ export async function findConsentOptions(
     organizationSettings.listByUser(userId, clientId),
   ]);
   const settingsOf = new Map(settings.map((own) => [own.id, own]));
-  const active = memberships.filter(({ suspension }) => !suspension);
-  const paid = active.filter(({ plan }) => isPaid(plan));
   const refuses = ({ id, role }: Membership): ExclusionReason | undefined => {
     const own = settingsOf.get(id);
     if (own?.requiresSecondFactor && role !== "member" && !isMultiFactor({ amr })) return "second_factor";
@@ -57,23 +55,21 @@ export async function findConsentOptions(
     if (appPolicyCheck(clientId, own, role)) return undefined;
     return own.memberApps === "approved" ? "approval" : "members";
   };
-  const open = paid.filter((one) => !refuses(one));
-  const excluded = paid.flatMap((one) => {
-    const reason = refuses(one);
-    return reason ? [{ id: one.id, name: one.name, role: one.role, reason }] : [];
-  });
-  const all = open.map(({ id, name, role }) => ({
-    id,
-    name,
-    role,
-    scopes: allowedByRole(requested, role),
-  }));
+  const active = memberships.filter(({ suspension }) => !suspension);
+  const paid = active.filter(({ plan }) => isPaid(plan));
   const needsApi = requested.some(isApiScope);
-  const options = all.filter(({ scopes }) => !needsApi || scopes.some(isApiScope));
-  if (options.length > 0) return { options, excluded };
-  if (active.length === 0 && memberships.length > 0) return { options, excluded, refusal: "suspended" };
-  if (paid.length === 0) return { options, excluded, refusal: "plan" };
-  return { options, excluded, ...(open.length > 0 && { refusal: "role" }) };
+  const found: ConsentOptions = { options: [], excluded: [], refusal: undefined };
+  for (const membership of paid) {
+    const { id, name, role } = membership;
+    const scopes = allowedByRole(requested, role);
+    const reason = refuses(membership);
+    if (reason) found.excluded.push({ id, name, role, reason });
+    else if (needsApi && !scopes.some(isApiScope)) found.refusal = "role";
+    else found.options.push({ id, name, role, scopes });
+  }
+  if (found.options.length > 0) return { ...found, refusal: undefined };
+  if (active.length === 0 && memberships.length > 0) return { ...found, refusal: "suspended" };
+  return paid.length === 0 ? { ...found, refusal: "plan" } : found;
 }
 
 /** In one transaction. Throws AccessDenied if the user was removed from the organization in the meantime. */

@@ -3,6 +3,7 @@ import { errors, type Interaction, type Provider } from "oidc-provider";
 import type { AuthOptions } from "../auth/auth-options.ts";
 import { type ClientIdentity, describeProfile, identityOf } from "../clients/app-identity.ts";
 import { organizationOf } from "../clients/client-metadata.ts";
+import type { Csrf } from "../http/csrf.ts";
 import { seeOther } from "../http/redirects.ts";
 import type { Input } from "../http/request-body.ts";
 import { hidden } from "../ui/controls.ts";
@@ -14,21 +15,24 @@ export type Step = {
   submit(ctx: Context, interaction: Interaction, body: Input): Promise<void>;
 };
 
-/** Redirects to the next step unless `check` throws. */
+/** Redirects to the next step. */
 export async function finishStep(
   provider: Provider,
   ctx: Context,
   result: Parameters<Provider["interactionFinished"]>[2],
-  check = async () => {},
 ): Promise<void> {
   // Not `interactionFinished`: it writes the response itself, without our headers.
-  const target = await provider.interactionResult(ctx.req, ctx.res, result);
-  await check();
-  seeOther(ctx, target);
+  seeOther(ctx, await provider.interactionResult(ctx.req, ctx.res, result));
 }
 
-export function stepPath({ uid }: Interaction, step: string): string {
-  return `/interaction/${uid}/${step}`;
+/** Returns the address of the page, or of the form of a step. */
+export function interactionPath({ uid }: Interaction, step?: string): string {
+  return `/interaction/${uid}${step ? `/${step}` : ""}`;
+}
+
+/** Renders what each form of an interaction sends along. */
+export function hiddenFields(interaction: Interaction, csrf: Csrf): Html {
+  return html`${hidden("csrf", csrf.token(interaction.uid))}${restartField(interaction)}`;
 }
 
 // Half of what a form may have.
@@ -38,7 +42,7 @@ const RESTART_MAX = 8192;
  * Renders what starts the authorization again once the interaction has expired. A pushed request is not repeated: its
  * parameters don't belong in a URL (RFC 9126 §1).
  */
-export function restartField({ params, parJti }: Interaction & { parJti?: string }): Html {
+function restartField({ params, parJti }: Interaction & { parJti?: string }): Html {
   if (parJti) return html``;
   const query = new URLSearchParams();
   for (const [name, values] of Object.entries(params))

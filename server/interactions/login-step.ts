@@ -1,61 +1,66 @@
 import type { Context } from "koa";
 import type { Interaction } from "oidc-provider";
 import type { AuthOptions } from "../auth/auth-options.ts";
-import { signInPage } from "../auth/login-page.ts";
+import { redisplayIfRefused } from "../auth/error-handler.ts";
 import type { SignedIn } from "../auth/sessions.ts";
-import type { SignInProof } from "../auth/sign-in-proof.ts";
-import { INCORRECT_CREDENTIALS } from "../auth/verify-password.ts";
+import { signInForm } from "../auth/sign-in-form.ts";
+import { incorrectCredentials } from "../auth/verify-password.ts";
 import { textFieldOf } from "../http/request-body.ts";
 import type { AccountChoice } from "../provider/interaction-policy.ts";
-import { hidden } from "../ui/controls.ts";
-import { html } from "../ui/html.ts";
-import { finishStep, requestingAppOf, restartField, type Step, stepPath } from "./interaction.ts";
-
-type Login = { accountId: string; ts?: number; amr?: string[] };
-type Failure = { username: string; error: string };
+import { type Html, html } from "../ui/html.ts";
+import { page } from "../ui/page.ts";
+import {
+  finishStep,
+  hiddenFields,
+  interactionPath,
+  type RequestingApp,
+  requestingAppOf,
+  type Step,
+} from "./interaction.ts";
 
 /** Skips the sign-in if the user has signed in elsewhere since the interaction began. */
 export function loginStep(options: AuthOptions): Step {
-  const { provider, csrf, signIn, sessions, ssoButton, passkeyButton, completeSignIn } = options;
+  const { provider, csrf, signIn, sessions, completeSignIn } = options;
 
-  async function showForm(ctx: Context, interaction: Interaction, failure?: Failure): Promise<void> {
+  async function showForm(ctx: Context, interaction: Interaction, username: string, error?: string) {
     const app = await requestingAppOf(options, interaction);
     await allowOtherAccounts(interaction);
-    ctx.body = signInPage({
-      action: stepPath(interaction, "sign-in"),
-      fields: html`${hidden("csrf", csrf.token(interaction.uid))}${restartField(interaction)}`,
-      app,
+    const form = await signInForm(ctx, options, {
+      action: interactionPath(interaction, "sign-in"),
+      fields: hiddenFields(interaction, csrf),
+      returnTo: interactionPath(interaction),
       // A user with a session is here to sign in again, which the identity provider must require, too.
-      external: await ssoButton(`/interaction/${interaction.uid}`, {
-        again: interaction.session !== undefined,
-      }),
-      passkey: await passkeyButton(ctx, `/interaction/${interaction.uid}`),
-      ...(failure ?? { username: textFieldOf(interaction.params.login_hint) }),
+      again: interaction.session !== undefined,
+      username,
+      error,
     });
-  }
-
-  async function complete(ctx: Context, interaction: Interaction, proof: SignInProof) {
-    const { accountId, amr } = proof;
-    const isComplete = await completeSignIn(ctx, proof, `/interaction/${interaction.uid}`, () =>
-      finishStep(provider, ctx, { login: { accountId, amr } }),
+    ctx.body = page(
+      "Sign in",
+      html`<h1>Sign in</h1>
+<p>${describeApp(app)} wants to access your account. Sign in to continue.</p>
+${form}`,
     );
-    return isComplete ? undefined : INCORRECT_CREDENTIALS;
   }
 
   return {
     async show(ctx, interaction) {
       const session = await sessions.current(ctx);
-      if (!session || !isAwaitedSession(session, interaction)) return showForm(ctx, interaction);
-      await finishStep(provider, ctx, { login: loginOf(session) });
+      if (!session || !isAwaitedSession(session, interaction))
+        return showForm(ctx, interaction, textFieldOf(interaction.params.login_hint));
+      const { accountId, loginTs: ts, amr } = session;
+      await finishStep(provider, ctx, { login: { accountId, ts, ...(amr && { amr }) } });
     },
 
     async submit(ctx, interaction, body) {
       const username = textFieldOf(body.username);
-      const result = await signIn(ctx, username, textFieldOf(body.password));
-      const failure = "error" in result ? result : await complete(ctx, interaction, result);
-      if (!failure) return;
-      ctx.status = failure.status;
-      return showForm(ctx, interaction, { username, error: failure.error });
+      const begin = async () => {
+        const proof = await signIn(ctx, username, textFieldOf(body.password));
+        const { accountId, amr } = proof;
+        const finish = () => finishStep(provider, ctx, { login: { accountId, amr } });
+        if (!(await completeSignIn(ctx, proof, interactionPath(interaction), finish)))
+          throw incorrectCredentials();
+      };
+      await redisplayIfRefused(ctx, begin, ({ message }) => showForm(ctx, interaction, username, message));
     },
   };
 }
@@ -79,6 +84,10 @@ function isAwaitedSession(
   return provedAt > iat || (choice?.other === true && accountId !== session.accountId);
 }
 
-function loginOf({ accountId, loginTs: ts, amr }: SignedIn): Login {
-  return { accountId, ts, ...(amr && { amr }) };
+/** Names the app. A registered client may have taken the name of any company, so the app isn't one "by" it. */
+function describeApp({ name, organization, identity }: RequestingApp): Html {
+  const app = html`<strong><bdi>${name}</bdi></strong>`;
+  if (!organization) return html`${app}${!identity?.isKnown && ", an app that isn’t verified,"}`;
+  if (name === organization.name) return html`An app by ${app}`;
+  return html`${app}, an app by <strong><bdi>${organization.name}</bdi></strong>,`;
 }

@@ -1,17 +1,17 @@
 import { Router } from "@koa/router";
 import type { Context, Middleware } from "koa";
-import { errors, type Interaction, type Provider } from "oidc-provider";
+import { errors, type Interaction, type KoaContextWithOIDC, type Provider } from "oidc-provider";
 import { Problem } from "../../resources/http/problem.ts";
 import { routesOf } from "../../resources/http/routing.ts";
 import type { AuthOptions } from "../auth/auth-options.ts";
 import { DASHBOARD, showMessage } from "../auth/error-handler.ts";
 import { safeReturnTo } from "../auth/return-to.ts";
-import { type Csrf, checkOrigin, isChange } from "../http/csrf.ts";
+import { type Csrf, checkOrigin } from "../http/csrf.ts";
 import { seeOther } from "../http/redirects.ts";
 import { formBody, type Input } from "../http/request-body.ts";
 import { accountChoiceStep } from "./account-choice.ts";
 import { consentStep } from "./consent-page.ts";
-import type { Step } from "./interaction.ts";
+import { interactionPath, type Step } from "./interaction.ts";
 import { loginStep } from "./login-step.ts";
 
 /** Each interaction is bound to the browser that started it. */
@@ -25,6 +25,8 @@ export function interactions(options: AuthOptions): Middleware[] {
     // A form that is shown again with an error has this URL; reloading leads to the step.
     router.get(`/interaction/:uid/${path}`, (ctx) => seeOther(ctx, ctx.path.slice(0, -path.length - 1)));
     router.post(`/interaction/:uid/${path}`, formBody, async (ctx) => {
+      // A form of another site lacks the CSRF token, too, but this doesn't depend on the pages.
+      checkOrigin(ctx, base);
       const interaction = await currentInteraction(provider, ctx, prompt);
       await step.submit(ctx, interaction, readForm(ctx, csrf, interaction));
     });
@@ -38,8 +40,21 @@ export function interactions(options: AuthOptions): Middleware[] {
     await steps.get(interaction.prompt.name)?.show(ctx, interaction);
   });
 
-  return [showErrors, sameOriginOnly(base), ...routesOf(router)];
+  return [showErrors, ...routesOf(router)];
 }
+
+/**
+ * Shows the interaction again if another account has signed in since its sign-in form was answered. oidc-provider would
+ * send the browser to its logout, which ends the new session.
+ */
+export const continueWithNewAccount: Middleware = async function keepNewSession(context: Context, next) {
+  await next();
+  const { session, entities } = (context as Context & Partial<KoaContextWithOIDC>).oidc ?? {};
+  const { Interaction: interaction } = entities ?? {};
+  const answered = interaction?.result?.login?.accountId;
+  if (interaction && answered && session?.accountId && session.accountId !== answered)
+    seeOther(context, interactionPath(interaction));
+};
 
 /** Throws SessionNotFound if the URL names another interaction, or if the step `prompt` is already done. */
 async function currentInteraction(provider: Provider, ctx: Context, prompt?: string): Promise<Interaction> {
@@ -61,14 +76,6 @@ function readForm(ctx: Context, csrf: Csrf, interaction: Interaction): Input {
     throw new errors.InvalidRequest("the form has no valid CSRF token");
   }
   return body;
-}
-
-/** Such forms lack the CSRF token, too, but this doesn't depend on the pages. */
-function sameOriginOnly(base: string): Middleware {
-  return function checkSameOrigin(ctx, next) {
-    if (isChange(ctx)) checkOrigin(ctx, base);
-    return next();
-  };
 }
 
 /** Returns the authorization request of an expired form; anyone may link to one. */

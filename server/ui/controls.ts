@@ -237,6 +237,10 @@ function hourOf(at: number): string {
   return `${new Date(at).toISOString().slice(11, 16)} UTC`;
 }
 
+export function capitalized(word: string): string {
+  return word.slice(0, 1).toUpperCase() + word.slice(1);
+}
+
 /** Allows line breaks in a name or URL after its separators, and nowhere else. */
 export function breakable(text: string): Html {
   return html`${text.split(/(?<=[/@.?&=_-])(?![/@.?&=_-])/).map((part, index) => html`${index > 0 && html`<wbr>`}${part}`)}`;

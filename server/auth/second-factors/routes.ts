@@ -7,28 +7,24 @@ import { alert, describedBy, page } from "../../ui/page.ts";
 import { type PasskeyOption, passkeyButton } from "../../ui/sign-in.ts";
 import type { AuthOptions } from "../auth-options.ts";
 import { SECOND_FACTOR_PATH } from "../complete-sign-in.ts";
-import { showSignInError } from "../error-handler.ts";
+import { redisplayIfRefused, showSignInError } from "../error-handler.ts";
 import { type FactorProof, keyReference, withFactor } from "../sign-in-proof.ts";
-import { incorrectFactor } from "../verify-password.ts";
 import type { PendingSignIn } from "./login-tokens.ts";
-
-const PASSKEY_NOT_ACCEPTED = incorrectFactor(
-  "This passkey wasn’t accepted. Try again, or use another method.",
-);
+import { incorrectFactor } from "./verify-code.ts";
 
 export function secondFactorRoutes(router: Router, options: AuthOptions): void {
   const { storage, relyingParty, loginTokens, verifyCode, signInAudit, completeSignIn, base } = options;
 
   async function showForm(
     ctx: Context,
-    { id, proof }: PendingSignIn,
+    { jti, proof }: PendingSignIn,
     { isRecovery, error }: { isRecovery: boolean; error?: string },
   ): Promise<void> {
     const { totp, passkeys } = await storage.secondFactors.find(proof.accountId);
     const mayUsePasskey = relyingParty && passkeys.length > 0 && !isRecovery;
     const passkey = mayUsePasskey && {
       action: SECOND_FACTOR_PATH,
-      options: await relyingParty.authenticationOptions(purposeOf(id), passkeys),
+      options: await relyingParty.authenticationOptions(purposeOf(jti), passkeys),
       fields: {},
     };
     const other = isRecovery
@@ -44,18 +40,24 @@ ${isRecovery ? recoveryForm(error) : html`${totp && totpForm(error)}${passkey &&
     );
   }
 
-  async function verify(ctx: Context, pending: PendingSignIn, input: Input) {
-    const { id, proof } = pending;
+  async function verify(ctx: Context, pending: PendingSignIn, input: Input): Promise<FactorProof | undefined> {
+    const { jti, proof } = pending;
     if (!input.passkey || !relyingParty) return verifyCode(ctx, pending, codesOf(input));
-    const passkey = await relyingParty.verifyAuthentication(textFieldOf(input.passkey), purposeOf(id), {
+    const passkey = await relyingParty.verifyAuthentication(textFieldOf(input.passkey), purposeOf(jti), {
       requireUserVerification: false, // the password was the other factor
     });
     if (passkey?.userId !== proof.accountId) {
       signInAudit.passkeyFailed(ctx, proof.accountId);
-      return PASSKEY_NOT_ACCEPTED;
+      throw incorrectFactor("This passkey wasn’t accepted. Try again, or use another method.");
     }
-    const proved: FactorProof = { method: "passkey", amr: keyReference(passkey), credential: passkey.id };
-    return (await loginTokens.complete(pending)) ? proved : undefined;
+    if (!(await loginTokens.useOnce(pending))) return undefined;
+    return { method: "passkey", amr: keyReference(passkey), credential: passkey.id };
+  }
+
+  async function complete(ctx: Context, { proof, returnTo }: PendingSignIn, factor: FactorProof) {
+    const credential = proof.credential ?? factor.credential;
+    const whole = { ...withFactor(proof, factor), credential, passkey: factor.credential };
+    return completeSignIn(ctx, whole, returnTo);
   }
 
   router.get(SECOND_FACTOR_PATH, async (ctx) => {
@@ -69,16 +71,14 @@ ${isRecovery ? recoveryForm(error) : html`${totp && totpForm(error)}${passkey &&
     checkOrigin(ctx, base);
     const pending = loginTokens.find(ctx);
     if (!pending) return showExpired(ctx);
-    const factor = await verify(ctx, pending, input);
-    if (factor && "error" in factor) {
-      ctx.status = factor.status;
-      return showForm(ctx, pending, { isRecovery: Boolean(input.recovery_code), error: factor.error });
-    }
-    loginTokens.drop(ctx);
-    if (!factor) return showExpired(ctx);
-    const credential = pending.proof.credential ?? factor.credential;
-    const proof = { ...withFactor(pending.proof, factor), credential, passkey: factor.credential };
-    if (!(await completeSignIn(ctx, proof, pending.returnTo))) return showExpired(ctx);
+    const finish = async () => {
+      const factor = await verify(ctx, pending, input);
+      loginTokens.drop(ctx);
+      if (!factor || !(await complete(ctx, pending, factor))) showExpired(ctx);
+    };
+    await redisplayIfRefused(ctx, finish, ({ message: error }) =>
+      showForm(ctx, pending, { isRecovery: Boolean(input.recovery_code), error }),
+    );
   });
 }
 

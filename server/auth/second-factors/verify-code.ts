@@ -2,27 +2,21 @@ import type { Context } from "koa";
 import type { CodeUse } from "../../../adapters/accounts/second-factors/recovery-codes.ts";
 import type { Storage } from "../../../adapters/index.ts";
 import type { SingleUse } from "../../../adapters/oauth/replay.ts";
+import type { Problem } from "../../../resources/http/problem.ts";
 import { stepOfCode } from "../../credentials/totp.ts";
 import type { AuthenticationLimits } from "../../rate-limits/authentication.ts";
-import { toSeconds } from "../../rate-limits/store.ts";
 import type { Devices } from "../devices.ts";
+import { enforceLimit, unauthorized } from "../error-handler.ts";
 import type { FactorProof } from "../sign-in-proof.ts";
-import { incorrectFactor, type LoginError, tooManyAttempts } from "../verify-password.ts";
-import { type PendingSignIn, useOf } from "./login-tokens.ts";
+import { enforceAdmission } from "../verify-password.ts";
+import type { PendingSignIn } from "./login-tokens.ts";
 
-const INCORRECT_TOTP = incorrectFactor(
-  "Incorrect code, or a code that was already used. Enter the current code of your authenticator app.",
-);
-const INCORRECT_RECOVERY_CODE = incorrectFactor(
-  "Incorrect recovery code, or one that was already used. Enter another one.",
-);
+const INCORRECT_TOTP =
+  "Incorrect code, or a code that was already used. Enter the current code of your authenticator app.";
+const INCORRECT_RECOVERY_CODE = "Incorrect recovery code, or one that was already used. Enter another one.";
 
-const RESET_REQUIRED: LoginError = {
-  error:
-    "Too many incorrect codes were entered. Sign in from a browser that you have used before, or use a recovery code or a passkey. If someone else entered them, they know your password: reset it.",
-  status: 403,
-  code: "password_reset_required",
-};
+const RESET_REQUIRED =
+  "Too many incorrect codes were entered. Sign in from a browser that you have used before, or use a recovery code or a passkey. If someone else entered them, they know your password: reset it.";
 
 type Options = Pick<Storage, "secondFactors" | "knownDevices" | "signInFailures"> & {
   devices: Pick<Devices, "tokenOf">;
@@ -31,7 +25,7 @@ type Options = Pick<Storage, "secondFactors" | "knownDevices" | "signInFailures"
   isLimited: boolean;
 };
 
-/** Resolves to undefined if the pending sign-in was already completed. */
+/** Resolves to undefined if the pending sign-in was already completed. Throws Problem. */
 export type VerifyCode = ReturnType<typeof createVerifyCode>;
 
 /**
@@ -46,15 +40,10 @@ export function createVerifyCode(options: Options) {
     return token !== undefined && knownDevices.attempt(userId, token);
   }
 
-  async function admit(ctx: Context, userId: string): Promise<LoginError | undefined> {
-    const wait = await limits.secondFactor.attempt(userId);
-    if (wait) return tooManyAttempts(ctx, wait);
-    if (!isLimited) return undefined;
+  async function admit(userId: string): Promise<void> {
+    enforceLimit(await limits.secondFactor.attempt(userId), "attempts");
     // NIST SP 800-63B-4 §3.2.2, which the window of the limit above doesn't meet.
-    const admission = await signInFailures.attemptFactor(userId);
-    if (admission.outcome === "blocked") return RESET_REQUIRED;
-    if (admission.outcome === "delayed") return tooManyAttempts(ctx, toSeconds(admission.waitMs));
-    return undefined;
+    if (isLimited) enforceAdmission(await signInFailures.attemptFactor(userId), RESET_REQUIRED);
   }
 
   async function useTotp(userId: string, totp: string, loginToken: SingleUse): Promise<CodeUse> {
@@ -67,23 +56,26 @@ export function createVerifyCode(options: Options) {
     ctx: Context,
     pending: PendingSignIn,
     { totp = "", recoveryCode }: { totp?: string; recoveryCode?: string },
-  ): Promise<FactorProof | LoginError | undefined> => {
+  ): Promise<FactorProof | undefined> => {
     const userId = pending.proof.accountId;
     const isFromKnownDevice = await isKnown(ctx, userId);
     if (!isFromKnownDevice) {
-      const wait = recoveryCode ? await limits.visit("recoveryCode", ctx.ip) : 0;
-      const refusal = wait ? tooManyAttempts(ctx, wait) : !recoveryCode && (await admit(ctx, userId));
-      if (refusal) return refusal;
+      if (recoveryCode) enforceLimit(await limits.visit("recoveryCode", ctx.ip), "attempts");
+      else await admit(userId);
     }
     const outcome = recoveryCode
-      ? await secondFactors.recoveryCodes.use(recoveryCode, { id: userId, address: ctx.ip }, useOf(pending))
-      : await useTotp(userId, totp, useOf(pending));
+      ? await secondFactors.recoveryCodes.use(recoveryCode, { id: userId, address: ctx.ip }, pending)
+      : await useTotp(userId, totp, pending);
     if (outcome === "too_late") return undefined;
-    if (outcome === "incorrect") return recoveryCode ? INCORRECT_RECOVERY_CODE : INCORRECT_TOTP;
+    if (outcome === "incorrect") throw incorrectFactor(recoveryCode ? INCORRECT_RECOVERY_CODE : INCORRECT_TOTP);
     if (!isFromKnownDevice) {
       await limits.secondFactor.succeeded(userId);
       if (isLimited) await signInFailures.resetFactor(userId);
     }
     return { method: recoveryCode ? "recovery_code" : "totp", amr: "otp" };
   };
+}
+
+export function incorrectFactor(detail: string): Problem {
+  return unauthorized("invalid_second_factor", detail);
 }

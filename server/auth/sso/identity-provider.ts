@@ -70,31 +70,22 @@ export function createIdentityProvider(
     trace({ method: options.method, url }, (traceHeaders) =>
       fetchBounded(url, { ...options, headers: { ...options.headers, ...traceHeaders } }),
     );
-  const configuration = cacheDiscovery(() => discover(IDP_ISSUER, { clientId, secret, fetch }), onError);
-  // What sign-in pages show while an attempt takes long.
-  let wasReachable = true;
-  let isSlow = false;
+  const { configuration, isKnown } = cacheDiscovery(
+    () => discover(IDP_ISSUER, { clientId, secret, fetch }),
+    onError,
+  );
 
   return {
     name,
 
-    /**
-     * Waits at most a second, then returns what was known last; while the provider is slow, further calls don't wait.
-     */
+    /** Waits at most a second for a provider that didn't respond yet. */
     async isReachable(): Promise<boolean> {
+      if (isKnown()) return true;
       const attempt = configuration().then(
         () => true,
         () => false,
       );
-      void attempt.then((isReachable) => {
-        wasReachable = isReachable;
-        if (isReachable) isSlow = false;
-      });
-      const late = sleep(isSlow ? 0 : REACHABLE_WITHIN_MS, undefined, { ref: false });
-      const isReachable = await Promise.race([attempt, late]);
-      if (isReachable !== undefined) return isReachable;
-      isSlow = true;
-      return wasReachable;
+      return Promise.race([attempt, sleep(REACHABLE_WITHIN_MS, false, { ref: false })]);
     },
 
     /** With `maxAge`, in seconds, the user has to authenticate again. */
@@ -196,8 +187,11 @@ function asymmetricOnly(offered: string[] | undefined): string[] {
   return algorithms;
 }
 
-/** Caches the metadata for an hour, or longer if a refresh fails; without any, the pause between attempts doubles. */
-function cacheDiscovery<T>(fetchIt: () => Promise<T>, onError: (error: unknown) => void): () => Promise<T> {
+/**
+ * Caches the metadata for an hour, or longer if a refresh fails, which no request waits for. Without any, the pause
+ * between attempts doubles.
+ */
+function cacheDiscovery<T>(fetchIt: () => Promise<T>, onError: (error: unknown) => void) {
   let cached: T | undefined;
   let pending: Promise<T> | undefined;
   let due = 0;
@@ -220,14 +214,15 @@ function cacheDiscovery<T>(fetchIt: () => Promise<T>, onError: (error: unknown) 
     }
   }
 
-  return async () => {
-    if (pending) return cached ?? pending;
-    if (Date.now() >= due) {
-      pending = renew();
-      return pending;
-    }
-    if (cached) return cached;
-    throw new ProviderUnavailable("the identity provider could not be reached recently");
+  return {
+    isKnown: () => cached !== undefined,
+
+    async configuration(): Promise<T> {
+      if (Date.now() >= due) pending ??= renew();
+      const found = cached ?? (await pending);
+      if (found) return found;
+      throw new ProviderUnavailable("the identity provider could not be reached recently");
+    },
   };
 }
 
@@ -243,7 +238,7 @@ function namesOf({ preferred_username, email, name, sub }: oidc.IDToken): string
 }
 
 /** `again` asks for a recent sign-in. */
-export function createSsoButton(provider: IdentityProvider | undefined) {
+export function createSsoOption(provider: IdentityProvider | undefined) {
   return async (returnTo: string, { again } = { again: false }): Promise<SsoOption | undefined> => {
     if (!provider) return undefined;
     const query = new URLSearchParams({ return_to: returnTo, ...(again && { again: "1" }) });

@@ -6,27 +6,25 @@ import type { Storage } from "../../../adapters/index.ts";
 import { normalizeText } from "../../../resources/http/text.ts";
 import { removeInvisible, validateNewUsername } from "../../credentials/names.ts";
 import { seeOther } from "../../http/redirects.ts";
+import { invalidInvitation } from "../../operations/invitations.ts";
 import { html } from "../../ui/html.ts";
 import { page } from "../../ui/page.ts";
 import type { AuthOptions } from "../auth-options.ts";
 import { RECENT_S } from "../authenticate.ts";
 import { showSignInError } from "../error-handler.ts";
-import { INVITATION_INVALID, invitationIn, isRegistrationOpen } from "../register.ts";
+import { invitationIn, isRegistrationOpen } from "../register.ts";
 import { HOME, safeReturnTo } from "../return-to.ts";
-import { signedInAccount } from "../sessions.ts";
 import { ssoProof } from "../sign-in-proof.ts";
 import { type Identity, type IdentityProvider, ProviderUnavailable } from "./identity-provider.ts";
 import type { Transaction } from "./transactions.ts";
 
 export function ssoRoutes(router: Router, options: AuthOptions, provider: IdentityProvider): void {
-  const { storage, sessions, transactions, base, onError } = options;
+  const { sessions, transactions, base, onError } = options;
 
   router.get("/auth/sso", async (ctx) => {
     const returnTo = safeReturnTo(ctx.query.return_to);
     const isAgain = ctx.query.again === "1";
-    const account = isFromOtherSite(ctx)
-      ? await signedInAccount(ctx, { sessions, accounts: storage.accounts })
-      : undefined;
+    const account = isFromOtherSite(ctx) ? await sessions.account(ctx) : undefined;
     if (account) {
       ctx.set("Vary", "Sec-Fetch-Site");
       ctx.body = confirmReplacementPage(provider.name, account.username, ctx.url);
@@ -85,7 +83,7 @@ async function acceptIdentity(
     return showSignInError(ctx, 403, "No account found", text + advice);
   }
   const accountId = owner ?? (await provisionUser(storage, identity, { invitation, address: ctx.ip }));
-  if (!accountId) return showSignInError(ctx, 403, "Invitation not valid", INVITATION_INVALID);
+  if (!accountId) return showSignInError(ctx, 403, "Invitation not valid", invalidInvitation().message);
   const account = await storage.accounts.find(accountId);
   if (!account || account.disabled) return showDisabled(ctx);
   const target = invitation && !owner ? HOME : returnTo; // a new user has used the invitation

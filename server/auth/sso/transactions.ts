@@ -24,15 +24,14 @@ export function createTransactions(base: string) {
   // The name identifies the sign-in without containing its state.
   const nameOf = (state: string) => prefix + createHash("sha256").update(state).digest("hex").slice(0, 16);
 
+  /** RFC 6265 §5.4: browsers send the oldest cookies of a path first. */
   function dropOldest(ctx: Context, newest: string): void {
     const others = (ctx.get("cookie").match(/[^\s;]+/g) ?? [])
       .map((pair) => pair.split("=") as [name: string, text?: string])
-      .filter(([name]) => name.startsWith(prefix) && !name.endsWith(".sig"))
-      .map(([name, text = ""]) => ({ name, length: text.length, until: untilOf(text) }))
-      .sort((one, other) => other.until - one.until);
+      .filter(([name]) => name.startsWith(prefix) && !name.endsWith(".sig"));
     let total = newest.length;
-    for (const { name, length } of others) {
-      total += length;
+    for (const [name, text = ""] of others.toReversed()) {
+      total += text.length;
       if (total > MAX_LENGTH) ctx.cookies.set(name, null, options);
     }
   }
@@ -52,21 +51,9 @@ export function createTransactions(base: string) {
       const text = ctx.cookies.get(name, options);
       if (!text) return undefined;
       ctx.cookies.set(name, null, options);
-      const transaction = decode(text);
+      const transaction: Transaction = JSON.parse(Buffer.from(text, "base64url").toString());
       const isValid = transaction.secrets.state === state && transaction.until > Date.now();
       return isValid ? transaction : undefined;
     },
   };
-}
-
-function decode(text: string): Transaction {
-  return JSON.parse(Buffer.from(text, "base64url").toString());
-}
-
-function untilOf(text: string): number {
-  try {
-    return Number(decode(text).until) || 0;
-  } catch {
-    return 0;
-  }
 }

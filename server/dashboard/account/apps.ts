@@ -17,8 +17,7 @@ export function accountAppRoutes(router: Router, options: RouteOptions): void {
   const { storage } = options;
 
   addReading(router, options, listOwnApps, async (ctx) => {
-    const { apps, memberships } = await findOwnApps(storage, signedInUserOf(ctx));
-    ctx.state.memberships = memberships;
+    const { apps } = await findOwnApps(storage, signedInUserOf(ctx));
     const body =
       apps.length === 0
         ? emptyState("No authorized apps", "Apps appear here once you authorize them.")
@@ -36,8 +35,7 @@ export function accountAppRoutes(router: Router, options: RouteOptions): void {
     to: () => PATH,
     async render(ctx) {
       const found = await findOwnApp(storage, signedInUserOf(ctx), ctx.params.grant_id);
-      const { app, apps, memberships, membership, managesWebhooks } = found;
-      ctx.state.memberships = memberships;
+      const { app, apps, membership, managesWebhooks } = found;
       const body = appRevocationForm({
         app,
         apps,

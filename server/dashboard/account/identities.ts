@@ -1,5 +1,6 @@
 import type { Router } from "@koa/router";
 import { notFound, Problem } from "../../../resources/http/problem.ts";
+import type { AuthOptions } from "../../auth/auth-options.ts";
 import { requireRecentSignIn } from "../../auth/authenticate.ts";
 import { ProviderUnavailable } from "../../auth/sso/identity-provider.ts";
 import { prefersHtml } from "../../http/request-body.ts";
@@ -9,11 +10,15 @@ import { page } from "../../ui/page.ts";
 import { signedInUserOf } from "../access.ts";
 import { addOperation } from "../operation-routes.ts";
 import type { Show } from "../responses.ts";
-import type { AccountOptions } from "./options.ts";
+import type { RouteOptions } from "../route.ts";
 
 const PATH = `${ACCOUNT}/identities`;
 
-export function identityRoutes(router: Router, options: AccountOptions, show: Show): void {
+export function identityRoutes(
+  router: Router,
+  options: RouteOptions & Pick<AuthOptions, "identityProvider" | "transactions">,
+  show: Show,
+): void {
   const { identityProvider: provider, transactions } = options;
   router.post(PATH, async (ctx) => {
     const { id, means } = signedInUserOf(ctx);

@@ -10,11 +10,8 @@ import { type Columns, emptyState, table } from "../../ui/table.ts";
 import { addOperationPage } from "../operation-routes.ts";
 import { splitFieldErrors } from "../responses.ts";
 import type { RouteOptions } from "../route.ts";
-import { CLIENT, clientOf } from "./client.ts";
 import { reasonField } from "./secrets.ts";
-import { addTab, tabPath } from "./tabs.ts";
-
-const KEY = `${CLIENT}/keys/:key_id`;
+import { addTab, CLIENT, clientOf, tabPath } from "./tabs.ts";
 
 export function addKeyRoutes(router: Router, options: RouteOptions): void {
   const { clients } = options.storage;
@@ -34,7 +31,7 @@ export function addKeyRoutes(router: Router, options: RouteOptions): void {
   });
 
   addOperationPage(router, options, removeClientKey, {
-    path: `${KEY}/remove`,
+    path: `${CLIENT}/keys/:key_id/remove`,
     section: "client",
     toInput: ({ kind, ...fields }) => ({ ...fields, compromised: kind === "compromised" }),
     to,

@@ -5,8 +5,8 @@ import { type Html, html } from "../../ui/html.ts";
 import { pathTo } from "../access.ts";
 import { sendJson, showPage } from "../responses.ts";
 import type { RouteModule } from "../route.ts";
-import { CLIENT, clientOf } from "./client.ts";
 import { type Snippet, snippetsOf } from "./snippets.ts";
+import { CLIENT, clientOf } from "./tabs.ts";
 
 export const quickStartRoutes: RouteModule = (router, { storage, urls, allow }) => {
   router.get(`${CLIENT}/quick-start`, allow(...MANAGERS), async (ctx) => {

@@ -4,7 +4,6 @@ import { copyable, linkButton } from "../../ui/controls.ts";
 import { html } from "../../ui/html.ts";
 import { membershipOf, pathTo } from "../access.ts";
 import type { RouteModule } from "../route.ts";
-import { addSwitchRoutes } from "./client-switch.ts";
 import { addKeyRoutes } from "./keys.ts";
 import { addProfileRoutes } from "./profile.ts";
 import { addRedirectUriRoutes } from "./redirect-uris.ts";
@@ -29,7 +28,6 @@ ${secretsSection(client, path)}`;
   addRedirectUriRoutes(router, options);
   addProfileRoutes(router, options);
   addSecurityRoutes(router, options);
-  addSwitchRoutes(router, options);
   addTab(
     router,
     options,

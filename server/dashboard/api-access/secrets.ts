@@ -1,24 +1,26 @@
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
-import type { ClientView, NewClient } from "../../../adapters/oauth/clients.ts";
-import { MANAGERS } from "../../../resources/access/scopes.ts";
+import type { ClientView } from "../../../adapters/oauth/clients.ts";
 import { type Input, textFieldOf } from "../../http/request-body.ts";
 import { removeSecrets, revokeSecret, rotateSecret } from "../../operations/client-secrets.ts";
+import type { Result } from "../../operations/operation.ts";
 import { copyable, field, formButton, linkButton, panelForm, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
 import { pathTo } from "../access.ts";
 import { type OneTimeView, shownOnce } from "../one-time-view.ts";
 import { addOperation, addOperationPage } from "../operation-routes.ts";
+import { rolesOf } from "../permissions.ts";
 import type { Show } from "../responses.ts";
 import type { RouteOptions } from "../route.ts";
-import { CLIENT, clientOf } from "./client.ts";
+import { CLIENT, clientOf } from "./tabs.ts";
 
 type Secret = ClientView["secrets"][number];
-/** What became of older secrets: when the previous one expires, or that all were revoked, or that there were none. */
-type Previous = { expiresAt: number } | "revoked" | "none";
-/** Without `previous` if the client was created, too. */
-type NewSecret = NewClient & { previous?: Previous };
+/** What an operation returned that created a secret. Without `previous_expires_at`, it created the client, too. */
+export type NewSecret = Pick<Result<typeof rotateSecret>, "client_id" | "client_secret"> & {
+  previous_expires_at?: string | null;
+  compromised?: boolean;
+};
 
 /** `show` is the page with all secrets. */
 export function addSecretRoutes(router: Router, options: RouteOptions, show: Show): void {
@@ -37,19 +39,16 @@ export function addSecretRoutes(router: Router, options: RouteOptions, show: Sho
       if (secrets.length > 0) return { title: "Rotate secret", body: rotationForm(path) };
       return { title: "Create secret", body: creationForm(path) };
     },
-    respond(ctx, { client_id: clientId, client_secret: clientSecret, previous_expires_at }, { compromised }) {
-      const expiresAt = previous_expires_at === null ? null : Date.parse(previous_expires_at);
-      const previous = compromised ? "revoked" : expiresAt === null ? "none" : { expiresAt };
-      showNewSecret(ctx, newSecrets, { clientId, clientSecret, previous });
-    },
+    respond: (ctx, rotated, { compromised }) =>
+      redirectToSecret(ctx, newSecrets, { ...rotated, compromised: compromised === true }),
   });
 
-  router.get(`${CLIENT}/new-secret/:view`, options.allow(...MANAGERS), (ctx) => {
+  router.get(`${CLIENT}/new-secret/:view`, options.allow(...rolesOf(rotateSecret)), (ctx) => {
     const path = pathTo(ctx, "client");
     newSecrets.show(ctx, {
       section: "client",
       page: (secret) => ({
-        title: secret.previous === undefined ? "Your OAuth client is ready" : "New client secret",
+        title: secret.previous_expires_at === undefined ? "Your OAuth client is ready" : "New client secret",
         body: newSecretPage(path, secret),
       }),
       kind: "secret",
@@ -71,7 +70,7 @@ export function addSecretRoutes(router: Router, options: RouteOptions, show: Sho
   addOperation(router, options, revokeSecret, { show, to });
 }
 
-export function showNewSecret(ctx: Context, view: OneTimeView<NewSecret>, secret: NewSecret): void {
+export function redirectToSecret(ctx: Context, view: OneTimeView<NewSecret>, secret: NewSecret): void {
   view.redirect(ctx, `${pathTo(ctx, "client")}/new-secret`, secret);
 }
 
@@ -131,23 +130,18 @@ function callersOf({ callers: [first, ...others] }: Secret): Html {
 <ul>${others.map((caller) => html`<li>${line(caller)}, ${time(caller.lastUsedAt)}</li>`)}</ul></details>`;
 }
 
-function newSecretPage(path: string, { clientId, clientSecret, previous }: NewSecret): Html {
+function newSecretPage(path: string, secret: NewSecret): Html {
+  const { client_id, client_secret, previous_expires_at, compromised } = secret;
   return html`<div class="panel" data-once>
 <p class="alert">Copy the secret now and store it safely. You won’t be able to see it again.</p>
 <dl class="facts">
-<dt>Client ID</dt><dd>${copyable(clientId, "client ID")}</dd>
-<dt>Client secret</dt><dd>${copyable(clientSecret, "client secret")}</dd>
+<dt>Client ID</dt><dd>${copyable(client_id, "client ID")}</dd>
+<dt>Client secret</dt><dd>${copyable(client_secret, "client secret")}</dd>
 </dl>
-${previousSecret(previous)}
+${compromised && html`<p>All older secrets and all tokens of this client have been revoked.</p>`}
+${!compromised && previous_expires_at && html`<p>The previous secret stays valid until ${time(Date.parse(previous_expires_at))}.</p>`}
 <div class="actions">${linkButton(path, "Done")}${linkButton(`${path}/quick-start`, "Open quick start", "quiet")}</div>
 </div>`;
-}
-
-function previousSecret(previous: Previous | undefined): Html {
-  if (previous === undefined || previous === "none") return html``;
-  if (previous === "revoked")
-    return html`<p>All older secrets and all tokens of this client have been revoked.</p>`;
-  return html`<p>The previous secret stays valid until ${time(previous.expiresAt)}.</p>`;
 }
 
 function rotationForm(path: string): Html {

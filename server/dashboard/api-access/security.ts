@@ -1,59 +1,108 @@
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
-import type { ClientView } from "../../../adapters/oauth/clients.ts";
+import type { Disabled } from "../../../adapters/oauth/clients.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
-import { getClientSecurity, requireDpop, setFapi } from "../../operations/client.ts";
-import { formButton } from "../../ui/controls.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { disableClient, enableClient, getClientSecurity, requireDpop, setFapi } from "../../operations/client.ts";
+import { type Operation, pathOf } from "../../operations/operation.ts";
+import { field, formButton, linkButton, panelForm } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { membershipOf } from "../access.ts";
-import { addOperation } from "../operation-routes.ts";
+import { membershipOf, pathTo } from "../access.ts";
+import { addOperation, addOperationPage } from "../operation-routes.ts";
+import { splitFieldErrors } from "../responses.ts";
+import { controlOf, mayRun } from "../permissions.ts";
 import type { RouteOptions } from "../route.ts";
-import { switchPanel } from "./client-switch.ts";
-import { addTab, tabPath } from "./tabs.ts";
+import { addTab, CLIENT, clientOf, tabPath } from "./tabs.ts";
 
 export function addSecurityRoutes(router: Router, options: RouteOptions): void {
-  const { organizationSettings } = options.storage;
+  const { clients, organizationSettings } = options.storage;
   const to = (ctx: Context) => tabPath(ctx, "client/security");
-  const show = addTab(router, options, "client/security", getClientSecurity, async (ctx, client) => {
+  const show = addTab(router, options, "client/security", getClientSecurity, async (ctx, { fapi, disabled }) => {
     const membership = membershipOf(ctx);
     const settings = await organizationSettings.find(membership.id);
-    return html`${dpopPanel(membership, settings?.requiresDpop ?? false)}${fapiPanel(membership, client)}${switchPanel(membership, client.disabled)}`;
+    const requiresDpop = settings?.requiresDpop ?? false;
+    const dpopPanel = restrictionPanel(membership, requireDpop, "require_dpop", {
+      isOn: requiresDpop,
+      title: "Token binding",
+      text: html`With DPoP (RFC 9449), a token is bound to a key of the app, so a stolen token is useless without that key. Apps that support DPoP can always use it.`,
+      state: requiresDpop
+        ? "This organization requires DPoP. Tokens that aren’t bound to a key are rejected."
+        : "This organization also accepts bearer tokens. Requiring DPoP stops all bearer tokens immediately.",
+      button: requiresDpop ? "Stop requiring DPoP" : "Require DPoP",
+    });
+    const fapiPanel = restrictionPanel(membership, setFapi, "fapi", {
+      isOn: fapi,
+      title: "FAPI 2.0",
+      text: html`The FAPI 2.0 Security Profile restricts the client to pushed authorization requests, <code>private_key_jwt</code> with PS256, ES256 or EdDSA, and DPoP.`,
+      state: fapi
+        ? "The client follows FAPI 2.0. All other requests are rejected."
+        : "To turn it on, add a public key, and remove all secrets and all redirect URIs without https. The client’s bearer tokens stop working immediately.",
+      button: fapi ? "Turn off FAPI 2.0" : "Turn on FAPI 2.0",
+    });
+    return html`${dpopPanel}${fapiPanel}${switchPanel(membership, disabled)}`;
   });
   addOperation(router, options, requireDpop, { show, to });
   addOperation(router, options, setFapi, { show, to });
+  addOperationPage(router, options, disableClient, {
+    path: `${CLIENT}/disable`,
+    section: "client",
+    to,
+    async render(ctx, problem) {
+      await clientOf(ctx, clients);
+      const { errors, ...error } = splitFieldErrors(problem);
+      return { title: "Disable client", ...error, body: disableForm(pathTo(ctx, "client"), errors.reason) };
+    },
+  });
+  addOperation(router, options, enableClient, { to });
 }
 
-function dpopPanel(membership: Membership, isRequired: boolean): Html {
-  const button = formButton({
-    action: `${sectionPath(membership.id, "client")}/require-dpop`,
-    text: isRequired ? "Stop requiring DPoP" : "Require DPoP",
-    look: isRequired ? "quiet" : "danger",
-    fields: { require_dpop: String(!isRequired) },
+type Restriction = { isOn: boolean; title: string; text: Html; state: string; button: string };
+
+function restrictionPanel(
+  membership: Membership,
+  operation: Operation,
+  input: string,
+  { isOn, title, text, state, button }: Restriction,
+): Html {
+  const control = formButton({
+    action: pathOf(operation).replace("{id}", membership.id),
+    text: button,
+    look: isOn ? "quiet" : "danger",
+    fields: { [input]: String(!isOn) },
   });
-  return html`<section class="panel"><h2>Token binding</h2>
-<p class="soft">With DPoP (RFC 9449), a token is bound to a key of the app, so a stolen token is useless without that key. Apps that support DPoP can always use it.</p>
-<p>${
-    isRequired
-      ? "This organization requires DPoP. Tokens that aren’t bound to a key are rejected."
-      : "This organization also accepts bearer tokens. Requiring DPoP stops all bearer tokens immediately."
-  }</p>
-${membership.role === "owner" ? button : html`<p class="soft">Only owners can change this.</p>`}</section>`;
+  return html`<section class="panel"><h2>${title}</h2>
+<p class="soft">${text}</p>
+<p>${state}</p>
+${controlOf(membership, operation, control)}</section>`;
 }
 
-function fapiPanel(membership: Membership, { fapi }: ClientView): Html {
-  const button = formButton({
-    action: `${sectionPath(membership.id, "client")}/fapi`,
-    text: fapi ? "Turn off FAPI 2.0" : "Turn on FAPI 2.0",
-    look: fapi ? "quiet" : "danger",
-    fields: { fapi: String(!fapi) },
-  });
-  return html`<section class="panel"><h2>FAPI 2.0</h2>
-<p class="soft">The FAPI 2.0 Security Profile restricts the client to pushed authorization requests, <code>private_key_jwt</code> with PS256, ES256 or EdDSA, and DPoP.</p>
-<p>${
-    fapi
-      ? "The client follows FAPI 2.0. All other requests are rejected."
-      : "To turn it on, add a public key, and remove all secrets and all redirect URIs without https. The client’s bearer tokens stop working immediately."
-  }</p>
-${membership.role === "owner" ? button : html`<p class="soft">Only owners can change this.</p>`}</section>`;
+function switchPanel(membership: Membership, disabled: Disabled | null): Html {
+  const path = sectionPath(membership.id, "client");
+  if (!mayRun(membership, disabled ? enableClient : disableClient)) return html``;
+  if (!disabled) {
+    return html`<section class="panel danger"><h2>Disable client</h2>
+<p class="soft">Stops the client and all apps that use it, until you enable it again.</p>
+${linkButton(`${path}/disable`, "Disable client", "danger")}</section>`;
+  }
+  return html`<section class="panel"><h2>Enable client</h2>
+${
+  disabled.by === OPERATOR.id
+    ? html`<p class="soft">Only the operator of this service can enable this client.</p>`
+    : html`<p class="soft">The client and its unexpired tokens work again. If a secret leaked, rotate it first.</p>
+${formButton({ action: `${path}/enable`, text: "Enable client" })}`
+}</section>`;
+}
+
+function disableForm(path: string, error: string | undefined): Html {
+  return panelForm(
+    { action: `${path}/disable`, submit: "Disable client", cancel: `${path}/security`, danger: "panel" },
+    html`<p>While the client is disabled:</p>
+<ul>
+<li>it gets no tokens, and its tokens are rejected by the API and MCP</li>
+<li>apps that use it lose access, for members of any organization</li>
+</ul>
+<p>Nothing is revoked: the tokens work again if you enable the client before they expire. To revoke them, rotate the secret as compromised.</p>
+${field({ name: "reason", label: "Reason (optional)", hint: "For the audit log.", error, attributes: html`maxlength="255" autocomplete="off"` })}`,
+  );
 }

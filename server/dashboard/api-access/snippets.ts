@@ -2,43 +2,17 @@ import type { PublicUrls } from "../../../resources/access/resource-metadata.ts"
 
 export type Snippet = { name: string; title: string; note: string; code: string };
 
-export function snippetsOf(urls: PublicUrls, clientId: string): Snippet[] {
+export function snippetsOf({ base, api, mcp }: PublicUrls, clientId: string): Snippet[] {
+  // openid-client rejects http URLs, which are for local development, unless allowed.
+  const options = base.startsWith("http:")
+    ? "\n  undefined,\n  { execute: [client.allowInsecureRequests] },"
+    : "";
   return [
     {
       name: "curl",
       title: "curl",
       note: "Run export CLIENT_SECRET='…' in a shell, then paste this.",
-      code: curl(urls, clientId),
-    },
-    {
-      name: "client",
-      title: "TypeScript (@linkgate/client)",
-      note: `Run npm install ${urls.base}/client.tgz, save this as link.mts, and run it with Node.js 24.`,
-      code: client(urls, clientId),
-    },
-    {
-      name: "typescript",
-      title: "TypeScript (openid-client)",
-      note: "Run npm install openid-client, save this as link.mts, and run it with Node.js 24.",
-      code: typescript(urls, clientId),
-    },
-    {
-      name: "python",
-      title: "Python (Authlib)",
-      note: "Run pip install authlib requests, save this as link.py, and run it with Python 3.",
-      code: python(urls, clientId),
-    },
-    {
-      name: "mcp",
-      title: "MCP (TypeScript SDK)",
-      note: "Run npm install @modelcontextprotocol/client, save this as agent.mts, and run it with Node.js 24.",
-      code: mcp(urls, clientId),
-    },
-  ];
-}
-
-function curl({ base, api }: PublicUrls, clientId: string): string {
-  return `RESPONSE=$(curl -sS --fail-with-body ${base}/oauth/token \\
+      code: `RESPONSE=$(curl -sS --fail-with-body ${base}/oauth/token \\
   -d grant_type=client_credentials \\
   -d client_id=${clientId} \\
   -d client_secret="\${CLIENT_SECRET:?}") || echo "$RESPONSE" >&2
@@ -47,11 +21,13 @@ TOKEN=$(echo "$RESPONSE" | sed -n 's/.*"access_token":"\\([^"]*\\)".*/\\1/p')
 curl -sS --fail-with-body ${api}/links \\
   -H "Authorization: Bearer \${TOKEN:?}" \\
   -H "Content-Type: application/json" \\
-  -d '{"url": "https://example.com/"}'`;
-}
-
-function client({ base }: PublicUrls, clientId: string): string {
-  return `import { createClient } from "@linkgate/client";
+  -d '{"url": "https://example.com/"}'`,
+    },
+    {
+      name: "client",
+      title: "TypeScript (@linkgate/client)",
+      note: `Run npm install ${base}/client.tgz, save this as link.mts, and run it with Node.js 24.`,
+      code: `import { createClient } from "@linkgate/client";
 
 const linkgate = createClient({
   baseUrl: "${base}",
@@ -60,15 +36,13 @@ const linkgate = createClient({
 });
 
 const link = await linkgate.createLink({ url: "https://example.com/" });
-console.log(link);`;
-}
-
-function typescript({ base, api }: PublicUrls, clientId: string): string {
-  // openid-client rejects http URLs, which are for local development, unless allowed.
-  const options = base.startsWith("http:")
-    ? "\n  undefined,\n  { execute: [client.allowInsecureRequests] },"
-    : "";
-  return `import * as client from "openid-client";
+console.log(link);`,
+    },
+    {
+      name: "typescript",
+      title: "TypeScript (openid-client)",
+      note: "Run npm install openid-client, save this as link.mts, and run it with Node.js 24.",
+      code: `import * as client from "openid-client";
 
 const config = await client.discovery(
   new URL("${base}"),
@@ -82,11 +56,13 @@ const response = await fetch("${api}/links", {
   headers: { authorization: \`Bearer \${access_token}\`, "content-type": "application/json" },
   body: JSON.stringify({ url: "https://example.com/" }),
 });
-console.log(await response.json());`;
-}
-
-function python({ base, api }: PublicUrls, clientId: string): string {
-  return `import os
+console.log(await response.json());`,
+    },
+    {
+      name: "python",
+      title: "Python (Authlib)",
+      note: "Run pip install authlib requests, save this as link.py, and run it with Python 3.",
+      code: `import os
 
 from authlib.integrations.requests_client import OAuth2Session
 
@@ -94,11 +70,13 @@ session = OAuth2Session("${clientId}", os.environ["CLIENT_SECRET"])
 session.fetch_token("${base}/oauth/token", grant_type="client_credentials")
 
 response = session.post("${api}/links", json={"url": "https://example.com/"})
-print(response.json())`;
-}
-
-function mcp({ base, mcp: url }: PublicUrls, clientId: string): string {
-  return `import { Client, ClientCredentialsProvider, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+print(response.json())`,
+    },
+    {
+      name: "mcp",
+      title: "MCP (TypeScript SDK)",
+      note: "Run npm install @modelcontextprotocol/client, save this as agent.mts, and run it with Node.js 24.",
+      code: `import { Client, ClientCredentialsProvider, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 
 const authProvider = new ClientCredentialsProvider({
   clientId: "${clientId}",
@@ -106,12 +84,14 @@ const authProvider = new ClientCredentialsProvider({
   expectedIssuer: "${base}",
 });
 const client = new Client({ name: "my-agent", version: "1.0.0" });
-await client.connect(new StreamableHTTPClientTransport(new URL("${url}"), { authProvider }));
+await client.connect(new StreamableHTTPClientTransport(new URL("${mcp}"), { authProvider }));
 
 const { structuredContent } = await client.callTool({
   name: "create_link",
   arguments: { url: "https://example.com/" },
 });
 console.log(structuredContent);
-await client.close();`;
+await client.close();`,
+    },
+  ];
 }

@@ -1,18 +1,22 @@
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
-import type { ClientView } from "../../../adapters/oauth/clients.ts";
+import type { Storage } from "../../../adapters/index.ts";
+import type { ClientView, Disabled } from "../../../adapters/oauth/clients.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
 import type { Problem } from "../../../resources/http/problem.ts";
 import { isPaid } from "../../../resources/plans.ts";
+import { clientOf as clientOfOrganization } from "../../operations/client-common.ts";
 import type { Operation } from "../../operations/operation.ts";
-import { initial, linkButton } from "../../ui/controls.ts";
+import { initial, linkButton, time } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { emptyState } from "../../ui/table.ts";
 import { membershipOf, pathTo } from "../access.ts";
 import { addReading } from "../operation-routes.ts";
-import { type PageContent, type Show, showPage, splitFieldErrors } from "../responses.ts";
-import type { RouteOptions } from "../route.ts";
-import { disabledAlert } from "./client-switch.ts";
+import { type Show, showPage, splitFieldErrors } from "../responses.ts";
+import { ORGANIZATION, type RouteOptions } from "../route.ts";
+
+export const CLIENT = `${ORGANIZATION}/client`;
 
 /** The tabs of API access: the path below the organization's → name. */
 const TABS = {
@@ -24,7 +28,12 @@ const TABS = {
   "client/security": "Security",
   "client/endpoints": "Endpoints",
 } as const;
-export type Tab = keyof typeof TABS;
+type Tab = keyof typeof TABS;
+
+/** Throws Problem if the organization has never been on a paid plan. */
+export function clientOf(ctx: Context, clients: Storage["clients"]) {
+  return clientOfOrganization({ storage: { clients }, organization: membershipOf(ctx) });
+}
 
 /** Adds a tab of its own address, and returns what shows it again after a rejected form. Programs get `operation`. */
 export function addTab(
@@ -32,60 +41,59 @@ export function addTab(
   options: RouteOptions,
   tab: Tab,
   operation: Operation,
-  body: (ctx: Context, client: ClientView, problem?: Problem) => Html | Promise<Html>,
+  render: (ctx: Context, client: ClientView, problem?: Problem) => Html | Promise<Html>,
 ): Show {
   const show: Show = async (ctx, error, problem) => {
-    const client = await options.storage.clients.findByOrganization(membershipOf(ctx).id);
-    const content = client && (await body(ctx, client, problem));
+    const { id, name, plan } = membershipOf(ctx);
+    const client = await options.storage.clients.findByOrganization(id);
     const { error: summary = error } = splitFieldErrors(problem);
-    showPage(ctx, { ...tabContent(ctx, tab, client, content), error: summary });
+    const links = (Object.keys(TABS) as Tab[]).map((one) => ({
+      href: tabPath(ctx, one),
+      name: TABS[one],
+      isCurrent: one === tab,
+    }));
+    showPage(ctx, {
+      title: `${TABS[tab]} · API access`,
+      heading: "API access",
+      tile: initial(name),
+      section: "client",
+      error: summary,
+      body: client
+        ? html`${tabLinks("API access", links)}${disabledAlert(client.disabled)}${!isPaid(plan) && FREE_PLAN}${await render(ctx, client, problem)}`
+        : emptyState("No client yet", NO_CLIENT, linkButton(sectionPath(id, "plan"), "Compare plans")),
+    });
   };
   addReading(router, options, operation, (ctx) => show(ctx));
   return show;
 }
 
-/** Renders a tab below the others, or how to get a client. */
-export function tabContent(
-  ctx: Context,
-  tab: Tab,
-  client: ClientView | undefined,
-  body: Html = html``,
-): PageContent {
-  const membership = membershipOf(ctx);
-  const { id, plan } = membership;
-  const page = {
-    title: `${TABS[tab]} · API access`,
-    heading: "API access",
-    tile: initial(membership.name),
-    section: "client" as const,
-  };
-  if (!client) return { ...page, body: noClient(id) };
-  const freePlan =
-    !isPaid(plan) &&
-    html`<p class="alert">This organization is on the Free plan, so its client is rejected. Upgrade to use it again.</p>`;
-  return { ...page, body: html`${tabLinks(ctx, tab)}${disabledAlert(client.disabled)}${freePlan}${body}` };
-}
+const FREE_PLAN = html`<p class="alert">This organization is on the Free plan, so its client is rejected. Upgrade to use it again.</p>`;
+/** For an organization that has never been on a paid plan. */
+const NO_CLIENT =
+  "Upgrade to Growth or Premium to get an OAuth client: an ID and a secret for the REST API and MCP.";
 
 export function tabPath(ctx: Context, tab: Tab): string {
   return `${pathTo(ctx, "overview")}/${tab}`;
 }
 
-function tabLinks(ctx: Context, current: Tab): Html {
-  const links = Object.entries(TABS).map(
-    ([tab, name]) =>
-      html`<li><a href="${tabPath(ctx, tab as Tab)}"${tab === current && html` aria-current="page"`}>${name}</a></li>
+/** Renders links to pages beside each other. */
+export function tabLinks(
+  label: string,
+  links: { href: string; name: string; isCurrent: boolean }[],
+): Html {
+  const items = links.map(
+    ({ href, name, isCurrent }) =>
+      html`<li><a href="${href}"${isCurrent && html` aria-current="page"`}>${name}</a></li>
 `,
   );
-  return html`<nav class="tabs" aria-label="API access"><ul>
-${links}</ul></nav>
+  return html`<nav class="tabs" aria-label="${label}"><ul>
+${items}</ul></nav>
 `;
 }
 
-/** Renders the page of an organization that has never been on a paid plan. */
-function noClient(organizationId: string): Html {
-  return emptyState(
-    "No client yet",
-    "Upgrade to Growth or Premium to get an OAuth client: an ID and a secret for the REST API and MCP.",
-    linkButton(sectionPath(organizationId, "plan"), "Compare plans"),
-  );
+function disabledAlert(disabled: Disabled | null): Html {
+  if (!disabled) return html``;
+  const { at, by, reason } = disabled;
+  const who = by === OPERATOR.id ? "The operator of this service" : "An owner";
+  return html`<p class="alert bad">${who} disabled this client on ${time(at)}. Its requests and tokens are rejected.${reason && html` Reason: ${reason}`}</p>`;
 }

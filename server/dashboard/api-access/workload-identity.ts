@@ -2,6 +2,7 @@ import type { Context } from "koa";
 import type { Tokens } from "marked";
 import { MAX_TRUST_RULES, type TrustRule } from "../../../adapters/organizations/trust-rules.ts";
 import type { PublicUrls } from "../../../resources/access/resource-metadata.ts";
+import { API_SCOPES, SCOPE_DESCRIPTIONS } from "../../../resources/access/scopes.ts";
 import type { Problem } from "../../../resources/http/problem.ts";
 import { pageReader } from "../../docs/guides.ts";
 import { type Input, textFieldOf } from "../../http/request-body.ts";
@@ -11,33 +12,40 @@ import {
   listTrustRules,
   parseClaims,
 } from "../../operations/trust-rules.ts";
-import { badge, breakable, formButton, linkButton, time } from "../../ui/controls.ts";
+import {
+  badge,
+  breakable,
+  checkboxes,
+  field,
+  formButton,
+  linkButton,
+  panelForm,
+  select,
+  textArea,
+  time,
+} from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { emptyState } from "../../ui/table.ts";
-import { PLATFORMS } from "../../workload-identity/platforms.ts";
+import { PLATFORMS, type Platform, type PlatformField } from "../../workload-identity/platforms.ts";
 import { composeTrustRule } from "../../workload-identity/trust-rules.ts";
-import { membershipOf, pathTo } from "../access.ts";
-import { addOperation, addOperationPage, addReading } from "../operation-routes.ts";
-import { formFieldsOf, showPage, splitFieldErrors } from "../responses.ts";
+import { membershipOf } from "../access.ts";
+import { addOperation, addOperationPage } from "../operation-routes.ts";
+import { type FieldErrors, formFieldsOf, splitFieldErrors } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
-import { clientOf } from "./client.ts";
 import { snippetFigures } from "./quick-start.ts";
 import type { Snippet } from "./snippets.ts";
-import { tabContent } from "./tabs.ts";
-import { platformOf, trustRuleForm } from "./trust-rule-form.ts";
+import { addTab, clientOf, tabLinks, tabPath } from "./tabs.ts";
 
+const PLAIN = html`maxlength="255" autocapitalize="none" autocomplete="off" spellcheck="false"`;
 const INTRO = "Let GitHub Actions, GitLab and Kubernetes call the API without a secret.";
 
 export const workloadIdentityRoutes: RouteModule = (router, options) => {
   const { clients, trustRules } = options.storage;
-  const to = (ctx: Context) => `${pathTo(ctx, "overview")}/workload-identity`;
+  const to = (ctx: Context) => tabPath(ctx, "workload-identity");
 
-  addReading(router, options, listTrustRules, async (ctx) => {
-    const { id } = membershipOf(ctx);
-    const client = await clients.findByOrganization(id);
-    const snippets = client ? workloadQuickStarts(options.urls, client.clientId) : [];
-    const body = workloadIdentityPage(to(ctx), await trustRules.list(id), snippets);
-    showPage(ctx, tabContent(ctx, "workload-identity", client, body));
+  addTab(router, options, "workload-identity", listTrustRules, async (ctx, { clientId }) => {
+    const rules = await trustRules.list(membershipOf(ctx).id);
+    return workloadIdentityPage(to(ctx), rules, workloadQuickStarts(options.urls, clientId));
   });
 
   addOperationPage(router, options, createTrustRule, {
@@ -51,7 +59,7 @@ export const workloadIdentityRoutes: RouteModule = (router, options) => {
       const submitted = problem && (await formFieldsOf(ctx));
       const platform = textFieldOf(submitted ? submitted.platform : ctx.query.platform) || "github";
       const values = submitted ?? defaultsOf(platform, options.urls.base);
-      const body = trustRuleForm({ path: to(ctx), platform, values, errors });
+      const body = trustRuleForm(to(ctx), platform, values, errors);
       return { title: "Add trust rule", ...error, body };
     },
   });
@@ -135,4 +143,54 @@ function requiredClaims({ issuer, subject, audience, claims }: TrustRule): Html 
   return html`${Object.entries(required).map(
     ([name, value]) => html`<dt>${name}</dt><dd><code>${breakable(value)}</code></dd>`,
   )}`;
+}
+
+/** `key` names a platform; any other text means another issuer. `values` are what was submitted, or the defaults. */
+function trustRuleForm(path: string, key: string, values: Input, errors: FieldErrors): Html {
+  const state = (name: string) => ({ name, value: textFieldOf(values[name]), error: errors[name] });
+  const platform = platformOf(key);
+  const fields = html`<input type="hidden" name="platform" value="${key}">
+${field({ ...state("name"), label: "Name", isWide: !platform, hint: "For your own use, such as the name of the workflow.", attributes: html`required maxlength="100" autocomplete="off"` })}
+${platform ? Object.entries(platform.fields).map(([name, one]) => platformField(one, state(name))) : tokenFields(state)}
+${checkboxes({
+  name: "scopes",
+  legend: "Permissions",
+  options: API_SCOPES.map((scope) => [scope, SCOPE_DESCRIPTIONS[scope].replace(/\.$/, "")] as const),
+  selected: [values.scopes ?? []].flat().map(textFieldOf),
+  error: errors.scopes && "Select at least one permission.",
+})}`;
+  return html`${platformLinks(path, key)}
+${panelForm({ action: path, submit: "Add trust rule", cancel: path }, fields)}`;
+}
+
+/** Returns undefined for another issuer, whose rules have the claims of its tokens as fields. */
+function platformOf(key: string): Platform | undefined {
+  return Object.hasOwn(PLATFORMS, key) ? PLATFORMS[key] : undefined;
+}
+
+function platformLinks(path: string, current: string): Html {
+  const choices = [...Object.entries(PLATFORMS), ["other", { name: "Other issuer" }] as const];
+  const links = choices.map(([key, { name }]) => ({
+    href: `${path}/new?platform=${key}`,
+    name,
+    isCurrent: platformOf(current) === platformOf(key),
+  }));
+  return tabLinks("Platform", links);
+}
+
+type State = { name: string; value: string; error: string | undefined };
+
+function platformField(one: PlatformField, state: State): Html {
+  const { label, hint, placeholder = "", isOptional } = one;
+  if ("options" in one) return select({ ...state, label, hint, options: Object.entries(one.options) });
+  const required = !isOptional && html`required `;
+  return field({ ...state, label, hint, attributes: html`${required}${PLAIN} placeholder="${placeholder}"` });
+}
+
+function tokenFields(state: (name: string) => State): Html {
+  const required = html`required ${PLAIN}`;
+  return html`${field({ ...state("issuer"), label: "Issuer", isWide: true, hint: "The iss claim of the tokens. Their keys are found at this URL.", attributes: html`${required} placeholder="https://"` })}
+${field({ ...state("subject"), label: "Subject", isWide: true, hint: "The sub claim of the tokens. A * at the end matches anything.", attributes: required })}
+${field({ ...state("audience"), label: "Audience", isWide: true, hint: "The aud claim of the tokens. Workloads request their tokens for it.", attributes: required })}
+${textArea({ ...state("claims"), label: "Further claims (optional)", hint: "One name=value per line, which the tokens must have besides iss, sub and aud." })}`;
 }

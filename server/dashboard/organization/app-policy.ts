@@ -1,24 +1,65 @@
-import type { Router } from "@koa/router";
 import type { Context } from "koa";
 import type { AllowedClients, MemberApps } from "../../../adapters/oauth/app-policy.ts";
-import type { OrganizationSettings } from "../../../adapters/organizations/settings.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
+import { invalidField } from "../../../resources/http/validate.ts";
+import { findApp, identityOf } from "../../clients/app-identity.ts";
 import { KNOWN_CLIENT_NAMES } from "../../clients/known-clients.ts";
-import { allowedClientsOn, setAppPolicy, setEnterpriseAuthorization } from "../../operations/apps.ts";
+import { prefersHtml } from "../../http/request-body.ts";
+import {
+  allowedClientsOn,
+  approveApp,
+  listApprovedApps,
+  NOT_AN_APP,
+  setAppPolicy,
+  withdrawApproval,
+} from "../../operations/apps.ts";
+import type { Result } from "../../operations/operation.ts";
+import type { getSettings } from "../../operations/organizations.ts";
 import type { Settings } from "../../settings/config.ts";
-import { CSRF_FIELD, formButton, select, settingPanel } from "../../ui/controls.ts";
-import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
+import {
+  breakable,
+  CSRF_FIELD,
+  field,
+  formButton,
+  linkButton,
+  select,
+  settingPanel,
+  time,
+} from "../../ui/controls.ts";
+import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { pathTo } from "../access.ts";
-import { addOperation } from "../operation-routes.ts";
-import type { Show } from "../responses.ts";
-import type { RouteOptions } from "../route.ts";
+import { type Columns, table } from "../../ui/table.ts";
+import { membershipOf, pathTo } from "../access.ts";
+import { addOperation, addReading } from "../operation-routes.ts";
+import { mayRun, rolesOf } from "../permissions.ts";
+import { sendJson, showPage } from "../responses.ts";
+import { ORGANIZATION, type RouteModule } from "../route.ts";
 
-export function addPolicyRoutes(router: Router, options: RouteOptions, show: Show): void {
+type Policy = Pick<Result<typeof getSettings>, "allowed_clients" | "member_apps" | "approved_apps">;
+type Approval = Policy["approved_apps"][number];
+
+export const approvedAppRoutes: RouteModule = (router, options) => {
+  const { storage, registeredClientIds, allow } = options;
   const to = (ctx: Context) => pathTo(ctx, "settings");
-  addOperation(router, options, setAppPolicy, { show, to });
-  addOperation(router, options, setEnterpriseAuthorization, { to });
-}
+
+  router.get(`${ORGANIZATION}/apps/approve`, allow(...rolesOf(approveApp)), async (ctx) => {
+    const clientId = String(ctx.query.client_id ?? "");
+    const app = await findApp(clientId, storage.clients, registeredClientIds);
+    const page = { title: "Approve app", section: "settings" } as const;
+    if (prefersHtml(ctx) && !app) {
+      ctx.status = 422;
+      const error = "No app has this client ID. Check it and try again.";
+      return showPage(ctx, { ...page, error, body: approvalForm(pathTo(ctx, "apps"), clientId) });
+    }
+    if (!app) throw invalidField("client_id", NOT_AN_APP);
+    if (!prefersHtml(ctx))
+      return sendJson(ctx, { client_id: clientId, app: app.name, published_by: app.publisher });
+    showPage(ctx, { ...page, body: approvalPage(membershipOf(ctx), clientId, app.name) });
+  });
+  addReading(router, options, listApprovedApps, (ctx) => ctx.redirect(to(ctx)));
+  addOperation(router, options, approveApp, { to });
+  addOperation(router, options, withdrawApproval, { to });
+};
 
 const KINDS: Record<AllowedClients, string> = {
   known: "Known AI clients",
@@ -47,17 +88,17 @@ const REGISTERED = "Cursor and apps on a member’s own computer that register t
 /** Renders which apps the organization accepts and which of them members may authorize; managers can change both. */
 export function appPolicyPanel(
   membership: Membership,
-  { allowedClients, memberApps }: Pick<OrganizationSettings, "allowedClients" | "memberApps">,
+  { allowed_clients, member_apps }: Policy,
   settings: Settings,
 ): Html {
   const choices = allowedClientsOn(settings);
   const canRegister = settings.DYNAMIC_REGISTRATION !== "off";
   // The server may have accepted more when the setting was chosen.
-  const current = choices.includes(allowedClients) ? allowedClients : "known";
-  if (!isManager(membership)) {
+  const current = choices.find((choice) => choice === allowed_clients) ?? "known";
+  if (!mayRun(membership, setAppPolicy)) {
     const kind = KINDS[current].charAt(0).toLowerCase() + KINDS[current].slice(1);
     return settingPanel(
-      { title: TITLE, text: FOR_MEMBERS[memberApps] },
+      { title: TITLE, text: FOR_MEMBERS[member_apps as MemberApps] },
       html`<p>Accepted apps: ${kind}${current === "known" ? `, which are ${KNOWN_CLIENT_NAMES}. ${canRegister ? REGISTERED : ""}` : "."}</p>`,
     );
   }
@@ -78,7 +119,7 @@ ${select({
 ${select({
   name: "member_apps",
   label: "Apps members may authorize",
-  value: memberApps,
+  value: member_apps,
   options: Object.entries(MEMBER_APPS_LABELS),
   hint: "Apps that are no longer allowed lose access immediately.",
 })}
@@ -87,17 +128,64 @@ ${select({
   );
 }
 
-/** Renders whether the identity provider may authorize apps; the button changes it. */
-export function enterpriseAuthorizationPanel({ id }: Membership, isEnabled: boolean, idpName: string): Html {
-  const text = isEnabled
-    ? `${idpName} may authorize apps for members of this organization, without asking them. Each app still gets only what the member’s role allows.`
-    : `Members authorize each app themselves. You can let the administrators of ${idpName} do that for them.`;
-  return settingPanel(
-    { title: "Enterprise-managed authorization", text },
+/** Renders the apps that members may authorize; managers can approve others and withdraw approvals. */
+export function approvedAppsPanel(membership: Membership, approved: Approval[]): Html {
+  const path = sectionPath(membership.id, "apps");
+  const columns: Columns<Approval> = {
+    App: ({ app, client_id }) =>
+      html`<strong><bdi>${app}</bdi></strong><br><code>${breakable(client_id)}</code>`,
+    "Approved by": ({ approved_by }) => html`<bdi>${breakable(approved_by)}</bdi>`,
+    Approved: ({ approved_at }) => time(Date.parse(approved_at)),
+  };
+  const withdrawButton = ({ id, app }: Approval) =>
     formButton({
-      action: `${sectionPath(id, "apps")}/enterprise-authorization`,
-      text: isEnabled ? "Turn off" : `Let ${idpName} authorize apps`,
-      fields: { enabled: String(!isEnabled) },
-    }),
-  );
+      action: `${path}/approved/${id}/delete`,
+      text: "Withdraw approval",
+      about: `of ${app}`,
+      look: "danger",
+    });
+  const actions = mayRun(membership, withdrawApproval) ? withdrawButton : undefined;
+  return html`<section class="group"><div class="title"><div><h2>Approved apps</h2>
+<p class="intro">Members may authorize these apps.</p></div></div>
+${approved.length > 0 ? table("Approved apps", columns, approved, actions) : html`<p class="soft">No apps are approved yet.</p>`}
+${mayRun(membership, approveApp) && approvalForm(path)}</section>`;
+}
+
+function approvalForm(path: string, clientId = ""): Html {
+  return html`<form method="get" action="${path}/approve" class="row">
+${field({
+  name: "client_id",
+  label: "Client ID to approve",
+  value: clientId,
+  isWide: true,
+  attributes: html`required maxlength="255" autocomplete="off" spellcheck="false"`,
+})}
+<button type="submit" class="quiet">Review app</button>
+</form>`;
+}
+
+function approvalPage({ id, name }: Membership, clientId: string, appName: string): Html {
+  const path = sectionPath(id, "apps");
+  return html`<div class="panel narrow">
+<dl class="facts">
+<dt>App</dt><dd><bdi>${appName}</bdi></dd>
+<dt>Client ID</dt><dd><code>${breakable(clientId)}</code></dd>
+<dt>Identity</dt><dd>${identityText(clientId)}</dd>
+</dl>
+<p>Members of <strong><bdi>${name}</bdi></strong> will be able to authorize this app for the access that their role allows.</p>
+<form method="post" action="${path}/approved" class="actions">${CSRF_FIELD}
+<input type="hidden" name="client_id" value="${clientId}">
+<button type="submit">Approve app</button>
+${linkButton(sectionPath(id, "settings"), "Cancel", "quiet")}
+</form></div>`;
+}
+
+function identityText(clientId: string): string {
+  const identity = identityOf(clientId);
+  if (!identity) return "The client of an organization on this server, which chose its name.";
+  const { publisher, isKnown } = identity;
+  if (!publisher) return "Unverified app: anyone can use this name.";
+  return isKnown
+    ? `Published by ${publisher}, and on linkgate’s list of known apps.`
+    : `Not verified: published by ${publisher}.`;
 }

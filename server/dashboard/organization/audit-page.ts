@@ -10,13 +10,9 @@ import { showPage } from "../responses.ts";
 import { CATEGORY_OPTIONS, EVENT_GROUPS, EVENT_NAMES } from "./audit-query.ts";
 import { actorNameOf, appOf, groupVerbOf, summaryOf } from "./audit-sentences.ts";
 
-type AuditPage = {
-  entries: AuditEntry[];
-  nextCursor: string | null;
-  head: ChainHead | undefined;
-  /** The apps that the log can be narrowed to. */
-  clients: readonly (readonly [id: string, name: string])[];
-};
+type AuditPage = { entries: AuditEntry[]; nextCursor: string | null; head: ChainHead | undefined };
+/** The apps that the log can be narrowed to. */
+type Clients = readonly (readonly [id: string, name: string])[];
 
 /** Entries that one line stands for, newest first. */
 type Group = readonly [AuditEntry, ...AuditEntry[]];
@@ -26,7 +22,8 @@ const MIN_GROUP = 3;
 // A group has one time, so its entries are close to each other.
 const MAX_DISTANCE_MS = 60 * 60 * 1000;
 
-export function showAuditPage(ctx: Context, { entries, nextCursor, head, clients }: AuditPage): void {
+export function showAuditPage(ctx: Context, page: AuditPage, clients: Clients): void {
+  const { entries, nextCursor, head } = page;
   const { path } = ctx;
   const query = ctx.query as Record<string, string>;
   const body = html`${filterForm(path, query, clients)}
@@ -49,7 +46,7 @@ export function groupsOf(entries: AuditEntry[]): Group[] {
   const groups: Group[] = [];
   for (const entry of entries) {
     const last = groups.at(-1);
-    if (last && follows(last.at(-1) ?? last[0], entry)) groups[groups.length - 1] = [...last, entry];
+    if (last && continues(last.at(-1) ?? last[0], entry)) groups[groups.length - 1] = [...last, entry];
     else groups.push([entry]);
   }
   return groups.flatMap((group) => (group.length < MIN_GROUP ? group.map((one): Group => [one]) : [group]));
@@ -61,7 +58,7 @@ export function groupSummaryOf(group: Group, isCut = false): string {
 }
 
 /** Returns whether an older entry belongs to the group that ends with another one. */
-function follows(last: AuditEntry, entry: AuditEntry): boolean {
+function continues(last: AuditEntry, entry: AuditEntry): boolean {
   return (
     groupVerbOf(entry) !== undefined &&
     groupVerbOf(entry) === groupVerbOf(last) &&
@@ -97,7 +94,7 @@ function proof({ seq, hash }: ChainHead): Html {
 <p>Entry ${seq.toLocaleString("en")}: ${copyable(hash, "hash")}</p></section>`;
 }
 
-function filterForm(path: string, query: Record<string, string>, clients: AuditPage["clients"]): Html {
+function filterForm(path: string, query: Record<string, string>, clients: Clients): Html {
   const all = ["", "All"] as const;
   const events = EVENT_GROUPS.map(
     ([label, types]) => [label, types.map((type) => [type, EVENT_NAMES[type]] as const)] as const,

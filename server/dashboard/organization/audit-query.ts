@@ -2,9 +2,9 @@ import { z } from "zod";
 import type { AuditFilter } from "../../../adapters/events/audit-log.ts";
 import { AUDIT_EVENTS, WEBHOOK_EVENTS } from "../../../resources/events/delivered-events.ts";
 import type { EventType } from "../../../resources/events/types.ts";
+import { pageQuery } from "../../../resources/http/pagination.ts";
 import { validate } from "../../../resources/http/validate.ts";
 
-const MAX_PAGE = 100;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 type AuditedType = Exclude<EventType, `operator.${string}` | "link.clicked" | "webhook.test">;
@@ -93,42 +93,40 @@ const AUDITED_TYPES = [...AUDIT_EVENTS, ...WEBHOOK_EVENTS].filter(
   (type): type is AuditedType => type !== "link.clicked" && type !== "webhook.test",
 );
 
-/** What the log can be narrowed to: a name and the test of an event type. */
-const CATEGORIES = {
-  changes: { label: "Everything except sign-ins", contains: (type: string) => !isSignIn(type) },
-  sign_ins: { label: "Sign-ins and sessions", contains: isSignIn },
-  members: {
-    label: "Members and invitations",
-    contains: (type: string) => /^(member|invitation)\./.test(type) && !isSignIn(type),
-  },
-  access: {
-    label: "Apps, clients and tokens",
-    contains: (type: string) => /^(app|authorization|token|client|trust_rule)\./.test(type),
-  },
-  links: { label: "Links", contains: (type: string) => /^links?\./.test(type) },
-  webhooks: { label: "Webhooks", contains: (type: string) => type.startsWith("webhook.") },
-  organization: {
-    label: "Organization and plan",
-    contains: (type: string) => /^(organization|plan|enterprise_authorization|audit_log)\./.test(type),
-  },
-} satisfies Record<string, { label: string; contains: (type: string) => boolean }>;
-type Category = keyof typeof CATEGORIES;
-const CATEGORY_NAMES = Object.keys(CATEGORIES) as Category[];
+/** What the log can be narrowed to: the label of a category, and how its event types begin. The first match counts. */
+const CATEGORIES: Record<string, [label: string, ...prefixes: string[]]> = {
+  sign_ins: [
+    "Sign-ins and sessions",
+    "member.sign",
+    "member.session",
+    "member.reauth",
+    "member.logged",
+    "member.second_factor_failed",
+  ],
+  members: ["Members and invitations", "member.", "invitation."],
+  access: ["Apps, clients and tokens", "app.", "authorization.", "token.", "client.", "trust_rule."],
+  links: ["Links", "link"],
+  webhooks: ["Webhooks", "webhook."],
+  organization: ["Organization and plan", "organization.", "plan.", "enterprise_authorization.", "audit_log."],
+};
+const CATEGORY_NAMES = ["changes", ...Object.keys(CATEGORIES)];
 
-export const CATEGORY_OPTIONS = CATEGORY_NAMES.map((name) => [name, CATEGORIES[name].label] as const);
+export const CATEGORY_OPTIONS = [
+  ["changes", "Everything except sign-ins"],
+  ...Object.entries(CATEGORIES).map(([name, [label]]) => [name, label] as const),
+] as const;
 
 /** The event types in groups: the label of a category → the types that it contains. */
-export const EVENT_GROUPS: readonly (readonly [label: string, types: AuditedType[]])[] = Object.values(
+export const EVENT_GROUPS: readonly (readonly [label: string, types: AuditedType[]])[] = Object.entries(
   CATEGORIES,
-)
-  .filter((category) => category !== CATEGORIES.changes)
-  .map(({ label, contains }) => [label, AUDITED_TYPES.filter(contains)]);
+).map(([name, [label]]) => [label, AUDITED_TYPES.filter((type) => categoryOf(type) === name)]);
 
 /** What was changed, without who signed in. */
-export const CHANGE_TYPES: readonly string[] = AUDITED_TYPES.filter((type) => !isSignIn(type));
+export const CHANGE_TYPES: readonly string[] = typesOf(undefined, "changes");
 
-function isSignIn(type: string): boolean {
-  return /^member\.(sign|session|reauth|logged|second_factor_failed)/.test(type);
+function categoryOf(type: AuditedType): string | undefined {
+  const matches = ([, [, ...prefixes]]: [string, string[]]) => prefixes.some((one) => type.startsWith(one));
+  return Object.entries(CATEGORIES).find(matches)?.[0];
 }
 
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
@@ -145,13 +143,8 @@ const querySchema = z.object({
   client_id: idText.optional(),
   from: moment.optional(),
   to: moment.optional(),
-  limit: z.coerce
-    .number()
-    .int({ error: "must be a whole number" })
-    .min(1, { error: "must be at least 1" })
-    .max(MAX_PAGE, { error: `must be at most ${MAX_PAGE}` })
-    .default(25),
-  cursor: z.string().optional(),
+  limit: z.preprocess((text) => (text === undefined ? text : Number(text)), pageQuery.shape.limit),
+  cursor: pageQuery.shape.cursor,
   format: z.enum(["json", "csv"], { error: "must be json or csv" }).optional(),
 });
 
@@ -159,17 +152,8 @@ export type AuditQuery = Awaited<ReturnType<typeof readAuditQuery>>;
 
 /** `findActorId` resolves the username or ID of an actor. Throws Problem 422. */
 export async function readAuditQuery(input: object, findActorId: (actor: string) => Promise<string>) {
-  const {
-    type,
-    category,
-    actor,
-    client_id: client,
-    from,
-    to,
-    limit,
-    cursor,
-    format,
-  } = validate(querySchema, withoutEmptyFields(input));
+  const query = validate(querySchema, withoutEmptyFields(input));
+  const { type, category, actor, client_id: client, from, to, limit, cursor, format } = query;
   const filter: AuditFilter = {
     ...((type || category) && { types: typesOf(type, category) }),
     ...(actor && { actor: await findActorId(actor) }),
@@ -181,10 +165,10 @@ export async function readAuditQuery(input: object, findActorId: (actor: string)
   return { filter, limit, cursor, format };
 }
 
-function typesOf(type: string | undefined, category: Category | undefined): string[] {
-  return AUDITED_TYPES.filter(
-    (one) => (!type || one === type) && (!category || CATEGORIES[category].contains(one)),
-  );
+function typesOf(type: string | undefined, category: string | undefined): AuditedType[] {
+  const isIn = (one: AuditedType) =>
+    category === "changes" ? categoryOf(one) !== "sign_ins" : categoryOf(one) === category;
+  return AUDITED_TYPES.filter((one) => (!type || one === type) && (!category || isIn(one)));
 }
 
 function withoutEmptyFields(fields: object): object {

@@ -2,8 +2,7 @@ import type { AuditEntry } from "../../../adapters/events/audit-log.ts";
 import { withoutImplied } from "../../../resources/access/scopes.ts";
 import { ANONYMOUS, type EventType, OPERATOR } from "../../../resources/events/types.ts";
 import { identityOf } from "../../clients/app-identity.ts";
-import { formatTime } from "../../ui/controls.ts";
-import { capitalized } from "./pages.ts";
+import { capitalized, formatTime } from "../../ui/controls.ts";
 
 type Data = Record<string, unknown>;
 type Entry = {

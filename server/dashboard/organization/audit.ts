@@ -99,8 +99,7 @@ export const audit: RouteModule = (router, { storage, urls, keys, allow }) => {
     const query = await readQuery(ctx);
     if (query.format === "csv") return exportCsv(ctx, query.filter);
     const page = await readPage(membershipOf(ctx).id, query);
-    if (prefersHtml(ctx))
-      return showAuditPage(ctx, { ...page, clients: await clientOptions(ctx, page.entries) });
+    if (prefersHtml(ctx)) return showAuditPage(ctx, page, await clientOptions(ctx, page.entries));
     ctx.body = { data: page.entries.map(toEntryView), next_cursor: page.nextCursor, head: page.head ?? null };
   });
 
@@ -111,23 +110,13 @@ export const audit: RouteModule = (router, { storage, urls, keys, allow }) => {
 
 /** Returns an entry as the JSON endpoint and the CSV export show it; its data must be in the public form. */
 function toEntryView(entry: AuditEntry) {
-  const { id, type, at, actor, via, address, subject, data, names } = entry;
-  const { seq, previousHash, hash, record } = entry;
+  const { at, previousHash: previous_hash, names, ...rest } = entry;
   return {
-    id,
-    type,
+    ...rest,
     created_at: new Date(at).toISOString(),
-    actor,
-    actor_name: names.get(actor) ?? null,
-    via,
-    via_name: via === null ? null : (names.get(via) ?? null),
-    address,
-    subject,
+    actor_name: names.get(rest.actor) ?? null,
+    via_name: rest.via === null ? null : (names.get(rest.via) ?? null),
     summary: summaryOf(entry),
-    data,
-    seq,
-    previous_hash: previousHash,
-    hash,
-    record,
+    previous_hash,
   };
 }

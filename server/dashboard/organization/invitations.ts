@@ -2,7 +2,7 @@ import type { Router } from "@koa/router";
 import type { Context } from "koa";
 import type { Invitation } from "../../../adapters/organizations/invitations.ts";
 import type { Membership, Role } from "../../../adapters/organizations/store.ts";
-import { MANAGERS, manageableRoles } from "../../../resources/access/scopes.ts";
+import { manageableRoles } from "../../../resources/access/scopes.ts";
 import { NAME_MAX } from "../../credentials/names.ts";
 import { type Input, textFieldOf } from "../../http/request-body.ts";
 import {
@@ -12,10 +12,11 @@ import {
   listInvitations,
   revokeInvitation,
 } from "../../operations/invitations.ts";
-import { refusal } from "../../operations/problem-codes.ts";
+import type { Result } from "../../operations/operation.ts";
 import {
   breakable,
   CSRF_FIELD,
+  capitalized,
   copyable,
   field,
   formatTime,
@@ -29,18 +30,18 @@ import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { invitationSentence, type ShownInvitation } from "../../ui/sign-in.ts";
 import { type Columns, table } from "../../ui/table.ts";
-import { pathTo, signedInUserOf } from "../access.ts";
+import { membershipOf, pathTo, signedInUserOf } from "../access.ts";
 import { shownOnce } from "../one-time-view.ts";
-import { addOperation, addReading } from "../operation-routes.ts";
+import { addOperation, addReading, runOperation } from "../operation-routes.ts";
+import { rolesOf } from "../permissions.ts";
 import { type FieldErrors, type Show, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteOptions } from "../route.ts";
-import { capitalized } from "./pages.ts";
+
+type Created = Result<typeof createInvitation>;
 
 /** An invitation link works once. `show` is the page with the form. */
 export function addInvitationRoutes(router: Router, options: RouteOptions, show: Show): void {
-  const { storage, allow, oneTimeView } = options;
-  const { invitations, organizations } = storage;
-  const newLinks = oneTimeView<NewLink>();
+  const newLinks = options.oneTimeView<Created>();
   const to = (ctx: Context) => pathTo(ctx, "members");
 
   addReading(router, options, listInvitations, (ctx) => ctx.redirect(to(ctx)));
@@ -48,18 +49,15 @@ export function addInvitationRoutes(router: Router, options: RouteOptions, show:
   addOperation(router, options, createInvitation, {
     show,
     to,
-    respond(ctx, { url, invitation }) {
-      const { email, label, expires_at } = invitation;
-      const path = `${pathTo(ctx, "overview")}/invitations/new-link`;
-      newLinks.redirect(ctx, path, { url, email, label, expiresAt: Date.parse(expires_at) });
-    },
+    respond: (ctx, created) =>
+      newLinks.redirect(ctx, `${invitationsPath(membershipOf(ctx).id)}/new-link`, created),
   });
 
-  router.get(`${ORGANIZATION}/invitations/new-link/:view`, allow(...MANAGERS), (ctx) => {
+  router.get(`${ORGANIZATION}/invitations/new-link/:view`, options.allow(...rolesOf(createInvitation)), (ctx) => {
     const members = to(ctx);
     newLinks.show(ctx, {
       section: "members",
-      page: (link) => ({ title: "Invitation link", body: invitationPage(members, link) }),
+      page: (created) => ({ title: "Invitation link", body: invitationPage(members, created) }),
       kind: "link",
       explanation: shownOnce(
         "An invitation link",
@@ -72,13 +70,14 @@ export function addInvitationRoutes(router: Router, options: RouteOptions, show:
   addOperation(router, options, revokeInvitation, { to });
 
   addReading(router, options, getInvitation, async (ctx) => {
-    const found = await invitations.find(ctx.params.token as string);
-    if (!found) throw refusal("invitation_invalid");
-    const { organizationId: id, organizationName: name } = found;
-    const user = signedInUserOf(ctx);
-    const isMember = (await organizations.listByUser(user.id)).some((one) => one.id === id);
-    const body = acceptancePage({ action: ctx.path, invitation: found, user, isMember });
-    showPage(ctx, { title: isMember ? "Invitation" : `Join ${name}`, body });
+    const { organization, role, invited_by: inviter } = await runOperation(ctx, options, getInvitation);
+    const { id, username } = signedInUserOf(ctx);
+    const memberships = await options.storage.organizations.listByUser(id);
+    if (memberships.some((one) => one.id === organization.id))
+      return showPage(ctx, { title: "Invitation", body: alreadyMember(organization.name, username) });
+    const invitation = { organizationName: organization.name, role, inviter };
+    const body = acceptanceForm(ctx.path, invitation, username);
+    showPage(ctx, { title: `Join ${organization.name}`, body });
   });
   addOperation(router, options, acceptInvitation, {
     to: (_, accepted) => sectionPath(accepted.organization.id, "overview"),
@@ -86,7 +85,7 @@ export function addInvitationRoutes(router: Router, options: RouteOptions, show:
 }
 
 /** What the form for an invitation shows: whether it can be emailed, and a rejected one with its errors. */
-export type InvitationForm = { hasMail: boolean; typed: Input; errors: FieldErrors };
+type InvitationForm = { hasMail: boolean; typed: Input; errors: FieldErrors };
 
 const ROLE_MEANINGS: Record<Role, string> = {
   owner: "Full access, including other owners and the deletion of the organization.",
@@ -133,34 +132,25 @@ function invitationsPath(organizationId: string): string {
   return `${sectionPath(organizationId, "overview")}/invitations`;
 }
 
-/** `email` is the address that the link is sent to. */
-type NewLink = { url: string; expiresAt: number; label: string | null; email: string | null };
-
-function invitationPage(members: string, { url, expiresAt, label, email }: NewLink): Html {
+function invitationPage(members: string, { url, invitation }: Created): Html {
+  const { label, email, expires_at } = invitation;
   const recipient = label ? html`<strong><bdi>${label}</bdi></strong>` : "the person you’re inviting";
   return html`<div class="panel narrow" data-once>
 <p class="alert">Copy the link now. You won’t be able to see it again.</p>
-<p>${email ? html`We’re emailing it to <strong><bdi>${email}</bdi></strong>.` : html`Send it to ${recipient}.`} It works once and expires on ${time(expiresAt)}.</p>
+<p>${email ? html`We’re emailing it to <strong><bdi>${email}</bdi></strong>.` : html`Send it to ${recipient}.`} It works once and expires on ${time(Date.parse(expires_at))}.</p>
 <p>${copyable(url, "link")}</p>
 <div class="actions">${linkButton(members, "Done")}</div>
 </div>`;
 }
 
-type Acceptance = {
-  action: string;
-  invitation: ShownInvitation;
-  user: { username: string };
-  /** Whether the user is a member of the organization already. */
-  isMember: boolean;
-};
-
-function acceptancePage({ action, invitation, user, isMember }: Acceptance): Html {
-  if (isMember) {
-    return html`<div class="panel"><p>You’re already a member of <strong><bdi>${invitation.organizationName}</bdi></strong>. You’re signed in as <strong><bdi>${user.username}</bdi></strong>.</p>
+function alreadyMember(organization: string, username: string): Html {
+  return html`<div class="panel"><p>You’re already a member of <strong><bdi>${organization}</bdi></strong>. You’re signed in as <strong><bdi>${username}</bdi></strong>.</p>
 <p>The invitation is for someone else. It stays valid until they accept it.</p>
 ${linkButton("/dashboard", "Go to the dashboard")}</div>`;
-  }
-  return html`<div class="panel"><p>${invitationSentence(invitation)} You’re signed in as <strong><bdi>${user.username}</bdi></strong>.</p>
+}
+
+function acceptanceForm(action: string, invitation: ShownInvitation, username: string): Html {
+  return html`<div class="panel"><p>${invitationSentence(invitation)} You’re signed in as <strong><bdi>${username}</bdi></strong>.</p>
 <form method="post" action="${action}">${CSRF_FIELD}<button type="submit">Join ${invitation.organizationName}</button></form>
 <p class="hint">To join with another account, sign out and open the invitation again.</p></div>`;
 }

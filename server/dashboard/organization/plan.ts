@@ -1,38 +1,37 @@
 import type { Context } from "koa";
-import type { NewClient } from "../../../adapters/oauth/clients.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
-import { MANAGERS } from "../../../resources/access/scopes.ts";
 import { notFound } from "../../../resources/http/problem.ts";
 import { isPaid, limitsOf, PLANS, type Plan } from "../../../resources/plans.ts";
 import { changePlan, getPlan } from "../../operations/organizations.ts";
 import { refusal } from "../../operations/problem-codes.ts";
 import { auditRetentionOf } from "../../settings/audit-retention.ts";
-import { badge, formButton, linkButton, meter } from "../../ui/controls.ts";
-import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
+import { badge, capitalized, formButton, linkButton, meter } from "../../ui/controls.ts";
+import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { membershipOf, pathTo } from "../access.ts";
-import { showNewSecret } from "../api-access/secrets.ts";
+import { type NewSecret, redirectToSecret } from "../api-access/secrets.ts";
 import { addOperation, addReading } from "../operation-routes.ts";
+import { mayRun, rolesOf } from "../permissions.ts";
 import { type Show, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
-import { capitalized } from "./pages.ts";
 
 export const planRoutes: RouteModule = (router, options) => {
   const { storage, settings, allow } = options;
   const { grants, links, webhooks } = storage;
   const isSelfService = settings.SELF_SERVICE_PLANS;
-  const newSecrets = options.oneTimeView<NewClient>();
+  const newSecrets = options.oneTimeView<NewSecret>();
 
   const show: Show = async (ctx, error) => {
     const membership = membershipOf(ctx);
-    const usage = await links.usage(membership.id);
-    const body = plansPage(membership, usage, isSelfService);
+    const usage = usagePanel(await links.usage(membership.id), membership.plan);
+    const body = html`${usage}
+${plansList(membership, isSelfService)}`;
     const intro = "Plans set your limits. This server doesn’t charge for them.";
     showPage(ctx, { title: "Plan", intro, section: "plan", error, body });
   };
   addReading(router, options, getPlan, (ctx) => show(ctx));
 
-  router.get(`${ORGANIZATION}/plan/:plan`, allow(...MANAGERS), async (ctx) => {
+  router.get(`${ORGANIZATION}/plan/:plan`, allow(...rolesOf(changePlan)), async (ctx) => {
     if (!isSelfService) throw refusal("self_service_disabled");
     const membership = membershipOf(ctx);
     const to = PLANS.find((name) => name === ctx.params.plan);
@@ -50,20 +49,13 @@ export const planRoutes: RouteModule = (router, options) => {
   addOperation(router, options, changePlan, {
     show,
     to: (ctx: Context) => pathTo(ctx, "plan"),
-    respond(ctx, { client }) {
-      if (!client) return false;
-      const { client_id: clientId, client_secret: clientSecret } = client;
-      return showNewSecret(ctx, newSecrets, { clientId, clientSecret });
-    },
+    respond: (ctx, { client }) => (client ? redirectToSecret(ctx, newSecrets, client) : false),
   });
 };
 
-type Usage = { links: number; link_bytes: number };
-
-function plansPage(membership: Membership, usage: Usage, isSelfService: boolean): Html {
-  const canChange = isSelfService && isManager(membership);
-  return html`${usagePanel(usage, membership.plan)}
-<ul class="tiles plans">${PLANS.map((plan) => {
+function plansList(membership: Membership, isSelfService: boolean): Html {
+  const canChange = isSelfService && mayRun(membership, changePlan);
+  return html`<ul class="tiles plans">${PLANS.map((plan) => {
     const isCurrent = plan === membership.plan;
     return html`<li class="panel${isCurrent ? " current" : ""}">
 <h2>${capitalized(plan)}${isCurrent && html` ${badge("current", "good")}`}</h2>
@@ -71,20 +63,20 @@ ${plan === "premium" && html`<p class="soft">Everything in Growth, with:</p>`}<u
 ${canChange && !isCurrent && changeButton(membership, plan)}
 </li>`;
   })}</ul>
-${!canChange && html`<p class="soft">${isSelfService ? "Owners and admins can change the plan." : "The operator of this service manages plans."}</p>`}`;
+${!canChange && html`<p class="soft">${isSelfService ? "Owners and admins can change the plan." : selfServiceDisabled().message}</p>`}`;
 }
 
-function usagePanel({ links, link_bytes }: Usage, plan: Plan): Html {
+function usagePanel({ links, link_bytes }: { links: number; link_bytes: number }, plan: Plan): Html {
   const limits = limitsOf(plan);
   return html`<div class="panel">
 <h2>Usage</h2>
 <dl class="facts">
-<dt>Links</dt><dd>${shown(links)} of ${shown(limits.links)}${meter(links / limits.links)}</dd>
+<dt>Links</dt><dd>${formatCount(links)} of ${formatCount(limits.links)}${meter(links / limits.links)}</dd>
 <dt>Link data</dt><dd>${dataSize(link_bytes)} of ${dataSize(limits.link_bytes)}${meter(link_bytes / limits.link_bytes)}</dd>
 </dl></div>`;
 }
 
-const shown = (count: number) => count.toLocaleString("en");
+const formatCount = (count: number) => count.toLocaleString("en");
 
 function dataSize(bytes: number): string {
   const [size, unit] = bytes < 1_000_000 ? [bytes / 1_000, "KB"] : [bytes / 1_000_000, "MB"];
@@ -94,15 +86,15 @@ function dataSize(bytes: number): string {
 function benefits(plan: Plan): string[] {
   const { requests_per_minute, links_per_bulk, webhooks, deliveries_per_day, ...limits } = limitsOf(plan);
   const always = [
-    `${shown(limits.links)} short links, with ${dataSize(limits.link_bytes)} of data`,
-    `${shown(limits.members)} members`,
+    `${formatCount(limits.links)} short links, with ${dataSize(limits.link_bytes)} of data`,
+    `${formatCount(limits.members)} members`,
     `Audit log, kept for ${auditRetentionOf(plan)}`,
   ];
   if (!isPaid(plan)) return always;
   const larger = [
     ...always,
-    `${shown(requests_per_minute)} requests per minute`,
-    `${shown(deliveries_per_day)} webhook deliveries per day`,
+    `${formatCount(requests_per_minute)} requests per minute`,
+    `${formatCount(deliveries_per_day)} webhook deliveries per day`,
   ];
   if (plan === "premium") return larger;
   return [
@@ -125,53 +117,43 @@ function changeButton({ id, plan: current }: Membership, plan: Plan): Html {
   });
 }
 
-/** How many of each stop working on a plan without API access. */
-type Counts = { apps: number; webhooks: number };
-
-function downgradePage(membership: Membership, to: Plan, counts: Counts): Html {
-  const action = sectionPath(membership.id, "plan");
+/** `counts`: how many of each stop working on a plan without API access. */
+function downgradePage(
+  { id, plan: from }: Membership,
+  to: Plan,
+  counts: { apps: number; webhooks: number },
+): Html {
+  const action = sectionPath(id, "plan");
+  const [before, after] = [limitsOf(from), limitsOf(to)];
+  const stopped = isPaid(to)
+    ? [
+        `The rate limit drops from ${formatCount(before.requests_per_minute)} to ${formatCount(after.requests_per_minute)} requests per minute.`,
+        `The quota of webhook deliveries drops from ${formatCount(before.deliveries_per_day)} to ${formatCount(after.deliveries_per_day)} per day.`,
+      ]
+    : [
+        "All of the organization’s API and MCP tokens stop working.",
+        "Your client can’t get new tokens or ask anyone for access. Access that other organizations granted it is paused.",
+        ...counted(counts.apps, "authorized app loses access", "authorized apps lose access"),
+        ...counted(counts.webhooks, "webhook stops receiving events", "webhooks stop receiving events"),
+      ];
+  const retention = `New audit log entries are kept for ${auditRetentionOf(to)} instead of ${auditRetentionOf(from)}.`;
+  const kept = isPaid(to)
+    ? ["The client, its secrets and tokens, authorized apps and webhooks stay as they are."]
+    : [
+        "Short links keep working, and members can still manage them here.",
+        "The client, its secrets and app authorizations are kept, and work again if you upgrade.",
+      ];
   return html`<div class="panel">
 <h2>What stops immediately</h2>
-<ul>${(isPaid(to) ? lowerLimits(membership.plan, to) : [...stopped(counts), shorterRetention(membership.plan, to)]).map((line) => html`<li>${line}</li>`)}</ul>
+<ul>${[...stopped, retention].map((line) => html`<li>${line}</li>`)}</ul>
 <h2>What keeps working</h2>
-<ul>${kept(to).map((line) => html`<li>${line}</li>`)}</ul>
+<ul>${kept.map((line) => html`<li>${line}</li>`)}</ul>
 <div class="actions">
 ${formButton({ action, text: `Downgrade to ${capitalized(to)}`, look: "danger", fields: { plan: to } })}
-${linkButton(action, `Keep ${capitalized(membership.plan)}`, "quiet")}
+${linkButton(action, `Keep ${capitalized(from)}`, "quiet")}
 </div></div>`;
-}
-
-function stopped({ apps, webhooks }: Counts): string[] {
-  return [
-    "All of the organization’s API and MCP tokens stop working.",
-    "Your client can’t get new tokens or ask anyone for access. Access that other organizations granted it is paused.",
-    ...counted(apps, "authorized app loses access", "authorized apps lose access"),
-    ...counted(webhooks, "webhook stops receiving events", "webhooks stop receiving events"),
-  ];
 }
 
 function counted(count: number, one: string, many: string): string[] {
   return count === 0 ? [] : [`${count} ${count === 1 ? one : many}.`];
-}
-
-function lowerLimits(from: Plan, to: Plan): string[] {
-  const [before, after] = [limitsOf(from), limitsOf(to)];
-  return [
-    `The rate limit drops from ${shown(before.requests_per_minute)} to ${shown(after.requests_per_minute)} requests per minute.`,
-    `The quota of webhook deliveries drops from ${shown(before.deliveries_per_day)} to ${shown(after.deliveries_per_day)} per day.`,
-    shorterRetention(from, to),
-  ];
-}
-
-function shorterRetention(from: Plan, to: Plan): string {
-  return `New audit log entries are kept for ${auditRetentionOf(to)} instead of ${auditRetentionOf(from)}.`;
-}
-
-function kept(to: Plan): string[] {
-  if (isPaid(to))
-    return ["The client, its secrets and tokens, authorized apps and webhooks stay as they are."];
-  return [
-    "Short links keep working, and members can still manage them here.",
-    "The client, its secrets and app authorizations are kept, and work again if you upgrade.",
-  ];
 }

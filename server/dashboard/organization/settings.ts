@@ -1,47 +1,73 @@
 import type { Context } from "koa";
-import { found, Problem } from "../../../resources/http/problem.ts";
-import { describeApproval } from "../../clients/client-view.ts";
+import type { Membership } from "../../../adapters/organizations/store.ts";
+import { Problem } from "../../../resources/http/problem.ts";
 import { textFieldOf } from "../../http/request-body.ts";
-import { deleteOrganization, getSettings, renameOrganization } from "../../operations/organizations.ts";
-import { initial } from "../../ui/controls.ts";
-import { membershipOf, pathTo, signedInUserOf } from "../access.ts";
-import { addOperation, addOperationPage, addReading } from "../operation-routes.ts";
+import type { SignedInUser } from "../../http/state.ts";
+import { setAppPolicy, setEnterpriseAuthorization } from "../../operations/apps.ts";
+import {
+  deleteOrganization,
+  getSettings,
+  renameOrganization,
+  requireSecondFactor,
+  setFallbackUrl,
+} from "../../operations/organizations.ts";
+import {
+  CSRF_FIELD,
+  field,
+  formButton,
+  initial,
+  linkButton,
+  panelForm,
+  settingPanel,
+} from "../../ui/controls.ts";
+import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
+import { type Html, html } from "../../ui/html.ts";
+import { pathWith } from "../../ui/table.ts";
+import { membershipOf, pathTo, SECOND_FACTOR_SETUP, signedInUserOf } from "../access.ts";
+import { toUrl, urlField } from "../links/url-field.ts";
+import { addOperation, addOperationPage, addReading, runOperation } from "../operation-routes.ts";
+import { controlOf, mayRun } from "../permissions.ts";
 import { formFieldsOf, type Show, showPage, splitFieldErrors } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
-import { addPolicyRoutes } from "./app-policy.ts";
-import { addFallbackRoutes } from "./fallback-url.ts";
-import { addSecondFactorRoutes } from "./second-factor.ts";
-import { deletionForm, settingsPage } from "./settings-page.ts";
+import { appPolicyPanel, approvedAppsPanel } from "./app-policy.ts";
 
 /** The page of an organization's settings, and the changes that its forms request. */
 export const settingsRoutes: RouteModule = (router, options) => {
-  const { storage, settings } = options;
+  const { settings } = options;
   const to = (ctx: Context) => pathTo(ctx, "settings");
 
+  /** Shows one panel per setting, each only to those who may use it. */
   const show: Show = async (ctx, error, problem) => {
     const membership = membershipOf(ctx);
-    const { id } = membership;
-    const own = found(await storage.organizationSettings.find(id), "organization");
-    const listed = await storage.approvedApps.list(id);
+    const current = await runOperation(ctx, options, getSettings);
     const { error: rejection = error, errors } = splitFieldErrors(problem);
-    const typed = problem ? await formFieldsOf(ctx) : {};
-    const body = settingsPage({
-      membership,
-      user: signedInUserOf(ctx),
-      settings,
-      own,
-      approved: listed.map(describeApproval),
-      rejected: { name: "name" in typed ? textFieldOf(typed.name) : undefined, error: errors.name },
-      fallback: { value: textFieldOf(typed.fallback_url ?? own.fallbackUrl), error: errors.fallback_url },
+    const values = { ...current, ...(problem && (await formFieldsOf(ctx))) };
+    const state = (name: "name" | "fallback_url") => ({
+      name,
+      value: textFieldOf(values[name]),
+      error: errors[name],
     });
+    const body = html`${mayRun(membership, renameOrganization) && namePanel(membership, state("name"))}
+${mayRun(membership, setFallbackUrl) && fallbackPanel(membership, state("fallback_url"))}
+${isManager(membership) && secondFactorPanel(membership, signedInUserOf(ctx), current.require_second_factor)}
+${appPolicyPanel(membership, current, settings)}
+${current.member_apps === "approved" && approvedAppsPanel(membership, current.approved_apps)}
+${settings.IDP_NAME && mayRun(membership, setEnterpriseAuthorization) && enterpriseAuthorizationPanel(membership, current.enterprise_authorization, settings.IDP_NAME)}
+${leavePanel(membership)}
+${mayRun(membership, deleteOrganization) && deletionPanel(membership)}`;
     const tile = initial(membership.name);
     showPage(ctx, { title: "Settings", tile, section: "settings", error: rejection, body });
   };
 
   addReading(router, options, getSettings, (ctx) => show(ctx));
-  addPolicyRoutes(router, options, show);
-  addSecondFactorRoutes(router, options, show);
-  addFallbackRoutes(router, options, show);
+  addOperation(router, options, setAppPolicy, { show, to });
+  addOperation(router, options, setEnterpriseAuthorization, { to });
+  addOperation(router, options, requireSecondFactor, { show, to });
+  addOperation(router, options, setFallbackUrl, {
+    show,
+    toInput: (fields) => ({ ...fields, fallback_url: toUrl(fields.fallback_url) || null }),
+    to,
+  });
   addOperation(router, options, renameOrganization, { show, to });
   addOperationPage(router, options, deleteOrganization, {
     path: `${ORGANIZATION}/delete`,
@@ -58,3 +84,103 @@ export const settingsRoutes: RouteModule = (router, options) => {
     },
   });
 };
+
+/** What a field shows: the current value, or a rejected one with its error. */
+type FieldState = { name: string; value: string; error: string | undefined };
+
+function namePanel({ id }: Membership, state: FieldState): Html {
+  return settingPanel(
+    { title: "Name", text: "Shown to your members, and to users when your app requests access." },
+    html`<form method="post" action="${sectionPath(id, "overview")}" class="row">${CSRF_FIELD}
+${field({ ...state, label: "Organization name", attributes: html`required maxlength="100"` })}
+<button type="submit" class="quiet">Rename organization</button>
+</form>`,
+  );
+}
+
+function fallbackPanel({ id }: Membership, state: FieldState): Html {
+  const text =
+    "Visitors of links that are archived, expired, used up or deleted go here, unless the link has its own fallback URL. Leave empty to show a page that says the link is no longer available.";
+  return settingPanel(
+    { title: "Unavailable links", text },
+    html`<form method="post" action="${sectionPath(id, "overview")}/fallback-url" class="row">${CSRF_FIELD}
+${urlField({ ...state, label: "Fallback URL" })}
+<button type="submit" class="quiet">Save fallback URL</button>
+</form>`,
+  );
+}
+
+const SECOND_FACTOR = "second-factor";
+
+/** Only those who have a second factor themselves can require one. */
+function secondFactorPanel(
+  membership: Membership,
+  { secondFactor }: SignedInUser,
+  isRequired: boolean,
+): Html {
+  const { id } = membership;
+  const button = formButton({
+    action: `${sectionPath(id, "members")}/require-second-factor`,
+    text: isRequired ? "Stop requiring a second factor" : "Require a second factor",
+    fields: { require_second_factor: String(!isRequired) },
+  });
+  const setup = pathWith(SECOND_FACTOR_SETUP, {
+    return_to: `${sectionPath(id, "settings")}#${SECOND_FACTOR}`,
+  });
+  const ownFactorFirst = html`<p>To require one, first set up a second factor for your own account.</p>
+${linkButton(setup, "Set up a second factor", "quiet")}`;
+  const text = `${
+    isRequired
+      ? "Owners and admins must sign in with a second factor to work in this organization."
+      : "Owners and admins can sign in with only a password. If you require a second factor, those without one must set it up before they continue."
+  } SSO sign-ins meet the requirement if the identity provider reports multi-factor authentication.`;
+  const control = secondFactor === "none" ? ownFactorFirst : button;
+  return settingPanel(
+    { id: SECOND_FACTOR, title: "Second factor", text },
+    controlOf(membership, requireSecondFactor, control),
+  );
+}
+
+function enterpriseAuthorizationPanel({ id }: Membership, isEnabled: boolean, idpName: string): Html {
+  const text = isEnabled
+    ? `${idpName} may authorize apps for members of this organization, without asking them. Each app still gets only what the member’s role allows.`
+    : `Members authorize each app themselves. You can let the administrators of ${idpName} do that for them.`;
+  return settingPanel(
+    { title: "Enterprise-managed authorization", text },
+    formButton({
+      action: `${sectionPath(id, "apps")}/enterprise-authorization`,
+      text: isEnabled ? "Turn off" : `Let ${idpName} authorize apps`,
+      fields: { enabled: String(!isEnabled) },
+    }),
+  );
+}
+
+function leavePanel({ id, role }: Membership): Html {
+  const text = `You’re ${role === "member" ? "a" : "an"} ${role}. Leaving revokes the apps you authorized for this organization.`;
+  return settingPanel(
+    { title: "Leave organization", text },
+    linkButton(`${sectionPath(id, "members")}/me/delete`, "Leave organization", "quiet"),
+  );
+}
+
+function deletionPanel({ id }: Membership): Html {
+  const text = "Revokes all tokens and deletes the organization’s data. Its short links stop working.";
+  return settingPanel(
+    { title: "Delete organization", text, isDangerous: true },
+    linkButton(`${sectionPath(id, "overview")}/delete`, "Delete organization", "danger"),
+  );
+}
+
+function deletionForm({ id, name }: Membership): Html {
+  const action = `${sectionPath(id, "overview")}/delete`;
+  return panelForm(
+    { action, submit: "Delete organization", cancel: sectionPath(id, "settings"), danger: "panel" },
+    html`<p>You can’t undo this. Deleting the organization immediately:</p>
+<ul>
+<li>revokes all of its tokens and the access of its authorized apps</li>
+<li>deletes its client, secrets, webhooks and invitations, and removes its members</li>
+<li>stops its short links from working; their slugs can’t be used again</li>
+</ul>
+${field({ name: "name", label: `Type “${name}” to confirm`, attributes: html`required autocomplete="off"` })}`,
+  );
+}

@@ -2,6 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import test from "ava";
 import type { Context } from "koa";
 import { EVENT_DATA_SCHEMAS } from "../../../resources/events/schemas.ts";
+import { Problem } from "../../../resources/http/problem.ts";
 import { createSignInAudit } from "../../../server/auth/sign-in-audit.ts";
 import { passwordProof } from "../../../server/auth/sign-in-proof.ts";
 import { apiAt } from "../../harness/clients/api.ts";
@@ -122,10 +123,11 @@ test.serial("the entries of an account are in order, even if the first is stored
     await memberEvents.record(actor, event);
   };
   const audit = createSignInAudit(accounts, { record }, (error) => t.fail(String(error)));
-  const rejected = { error: "Incorrect code.", status: 400, code: "invalid_second_factor" } as const;
-  const verify = audit.verifyCode(async () => rejected);
-  const pending = { id: "a", proof: passwordProof(user.id), returnTo: "", expiresAt: 0 };
-  for (let attempt = 0; attempt < 3; attempt++) await verify({ ip: "192.0.2.1" } as Context, pending, {});
+  const rejected = new Problem(401, "invalid_second_factor", "Incorrect code.");
+  const verify = audit.verifyCode(() => Promise.reject(rejected));
+  const pending = { issuer: "", jti: "a", proof: passwordProof(user.id), returnTo: "", expiresAt: 0 };
+  for (let attempt = 0; attempt < 3; attempt++)
+    await t.throwsAsync(verify({ ip: "192.0.2.1" } as Context, pending, {}), { is: rejected });
   const closed = audit.close();
   await setImmediate();
   t.deepEqual(begun, [1]);

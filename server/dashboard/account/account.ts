@@ -1,27 +1,57 @@
+import type { Router } from "@koa/router";
+import type { AuthOptions } from "../../auth/auth-options.ts";
 import { describeBrowser } from "../../http/describe-browser.ts";
-import { ACCOUNT, type ShownAccount } from "../../operations/account.ts";
-import { badge, CSRF_FIELD, field, formatTime, formButton, linkButton, time } from "../../ui/controls.ts";
+import { prefersHtml } from "../../http/request-body.ts";
+import {
+  ACCOUNT,
+  changePassword,
+  deleteAccount,
+  exportAccount,
+  getAccount,
+  type ShownAccount,
+} from "../../operations/account.ts";
+import { endOtherSessions, endSession, listSessions } from "../../operations/sessions.ts";
+import {
+  badge,
+  CSRF_FIELD,
+  capitalized,
+  field,
+  formatTime,
+  formButton,
+  linkButton,
+  time,
+} from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
-import { emailPanel } from "./email.ts";
-import type { SetupReturn } from "./setup-return.ts";
+import { signedInUserOf } from "../access.ts";
+import { addOperation, addReading, runOperation } from "../operation-routes.ts";
+import { type Show, showPage } from "../responses.ts";
+import type { RouteOptions } from "../route.ts";
+import { accountAppRoutes } from "./apps.ts";
+import { emailPanel, emailRoutes } from "./email.ts";
+import { identityRoutes } from "./identities.ts";
+import { secondFactorRoutes } from "./second-factors.ts";
 
-type ShownFactors = ShownAccount["second_factors"];
-type ShownSession = ShownAccount["sessions"][number];
-type Identity = ShownAccount["identities"][number];
+export type AccountParts = Pick<AuthOptions, "identityProvider" | "relyingParty" | "transactions">;
 
-type AccountPage = {
-  account: ShownAccount;
-  hasMail: boolean;
-  /** Undefined unless SSO is configured. */
-  provider: string | undefined;
-  mayAddPasskey: boolean;
-};
+export function accountRoutes(router: Router, options: RouteOptions & AccountParts): void {
+  const { storage, settings, identityProvider, relyingParty } = options;
+  const to = () => ACCOUNT;
 
-export function accountPage({ account, hasMail, provider, mayAddPasskey }: AccountPage): Html {
-  const { user, identities, sessions } = account;
-  return html`${passwordPanel(user.has_password)}
-${factorsPanel(account.second_factors, mayAddPasskey)}
+  // The header of each page lists the user's organizations.
+  router.use(ACCOUNT, async (ctx, next) => {
+    if (prefersHtml(ctx))
+      ctx.state.memberships = await storage.organizations.listByUser(signedInUserOf(ctx).id);
+    return next();
+  });
+
+  const show: Show = async (ctx, error) => {
+    const account = await runOperation(ctx, options, getAccount);
+    const { user, identities, second_factors: factors, sessions } = account;
+    const provider = identityProvider?.name;
+    const hasMail = settings.SMTP_URL !== undefined;
+    const body = html`${passwordPanel(user.has_password)}
+${factorsPanel(factors, relyingParty !== undefined)}
 ${(hasMail || user.email) && emailPanel(user.email, hasMail)}
 ${sessionsPanel(sessions, provider)}
 ${(provider || identities.length > 0) && identitiesPanel(identities, provider)}
@@ -34,7 +64,26 @@ ${linkButton(`${ACCOUNT}/apps`, "View apps", "quiet")}
 ${linkButton(`${ACCOUNT}/export`, "Download data", "quiet")}
 </section>
 ${deletionPanel(user.has_password)}`;
+    showPage(ctx, { title: "Your account", error, body });
+  };
+
+  addReading(router, options, getAccount, (ctx) => show(ctx));
+  addReading(router, options, exportAccount);
+  addOperation(router, options, changePassword, { show, to });
+  addOperation(router, options, deleteAccount, { show, to: () => "/auth/login?deleted=1" });
+  addReading(router, options, listSessions, (ctx) => ctx.redirect(ACCOUNT));
+  addOperation(router, options, endOtherSessions, { to });
+  addOperation(router, options, endSession, { to });
+
+  accountAppRoutes(router, options);
+  identityRoutes(router, options, show);
+  emailRoutes(router, options, show);
+  secondFactorRoutes(router, options);
 }
+
+type ShownFactors = ShownAccount["second_factors"];
+type ShownSession = ShownAccount["sessions"][number];
+type Identity = ShownAccount["identities"][number];
 
 function passwordPanel(hasPassword: boolean): Html {
   return html`<section class="panel"><h2>Password</h2>
@@ -127,8 +176,7 @@ function signOutForm(): Html {
 /** Returns the methods of a sign-in, such as “Password + authenticator app”. */
 function describeMethods(methods: string[], provider = "SSO"): string {
   const names = methods.map((method) => (method === "sso" ? provider : (METHODS[method] ?? method)));
-  const text = names.join(" + ");
-  return text ? text.charAt(0).toUpperCase() + text.slice(1) : "–";
+  return capitalized(names.join(" + ")) || "–";
 }
 
 function identitiesPanel(identities: Identity[], provider: string | undefined): Html {
@@ -160,17 +208,4 @@ ${hasPassword && currentPassword("password", "Your password")}
 
 function currentPassword(name: string, label: string): Html {
   return field({ name, label, type: "password", attributes: html`autocomplete="current-password" required` });
-}
-
-/** Renders the page that explains why a second factor is needed, and how to set one up. */
-export function setupPage(organization: string | undefined, mayAddPasskey: boolean, back: SetupReturn): Html {
-  const reason = organization
-    ? html`<strong><bdi>${organization}</bdi></strong> requires owners and admins to sign in with a second factor.`
-    : html`Add a second factor, so that a stolen password isn’t enough to sign in to your account.`;
-  return html`<section class="panel"><p>${reason}</p>
-<div class="actions">
-${mayAddPasskey && linkButton(back.query(`${ACCOUNT}/passkeys/new`), "Add passkey")}
-<form method="post" action="${ACCOUNT}/totp" class="inline">${CSRF_FIELD}${back.field}<button type="submit" class="${mayAddPasskey ? "quiet" : "primary"}">Set up authenticator app</button></form>
-${linkButton(organization ? ACCOUNT : back.path, "Cancel", "quiet")}
-</div></section>`;
 }

@@ -1,0 +1,147 @@
+import type { AuditEntry } from "../../../adapters/events/audit-log.ts";
+import type { Membership } from "../../../adapters/organizations/store.ts";
+import { isPaid, limitsOf } from "../../../resources/plans.ts";
+import type { Webhook } from "../../../resources/webhooks/types.ts";
+import { getOrganization } from "../../operations/organizations.ts";
+import { badge, CSRF_FIELD, capitalized, icon, initial, linkButton, meter, time } from "../../ui/controls.ts";
+import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
+import { type Html, html } from "../../ui/html.ts";
+import { actorOf, membershipOf } from "../access.ts";
+import { clicksPanel, readPrevious } from "../links/analytics.ts";
+import { topLinksPanel } from "../links/analytics-page.ts";
+import { addReading } from "../operation-routes.ts";
+import { respondToChange, showPage } from "../responses.ts";
+import { ORGANIZATION, type RouteModule } from "../route.ts";
+import { statusOf, type WebhookStatus } from "../webhooks/context.ts";
+import { groupSummaryOf, groupsOf } from "./audit-page.ts";
+import { CHANGE_TYPES } from "./audit-query.ts";
+import { actorNameOf, summaryOf } from "./audit-sentences.ts";
+
+/** Has the ID of the organization that the user viewed last. */
+export const LAST_VIEWED_COOKIE = "organization";
+const CHECKLIST_COOKIE = "checklist";
+const YEAR_MS = 365 * 24 * 60 * 60 * 1000;
+const TOP_LINKS = 5;
+// The overview shows the latest of them in groups.
+const READ_ACTIVITIES = 100;
+const ACTIVITIES = 6;
+
+export const overviewRoutes: RouteModule = (router, options) => {
+  const { storage, services, urls, allow } = options;
+
+  /** Shows what happened lately, with the plan and what needs attention at the side. */
+  addReading(router, options, getOrganization, async (ctx) => {
+    const membership = membershipOf(ctx);
+    const { id, name, plan } = membership;
+    const { usage } = await services.showOrganization(id);
+    ctx.cookies.set(LAST_VIEWED_COOKIE, id, { path: "/dashboard", sameSite: "lax", overwrite: true });
+    const caller = actorOf(ctx);
+    const isReader = isManager(membership);
+    const clicks = await services.links.analytics(caller, undefined, {});
+    const range = { from: clicks.days[0]?.date, to: clicks.days.at(-1)?.date };
+    const [apps, members, previous, topLinks, activity, webhooks] = await Promise.all([
+      storage.grants.listByOrganization(id),
+      storage.members.list(id),
+      readPrevious(clicks, (range) => services.links.analytics(caller, undefined, range)),
+      services.links.topLinks(caller, range, TOP_LINKS),
+      isReader ? storage.audit.list(id, { types: CHANGE_TYPES }, READ_ACTIVITIES) : [],
+      isReader && isPaid(plan) ? services.webhooks.list(caller, { limit: 100 }) : undefined,
+    ]);
+    const counts = { links: usage.links, apps: apps.length, members: members.length };
+    const isDismissed = ctx.cookies.get(CHECKLIST_COOKIE) !== undefined;
+    const body = html`<div class="beside"><div>
+${
+  usage.links + clicks.clicks > 0 &&
+  clicksPanel(clicks, {
+    title: "Clicks in the last 30 days",
+    empty: "No clicks in the last 30 days.",
+    more: linkButton(sectionPath(id, "analytics"), "View analytics", "quiet"),
+    showSources: false,
+    previous,
+  })
+}
+${topLinks.length > 0 && topLinksPanel(topLinks, clicks.clicks, sectionPath(id, "links"), urls.short)}
+${activity.length > 0 && activityPanel(id, activity)}
+</div>
+<aside aria-label="Organization">
+${!isDismissed && checklist(membership, counts)}
+${planPanel(membership, counts)}
+${webhooks && webhooksPanel(membership, webhooks.webhooks)}
+</aside></div>`;
+    const tile = initial(name);
+    showPage(ctx, { title: "Overview", heading: name, tile, section: "overview", body });
+  });
+
+  router.post(`${ORGANIZATION}/checklist`, allow(), (ctx) => {
+    const { id } = membershipOf(ctx);
+    const path = sectionPath(id, "overview");
+    ctx.cookies.set(CHECKLIST_COOKIE, "dismissed", {
+      path,
+      sameSite: "lax",
+      maxAge: YEAR_MS,
+      overwrite: true,
+    });
+    respondToChange(ctx, { to: path });
+  });
+};
+
+type Counts = { links: number; apps: number; members: number };
+type Step = { isDone: boolean; text: string; href: string };
+
+/** Renders the steps that aren't done yet, and those that are, until all of them are. */
+function checklist(membership: Membership, counts: Counts): Html {
+  const { id, plan } = membership;
+  const manages = isManager(membership);
+  const steps: (Step | false)[] = [
+    { isDone: counts.links > 0, text: "Create your first link", href: `${sectionPath(id, "links")}/new` },
+    isPaid(plan)
+      ? { isDone: counts.apps > 0, text: "Connect an AI client or app", href: sectionPath(id, "connect") }
+      : manages && { isDone: false, text: "Upgrade to use the API", href: sectionPath(id, "plan") },
+    manages && { isDone: counts.members > 1, text: "Invite a colleague", href: sectionPath(id, "members") },
+  ];
+  const shown = steps.filter((step) => step !== false);
+  if (shown.every(({ isDone }) => isDone)) return html``;
+  return html`<section class="panel"><div class="title"><h2>Get started</h2>
+<form method="post" action="${sectionPath(id, "overview")}/checklist" class="inline">${CSRF_FIELD}<button type="submit" class="glyph">${icon("x")}<span class="visually-hidden">Dismiss</span></button></form></div>
+<ul class="checklist">${shown.map(
+    ({ isDone, text, href }) =>
+      html`<li>${isDone ? html`${icon("circle-check")}<span class="soft">${text}<span class="visually-hidden"> (done)</span></span>` : html`${icon("circle")}<a href="${href}">${text}</a>`}</li>
+`,
+  )}</ul></section>`;
+}
+
+function planPanel({ id, plan }: Membership, counts: Counts): Html {
+  const limits = limitsOf(plan);
+  const row = (name: string, href: string, used: number, limit?: number) =>
+    html`<li><a href="${href}">${name}</a><span>${used.toLocaleString("en")}${
+      limit !== undefined && html`<span class="soft"> of ${limit.toLocaleString("en")}</span>`
+    }</span>${limit !== undefined && meter(used / limit)}</li>
+`;
+  return html`<section class="panel"><div class="title"><h2>${capitalized(plan)} plan</h2>${linkButton(sectionPath(id, "plan"), "Plans", "quiet")}</div>
+<ul class="usage">
+${row("Links", sectionPath(id, "links"), counts.links, limits.links)}${row("Members", sectionPath(id, "members"), counts.members, limits.members)}${row("Apps", sectionPath(id, "apps"), counts.apps)}</ul></section>`;
+}
+
+function webhooksPanel({ id, plan }: Membership, webhooks: Webhook[]): Html {
+  const href = sectionPath(id, "webhooks");
+  const countOf = (status: WebhookStatus) => webhooks.filter((one) => statusOf(one, plan) === status).length;
+  const [failing, unverified, active] = [countOf("failing"), countOf("unverified"), countOf("active")];
+  const state = html`${failing > 0 && badge(`${failing} failing`, "bad")}${unverified > 0 && badge(`${unverified} unverified`, "warn")}${failing + unverified === 0 && active > 0 && badge("Healthy", "good")}`;
+  return html`<section class="panel"><div class="title"><h2>Webhooks</h2><span class="tags">${state}</span></div>
+<p class="soft">${webhooks.length === 0 ? "Receive events at your own endpoint." : `${webhooks.length} of ${limitsOf(plan).webhooks}`}</p>
+${linkButton(webhooks.length === 0 ? `${href}/new` : href, webhooks.length === 0 ? "Create webhook" : "View webhooks", "quiet")}</section>`;
+}
+
+function activityPanel(organizationId: string, activity: AuditEntry[]): Html {
+  const groups = groupsOf(activity);
+  const hasMore = activity.length === READ_ACTIVITIES;
+  const lines = groups.slice(0, ACTIVITIES).map((group) => {
+    const [{ at }] = group;
+    const isCut = hasMore && group === groups.at(-1);
+    const summary = group.length > 1 ? groupSummaryOf(group, isCut) : summaryOf(group[0]);
+    return html`<li><span><bdi>${actorNameOf(group[0])}</bdi> ${summary}</span><span class="soft">${time(at)}</span></li>
+`;
+  });
+  return html`<section class="panel"><div class="title"><h2>Recent activity</h2>${linkButton(sectionPath(organizationId, "audit"), "Audit log", "quiet")}</div>
+<ul class="activity">${lines}</ul></section>`;
+}
