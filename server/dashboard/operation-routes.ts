@@ -2,10 +2,8 @@ import type { Router } from "@koa/router";
 import type { Context, Middleware } from "koa";
 import type { z } from "zod";
 import { contentTag, matchesIfNoneMatch } from "../../resources/http/etag.ts";
-import type { Problem } from "../../resources/http/problem.ts";
 import { typeOfField, validate } from "../../resources/http/validate.ts";
 import { type Principal, respondOnce } from "../../resources/idempotency/run-once.ts";
-import { requireRecentSignIn } from "../auth/authenticate.ts";
 import { DASHBOARD } from "../clients/client-metadata.ts";
 import { type Input, prefersHtml } from "../http/request-body.ts";
 import {
@@ -17,18 +15,9 @@ import {
   pathOf,
   type Result,
 } from "../operations/operation.ts";
-import type { Section } from "../ui/dashboard-layout.ts";
 import { membershipOf, signedInUserOf } from "./access.ts";
-import {
-  formFieldsOf,
-  isForm,
-  type PageContent,
-  redisplayForm,
-  respondToChange,
-  type Show,
-  sendJson,
-  showPage,
-} from "./responses.ts";
+import { addChange, addForm, type Change, type FormPage } from "./forms.ts";
+import { formFieldsOf, isForm, respondToChange, sendJson } from "./responses.ts";
 import type { RouteOptions } from "./route.ts";
 
 type Options = Pick<
@@ -37,17 +26,11 @@ type Options = Pick<
 >;
 
 /** What a page adds to an operation: its form, and where a browser goes then. */
-type Form<O extends Operation> = {
+type Form<O extends Operation> = Pick<Change, "before" | "show"> & {
   /** Where the form is sent; by default the operation's path, followed by `/delete` for a deletion. */
   action?: string;
   /** Returns the input that the fields of the form mean, if they aren't those of the operation. */
   toInput?(fields: Input): Input;
-  /** Runs before a change that is sent to the form's address. */
-  before?: Middleware;
-  /** The page with the form, shown again if the input is rejected. */
-  show?: Show;
-  /** The path of that page, if it has one of its own: where a user who has to sign in again returns. */
-  page?: string;
   /** The page that says that it's done. */
   to(ctx: Context, output: Result<O>): string;
   /** Responds to a browser in another way, unless it returns false. */
@@ -61,14 +44,26 @@ export function addOperation<O extends Operation>(
   operation: O,
   form?: Form<O>,
 ): void {
+  const pageOf = form && ((ctx: Context) => form.to(ctx, undefined as Result<O>));
+  addChange(router, { ...changeOf(options, operation, form), show: form?.show, pageOf });
+}
+
+/** Adds a page of its own for the form of an operation. */
+export function addOperationPage<O extends Operation>(
+  router: Router,
+  options: Options,
+  operation: O,
+  { path, section, render, ...form }: Omit<Form<O>, "show"> & Pick<FormPage, "path" | "section" | "render">,
+): void {
+  addForm(router, { ...changeOf(options, operation, form), path, section, render });
+}
+
+function changeOf<O extends Operation>(options: Options, operation: O, form: Form<O> | undefined): Change {
   const method = methodOf(operation);
   const path = patternOf(operation);
+  const action = form?.action ?? (form && method === "DELETE" ? `${path}/delete` : path);
   const schema = inputSchemaOf(operation, options);
-  const checkSignIn: Middleware = (ctx, next) => {
-    if (operation.needsRecentSignIn) requireRecentSignIn(ctx, form && pageOf(ctx, form));
-    return next();
-  };
-  const run = async (ctx: Context) => {
+  const change = async (ctx: Context) => {
     const fields = await inputOf(ctx, schema, form);
     const perform = async () => {
       const input = schema ? (validate(schema, fields) as Input) : {};
@@ -87,38 +82,14 @@ export function addOperation<O extends Operation>(
     ctx.set(headers);
     ctx.body = body;
   };
-  const access = accessTo(operation, options);
-  const action = form?.action ?? (form && method === "DELETE" ? `${path}/delete` : path);
-  const formAccess = form?.show ? [...access, redisplayForm(form.show)] : access;
-  const before = form?.before ? [form.before] : [];
-  if (method !== "POST" || action !== path) router.register(path, [method], [...access, checkSignIn, run]);
-  if (form || method === "POST") router.post(action, ...formAccess, checkSignIn, ...before, run);
-}
-
-type FormPage<O extends Operation> = Omit<Form<O>, "show" | "page"> & {
-  path: string;
-  section?: Section;
-  /** The message of `problem` is the page's error unless the result has another. */
-  render(ctx: Context, problem?: Problem): PageContent | Promise<PageContent>;
-};
-
-/** Adds a page of its own for the form of an operation. */
-export function addOperationPage<O extends Operation>(
-  router: Router,
-  options: Options,
-  operation: O,
-  { path, section, render, ...form }: FormPage<O>,
-): void {
-  const show: Show = async (ctx, error, problem) => {
-    if (operation.needsRecentSignIn) requireRecentSignIn(ctx);
-    showPage(ctx, { section, error, ...(await render(ctx, problem)) });
+  return {
+    access: accessTo(operation, options),
+    action: form || method === "POST" ? action : undefined,
+    program: method === "POST" && action === path ? undefined : [method, path],
+    needsRecentSignIn: operation.needsRecentSignIn,
+    before: form?.before,
+    change,
   };
-  router.get(path, ...accessTo(operation, options), (ctx) => show(ctx));
-  addOperation(router, options, operation, { ...form, show, page: path });
-}
-
-function pageOf<O extends Operation>(ctx: Context, { page, to }: Form<O>): string {
-  return page ? page.replaceAll(/:(\w+)/g, (_, name) => ctx.params[name]) : to(ctx, undefined as Result<O>);
 }
 
 /** Adds an operation that reads: programs get its output, browsers a page, if there is one. */

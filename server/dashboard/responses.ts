@@ -1,5 +1,5 @@
-import type { Context, Middleware } from "koa";
-import { Problem } from "../../resources/http/problem.ts";
+import type { Context } from "koa";
+import type { Problem } from "../../resources/http/problem.ts";
 import { seeOther } from "../http/redirects.ts";
 import { type Input, prefersHtml, readInput } from "../http/request-body.ts";
 import { CONFIRMATIONS } from "../operations/index.ts";
@@ -108,26 +108,6 @@ export function sendJson(ctx: Context, body: object, status = 200): void {
 
 /** Shows a page; `error` says why the form sent from it was rejected, `problem` says so for each field. */
 export type Show = (ctx: Context, error?: string, problem?: Problem) => Promise<void>;
-
-const INPUT_ERRORS = [409, 412, 422];
-// Refusals that depend on the input, although their status says that the user may not do this.
-const REFUSED_INPUT = ["quota_exceeded", "shared_account"];
-
-/** In a browser, shows the page of a rejected form again, with the errors. */
-export function redisplayForm(show: Show): Middleware {
-  return async function showPageAgain(ctx, next) {
-    try {
-      await next();
-    } catch (error) {
-      const isInputError =
-        error instanceof Problem &&
-        (INPUT_ERRORS.includes(error.status) || REFUSED_INPUT.includes(error.code));
-      if (!isInputError || !prefersHtml(ctx)) throw error;
-      ctx.status = error.status;
-      await show(ctx, error.message, error);
-    }
-  };
-}
 
 /** The error of each rejected field: field name → sentence. */
 export type FieldErrors = Partial<Record<string, string>>;

@@ -7,7 +7,8 @@ import { field, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { pathWith } from "../../ui/table.ts";
 import { actorOf, pathTo } from "../access.ts";
-import { type FieldErrors, queryErrors, redisplayForm, type Show, sendJson, showPage } from "../responses.ts";
+import { redisplayForm } from "../forms.ts";
+import { type FieldErrors, queryErrors, type Show, sendJson, showPage } from "../responses.ts";
 import { type DashboardOptions, ORGANIZATION, type RouteModule } from "../route.ts";
 import {
   clicksPanel,

@@ -11,8 +11,9 @@ import { badge, CSRF_FIELD, field, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
 import { actorOf, pathTo } from "../access.ts";
+import { addForm } from "../forms.ts";
 import { type FieldErrors, formFieldsOf, sendJson, showPage, splitFieldErrors } from "../responses.ts";
-import { addForm, ORGANIZATION, type RouteModule } from "../route.ts";
+import { ORGANIZATION, type RouteModule } from "../route.ts";
 
 const PATH = `${ORGANIZATION}/links/import`;
 const ROWS_MAX = 10_000;
@@ -37,7 +38,7 @@ export const linkImport: RouteModule = (router, { services: { importLinks }, all
   const inTurn = createTurns({ maxWaiting: 1, tooMany: TOO_MANY, pauses: false });
   addForm(router, {
     path: PATH,
-    access: allow(),
+    access: [allow()],
     section: "links",
     render(ctx, problem) {
       const { errors, ...error } = splitFieldErrors(problem);

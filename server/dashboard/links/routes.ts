@@ -12,6 +12,7 @@ import { pathWith } from "../../ui/table.ts";
 import { actorOf, pathTo } from "../access.ts";
 import { isSignedConfirmation, signedConfirmation } from "../confirmation.ts";
 import { creatorOf } from "../creator.ts";
+import { addForm } from "../forms.ts";
 import {
   type Done,
   formFieldsOf,
@@ -20,7 +21,7 @@ import {
   showPage,
   splitFieldErrors,
 } from "../responses.ts";
-import { addForm, type DashboardOptions, ORGANIZATION, type RouteModule } from "../route.ts";
+import { type DashboardOptions, ORGANIZATION, type RouteModule } from "../route.ts";
 import { readPrevious } from "./analytics.ts";
 import { linkForm, toFormValues, toInput, valuesOf } from "./form.ts";
 import { list } from "./list.ts";
@@ -48,7 +49,7 @@ const createRoutes: RouteModule = (router, { services: { links }, urls, allow })
   addForm(router, {
     path: `${LINKS}/new`,
     action: LINKS,
-    access: allow(),
+    access: [allow()],
     section: "links",
     render: (ctx, problem) => formPage(ctx, urls.short, problem),
     async change(ctx) {
@@ -98,7 +99,7 @@ const updateRoutes: RouteModule = (router, { services, urls, allow }) => {
     path: `${LINK}/edit`,
     action: LINK,
     program: ["patch", LINK],
-    access: allow(),
+    access: [allow()],
     section: "links",
     render: async (ctx, problem) => formPage(ctx, urls.short, problem, await findLink(ctx, services)),
     async change(ctx) {
@@ -117,7 +118,7 @@ const deleteRoutes: RouteModule = (router, { services, urls, allow }) => {
   addForm(router, {
     path: `${LINK}/delete`,
     program: ["delete", LINK],
-    access: allow(),
+    access: [allow()],
     section: "links",
     async render(ctx) {
       const link = await findLink(ctx, services);

@@ -10,12 +10,12 @@ import type { Html } from "../../ui/html.ts";
 import { pathWith } from "../../ui/table.ts";
 import { actorOf, pathTo } from "../access.ts";
 import { isSignedConfirmation, signedConfirmation } from "../confirmation.ts";
+import { redisplayForm } from "../forms.ts";
 import {
   type CountedDone,
   type FieldErrors,
   formFieldsOf,
   isForm,
-  redisplayForm,
   type Show,
   sendJson,
   showPage,

@@ -8,6 +8,7 @@ import { type Input, textFieldOf } from "../../http/request-body.ts";
 import { checkboxes, field, panelForm } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { actorOf, pathTo } from "../access.ts";
+import { addForm } from "../forms.ts";
 import {
   type Done,
   type FieldErrors,
@@ -16,7 +17,7 @@ import {
   respondToChange,
   splitFieldErrors,
 } from "../responses.ts";
-import { addForm, type RouteOptions } from "../route.ts";
+import type { RouteOptions } from "../route.ts";
 import { requirePlan, toDashboardView, WEBHOOK, WEBHOOKS, webhookIdOf, webhookPath } from "./context.ts";
 import { respondWithSecret, type SecretView } from "./secrets.ts";
 

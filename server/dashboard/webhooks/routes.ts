@@ -5,8 +5,9 @@ import { prefersHtml } from "../../http/request-body.ts";
 import { formButton, linkButton } from "../../ui/controls.ts";
 import { html } from "../../ui/html.ts";
 import { actorOf, membershipOf, pathTo } from "../access.ts";
+import { addForm } from "../forms.ts";
 import { respondToChange, sendJson, showPage } from "../responses.ts";
-import { addForm, type RouteModule } from "../route.ts";
+import type { RouteModule } from "../route.ts";
 import { toHealthView, WEBHOOK, WEBHOOKS, webhookIdOf, webhookPath } from "./context.ts";
 import { addFormRoutes } from "./form.ts";
 import { webhooksPage } from "./list-page.ts";
@@ -44,7 +45,7 @@ export const webhooks: RouteModule = (router, options) => {
   addForm(router, {
     path: `${WEBHOOK}/delete`,
     program: ["delete", WEBHOOK],
-    access: managers,
+    access: [managers],
     section: "webhooks",
     async render(ctx) {
       const { url } = await webhooks.get(actorOf(ctx), webhookIdOf(ctx));

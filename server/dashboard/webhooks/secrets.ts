@@ -7,9 +7,10 @@ import { prefersHtml } from "../../http/request-body.ts";
 import { breakable, copyable, formButton, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { actorOf, pathTo } from "../access.ts";
+import { addForm } from "../forms.ts";
 import type { OneTimeView } from "../one-time-view.ts";
 import { sendJson } from "../responses.ts";
-import { addForm, type RouteOptions } from "../route.ts";
+import type { RouteOptions } from "../route.ts";
 import { requirePlan, toDashboardView, WEBHOOK, webhookIdOf, webhookPath } from "./context.ts";
 
 type ShownSecret = { secret: string; reason: keyof typeof TITLES };
@@ -41,7 +42,7 @@ export function addSecretRoutes(
     path: `${WEBHOOK}/rotate-secret`,
     access: [managers, requirePlan],
     section: "webhooks",
-    isSensitive: true,
+    needsRecentSignIn: true,
     async render(ctx) {
       const { url } = await webhooks.get(actorOf(ctx), webhookIdOf(ctx));
       return { title: "Rotate signing secret", intro: url, body: rotationForm(webhookPath(ctx)) };
