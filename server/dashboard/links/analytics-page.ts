@@ -27,7 +27,7 @@ const TOP_LINKS = 10;
 
 export const analytics: RouteModule = (router, options) => {
   const { allow } = options;
-  const show: Show = (ctx, _error, problem) => showAnalytics(ctx, options, ctx.params.link_id, problem);
+  const show: Show = (ctx, _error, problem) => showAnalytics(ctx, options, problem);
   for (const path of [`${ORGANIZATION}/analytics`, `${ORGANIZATION}/links/:link_id/analytics`]) {
     router.get(path, allow(), redisplayForm(show), (ctx) => show(ctx));
   }
@@ -35,30 +35,46 @@ export const analytics: RouteModule = (router, options) => {
 
 async function showAnalytics(
   ctx: Context,
-  options: DashboardOptions,
-  linkId: string | undefined,
+  { services: { links }, urls, settings }: DashboardOptions,
   problem: Problem | undefined,
 ): Promise<void> {
-  const { links } = options.services;
-  const query = problem ? {} : rangeOf(ctx);
-  const isFiltered = ORIGIN_FIELDS.some((name) => Object.hasOwn(query, name));
+  const linkId = ctx.params.link_id as string | undefined;
   const caller = actorOf(ctx);
-  if (!prefersHtml(ctx)) {
-    const read = isFiltered ? links.clicksFrom : links.analytics;
-    return sendJson(ctx, await read(caller, linkId, query));
-  }
-  const link = linkId === undefined ? undefined : await links.get(caller, linkId);
+  const query = problem ? {} : rangeOf(ctx);
+  const isFiltered = ["by", "value"].some((name) => Object.hasOwn(query, name));
+  const [readClicks, readTop] = isFiltered
+    ? [links.clicksFrom, links.topLinksFrom]
+    : [links.analytics, links.topLinks];
+  const read = (range: object) => readClicks(caller, linkId, { ...query, ...range });
+  const found = await read({});
+  if (!prefersHtml(ctx)) return sendJson(ctx, found);
+
+  const range = { from: found.days[0]?.date, to: found.days.at(-1)?.date };
+  const [previous, top, link] = await Promise.all([
+    readPrevious(found, read),
+    linkId === undefined ? readTop(caller, { ...query, ...range }, TOP_LINKS) : [],
+    linkId === undefined ? undefined : links.get(caller, linkId),
+  ]);
+  const origin = "by" in found ? found : undefined;
+  const panel =
+    "by" in found
+      ? originPanel(found, previous)
+      : clicksPanel(found, {
+          title: formatRange(found),
+          empty: "No clicks in this date range.",
+          previous,
+          needsCountries: settings.MMDB_PATH === undefined,
+        });
   const { error, errors } = queryErrors(problem, ["from", "to"]);
-  const show = isFiltered ? clicksFromOrigin : allClicks;
-  const { found, content, origin } = await show(ctx, options, linkId, query);
-  const shown = { from: found.days[0]?.date, to: found.days.at(-1)?.date };
-  const range = problem ? (ctx.query as Record<string, string>) : shown;
-  const body = html`${rangeForm(ctx.path, range, errors, found, origin)}
-${origin && originChip(pathWith(ctx.path, shown), origin)}
-${content}
+  const typed = problem ? (ctx.query as Record<string, string>) : range;
+  const hint = origin && "Among the 100 links with the most clicks in this date range.";
+  const body = html`${rangeForm(ctx.path, typed, errors, found, origin)}
+${origin && originChip(pathWith(ctx.path, range), origin)}
+${panel}
+${top.length > 0 && topLinksPanel(top, found.clicks, pathTo(ctx, "links"), urls.short, hint)}
 ${link && html`<p>${linkButton(`${pathTo(ctx, "links")}/${link.id}`, "Back", "quiet")}</p>`}`;
   const header = link
-    ? { title: `Clicks on ${displayUrl(link, options.urls.short)}`, section: "links" as const }
+    ? { title: `Clicks on ${displayUrl(link, urls.short)}`, section: "links" as const }
     : {
         title: "Analytics",
         intro: "Includes clicks on links that have since been deleted.",
@@ -67,52 +83,9 @@ ${link && html`<p>${linkButton(`${pathTo(ctx, "links")}/${link.id}`, "Back", "qu
   showPage(ctx, { ...header, error, body });
 }
 
-type Shown = { found: ClicksFromView | AnalyticsView; content: Html; origin?: ClickOrigin };
-type ShowClicks = (
-  ctx: Context,
-  options: DashboardOptions,
-  linkId: string | undefined,
-  query: object,
-) => Promise<Shown>;
-
-const allClicks: ShowClicks = async (ctx, { services: { links }, urls, settings }, linkId, query) => {
-  const caller = actorOf(ctx);
-  const found = await links.analytics(caller, linkId, query);
-  const shown = { from: found.days[0]?.date, to: found.days.at(-1)?.date };
-  const [previous, top] = await Promise.all([
-    readPrevious(found, (range) => links.analytics(caller, linkId, range)),
-    linkId === undefined ? links.topLinks(caller, shown, TOP_LINKS) : [],
-  ]);
-  const panel = clicksPanel(found, {
-    title: formatRange(found),
-    empty: "No clicks in this date range.",
-    previous,
-    needsCountries: settings.MMDB_PATH === undefined,
-    path: ctx.path,
-  });
-  const content = html`${panel}
-${top.length > 0 && topLinksPanel(top, found.clicks, pathTo(ctx, "links"), urls.short)}`;
-  return { found, content };
-};
-
-const clicksFromOrigin: ShowClicks = async (ctx, { services: { links }, urls }, linkId, query) => {
-  const caller = actorOf(ctx);
-  const found = await links.clicksFrom(caller, linkId, query);
-  const [previous, top] = await Promise.all([
-    readPrevious(found, (range) => links.clicksFrom(caller, linkId, { ...query, ...range })),
-    linkId === undefined ? links.topLinksFrom(caller, query, TOP_LINKS) : [],
-  ]);
-  const hint = "Among the 100 links with the most clicks in this date range.";
-  const content = html`${originPanel(found, previous)}
-${top.length > 0 && topLinksPanel(top, found.clicks, pathTo(ctx, "links"), urls.short, hint)}`;
-  return { found, content, origin: found };
-};
-
 function originChip(path: string, origin: ClickOrigin): Html {
   return html`<p class="filter"><span class="badge">${describeOrigin(origin)}</span> <a href="${path}">Clear<span class="visually-hidden"> the filter</span></a></p>`;
 }
-
-const ORIGIN_FIELDS = ["by", "value"];
 
 /** Returns the query, in a browser without the empty fields of its form. */
 function rangeOf(ctx: Context): object {
@@ -134,7 +107,7 @@ function rangeForm(
   path: string,
   range: Range,
   errors: FieldErrors,
-  { days }: Shown["found"],
+  { days }: Pick<AnalyticsView, "days"> | ClicksFromView,
   origin: ClickOrigin | undefined,
 ): Html {
   const filter = origin ? originQuery(origin) : {};
@@ -163,14 +136,12 @@ export function topLinksPanel(
   shortUrl: string,
   hint?: string,
 ): Html {
-  const rows = top.map(({ link, clicks }) => ({
-    name: link.title ?? displayUrl(link, shortUrl),
-    clicks,
-    link,
-  }));
+  const rows = top.map(({ link, clicks }) => {
+    const name = link.title ?? displayUrl(link, shortUrl);
+    return { clicks, name: html`<a href="${path}/${link.id}">${name}</a>` };
+  });
   const title = top.length === 1 ? "Top link by clicks" : `Top ${top.length} links by clicks`;
-  const render = ({ name, link }: (typeof rows)[number]) => html`<a href="${path}/${link.id}">${name}</a>`;
   return html`<section class="panel group"><div class="title"><h2>${title}</h2>${linkButton(pathWith(path, { archived: "all", sort: "-clicks" }), "All links by total clicks", "quiet")}</div>${hint && html`<p class="soft">${hint}</p>`}
-${shareTable("Link", rows, total, render)}
+${shareTable("Link", rows, total)}
 </section>`;
 }

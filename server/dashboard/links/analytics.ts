@@ -1,5 +1,5 @@
 import type { AnalyticsView, ClicksFromView } from "../../../resources/links/analytics.ts";
-import type { ClickOrigin } from "../../../resources/links/types.ts";
+import { CLICK_PROPERTIES, type ClickOrigin } from "../../../resources/links/types.ts";
 import { type ChartPoint, chart, clickCount } from "../../ui/chart.ts";
 import { formatDay, meter } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
@@ -24,7 +24,7 @@ export type ClicksPanel = {
   previous?: number | undefined;
   /** Whether a database of countries is missing, which is said if no country is known. */
   needsCountries?: boolean;
-  /** The path of the analytics page, which the names of sources lead to, filtered by them. */
+  /** The path of the page that the names of sources lead to, filtered by them, if it isn't this one. */
   path?: string;
 };
 
@@ -32,11 +32,6 @@ const COUNTRIES = new Intl.DisplayNames(["en"], { type: "region" });
 const DAYS = new Intl.DateTimeFormat("en-US", { month: "short", day: "numeric", timeZone: "UTC" });
 const MONTHS = new Intl.DateTimeFormat("en-US", { month: "short", timeZone: "UTC" });
 const RANGES = new Intl.DateTimeFormat("en-US", { dateStyle: "medium", timeZone: "UTC" });
-const DEVICES = new Map<string | null, string>([
-  ["desktop", "Desktop"],
-  ["mobile", "Mobile"],
-  ["tablet", "Tablet"],
-]);
 
 /** Renders clicks as a chart, with where they come from. Those of known bots are named apart. */
 export function clicksPanel(analytics: AnalyticsView, panel: ClicksPanel): Html {
@@ -73,8 +68,8 @@ ${clicks > 0 && days.length > 1 && chart({ unit: "day", range, points })}
 }
 
 /** Returns the name of an origin, such as “Country: Sweden”. */
-export function describeOrigin({ by, value }: ClickOrigin): string {
-  return `${SOURCES[by].head}: ${SOURCES[by].nameOf(value)}`;
+export function describeOrigin(origin: ClickOrigin): string {
+  return `${SOURCES[origin.by].head}: ${nameOf(origin)}`;
 }
 
 type Period = { days: { date: string }[] };
@@ -150,59 +145,44 @@ function monthOf(at: number): string {
   return date.getUTCMonth() === 0 ? String(date.getUTCFullYear()) : MONTHS.format(date);
 }
 
-const SOURCES: Record<
-  ClickOrigin["by"],
-  { title: string; head: string; nameOf(value: string | null): string }
-> = {
-  referrer: { title: "Referrers", head: "Referrer", nameOf: (value) => value ?? "Direct" },
-  country: { title: "Countries", head: "Country", nameOf: countryName },
-  device: { title: "Devices", head: "Device", nameOf: (value) => DEVICES.get(value) ?? value ?? "Unknown" },
-  browser: { title: "Browsers", head: "Browser", nameOf: (value) => value ?? "Unknown" },
-  operating_system: { title: "Operating systems", head: "System", nameOf: (value) => value ?? "Unknown" },
-};
+/** What clicks are counted by: the title of the list, the heading of its column and its name in the API. */
+const SOURCES = {
+  referrer: { title: "Referrers", head: "Referrer", list: "referrers" },
+  country: { title: "Countries", head: "Country", list: "countries" },
+  device: { title: "Devices", head: "Device", list: "devices" },
+  browser: { title: "Browsers", head: "Browser", list: "browsers" },
+  operating_system: { title: "Operating systems", head: "System", list: "operating_systems" },
+} as const;
 
-type Source = { name: string; clicks: number };
-
-function sources(analytics: AnalyticsView, { path, needsCountries }: ClicksPanel): Html {
-  const { clicks: total, days, referrers, countries, devices, browsers, operating_systems } = analytics;
-  const range = { from: days[0]?.date, to: days.at(-1)?.date };
-  const list = (by: ClickOrigin["by"], found: { value: string | null; clicks: number }[]) => {
-    const { title, head, nameOf } = SOURCES[by];
-    const rows = found.map(({ value, clicks }) => ({ value, clicks, name: nameOf(value) }));
-    const link = ({ name, value }: (typeof rows)[number]) =>
-      path
-        ? html`<a href="${pathWith(path, { ...range, ...originQuery({ by, value }) })}">${name}</a>`
-        : name;
-    return html`<div><h3>${title}</h3>${shareTable(head, rows, total, link)}</div>\n`;
-  };
-  const hasCountries = countries.some(({ country }) => country !== null);
-  return html`<div class="tiles places">
-${list(
-  "referrer",
-  referrers.map(({ referrer, clicks }) => ({ value: referrer, clicks })),
-)}
-${
-  hasCountries
-    ? list(
-        "country",
-        countries.map(({ country, clicks }) => ({ value: country, clicks })),
-      )
-    : needsCountries &&
-      html`<div><h3>Countries</h3><p class="soft">Countries are unknown until the operator of this service sets <code>MMDB_PATH</code>.</p></div>`
+function nameOf({ by, value }: ClickOrigin): string {
+  if (value === null) return by === "referrer" ? "Direct" : "Unknown";
+  if (by === "device") return value.charAt(0).toUpperCase() + value.slice(1);
+  // The query of a page may have any text.
+  if (by === "country" && /^[A-Z]{2}$/.test(value)) return COUNTRIES.of(value) ?? value;
+  return value;
 }
-${list(
-  "device",
-  devices.map(({ device, clicks }) => ({ value: device, clicks })),
-)}
-${list(
-  "browser",
-  browsers.map(({ browser, clicks }) => ({ value: browser, clicks })),
-)}
-${list(
-  "operating_system",
-  operating_systems.map(({ operating_system, clicks }) => ({ value: operating_system, clicks })),
-)}
-</div>`;
+
+const UNKNOWN_COUNTRIES = html`<div><h3>Countries</h3><p class="soft">Countries are unknown until the operator of this service sets <code>MMDB_PATH</code>.</p></div>`;
+
+type Counted = { clicks: number; [property: string]: string | number | null };
+
+function sources(analytics: AnalyticsView, { path = "", needsCountries }: ClicksPanel): Html {
+  const { clicks: total, days } = analytics;
+  const range = { from: days[0]?.date, to: days.at(-1)?.date };
+  const lists = CLICK_PROPERTIES.map((by) => {
+    const { title, head, list } = SOURCES[by];
+    const counted: Counted[] = analytics[list];
+    if (by === "country" && counted.every(({ country }) => country === null))
+      return needsCountries && UNKNOWN_COUNTRIES;
+    const rows = counted.map(({ clicks, [by]: value }) => {
+      const origin = { by, value: value as string | null };
+      const href = pathWith(path, { ...range, ...originQuery(origin) });
+      return { clicks, name: html`<a href="${href}">${nameOf(origin)}</a>` };
+    });
+    return html`<div><h3>${title}</h3>${shareTable(head, rows, total)}</div>\n`;
+  });
+  return html`<div class="tiles places">
+${lists}</div>`;
 }
 
 /** Returns the query that filters the analytics page by an origin; without a value, by the unknown one. */
@@ -211,16 +191,15 @@ export function originQuery({ by, value }: ClickOrigin): Record<string, string |
 }
 
 /** Renders clicks by name with a bar of their share of all clicks. */
-export function shareTable<Row extends Source>(
+export function shareTable(
   head: string,
-  rows: Row[],
+  rows: { name: Html | string; clicks: number }[],
   total: number,
-  render: (row: Row) => Html | string = ({ name }) => name,
 ): Html {
   return html`<div class="shares">${table(
     head,
     {
-      [head]: render,
+      [head]: ({ name }) => name,
       Clicks: { number: ({ clicks }) => clicks },
       Share: ({ clicks }) => shareBar(clicks / total),
     },
@@ -231,10 +210,4 @@ export function shareTable<Row extends Source>(
 function shareBar(share: number): Html {
   const percent = share > 0 && share < 0.01 ? "<1%" : `${Math.round(share * 100)}%`;
   return html`<span class="share">${meter(share)}${percent}</span>`;
-}
-
-function countryName(country: string | null): string {
-  if (country === null) return "Unknown";
-  // The query of a page may have any text.
-  return /^[A-Z]{2}$/.test(country) ? (COUNTRIES.of(country) ?? country) : country;
 }
