@@ -2,46 +2,12 @@ import type { Context } from "koa";
 import type { Problem } from "../../resources/http/problem.ts";
 import { seeOther } from "../http/redirects.ts";
 import { type Input, prefersHtml, readInput } from "../http/request-body.ts";
-import { CONFIRMATIONS } from "../operations/index.ts";
 import { withCsrf } from "../ui/controls.ts";
 import { type Content, dashboardPage, type Section } from "../ui/dashboard-layout.ts";
 import type { Html } from "../ui/html.ts";
 import { signedInUserOf } from "./access.ts";
-import { isSignedConfirmation } from "./confirmation.ts";
+import { confirmationOf } from "./confirmation.ts";
 import { noticesBanner } from "./notices/page.ts";
-
-/** The confirmations of changes that aren't operations: the value of `done` in the URL → the sentence. */
-const NOTICES = {
-  "link-created": "Link created.",
-  "link-saved": "Link saved.",
-  "link-archived": "Link archived. Visitors now see that it’s no longer available.",
-  "link-restored": "Link restored.",
-  "link-deleted": "Link deleted.",
-  "webhook-saved": "Webhook saved.",
-  "webhook-enabled": "Webhook enabled.",
-  "webhook-disabled": "Webhook disabled.",
-  "webhook-deleted": "Webhook deleted.",
-  "webhook-tested": "Test event queued.",
-  "delivery-resent": "Delivery queued.",
-  "deliveries-resent": "Failed deliveries queued.",
-} as const;
-
-export type Done = keyof typeof NOTICES;
-
-/** The confirmation of a change of several links: `done` in the URL ends with their number, and is signed. */
-const COUNTED_NOTICES = {
-  "links-archived": (links: string) => `${links} archived.`,
-  "links-restored": (links: string) => `${links} restored.`,
-  "links-deleted": (links: string) => `${links} deleted.`,
-  "links-tagged": (links: string) => `Tag added to ${links}.`,
-  "links-untagged": (links: string) => `Tag removed from ${links}.`,
-} as const;
-
-export type CountedDone = keyof typeof COUNTED_NOTICES;
-
-export function countLinks(count: number): string {
-  return `${count.toLocaleString("en")} ${count === 1 ? "link" : "links"}`;
-}
 
 export type PageContent = Content & {
   section?: Section | undefined;
@@ -59,7 +25,7 @@ export function showPage(ctx: Context, { section, error, undo, ...content }: Pag
     organization: membership,
     supportContact,
     section,
-    notice: noticeOf(ctx),
+    notice: confirmationOf(ctx),
     undo,
     error,
     notices: notices?.length ?? 0,
@@ -68,16 +34,6 @@ export function showPage(ctx: Context, { section, error, undo, ...content }: Pag
   };
   ctx.type = "html";
   ctx.body = withCsrf(dashboardPage(frame, content), csrf);
-}
-
-function noticeOf(ctx: Context): string | undefined {
-  const { done } = ctx.query;
-  if (typeof done !== "string") return undefined;
-  if (Object.hasOwn(NOTICES, done)) return NOTICES[done as Done];
-  if (Object.hasOwn(CONFIRMATIONS, done)) return CONFIRMATIONS[done];
-  const [, name = "", count] = /^(.+)-(\d{1,4})$/.exec(done) ?? [];
-  if (!Object.hasOwn(COUNTED_NOTICES, name) || !isSignedConfirmation(ctx)) return undefined;
-  return COUNTED_NOTICES[name as CountedDone](countLinks(Number(count)));
 }
 
 /** Responds to a completed change: redirects a browser to `to`, sends other clients `body` or 204. */

@@ -1,3 +1,4 @@
+import { pluralize } from "./controls.ts";
 import { type Html, html } from "./html.ts";
 import { table } from "./table.ts";
 
@@ -57,7 +58,7 @@ function bars({ name, clicks, bot_clicks, isOpen }: ChartPoint, left: number, sc
       ? html`<rect class="${kind}" x="${left + (STEP - BAR) / 2}" y="${top.toFixed(2)}" width="${BAR}" height="${height.toFixed(2)}"${fill}/>`
       : html``;
   const ofBots = bot_clicks > 0 ? ` · ${bot_clicks.toLocaleString("en")} from known bots` : "";
-  const title = `${name}${isOpen ? ", so far" : ""}: ${clickCount(clicks)}${ofBots}`;
+  const title = `${name}${isOpen ? ", so far" : ""}: ${pluralize(clicks, "click")}${ofBots}`;
   const peopleBar = isOpen
     ? bar("open", HEIGHT - people, people, html` fill="url(#hatched)"`)
     : bar("people", HEIGHT - people, people);
@@ -92,11 +93,6 @@ function summaryOf(unit: string, range: string, points: ChartPoint[]): string {
   const when = unit === "day" ? `on ${best.name}` : `at ${best.name}`;
   const peak = total > 0 ? `, with a peak of ${best.clicks} ${when}` : "";
   return `Clicks per ${unit}, ${range}: ${total} in total${peak}.`;
-}
-
-/** Returns “1 click” or “5 clicks”. */
-export function clickCount(clicks: number): string {
-  return `${clicks.toLocaleString("en")} ${clicks === 1 ? "click" : "clicks"}`;
 }
 
 function roundUp(value: number): number {

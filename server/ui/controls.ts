@@ -237,6 +237,11 @@ function hourOf(at: number): string {
   return `${new Date(at).toISOString().slice(11, 16)} UTC`;
 }
 
+/** Returns a number with its noun, such as “1 link” or “1,024 links”. */
+export function pluralize(count: number, noun: string, plural = `${noun}s`): string {
+  return `${count.toLocaleString("en")} ${count === 1 ? noun : plural}`;
+}
+
 /** Allows line breaks in a name or URL after its separators, and nowhere else. */
 export function breakable(text: string): Html {
   return html`${text.split(/(?<=[/@.?&=_-])(?![/@.?&=_-])/).map((part, index) => html`${index > 0 && html`<wbr>`}${part}`)}`;

@@ -1,7 +1,7 @@
 import type { AnalyticsView, ClicksFromView } from "../../../resources/links/analytics.ts";
 import { CLICK_PROPERTIES, type ClickOrigin } from "../../../resources/links/types.ts";
-import { type ChartPoint, chart, clickCount } from "../../ui/chart.ts";
-import { formatDay, meter } from "../../ui/controls.ts";
+import { type ChartPoint, chart } from "../../ui/chart.ts";
+import { formatDay, meter, pluralize } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { pathWith, table } from "../../ui/table.ts";
 
@@ -98,7 +98,7 @@ export function toDate(at: number): string {
 function describeChange({ clicks, days }: Period & { clicks: number }, previous: number): string {
   const isToday = days.length === 1 && days[0]?.date === toDate(Date.now());
   // A day that isn't over can't be compared with a whole one.
-  if (isToday) return `${clickCount(previous)} yesterday.`;
+  if (isToday) return `${pluralize(previous, "click")} yesterday.`;
   const before = days.length === 1 ? "the day before" : `the ${days.length} days before`;
   if (previous === 0) return clicks === 0 ? "" : `No clicks in ${before}.`;
   const percent = Math.round(((clicks - previous) / previous) * 100);

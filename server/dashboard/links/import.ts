@@ -7,7 +7,7 @@ import { readLinkFile } from "../../../resources/links/import/read-file.ts";
 import type { LinkFile } from "../../../resources/links/import/types.ts";
 import { createTurns } from "../../../resources/turns.ts";
 import { LINK_FILE_MAX, prefersHtml } from "../../http/request-body.ts";
-import { badge, CSRF_FIELD, field, linkButton } from "../../ui/controls.ts";
+import { badge, CSRF_FIELD, field, linkButton, pluralize } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
 import { actorOf, pathTo } from "../access.ts";
@@ -119,7 +119,7 @@ async function showResults(ctx: Context, { report, results, isTrial, text }: Res
   const next = canImport ? await confirmForm(path, imported, text) : linkButton(path, "Show links");
   showPage(ctx, {
     section: "links",
-    title: isTrial ? "Preview of the import" : `${links(imported)} imported`,
+    title: isTrial ? "Preview of the import" : `${pluralize(imported, "link")} imported`,
     intro: isTrial ? `Nothing is imported yet. Format: ${report.format}.` : `Format: ${report.format}.`,
     body: html`${stopped && html`<p class="alert bad">${stopped.message} ${rowsLeft(report)}</p>`}
 <div class="panel">${summary(report, isTrial)}
@@ -129,7 +129,7 @@ ${resultTable(results, isTrial)}`,
 }
 
 function rowsLeft({ left }: ImportReport): string {
-  return `${rows(left)} ${left === 1 ? "is" : "are"} left. Import the same file again when there is room.`;
+  return `${pluralize(left, "row")} ${left === 1 ? "is" : "are"} left. Import the same file again when there is room.`;
 }
 
 function summary({ rows, imported, skipped, refused }: ImportReport, isTrial: boolean): Html {
@@ -151,7 +151,7 @@ async function confirmForm(path: string, count: number, text: string): Promise<H
   }
   return html`<form method="post" action="${path}/import" enctype="multipart/form-data" class="inline">${CSRF_FIELD}
 <input type="hidden" name="dry_run" value="false"><input type="hidden" name="file" value="${parts}">
-<button type="submit">Import ${links(count)}</button></form>`;
+<button type="submit">Import ${pluralize(count, "link")}</button></form>`;
 }
 
 const RANK: Record<RowResult["result"], number> = { refused: 0, left: 1, skipped: 2, imported: 3 };
@@ -167,7 +167,7 @@ function resultTable(results: RowResult[], isTrial: boolean): Html {
     Result: (row) => outcome(row, isTrial),
   };
   return html`${table("Rows of the file", columns, shown)}
-${hidden > 0 && html`<p class="soft">${rows(hidden)} more ${hidden === 1 ? "is" : "are"} not shown.</p>`}`;
+${hidden > 0 && html`<p class="soft">${pluralize(hidden, "row")} more ${hidden === 1 ? "is" : "are"} not shown.</p>`}`;
 }
 
 function outcome({ result, reason }: RowResult, isTrial: boolean): Html {
@@ -202,12 +202,4 @@ const SUBJECTS: Record<string, string> = {
 function withSubjects(reason = ""): string {
   const subject = /(?<=^|\. )([a-z_]+)(?:\.\d+)? (?=must |is )/g;
   return reason.replaceAll(subject, (_, field) => `The ${SUBJECTS[field] ?? field} `);
-}
-
-function links(count: number): string {
-  return `${count.toLocaleString("en")} ${count === 1 ? "link" : "links"}`;
-}
-
-function rows(count: number): string {
-  return `${count.toLocaleString("en")} ${count === 1 ? "row" : "rows"}`;
 }

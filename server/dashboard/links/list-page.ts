@@ -3,10 +3,9 @@ import type { LinkPage } from "../../../resources/links/list.ts";
 import type { LinkCount } from "../../../resources/links/matches.ts";
 import { hasReachedLimit } from "../../../resources/links/service.ts";
 import type { Link } from "../../../resources/links/types.ts";
-import { badge, CSRF_FIELD, copyIcon, day, icon, initial, linkButton, meter } from "../../ui/controls.ts";
+import { badge, CSRF_FIELD, copyIcon, day, icon, initial, linkButton, meter, pluralize } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { emptyState, pagination, pathWith } from "../../ui/table.ts";
-import { countLinks } from "../responses.ts";
 
 type Query = Record<string, string | undefined>;
 
@@ -82,7 +81,7 @@ function isPartOfList({ offset, nextCursor }: Pick<LinkPage, "offset" | "nextCur
 
 /** Says which links of the list the page has, such as “26–50 of 1,000+ links”. */
 function describeRange({ links, offset, nextCursor, count }: LinksPage): string {
-  if (!isPartOfList({ offset, nextCursor })) return countLinks(links.length);
+  if (!isPartOfList({ offset, nextCursor })) return pluralize(links.length, "link");
   // Links may have been created or deleted since the pages before were read: the last page ends the list.
   const last = nextCursor === null && count.isExact ? count.links : offset + links.length;
   const first = Math.max(1, last - links.length + 1);
@@ -92,7 +91,7 @@ function describeRange({ links, offset, nextCursor, count }: LinksPage): string 
 
 /** Says how many links match the filter, such as “1 link” or “1,000+ links”. */
 function describeCount({ links, offset, count }: LinksPage): string {
-  if (count.isExact) return countLinks(count.links);
+  if (count.isExact) return pluralize(count.links, "link");
   return `${formatCount(Math.max(offset + links.length, count.links))}+ links`;
 }
 

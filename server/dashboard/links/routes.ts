@@ -10,17 +10,10 @@ import { formButton, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { pathWith } from "../../ui/table.ts";
 import { actorOf, pathTo } from "../access.ts";
-import { isSignedConfirmation, signedConfirmation } from "../confirmation.ts";
+import { type Done, isSignedConfirmation, signedConfirmation } from "../confirmation.ts";
 import { creatorOf } from "../creator.ts";
 import { addForm } from "../forms.ts";
-import {
-  type Done,
-  formFieldsOf,
-  isForm,
-  respondToChange,
-  showPage,
-  splitFieldErrors,
-} from "../responses.ts";
+import { formFieldsOf, isForm, respondToChange, showPage, splitFieldErrors } from "../responses.ts";
 import { type DashboardOptions, ORGANIZATION, type RouteModule } from "../route.ts";
 import { readPrevious } from "./analytics.ts";
 import { linkForm, toFormValues, toInput, valuesOf } from "./form.ts";

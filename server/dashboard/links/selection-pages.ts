@@ -1,9 +1,9 @@
 import { type ChangeResult, READ_MAX } from "../../../resources/links/change-many.ts";
 import type { Link } from "../../../resources/links/types.ts";
-import { breakable, CSRF_FIELD, field, linkButton, panelForm } from "../../ui/controls.ts";
+import { breakable, CSRF_FIELD, field, linkButton, panelForm, pluralize } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { table } from "../../ui/table.ts";
-import { countLinks, type PageContent } from "../responses.ts";
+import type { PageContent } from "../responses.ts";
 import { displayUrl } from "./list-page.ts";
 
 /** Joins ids in one field. */
@@ -42,7 +42,7 @@ export function tagPage(form: SelectionForm, { ids }: Selected, error: string | 
     attributes: html`required maxlength="50" autocapitalize="none"`,
   });
   const body = panelForm(panel, html`${hiddenFields(form, ids)}${tag}`);
-  return { title: `${isAdded ? "Add a tag to" : "Remove a tag from"} ${countLinks(ids.length)}`, body };
+  return { title: `${isAdded ? "Add a tag to" : "Remove a tag from"} ${pluralize(ids.length, "link")}`, body };
 }
 
 const QUESTIONS: Record<string, [verb: string, effect: string]> = {
@@ -60,7 +60,7 @@ export function confirmationPage(
   { ids, shown }: Selected,
   shortUrl: string,
 ): PageContent {
-  const count = countLinks(ids.length);
+  const count = pluralize(ids.length, "link");
   const { action } = form;
   const [verb, effect] = QUESTIONS[action] ?? ["", ""];
   const isDeletion = action === "delete";
@@ -79,7 +79,7 @@ ${isDeletion && confirm({ action: "archive", text: "Archive instead", look: "qui
 ${linkButton(form.list, "Cancel", "quiet")}
 </div></div>
 ${table(`Links to ${action}`, columns, shown)}
-${ids.length > shown.length && html`<p class="soft">And ${countLinks(ids.length - shown.length)} more.</p>`}`;
+${ids.length > shown.length && html`<p class="soft">And ${pluralize(ids.length - shown.length, "link")} more.</p>`}`;
   return { title: `${verb} ${count}?`, body };
 }
 
@@ -107,9 +107,9 @@ export function failurePage(
     Reason: ({ error }: ChangeResult) => error?.message ?? "",
   };
   const more = failed.length - READ_MAX;
-  const body = html`<p>${changed > 0 ? `${countLinks(changed)} changed.` : "No link was changed."}</p>
+  const body = html`<p>${changed > 0 ? `${pluralize(changed, "link")} changed.` : "No link was changed."}</p>
 ${table("Links that were not changed", columns, failed.slice(0, READ_MAX))}
-${more > 0 && html`<p class="soft">And ${countLinks(more)} more.</p>`}
+${more > 0 && html`<p class="soft">And ${pluralize(more, "link")} more.</p>`}
 <p>${linkButton(form.list, "Back to links", "quiet")}</p>`;
-  return { title: "Links", error: `${countLinks(failed.length)} could not be changed.`, body };
+  return { title: "Links", error: `${pluralize(failed.length, "link")} could not be changed.`, body };
 }

@@ -9,10 +9,9 @@ import { formButton } from "../../ui/controls.ts";
 import type { Html } from "../../ui/html.ts";
 import { pathWith } from "../../ui/table.ts";
 import { actorOf, pathTo } from "../access.ts";
-import { isSignedConfirmation, signedConfirmation } from "../confirmation.ts";
+import { type CountedDone, isSignedConfirmation, signedConfirmation } from "../confirmation.ts";
 import { redisplayForm } from "../forms.ts";
 import {
-  type CountedDone,
   type FieldErrors,
   formFieldsOf,
   isForm,

@@ -8,15 +8,9 @@ import { type Input, textFieldOf } from "../../http/request-body.ts";
 import { checkboxes, field, panelForm } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { actorOf, pathTo } from "../access.ts";
+import type { Done } from "../confirmation.ts";
 import { addForm } from "../forms.ts";
-import {
-  type Done,
-  type FieldErrors,
-  formFieldsOf,
-  isForm,
-  respondToChange,
-  splitFieldErrors,
-} from "../responses.ts";
+import { type FieldErrors, formFieldsOf, isForm, respondToChange, splitFieldErrors } from "../responses.ts";
 import type { RouteOptions } from "../route.ts";
 import { requirePlan, toDashboardView, WEBHOOK, WEBHOOKS, webhookIdOf, webhookPath } from "./context.ts";
 import { respondWithSecret, type SecretView } from "./secrets.ts";
