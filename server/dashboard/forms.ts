@@ -73,3 +73,8 @@ export function addForm(router: Router, { path, section, render, ...change }: Fo
   router.get(path, ...change.access, (ctx) => show(ctx));
   addChange(router, { action: path, ...change, show, pageOf });
 }
+
+/** Returns the parameters of a filter that a user filled in. */
+export function withoutEmpty(query: object): object {
+  return Object.fromEntries(Object.entries(query).filter(([, value]) => value !== ""));
+}

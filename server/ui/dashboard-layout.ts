@@ -51,7 +51,7 @@ export type Content = {
   heading?: string;
   /** Stands before the heading. */
   tile?: Html;
-  intro?: Html | string;
+  intro?: Html | string | undefined;
   actions?: Html | undefined;
   body: Html;
 };

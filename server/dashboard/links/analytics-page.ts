@@ -7,7 +7,7 @@ import { field, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { pathWith } from "../../ui/table.ts";
 import { actorOf, pathTo } from "../access.ts";
-import { redisplayForm } from "../forms.ts";
+import { redisplayForm, withoutEmpty } from "../forms.ts";
 import { type FieldErrors, queryErrors, type Show, sendJson, showPage } from "../responses.ts";
 import { type DashboardOptions, ORGANIZATION, type RouteModule } from "../route.ts";
 import {
@@ -20,7 +20,7 @@ import {
   shareTable,
   toDate,
 } from "./analytics.ts";
-import { displayUrl } from "./list-page.ts";
+import { displayUrl } from "./list.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const TOP_LINKS = 10;
@@ -40,14 +40,15 @@ async function showAnalytics(
 ): Promise<void> {
   const linkId = ctx.params.link_id as string | undefined;
   const caller = actorOf(ctx);
-  const query = problem ? {} : rangeOf(ctx);
+  const isPage = prefersHtml(ctx);
+  const query = problem ? {} : isPage ? withoutEmpty(ctx.query) : ctx.query;
   const isFiltered = ["by", "value"].some((name) => Object.hasOwn(query, name));
   const [readClicks, readTop] = isFiltered
     ? [links.clicksFrom, links.topLinksFrom]
     : [links.analytics, links.topLinks];
   const read = (range: object) => readClicks(caller, linkId, { ...query, ...range });
   const found = await read({});
-  if (!prefersHtml(ctx)) return sendJson(ctx, found);
+  if (!isPage) return sendJson(ctx, found);
 
   const range = { from: found.days[0]?.date, to: found.days.at(-1)?.date };
   const [previous, top, link] = await Promise.all([
@@ -85,12 +86,6 @@ ${link && html`<p>${linkButton(`${pathTo(ctx, "links")}/${link.id}`, "Back", "qu
 
 function originChip(path: string, origin: ClickOrigin): Html {
   return html`<p class="filter"><span class="badge">${describeOrigin(origin)}</span> <a href="${path}">Clear<span class="visually-hidden"> the filter</span></a></p>`;
-}
-
-/** Returns the query, in a browser without the empty fields of its form. */
-function rangeOf(ctx: Context): object {
-  if (!prefersHtml(ctx)) return ctx.query;
-  return Object.fromEntries(Object.entries(ctx.query).filter(([, value]) => value !== ""));
 }
 
 // The number of days until today. A single day is shown by hours.

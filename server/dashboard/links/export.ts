@@ -9,6 +9,7 @@ import type { LinkService } from "../../../resources/links/service.ts";
 import type { Link } from "../../../resources/links/types.ts";
 import { cellsOf, csvHeader, sendCsv, toCsv } from "../../csv.ts";
 import { actorOf, membershipOf } from "../access.ts";
+import { withoutEmpty } from "../forms.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 
 const COLUMNS = Object.keys(linkSchema.shape);
@@ -41,11 +42,6 @@ export const linkExports: RouteModule = (router, { services: { links }, urls, al
     sendCsv(ctx, `clicks-${link.slug}`, clicksAsCsv(links, actorOf(ctx), [link], query));
   });
 };
-
-/** Returns the parameters of a form that a user filled in. */
-function withoutEmpty(query: object): object {
-  return Object.fromEntries(Object.entries(query).filter(([, value]) => value !== ""));
-}
 
 /** Yields the pages of a list, each as long as possible. */
 export async function* pages(links: LinkService, caller: Caller, filter: object): AsyncGenerator<Link[]> {

@@ -4,7 +4,7 @@ import { CSRF_FIELD, copyable, field, formButton, linkButton, time } from "../..
 import { type Html, html } from "../../ui/html.ts";
 import { clicksPanel } from "./analytics.ts";
 import { valuesOf } from "./form.ts";
-import { displayUrl, statusBadge, tagList } from "./list-page.ts";
+import { displayUrl, statusBadge, tagList } from "./list.ts";
 import { qrCode } from "./qr-code.ts";
 
 type LinkPage = {

@@ -18,7 +18,7 @@ import { type DashboardOptions, ORGANIZATION, type RouteModule } from "../route.
 import { readPrevious } from "./analytics.ts";
 import { linkForm, toFormValues, toInput, valuesOf } from "./form.ts";
 import { list } from "./list.ts";
-import { displayUrl } from "./list-page.ts";
+import { displayUrl } from "./list.ts";
 import { linkPage } from "./page.ts";
 import { QR_FORMATS, type QrFormat, qrQuery } from "./qr-code.ts";
 import { selection } from "./selection.ts";
