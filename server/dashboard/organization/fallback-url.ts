@@ -4,7 +4,7 @@ import { CSRF_FIELD, settingPanel } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { pathTo } from "../access.ts";
-import { toUrl, urlField } from "../links/url-field.ts";
+import { toUrl, urlField } from "../links/form.ts";
 import { addOperation } from "../operation-routes.ts";
 import type { Show } from "../responses.ts";
 import type { RouteOptions } from "../route.ts";
