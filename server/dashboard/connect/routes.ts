@@ -9,7 +9,7 @@ import { prefersHtml } from "../../http/request-body.ts";
 import { badge, copyButton, linkButton } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { emptyState } from "../../ui/table.ts";
+import { emptyState, tabs } from "../../ui/table.ts";
 import { membershipOf, pathTo, signedInUserOf } from "../access.ts";
 import { showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
@@ -19,11 +19,11 @@ import {
   type Conditions,
   type Guide,
   guideOf,
+  HOSTS,
   REASONS,
   type Refusal,
   type Step,
 } from "./guides.ts";
-import { HOSTS } from "./hosts.ts";
 
 export const connectRoutes: RouteModule = (router, { storage, settings, urls, allow }) => {
   const { CIMD, DYNAMIC_REGISTRATION } = settings;
@@ -63,7 +63,7 @@ export const connectRoutes: RouteModule = (router, { storage, settings, urls, al
       },
       requires_dpop: requiresDpop,
       scopes: scopesOf(membership),
-      hosts: guides.map(showGuide),
+      hosts: guides.map(toView),
     };
   });
 };
@@ -79,7 +79,7 @@ function scopesOf({ role }: Membership) {
   }));
 }
 
-function showGuide({ id, name, obstacle, steps, ownClient }: Guide) {
+function toView({ id, name, obstacle, steps, ownClient }: Guide) {
   return {
     id,
     name,
@@ -106,23 +106,20 @@ const SCRIPTS = { id: "scripts", name: "Scripts and CI", obstacle: null };
 
 function connectPage(ctx: Context, guides: Guide[], accepted: Acceptance, conditions: Conditions): Html {
   const membership = membershipOf(ctx);
-  const tabs = [...guides, SCRIPTS];
+  const pages = [...guides, SCRIPTS];
   const firstAvailable = guides.find(({ obstacle }) => !obstacle) ?? guides[0];
-  const current = tabs.find(({ id }) => id === ctx.query.host) ?? firstAvailable ?? SCRIPTS;
+  const current = pages.find(({ id }) => id === ctx.query.host) ?? firstAvailable ?? SCRIPTS;
   const guide = guides.find(({ id }) => id === current.id);
-  return html`<nav class="tabs" aria-label="AI clients"><ul>
-${tabs.map((tab) => tabLink(tab, tab === current))}</ul></nav>
+  const links = pages.map(({ id, name, obstacle }) => ({
+    href: `?host=${id}`,
+    name: html`${name}${obstacle && html`<span class="visually-hidden"> (can’t connect)</span>`}`,
+    isCurrent: id === current.id,
+    isUnavailable: obstacle !== null,
+  }));
+  return html`${tabs("AI clients", links)}
 ${unavailableHosts(guides, membership)}
 ${guide ? guidePanel(guide, membership, signedInUserOf(ctx).username) : scriptsPanel(membership)}
 ${guide && html`${permissions(membership)}${acceptedApps(membership, accepted, conditions)}`}`;
-}
-
-function tabLink({ id, name, obstacle }: Pick<Guide, "id" | "name" | "obstacle">, isCurrent: boolean): Html {
-  const current = isCurrent ? html` aria-current="page"` : html``;
-  return html`<li><a href="?host=${id}"${current}${obstacle && html` class="soft"`}>${name}${
-    obstacle && html`<span class="visually-hidden"> (can’t connect)</span>`
-  }</a></li>
-`;
 }
 
 /** Says why hosts can’t connect, grouped by the reason. */

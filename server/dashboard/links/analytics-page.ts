@@ -3,9 +3,9 @@ import type { Problem } from "../../../resources/http/problem.ts";
 import type { AnalyticsView, ClicksFromView } from "../../../resources/links/analytics.ts";
 import type { ClickedLink, ClickOrigin } from "../../../resources/links/types.ts";
 import { prefersHtml } from "../../http/request-body.ts";
-import { field, linkButton } from "../../ui/controls.ts";
+import { field, hidden, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { pathWith } from "../../ui/table.ts";
+import { pathWith, tabs } from "../../ui/table.ts";
 import { actorOf, pathTo } from "../access.ts";
 import { redisplayForm, withoutEmpty } from "../forms.ts";
 import { type FieldErrors, queryErrors, type Show, sendJson, showPage } from "../responses.ts";
@@ -108,18 +108,16 @@ function rangeForm(
   const filter = origin ? originQuery(origin) : {};
   const now = Date.now();
   const endsToday = days.at(-1)?.date === toDate(now);
-  const presets = PRESETS.map(([name, length]) => {
-    const from = toDate(now - (length - 1) * DAY_MS);
-    const isCurrent = endsToday && days.length === length;
-    return html`<li><a href="${pathWith(path, { from, ...filter })}"${isCurrent && html` aria-current="page"`}>${name}</a></li>
-`;
-  });
-  return html`<nav class="tabs" aria-label="Date range"><ul>
-${presets}</ul></nav>
+  const presets = PRESETS.map(([name, length]) => ({
+    name,
+    href: pathWith(path, { from: toDate(now - (length - 1) * DAY_MS), ...filter }),
+    isCurrent: endsToday && days.length === length,
+  }));
+  return html`${tabs("Date range", presets)}
 <form method="get" action="${path}" class="row">
 ${field({ name: "from", label: "From (UTC)", type: "date", value: range.from, error: errors.from })}
 ${field({ name: "to", label: "To (UTC)", type: "date", value: range.to, error: errors.to })}
-${Object.entries(filter).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}<button type="submit" class="quiet">Apply</button>
+${Object.entries(filter).map(([name, value]) => hidden(name, value))}<button type="submit" class="quiet">Apply</button>
 </form>`;
 }
 

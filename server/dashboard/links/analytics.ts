@@ -185,9 +185,9 @@ function sources(analytics: AnalyticsView, { path = "", needsCountries }: Clicks
 ${lists}</div>`;
 }
 
-/** Returns the query that filters the analytics page by an origin; without a value, by the unknown one. */
-export function originQuery({ by, value }: ClickOrigin): Record<string, string | undefined> {
-  return { by, value: value ?? undefined };
+/** Returns the query that filters the analytics page by an origin; an empty value is the unknown one. */
+export function originQuery({ by, value }: ClickOrigin): { by: string; value: string } {
+  return { by, value: value ?? "" };
 }
 
 /** Renders clicks by name with a bar of their share of all clicks. */

@@ -2,7 +2,10 @@ import type { Context, Middleware } from "koa";
 import { planRequired } from "../../../resources/http/quota.ts";
 import { isPaid, type Plan } from "../../../resources/plans.ts";
 import { toWebhookView } from "../../../resources/webhooks/schema.ts";
-import type { Webhook, WebhookHealth } from "../../../resources/webhooks/types.ts";
+import { HEALTH_MAX } from "../../../resources/webhooks/service.ts";
+import type { DeliveryCounts, Webhook, WebhookHealth } from "../../../resources/webhooks/types.ts";
+import { badge, time } from "../../ui/controls.ts";
+import { type Html, html } from "../../ui/html.ts";
 import { membershipOf, pathTo } from "../access.ts";
 import { ORGANIZATION } from "../route.ts";
 
@@ -44,6 +47,44 @@ export function isRetried(webhook: Webhook, plan: Plan): boolean {
 /** Whether deliveries can be sent again. */
 export function canResend(webhook: Webhook, plan: Plan): boolean {
   return ["active", "failing"].includes(statusOf(webhook, plan));
+}
+
+export function statusBadge(webhook: Webhook, plan: Plan): Html {
+  const { failingSince, disabledReason } = webhook;
+  switch (statusOf(webhook, plan)) {
+    case "active":
+      return badge("Active", "good");
+    case "unverified":
+      return html`${badge("Unverified", "warn")}${failingSince !== null && html` <span class="soft">the test event failed</span>`}`;
+    case "failing":
+      return html`${badge("Failing", "bad")} <span class="soft">since ${time(failingSince)}</span>`;
+    case "paused":
+      return html`${badge("Paused", "warn")} <span class="soft">on the Free plan</span>`;
+    case "disabled":
+      return html`${badge("Disabled")}${disabledReason && html` <span class="soft">${disabledReason}</span>`}`;
+  }
+}
+
+export function eventsOf({ events }: Webhook): Html {
+  return html`<span class="tags">${events.map((event) => badge(event))}</span>`;
+}
+
+/** Renders how the newest deliveries of the last 24 hours went. */
+export function recentDeliveries({ succeeded, failed, pending }: DeliveryCounts): Html {
+  const total = succeeded + failed + pending;
+  if (total === 0) return html`<span class="soft">none</span>`;
+  const format = (count: number) => count.toLocaleString("en");
+  const others = [failed > 0 && `${format(failed)} failed`, pending > 0 && `${format(pending)} waiting`];
+  const text = others.filter(Boolean).join(", ");
+  const percent = roundedShare(succeeded, total);
+  const all = total < HEALTH_MAX ? format(total) : `the last ${format(total)}`;
+  return html`${percent}% of ${all} delivered${text && html` <span class="soft">${text}</span>`}`;
+}
+
+/** Rounds to a percentage, of which 0 means none and 100 means all. */
+function roundedShare(part: number, total: number): number {
+  if (part === 0 || part === total) return part === 0 ? 0 : 100;
+  return Math.min(99, Math.max(1, Math.round((part / total) * 100)));
 }
 
 /** Returns a webhook as the API shows it, with its status and the reasons for it. */

@@ -1,16 +1,17 @@
 import type { Context } from "koa";
+import type { Caller } from "../../../resources/access/actor.ts";
 import { MANAGERS } from "../../../resources/access/scopes.ts";
 import { found } from "../../../resources/http/problem.ts";
 import { readQuery } from "../../../resources/http/validate.ts";
 import { deliveryQuery, toDeliveryDetailsView, toDeliveryView } from "../../../resources/webhooks/schema.ts";
 import type { Delivery, Webhook } from "../../../resources/webhooks/types.ts";
 import { prefersHtml } from "../../http/request-body.ts";
-import { formButton, linkButton } from "../../ui/controls.ts";
+import { linkButton, panelForm, pluralize } from "../../ui/controls.ts";
 import { html } from "../../ui/html.ts";
 import { actorOf, membershipOf, pathTo } from "../access.ts";
 import { creatorOf } from "../creator.ts";
 import { addForm, redisplayForm } from "../forms.ts";
-import { respondToChange, type Show, showPage } from "../responses.ts";
+import { respondToChange, type Show, sendJson, showPage } from "../responses.ts";
 import type { RouteModule } from "../route.ts";
 import { isRetried, requirePlan, toHealthView, WEBHOOK, webhookIdOf, webhookPath } from "./context.ts";
 import { deliveryPage } from "./delivery-page.ts";
@@ -24,6 +25,8 @@ export const deliveries: RouteModule = (router, { services, storage, urls, allow
   const managers = allow(...MANAGERS);
   const toView = (delivery: Delivery) => toDeliveryView(delivery, urls.short);
   const find = (ctx: Context) => webhooks.get(actorOf(ctx), webhookIdOf(ctx));
+  const healthOf = async (caller: Caller, { id }: Webhook) =>
+    found((await webhooks.health(caller)).get(id), "webhook");
 
   const show: Show = async (ctx, error) => {
     const caller = actorOf(ctx);
@@ -32,27 +35,24 @@ export const deliveries: RouteModule = (router, { services, storage, urls, allow
     const log = await webhooks.deliveries(caller, webhook.id, query);
     const { plan } = membershipOf(ctx);
     const next = isRetried(webhook, plan) ? await webhooks.nextDelivery(caller, webhook.id) : undefined;
-    const failed = [next ?? [], log.deliveries]
-      .flat()
-      .find(({ event, attempts }) => event.type === "webhook.test" && attempts.length > 0);
+    const known = next ? [next, ...log.deliveries] : log.deliveries;
+    const test = known.find(({ event, attempts }) => event.type === "webhook.test" && attempts.length > 0);
     const { failingSince } = webhook;
-    const failedAttempts = [next ?? [], log.deliveries]
-      .flat()
+    const failedAttempts = known
       .flatMap(({ attempts }) => attempts)
       .filter(({ at }) => failingSince !== null && at >= failingSince)
       .sort((one, other) => one.at - other.at);
-    const health = await webhooks.health(caller);
     const content = webhookPage({
       webhook,
       creator: await creatorOf(storage, webhook.organizationId, webhook),
-      health: found(health.get(webhook.id), "webhook"),
+      health: await healthOf(caller, webhook),
       path: webhookPath(ctx),
       deliveries: log.deliveries.map(toView),
       query,
       nextCursor: log.nextCursor,
       failedAttempt: failedAttempts.at(-1),
       // A new endpoint hasn't failed yet, unlike those before it in the log.
-      failedTest: failingSince === null ? undefined : failed?.attempts.at(-1),
+      failedTest: failingSince === null ? undefined : test?.attempts.at(-1),
       plan,
     });
     showPage(ctx, { ...titleOf(webhook), section: "webhooks", error, ...content });
@@ -62,15 +62,15 @@ export const deliveries: RouteModule = (router, { services, storage, urls, allow
     const webhook = await find(ctx);
     const details = await webhooks.delivery(actorOf(ctx), webhook.id, deliveryIdOf(ctx));
     const delivery = toDeliveryDetailsView(details, urls.short);
-    if (!prefersHtml(ctx)) {
-      ctx.body = delivery;
-      return;
-    }
-    const { plan } = membershipOf(ctx);
-    const planPath = pathTo(ctx, "plan");
-    const health = found((await webhooks.health(actorOf(ctx))).get(webhook.id), "webhook");
-    const path = webhookPath(ctx);
-    const content = deliveryPage({ webhook, health, path, delivery, plan, planPath });
+    if (!prefersHtml(ctx)) return sendJson(ctx, delivery);
+    const content = deliveryPage({
+      webhook,
+      health: await healthOf(actorOf(ctx), webhook),
+      path: webhookPath(ctx),
+      delivery,
+      plan: membershipOf(ctx).plan,
+      planPath: pathTo(ctx, "plan"),
+    });
     showPage(ctx, { title: `Delivery of ${delivery.type}`, section: "webhooks", error, ...content });
   };
 
@@ -142,9 +142,9 @@ function resendForm(path: string, count: number, hasMore: boolean) {
   if (count === 0)
     return html`<p>No deliveries of this webhook have failed.</p>
 <p>${linkButton(path, "Back to the webhook", "quiet")}</p>`;
-  const deliveries = count === 1 ? "1 delivery" : `${count.toLocaleString("en")} deliveries`;
-  return html`<div class="panel">
-<p>${hasMore ? html`More than ${deliveries} have failed, and ${deliveries} can be resent in one step.` : html`${deliveries} ${count === 1 ? "has" : "have"} failed.`} They are sent again with the same bodies and IDs, and each counts toward the daily quota. Deliveries that are waiting keep their schedule.</p>
-<div class="actions">${formButton({ action: `${path}/deliveries/resend-failed`, text: `Resend ${deliveries}`, look: "primary" })}${linkButton(path, "Cancel", "quiet")}</div>
-</div>`;
+  const deliveries = pluralize(count, "delivery", "deliveries");
+  return panelForm(
+    { action: `${path}/deliveries/resend-failed`, submit: `Resend ${deliveries}`, cancel: path },
+    html`<p>${hasMore ? html`More than ${deliveries} have failed, and ${deliveries} can be resent in one step.` : html`${deliveries} ${count === 1 ? "has" : "have"} failed.`} They are sent again with the same bodies and IDs, and each counts toward the daily quota. Deliveries that are waiting keep their schedule.</p>`,
+  );
 }

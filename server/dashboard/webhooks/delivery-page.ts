@@ -5,7 +5,7 @@ import type { Webhook, WebhookHealth } from "../../../resources/webhooks/types.t
 import { breakable, exactTime, formButton, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
-import { deliveryBadge, nextAttempt, resendButton } from "./delivery-list.ts";
+import { deliveryBadge, nextAttempt, resendButton } from "./page.ts";
 
 type Details = z.output<typeof deliveryDetailsSchema>;
 

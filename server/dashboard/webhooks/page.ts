@@ -1,17 +1,28 @@
+import type { z } from "zod";
 import { isPaid, type Plan } from "../../../resources/plans.ts";
-import type { Attempt, WebhookHealth } from "../../../resources/webhooks/types.ts";
-import { formButton, linkButton, time, timeOrNow } from "../../ui/controls.ts";
+import type { deliverySchema } from "../../../resources/webhooks/schema.ts";
+import type { Attempt, Webhook, WebhookHealth } from "../../../resources/webhooks/types.ts";
+import { badge, breakable, exactTime, formButton, linkButton, time, timeOrNow } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { canResend, statusOf } from "./context.ts";
-import { type DeliveryList, deliveryList } from "./delivery-list.ts";
-import { eventsOf, recentDeliveries, statusBadge } from "./list-page.ts";
+import { type Columns, emptyState, pagination, pathWith, table, tabs } from "../../ui/table.ts";
+import { canResend, eventsOf, recentDeliveries, statusBadge, statusOf } from "./context.ts";
 
-type WebhookPage = Omit<DeliveryList, "isOn" | "canResend"> & {
+type ShownDelivery = z.output<typeof deliverySchema>;
+
+type WebhookPage = {
+  webhook: Webhook;
+  health: WebhookHealth;
+  /** That of the webhook. */
+  path: string;
   creator: Html;
+  plan: Plan;
+  /** Newest first. */
+  deliveries: ShownDelivery[];
+  query: { cursor?: string; status?: string; event_type?: string };
+  nextCursor: string | null;
   /** A failed attempt of a failing webhook, if the log has one here. */
   failedAttempt: Attempt | undefined;
   failedTest: Attempt | undefined;
-  plan: Plan;
 };
 
 export function webhookPage(page: WebhookPage) {
@@ -43,7 +54,7 @@ export function webhookPage(page: WebhookPage) {
       has("failed") &&
       linkButton(`${path}/deliveries/resend-failed`, "Resend all failed", "quiet")
     }${isOn && formButton({ action: `${path}/test`, text: "Send test event" })}</div></div>
-${deliveryList({ ...page, isOn, canResend: mayResend })}
+${deliveryList(page, isOn)}
 </section>
 <p>${linkButton(`${path}/delete`, "Delete webhook", "danger")}</p>`,
   };
@@ -104,4 +115,101 @@ function verificationState(failed: Attempt | undefined): string {
   if (failed.status !== undefined)
     return `Not verified: the last test got ${failed.status}. Fix it, then send another.`;
   return `The test event couldn’t be delivered. ${failed.error ?? ""}`.trim();
+}
+
+const STATUSES: [status: string, name: string][] = [
+  ["", "All"],
+  ["succeeded", "Delivered"],
+  ["failed", "Failed"],
+  ["pending", "Waiting or retrying"],
+];
+
+/** Renders the filters of a webhook's deliveries, and a page of those that match; `isOn` says whether events are sent. */
+function deliveryList(page: WebhookPage, isOn: boolean): Html {
+  const { webhook, path, deliveries, query, nextCursor, plan } = page;
+  const isFiltered = Boolean(query.status || query.event_type);
+  if (deliveries.length === 0 && !isFiltered && !query.cursor)
+    return emptyState("No deliveries yet", "Send a test event to see its delivery here.");
+  const actions = canResend(webhook, plan) ? resendOf(path) : undefined;
+  const matches =
+    deliveries.length > 0
+      ? html`<div class="dense">${table("Deliveries", columnsOf(page, isOn), deliveries, actions)}</div>`
+      : emptyState("No deliveries found", "", linkButton(path, "Clear filters", "quiet"));
+  return html`${filters(page)}
+${matches}
+${pagination({ path, query, nextCursor })}`;
+}
+
+function filters({ webhook, path, query }: WebhookPage): Html {
+  const { status = "", event_type = "" } = query;
+  // Deliveries of an event that the webhook subscribed to before are found by its name in the URL.
+  const types = new Set([...webhook.events, "webhook.test", ...(event_type ? [event_type] : [])]);
+  const events = [["", "All events"], ...[...types].sort().map((type) => [type, type])];
+  const statusTabs = STATUSES.map(([value, name]) => ({
+    name,
+    href: pathWith(path, { status: value, event_type }),
+    isCurrent: value === status,
+  }));
+  const eventTabs = events.map(([value = "", name = ""]) => ({
+    name,
+    href: pathWith(path, { status, event_type: value }),
+    isCurrent: value === event_type,
+  }));
+  return html`${tabs("Status", statusTabs)}
+${tabs("Event", eventTabs)}`;
+}
+
+function columnsOf({ path, health }: WebhookPage, isOn: boolean): Columns<ShownDelivery> {
+  return {
+    Event: ({ id, type, created_at, request: { data } }) =>
+      html`<a href="${path}/deliveries/${id}">${type}<span class="visually-hidden"> at ${created_at}</span></a>${
+        "slug" in data && html` <span class="soft">/${breakable(String(data.slug))}</span>`
+      }`,
+    Status: deliveryBadge,
+    Response: ({ attempts }) => String(attempts.at(-1)?.status ?? attempts.at(-1)?.error ?? ""),
+    Created: ({ created_at }) => exactTime(Date.parse(created_at)),
+    "Next attempt": (delivery) => (isOn ? nextAttempt(delivery, health) : ""),
+  };
+}
+
+/** What succeeded is resent from its page: the list is for what still has to arrive. */
+function resendOf(path: string): (delivery: ShownDelivery) => Html | string {
+  return (delivery) => {
+    const about = `${delivery.type} at ${delivery.created_at}`;
+    return delivery.status === "succeeded" ? "" : resendButton(path, delivery, { about });
+  };
+}
+
+/** Renders the button that sends a delivery again, or one that is waiting before its time. */
+export function resendButton(
+  path: string,
+  { id, status }: ShownDelivery,
+  looks: { look?: "primary"; about?: string },
+): Html {
+  const text = status === "pending" ? "Send now" : "Resend";
+  return formButton({ action: `${path}/deliveries/${id}/resend`, text, ...looks });
+}
+
+/** The names are those of the filter, and one for what is retried. */
+export function deliveryBadge(delivery: ShownDelivery): Html {
+  if (delivery.status === "succeeded") return badge("Delivered", "good");
+  if (delivery.status === "failed") return badge("Failed", "bad");
+  return lastAttemptFailed(delivery) ? badge("Retrying", "warn") : badge("Waiting");
+}
+
+/** Renders when a delivery is attempted next: when it is due and no pause holds it back. */
+export function nextAttempt(
+  { status, next_attempt_at: due }: ShownDelivery,
+  { blockedUntil, pausedUntil }: WebhookHealth,
+): Html {
+  if (status !== "pending") return html``;
+  if (due === null) return html`once the endpoint is verified`;
+  const at = Math.max(Date.parse(due), blockedUntil ?? 0, pausedUntil ?? 0);
+  return at <= Date.now() ? html`now` : exactTime(at);
+}
+
+/** The last attempt of a resent delivery may have succeeded. */
+function lastAttemptFailed({ attempts }: ShownDelivery): boolean {
+  const last = attempts.at(-1);
+  return last !== undefined && !(last.status !== undefined && last.status >= 200 && last.status < 300);
 }

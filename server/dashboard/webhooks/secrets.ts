@@ -4,7 +4,7 @@ import { MANAGERS } from "../../../resources/access/scopes.ts";
 import type { WebhookWithSecret } from "../../../resources/webhooks/types.ts";
 import { requireRecentSignIn } from "../../auth/authenticate.ts";
 import { prefersHtml } from "../../http/request-body.ts";
-import { breakable, copyable, formButton, linkButton } from "../../ui/controls.ts";
+import { breakable, copyable, linkButton, panelForm } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { actorOf, pathTo } from "../access.ts";
 import { addForm } from "../forms.ts";
@@ -87,8 +87,8 @@ ${reason === "rotated" && html`<p>Requests are signed with both the new and the 
 }
 
 function rotationForm(path: string): Html {
-  return html`<div class="panel">
-<p>For 24 hours, requests are signed with both the new and the current secret. Older secrets stop working immediately.</p>
-<div class="actions">${formButton({ action: `${path}/rotate-secret`, text: "Rotate secret", look: "primary" })}${linkButton(path, "Cancel", "quiet")}</div>
-</div>`;
+  return panelForm(
+    { action: `${path}/rotate-secret`, submit: "Rotate secret", cancel: path },
+    html`<p>For 24 hours, requests are signed with both the new and the current secret. Older secrets stop working immediately.</p>`,
+  );
 }
