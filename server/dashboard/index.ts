@@ -20,7 +20,7 @@ import { analytics } from "./links/analytics-page.ts";
 import { linkExports } from "./links/export.ts";
 import { linkImport } from "./links/import.ts";
 import { links } from "./links/routes.ts";
-import { loadNotices, noticeRoutes } from "./notices/routes.ts";
+import { loadNotices, noticeRoutes } from "./notices.ts";
 import { createOneTimeViews } from "./one-time-view.ts";
 import { addReading } from "./operation-routes.ts";
 import { approvedAppRoutes } from "./organization/approved-apps.ts";

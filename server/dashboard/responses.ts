@@ -1,13 +1,14 @@
 import type { Context } from "koa";
+import type { Notice } from "../../adapters/accounts/notices.ts";
 import type { Problem } from "../../resources/http/problem.ts";
 import { seeOther } from "../http/redirects.ts";
 import { type Input, prefersHtml, readInput } from "../http/request-body.ts";
-import { withCsrf } from "../ui/controls.ts";
+import { describeNotice } from "../mail/notices.ts";
+import { time, withCsrf } from "../ui/controls.ts";
 import { type Content, dashboardPage, type Section } from "../ui/dashboard-layout.ts";
-import type { Html } from "../ui/html.ts";
+import { type Html, html } from "../ui/html.ts";
 import { signedInUserOf } from "./access.ts";
 import { confirmationOf } from "./confirmation.ts";
-import { noticesBanner } from "./notices/page.ts";
 
 export type PageContent = Content & {
   section?: Section | undefined;
@@ -34,6 +35,13 @@ export function showPage(ctx: Context, { section, error, undo, ...content }: Pag
   };
   ctx.type = "html";
   ctx.body = withCsrf(dashboardPage(frame, content), csrf);
+}
+
+/** Renders the line above every dashboard page while there are notices that the user hasn't dismissed. */
+function noticesBanner([latest, ...others]: Notice[]): Html {
+  if (!latest) return html``;
+  const more = others.length > 0 ? html` and ${others.length} more` : html``;
+  return html`<p class="alert"><strong>Security notice:</strong> ${describeNotice(latest).title} (${time(latest.createdAt)})${more}. <a href="/dashboard/notices">Review</a></p>`;
 }
 
 /** Responds to a completed change: redirects a browser to `to`, sends other clients `body` or 204. */

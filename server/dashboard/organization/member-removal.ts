@@ -14,7 +14,7 @@ import { linkButton, panelForm } from "../../ui/controls.ts";
 import { isManager } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { membershipOf, pathTo, signedInUserOf } from "../access.ts";
-import { webhookChoice } from "../created-webhooks.ts";
+import { webhookChoice } from "../creator.ts";
 import { addOperationPage } from "../operation-routes.ts";
 import { ORGANIZATION, type RouteOptions } from "../route.ts";
 
