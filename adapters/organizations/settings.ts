@@ -37,8 +37,6 @@ export function createDpopRequirementStore(database: Database, outbox: Outbox) {
   return { isRequired, set };
 }
 
-export type SecondFactorRequirementStore = ReturnType<typeof createSecondFactorRequirementStore>;
-
 export function createSecondFactorRequirementStore(database: Database, outbox: Outbox) {
   const { isOn: isRequired, set } = createSwitch(database, outbox, "require_second_factor");
   return {

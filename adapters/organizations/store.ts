@@ -24,8 +24,6 @@ export type PlanChange = { organization: Organization; client?: NewClient };
 
 const COLUMNS = ["id", "name", "plan"] as const;
 
-export type OrganizationStore = ReturnType<typeof createOrganizationStore>;
-
 export function createOrganizationStore({ knex, transaction }: Database, outbox: Outbox) {
   /** On the free plan, a client is kept but rejected. */
   async function ensureClient(trx: Knex.Transaction, actor: Actor, organization: Organization) {

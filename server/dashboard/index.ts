@@ -69,13 +69,7 @@ export function dashboard(
   options: DashboardOptions & AccountParts & Parameters<typeof currentSignIn>[1],
 ): Middleware[] {
   const router = new Router({ sensitive: true, strict: true });
-  const { organizations, secondFactorRequirement } = options.storage;
-  const allow = createAccess({
-    organizations,
-    secondFactorRequirement,
-    webhooks: options.services.webhooks,
-    supportContact: options.settings.SUPPORT_CONTACT,
-  });
+  const allow = createAccess(options);
   const oneTimeView = createOneTimeViews(options.keys.signing, options.urls.base);
   const registeredClientIds =
     options.settings.DYNAMIC_REGISTRATION === "off"
