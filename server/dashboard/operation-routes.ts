@@ -7,7 +7,6 @@ import { type Principal, respondOnce } from "../../resources/idempotency/run-onc
 import { DASHBOARD } from "../clients/client-metadata.ts";
 import { type Input, prefersHtml } from "../http/request-body.ts";
 import {
-  type Environment,
   inputSchemaOf,
   isIdempotent,
   methodOf,
@@ -19,11 +18,6 @@ import { membershipOf, signedInUserOf } from "./access.ts";
 import { addChange, addForm, type Change, type FormPage } from "./forms.ts";
 import { formFieldsOf, isForm, respondToChange, sendJson } from "./responses.ts";
 import type { RouteOptions } from "./route.ts";
-
-type Options = Pick<
-  RouteOptions,
-  "storage" | "settings" | "urls" | "registeredClientIds" | "allow" | "runOnce" | "currentSignIn"
->;
 
 /** What a page adds to an operation: its form, and where a browser goes then. */
 type Form<O extends Operation> = Pick<Change, "before" | "show"> & {
@@ -40,7 +34,7 @@ type Form<O extends Operation> = Pick<Change, "before" | "show"> & {
 /** Adds an operation for programs and, with a form, for browsers. */
 export function addOperation<O extends Operation>(
   router: Router,
-  options: Options,
+  options: RouteOptions,
   operation: O,
   form?: Form<O>,
 ): void {
@@ -51,14 +45,14 @@ export function addOperation<O extends Operation>(
 /** Adds a page of its own for the form of an operation. */
 export function addOperationPage<O extends Operation>(
   router: Router,
-  options: Options,
+  options: RouteOptions,
   operation: O,
   { path, section, render, ...form }: Omit<Form<O>, "show"> & Pick<FormPage, "path" | "section" | "render">,
 ): void {
   addForm(router, { ...changeOf(options, operation, form), path, section, render });
 }
 
-function changeOf<O extends Operation>(options: Options, operation: O, form: Form<O> | undefined): Change {
+function changeOf<O extends Operation>(options: RouteOptions, operation: O, form: Form<O> | undefined): Change {
   const method = methodOf(operation);
   const path = patternOf(operation);
   const action = form?.action ?? (form && method === "DELETE" ? `${path}/delete` : path);
@@ -95,7 +89,7 @@ function changeOf<O extends Operation>(options: Options, operation: O, form: For
 /** Adds an operation that reads: programs get its output, browsers a page, if there is one. */
 export function addReading<O extends Operation>(
   router: Router,
-  options: Options,
+  options: RouteOptions,
   operation: O,
   show?: (ctx: Context) => unknown,
 ): void {
@@ -114,7 +108,7 @@ export function addReading<O extends Operation>(
 /** Runs an operation for the signed-in user. Throws Problem. */
 export async function runOperation<O extends Operation>(
   ctx: Context,
-  { currentSignIn, ...environment }: Environment & Pick<Options, "currentSignIn">,
+  { currentSignIn, ...environment }: RouteOptions,
   operation: O,
   input: Input = {},
 ): Promise<Result<O>> {
@@ -181,7 +175,7 @@ async function respondTo<O extends Operation>(
   });
 }
 
-function accessTo({ roles, at }: Operation, { allow }: Options): Middleware[] {
+function accessTo({ roles, at }: Operation, { allow }: RouteOptions): Middleware[] {
   return at.includes(" /dashboard/organizations/{id}") ? [allow(...(roles ?? []))] : [];
 }
 

@@ -154,33 +154,30 @@ async function confirmForm(path: string, count: number, text: string): Promise<H
 <button type="submit">Import ${pluralize(count, "link")}</button></form>`;
 }
 
-const RANK: Record<RowResult["result"], number> = { refused: 0, left: 1, skipped: 2, imported: 3 };
+/** What the table says of a row, in the order in which rows are shown. */
+const RESULTS = {
+  refused: { name: "refused", look: "bad" },
+  left: { name: "no room", look: "warn" },
+  skipped: { name: "already imported", look: "neutral" },
+  imported: { name: "imported", look: "good" },
+} as const satisfies Record<RowResult["result"], object>;
 
 function resultTable(results: RowResult[], isTrial: boolean): Html {
-  const shown = [...results].sort((one, other) => RANK[one.result] - RANK[other.result]).slice(0, SHOWN_ROWS);
-  const hidden = results.length - shown.length;
+  const sorted = Object.keys(RESULTS).flatMap((name) => results.filter(({ result }) => result === name));
+  const hidden = results.length - SHOWN_ROWS;
   const columns: Columns<RowResult> = {
     Row: ({ row }) => row.toLocaleString("en"),
     Slug: ({ slug }) => slug,
     Destination: ({ url, title }) =>
       html`<span class="long">${title && html`<strong>${title}</strong> `}${url}</span>`,
-    Result: (row) => outcome(row, isTrial),
+    Result: ({ result, reason }) => {
+      const { name, look } = RESULTS[result];
+      if (result === "refused") return html`${badge(name, look)} ${withSubjects(reason)}`;
+      return badge(result === "imported" && isTrial ? "to import" : name, look);
+    },
   };
-  return html`${table("Rows of the file", columns, shown)}
+  return html`${table("Rows of the file", columns, sorted.slice(0, SHOWN_ROWS))}
 ${hidden > 0 && html`<p class="soft">${pluralize(hidden, "row")} more ${hidden === 1 ? "is" : "are"} not shown.</p>`}`;
-}
-
-function outcome({ result, reason }: RowResult, isTrial: boolean): Html {
-  switch (result) {
-    case "imported":
-      return badge(isTrial ? "to import" : "imported", "good");
-    case "skipped":
-      return badge("already imported");
-    case "left":
-      return badge("no room", "warn");
-    case "refused":
-      return html`${badge("refused", "bad")} ${withSubjects(reason)}`;
-  }
 }
 
 // As the help of the page calls the columns, where a field has another name.

@@ -29,21 +29,19 @@ const LINK = `${LINKS}/:link_id`;
 const EDIT_CONFLICT =
   "This link was changed while you were editing it. Compare the values: if you save again, yours replace the current ones.";
 
+/** Adds the list of links, the page of a link, its QR code, and the forms that create, edit and delete it. */
 export const links: RouteModule = (router, options) => {
-  list(router, options);
-  createRoutes(router, options);
-  selection(router, options);
-  detailRoutes(router, options);
-  updateRoutes(router, options);
-  deleteRoutes(router, options);
-};
+  const { urls, allow } = options;
+  const { links } = options.services;
+  const common = { access: [allow()], section: "links" } as const;
+  const find = (ctx: Context) => links.get(actorOf(ctx), ctx.params.link_id as string);
 
-const createRoutes: RouteModule = (router, { services: { links }, urls, allow }) => {
+  list(router, options);
+
   addForm(router, {
+    ...common,
     path: `${LINKS}/new`,
     action: LINKS,
-    access: [allow()],
-    section: "links",
     render: (ctx, problem) => formPage(ctx, urls.short, problem),
     async change(ctx) {
       const fields = await formFieldsOf(ctx);
@@ -51,79 +49,80 @@ const createRoutes: RouteModule = (router, { services: { links }, urls, allow })
       respondWithLink(ctx, link, urls.short, { done: "link-created", status: 201 });
     },
   });
-};
 
-const detailRoutes: RouteModule = (router, { services, urls, storage, settings, allow }) => {
+  selection(router, options);
+
   router.get(LINK, allow(), async (ctx) => {
-    const link = await findLink(ctx, services);
-    if (!prefersHtml(ctx)) return respondWithLink(ctx, link, urls.short);
-    const [analytics, creator] = await Promise.all([
-      services.links.analytics(actorOf(ctx), link.id, {}),
-      creatorOf(storage, link.organizationId, link),
-    ]);
-    const page = {
-      link,
-      path: pathOf(ctx, link),
-      shortUrl: urls.short,
-      creator,
-      analytics,
-      previous: await readPrevious(analytics, (range) =>
-        services.links.analytics(actorOf(ctx), link.id, range),
-      ),
-      needsCountries: settings.MMDB_PATH === undefined,
-    };
-    const title = link.title ?? displayUrl(link, urls.short);
-    showPage(ctx, { title, section: "links", undo: undoArchivingOf(ctx, link), ...linkPage(page) });
+    const link = await find(ctx);
+    if (prefersHtml(ctx)) await showLink(ctx, link, options);
+    else respondWithLink(ctx, link, urls.short);
   });
 
   for (const format of Object.keys(QR_FORMATS) as QrFormat[])
     router.get(`${LINK}/qr.${format}`, allow(), readQuery(qrQuery), async (ctx) => {
-      const { slug } = await findLink(ctx, services);
-      const { download, ...options } = validate(qrQuery, ctx.state.query);
+      const { slug } = await find(ctx);
+      const { download, ...query } = validate(qrQuery, ctx.state.query);
       if (download !== undefined) ctx.attachment(`${slug}.${format}`);
       const { type, render } = QR_FORMATS[format];
       ctx.type = type;
-      ctx.body = await render(`${urls.short}/${slug}`, options);
+      ctx.body = await render(`${urls.short}/${slug}`, query);
     });
-};
 
-const updateRoutes: RouteModule = (router, { services, urls, allow }) => {
   addForm(router, {
+    ...common,
     path: `${LINK}/edit`,
     action: LINK,
     program: ["patch", LINK],
-    access: [allow()],
-    section: "links",
-    render: async (ctx, problem) => formPage(ctx, urls.short, problem, await findLink(ctx, services)),
+    render: async (ctx, problem) => formPage(ctx, urls.short, problem, await find(ctx)),
     async change(ctx) {
-      const before = await findLink(ctx, services);
+      const before = await find(ctx);
       const fields = await formFieldsOf(ctx);
       const { input, precondition } = isForm(ctx)
         ? changesIn(fields, before)
         : { input: fields, precondition: preconditionOf(ctx) };
-      const after = await services.links.update(actorOf(ctx), before.id, input, precondition);
+      const after = await links.update(actorOf(ctx), before.id, input, precondition);
       respondWithLink(ctx, after, urls.short, { done: noticeOf(before, after) });
     },
   });
-};
 
-const deleteRoutes: RouteModule = (router, { services, urls, allow }) => {
   addForm(router, {
+    ...common,
     path: `${LINK}/delete`,
     program: ["delete", LINK],
-    access: [allow()],
-    section: "links",
     async render(ctx) {
-      const link = await findLink(ctx, services);
+      const link = await find(ctx);
       const body = deletionPanel(displayUrl(link, urls.short), pathOf(ctx, link), link.archived);
       return { title: "Delete this link?", body };
     },
     async change(ctx) {
-      await services.links.remove(actorOf(ctx), ctx.params.link_id as string, preconditionOf(ctx));
+      await links.remove(actorOf(ctx), ctx.params.link_id as string, preconditionOf(ctx));
       respondToChange(ctx, { to: pathOf(ctx), done: "link-deleted" });
     },
   });
 };
+
+async function showLink(
+  ctx: Context,
+  link: Link,
+  { services: { links }, storage, urls, settings }: DashboardOptions,
+): Promise<void> {
+  const readAnalytics = (range: object) => links.analytics(actorOf(ctx), link.id, range);
+  const [analytics, creator] = await Promise.all([
+    readAnalytics({}),
+    creatorOf(storage, link.organizationId, link),
+  ]);
+  const content = linkPage({
+    link,
+    path: pathOf(ctx, link),
+    shortUrl: urls.short,
+    creator,
+    analytics,
+    previous: await readPrevious(analytics, readAnalytics),
+    needsCountries: settings.MMDB_PATH === undefined,
+  });
+  const title = link.title ?? displayUrl(link, urls.short);
+  showPage(ctx, { title, section: "links", undo: undoForm(ctx, link), ...content });
+}
 
 function deletionPanel(name: string, path: string, isArchived: boolean): Html {
   return html`<div class="panel danger">
@@ -156,10 +155,6 @@ async function formPage(ctx: Context, shortUrl: string, problem?: Problem, link?
   return { title, ...error, ...(hasConflict && { error: EDIT_CONFLICT }), body };
 }
 
-function findLink(ctx: Context, { links }: DashboardOptions["services"]): Promise<Link> {
-  return links.get(actorOf(ctx), ctx.params.link_id as string);
-}
-
 function respondWithLink(
   ctx: Context,
   link: Link,
@@ -189,7 +184,7 @@ function changesIn({ version, ...fields }: Input, link: Link) {
 }
 
 /** Renders the form that undoes what the confirmation on the page of a link is about. */
-function undoArchivingOf(ctx: Context, link: Link): Html | undefined {
+function undoForm(ctx: Context, link: Link): Html | undefined {
   const { done, undo } = ctx.query;
   if (done !== (link.archived ? "link-archived" : "link-restored")) return undefined;
   if (undo !== link.id || !isSignedConfirmation(ctx)) return undefined;

@@ -4,12 +4,11 @@ import { readQuery } from "../../../resources/http/validate.ts";
 import { isPaid, limitsOf, type Plan } from "../../../resources/plans.ts";
 import type { Webhook, WebhookHealth } from "../../../resources/webhooks/types.ts";
 import { prefersHtml } from "../../http/request-body.ts";
-import { linkButton, panelForm, time, timeOrNow } from "../../ui/controls.ts";
+import { linkButton, time, timeOrNow } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, emptyState, table } from "../../ui/table.ts";
 import { actorOf, membershipOf, pathTo } from "../access.ts";
-import { addForm } from "../forms.ts";
-import { respondToChange, sendJson, showPage } from "../responses.ts";
+import { sendJson, showPage } from "../responses.ts";
 import type { RouteModule } from "../route.ts";
 import {
   eventsOf,
@@ -17,20 +16,16 @@ import {
   recentDeliveries,
   statusBadge,
   toHealthView,
-  WEBHOOK,
   WEBHOOKS,
-  webhookIdOf,
-  webhookPath,
 } from "./context.ts";
-import { addFormRoutes } from "./form.ts";
-import { addSecretRoutes, type SecretView } from "./secrets.ts";
+import { webhookForms } from "./form.ts";
+import { webhookSecrets } from "./secrets.ts";
 
 const INTRO = "Send events to your own endpoints. Requests are signed following Standard Webhooks.";
 
 export const webhooks: RouteModule = (router, options) => {
   const { webhooks } = options.services;
   const managers = options.allow(...MANAGERS);
-  const secretView: SecretView = options.oneTimeView();
 
   router.get(WEBHOOKS, managers, readQuery(pageQuery), async (ctx) => {
     if (!prefersHtml(ctx)) {
@@ -51,28 +46,8 @@ export const webhooks: RouteModule = (router, options) => {
     showPage(ctx, { title: "Webhooks", intro: INTRO, section: "webhooks", ...content });
   });
 
-  addFormRoutes(router, options, secretView);
-  addSecretRoutes(router, options, secretView);
-
-  addForm(router, {
-    path: `${WEBHOOK}/delete`,
-    program: ["delete", WEBHOOK],
-    access: [managers],
-    section: "webhooks",
-    async render(ctx) {
-      const { url } = await webhooks.get(actorOf(ctx), webhookIdOf(ctx));
-      const path = webhookPath(ctx);
-      const body = panelForm(
-        { action: `${path}/delete`, submit: "Delete webhook", cancel: path, danger: "panel" },
-        html`<p>No more events will be sent to <strong>${url}</strong>, including pending retries. Its secret and delivery log will be deleted.</p>`,
-      );
-      return { title: "Delete webhook?", body };
-    },
-    async change(ctx) {
-      await webhooks.remove(actorOf(ctx), webhookIdOf(ctx));
-      respondToChange(ctx, { to: pathTo(ctx, "webhooks"), done: "webhook-deleted" });
-    },
-  });
+  webhookForms(router, options);
+  webhookSecrets(router, options);
 };
 
 type WebhooksPage = {

@@ -1,4 +1,3 @@
-import type { Router } from "@koa/router";
 import type { Context } from "koa";
 import { MANAGERS } from "../../../resources/access/scopes.ts";
 import type { WebhookWithSecret } from "../../../resources/webhooks/types.ts";
@@ -10,7 +9,7 @@ import { actorOf, pathTo } from "../access.ts";
 import { addForm } from "../forms.ts";
 import type { OneTimeView } from "../one-time-view.ts";
 import { sendJson } from "../responses.ts";
-import type { RouteOptions } from "../route.ts";
+import type { RouteModule } from "../route.ts";
 import { requirePlan, toDashboardView, WEBHOOK, webhookIdOf, webhookPath } from "./context.ts";
 
 type ShownSecret = { secret: string; reason: keyof typeof TITLES };
@@ -30,12 +29,10 @@ export function respondWithSecret(
   else sendJson(ctx, { ...toDashboardView(ctx, webhook), secret }, reason === "created" ? 201 : 200);
 }
 
-export function addSecretRoutes(
-  router: Router,
-  { services: { webhooks }, allow }: RouteOptions,
-  secretView: SecretView,
-): void {
+/** Adds the pages that rotate a signing secret, and that show one. */
+export const webhookSecrets: RouteModule = (router, { services: { webhooks }, allow, oneTimeView }) => {
   const managers = allow(...MANAGERS);
+  const secretView: SecretView = oneTimeView();
 
   // As for a view: a session that someone else got hold of must not lead to a secret that the endpoint trusts.
   addForm(router, {
@@ -70,7 +67,7 @@ export function addSecretRoutes(
       back: { href: path, text: "Back to the webhook" },
     });
   });
-}
+};
 
 function secretPage(path: string, url: string, { secret, reason }: ShownSecret): Html {
   return html`<div class="panel" data-once>
