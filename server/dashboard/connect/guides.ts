@@ -126,12 +126,15 @@ export const REASONS: Record<Obstacle, [short: string, detail: string]> = {
 /** The obstacles that the organization's own client avoids. */
 const CLIENT_HELPS = new Set<Obstacle>(["documents_disabled", "not_allowed", "registration_disabled"]);
 
-/** How to connect a host to an organization; without steps, the host can't connect by a user's sign-in. */
+/** How to connect a host to an organization, as programs get it. Without steps, no sign-in of a user connects the host. */
 export type Guide = Pick<Host, "id" | "name"> & {
-  obstacle: { code: Obstacle; detail: string } | null;
+  available: boolean;
+  /** Why it can't connect, and what would change that. */
+  reason: Obstacle | null;
+  detail: string | null;
   steps: Step[];
   /** How to connect with the organization's client ID and secret instead; for managers only. */
-  ownClient: { redirectUri: string; steps: Step[] } | null;
+  own_client: { redirect_uri: string; steps: Step[] } | null;
 };
 
 type Options = {
@@ -144,13 +147,16 @@ type Options = {
 
 export function guideOf(host: Host, { membership, conditions, mcpUrl, clientId }: Options): Guide {
   const { id, name } = host;
-  const code = obstacleOf(host, conditions);
-  if (!code) return { id, name, obstacle: null, steps: stepsOf(host, mcpUrl), ownClient: null };
-  const [, detail] = REASONS[code];
-  const obstacle = { code, detail: detail.replace("{organization}", () => membership.name) };
-  const redirectUri = CLIENT_HELPS.has(code) && isManager(membership) && redirectUriOf(host);
-  const ownClient = redirectUri && clientId ? { redirectUri, steps: stepsOf(host, mcpUrl, clientId) } : null;
-  return { id, name, obstacle, steps: [], ownClient };
+  const reason = obstacleOf(host, conditions) ?? null;
+  if (!reason) {
+    const steps = stepsOf(host, mcpUrl);
+    return { id, name, available: true, reason, detail: null, steps, own_client: null };
+  }
+  const detail = REASONS[reason][1].replace("{organization}", () => membership.name);
+  const redirect_uri = CLIENT_HELPS.has(reason) && isManager(membership) && redirectUriOf(host);
+  const own_client =
+    redirect_uri && clientId ? { redirect_uri, steps: stepsOf(host, mcpUrl, clientId) } : null;
+  return { id, name, available: false, reason, detail, steps: [], own_client };
 }
 
 /** One step of a guide: an instruction, in which backticks mark code, with text to copy or a link to open. */

@@ -63,7 +63,7 @@ export const connectRoutes: RouteModule = (router, { storage, settings, urls, al
       },
       requires_dpop: requiresDpop,
       scopes: scopesOf(membership),
-      hosts: guides.map(toView),
+      hosts: guides,
     };
   });
 };
@@ -79,18 +79,6 @@ function scopesOf({ role }: Membership) {
   }));
 }
 
-function toView({ id, name, obstacle, steps, ownClient }: Guide) {
-  return {
-    id,
-    name,
-    available: obstacle === null,
-    reason: obstacle?.code ?? null,
-    detail: obstacle?.detail ?? null,
-    steps,
-    own_client: ownClient && { redirect_uri: ownClient.redirectUri, steps: ownClient.steps },
-  };
-}
-
 function planRequired(planPath: string): Html {
   return emptyState(
     "AI clients need a paid plan",
@@ -102,19 +90,19 @@ function planRequired(planPath: string): Html {
 const HOSTED =
   "Those that connect from their vendor’s servers, such as Claude and ChatGPT, can’t reach this one: it has no public https address.";
 const NAME_LIST = new Intl.ListFormat("en-US");
-const SCRIPTS = { id: "scripts", name: "Scripts and CI", obstacle: null };
+const SCRIPTS = { id: "scripts", name: "Scripts and CI", available: true };
 
 function connectPage(ctx: Context, guides: Guide[], accepted: Acceptance, conditions: Conditions): Html {
   const membership = membershipOf(ctx);
   const pages = [...guides, SCRIPTS];
-  const firstAvailable = guides.find(({ obstacle }) => !obstacle) ?? guides[0];
+  const firstAvailable = guides.find(({ available }) => available) ?? guides[0];
   const current = pages.find(({ id }) => id === ctx.query.host) ?? firstAvailable ?? SCRIPTS;
   const guide = guides.find(({ id }) => id === current.id);
-  const links = pages.map(({ id, name, obstacle }) => ({
+  const links = pages.map(({ id, name, available }) => ({
     href: `?host=${id}`,
-    name: html`${name}${obstacle && html`<span class="visually-hidden"> (can’t connect)</span>`}`,
+    name: html`${name}${!available && html`<span class="visually-hidden"> (can’t connect)</span>`}`,
     isCurrent: id === current.id,
-    isUnavailable: obstacle !== null,
+    isUnavailable: !available,
   }));
   return html`${tabs("AI clients", links)}
 ${unavailableHosts(guides, membership)}
@@ -124,7 +112,7 @@ ${guide && html`${permissions(membership)}${acceptedApps(membership, accepted, c
 
 /** Says why hosts can’t connect, grouped by the reason. */
 function unavailableHosts(guides: Guide[], { name }: Membership): Html {
-  const reasonOf = ({ obstacle }: Guide) => obstacle && REASONS[obstacle.code][0];
+  const reasonOf = ({ reason }: Guide) => reason && REASONS[reason][0];
   const groups = Map.groupBy(guides.filter(reasonOf), reasonOf);
   if (groups.size === 0) return html``;
   return html`<p class="soft">Can’t connect: ${[...groups].map(
@@ -134,28 +122,28 @@ function unavailableHosts(guides: Guide[], { name }: Membership): Html {
 }
 
 function guidePanel(guide: Guide, membership: Membership, username: string): Html {
-  const { name, obstacle, steps } = guide;
-  if (!obstacle) {
+  const { name, detail, steps } = guide;
+  if (detail === null) {
     const consent = `Sign in as ${username} in the browser window that opens, select ${membership.name} and choose Allow.`;
     return html`<section class="panel"><h2>${name}</h2>
 ${stepList(name, [...steps, { text: consent }])}
 </section>`;
   }
   return html`<section class="panel"><h2>${name}</h2>
-<p class="alert">${prose(obstacle.detail)}</p>
+<p class="alert">${prose(detail)}</p>
 </section>
 ${ownClientPanel(guide, membership)}`;
 }
 
-function ownClientPanel({ name, ownClient }: Guide, { name: organization }: Membership): Html {
-  if (!ownClient) return html``;
+function ownClientPanel({ name, own_client }: Guide, { name: organization }: Membership): Html {
+  if (!own_client) return html``;
   const addRedirectUri = {
     text: "Under API access, add this to the redirect URIs.",
-    code: ownClient.redirectUri,
+    code: own_client.redirect_uri,
   };
   return html`<section class="panel"><h2>Use the organization’s own client</h2>
 <p class="soft">${name} can also use the client ID and secret of ${organization}. Anyone who has the secret can use the whole API, so give it only to users who may do that.</p>
-${stepList(`${name} with a client ID`, [addRedirectUri, ...ownClient.steps])}
+${stepList(`${name} with a client ID`, [addRedirectUri, ...own_client.steps])}
 </section>`;
 }
 
