@@ -2,9 +2,12 @@ import type { Router } from "@koa/router";
 import type { Context, Middleware } from "koa";
 import { Problem } from "../../resources/http/problem.ts";
 import { requireRecentSignIn } from "../auth/authenticate.ts";
-import { prefersHtml } from "../http/request-body.ts";
+import { type Input, prefersHtml, readInput } from "../http/request-body.ts";
 import type { Section } from "../ui/dashboard-layout.ts";
-import { type PageContent, type Show, showPage } from "./responses.ts";
+import { type PageContent, showPage } from "./responses.ts";
+
+/** Shows a page; `error` says why the form sent from it was rejected, `problem` says so for each field. */
+export type Show = (ctx: Context, error?: string, problem?: Problem) => Promise<void>;
 
 const INPUT_ERRORS = [409, 412, 422];
 // Refusals that depend on the input, although their status says that the user may not do this.
@@ -72,6 +75,48 @@ export function addForm(router: Router, { path, section, render, ...change }: Fo
   const pageOf = (ctx: Context) => path.replaceAll(/:(\w+)/g, (_, name) => ctx.params[name]);
   router.get(path, ...change.access, (ctx) => show(ctx));
   addChange(router, { action: path, ...change, show, pageOf });
+}
+
+/** The error of each rejected field: field name → sentence. */
+export type FieldErrors = Partial<Record<string, string>>;
+
+/** Splits a problem into one error per field and a summary for the top of the form. */
+export function splitFieldErrors(problem: Problem | undefined): { error?: string; errors: FieldErrors } {
+  if (!problem?.errors) return { ...(problem && { error: problem.message }), errors: {} };
+  const errors: FieldErrors = {};
+  // A form has one field for a list: an error of tags.2 belongs to tags.
+  for (const { field, message } of problem.errors) errors[field.split(".")[0] ?? ""] ??= toSentence(message);
+  return { error: "Fix the errors below and try again.", errors };
+}
+
+/** The alert names every error if one of them has no field in the form, such as that of an unknown parameter. */
+export function queryErrors(
+  problem: Problem | undefined,
+  formFields: string[],
+): { error?: string; errors: FieldErrors } {
+  const { error, errors } = splitFieldErrors(problem);
+  if (!problem || error === undefined) return { errors };
+  const isInForm = Object.keys(errors).every((field) => formFields.includes(field));
+  if (isInForm) return { error, errors };
+  if (problem.code !== "unknown_field") return { error: problem.message, errors };
+  const unknown = Object.keys(errors).map((field) => `Unknown filter “${field}”.`);
+  return { error: unknown.join(" "), errors };
+}
+
+/** Turns a rule such as “must be a URL” into the sentence that a form shows. */
+function toSentence(rule: string): string {
+  const sentence = rule.charAt(0).toUpperCase() + rule.slice(1);
+  return /[.!?]$/.test(sentence) ? sentence : `${sentence}.`;
+}
+
+export async function formFieldsOf(ctx: Context): Promise<Input> {
+  const { csrf: _, ...fields } = await readInput(ctx);
+  return fields;
+}
+
+/** Returns whether the fields came from an HTML form, where every value is text. */
+export function isForm(ctx: Context): boolean {
+  return ctx.is("urlencoded") === "urlencoded";
 }
 
 /** Returns the parameters of a filter that a user filled in. */

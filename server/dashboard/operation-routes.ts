@@ -15,8 +15,8 @@ import {
   type Result,
 } from "../operations/operation.ts";
 import { membershipOf, signedInUserOf } from "./access.ts";
-import { addChange, addForm, type Change, type FormPage } from "./forms.ts";
-import { formFieldsOf, isForm, respondToChange, sendJson } from "./responses.ts";
+import { addChange, addForm, type Change, formFieldsOf, type FormPage, isForm } from "./forms.ts";
+import { respondToChange, sendJson } from "./responses.ts";
 import type { RouteOptions } from "./route.ts";
 
 /** What a page adds to an operation: its form, and where a browser goes then. */

@@ -10,7 +10,8 @@ import {
 import { endOtherSessions, endSession, listSessions } from "../../operations/sessions.ts";
 import { SECOND_FACTOR_SETUP, signedInUserOf } from "../access.ts";
 import { addOperation, addReading } from "../operation-routes.ts";
-import { type Show, showPage } from "../responses.ts";
+import type { Show } from "../forms.ts";
+import { showPage } from "../responses.ts";
 import { accountAppRoutes } from "./apps.ts";
 import { emailRoutes } from "./email.ts";
 import { identityRoutes } from "./identities.ts";

@@ -9,7 +9,7 @@ import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { pathTo } from "../access.ts";
 import { addOperation, addOperationPage } from "../operation-routes.ts";
-import { splitFieldErrors } from "../responses.ts";
+import { splitFieldErrors } from "../forms.ts";
 import type { RouteOptions } from "../route.ts";
 import { CLIENT, clientOf } from "./client.ts";
 

@@ -10,7 +10,8 @@ import { type Html, html } from "../../ui/html.ts";
 import { emptyState } from "../../ui/table.ts";
 import { membershipOf, pathTo } from "../access.ts";
 import { addReading } from "../operation-routes.ts";
-import { type PageContent, type Show, showPage, splitFieldErrors } from "../responses.ts";
+import { type Show, splitFieldErrors } from "../forms.ts";
+import { type PageContent, showPage } from "../responses.ts";
 import type { RouteOptions } from "../route.ts";
 import { disabledAlert } from "./client-switch.ts";
 

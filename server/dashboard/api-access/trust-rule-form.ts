@@ -3,7 +3,7 @@ import { type Input, textFieldOf } from "../../http/request-body.ts";
 import { checkboxes, field, panelForm, select, textArea } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { PLATFORMS, type Platform, type PlatformField } from "../../workload-identity/platforms.ts";
-import type { FieldErrors } from "../responses.ts";
+import type { FieldErrors } from "../forms.ts";
 
 type TrustRuleForm = {
   path: string;

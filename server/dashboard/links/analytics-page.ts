@@ -7,8 +7,8 @@ import { field, hidden, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { pathWith, tabs } from "../../ui/table.ts";
 import { actorOf, pathTo } from "../access.ts";
-import { redisplayForm, withoutEmpty } from "../forms.ts";
-import { type FieldErrors, queryErrors, type Show, sendJson, showPage } from "../responses.ts";
+import { type FieldErrors, queryErrors, redisplayForm, type Show, withoutEmpty } from "../forms.ts";
+import { sendJson, showPage } from "../responses.ts";
 import { type DashboardOptions, ORGANIZATION, type RouteModule } from "../route.ts";
 import {
   clicksPanel,

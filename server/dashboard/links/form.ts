@@ -5,7 +5,7 @@ import { breakable, CSRF_FIELD, field, linkButton, select } from "../../ui/contr
 import { type Html, html } from "../../ui/html.ts";
 import { table } from "../../ui/table.ts";
 import { UTM_FIELDS, type UtmField, utmOf, withUtm } from "../../ui/utm.js";
-import type { FieldErrors } from "../responses.ts";
+import type { FieldErrors } from "../forms.ts";
 
 type FormField = {
   label: string;

@@ -11,8 +11,8 @@ import { badge, CSRF_FIELD, field, linkButton, pluralize } from "../../ui/contro
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
 import { actorOf, pathTo } from "../access.ts";
-import { addForm } from "../forms.ts";
-import { type FieldErrors, formFieldsOf, sendJson, showPage, splitFieldErrors } from "../responses.ts";
+import { addForm, type FieldErrors, formFieldsOf, splitFieldErrors } from "../forms.ts";
+import { sendJson, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 
 const PATH = `${ORGANIZATION}/links/import`;

@@ -26,8 +26,8 @@ import { type Html, html } from "../../ui/html.ts";
 import { emptyState, pagination, pathWith } from "../../ui/table.ts";
 import { actorOf, membershipOf, pathTo } from "../access.ts";
 import { isSignedConfirmation } from "../confirmation.ts";
-import { redisplayForm, withoutEmpty } from "../forms.ts";
-import { type FieldErrors, queryErrors, type Show, sendJson, showPage } from "../responses.ts";
+import { type FieldErrors, queryErrors, redisplayForm, type Show, withoutEmpty } from "../forms.ts";
+import { sendJson, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 
 const FREE_PLAN_NOTE = "The API is available on Growth and Premium.";

@@ -11,17 +11,15 @@ import { html } from "../../ui/html.ts";
 import { pathWith, table } from "../../ui/table.ts";
 import { actorOf, pathTo } from "../access.ts";
 import { type CountedDone, signedConfirmation } from "../confirmation.ts";
-import { redisplayForm } from "../forms.ts";
 import {
   type FieldErrors,
   formFieldsOf,
   isForm,
-  type PageContent,
+  redisplayForm,
   type Show,
-  sendJson,
-  showPage,
   splitFieldErrors,
-} from "../responses.ts";
+} from "../forms.ts";
+import { type PageContent, sendJson, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { pages, sendLinks } from "./export.ts";
 import { displayUrl, filterOf } from "./list.ts";

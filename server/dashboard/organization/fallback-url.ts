@@ -6,7 +6,7 @@ import { type Html, html } from "../../ui/html.ts";
 import { pathTo } from "../access.ts";
 import { toUrl, urlField } from "../links/form.ts";
 import { addOperation } from "../operation-routes.ts";
-import type { Show } from "../responses.ts";
+import type { Show } from "../forms.ts";
 import type { RouteOptions } from "../route.ts";
 
 export function addFallbackRoutes(router: Router, options: RouteOptions, show: Show): void {

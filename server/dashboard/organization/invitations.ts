@@ -32,7 +32,8 @@ import { type Columns, table } from "../../ui/table.ts";
 import { pathTo, signedInUserOf } from "../access.ts";
 import { shownOnce } from "../one-time-view.ts";
 import { addOperation, addReading } from "../operation-routes.ts";
-import { type FieldErrors, type Show, showPage } from "../responses.ts";
+import type { FieldErrors, Show } from "../forms.ts";
+import { showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteOptions } from "../route.ts";
 import { capitalized } from "./pages.ts";
 

@@ -6,7 +6,7 @@ import { type Html, html } from "../../ui/html.ts";
 import { membershipOf, pathTo } from "../access.ts";
 import { shownOnce } from "../one-time-view.ts";
 import { addOperation, addOperationPage } from "../operation-routes.ts";
-import type { Show } from "../responses.ts";
+import type { Show } from "../forms.ts";
 import { ORGANIZATION, type RouteOptions } from "../route.ts";
 
 const MEMBER = `${ORGANIZATION}/members/:user_id`;

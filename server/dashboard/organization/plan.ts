@@ -12,7 +12,8 @@ import { type Html, html } from "../../ui/html.ts";
 import { membershipOf, pathTo } from "../access.ts";
 import { showNewSecret } from "../api-access/secrets.ts";
 import { addOperation, addReading } from "../operation-routes.ts";
-import { type Show, showPage } from "../responses.ts";
+import type { Show } from "../forms.ts";
+import { showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { capitalized } from "./pages.ts";
 

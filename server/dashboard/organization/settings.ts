@@ -6,7 +6,8 @@ import { deleteOrganization, getSettings, renameOrganization } from "../../opera
 import { initial } from "../../ui/controls.ts";
 import { membershipOf, pathTo, signedInUserOf } from "../access.ts";
 import { addOperation, addOperationPage, addReading } from "../operation-routes.ts";
-import { formFieldsOf, type Show, showPage, splitFieldErrors } from "../responses.ts";
+import { formFieldsOf, type Show, splitFieldErrors } from "../forms.ts";
+import { showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { addPolicyRoutes } from "./app-policy.ts";
 import { addFallbackRoutes } from "./fallback-url.ts";

@@ -9,15 +9,8 @@ import { checkboxes, field, panelForm } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { actorOf, pathTo } from "../access.ts";
 import type { Done } from "../confirmation.ts";
-import { addForm } from "../forms.ts";
-import {
-  type FieldErrors,
-  formFieldsOf,
-  isForm,
-  type PageContent,
-  respondToChange,
-  splitFieldErrors,
-} from "../responses.ts";
+import { addForm, type FieldErrors, formFieldsOf, isForm, splitFieldErrors } from "../forms.ts";
+import { type PageContent, respondToChange } from "../responses.ts";
 import type { RouteModule } from "../route.ts";
 import { requirePlan, toDashboardView, WEBHOOK, WEBHOOKS, webhookIdOf, webhookPath } from "./context.ts";
 import { respondWithSecret, type SecretView } from "./secrets.ts";
