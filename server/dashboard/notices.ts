@@ -5,7 +5,7 @@ import { prefersHtml } from "../http/request-body.ts";
 import type { SignedInUser } from "../http/state.ts";
 import { describeNotice } from "../mail/notices.ts";
 import { dismissNotice, dismissNotices, listNotices } from "../operations/notices.ts";
-import { CSRF_FIELD, formButton, linkButton, time } from "../ui/controls.ts";
+import { formButton, linkButton, time } from "../ui/controls.ts";
 import { type Html, html } from "../ui/html.ts";
 import { signedInUserOf } from "./access.ts";
 import { addOperation, addReading } from "./operation-routes.ts";
@@ -64,10 +64,7 @@ ${
 
 function openNotices(notices: Notice[]): Html {
   return html`${notices.map((notice) => openNotice(notice))}
-${
-  notices.length > 1 &&
-  html`<form method="post" action="${PATH}/dismiss">${CSRF_FIELD}<button type="submit" class="quiet">Dismiss all</button></form>`
-}`;
+${notices.length > 1 && formButton({ action: `${PATH}/dismiss`, text: "Dismiss all" })}`;
 }
 
 function openNotice(notice: Notice): Html {

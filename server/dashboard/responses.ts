@@ -43,16 +43,10 @@ function noticesBanner([latest, ...others]: Notice[]): Html {
   return html`<p class="alert"><strong>Security notice:</strong> ${describeNotice(latest).title} (${time(latest.createdAt)})${more}. <a href="/dashboard/notices">Review</a></p>`;
 }
 
+type Changed = { to: string; done?: string | undefined; status?: number | undefined; body?: object | undefined };
+
 /** Responds to a completed change: redirects a browser to `to`, sends other clients `body` or 204. */
-export function respondToChange(
-  ctx: Context,
-  {
-    to,
-    done,
-    status = 200,
-    body,
-  }: { to: string; done?: string | undefined; status?: number | undefined; body?: object | undefined },
-): void {
+export function respondToChange(ctx: Context, { to, done, status = 200, body }: Changed): void {
   if (prefersHtml(ctx)) seeOther(ctx, done ? withDone(to, done) : to);
   else if (body) sendJson(ctx, body, status);
   else ctx.status = 204;

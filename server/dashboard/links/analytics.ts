@@ -35,15 +35,16 @@ const RANGES = new Intl.DateTimeFormat("en-US", { dateStyle: "medium", timeZone:
 
 /** Renders clicks as a chart, with where they come from. Those of known bots are named apart. */
 export function clicksPanel(analytics: AnalyticsView, panel: ClicksPanel): Html {
-  const { clicks, bot_clicks } = analytics;
+  const { clicks, bot_clicks, days, hours } = analytics;
   const { title, empty, more = html``, showSources = true, previous } = panel;
   const heading = html`<div class="title"><h2>${title}</h2>${more}</div>`;
-  const change = previous === undefined ? "" : describeChange(analytics, previous);
+  const change = describeChange(analytics, previous);
   if (clicks + bot_clicks === 0)
     return html`<section class="panel group">${heading}<p class="soft">${empty}${change && ` ${change}`}</p></section>`;
+  const points = hours ? pointsOfHours(days[0]?.date ?? "", hours) : pointsOfDays(days);
   return html`<section class="panel group">${heading}
 ${figure(clicks, bot_clicks, change)}
-${clicksChart(analytics)}
+${chart({ unit: hours ? "hour" : "day", range: formatRange(analytics), points })}
 ${clicks > 0 && showSources && sources(analytics, panel)}
 </section>`;
 }
@@ -57,7 +58,7 @@ function figure(clicks: number, botClicks: number, change: string): Html {
 /** Renders the clicks of one origin by day, and says what isn't known of them. */
 export function originPanel(found: ClicksFromView, previous: number | undefined): Html {
   const { clicks, days } = found;
-  const change = previous === undefined ? "" : describeChange(found, previous);
+  const change = describeChange(found, previous);
   const range = formatRange(found);
   const points = pointsOfDays(days.map((day) => ({ ...day, bot_clicks: 0 })));
   return html`<section class="panel group"><div class="title"><h2>${range}</h2></div>
@@ -95,7 +96,11 @@ export function toDate(at: number): string {
   return new Date(at).toISOString().slice(0, 10);
 }
 
-function describeChange({ clicks, days }: Period & { clicks: number }, previous: number): string {
+function describeChange(
+  { clicks, days }: Period & { clicks: number },
+  previous: number | undefined,
+): string {
+  if (previous === undefined) return "";
   const isToday = days.length === 1 && days[0]?.date === toDate(Date.now());
   // A day that isn't over can't be compared with a whole one.
   if (isToday) return `${pluralize(previous, "click")} yesterday.`;
@@ -104,13 +109,6 @@ function describeChange({ clicks, days }: Period & { clicks: number }, previous:
   const percent = Math.round(((clicks - previous) / previous) * 100);
   const change = percent > 0 ? `+${percent.toLocaleString("en")}` : `${percent}`.replace("-", "−");
   return `${change}% compared with ${before}.`;
-}
-
-function clicksChart(analytics: AnalyticsView): Html {
-  const { days, hours } = analytics;
-  const range = formatRange(analytics);
-  if (hours) return chart({ unit: "hour", range, points: pointsOfHours(days[0]?.date ?? "", hours) });
-  return chart({ unit: "day", range, points: pointsOfDays(days) });
 }
 
 function pointsOfHours(date: string, hours: NonNullable<AnalyticsView["hours"]>): ChartPoint[] {

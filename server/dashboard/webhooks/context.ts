@@ -4,6 +4,7 @@ import { isPaid, type Plan } from "../../../resources/plans.ts";
 import { toWebhookView } from "../../../resources/webhooks/schema.ts";
 import { HEALTH_MAX } from "../../../resources/webhooks/service.ts";
 import type { DeliveryCounts, Webhook, WebhookHealth } from "../../../resources/webhooks/types.ts";
+import { toTimestamp } from "../../clients/client-view.ts";
 import { badge, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { membershipOf, pathTo } from "../access.ts";
@@ -93,8 +94,8 @@ export function toDashboardView(ctx: Context, webhook: Webhook) {
   return {
     ...toWebhookView(webhook),
     status: statusOf(webhook, membershipOf(ctx).plan),
-    failing_since: toTime(verified ? failingSince : null),
-    last_success_at: toTime(lastSuccessAt),
+    failing_since: toTimestamp(verified ? failingSince : null),
+    last_success_at: toTimestamp(lastSuccessAt),
     disabled_reason: disabledReason,
   };
 }
@@ -104,11 +105,7 @@ export function toHealthView(ctx: Context, webhook: Webhook, health: Map<string,
   const { nextAttemptAt = null, counts = null } = health.get(webhook.id) ?? {};
   return {
     ...toDashboardView(ctx, webhook),
-    next_attempt_at: toTime(nextAttemptAt),
+    next_attempt_at: toTimestamp(nextAttemptAt),
     recent_deliveries: counts,
   };
-}
-
-function toTime(at: number | null): string | null {
-  return at === null ? null : new Date(at).toISOString();
 }
