@@ -2,7 +2,7 @@ import type { Membership } from "../../adapters/organizations/store.ts";
 import { assetAddress } from "./asset-files.ts";
 import { CSRF_FIELD, icon, initial, time } from "./controls.ts";
 import { type Html, html } from "./html.ts";
-import { BRAND, document } from "./page.ts";
+import { alert, BRAND, document } from "./page.ts";
 
 export type DashboardFrame = {
   username: string;
@@ -163,7 +163,5 @@ function suspensionAlert({ organization, supportContact }: DashboardFrame): Html
 }
 
 function messages({ notice, undo, error, banner }: DashboardFrame): Html {
-  return html`${banner}${notice && html`<div class="notice" role="status" data-toast><span>${notice}</span>${undo}</div>`}${
-    error && html`<p class="alert bad" role="alert" id="error">${error}</p>`
-  }`;
+  return html`${banner}${notice && html`<div class="notice" role="status" data-toast><span>${notice}</span>${undo}</div>`}${alert(error, "error")}`;
 }

@@ -15,7 +15,7 @@ const MONTHS_END = 0.7;
 const MAX_MONTHS = 6;
 const HOURS_PER_TICK = 6;
 
-export type ClicksPanel = {
+type ClicksPanel = {
   title: string;
   empty: string;
   more?: Html;
