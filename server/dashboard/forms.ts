@@ -3,8 +3,8 @@ import type { Context, Middleware } from "koa";
 import { Problem } from "../../resources/http/problem.ts";
 import { requireRecentSignIn } from "../auth/authenticate.ts";
 import { type Input, prefersHtml, readInput } from "../http/request-body.ts";
-import type { Section } from "../ui/dashboard-layout.ts";
-import { type PageContent, showPage } from "./responses.ts";
+import type { PageContent, Section } from "../ui/dashboard-layout.ts";
+import { showPage } from "./responses.ts";
 
 /** Shows a page; `error` says why the form sent from it was rejected, `problem` says so for each field. */
 export type Show = (ctx: Context, error?: string, problem?: Problem) => Promise<void>;

@@ -4,19 +4,12 @@ import { seeOther } from "../http/redirects.ts";
 import { prefersHtml } from "../http/request-body.ts";
 import { describeNotice } from "../mail/notices.ts";
 import { time, withCsrf } from "../ui/controls.ts";
-import { type Content, dashboardPage, type Section } from "../ui/dashboard-layout.ts";
+import { dashboardPage, type PageContent } from "../ui/dashboard-layout.ts";
 import { type Html, html } from "../ui/html.ts";
 import { signedInUserOf } from "./access.ts";
 import { confirmationOf } from "./confirmation.ts";
 
-export type PageContent = Content & {
-  section?: Section | undefined;
-  error?: string | undefined;
-  /** The form that undoes what the confirmation is about. */
-  undo?: Html | undefined;
-};
-
-export function showPage(ctx: Context, { section, error, undo, ...content }: PageContent): void {
+export function showPage(ctx: Context, content: PageContent): void {
   const { username, csrf } = signedInUserOf(ctx);
   const { memberships, membership, supportContact, notices, failingWebhooks = 0 } = ctx.state;
   const frame = {
@@ -24,13 +17,10 @@ export function showPage(ctx: Context, { section, error, undo, ...content }: Pag
     organizations: memberships ?? [],
     organization: membership,
     supportContact,
-    section,
     notice: confirmationOf(ctx),
-    undo,
-    error,
     notices: notices?.length ?? 0,
     failingWebhooks,
-    banner: section === "overview" || !membership ? noticesBanner(notices ?? []) : undefined,
+    banner: content.section === "overview" || !membership ? noticesBanner(notices ?? []) : undefined,
   };
   ctx.type = "html";
   ctx.body = withCsrf(dashboardPage(frame, content), csrf);

@@ -5,13 +5,13 @@ import type { Problem } from "../../../resources/http/problem.ts";
 import { isPaid } from "../../../resources/plans.ts";
 import type { Operation } from "../../operations/operation.ts";
 import { initial, linkButton } from "../../ui/controls.ts";
-import { sectionPath } from "../../ui/dashboard-layout.ts";
+import { type PageContent, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { emptyState } from "../../ui/table.ts";
 import { membershipOf, pathTo } from "../access.ts";
 import { addReading } from "../operation-routes.ts";
 import { type Show, splitFieldErrors } from "../forms.ts";
-import { type PageContent, showPage } from "../responses.ts";
+import { showPage } from "../responses.ts";
 import type { RouteOptions } from "../route.ts";
 import { disabledAlert } from "./client-switch.ts";
 

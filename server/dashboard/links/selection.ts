@@ -7,6 +7,7 @@ import type { Link } from "../../../resources/links/types.ts";
 import { seeOther } from "../../http/redirects.ts";
 import { type Input, prefersHtml, textFieldOf } from "../../http/request-body.ts";
 import { breakable, field, formButton, hidden, linkButton, panelForm, pluralize } from "../../ui/controls.ts";
+import type { PageContent } from "../../ui/dashboard-layout.ts";
 import { html } from "../../ui/html.ts";
 import { pathWith, table } from "../../ui/table.ts";
 import { actorOf, pathTo } from "../access.ts";
@@ -19,7 +20,7 @@ import {
   type Show,
   splitFieldErrors,
 } from "../forms.ts";
-import { type PageContent, sendJson, showPage } from "../responses.ts";
+import { sendJson, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { pages, sendLinks } from "./export.ts";
 import { displayUrl, filterOf } from "./list.ts";
