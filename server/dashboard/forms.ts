@@ -119,6 +119,12 @@ export function isForm(ctx: Context): boolean {
   return ctx.is("urlencoded") === "urlencoded";
 }
 
+/** Returns the input of a change: what a program sent, or what the fields of a form mean. */
+export async function inputOf(ctx: Context, toInput: (fields: Input) => Input): Promise<Input> {
+  const fields = await formFieldsOf(ctx);
+  return isForm(ctx) ? toInput(fields) : fields;
+}
+
 /** Returns the parameters of a filter that a user filled in. */
 export function withoutEmpty(query: object): object {
   return Object.fromEntries(Object.entries(query).filter(([, value]) => value !== ""));

@@ -15,7 +15,7 @@ import {
   type Result,
 } from "../operations/operation.ts";
 import { membershipOf, signedInUserOf } from "./access.ts";
-import { addChange, addForm, type Change, formFieldsOf, type FormPage, isForm } from "./forms.ts";
+import { addChange, addForm, type Change, type FormPage, inputOf } from "./forms.ts";
 import { respondToChange, sendJson } from "./responses.ts";
 import type { RouteOptions } from "./route.ts";
 
@@ -58,7 +58,8 @@ function changeOf<O extends Operation>(options: RouteOptions, operation: O, form
   const action = form?.action ?? (form && method === "DELETE" ? `${path}/delete` : path);
   const schema = inputSchemaOf(operation, options);
   const change = async (ctx: Context) => {
-    const fields = await inputOf(ctx, schema, form);
+    const toInput = form?.toInput ?? ((fields: Input) => (form && schema ? fromForm(schema, fields) : fields));
+    const fields = await inputOf(ctx, toInput);
     const perform = async () => {
       const input = schema ? (validate(schema, fields) as Input) : {};
       await respondTo(ctx, operation, form, input, await runOperation(ctx, options, operation, input));
@@ -129,17 +130,6 @@ export async function runOperation<O extends Operation>(
 /** Idempotency keys of a user belong to an organization, and to the client of first-party tokens. */
 function principalOf(ctx: Context): Principal {
   return { organizationId: membershipOf(ctx).id, clientId: DASHBOARD, userId: signedInUserOf(ctx).id };
-}
-
-async function inputOf<O extends Operation>(
-  ctx: Context,
-  schema: z.ZodType | undefined,
-  form: Form<O> | undefined,
-): Promise<Input> {
-  const fields = await formFieldsOf(ctx);
-  if (!form || !isForm(ctx)) return fields;
-  if (form.toInput) return form.toInput(fields);
-  return schema ? fromForm(schema, fields) : fields;
 }
 
 /** Converts fields, which are all text: words to true or false, digits to numbers, and empty optional ones to none. */

@@ -12,7 +12,7 @@ import { pathWith } from "../../ui/table.ts";
 import { actorOf, pathTo } from "../access.ts";
 import { type Done, isSignedConfirmation, signedConfirmation } from "../confirmation.ts";
 import { creatorOf } from "../creator.ts";
-import { addForm, formFieldsOf, isForm, splitFieldErrors } from "../forms.ts";
+import { addForm, formFieldsOf, inputOf, isForm, splitFieldErrors } from "../forms.ts";
 import { respondToChange, showPage } from "../responses.ts";
 import { type DashboardOptions, ORGANIZATION, type RouteModule } from "../route.ts";
 import { readPrevious } from "./analytics.ts";
@@ -44,8 +44,7 @@ export const links: RouteModule = (router, options) => {
     action: LINKS,
     render: (ctx, problem) => formPage(ctx, urls.short, problem),
     async change(ctx) {
-      const fields = await formFieldsOf(ctx);
-      const link = await links.create(actorOf(ctx), isForm(ctx) ? toInput(fields) : fields);
+      const link = await links.create(actorOf(ctx), await inputOf(ctx, toInput));
       respondWithLink(ctx, link, urls.short, { done: "link-created", status: 201 });
     },
   });

@@ -10,7 +10,7 @@ import type { PageContent } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { actorOf, pathTo } from "../access.ts";
 import type { Done } from "../confirmation.ts";
-import { addForm, type FieldErrors, formFieldsOf, isForm, splitFieldErrors } from "../forms.ts";
+import { addForm, type FieldErrors, formFieldsOf, inputOf, splitFieldErrors } from "../forms.ts";
 import { respondToChange } from "../responses.ts";
 import type { RouteModule } from "../route.ts";
 import { requirePlan, toDashboardView, WEBHOOK, WEBHOOKS, webhookIdOf, webhookPath } from "./context.ts";
@@ -30,7 +30,7 @@ export const webhookForms: RouteModule = (router, { services: { webhooks }, allo
     action: WEBHOOKS,
     render: (ctx, problem) => formPage(ctx, problem),
     async change(ctx) {
-      const created = await webhooks.create(actorOf(ctx), await readInput(ctx));
+      const created = await webhooks.create(actorOf(ctx), await inputOf(ctx, toServiceInput));
       respondWithSecret(ctx, secretView, created, "created");
     },
   });
@@ -42,7 +42,7 @@ export const webhookForms: RouteModule = (router, { services: { webhooks }, allo
     program: ["patch", WEBHOOK],
     render: async (ctx, problem) => formPage(ctx, problem, await find(ctx)),
     async change(ctx) {
-      const input = await readInput(ctx);
+      const input = await inputOf(ctx, toServiceInput);
       const before = await find(ctx);
       const after = await webhooks.update(actorOf(ctx), before.id, input);
       const body = toDashboardView(ctx, after);
@@ -70,11 +70,6 @@ export const webhookForms: RouteModule = (router, { services: { webhooks }, allo
     },
   });
 };
-
-async function readInput(ctx: Context): Promise<Input> {
-  const fields = await formFieldsOf(ctx);
-  return isForm(ctx) ? toServiceInput(fields) : fields;
-}
 
 /** Converts form fields to the input of the service; the browser sends only the selected events: none, one or a list. */
 function toServiceInput({ enabled, events, ...fields }: Input): Input {
