@@ -16,7 +16,7 @@ import { quickStartRoutes } from "./api-access/quick-start.ts";
 import { clientRoutes } from "./api-access/routes.ts";
 import { workloadIdentityRoutes } from "./api-access/workload-identity.ts";
 import { connectRoutes } from "./connect/routes.ts";
-import { analytics } from "./links/analytics-page.ts";
+import { analytics } from "./links/analytics.ts";
 import { linkExports } from "./links/export.ts";
 import { linkImport } from "./links/import.ts";
 import { links } from "./links/routes.ts";

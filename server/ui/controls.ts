@@ -237,6 +237,11 @@ export function formatDay(at: number): string {
   return DAY_FORMAT.format(at);
 }
 
+/** Returns a date as the API writes it, such as “2026-11-22”. */
+export function toDate(at: number): string {
+  return new Date(at).toISOString().slice(0, 10);
+}
+
 const DAY_FORMAT = new Intl.DateTimeFormat("en-US", { dateStyle: "medium", timeZone: "UTC" });
 
 function hourOf(at: number): string {

@@ -1,19 +1,134 @@
+import type { Context } from "koa";
+import type { Problem } from "../../../resources/http/problem.ts";
 import type { AnalyticsView, ClicksFromView } from "../../../resources/links/analytics.ts";
-import { CLICK_PROPERTIES, type ClickOrigin } from "../../../resources/links/types.ts";
-import { type ChartPoint, chart } from "../../ui/chart.ts";
-import { formatDay, meter, pluralize } from "../../ui/controls.ts";
+import { CLICK_PROPERTIES, type ClickedLink, type ClickOrigin } from "../../../resources/links/types.ts";
+import { prefersHtml } from "../../http/request-body.ts";
+import { chart } from "../../ui/chart.ts";
+import { field, hidden, linkButton, meter, pluralize, toDate } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { pathWith, table } from "../../ui/table.ts";
+import { pathWith, table, tabs } from "../../ui/table.ts";
+import { actorOf, pathTo } from "../access.ts";
+import { type FieldErrors, queryErrors, redisplayForm, type Show, withoutEmpty } from "../forms.ts";
+import { sendJson, showPage } from "../responses.ts";
+import { type DashboardOptions, ORGANIZATION, type RouteModule } from "../route.ts";
+import { displayUrl } from "./list.ts";
 
-const HOUR_MS = 60 * 60 * 1000;
-const DAY_MS = 24 * HOUR_MS;
-// With more days, the months are below the chart instead of the first and last day.
-const MAX_DAY_TICKS = 62;
-// The date of the last day is below the rest of the chart.
-const MONTHS_END = 0.7;
-// With more, there is room for every other month on a phone.
-const MAX_MONTHS = 6;
-const HOURS_PER_TICK = 6;
+const DAY_MS = 24 * 60 * 60 * 1000;
+const TOP_LINKS = 10;
+
+export const analytics: RouteModule = (router, options) => {
+  const { allow } = options;
+  const show: Show = (ctx, _error, problem) => showAnalytics(ctx, options, problem);
+  for (const path of [`${ORGANIZATION}/analytics`, `${ORGANIZATION}/links/:link_id/analytics`]) {
+    router.get(path, allow(), redisplayForm(show), (ctx) => show(ctx));
+  }
+};
+
+async function showAnalytics(
+  ctx: Context,
+  { services: { links }, urls, settings }: DashboardOptions,
+  problem: Problem | undefined,
+): Promise<void> {
+  const linkId = ctx.params.link_id as string | undefined;
+  const caller = actorOf(ctx);
+  const isPage = prefersHtml(ctx);
+  const query = problem ? {} : isPage ? withoutEmpty(ctx.query) : ctx.query;
+  const isFiltered = ["by", "value"].some((name) => Object.hasOwn(query, name));
+  const [readClicks, readTop] = isFiltered
+    ? [links.clicksFrom, links.topLinksFrom]
+    : [links.analytics, links.topLinks];
+  const read = (range: object) => readClicks(caller, linkId, { ...query, ...range });
+  const found = await read({});
+  if (!isPage) return sendJson(ctx, found);
+
+  const range = { from: found.days[0]?.date, to: found.days.at(-1)?.date };
+  const [previous, top, link] = await Promise.all([
+    readPrevious(found, read),
+    linkId === undefined ? readTop(caller, { ...query, ...range }, TOP_LINKS) : [],
+    linkId === undefined ? undefined : links.get(caller, linkId),
+  ]);
+  const origin = "by" in found ? found : undefined;
+  const panel =
+    "by" in found
+      ? originPanel(found, previous)
+      : clicksPanel(found, {
+          title: formatRange(found),
+          empty: "No clicks in this date range.",
+          previous,
+          needsCountries: settings.MMDB_PATH === undefined,
+        });
+  const { error, errors } = queryErrors(problem, ["from", "to"]);
+  const typed = problem ? (ctx.query as Record<string, string>) : range;
+  const hint = origin && "Among the 100 links with the most clicks in this date range.";
+  const body = html`${rangeForm(ctx.path, typed, errors, found, origin)}
+${origin && originChip(pathWith(ctx.path, range), origin)}
+${panel}
+${top.length > 0 && topLinksPanel(top, found.clicks, pathTo(ctx, "links"), urls.short, hint)}
+${link && html`<p>${linkButton(`${pathTo(ctx, "links")}/${link.id}`, "Back", "quiet")}</p>`}`;
+  const header = link
+    ? { title: `Clicks on ${displayUrl(link, urls.short)}`, section: "links" as const }
+    : {
+        title: "Analytics",
+        intro: "Includes clicks on links that have since been deleted.",
+        section: "analytics" as const,
+      };
+  showPage(ctx, { ...header, error, body });
+}
+
+function originChip(path: string, origin: ClickOrigin): Html {
+  return html`<p class="filter"><span class="badge">${describeOrigin(origin)}</span> <a href="${path}">Clear<span class="visually-hidden"> the filter</span></a></p>`;
+}
+
+// The number of days until today. A single day is shown by hours.
+const PRESETS = [
+  ["Today", 1],
+  ["7 days", 7],
+  ["30 days", 30],
+  ["90 days", 90],
+] as const;
+
+type Range = { from?: string | undefined; to?: string | undefined };
+
+function rangeForm(
+  path: string,
+  range: Range,
+  errors: FieldErrors,
+  { days }: Period,
+  origin: ClickOrigin | undefined,
+): Html {
+  const filter = origin ? originQuery(origin) : {};
+  const now = Date.now();
+  const endsToday = days.at(-1)?.date === toDate(now);
+  const presets = PRESETS.map(([name, length]) => ({
+    name,
+    href: pathWith(path, { from: toDate(now - (length - 1) * DAY_MS), ...filter }),
+    isCurrent: endsToday && days.length === length,
+  }));
+  return html`${tabs("Date range", presets)}
+<form method="get" action="${path}" class="row">
+${field({ name: "from", label: "From (UTC)", type: "date", value: range.from, error: errors.from })}
+${field({ name: "to", label: "To (UTC)", type: "date", value: range.to, error: errors.to })}
+${Object.entries(filter).map(([name, value]) => hidden(name, value))}<button type="submit" class="quiet">Apply</button>
+</form>`;
+}
+
+/** Renders the links with the most clicks, with their shares of all clicks. */
+export function topLinksPanel(
+  top: ClickedLink[],
+  total: number,
+  path: string,
+  shortUrl: string,
+  hint?: string,
+): Html {
+  const rows = top.map(({ link, clicks }) => {
+    const name = link.title ?? displayUrl(link, shortUrl);
+    return { clicks, name: html`<a href="${path}/${link.id}">${name}</a>` };
+  });
+  const title = top.length === 1 ? "Top link by clicks" : `Top ${top.length} links by clicks`;
+  return html`<section class="panel group"><div class="title"><h2>${title}</h2>${linkButton(pathWith(path, { archived: "all", sort: "-clicks" }), "All links by total clicks", "quiet")}</div>${hint && html`<p class="soft">${hint}</p>`}
+${shareTable("Link", rows, total)}
+</section>`;
+}
 
 type ClicksPanel = {
   title: string;
@@ -29,22 +144,19 @@ type ClicksPanel = {
 };
 
 const COUNTRIES = new Intl.DisplayNames(["en"], { type: "region" });
-const DAYS = new Intl.DateTimeFormat("en-US", { month: "short", day: "numeric", timeZone: "UTC" });
-const MONTHS = new Intl.DateTimeFormat("en-US", { month: "short", timeZone: "UTC" });
 const RANGES = new Intl.DateTimeFormat("en-US", { dateStyle: "medium", timeZone: "UTC" });
 
 /** Renders clicks as a chart, with where they come from. Those of known bots are named apart. */
 export function clicksPanel(analytics: AnalyticsView, panel: ClicksPanel): Html {
-  const { clicks, bot_clicks, days, hours } = analytics;
+  const { clicks, bot_clicks } = analytics;
   const { title, empty, more = html``, showSources = true, previous } = panel;
   const heading = html`<div class="title"><h2>${title}</h2>${more}</div>`;
   const change = describeChange(analytics, previous);
   if (clicks + bot_clicks === 0)
     return html`<section class="panel group">${heading}<p class="soft">${empty}${change && ` ${change}`}</p></section>`;
-  const points = hours ? pointsOfHours(days[0]?.date ?? "", hours) : pointsOfDays(days);
   return html`<section class="panel group">${heading}
 ${figure(clicks, bot_clicks, change)}
-${chart({ unit: hours ? "hour" : "day", range: formatRange(analytics), points })}
+${chart(analytics, formatRange(analytics))}
 ${clicks > 0 && showSources && sources(analytics, panel)}
 </section>`;
 }
@@ -56,20 +168,20 @@ function figure(clicks: number, botClicks: number, change: string): Html {
 }
 
 /** Renders the clicks of one origin by day, and says what isn't known of them. */
-export function originPanel(found: ClicksFromView, previous: number | undefined): Html {
+function originPanel(found: ClicksFromView, previous: number | undefined): Html {
   const { clicks, days } = found;
   const change = describeChange(found, previous);
   const range = formatRange(found);
-  const points = pointsOfDays(days.map((day) => ({ ...day, bot_clicks: 0 })));
+  const clicked = { days: days.map((day) => ({ ...day, bot_clicks: 0 })) };
   return html`<section class="panel group"><div class="title"><h2>${range}</h2></div>
 ${figure(clicks, 0, change)}
-${clicks > 0 && days.length > 1 && chart({ unit: "day", range, points })}
+${clicks > 0 && days.length > 1 && chart(clicked, range)}
 <p class="soft">With a filter, you see clicks by day. Hours, known bots and the other breakdowns aren’t available.</p>
 </section>`;
 }
 
 /** Returns the name of an origin, such as “Country: Sweden”. */
-export function describeOrigin(origin: ClickOrigin): string {
+function describeOrigin(origin: ClickOrigin): string {
   return `${SOURCES[origin.by].head}: ${nameOf(origin)}`;
 }
 
@@ -86,14 +198,9 @@ export async function readPrevious(
   return (await read({ from: toDate(from), to: toDate(first - DAY_MS) })).clicks;
 }
 
-export function formatRange({ days }: Period): string {
+function formatRange({ days }: Period): string {
   const [first, last] = [days[0]?.date, days.at(-1)?.date];
   return first && last ? RANGES.formatRange(new Date(first), new Date(last)) : "";
-}
-
-/** Returns a date as the API writes it. */
-export function toDate(at: number): string {
-  return new Date(at).toISOString().slice(0, 10);
 }
 
 function describeChange(
@@ -109,38 +216,6 @@ function describeChange(
   const percent = Math.round(((clicks - previous) / previous) * 100);
   const change = percent > 0 ? `+${percent.toLocaleString("en")}` : `${percent}`.replace("-", "−");
   return `${change}% compared with ${before}.`;
-}
-
-function pointsOfHours(date: string, hours: NonNullable<AnalyticsView["hours"]>): ChartPoint[] {
-  const currentHour = Math.floor((Date.now() - Date.parse(date)) / HOUR_MS);
-  return hours.map(({ hour, ...clicks }) => {
-    const name = `${String(hour).padStart(2, "0")}:00`;
-    const tick = hour % HOURS_PER_TICK === 0 ? name : undefined;
-    return { name, ...clicks, tick, isOpen: hour === currentHour };
-  });
-}
-
-function pointsOfDays(days: AnalyticsView["days"]): ChartPoint[] {
-  const today = toDate(Date.now());
-  const months = new Set(days.map(({ date }) => date.slice(0, 7)));
-  const skipped = months.size > MAX_MONTHS ? 2 : 1;
-  return days.map(({ date, ...clicks }, index) => {
-    const at = Date.parse(date);
-    const isMonthTick = date.endsWith("-01") && new Date(at).getUTCMonth() % skipped === 0;
-    const isDayTick = index === 0 || index === Math.floor(days.length / 2);
-    const isLast = index === days.length - 1;
-    const isMonths = days.length > MAX_DAY_TICKS;
-    const tick =
-      isLast || (!isMonths && isDayTick)
-        ? DAYS.format(at)
-        : isMonths && isMonthTick && index < days.length * MONTHS_END && monthOf(at);
-    return { name: formatDay(at), ...clicks, tick: tick || undefined, isOpen: date === today };
-  });
-}
-
-function monthOf(at: number): string {
-  const date = new Date(at);
-  return date.getUTCMonth() === 0 ? String(date.getUTCFullYear()) : MONTHS.format(date);
 }
 
 /** What clicks are counted by: the title of the list, the heading of its column and its name in the API. */
@@ -184,12 +259,12 @@ ${lists}</div>`;
 }
 
 /** Returns the query that filters the analytics page by an origin; an empty value is the unknown one. */
-export function originQuery({ by, value }: ClickOrigin): { by: string; value: string } {
+function originQuery({ by, value }: ClickOrigin): { by: string; value: string } {
   return { by, value: value ?? "" };
 }
 
 /** Renders clicks by name with a bar of their share of all clicks. */
-export function shareTable(
+function shareTable(
   head: string,
   rows: { name: Html | string; clicks: number }[],
   total: number,

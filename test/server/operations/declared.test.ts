@@ -30,7 +30,7 @@ const ROUTES: Record<string, string> = {
   "dashboard/api-access/secrets.ts": "a page shown once",
   "dashboard/connect/routes.ts": "a page",
   "dashboard/forms.ts": "adds the routes of forms",
-  "dashboard/links/analytics-page.ts": "links, as the API has them",
+  "dashboard/links/analytics.ts": "links, as the API has them",
   "dashboard/links/export.ts": "downloads",
   "dashboard/links/list.ts": "links, as the API has them",
   "dashboard/links/routes.ts": "links, as the API has them",
