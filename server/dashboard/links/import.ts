@@ -1,3 +1,4 @@
+import { Readable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Context } from "koa";
 import { z } from "zod";
@@ -42,12 +43,8 @@ export const linkImport: RouteModule = (router, { services: { importLinks }, all
     section: "links",
     render(ctx, problem) {
       const { errors, ...error } = splitFieldErrors(problem);
-      return {
-        title: "Import links",
-        intro: INTRO,
-        ...error,
-        body: uploadForm(pathTo(ctx, "links"), errors),
-      };
+      const body = uploadForm(pathTo(ctx, "links"), errors);
+      return { title: "Import links", intro: INTRO, ...error, body };
     },
     async change(ctx) {
       const { file, dry_run } = validate(inputSchema, await formFieldsOf(ctx));
@@ -77,17 +74,13 @@ function bytesOf(file: string | Buffer): Buffer {
 
 /** Reads all rows first, so a file that can't be read to its end imports nothing. @throws Problem 422 */
 async function readFew(bytes: Buffer): Promise<LinkFile> {
-  const { rows, ...file } = await readLinkFile(() => iterate([bytes]), checkRows);
-  return { ...file, rows: iterate(await Array.fromAsync(rows)) };
+  const { rows, ...file } = await readLinkFile(() => Readable.from([bytes]), checkRows);
+  return { ...file, rows: Readable.from(await Array.fromAsync(rows)) };
 }
 
 function checkRows(count: number): void {
   if (count > ROWS_MAX)
     throw invalidField("file", `must have at most ${ROWS_MAX.toLocaleString("en")} rows. ${USE_COMMAND}`);
-}
-
-async function* iterate<T>(values: Iterable<T>): AsyncGenerator<T> {
-  yield* values;
 }
 
 function toView({ stopped, ...report }: ImportReport): object {
