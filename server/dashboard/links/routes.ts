@@ -10,16 +10,13 @@ import { formButton, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { pathWith } from "../../ui/table.ts";
 import { actorOf, pathTo } from "../access.ts";
-import { type Done, isSignedConfirmation, signedConfirmation } from "../confirmation.ts";
-import { creatorOf } from "../creator.ts";
+import { type Done, signedConfirmation } from "../confirmation.ts";
 import { addForm, formFieldsOf, inputOf, isForm, splitFieldErrors } from "../forms.ts";
-import { respondToChange, showPage } from "../responses.ts";
-import { type DashboardOptions, ORGANIZATION, type RouteModule } from "../route.ts";
-import { readPrevious } from "./analytics.ts";
+import { respondToChange } from "../responses.ts";
+import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { linkForm, toFormValues, toInput, valuesOf } from "./form.ts";
-import { list } from "./list.ts";
-import { displayUrl } from "./list.ts";
-import { linkPage } from "./page.ts";
+import { displayUrl, list } from "./list.ts";
+import { showLink } from "./page.ts";
 import { QR_FORMATS, type QrFormat, qrQuery } from "./qr-code.ts";
 import { selection } from "./selection.ts";
 
@@ -100,29 +97,6 @@ export const links: RouteModule = (router, options) => {
   });
 };
 
-async function showLink(
-  ctx: Context,
-  link: Link,
-  { services: { links }, storage, urls, settings }: DashboardOptions,
-): Promise<void> {
-  const readAnalytics = (range: object) => links.analytics(actorOf(ctx), link.id, range);
-  const [analytics, creator] = await Promise.all([
-    readAnalytics({}),
-    creatorOf(storage, link.organizationId, link),
-  ]);
-  const content = linkPage({
-    link,
-    path: pathOf(ctx, link),
-    shortUrl: urls.short,
-    creator,
-    analytics,
-    previous: await readPrevious(analytics, readAnalytics),
-    needsCountries: settings.MMDB_PATH === undefined,
-  });
-  const title = link.title ?? displayUrl(link, urls.short);
-  showPage(ctx, { title, section: "links", undo: undoForm(ctx, link), ...content });
-}
-
 function deletionPanel(name: string, path: string, isArchived: boolean): Html {
   return html`<div class="panel danger">
 <p>This cannot be undone. <strong>${name}</strong> stops working immediately and can never be reused. Its clicks stay in your totals.</p>
@@ -180,18 +154,6 @@ function changesIn({ version, ...fields }: Input, link: Link) {
     input: toInput(fields, valuesOf(link)),
     precondition: version === undefined ? undefined : isShownVersion,
   };
-}
-
-/** Renders the form that undoes what the confirmation on the page of a link is about. */
-function undoForm(ctx: Context, link: Link): Html | undefined {
-  const { done, undo } = ctx.query;
-  if (done !== (link.archived ? "link-archived" : "link-restored")) return undefined;
-  if (undo !== link.id || !isSignedConfirmation(ctx)) return undefined;
-  return formButton({
-    action: pathOf(ctx, link),
-    text: "Undo",
-    fields: { archived: String(!link.archived) },
-  });
 }
 
 function noticeOf(before: Link, after: Link): Done {
