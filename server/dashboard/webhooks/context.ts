@@ -1,13 +1,14 @@
 import type { Context, Middleware } from "koa";
 import { planRequired } from "../../../resources/http/quota.ts";
 import { isPaid, type Plan } from "../../../resources/plans.ts";
+import type { Services } from "../../../resources/services.ts";
 import { toWebhookView } from "../../../resources/webhooks/schema.ts";
 import { HEALTH_MAX } from "../../../resources/webhooks/service.ts";
 import type { DeliveryCounts, Webhook, WebhookHealth } from "../../../resources/webhooks/types.ts";
 import { toTimestamp } from "../../clients/client-view.ts";
 import { badge, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { membershipOf, pathTo } from "../access.ts";
+import { actorOf, membershipOf, pathTo } from "../access.ts";
 import { ORGANIZATION } from "../route.ts";
 
 export const WEBHOOKS = `${ORGANIZATION}/webhooks`;
@@ -21,6 +22,11 @@ export const requirePlan: Middleware = function checkPlan(ctx, next) {
 
 export function webhookIdOf(ctx: Context): string {
   return ctx.params.webhook_id as string;
+}
+
+/** @throws Problem 404 */
+export function findWebhook(ctx: Context, { webhooks }: Services): Promise<Webhook> {
+  return webhooks.get(actorOf(ctx), webhookIdOf(ctx));
 }
 
 export function webhookPath(ctx: Context): string {

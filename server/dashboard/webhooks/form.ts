@@ -13,16 +13,24 @@ import type { Done } from "../confirmation.ts";
 import { addForm, type FieldErrors, formFieldsOf, inputOf, splitFieldErrors } from "../forms.ts";
 import { respondToChange } from "../responses.ts";
 import type { RouteModule } from "../route.ts";
-import { requirePlan, toDashboardView, WEBHOOK, WEBHOOKS, webhookIdOf, webhookPath } from "./context.ts";
+import {
+  findWebhook,
+  requirePlan,
+  toDashboardView,
+  WEBHOOK,
+  WEBHOOKS,
+  webhookIdOf,
+  webhookPath,
+} from "./context.ts";
 import { respondWithSecret, type SecretView } from "./secrets.ts";
 
 const DEFAULTS = { url: "", events: ["link.created"] };
 
 /** Adds the forms that create, edit and delete a webhook. */
-export const webhookForms: RouteModule = (router, { services: { webhooks }, allow, oneTimeView }) => {
+export const webhookForms: RouteModule = (router, { services, allow, oneTimeView }) => {
+  const { webhooks } = services;
   const secretView: SecretView = oneTimeView();
   const common = { access: [allow(...MANAGERS), requirePlan], section: "webhooks" } as const;
-  const find = (ctx: Context) => webhooks.get(actorOf(ctx), webhookIdOf(ctx));
 
   addForm(router, {
     ...common,
@@ -40,10 +48,10 @@ export const webhookForms: RouteModule = (router, { services: { webhooks }, allo
     path: `${WEBHOOK}/edit`,
     action: WEBHOOK,
     program: ["patch", WEBHOOK],
-    render: async (ctx, problem) => formPage(ctx, problem, await find(ctx)),
+    render: async (ctx, problem) => formPage(ctx, problem, await findWebhook(ctx, services)),
     async change(ctx) {
       const input = await inputOf(ctx, toServiceInput);
-      const before = await find(ctx);
+      const before = await findWebhook(ctx, services);
       const after = await webhooks.update(actorOf(ctx), before.id, input);
       const body = toDashboardView(ctx, after);
       respondToChange(ctx, { to: webhookPath(ctx), done: noticeOf(before, after), body });
@@ -56,7 +64,7 @@ export const webhookForms: RouteModule = (router, { services: { webhooks }, allo
     access: [allow(...MANAGERS)],
     section: "webhooks",
     async render(ctx) {
-      const { url } = await find(ctx);
+      const { url } = await findWebhook(ctx, services);
       const path = webhookPath(ctx);
       const body = panelForm(
         { action: `${path}/delete`, submit: "Delete webhook", cancel: path, danger: "panel" },

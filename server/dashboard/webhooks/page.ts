@@ -1,39 +1,40 @@
+import type { Context } from "koa";
 import type { z } from "zod";
-import { isPaid, type Plan } from "../../../resources/plans.ts";
-import type { deliverySchema } from "../../../resources/webhooks/schema.ts";
+import { found } from "../../../resources/http/problem.ts";
+import { isPaid } from "../../../resources/plans.ts";
+import { type deliverySchema, toDeliveryView } from "../../../resources/webhooks/schema.ts";
 import type { Attempt, Webhook, WebhookHealth } from "../../../resources/webhooks/types.ts";
 import { badge, breakable, exactTime, formButton, linkButton, time, timeOrNow } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, emptyState, pagination, pathWith, table, tabs } from "../../ui/table.ts";
-import { canResend, eventsOf, recentDeliveries, statusBadge, statusOf } from "./context.ts";
+import { actorOf, membershipOf } from "../access.ts";
+import { creatorOf } from "../creator.ts";
+import { showPage } from "../responses.ts";
+import type { DashboardOptions } from "../route.ts";
+import {
+  canResend,
+  eventsOf,
+  findWebhook,
+  isRetried,
+  recentDeliveries,
+  statusBadge,
+  statusOf,
+  webhookPath,
+} from "./context.ts";
 
 type ShownDelivery = z.output<typeof deliverySchema>;
+type Query = { cursor?: string; status?: string; event_type?: string };
+type WebhookPage = Awaited<ReturnType<typeof readPage>>;
 
-type WebhookPage = {
-  webhook: Webhook;
-  health: WebhookHealth;
-  /** That of the webhook. */
-  path: string;
-  creator: Html;
-  plan: Plan;
-  /** Newest first. */
-  deliveries: ShownDelivery[];
-  query: { cursor?: string; status?: string; event_type?: string };
-  nextCursor: string | null;
-  /** A failed attempt of a failing webhook, if the log has one here. */
-  failedAttempt: Attempt | undefined;
-  failedTest: Attempt | undefined;
-};
-
-export function webhookPage(page: WebhookPage) {
+/** Shows a webhook with the deliveries that match the filter; `error` says why a form of the page was rejected. */
+export async function showWebhook(ctx: Context, options: DashboardOptions, error?: string): Promise<void> {
+  const page = await readPage(ctx, options, error ? {} : filterOf(ctx));
   const { webhook, path, plan } = page;
   const mayChange = isPaid(plan);
   const isOn = mayChange && webhook.enabled;
   const mayResend = canResend(webhook, plan);
   const has = (wanted: string) => page.deliveries.some(({ status }) => status === wanted);
-  return {
-    actions: mayChange ? buttons(page) : html``,
-    body: html`${statusAlert(page)}
+  const body = html`${statusAlert(page)}
 <section class="panel"><dl class="facts">
 <dt>Endpoint URL</dt><dd>${webhook.url}</dd>
 <dt>Events</dt><dd>${eventsOf(webhook)}</dd>
@@ -56,8 +57,52 @@ export function webhookPage(page: WebhookPage) {
     }${isOn && formButton({ action: `${path}/test`, text: "Send test event" })}</div></div>
 ${deliveryList(page, isOn)}
 </section>
-<p>${linkButton(`${path}/delete`, "Delete webhook", "danger")}</p>`,
+<p>${linkButton(`${path}/delete`, "Delete webhook", "danger")}</p>`;
+  const actions = mayChange ? buttons(page) : undefined;
+  showPage(ctx, { ...titleOf(webhook), section: "webhooks", error, actions, body });
+}
+
+async function readPage(ctx: Context, { services, storage, urls }: DashboardOptions, query: Query) {
+  const { webhooks } = services;
+  const caller = actorOf(ctx);
+  const { plan } = membershipOf(ctx);
+  const webhook = await findWebhook(ctx, services);
+  const { deliveries, nextCursor } = await webhooks.deliveries(caller, webhook.id, query);
+  const next = isRetried(webhook, plan) ? await webhooks.nextDelivery(caller, webhook.id) : undefined;
+  const known = next ? [next, ...deliveries] : deliveries;
+  const test = known.find(({ event, attempts }) => event.type === "webhook.test" && attempts.length > 0);
+  const { failingSince } = webhook;
+  const failedAttempts = known
+    .flatMap(({ attempts }) => attempts)
+    .filter(({ at }) => failingSince !== null && at >= failingSince)
+    .sort((one, other) => one.at - other.at);
+  return {
+    webhook,
+    creator: await creatorOf(storage, webhook.organizationId, webhook),
+    health: found((await webhooks.health(caller)).get(webhook.id), "webhook"),
+    /** That of the webhook. */
+    path: webhookPath(ctx),
+    plan,
+    /** Newest first. */
+    deliveries: deliveries.map((delivery) => toDeliveryView(delivery, urls.short)),
+    query,
+    nextCursor,
+    /** A failed attempt of a failing webhook, if the log has one here. */
+    failedAttempt: failedAttempts.at(-1),
+    // A new endpoint hasn't failed yet, unlike those before it in the log.
+    failedTest: failingSince === null ? undefined : test?.attempts.at(-1),
   };
+}
+
+function filterOf({ query }: Context): Query {
+  const { cursor, status, event_type } = query as Record<string, string | undefined>;
+  return { ...(cursor && { cursor }), ...(status && { status }), ...(event_type && { event_type }) };
+}
+
+/** The path may be a secret, and the title of a page ends up in the browser's history. */
+function titleOf({ url }: Webhook) {
+  const { host, pathname, search } = new URL(url);
+  return { title: host, heading: pathname + search === "/" ? host : host + pathname + search };
 }
 
 function buttons({ webhook: { enabled }, path }: WebhookPage): Html {

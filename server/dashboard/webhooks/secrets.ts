@@ -10,7 +10,14 @@ import { addForm } from "../forms.ts";
 import type { OneTimeView } from "../one-time-view.ts";
 import { sendJson } from "../responses.ts";
 import type { RouteModule } from "../route.ts";
-import { requirePlan, toDashboardView, WEBHOOK, webhookIdOf, webhookPath } from "./context.ts";
+import {
+  findWebhook,
+  requirePlan,
+  toDashboardView,
+  WEBHOOK,
+  webhookIdOf,
+  webhookPath,
+} from "./context.ts";
 
 type ShownSecret = { secret: string; reason: keyof typeof TITLES };
 export type SecretView = OneTimeView<ShownSecret>;
@@ -30,7 +37,8 @@ export function respondWithSecret(
 }
 
 /** Adds the pages that rotate a signing secret, and that show one. */
-export const webhookSecrets: RouteModule = (router, { services: { webhooks }, allow, oneTimeView }) => {
+export const webhookSecrets: RouteModule = (router, { services, allow, oneTimeView }) => {
+  const { webhooks } = services;
   const managers = allow(...MANAGERS);
   const secretView: SecretView = oneTimeView();
 
@@ -41,7 +49,7 @@ export const webhookSecrets: RouteModule = (router, { services: { webhooks }, al
     section: "webhooks",
     needsRecentSignIn: true,
     async render(ctx) {
-      const { url } = await webhooks.get(actorOf(ctx), webhookIdOf(ctx));
+      const { url } = await findWebhook(ctx, services);
       return { title: "Rotate signing secret", intro: url, body: rotationForm(webhookPath(ctx)) };
     },
     async change(ctx) {
@@ -57,7 +65,7 @@ export const webhookSecrets: RouteModule = (router, { services: { webhooks }, al
   });
 
   router.get(`${WEBHOOK}/secret/:view`, managers, async (ctx) => {
-    const { url } = await webhooks.get(actorOf(ctx), webhookIdOf(ctx));
+    const { url } = await findWebhook(ctx, services);
     const path = webhookPath(ctx);
     secretView.show(ctx, {
       section: "webhooks",
