@@ -204,8 +204,7 @@ const OPENED: Record<string, string> = {
   "server/rate-limits/connections.ts: readFileSync": "/proc/self/limits",
   "server/settings/config.ts: readFileSync": ".env",
   "server/settings/country-database.ts: readFileSync": "the database of countries of the settings",
-  "server/ui/asset-files.ts: readFileSync": "assets",
-  "server/ui/css/index.ts: readFileSync": "style sheets",
+  "server/ui/asset-files.ts: readFileSync": "assets and style sheets",
 };
 const OPENS = /^(open(AsBlob)?|(read|write|append|copy)File|create(Read|Write)Stream|cp|truncate)(Sync)?$/;
 

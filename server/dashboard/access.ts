@@ -1,17 +1,18 @@
 import type { Context, Middleware } from "koa";
-import type { SettingsStore } from "../../adapters/organizations/settings.ts";
-import type { Membership, OrganizationStore, Role } from "../../adapters/organizations/store.ts";
+import type { Storage } from "../../adapters/index.ts";
+import type { Membership, Role } from "../../adapters/organizations/store.ts";
 import type { Suspension } from "../../adapters/organizations/suspension.ts";
 import type { Caller } from "../../resources/access/actor.ts";
 import { MANAGERS } from "../../resources/access/scopes.ts";
 import { notFound, Problem } from "../../resources/http/problem.ts";
-import type { WebhookService } from "../../resources/webhooks/service.ts";
+import type { Services } from "../../resources/services.ts";
 import { requireRecentSignIn } from "../auth/authenticate.ts";
 import { isChange } from "../http/csrf.ts";
 import { seeOther } from "../http/redirects.ts";
 import { prefersHtml } from "../http/request-body.ts";
 import type { SignedInUser } from "../http/state.ts";
 import { ACCOUNT } from "../operations/account.ts";
+import type { Settings } from "../settings/config.ts";
 import { type Section, sectionPath } from "../ui/dashboard-layout.ts";
 
 export type Access = (...roles: Role[]) => Middleware;
@@ -20,24 +21,17 @@ export type Access = (...roles: Role[]) => Middleware;
 export const SECOND_FACTOR_SETUP = `${ACCOUNT}/second-factor`;
 
 type AccessOptions = {
-  organizations: Pick<OrganizationStore, "listByUser">;
-  organizationSettings: Pick<SettingsStore, "find">;
-  webhooks: Pick<WebhookService, "countFailing">;
-  /** A `mailto:` or `https:` URI. */
-  supportContact: string | undefined;
+  storage: Pick<Storage, "organizations" | "organizationSettings">;
+  services: Pick<Services, "webhooks">;
+  settings: Pick<Settings, "SUPPORT_CONTACT">;
 };
 
 /** A missing organization and a foreign one both return 404. */
-export function createAccess({
-  organizations,
-  organizationSettings,
-  webhooks,
-  supportContact,
-}: AccessOptions): Access {
+export function createAccess({ storage, services, settings }: AccessOptions): Access {
   return (...roles) =>
     async function checkAccess(ctx, next) {
       const user = signedInUserOf(ctx);
-      const memberships = await organizations.listByUser(user.id);
+      const memberships = await storage.organizations.listByUser(user.id);
       const membership = memberships.find(({ id }) => id === ctx.params.id);
       if (!membership) throw notFound("organization");
       if (roles.length > 0 && !roles.includes(membership.role)) {
@@ -45,11 +39,11 @@ export function createAccess({
         throw new Problem(403, "role_required", `Only ${allowed} can do this.`);
       }
       if (membership.suspension && isChange(ctx)) throw organizationSuspended(membership.suspension);
-      if (!(await checkSecondFactor(ctx, organizationSettings, user, membership))) return;
-      Object.assign(ctx.state, { memberships, membership, supportContact });
+      if (!(await checkSecondFactor(ctx, storage, user, membership))) return;
+      Object.assign(ctx.state, { memberships, membership, supportContact: settings.SUPPORT_CONTACT });
       // Pages say so in the navigation, also those that answer a form.
       if (prefersHtml(ctx) && MANAGERS.includes(membership.role))
-        ctx.state.failingWebhooks = await webhooks.countFailing(actorOf(ctx));
+        ctx.state.failingWebhooks = await services.webhooks.countFailing(actorOf(ctx));
       return next();
     };
 }
@@ -63,12 +57,12 @@ function organizationSuspended({ reason }: Suspension): Problem {
 /** Returns false after redirecting a browser to the page that sets up a second factor. */
 async function checkSecondFactor(
   ctx: Context,
-  settings: Pick<SettingsStore, "find">,
+  { organizationSettings }: AccessOptions["storage"],
   { secondFactor }: SignedInUser,
   { id, role }: Membership,
 ): Promise<boolean> {
   if (secondFactor === "proved" || role === "member") return true;
-  if (!(await settings.find(id))?.requiresSecondFactor) return true;
+  if (!(await organizationSettings.find(id))?.requiresSecondFactor) return true;
   // The session is older than the second factor: its owner has to sign in again.
   if (secondFactor === "not_proved") requireRecentSignIn(ctx);
   if (!prefersHtml(ctx)) {

@@ -1,11 +1,16 @@
+import type { ClientView } from "../../adapters/oauth/clients.ts";
 import type { AuthorizedApp } from "../../adapters/oauth/grants.ts";
+import type { Membership } from "../../adapters/organizations/store.ts";
+import type { TrustRule } from "../../adapters/organizations/trust-rules.ts";
+import { isPaid } from "../../resources/plans.ts";
 import type { AppIdentity } from "../clients/app-identity.ts";
 import { describeAuthorizedApp, type ShownApp } from "../clients/client-view.ts";
 import { describe as describeScope } from "../interactions/consent-page.ts";
-import { day, initial, linkButton, named, panelForm, time } from "../ui/controls.ts";
+import { badge, day, initial, linkButton, named, panelForm, time } from "../ui/controls.ts";
+import { sectionPath } from "../ui/dashboard-layout.ts";
 import { type Html, html } from "../ui/html.ts";
-import { type Columns, table } from "../ui/table.ts";
-import { webhookChoice } from "./created-webhooks.ts";
+import { type Columns, pathWith, table } from "../ui/table.ts";
+import { webhookChoice } from "./creator.ts";
 
 type AppsTable<App> = {
   caption: string;
@@ -30,7 +35,7 @@ export function authorizedAppsTable<App extends ShownApp>(
     Permissions: ({ scopes }) =>
       html`<ul class="plain">${scopes.map((scope) => html`<li>${describeScope(scope)}</li>`)}</ul>`,
     Authorized: (app) => html`${day(app.grantedAt)}<br>${authorization(app)}`,
-    "Last used": (app) => html`${time(app.lastUsedAt)}${activityLink(app, activity)}`,
+    "Last used": (app) => lastUse(app.lastUsedAt, activity?.(app), app.name),
   };
   return table(caption, all, apps, (app) => {
     const owner = whose(app);
@@ -39,8 +44,8 @@ export function authorizedAppsTable<App extends ShownApp>(
   });
 }
 
-function activityLink<App extends ShownApp>(app: App, activity: AppsTable<App>["activity"]): Html {
-  return html`${activity && html`<br><a href="${activity(app)}">View activity<span class="visually-hidden"> of ${app.name}</span></a>`}`;
+function lastUse(at: number | null, activity: string | undefined, name: string): Html {
+  return html`${time(at)}${activity && html`<br><a href="${activity}">View activity<span class="visually-hidden"> of ${name}</span></a>`}`;
 }
 
 function appName({ name, publisher }: AppIdentity, repeat: string | undefined): Html {
@@ -95,4 +100,53 @@ ${webhookChoice(webhookHosts ?? [], "this app", user)}`,
 function permissions(scopes: string[]): Html {
   if (scopes.length === 0) return html``;
   return html`: ${scopes.map((scope, index) => html`${index > 0 ? ", " : ""}<code>${scope}</code>`)}`;
+}
+
+type Acting = {
+  title: string;
+  name: Html;
+  lastUsedAt: number | null;
+  activity?: string;
+  page: string;
+  pageName: string;
+};
+
+/** Renders what acts for an organization besides the apps that its members authorized: its client and workloads. */
+export function ownClientList(membership: Membership, client: ClientView, rules: TrustRule[]): Html {
+  const { id, name } = membership;
+  const rows = [clientRow(membership, client), ...rules.map((rule) => ruleRow(id, rule))];
+  const columns = {
+    Name: ({ name }: Acting) => name,
+    "Last used": ({ lastUsedAt, activity }: Acting) => lastUse(lastUsedAt, activity, "the client"),
+  };
+  return html`<section class="group"><h2>Also acting for <bdi>${name}</bdi></h2>
+${table("Own client and workloads", columns, rows, ({ title, page, pageName }) => linkButton(page, pageName, "quiet", `of ${title}`))}
+</section>`;
+}
+
+function clientRow(membership: Membership, { clientId, secrets, keys, disabled }: ClientView): Acting {
+  const { id, name, plan } = membership;
+  const uses = [...secrets, ...keys].flatMap(({ lastUsedAt }) => lastUsedAt ?? []);
+  const state = disabled ? badge("disabled", "bad") : isPaid(plan) ? html`` : badge("Free plan", "warn");
+  return {
+    title: name,
+    name: named(
+      initial(membership.name),
+      html`<strong><bdi>${name}</bdi></strong> ${state}<br><span class="soft">the organization’s client</span>`,
+    ),
+    lastUsedAt: uses.length > 0 ? Math.max(...uses) : null,
+    activity: pathWith(sectionPath(id, "audit"), { client_id: clientId }),
+    page: sectionPath(id, "client"),
+    pageName: "API access",
+  };
+}
+
+function ruleRow(organizationId: string, { name, issuer, lastUsedAt }: TrustRule): Acting {
+  return {
+    title: name,
+    name: html`<strong><bdi>${name}</bdi></strong><br><span class="soft">workload of ${new URL(issuer).host}</span>`,
+    lastUsedAt,
+    page: `${sectionPath(organizationId, "overview")}/workload-identity`,
+    pageName: "Trust rules",
+  };
 }

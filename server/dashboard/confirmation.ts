@@ -1,7 +1,49 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { Context } from "koa";
 import { textFieldOf } from "../http/request-body.ts";
+import { CONFIRMATIONS } from "../operations/index.ts";
+import { pluralize } from "../ui/controls.ts";
 import { signedInUserOf } from "./access.ts";
+
+/** What pages say after a change of links or webhooks: the value of `done` in the URL → the sentence. */
+const SENTENCES = {
+  "link-created": "Link created.",
+  "link-saved": "Link saved.",
+  "link-archived": "Link archived. Visitors now see that it’s no longer available.",
+  "link-restored": "Link restored.",
+  "link-deleted": "Link deleted.",
+  "webhook-saved": "Webhook saved.",
+  "webhook-enabled": "Webhook enabled.",
+  "webhook-disabled": "Webhook disabled.",
+  "webhook-deleted": "Webhook deleted.",
+  "webhook-tested": "Test event queued.",
+  "delivery-resent": "Delivery queued.",
+  "deliveries-resent": "Failed deliveries queued.",
+} as const;
+
+export type Done = keyof typeof SENTENCES;
+
+/** The same after a change of several links, where `done` ends with their number and is signed. */
+const COUNTED_SENTENCES = {
+  "links-archived": (links: string) => `${links} archived.`,
+  "links-restored": (links: string) => `${links} restored.`,
+  "links-deleted": (links: string) => `${links} deleted.`,
+  "links-tagged": (links: string) => `Tag added to ${links}.`,
+  "links-untagged": (links: string) => `Tag removed from ${links}.`,
+} as const;
+
+export type CountedDone = keyof typeof COUNTED_SENTENCES;
+
+/** Returns what the page says was done, if anything. */
+export function confirmationOf(ctx: Context): string | undefined {
+  const { done } = ctx.query;
+  if (typeof done !== "string") return undefined;
+  if (Object.hasOwn(SENTENCES, done)) return SENTENCES[done as Done];
+  if (Object.hasOwn(CONFIRMATIONS, done)) return CONFIRMATIONS[done];
+  const [, name = "", count] = /^(.+)-(\d{1,4})$/.exec(done) ?? [];
+  if (!Object.hasOwn(COUNTED_SENTENCES, name) || !isSignedConfirmation(ctx)) return undefined;
+  return COUNTED_SENTENCES[name as CountedDone](pluralize(Number(count), "link"));
+}
 
 /**
  * Returns the query of a confirmation that says a number, or that has a form: what `undo` names. It is signed for the

@@ -15,11 +15,11 @@ import { quickStartRoutes } from "./api-access/quick-start.ts";
 import { clientRoutes } from "./api-access/routes.ts";
 import { workloadIdentityRoutes } from "./api-access/workload-identity.ts";
 import { connectRoutes } from "./connect/routes.ts";
-import { analytics } from "./links/analytics-page.ts";
+import { analytics } from "./links/analytics.ts";
 import { linkExports } from "./links/export.ts";
 import { linkImport } from "./links/import.ts";
 import { links } from "./links/routes.ts";
-import { loadNotices, noticeRoutes } from "./notices/routes.ts";
+import { loadNotices, noticeRoutes } from "./notices.ts";
 import { createOneTimeViews } from "./one-time-view.ts";
 import { addReading } from "./operation-routes.ts";
 import { approvedAppRoutes } from "./organization/app-policy.ts";
@@ -70,13 +70,7 @@ export function dashboard(
   options: DashboardOptions & AccountParts & Parameters<typeof currentSignIn>[1],
 ): Middleware[] {
   const router = new Router({ sensitive: true, strict: true });
-  const { organizations, organizationSettings } = options.storage;
-  const allow = createAccess({
-    organizations,
-    organizationSettings,
-    webhooks: options.services.webhooks,
-    supportContact: options.settings.SUPPORT_CONTACT,
-  });
+  const allow = createAccess(options);
   const oneTimeView = createOneTimeViews(options.keys.signing, options.urls.base);
   const registeredClientIds =
     options.settings.DYNAMIC_REGISTRATION === "off"

@@ -6,10 +6,10 @@ import { cookieOptions } from "../http/cookies.ts";
 import { seeOther } from "../http/redirects.ts";
 import { prefersHtml } from "../http/request-body.ts";
 import { linkButton } from "../ui/controls.ts";
-import type { Section } from "../ui/dashboard-layout.ts";
+import type { PageContent, Section } from "../ui/dashboard-layout.ts";
 import { type Html, html } from "../ui/html.ts";
 import { signedInUserOf } from "./access.ts";
-import { type PageContent, showPage } from "./responses.ts";
+import { showPage } from "./responses.ts";
 
 const LIFETIME_MS = 5 * 60 * 1000;
 const ID_BYTES = 16;

@@ -2,14 +2,11 @@ import type { Router } from "@koa/router";
 import type { Context, Middleware } from "koa";
 import type { z } from "zod";
 import { contentTag, matchesIfNoneMatch } from "../../resources/http/etag.ts";
-import type { Problem } from "../../resources/http/problem.ts";
 import { typeOfField, validate } from "../../resources/http/validate.ts";
 import { type Principal, respondOnce } from "../../resources/idempotency/run-once.ts";
-import { requireRecentSignIn } from "../auth/authenticate.ts";
 import { DASHBOARD } from "../clients/client-metadata.ts";
 import { type Input, prefersHtml } from "../http/request-body.ts";
 import {
-  type Environment,
   inputSchemaOf,
   isIdempotent,
   methodOf,
@@ -17,37 +14,17 @@ import {
   pathOf,
   type Result,
 } from "../operations/operation.ts";
-import type { Section } from "../ui/dashboard-layout.ts";
 import { membershipOf, signedInUserOf } from "./access.ts";
-import {
-  formFieldsOf,
-  isForm,
-  type PageContent,
-  redisplayForm,
-  respondToChange,
-  type Show,
-  sendJson,
-  showPage,
-} from "./responses.ts";
+import { addChange, addForm, type Change, type FormPage, inputOf } from "./forms.ts";
+import { respondToChange, sendJson } from "./responses.ts";
 import type { RouteOptions } from "./route.ts";
 
-type Options = Pick<
-  RouteOptions,
-  "storage" | "settings" | "urls" | "registeredClientIds" | "allow" | "runOnce" | "currentSignIn"
->;
-
 /** What a page adds to an operation: its form, and where a browser goes then. */
-type Form<O extends Operation> = {
+type Form<O extends Operation> = Pick<Change, "before" | "show"> & {
   /** Where the form is sent; by default the operation's path, followed by `/delete` for a deletion. */
   action?: string;
   /** Returns the input that the fields of the form mean, if they aren't those of the operation. */
   toInput?(fields: Input): Input;
-  /** Runs before a change that is sent to the form's address. */
-  before?: Middleware;
-  /** The page with the form, shown again if the input is rejected. */
-  show?: Show;
-  /** The path of that page, if it has one of its own: where a user who has to sign in again returns. */
-  page?: string;
   /** The page that says that it's done. */
   to(ctx: Context, output: Result<O>): string;
   /** Responds to a browser in another way, unless it returns false. */
@@ -57,19 +34,32 @@ type Form<O extends Operation> = {
 /** Adds an operation for programs and, with a form, for browsers. */
 export function addOperation<O extends Operation>(
   router: Router,
-  options: Options,
+  options: RouteOptions,
   operation: O,
   form?: Form<O>,
 ): void {
+  const pageOf = form && ((ctx: Context) => form.to(ctx, undefined as Result<O>));
+  addChange(router, { ...changeOf(options, operation, form), show: form?.show, pageOf });
+}
+
+/** Adds a page of its own for the form of an operation. */
+export function addOperationPage<O extends Operation>(
+  router: Router,
+  options: RouteOptions,
+  operation: O,
+  { path, section, render, ...form }: Omit<Form<O>, "show"> & Pick<FormPage, "path" | "section" | "render">,
+): void {
+  addForm(router, { ...changeOf(options, operation, form), path, section, render });
+}
+
+function changeOf<O extends Operation>(options: RouteOptions, operation: O, form: Form<O> | undefined): Change {
   const method = methodOf(operation);
   const path = patternOf(operation);
+  const action = form?.action ?? (form && method === "DELETE" ? `${path}/delete` : path);
   const schema = inputSchemaOf(operation, options);
-  const checkSignIn: Middleware = (ctx, next) => {
-    if (operation.needsRecentSignIn) requireRecentSignIn(ctx, form && pageOf(ctx, form));
-    return next();
-  };
-  const run = async (ctx: Context) => {
-    const fields = await inputOf(ctx, schema, form);
+  const change = async (ctx: Context) => {
+    const toInput = form?.toInput ?? ((fields: Input) => (form && schema ? fromForm(schema, fields) : fields));
+    const fields = await inputOf(ctx, toInput);
     const perform = async () => {
       const input = schema ? (validate(schema, fields) as Input) : {};
       await respondTo(ctx, operation, form, input, await runOperation(ctx, options, operation, input));
@@ -87,44 +77,20 @@ export function addOperation<O extends Operation>(
     ctx.set(headers);
     ctx.body = body;
   };
-  const access = accessTo(operation, options);
-  const action = form?.action ?? (form && method === "DELETE" ? `${path}/delete` : path);
-  const formAccess = form?.show ? [...access, redisplayForm(form.show)] : access;
-  const before = form?.before ? [form.before] : [];
-  if (method !== "POST" || action !== path) router.register(path, [method], [...access, checkSignIn, run]);
-  if (form || method === "POST") router.post(action, ...formAccess, checkSignIn, ...before, run);
-}
-
-type FormPage<O extends Operation> = Omit<Form<O>, "show" | "page"> & {
-  path: string;
-  section?: Section;
-  /** The message of `problem` is the page's error unless the result has another. */
-  render(ctx: Context, problem?: Problem): PageContent | Promise<PageContent>;
-};
-
-/** Adds a page of its own for the form of an operation. */
-export function addOperationPage<O extends Operation>(
-  router: Router,
-  options: Options,
-  operation: O,
-  { path, section, render, ...form }: FormPage<O>,
-): void {
-  const show: Show = async (ctx, error, problem) => {
-    if (operation.needsRecentSignIn) requireRecentSignIn(ctx);
-    showPage(ctx, { section, error, ...(await render(ctx, problem)) });
+  return {
+    access: accessTo(operation, options),
+    action: form || method === "POST" ? action : undefined,
+    program: method === "POST" && action === path ? undefined : [method, path],
+    needsRecentSignIn: operation.needsRecentSignIn,
+    before: form?.before,
+    change,
   };
-  router.get(path, ...accessTo(operation, options), (ctx) => show(ctx));
-  addOperation(router, options, operation, { ...form, show, page: path });
-}
-
-function pageOf<O extends Operation>(ctx: Context, { page, to }: Form<O>): string {
-  return page ? page.replaceAll(/:(\w+)/g, (_, name) => ctx.params[name]) : to(ctx, undefined as Result<O>);
 }
 
 /** Adds an operation that reads: programs get its output, browsers a page, if there is one. */
 export function addReading<O extends Operation>(
   router: Router,
-  options: Options,
+  options: RouteOptions,
   operation: O,
   show?: (ctx: Context) => unknown,
 ): void {
@@ -143,7 +109,7 @@ export function addReading<O extends Operation>(
 /** Runs an operation for the signed-in user. Throws Problem. */
 export async function runOperation<O extends Operation>(
   ctx: Context,
-  { currentSignIn, ...environment }: Environment & Pick<Options, "currentSignIn">,
+  { currentSignIn, ...environment }: RouteOptions,
   operation: O,
   input: Input = {},
 ): Promise<Result<O>> {
@@ -164,17 +130,6 @@ export async function runOperation<O extends Operation>(
 /** Idempotency keys of a user belong to an organization, and to the client of first-party tokens. */
 function principalOf(ctx: Context): Principal {
   return { organizationId: membershipOf(ctx).id, clientId: DASHBOARD, userId: signedInUserOf(ctx).id };
-}
-
-async function inputOf<O extends Operation>(
-  ctx: Context,
-  schema: z.ZodType | undefined,
-  form: Form<O> | undefined,
-): Promise<Input> {
-  const fields = await formFieldsOf(ctx);
-  if (!form || !isForm(ctx)) return fields;
-  if (form.toInput) return form.toInput(fields);
-  return schema ? fromForm(schema, fields) : fields;
 }
 
 /** Converts fields, which are all text: words to true or false, digits to numbers, and empty optional ones to none. */
@@ -210,7 +165,7 @@ async function respondTo<O extends Operation>(
   });
 }
 
-function accessTo({ roles, at }: Operation, { allow }: Options): Middleware[] {
+function accessTo({ roles, at }: Operation, { allow }: RouteOptions): Middleware[] {
   return at.includes(" /dashboard/organizations/{id}") ? [allow(...(roles ?? []))] : [];
 }
 

@@ -1,56 +1,15 @@
-import type { Context, Middleware } from "koa";
-import { Problem } from "../../resources/http/problem.ts";
+import type { Context } from "koa";
+import type { Notice } from "../../adapters/accounts/notices.ts";
 import { seeOther } from "../http/redirects.ts";
-import { type Input, prefersHtml, readInput } from "../http/request-body.ts";
-import { CONFIRMATIONS } from "../operations/index.ts";
-import { withCsrf } from "../ui/controls.ts";
-import { type Content, dashboardPage, type Section } from "../ui/dashboard-layout.ts";
-import type { Html } from "../ui/html.ts";
+import { prefersHtml } from "../http/request-body.ts";
+import { describeNotice } from "../mail/notices.ts";
+import { time, withCsrf } from "../ui/controls.ts";
+import { dashboardPage, type PageContent } from "../ui/dashboard-layout.ts";
+import { type Html, html } from "../ui/html.ts";
 import { signedInUserOf } from "./access.ts";
-import { isSignedConfirmation } from "./confirmation.ts";
-import { noticesBanner } from "./notices/page.ts";
+import { confirmationOf } from "./confirmation.ts";
 
-/** The confirmations of changes that aren't operations: the value of `done` in the URL → the sentence. */
-const NOTICES = {
-  "link-created": "Link created.",
-  "link-saved": "Link saved.",
-  "link-archived": "Link archived. Visitors now see that it’s no longer available.",
-  "link-restored": "Link restored.",
-  "link-deleted": "Link deleted.",
-  "webhook-saved": "Webhook saved.",
-  "webhook-enabled": "Webhook enabled.",
-  "webhook-disabled": "Webhook disabled.",
-  "webhook-deleted": "Webhook deleted.",
-  "webhook-tested": "Test event queued.",
-  "delivery-resent": "Delivery queued.",
-  "deliveries-resent": "Failed deliveries queued.",
-} as const;
-
-export type Done = keyof typeof NOTICES;
-
-/** The confirmation of a change of several links: `done` in the URL ends with their number, and is signed. */
-const COUNTED_NOTICES = {
-  "links-archived": (links: string) => `${links} archived.`,
-  "links-restored": (links: string) => `${links} restored.`,
-  "links-deleted": (links: string) => `${links} deleted.`,
-  "links-tagged": (links: string) => `Tag added to ${links}.`,
-  "links-untagged": (links: string) => `Tag removed from ${links}.`,
-} as const;
-
-export type CountedDone = keyof typeof COUNTED_NOTICES;
-
-export function countLinks(count: number): string {
-  return `${count.toLocaleString("en")} ${count === 1 ? "link" : "links"}`;
-}
-
-export type PageContent = Content & {
-  section?: Section | undefined;
-  error?: string | undefined;
-  /** The form that undoes what the confirmation is about. */
-  undo?: Html | undefined;
-};
-
-export function showPage(ctx: Context, { section, error, undo, ...content }: PageContent): void {
+export function showPage(ctx: Context, content: PageContent): void {
   const { username, csrf } = signedInUserOf(ctx);
   const { memberships, membership, supportContact, notices, failingWebhooks = 0 } = ctx.state;
   const frame = {
@@ -58,38 +17,26 @@ export function showPage(ctx: Context, { section, error, undo, ...content }: Pag
     organizations: memberships ?? [],
     organization: membership,
     supportContact,
-    section,
-    notice: noticeOf(ctx),
-    undo,
-    error,
+    notice: confirmationOf(ctx),
     notices: notices?.length ?? 0,
     failingWebhooks,
-    banner: section === "overview" || !membership ? noticesBanner(notices ?? []) : undefined,
+    banner: content.section === "overview" || !membership ? noticesBanner(notices ?? []) : undefined,
   };
   ctx.type = "html";
   ctx.body = withCsrf(dashboardPage(frame, content), csrf);
 }
 
-function noticeOf(ctx: Context): string | undefined {
-  const { done } = ctx.query;
-  if (typeof done !== "string") return undefined;
-  if (Object.hasOwn(NOTICES, done)) return NOTICES[done as Done];
-  if (Object.hasOwn(CONFIRMATIONS, done)) return CONFIRMATIONS[done];
-  const [, name = "", count] = /^(.+)-(\d{1,4})$/.exec(done) ?? [];
-  if (!Object.hasOwn(COUNTED_NOTICES, name) || !isSignedConfirmation(ctx)) return undefined;
-  return COUNTED_NOTICES[name as CountedDone](countLinks(Number(count)));
+/** Renders the line above every dashboard page while there are notices that the user hasn't dismissed. */
+function noticesBanner([latest, ...others]: Notice[]): Html {
+  if (!latest) return html``;
+  const more = others.length > 0 ? html` and ${others.length} more` : html``;
+  return html`<p class="alert"><strong>Security notice:</strong> ${describeNotice(latest).title} (${time(latest.createdAt)})${more}. <a href="/dashboard/notices">Review</a></p>`;
 }
 
+type Changed = { to: string; done?: string | undefined; status?: number | undefined; body?: object | undefined };
+
 /** Responds to a completed change: redirects a browser to `to`, sends other clients `body` or 204. */
-export function respondToChange(
-  ctx: Context,
-  {
-    to,
-    done,
-    status = 200,
-    body,
-  }: { to: string; done?: string | undefined; status?: number | undefined; body?: object | undefined },
-): void {
+export function respondToChange(ctx: Context, { to, done, status = 200, body }: Changed): void {
   if (prefersHtml(ctx)) seeOther(ctx, done ? withDone(to, done) : to);
   else if (body) sendJson(ctx, body, status);
   else ctx.status = 204;
@@ -104,69 +51,4 @@ function withDone(to: string, done: string): string {
 export function sendJson(ctx: Context, body: object, status = 200): void {
   ctx.status = status;
   ctx.body = body;
-}
-
-/** Shows a page; `error` says why the form sent from it was rejected, `problem` says so for each field. */
-export type Show = (ctx: Context, error?: string, problem?: Problem) => Promise<void>;
-
-const INPUT_ERRORS = [409, 412, 422];
-// Refusals that depend on the input, although their status says that the user may not do this.
-const REFUSED_INPUT = ["quota_exceeded", "shared_account"];
-
-/** In a browser, shows the page of a rejected form again, with the errors. */
-export function redisplayForm(show: Show): Middleware {
-  return async function showPageAgain(ctx, next) {
-    try {
-      await next();
-    } catch (error) {
-      const isInputError =
-        error instanceof Problem &&
-        (INPUT_ERRORS.includes(error.status) || REFUSED_INPUT.includes(error.code));
-      if (!isInputError || !prefersHtml(ctx)) throw error;
-      ctx.status = error.status;
-      await show(ctx, error.message, error);
-    }
-  };
-}
-
-/** The error of each rejected field: field name → sentence. */
-export type FieldErrors = Partial<Record<string, string>>;
-
-/** Splits a problem into one error per field and a summary for the top of the form. */
-export function splitFieldErrors(problem: Problem | undefined): { error?: string; errors: FieldErrors } {
-  if (!problem?.errors) return { ...(problem && { error: problem.message }), errors: {} };
-  const errors: FieldErrors = {};
-  // A form has one field for a list: an error of tags.2 belongs to tags.
-  for (const { field, message } of problem.errors) errors[field.split(".")[0] ?? ""] ??= toSentence(message);
-  return { error: "Fix the errors below and try again.", errors };
-}
-
-/** The alert names every error if one of them has no field in the form, such as that of an unknown parameter. */
-export function queryErrors(
-  problem: Problem | undefined,
-  formFields: string[],
-): { error?: string; errors: FieldErrors } {
-  const { error, errors } = splitFieldErrors(problem);
-  if (!problem || error === undefined) return { errors };
-  const isInForm = Object.keys(errors).every((field) => formFields.includes(field));
-  if (isInForm) return { error, errors };
-  if (problem.code !== "unknown_field") return { error: problem.message, errors };
-  const unknown = Object.keys(errors).map((field) => `Unknown filter “${field}”.`);
-  return { error: unknown.join(" "), errors };
-}
-
-/** Turns a rule such as “must be a URL” into the sentence that a form shows. */
-function toSentence(rule: string): string {
-  const sentence = rule.charAt(0).toUpperCase() + rule.slice(1);
-  return /[.!?]$/.test(sentence) ? sentence : `${sentence}.`;
-}
-
-export async function formFieldsOf(ctx: Context): Promise<Input> {
-  const { csrf: _, ...fields } = await readInput(ctx);
-  return fields;
-}
-
-/** Returns whether the fields came from an HTML form, where every value is text. */
-export function isForm(ctx: Context): boolean {
-  return ctx.is("urlencoded") === "urlencoded";
 }

@@ -1,10 +1,16 @@
 import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import path from "node:path";
-import { DASHBOARD_CSS, STYLE_CSS } from "./css/index.ts";
 
 const BASE = "/assets/";
 const VERSION_LENGTH = 10;
+
+// The order within a list decides between rules of equal specificity.
+const BASE_SHEETS = ["tokens", "base", "controls"];
+const DASHBOARD_SHEETS = ["components", "layout", "table", "links", "analytics", "organization", "consent"];
+
+/** The style of pages that load nothing. */
+export const BASE_CSS = concatenate(BASE_SHEETS);
 
 const font = readFileSync(new URL("assets/inter.woff2", import.meta.url));
 const utm = read("./utm.js");
@@ -13,8 +19,11 @@ const webauthn = new URL("../dist/bundle/index.umd.min.js", import.meta.resolve(
 
 // A file that loads another one names its version as well.
 const FILES = {
-  "style.css": STYLE_CSS.replace(`${BASE}inter.woff2`, addressOf("inter.woff2", font)),
-  "dashboard.css": DASHBOARD_CSS,
+  "style.css": concatenate(["font", ...BASE_SHEETS]).replace(
+    `${BASE}inter.woff2`,
+    addressOf("inter.woff2", font),
+  ),
+  "dashboard.css": concatenate(DASHBOARD_SHEETS),
   "docs.css": read("../docs/docs.css"),
   "docs.js": read("../docs/docs.js").replace("./search.js", addressOf("search.js", search)),
   "search.js": search,
@@ -50,4 +59,8 @@ function addressOf(name: string, body: string | Buffer): string {
 
 function read(file: string | URL): string {
   return readFileSync(new URL(file, import.meta.url), "utf8");
+}
+
+function concatenate(sheets: string[]): string {
+  return sheets.map((name) => read(`./css/${name}.css`)).join("\n");
 }

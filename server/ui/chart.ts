@@ -1,18 +1,33 @@
+import { formatDay, pluralize, toDate } from "./controls.ts";
 import { type Html, html } from "./html.ts";
 import { table } from "./table.ts";
 
-/** The clicks of an hour or a day. */
-export type ChartPoint = {
-  name: string;
-  clicks: number;
-  bot_clicks: number;
-  /** Stands below the chart, if there is room for it. */
-  tick?: string | undefined;
-  /** Whether more clicks may follow. */
-  isOpen?: boolean | undefined;
+type Clicks = { clicks: number; bot_clicks: number };
+
+/** The clicks of each day of a range, in UTC, and of each hour if that is a single day. */
+type Clicked = {
+  days: (Clicks & { date: string })[];
+  hours?: (Clicks & { hour: number })[] | undefined;
 };
 
-type Chart = { unit: "day" | "hour"; range: string; points: ChartPoint[] };
+type ChartPoint = Clicks & {
+  name: string;
+  /** Stands below the chart, if there is room for it. */
+  tick: string | undefined;
+  /** Whether more clicks may follow. */
+  isOpen: boolean;
+};
+
+const HOUR_MS = 60 * 60 * 1000;
+// With more days, the months are below the chart instead of the first and last day.
+const MAX_DAY_TICKS = 62;
+// The date of the last day is below the rest of the chart.
+const MONTHS_END = 0.7;
+// With more, there is room for every other month on a phone.
+const MAX_MONTHS = 6;
+const HOURS_PER_TICK = 6;
+const DAYS = new Intl.DateTimeFormat("en-US", { month: "short", day: "numeric", timeZone: "UTC" });
+const MONTHS = new Intl.DateTimeFormat("en-US", { month: "short", timeZone: "UTC" });
 
 // In viewBox units; the SVG is stretched to the available width.
 const STEP = 10;
@@ -22,7 +37,9 @@ const HEIGHT = 100;
 const MAX_OUTLINED = 92;
 
 /** Fills bars for people and outlines those for bots, so the difference does not depend on color. */
-export function chart({ unit, range, points }: Chart): Html {
+export function chart({ days, hours }: Clicked, range: string): Html {
+  const unit = hours ? "hour" : "day";
+  const points = hours ? pointsOfHours(days[0]?.date ?? "", hours) : pointsOfDays(days);
   const top = roundUp(Math.max(...points.map(({ clicks, bot_clicks }) => clicks + bot_clicks)));
   const width = points.length * STEP;
   const label = unit === "day" ? "Day" : "Hour (UTC)";
@@ -50,6 +67,38 @@ ${table(
 </figure>`;
 }
 
+function pointsOfHours(date: string, hours: NonNullable<Clicked["hours"]>): ChartPoint[] {
+  const currentHour = Math.floor((Date.now() - Date.parse(date)) / HOUR_MS);
+  return hours.map(({ hour, ...clicks }) => {
+    const name = `${String(hour).padStart(2, "0")}:00`;
+    const tick = hour % HOURS_PER_TICK === 0 ? name : undefined;
+    return { name, ...clicks, tick, isOpen: hour === currentHour };
+  });
+}
+
+function pointsOfDays(days: Clicked["days"]): ChartPoint[] {
+  const today = toDate(Date.now());
+  const months = new Set(days.map(({ date }) => date.slice(0, 7)));
+  const skipped = months.size > MAX_MONTHS ? 2 : 1;
+  return days.map(({ date, ...clicks }, index) => {
+    const at = Date.parse(date);
+    const isMonthTick = date.endsWith("-01") && new Date(at).getUTCMonth() % skipped === 0;
+    const isDayTick = index === 0 || index === Math.floor(days.length / 2);
+    const isLast = index === days.length - 1;
+    const isMonths = days.length > MAX_DAY_TICKS;
+    const tick =
+      isLast || (!isMonths && isDayTick)
+        ? DAYS.format(at)
+        : isMonths && isMonthTick && index < days.length * MONTHS_END && monthOf(at);
+    return { name: formatDay(at), ...clicks, tick: tick || undefined, isOpen: date === today };
+  });
+}
+
+function monthOf(at: number): string {
+  const date = new Date(at);
+  return date.getUTCMonth() === 0 ? String(date.getUTCFullYear()) : MONTHS.format(date);
+}
+
 function bars({ name, clicks, bot_clicks, isOpen }: ChartPoint, left: number, scale: number): Html {
   const [people, bots] = [clicks * scale, bot_clicks * scale];
   const bar = (kind: string, top: number, height: number, fill = html``) =>
@@ -57,7 +106,7 @@ function bars({ name, clicks, bot_clicks, isOpen }: ChartPoint, left: number, sc
       ? html`<rect class="${kind}" x="${left + (STEP - BAR) / 2}" y="${top.toFixed(2)}" width="${BAR}" height="${height.toFixed(2)}"${fill}/>`
       : html``;
   const ofBots = bot_clicks > 0 ? ` · ${bot_clicks.toLocaleString("en")} from known bots` : "";
-  const title = `${name}${isOpen ? ", so far" : ""}: ${clickCount(clicks)}${ofBots}`;
+  const title = `${name}${isOpen ? ", so far" : ""}: ${pluralize(clicks, "click")}${ofBots}`;
   const peopleBar = isOpen
     ? bar("open", HEIGHT - people, people, html` fill="url(#hatched)"`)
     : bar("people", HEIGHT - people, people);
@@ -92,11 +141,6 @@ function summaryOf(unit: string, range: string, points: ChartPoint[]): string {
   const when = unit === "day" ? `on ${best.name}` : `at ${best.name}`;
   const peak = total > 0 ? `, with a peak of ${best.clicks} ${when}` : "";
   return `Clicks per ${unit}, ${range}: ${total} in total${peak}.`;
-}
-
-/** Returns “1 click” or “5 clicks”. */
-export function clickCount(clicks: number): string {
-  return `${clicks.toLocaleString("en")} ${clicks === 1 ? "click" : "clicks"}`;
 }
 
 function roundUp(value: number): number {

@@ -99,6 +99,8 @@ function textAbout(text: string, about: string | undefined): Html {
 type Field = {
   name: string;
   label: string;
+  /** Whether only screen readers get the label. */
+  hidesLabel?: boolean;
   value?: string | number | undefined;
   /** What the value follows, inside the border of the field. */
   prefix?: string;
@@ -117,9 +119,9 @@ export function field({
   isWide?: boolean;
   attributes?: Html;
 }): Html {
-  const { name, label, value = "", prefix } = field;
+  const { name, value = "", prefix } = field;
   const input = html`<input id="${name}" name="${name}" type="${type}" value="${value}"${describedBy(field)} ${attributes}>`;
-  return html`<div class="field${isWide ? " wide" : ""}"><label for="${name}">${label}</label>
+  return html`<div class="field${isWide ? " wide" : ""}">${labelOf(field)}
 ${prefix ? html`<div class="prefixed"><span id="${name}-prefix">${prefix}</span>${input}</div>` : input}${about(field)}</div>`;
 }
 
@@ -130,13 +132,13 @@ export function select({
   groups = [],
   ...field
 }: Field & { options: Options; groups?: readonly (readonly [label: string, options: Options])[] }): Html {
-  const { name, label, value } = field;
+  const { name, value } = field;
   const render = (listed: Options) =>
     listed.map(
       ([option, text]) =>
         html`<option value="${option}"${option === value && html` selected`}>${text}</option>`,
     );
-  return html`<div class="field"><label for="${name}">${label}</label>
+  return html`<div class="field">${labelOf(field)}
 <select id="${name}" name="${name}"${describedBy(field)}>${render(options)}${groups.map(
     ([label, listed]) => html`<optgroup label="${label}">${render(listed)}</optgroup>`,
   )}</select>${about(field)}</div>`;
@@ -162,9 +164,13 @@ ${options.map(
 }
 
 export function textArea({ attributes = html``, ...field }: Field & { attributes?: Html }): Html {
-  const { name, label, value = "" } = field;
-  return html`<div class="field wide"><label for="${name}">${label}</label>
+  const { name, value = "" } = field;
+  return html`<div class="field wide">${labelOf(field)}
 <textarea id="${name}" name="${name}" spellcheck="false"${describedBy(field)} ${attributes}>${value}</textarea>${about(field)}</div>`;
+}
+
+function labelOf({ name, label, hidesLabel }: Field): Html {
+  return html`<label for="${name}"${hidesLabel && html` class="visually-hidden"`}>${label}</label>`;
 }
 
 function about({ name, hint, error }: Pick<Field, "name" | "hint" | "error">): Html {
@@ -231,6 +237,11 @@ export function formatDay(at: number): string {
   return DAY_FORMAT.format(at);
 }
 
+/** Returns a date as the API writes it, such as “2026-11-22”. */
+export function toDate(at: number): string {
+  return new Date(at).toISOString().slice(0, 10);
+}
+
 const DAY_FORMAT = new Intl.DateTimeFormat("en-US", { dateStyle: "medium", timeZone: "UTC" });
 
 function hourOf(at: number): string {
@@ -239,6 +250,11 @@ function hourOf(at: number): string {
 
 export function capitalized(word: string): string {
   return word.slice(0, 1).toUpperCase() + word.slice(1);
+}
+
+/** Returns a number with its noun, such as “1 link” or “1,024 links”. */
+export function pluralize(count: number, noun: string, plural = `${noun}s`): string {
+  return `${count.toLocaleString("en")} ${count === 1 ? noun : plural}`;
 }
 
 /** Allows line breaks in a name or URL after its separators, and nowhere else. */

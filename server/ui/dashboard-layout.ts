@@ -2,19 +2,16 @@ import type { Membership } from "../../adapters/organizations/store.ts";
 import { assetAddress } from "./asset-files.ts";
 import { CSRF_FIELD, icon, initial, time } from "./controls.ts";
 import { type Html, html } from "./html.ts";
-import { BRAND, document } from "./page.ts";
+import { alert, BRAND, document } from "./page.ts";
 
-export type DashboardFrame = {
+/** What pages have around their content. */
+type Frame = {
   username: string;
   organizations: Membership[];
   organization?: Membership | undefined;
-  section?: Section | undefined;
   /** Whom members of a suspended organization contact: a `mailto:` or `https:` URI. */
   supportContact?: string | undefined;
   notice?: string | undefined;
-  /** Stands beside the notice. */
-  undo?: Html | undefined;
-  error?: string | undefined;
   /** How many security notices the user hasn't dismissed. */
   notices: number;
   failingWebhooks: number;
@@ -46,19 +43,23 @@ const PARTS = {
 export type Section = keyof typeof SECTIONS;
 const MANAGERS_ONLY: readonly Section[] = ["webhooks", "client", "audit"];
 
-export type Content = {
+export type PageContent = {
   title: string;
   heading?: string;
   /** Stands before the heading. */
   tile?: Html;
-  intro?: Html | string;
+  intro?: Html | string | undefined;
   actions?: Html | undefined;
   body: Html;
+  section?: Section | undefined;
+  error?: string | undefined;
+  /** The form that undoes what the notice is about. */
+  undo?: Html | undefined;
 };
 
-export function dashboardPage(frame: DashboardFrame, content: Content): string {
-  const { organization, error } = frame;
-  const { title, heading = title, tile, intro, actions, body } = content;
+export function dashboardPage(frame: Frame, content: PageContent): string {
+  const { organization } = frame;
+  const { title, heading = title, tile, intro, actions, body, section, error } = content;
   const name = error ? `Error: ${title}` : title;
   return document(
     organization ? `${name} · ${organization.name}` : name,
@@ -66,10 +67,10 @@ export function dashboardPage(frame: DashboardFrame, content: Content): string {
 <a class="skip" href="#content">Skip to content</a>
 ${header(frame)}
 <div class="columns${organization ? "" : " single"}">
-${organization && navigation(organization, frame)}
+${organization && navigation(organization, section, frame.failingWebhooks)}
 <main id="content" tabindex="-1">
 ${suspensionAlert(frame)}
-${messages(frame)}
+${messages(frame, content)}
 <div class="title">${tile}
 <div><h1>${heading}</h1>${intro && html`<p class="intro">${intro}</p>`}</div>
 ${actions && html`<div class="actions">${actions}</div>`}
@@ -95,7 +96,7 @@ export function isManager({ role }: Pick<Membership, "role">): boolean {
   return role !== "member";
 }
 
-function header({ username, organizations, organization, notices }: DashboardFrame): Html {
+function header({ username, organizations, organization, notices }: Frame): Html {
   return html`<header class="top">
 <a class="brand" href="/dashboard">${BRAND}</a>
 ${organizations.length > 0 && switcher(organizations, organization)}
@@ -132,7 +133,11 @@ ${organizations.map(
 </details>`;
 }
 
-function navigation(organization: Membership, { section: current, failingWebhooks }: DashboardFrame): Html {
+function navigation(
+  organization: Membership,
+  current: Section | undefined,
+  failingWebhooks: number,
+): Html {
   const mayOpen = (section: Section) => isManager(organization) || !MANAGERS_ONLY.includes(section);
   return html`<nav class="sections" aria-label="${organization.name}"><ul>
 ${Object.entries(PARTS).map(
@@ -152,7 +157,7 @@ ${Object.entries(PARTS).map(
 </ul></nav>`;
 }
 
-function suspensionAlert({ organization, supportContact }: DashboardFrame): Html {
+function suspensionAlert({ organization, supportContact }: Frame): Html {
   const suspension = organization?.suspension;
   if (!suspension) return html``;
   const contact = supportContact
@@ -162,8 +167,6 @@ function suspensionAlert({ organization, supportContact }: DashboardFrame): Html
   return html`<p class="alert bad"><strong>This organization is suspended</strong> since ${time(suspension.at)}. Its links, apps, tokens and webhooks don’t work, and you can’t change anything here.${reason} ${contact}</p>`;
 }
 
-function messages({ notice, undo, error, banner }: DashboardFrame): Html {
-  return html`${banner}${notice && html`<div class="notice" role="status" data-toast><span>${notice}</span>${undo}</div>`}${
-    error && html`<p class="alert bad" role="alert" id="error">${error}</p>`
-  }`;
+function messages({ notice, banner }: Frame, { undo, error }: PageContent): Html {
+  return html`${banner}${notice && html`<div class="notice" role="status" data-toast><span>${notice}</span>${undo}</div>`}${alert(error, "error")}`;
 }

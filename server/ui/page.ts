@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
-import { assetAddress } from "./asset-files.ts";
+import { assetAddress, BASE_CSS } from "./asset-files.ts";
 import { describing } from "./controls.ts";
-import { BASE_CSS } from "./css/index.ts";
 import { type Html, html, trusted } from "./html.ts";
 
 const LINKED = html`<link rel="icon" href="${assetAddress("icon.svg")}" type="image/svg+xml">

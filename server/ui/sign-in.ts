@@ -3,6 +3,8 @@ import { hidden } from "./controls.ts";
 import { type Html, html } from "./html.ts";
 import { describedBy } from "./page.ts";
 
+const AUTOFOCUS = html` autofocus`;
+
 /** Renders the username and password fields; the first empty one has the focus. */
 export function credentials({
   username = "",
@@ -12,21 +14,17 @@ export function credentials({
   error?: string | undefined;
 }): Html {
   return html`<label for="username">Username</label>
-<input id="username" name="username" value="${username}" autocomplete="username" autocapitalize="none" spellcheck="false" required${autofocus(!username)}>
+<input id="username" name="username" value="${username}" autocomplete="username" autocapitalize="none" spellcheck="false" required${!username && AUTOFOCUS}>
 <label for="password">Password</label>
-<input id="password" name="password" type="password" autocomplete="current-password" required${describedBy(error)}${autofocus(Boolean(username))}>`;
-}
-
-function autofocus(isNext: boolean): Html {
-  return isNext ? html` autofocus` : html``;
+<input id="password" name="password" type="password" autocomplete="current-password" required${describedBy(error)}${username && AUTOFOCUS}>`;
 }
 
 export type SsoOption = { name: string; href: string; isUnavailable: boolean };
 
 export function ssoButton(external: SsoOption | undefined): Html {
   if (!external) return html``;
-  const { name, href, isUnavailable: isAway } = external;
-  if (isAway) return html`<p class="hint">${name} is unavailable right now. Try again in a minute.</p>`;
+  const { name, href, isUnavailable } = external;
+  if (isUnavailable) return html`<p class="hint">${name} is unavailable right now. Try again in a minute.</p>`;
   return html`<p><a class="button quiet" href="${href}">Continue with ${name}</a></p>`;
 }
 

@@ -40,6 +40,24 @@ export function emptyState(title: string, text: Html | string, action: Html = ht
   return html`<div class="empty"><h2>${title}</h2><p>${text}</p>${action}</div>`;
 }
 
+type TabLink = {
+  href: string;
+  name: Html | string;
+  isCurrent: boolean;
+  /** Whether the tab only says why it can't be used. */
+  isUnavailable?: boolean;
+};
+
+/** Renders links to the views of a page, of which one is shown. */
+export function tabs(label: string, links: TabLink[]): Html {
+  return html`<nav class="tabs" aria-label="${label}"><ul>
+${links.map(
+  ({ href, name, isCurrent, isUnavailable }) =>
+    html`<li><a href="${href}"${isCurrent && html` aria-current="page"`}${isUnavailable && html` class="soft"`}>${name}</a></li>
+`,
+)}</ul></nav>`;
+}
+
 type Paging = {
   path: string;
   query: Record<string, string | undefined>;

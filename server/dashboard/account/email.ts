@@ -4,7 +4,8 @@ import { confirmEmail, getPendingEmail, removeEmail, requestEmailChange } from "
 import { CSRF_FIELD, field, formButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { addOperation, addReading, runOperation } from "../operation-routes.ts";
-import { type Show, showPage } from "../responses.ts";
+import type { Show } from "../forms.ts";
+import { showPage } from "../responses.ts";
 import type { RouteOptions } from "../route.ts";
 
 const PATH = `${ACCOUNT}/email`;

@@ -26,7 +26,8 @@ import { pathWith } from "../../ui/table.ts";
 import { SECOND_FACTOR_SETUP, signedInUserOf } from "../access.ts";
 import { shownOnce } from "../one-time-view.ts";
 import { addOperation, addOperationPage } from "../operation-routes.ts";
-import { type Show, showPage } from "../responses.ts";
+import type { Show } from "../forms.ts";
+import { showPage } from "../responses.ts";
 import type { RouteOptions } from "../route.ts";
 
 const TOTP = `${ACCOUNT}/totp`;

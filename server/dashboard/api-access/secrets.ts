@@ -11,7 +11,7 @@ import { pathTo } from "../access.ts";
 import { type OneTimeView, shownOnce } from "../one-time-view.ts";
 import { addOperation, addOperationPage } from "../operation-routes.ts";
 import { rolesOf } from "../permissions.ts";
-import type { Show } from "../responses.ts";
+import type { Show } from "../forms.ts";
 import type { RouteOptions } from "../route.ts";
 import { CLIENT, clientOf } from "./tabs.ts";
 

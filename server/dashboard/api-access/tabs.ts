@@ -8,12 +8,13 @@ import { isPaid } from "../../../resources/plans.ts";
 import { clientOf as clientOfOrganization } from "../../operations/client-common.ts";
 import type { Operation } from "../../operations/operation.ts";
 import { initial, linkButton, time } from "../../ui/controls.ts";
-import { sectionPath } from "../../ui/dashboard-layout.ts";
+import { type PageContent, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { emptyState } from "../../ui/table.ts";
 import { membershipOf, pathTo } from "../access.ts";
 import { addReading } from "../operation-routes.ts";
-import { type Show, showPage, splitFieldErrors } from "../responses.ts";
+import { type Show, splitFieldErrors } from "../forms.ts";
+import { showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteOptions } from "../route.ts";
 
 export const CLIENT = `${ORGANIZATION}/client`;

@@ -30,7 +30,7 @@ import { PLATFORMS, type Platform, type PlatformField } from "../../workload-ide
 import { composeTrustRule } from "../../workload-identity/trust-rules.ts";
 import { membershipOf } from "../access.ts";
 import { addOperation, addOperationPage } from "../operation-routes.ts";
-import { type FieldErrors, formFieldsOf, splitFieldErrors } from "../responses.ts";
+import { type FieldErrors, formFieldsOf, splitFieldErrors } from "../forms.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { snippetFigures } from "./quick-start.ts";
 import type { Snippet } from "./snippets.ts";

@@ -5,7 +5,49 @@ import { isPaid, type Plan } from "../../../resources/plans.ts";
 import { pageReader } from "../../docs/guides.ts";
 import type { Settings } from "../../settings/config.ts";
 import { isManager } from "../../ui/dashboard-layout.ts";
-import type { Host } from "./hosts.ts";
+
+/** An AI client that connects to the MCP server. `docs/mcp.md` has the steps of its user and its redirect URI, under its name. */
+type Host = {
+  /** The value of `host` in the URL of its tab. */
+  id: string;
+  name: string;
+  /** `registration or document` registers if the server offers that. */
+  identity: "document" | "registration" | "registration or document" | "any";
+  /** It connects from its vendor's servers instead of the user's computer. */
+  isHosted?: true;
+  /** Returns the link that installs the server in it. */
+  installLink?: (mcpUrl: string) => string;
+};
+
+export const HOSTS: readonly Host[] = [
+  { id: "claude", name: "Claude", identity: "document", isHosted: true },
+  { id: "claude-code", name: "Claude Code", identity: "document" },
+  { id: "chatgpt", name: "ChatGPT", identity: "document", isHosted: true },
+  { id: "cursor", name: "Cursor", identity: "registration", installLink: cursorLink },
+  { id: "vscode", name: "VS Code", identity: "registration or document", installLink: vscodeLink },
+  { id: "codex", name: "Codex", identity: "document" },
+  { id: "copilot", name: "GitHub Copilot CLI", identity: "document" },
+  { id: "gemini", name: "Gemini CLI", identity: "registration" },
+  { id: "zed", name: "Zed", identity: "document" },
+  { id: "opencode", name: "OpenCode", identity: "document" },
+  { id: "goose", name: "Goose", identity: "document", installLink: gooseLink },
+  { id: "other", name: "Other clients", identity: "any" },
+];
+
+/** https://cursor.com/docs/mcp/install-links */
+function cursorLink(url: string): string {
+  const config = Buffer.from(JSON.stringify({ url })).toString("base64");
+  return `cursor://anysphere.cursor-deeplink/mcp/install?${new URLSearchParams({ name: "linkgate", config })}`;
+}
+
+/** https://code.visualstudio.com/api/extension-guides/ai/mcp */
+function vscodeLink(url: string): string {
+  return `vscode:mcp/install?${encodeURIComponent(JSON.stringify({ name: "linkgate", type: "http", url }))}`;
+}
+
+function gooseLink(url: string): string {
+  return `goose://extension?url=${encodeURIComponent(url)}&type=streamable_http&id=linkgate&name=linkgate&description=Short%20links%20and%20their%20clicks`;
+}
 
 export type Conditions = Pick<Settings, "CIMD" | "DYNAMIC_REGISTRATION"> & {
   plan: Plan;
@@ -84,12 +126,15 @@ export const REASONS: Record<Obstacle, [short: string, detail: string]> = {
 /** The obstacles that the organization's own client avoids. */
 const CLIENT_HELPS = new Set<Obstacle>(["documents_disabled", "not_allowed", "registration_disabled"]);
 
-/** How to connect a host to an organization; without steps, the host can't connect by a user's sign-in. */
+/** How to connect a host to an organization, as programs get it. Without steps, no sign-in of a user connects the host. */
 export type Guide = Pick<Host, "id" | "name"> & {
-  obstacle: { code: Obstacle; detail: string } | null;
+  available: boolean;
+  /** Why it can't connect, and what would change that. */
+  reason: Obstacle | null;
+  detail: string | null;
   steps: Step[];
   /** How to connect with the organization's client ID and secret instead; for managers only. */
-  ownClient: { redirectUri: string; steps: Step[] } | null;
+  own_client: { redirect_uri: string; steps: Step[] } | null;
 };
 
 type Options = {
@@ -102,13 +147,16 @@ type Options = {
 
 export function guideOf(host: Host, { membership, conditions, mcpUrl, clientId }: Options): Guide {
   const { id, name } = host;
-  const code = obstacleOf(host, conditions);
-  if (!code) return { id, name, obstacle: null, steps: stepsOf(host, mcpUrl), ownClient: null };
-  const [, detail] = REASONS[code];
-  const obstacle = { code, detail: detail.replace("{organization}", () => membership.name) };
-  const redirectUri = CLIENT_HELPS.has(code) && isManager(membership) && redirectUriOf(host);
-  const ownClient = redirectUri && clientId ? { redirectUri, steps: stepsOf(host, mcpUrl, clientId) } : null;
-  return { id, name, obstacle, steps: [], ownClient };
+  const reason = obstacleOf(host, conditions) ?? null;
+  if (!reason) {
+    const steps = stepsOf(host, mcpUrl);
+    return { id, name, available: true, reason, detail: null, steps, own_client: null };
+  }
+  const detail = REASONS[reason][1].replace("{organization}", () => membership.name);
+  const redirect_uri = CLIENT_HELPS.has(reason) && isManager(membership) && redirectUriOf(host);
+  const own_client =
+    redirect_uri && clientId ? { redirect_uri, steps: stepsOf(host, mcpUrl, clientId) } : null;
+  return { id, name, available: false, reason, detail, steps: [], own_client };
 }
 
 /** One step of a guide: an instruction, in which backticks mark code, with text to copy or a link to open. */

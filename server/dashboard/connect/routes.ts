@@ -9,7 +9,7 @@ import { prefersHtml } from "../../http/request-body.ts";
 import { badge, copyButton, linkButton } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { emptyState } from "../../ui/table.ts";
+import { emptyState, tabs } from "../../ui/table.ts";
 import { membershipOf, pathTo, signedInUserOf } from "../access.ts";
 import { showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
@@ -19,11 +19,11 @@ import {
   type Conditions,
   type Guide,
   guideOf,
+  HOSTS,
   REASONS,
   type Refusal,
   type Step,
 } from "./guides.ts";
-import { HOSTS } from "./hosts.ts";
 
 export const connectRoutes: RouteModule = (router, { storage, settings, urls, allow }) => {
   const { CIMD, DYNAMIC_REGISTRATION } = settings;
@@ -62,7 +62,7 @@ export const connectRoutes: RouteModule = (router, { storage, settings, urls, al
       },
       requires_dpop: requiresDpop,
       scopes: scopesOf(membership),
-      hosts: guides.map(showGuide),
+      hosts: guides,
     };
   });
 };
@@ -78,18 +78,6 @@ function scopesOf({ role }: Membership) {
   }));
 }
 
-function showGuide({ id, name, obstacle, steps, ownClient }: Guide) {
-  return {
-    id,
-    name,
-    available: obstacle === null,
-    reason: obstacle?.code ?? null,
-    detail: obstacle?.detail ?? null,
-    steps,
-    own_client: ownClient && { redirect_uri: ownClient.redirectUri, steps: ownClient.steps },
-  };
-}
-
 function planRequired(planPath: string): Html {
   return emptyState(
     "AI clients need a paid plan",
@@ -101,32 +89,29 @@ function planRequired(planPath: string): Html {
 const HOSTED =
   "Those that connect from their vendor’s servers, such as Claude and ChatGPT, can’t reach this one: it has no public https address.";
 const NAME_LIST = new Intl.ListFormat("en-US");
-const SCRIPTS = { id: "scripts", name: "Scripts and CI", obstacle: null };
+const SCRIPTS = { id: "scripts", name: "Scripts and CI", available: true };
 
 function connectPage(ctx: Context, guides: Guide[], accepted: Acceptance, conditions: Conditions): Html {
   const membership = membershipOf(ctx);
-  const tabs = [...guides, SCRIPTS];
-  const firstAvailable = guides.find(({ obstacle }) => !obstacle) ?? guides[0];
-  const current = tabs.find(({ id }) => id === ctx.query.host) ?? firstAvailable ?? SCRIPTS;
+  const pages = [...guides, SCRIPTS];
+  const firstAvailable = guides.find(({ available }) => available) ?? guides[0];
+  const current = pages.find(({ id }) => id === ctx.query.host) ?? firstAvailable ?? SCRIPTS;
   const guide = guides.find(({ id }) => id === current.id);
-  return html`<nav class="tabs" aria-label="AI clients"><ul>
-${tabs.map((tab) => tabLink(tab, tab === current))}</ul></nav>
+  const links = pages.map(({ id, name, available }) => ({
+    href: `?host=${id}`,
+    name: html`${name}${!available && html`<span class="visually-hidden"> (can’t connect)</span>`}`,
+    isCurrent: id === current.id,
+    isUnavailable: !available,
+  }));
+  return html`${tabs("AI clients", links)}
 ${unavailableHosts(guides, membership)}
 ${guide ? guidePanel(guide, membership, signedInUserOf(ctx).username) : scriptsPanel(membership)}
 ${guide && html`${permissions(membership)}${acceptedApps(membership, accepted, conditions)}`}`;
 }
 
-function tabLink({ id, name, obstacle }: Pick<Guide, "id" | "name" | "obstacle">, isCurrent: boolean): Html {
-  const current = isCurrent ? html` aria-current="page"` : html``;
-  return html`<li><a href="?host=${id}"${current}${obstacle && html` class="soft"`}>${name}${
-    obstacle && html`<span class="visually-hidden"> (can’t connect)</span>`
-  }</a></li>
-`;
-}
-
 /** Says why hosts can’t connect, grouped by the reason. */
 function unavailableHosts(guides: Guide[], { name }: Membership): Html {
-  const reasonOf = ({ obstacle }: Guide) => obstacle && REASONS[obstacle.code][0];
+  const reasonOf = ({ reason }: Guide) => reason && REASONS[reason][0];
   const groups = Map.groupBy(guides.filter(reasonOf), reasonOf);
   if (groups.size === 0) return html``;
   return html`<p class="soft">Can’t connect: ${[...groups].map(
@@ -136,28 +121,28 @@ function unavailableHosts(guides: Guide[], { name }: Membership): Html {
 }
 
 function guidePanel(guide: Guide, membership: Membership, username: string): Html {
-  const { name, obstacle, steps } = guide;
-  if (!obstacle) {
+  const { name, detail, steps } = guide;
+  if (detail === null) {
     const consent = `Sign in as ${username} in the browser window that opens, select ${membership.name} and choose Allow.`;
     return html`<section class="panel"><h2>${name}</h2>
 ${stepList(name, [...steps, { text: consent }])}
 </section>`;
   }
   return html`<section class="panel"><h2>${name}</h2>
-<p class="alert">${prose(obstacle.detail)}</p>
+<p class="alert">${prose(detail)}</p>
 </section>
 ${ownClientPanel(guide, membership)}`;
 }
 
-function ownClientPanel({ name, ownClient }: Guide, { name: organization }: Membership): Html {
-  if (!ownClient) return html``;
+function ownClientPanel({ name, own_client }: Guide, { name: organization }: Membership): Html {
+  if (!own_client) return html``;
   const addRedirectUri = {
     text: "Under API access, add this to the redirect URIs.",
-    code: ownClient.redirectUri,
+    code: own_client.redirect_uri,
   };
   return html`<section class="panel"><h2>Use the organization’s own client</h2>
 <p class="soft">${name} can also use the client ID and secret of ${organization}. Anyone who has the secret can use the whole API, so give it only to users who may do that.</p>
-${stepList(`${name} with a client ID`, [addRedirectUri, ...ownClient.steps])}
+${stepList(`${name} with a client ID`, [addRedirectUri, ...own_client.steps])}
 </section>`;
 }
 

@@ -1,21 +1,136 @@
+import type { Context } from "koa";
+import type { Problem } from "../../../resources/http/problem.ts";
 import type { AnalyticsView, ClicksFromView } from "../../../resources/links/analytics.ts";
-import type { ClickOrigin } from "../../../resources/links/types.ts";
-import { type ChartPoint, chart, clickCount } from "../../ui/chart.ts";
-import { formatDay, meter } from "../../ui/controls.ts";
+import { CLICK_PROPERTIES, type ClickedLink, type ClickOrigin } from "../../../resources/links/types.ts";
+import { prefersHtml } from "../../http/request-body.ts";
+import { chart } from "../../ui/chart.ts";
+import { field, hidden, linkButton, meter, pluralize, toDate } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { pathWith, table } from "../../ui/table.ts";
+import { pathWith, table, tabs } from "../../ui/table.ts";
+import { actorOf, pathTo } from "../access.ts";
+import { type FieldErrors, queryErrors, redisplayForm, type Show, withoutEmpty } from "../forms.ts";
+import { sendJson, showPage } from "../responses.ts";
+import { type DashboardOptions, ORGANIZATION, type RouteModule } from "../route.ts";
+import { displayUrl } from "./list.ts";
 
-const HOUR_MS = 60 * 60 * 1000;
-const DAY_MS = 24 * HOUR_MS;
-// With more days, the months are below the chart instead of the first and last day.
-const MAX_DAY_TICKS = 62;
-// The date of the last day is below the rest of the chart.
-const MONTHS_END = 0.7;
-// With more, there is room for every other month on a phone.
-const MAX_MONTHS = 6;
-const HOURS_PER_TICK = 6;
+const DAY_MS = 24 * 60 * 60 * 1000;
+const TOP_LINKS = 10;
 
-export type ClicksPanel = {
+export const analytics: RouteModule = (router, options) => {
+  const { allow } = options;
+  const show: Show = (ctx, _error, problem) => showAnalytics(ctx, options, problem);
+  for (const path of [`${ORGANIZATION}/analytics`, `${ORGANIZATION}/links/:link_id/analytics`]) {
+    router.get(path, allow(), redisplayForm(show), (ctx) => show(ctx));
+  }
+};
+
+async function showAnalytics(
+  ctx: Context,
+  { services: { links }, urls, settings }: DashboardOptions,
+  problem: Problem | undefined,
+): Promise<void> {
+  const linkId = ctx.params.link_id as string | undefined;
+  const caller = actorOf(ctx);
+  const isPage = prefersHtml(ctx);
+  const query = problem ? {} : isPage ? withoutEmpty(ctx.query) : ctx.query;
+  const isFiltered = ["by", "value"].some((name) => Object.hasOwn(query, name));
+  const [readClicks, readTop] = isFiltered
+    ? [links.clicksFrom, links.topLinksFrom]
+    : [links.analytics, links.topLinks];
+  const read = (range: object) => readClicks(caller, linkId, { ...query, ...range });
+  const found = await read({});
+  if (!isPage) return sendJson(ctx, found);
+
+  const range = { from: found.days[0]?.date, to: found.days.at(-1)?.date };
+  const [previous, top, link] = await Promise.all([
+    readPrevious(found, read),
+    linkId === undefined ? readTop(caller, { ...query, ...range }, TOP_LINKS) : [],
+    linkId === undefined ? undefined : links.get(caller, linkId),
+  ]);
+  const origin = "by" in found ? found : undefined;
+  const panel =
+    "by" in found
+      ? originPanel(found, previous)
+      : clicksPanel(found, {
+          title: formatRange(found),
+          empty: "No clicks in this date range.",
+          previous,
+          needsCountries: settings.MMDB_PATH === undefined,
+        });
+  const { error, errors } = queryErrors(problem, ["from", "to"]);
+  const typed = problem ? (ctx.query as Record<string, string>) : range;
+  const hint = origin && "Among the 100 links with the most clicks in this date range.";
+  const body = html`${rangeForm(ctx.path, typed, errors, found, origin)}
+${origin && originChip(pathWith(ctx.path, range), origin)}
+${panel}
+${top.length > 0 && topLinksPanel(top, found.clicks, pathTo(ctx, "links"), urls.short, hint)}
+${link && html`<p>${linkButton(`${pathTo(ctx, "links")}/${link.id}`, "Back", "quiet")}</p>`}`;
+  const header = link
+    ? { title: `Clicks on ${displayUrl(link, urls.short)}`, section: "links" as const }
+    : {
+        title: "Analytics",
+        intro: "Includes clicks on links that have since been deleted.",
+        section: "analytics" as const,
+      };
+  showPage(ctx, { ...header, error, body });
+}
+
+function originChip(path: string, origin: ClickOrigin): Html {
+  return html`<p class="filter"><span class="badge">${describeOrigin(origin)}</span> <a href="${path}">Clear<span class="visually-hidden"> the filter</span></a></p>`;
+}
+
+// The number of days until today. A single day is shown by hours.
+const PRESETS = [
+  ["Today", 1],
+  ["7 days", 7],
+  ["30 days", 30],
+  ["90 days", 90],
+] as const;
+
+type Range = { from?: string | undefined; to?: string | undefined };
+
+function rangeForm(
+  path: string,
+  range: Range,
+  errors: FieldErrors,
+  { days }: Period,
+  origin: ClickOrigin | undefined,
+): Html {
+  const filter = origin ? originQuery(origin) : {};
+  const now = Date.now();
+  const endsToday = days.at(-1)?.date === toDate(now);
+  const presets = PRESETS.map(([name, length]) => ({
+    name,
+    href: pathWith(path, { from: toDate(now - (length - 1) * DAY_MS), ...filter }),
+    isCurrent: endsToday && days.length === length,
+  }));
+  return html`${tabs("Date range", presets)}
+<form method="get" action="${path}" class="row">
+${field({ name: "from", label: "From (UTC)", type: "date", value: range.from, error: errors.from })}
+${field({ name: "to", label: "To (UTC)", type: "date", value: range.to, error: errors.to })}
+${Object.entries(filter).map(([name, value]) => hidden(name, value))}<button type="submit" class="quiet">Apply</button>
+</form>`;
+}
+
+/** Renders the links with the most clicks, with their shares of all clicks. */
+export function topLinksPanel(
+  top: ClickedLink[],
+  total: number,
+  path: string,
+  shortUrl: string,
+  hint?: string,
+): Html {
+  const rows = top.map(({ link, clicks }) => {
+    const name = link.title ?? displayUrl(link, shortUrl);
+    return { clicks, name: html`<a href="${path}/${link.id}">${name}</a>` };
+  });
+  const title = top.length === 1 ? "Top link by clicks" : `Top ${top.length} links by clicks`;
+  return html`<section class="panel group"><div class="title"><h2>${title}</h2>${linkButton(pathWith(path, { archived: "all", sort: "-clicks" }), "All links by total clicks", "quiet")}</div>${hint && html`<p class="soft">${hint}</p>`}
+${shareTable("Link", rows, total)}
+</section>`;
+}
+
+type ClicksPanel = {
   title: string;
   empty: string;
   more?: Html;
@@ -24,31 +139,24 @@ export type ClicksPanel = {
   previous?: number | undefined;
   /** Whether a database of countries is missing, which is said if no country is known. */
   needsCountries?: boolean;
-  /** The path of the analytics page, which the names of sources lead to, filtered by them. */
+  /** The path of the page that the names of sources lead to, filtered by them, if it isn't this one. */
   path?: string;
 };
 
 const COUNTRIES = new Intl.DisplayNames(["en"], { type: "region" });
-const DAYS = new Intl.DateTimeFormat("en-US", { month: "short", day: "numeric", timeZone: "UTC" });
-const MONTHS = new Intl.DateTimeFormat("en-US", { month: "short", timeZone: "UTC" });
 const RANGES = new Intl.DateTimeFormat("en-US", { dateStyle: "medium", timeZone: "UTC" });
-const DEVICES = new Map<string | null, string>([
-  ["desktop", "Desktop"],
-  ["mobile", "Mobile"],
-  ["tablet", "Tablet"],
-]);
 
 /** Renders clicks as a chart, with where they come from. Those of known bots are named apart. */
 export function clicksPanel(analytics: AnalyticsView, panel: ClicksPanel): Html {
   const { clicks, bot_clicks } = analytics;
   const { title, empty, more = html``, showSources = true, previous } = panel;
   const heading = html`<div class="title"><h2>${title}</h2>${more}</div>`;
-  const change = previous === undefined ? "" : describeChange(analytics, previous);
+  const change = describeChange(analytics, previous);
   if (clicks + bot_clicks === 0)
     return html`<section class="panel group">${heading}<p class="soft">${empty}${change && ` ${change}`}</p></section>`;
   return html`<section class="panel group">${heading}
 ${figure(clicks, bot_clicks, change)}
-${clicksChart(analytics)}
+${chart(analytics, formatRange(analytics))}
 ${clicks > 0 && showSources && sources(analytics, panel)}
 </section>`;
 }
@@ -60,21 +168,21 @@ function figure(clicks: number, botClicks: number, change: string): Html {
 }
 
 /** Renders the clicks of one origin by day, and says what isn't known of them. */
-export function originPanel(found: ClicksFromView, previous: number | undefined): Html {
+function originPanel(found: ClicksFromView, previous: number | undefined): Html {
   const { clicks, days } = found;
-  const change = previous === undefined ? "" : describeChange(found, previous);
+  const change = describeChange(found, previous);
   const range = formatRange(found);
-  const points = pointsOfDays(days.map((day) => ({ ...day, bot_clicks: 0 })));
+  const clicked = { days: days.map((day) => ({ ...day, bot_clicks: 0 })) };
   return html`<section class="panel group"><div class="title"><h2>${range}</h2></div>
 ${figure(clicks, 0, change)}
-${clicks > 0 && days.length > 1 && chart({ unit: "day", range, points })}
+${clicks > 0 && days.length > 1 && chart(clicked, range)}
 <p class="soft">With a filter, you see clicks by day. Hours, known bots and the other breakdowns aren’t available.</p>
 </section>`;
 }
 
 /** Returns the name of an origin, such as “Country: Sweden”. */
-export function describeOrigin({ by, value }: ClickOrigin): string {
-  return `${SOURCES[by].head}: ${SOURCES[by].nameOf(value)}`;
+function describeOrigin(origin: ClickOrigin): string {
+  return `${SOURCES[origin.by].head}: ${nameOf(origin)}`;
 }
 
 type Period = { days: { date: string }[] };
@@ -90,20 +198,19 @@ export async function readPrevious(
   return (await read({ from: toDate(from), to: toDate(first - DAY_MS) })).clicks;
 }
 
-export function formatRange({ days }: Period): string {
+function formatRange({ days }: Period): string {
   const [first, last] = [days[0]?.date, days.at(-1)?.date];
   return first && last ? RANGES.formatRange(new Date(first), new Date(last)) : "";
 }
 
-/** Returns a date as the API writes it. */
-export function toDate(at: number): string {
-  return new Date(at).toISOString().slice(0, 10);
-}
-
-function describeChange({ clicks, days }: Period & { clicks: number }, previous: number): string {
+function describeChange(
+  { clicks, days }: Period & { clicks: number },
+  previous: number | undefined,
+): string {
+  if (previous === undefined) return "";
   const isToday = days.length === 1 && days[0]?.date === toDate(Date.now());
   // A day that isn't over can't be compared with a whole one.
-  if (isToday) return `${clickCount(previous)} yesterday.`;
+  if (isToday) return `${pluralize(previous, "click")} yesterday.`;
   const before = days.length === 1 ? "the day before" : `the ${days.length} days before`;
   if (previous === 0) return clicks === 0 ? "" : `No clicks in ${before}.`;
   const percent = Math.round(((clicks - previous) / previous) * 100);
@@ -111,116 +218,61 @@ function describeChange({ clicks, days }: Period & { clicks: number }, previous:
   return `${change}% compared with ${before}.`;
 }
 
-function clicksChart(analytics: AnalyticsView): Html {
-  const { days, hours } = analytics;
-  const range = formatRange(analytics);
-  if (hours) return chart({ unit: "hour", range, points: pointsOfHours(days[0]?.date ?? "", hours) });
-  return chart({ unit: "day", range, points: pointsOfDays(days) });
+/** What clicks are counted by: the title of the list, the heading of its column and its name in the API. */
+const SOURCES = {
+  referrer: { title: "Referrers", head: "Referrer", list: "referrers" },
+  country: { title: "Countries", head: "Country", list: "countries" },
+  device: { title: "Devices", head: "Device", list: "devices" },
+  browser: { title: "Browsers", head: "Browser", list: "browsers" },
+  operating_system: { title: "Operating systems", head: "System", list: "operating_systems" },
+} as const;
+
+function nameOf({ by, value }: ClickOrigin): string {
+  if (value === null) return by === "referrer" ? "Direct" : "Unknown";
+  if (by === "device") return value.charAt(0).toUpperCase() + value.slice(1);
+  // The query of a page may have any text.
+  if (by === "country" && /^[A-Z]{2}$/.test(value)) return COUNTRIES.of(value) ?? value;
+  return value;
 }
 
-function pointsOfHours(date: string, hours: NonNullable<AnalyticsView["hours"]>): ChartPoint[] {
-  const currentHour = Math.floor((Date.now() - Date.parse(date)) / HOUR_MS);
-  return hours.map(({ hour, ...clicks }) => {
-    const name = `${String(hour).padStart(2, "0")}:00`;
-    const tick = hour % HOURS_PER_TICK === 0 ? name : undefined;
-    return { name, ...clicks, tick, isOpen: hour === currentHour };
-  });
-}
+const UNKNOWN_COUNTRIES = html`<div><h3>Countries</h3><p class="soft">Countries are unknown until the operator of this service sets <code>MMDB_PATH</code>.</p></div>`;
 
-function pointsOfDays(days: AnalyticsView["days"]): ChartPoint[] {
-  const today = toDate(Date.now());
-  const months = new Set(days.map(({ date }) => date.slice(0, 7)));
-  const skipped = months.size > MAX_MONTHS ? 2 : 1;
-  return days.map(({ date, ...clicks }, index) => {
-    const at = Date.parse(date);
-    const isMonthTick = date.endsWith("-01") && new Date(at).getUTCMonth() % skipped === 0;
-    const isDayTick = index === 0 || index === Math.floor(days.length / 2);
-    const isLast = index === days.length - 1;
-    const isMonths = days.length > MAX_DAY_TICKS;
-    const tick =
-      isLast || (!isMonths && isDayTick)
-        ? DAYS.format(at)
-        : isMonths && isMonthTick && index < days.length * MONTHS_END && monthOf(at);
-    return { name: formatDay(at), ...clicks, tick: tick || undefined, isOpen: date === today };
-  });
-}
+type Counted = { clicks: number; [property: string]: string | number | null };
 
-function monthOf(at: number): string {
-  const date = new Date(at);
-  return date.getUTCMonth() === 0 ? String(date.getUTCFullYear()) : MONTHS.format(date);
-}
-
-const SOURCES: Record<
-  ClickOrigin["by"],
-  { title: string; head: string; nameOf(value: string | null): string }
-> = {
-  referrer: { title: "Referrers", head: "Referrer", nameOf: (value) => value ?? "Direct" },
-  country: { title: "Countries", head: "Country", nameOf: countryName },
-  device: { title: "Devices", head: "Device", nameOf: (value) => DEVICES.get(value) ?? value ?? "Unknown" },
-  browser: { title: "Browsers", head: "Browser", nameOf: (value) => value ?? "Unknown" },
-  operating_system: { title: "Operating systems", head: "System", nameOf: (value) => value ?? "Unknown" },
-};
-
-type Source = { name: string; clicks: number };
-
-function sources(analytics: AnalyticsView, { path, needsCountries }: ClicksPanel): Html {
-  const { clicks: total, days, referrers, countries, devices, browsers, operating_systems } = analytics;
+function sources(analytics: AnalyticsView, { path = "", needsCountries }: ClicksPanel): Html {
+  const { clicks: total, days } = analytics;
   const range = { from: days[0]?.date, to: days.at(-1)?.date };
-  const list = (by: ClickOrigin["by"], found: { value: string | null; clicks: number }[]) => {
-    const { title, head, nameOf } = SOURCES[by];
-    const rows = found.map(({ value, clicks }) => ({ value, clicks, name: nameOf(value) }));
-    const link = ({ name, value }: (typeof rows)[number]) =>
-      path
-        ? html`<a href="${pathWith(path, { ...range, ...originQuery({ by, value }) })}">${name}</a>`
-        : name;
-    return html`<div><h3>${title}</h3>${shareTable(head, rows, total, link)}</div>\n`;
-  };
-  const hasCountries = countries.some(({ country }) => country !== null);
+  const lists = CLICK_PROPERTIES.map((by) => {
+    const { title, head, list } = SOURCES[by];
+    const counted: Counted[] = analytics[list];
+    if (by === "country" && counted.every(({ country }) => country === null))
+      return needsCountries && UNKNOWN_COUNTRIES;
+    const rows = counted.map(({ clicks, [by]: value }) => {
+      const origin = { by, value: value as string | null };
+      const href = pathWith(path, { ...range, ...originQuery(origin) });
+      return { clicks, name: html`<a href="${href}">${nameOf(origin)}</a>` };
+    });
+    return html`<div><h3>${title}</h3>${shareTable(head, rows, total)}</div>\n`;
+  });
   return html`<div class="tiles places">
-${list(
-  "referrer",
-  referrers.map(({ referrer, clicks }) => ({ value: referrer, clicks })),
-)}
-${
-  hasCountries
-    ? list(
-        "country",
-        countries.map(({ country, clicks }) => ({ value: country, clicks })),
-      )
-    : needsCountries &&
-      html`<div><h3>Countries</h3><p class="soft">Countries are unknown until the operator of this service sets <code>MMDB_PATH</code>.</p></div>`
-}
-${list(
-  "device",
-  devices.map(({ device, clicks }) => ({ value: device, clicks })),
-)}
-${list(
-  "browser",
-  browsers.map(({ browser, clicks }) => ({ value: browser, clicks })),
-)}
-${list(
-  "operating_system",
-  operating_systems.map(({ operating_system, clicks }) => ({ value: operating_system, clicks })),
-)}
-</div>`;
+${lists}</div>`;
 }
 
-/** Returns the query that filters the analytics page by an origin; without a value, by the unknown one. */
-export function originQuery({ by, value }: ClickOrigin): Record<string, string | undefined> {
-  return { by, value: value ?? undefined };
+/** Returns the query that filters the analytics page by an origin; an empty value is the unknown one. */
+function originQuery({ by, value }: ClickOrigin): { by: string; value: string } {
+  return { by, value: value ?? "" };
 }
 
 /** Renders clicks by name with a bar of their share of all clicks. */
-export function shareTable<Row extends Source>(
+function shareTable(
   head: string,
-  rows: Row[],
+  rows: { name: Html | string; clicks: number }[],
   total: number,
-  render: (row: Row) => Html | string = ({ name }) => name,
 ): Html {
   return html`<div class="shares">${table(
     head,
     {
-      [head]: render,
+      [head]: ({ name }) => name,
       Clicks: { number: ({ clicks }) => clicks },
       Share: ({ clicks }) => shareBar(clicks / total),
     },
@@ -231,10 +283,4 @@ export function shareTable<Row extends Source>(
 function shareBar(share: number): Html {
   const percent = share > 0 && share < 0.01 ? "<1%" : `${Math.round(share * 100)}%`;
   return html`<span class="share">${meter(share)}${percent}</span>`;
-}
-
-function countryName(country: string | null): string {
-  if (country === null) return "Unknown";
-  // The query of a page may have any text.
-  return /^[A-Z]{2}$/.test(country) ? (COUNTRIES.of(country) ?? country) : country;
 }

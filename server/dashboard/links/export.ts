@@ -9,6 +9,7 @@ import type { LinkService } from "../../../resources/links/service.ts";
 import type { Link } from "../../../resources/links/types.ts";
 import { cellsOf, csvHeader, sendCsv, toCsv } from "../../csv.ts";
 import { actorOf, membershipOf } from "../access.ts";
+import { withoutEmpty } from "../forms.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 
 const COLUMNS = Object.keys(linkSchema.shape);
@@ -27,25 +28,18 @@ export const linkExports: RouteModule = (router, { services: { links }, urls, al
     sendLinks(ctx, pages(links, actorOf(ctx), filter), urls.short);
   });
 
-  router.get(`${ORGANIZATION}/analytics.csv`, allow(), async (ctx) => {
-    const query = withoutEmpty(ctx.query);
-    const { from } = parseDateRange(query);
-    const clicked = clickedLinks(links, actorOf(ctx), from * DAY_MS);
-    sendCsv(ctx, `clicks-${membershipOf(ctx).id}`, clicksAsCsv(links, actorOf(ctx), clicked, query));
-  });
-
-  router.get(`${ORGANIZATION}/links/:link_id/analytics.csv`, allow(), async (ctx) => {
-    const query = withoutEmpty(ctx.query);
-    parseDateRange(query);
-    const link = await links.get(actorOf(ctx), ctx.params.link_id as string);
-    sendCsv(ctx, `clicks-${link.slug}`, clicksAsCsv(links, actorOf(ctx), [link], query));
-  });
+  for (const path of [`${ORGANIZATION}/analytics.csv`, `${ORGANIZATION}/links/:link_id/analytics.csv`])
+    router.get(path, allow(), async (ctx) => {
+      const caller = actorOf(ctx);
+      const linkId = ctx.params.link_id as string | undefined;
+      const query = withoutEmpty(ctx.query);
+      const { from } = parseDateRange(query);
+      const link = linkId === undefined ? undefined : await links.get(caller, linkId);
+      const clicked = link ? [link] : clickedLinks(links, caller, from * DAY_MS);
+      const name = `clicks-${link ? link.slug : membershipOf(ctx).id}`;
+      sendCsv(ctx, name, clicksAsCsv(links, caller, clicked, query));
+    });
 };
-
-/** Returns the parameters of a form that a user filled in. */
-function withoutEmpty(query: object): object {
-  return Object.fromEntries(Object.entries(query).filter(([, value]) => value !== ""));
-}
 
 /** Yields the pages of a list, each as long as possible. */
 export async function* pages(links: LinkService, caller: Caller, filter: object): AsyncGenerator<Link[]> {

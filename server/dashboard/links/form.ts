@@ -4,10 +4,8 @@ import { assetAddress } from "../../ui/asset-files.ts";
 import { breakable, CSRF_FIELD, field, linkButton, select } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { table } from "../../ui/table.ts";
-import { UTM_FIELDS, utmOf } from "../../ui/utm.js";
-import type { FieldErrors } from "../responses.ts";
-import { toUrl, urlField } from "./url-field.ts";
-import { mergeUtm, type UtmValues, utmFields } from "./utm-builder.ts";
+import { UTM_FIELDS, type UtmField, utmOf, withUtm } from "../../ui/utm.js";
+import type { FieldErrors } from "../forms.ts";
 
 type FormField = {
   label: string;
@@ -50,6 +48,7 @@ const FIELDS = {
 type FieldName = keyof typeof FIELDS;
 const FIELD_NAMES = Object.keys(FIELDS) as FieldName[];
 
+type UtmValues = Record<UtmField, string>;
 type LinkFormValues = Record<FieldName, string> & UtmValues;
 
 /** Converts submitted fields to the input of the link service, leaving out those that still have their shown value. */
@@ -221,5 +220,61 @@ function fieldState({ values, errors }: FieldOptions) {
     label: FIELDS[name].label,
     value: values[name],
     error: errors[name],
+  });
+}
+
+const UTM: Record<UtmField, { label: string; hint: string }> = {
+  utm_source: { label: "Source", hint: "Where the link is shared, such as newsletter." },
+  utm_medium: { label: "Medium", hint: "The kind of place, such as email." },
+  utm_campaign: { label: "Campaign", hint: "Such as spring-sale." },
+  utm_term: { label: "Term", hint: "The keyword of a search ad." },
+  utm_content: {
+    label: "Content",
+    hint: "Distinguishes links of the same campaign, such as header or footer.",
+  },
+};
+
+/** Returns the submitted fields, with the UTM fields that differ from those shown in the URL. */
+function mergeUtm({ url, ...fields }: Input, shown?: Partial<UtmValues>): Input {
+  if (url === undefined) return fields;
+  const changed: Partial<UtmValues> = {};
+  for (const name of UTM_FIELDS) {
+    const value = textFieldOf(fields[name]).trim();
+    if (fields[name] !== undefined && value !== (shown?.[name] ?? "")) changed[name] = value;
+    delete fields[name];
+  }
+  return { url: withUtm(toUrl(url), changed), ...fields };
+}
+
+/** Renders the fields of the UTM parameters of the destination. */
+function utmFields(values: UtmValues): Html {
+  const isOpen = UTM_FIELDS.some((name) => values[name] !== "");
+  return html`<details class="more"${isOpen && html` open`}><summary class="opener">UTM parameters</summary><div class="stack">
+<p class="hint">Tell your web analytics where visitors come from. A field that you change is set in the destination URL, or removed from it if it’s empty.</p>
+${UTM_FIELDS.map((name) =>
+  field({ name, value: values[name], ...UTM[name], attributes: html`maxlength="255" autocomplete="off"` }),
+)}
+</div></details>`;
+}
+
+// A host with a dot, then a port, a path, a query, a fragment, or nothing.
+const WITHOUT_SCHEME = /^[^./?#:@\s]+\.[^/?#:@\s]+(?::\d+)?(?:[/?#]|$)/;
+
+/** Returns the URL that a user typed, with https:// if it starts with a host, as browsers understand it. */
+export function toUrl(typed: unknown): string {
+  const text = textFieldOf(typed).trim();
+  return WITHOUT_SCHEME.test(text) ? `https://${text}` : text;
+}
+
+/** Renders a field for a URL whose scheme may be missing, which `type="url"` would reject. */
+export function urlField({
+  isRequired = false,
+  hint,
+  ...options
+}: Parameters<typeof field>[0] & { isRequired?: boolean }): Html {
+  return field({
+    ...options,
+    hint: [hint, "If you leave out the scheme, https:// is added."].filter(Boolean).join(" "),
+    attributes: html`inputmode="url" maxlength="2048" placeholder="https://example.com/page" autocomplete="off" autocapitalize="none" spellcheck="false"${isRequired && html` required`}`,
   });
 }

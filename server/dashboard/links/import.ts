@@ -1,3 +1,4 @@
+import { Readable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Context } from "koa";
 import { z } from "zod";
@@ -7,12 +8,13 @@ import type { ImportReport, RowResult } from "../../../resources/links/import/in
 import { readLinkFile } from "../../../resources/links/import/read-file.ts";
 import { createWorkQueue } from "../../../resources/work-queue.ts";
 import { LINK_FILE_MAX, prefersHtml } from "../../http/request-body.ts";
-import { badge, CSRF_FIELD, field, linkButton } from "../../ui/controls.ts";
+import { badge, CSRF_FIELD, field, linkButton, pluralize } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
 import { actorOf, pathTo } from "../access.ts";
-import { type FieldErrors, formFieldsOf, sendJson, showPage, splitFieldErrors } from "../responses.ts";
-import { addForm, ORGANIZATION, type RouteModule } from "../route.ts";
+import { addForm, type FieldErrors, formFieldsOf, splitFieldErrors } from "../forms.ts";
+import { sendJson, showPage } from "../responses.ts";
+import { ORGANIZATION, type RouteModule } from "../route.ts";
 
 const PATH = `${ORGANIZATION}/links/import`;
 const ROWS_MAX = 10_000;
@@ -37,16 +39,12 @@ export const linkImport: RouteModule = (router, { services: { importLinks }, all
   const enqueue = createWorkQueue({ maxWaiting: 1, tooMany: TOO_MANY, pauses: false });
   addForm(router, {
     path: PATH,
-    access: allow(),
+    access: [allow()],
     section: "links",
     render(ctx, problem) {
       const { errors, ...error } = splitFieldErrors(problem);
-      return {
-        title: "Import links",
-        intro: INTRO,
-        ...error,
-        body: uploadForm(pathTo(ctx, "links"), errors),
-      };
+      const body = uploadForm(pathTo(ctx, "links"), errors);
+      return { title: "Import links", intro: INTRO, ...error, body };
     },
     async change(ctx) {
       const { file, dry_run } = validate(inputSchema, await formFieldsOf(ctx));
@@ -76,17 +74,13 @@ function bytesOf(file: string | Buffer): Buffer {
 
 /** Reads all rows first, so a file that can't be read to its end imports nothing. @throws Problem 422 */
 async function readFew(bytes: Buffer): Promise<LinkFile> {
-  const { rows, ...file } = await readLinkFile(() => iterate([bytes]), checkRows);
-  return { ...file, rows: iterate(await Array.fromAsync(rows)) };
+  const { rows, ...file } = await readLinkFile(() => Readable.from([bytes]), checkRows);
+  return { ...file, rows: Readable.from(await Array.fromAsync(rows)) };
 }
 
 function checkRows(count: number): void {
   if (count > ROWS_MAX)
     throw invalidField("file", `must have at most ${ROWS_MAX.toLocaleString("en")} rows. ${USE_COMMAND}`);
-}
-
-async function* iterate<T>(values: Iterable<T>): AsyncGenerator<T> {
-  yield* values;
 }
 
 function toView({ stopped, ...report }: ImportReport): object {
@@ -118,7 +112,7 @@ async function showResults(ctx: Context, { report, results, isTrial, text }: Res
   const next = canImport ? await confirmForm(path, imported, text) : linkButton(path, "Show links");
   showPage(ctx, {
     section: "links",
-    title: isTrial ? "Preview of the import" : `${links(imported)} imported`,
+    title: isTrial ? "Preview of the import" : `${pluralize(imported, "link")} imported`,
     intro: isTrial ? `Nothing is imported yet. Format: ${report.format}.` : `Format: ${report.format}.`,
     body: html`${stopped && html`<p class="alert bad">${stopped.message} ${rowsLeft(report)}</p>`}
 <div class="panel">${summary(report, isTrial)}
@@ -128,7 +122,7 @@ ${resultTable(results, isTrial)}`,
 }
 
 function rowsLeft({ left }: ImportReport): string {
-  return `${rows(left)} ${left === 1 ? "is" : "are"} left. Import the same file again when there is room.`;
+  return `${pluralize(left, "row")} ${left === 1 ? "is" : "are"} left. Import the same file again when there is room.`;
 }
 
 function summary({ rows, imported, skipped, refused }: ImportReport, isTrial: boolean): Html {
@@ -150,36 +144,33 @@ async function confirmForm(path: string, count: number, text: string): Promise<H
   }
   return html`<form method="post" action="${path}/import" enctype="multipart/form-data" class="inline">${CSRF_FIELD}
 <input type="hidden" name="dry_run" value="false"><input type="hidden" name="file" value="${parts}">
-<button type="submit">Import ${links(count)}</button></form>`;
+<button type="submit">Import ${pluralize(count, "link")}</button></form>`;
 }
 
-const RANK: Record<RowResult["result"], number> = { refused: 0, left: 1, skipped: 2, imported: 3 };
+/** What the table says of a row, in the order in which rows are shown. */
+const RESULTS = {
+  refused: { name: "refused", look: "bad" },
+  left: { name: "no room", look: "warn" },
+  skipped: { name: "already imported", look: "neutral" },
+  imported: { name: "imported", look: "good" },
+} as const satisfies Record<RowResult["result"], object>;
 
 function resultTable(results: RowResult[], isTrial: boolean): Html {
-  const shown = [...results].sort((one, other) => RANK[one.result] - RANK[other.result]).slice(0, SHOWN_ROWS);
-  const hidden = results.length - shown.length;
+  const sorted = Object.keys(RESULTS).flatMap((name) => results.filter(({ result }) => result === name));
+  const hidden = results.length - SHOWN_ROWS;
   const columns: Columns<RowResult> = {
     Row: ({ row }) => row.toLocaleString("en"),
     Slug: ({ slug }) => slug,
     Destination: ({ url, title }) =>
       html`<span class="long">${title && html`<strong>${title}</strong> `}${url}</span>`,
-    Result: (row) => outcome(row, isTrial),
+    Result: ({ result, reason }) => {
+      const { name, look } = RESULTS[result];
+      if (result === "refused") return html`${badge(name, look)} ${withSubjects(reason)}`;
+      return badge(result === "imported" && isTrial ? "to import" : name, look);
+    },
   };
-  return html`${table("Rows of the file", columns, shown)}
-${hidden > 0 && html`<p class="soft">${rows(hidden)} more ${hidden === 1 ? "is" : "are"} not shown.</p>`}`;
-}
-
-function outcome({ result, reason }: RowResult, isTrial: boolean): Html {
-  switch (result) {
-    case "imported":
-      return badge(isTrial ? "to import" : "imported", "good");
-    case "skipped":
-      return badge("already imported");
-    case "left":
-      return badge("no room", "warn");
-    case "refused":
-      return html`${badge("refused", "bad")} ${withSubjects(reason)}`;
-  }
+  return html`${table("Rows of the file", columns, sorted.slice(0, SHOWN_ROWS))}
+${hidden > 0 && html`<p class="soft">${pluralize(hidden, "row")} more ${hidden === 1 ? "is" : "are"} not shown.</p>`}`;
 }
 
 // As the help of the page calls the columns, where a field has another name.
@@ -201,12 +192,4 @@ const SUBJECTS: Record<string, string> = {
 function withSubjects(reason = ""): string {
   const subject = /(?<=^|\. )([a-z_]+)(?:\.\d+)? (?=must |is )/g;
   return reason.replaceAll(subject, (_, field) => `The ${SUBJECTS[field] ?? field} `);
-}
-
-function links(count: number): string {
-  return `${count.toLocaleString("en")} ${count === 1 ? "link" : "links"}`;
-}
-
-function rows(count: number): string {
-  return `${count.toLocaleString("en")} ${count === 1 ? "row" : "rows"}`;
 }

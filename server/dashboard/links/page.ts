@@ -1,44 +1,59 @@
-import type { AnalyticsView } from "../../../resources/links/analytics.ts";
+import type { Context } from "koa";
 import type { Link } from "../../../resources/links/types.ts";
 import { CSRF_FIELD, copyable, field, formButton, linkButton, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { clicksPanel } from "./analytics.ts";
+import { actorOf, pathTo } from "../access.ts";
+import { isSignedConfirmation } from "../confirmation.ts";
+import { creatorOf } from "../creator.ts";
+import { showPage } from "../responses.ts";
+import type { DashboardOptions } from "../route.ts";
+import { clicksPanel, readPrevious } from "./analytics.ts";
 import { valuesOf } from "./form.ts";
-import { displayUrl, statusBadge, tagList } from "./list-page.ts";
+import { displayUrl, statusBadge, tagList } from "./list.ts";
 import { qrCode } from "./qr-code.ts";
-
-type LinkPage = {
-  link: Link;
-  path: string;
-  shortUrl: string;
-  creator: Html;
-  analytics: AnalyticsView;
-  /** The clicks of the 30 days before. */
-  previous: number | undefined;
-  needsCountries: boolean;
-};
 
 const REDIRECT_NAMES = { 301: "permanent", 302: "temporary", 307: "temporary", 308: "permanent" };
 
-export function linkPage({ link, path, shortUrl, creator, analytics, ...panel }: LinkPage) {
-  return {
-    actions: buttons(link, path),
-    body: html`${disabledAlert(link)}<div class="panel beside">
-<div>${details(link, path, shortUrl, creator)}${link.disabledAt === null && quickEdit(link, path)}</div>
-${qrCode(path, displayUrl(link, shortUrl))}
+/** Shows the page of a link. */
+export async function showLink(
+  ctx: Context,
+  link: Link,
+  { services: { links }, storage, urls, settings }: DashboardOptions,
+): Promise<void> {
+  const path = `${pathTo(ctx, "links")}/${link.id}`;
+  const name = displayUrl(link, urls.short);
+  const readAnalytics = (range: object) => links.analytics(actorOf(ctx), link.id, range);
+  const [analytics, creator] = await Promise.all([
+    readAnalytics({}),
+    creatorOf(storage, link.organizationId, link),
+  ]);
+  const clicks = clicksPanel(analytics, {
+    title: "Clicks in the last 30 days",
+    empty:
+      link.lastClickedAt !== null
+        ? "No clicks in the last 30 days."
+        : "No clicks yet. Share the link, and its clicks appear here within seconds.",
+    more: linkButton(`${path}/analytics`, "Date range", "quiet"),
+    previous: await readPrevious(analytics, readAnalytics),
+    needsCountries: settings.MMDB_PATH === undefined,
+    path: `${path}/analytics`,
+  });
+  const body = html`${disabledAlert(link)}<div class="panel beside">
+<div>${details(link, path, urls.short, creator)}${link.disabledAt === null && quickEdit(link, path)}</div>
+${qrCode(path, name)}
 </div>
-${clicksPanel(analytics, {
-  title: "Clicks in the last 30 days",
-  empty:
-    link.lastClickedAt !== null
-      ? "No clicks in the last 30 days."
-      : "No clicks yet. Share the link, and its clicks appear here within seconds.",
-  more: linkButton(`${path}/analytics`, "Date range", "quiet"),
-  path: `${path}/analytics`,
-  ...panel,
-})}
-<p>${linkButton(`${path}/delete`, "Delete link", "danger")}</p>`,
-  };
+${clicks}
+<p>${linkButton(`${path}/delete`, "Delete link", "danger")}</p>`;
+  const [undo, actions] = [undoForm(ctx, link, path), buttons(link, path)];
+  showPage(ctx, { title: link.title ?? name, section: "links", undo, actions, body });
+}
+
+/** Renders the form that undoes what the confirmation is about. */
+function undoForm(ctx: Context, link: Link, path: string): Html | undefined {
+  const { done, undo } = ctx.query;
+  if (done !== (link.archived ? "link-archived" : "link-restored")) return undefined;
+  if (undo !== link.id || !isSignedConfirmation(ctx)) return undefined;
+  return formButton({ action: path, text: "Undo", fields: { archived: String(!link.archived) } });
 }
 
 /** Renders the fields that change most often; the page with all fields shows what was rejected. */

@@ -10,22 +10,13 @@ import { formButton, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { pathWith } from "../../ui/table.ts";
 import { actorOf, pathTo } from "../access.ts";
-import { isSignedConfirmation, signedConfirmation } from "../confirmation.ts";
-import { creatorOf } from "../creator.ts";
-import {
-  type Done,
-  formFieldsOf,
-  isForm,
-  respondToChange,
-  showPage,
-  splitFieldErrors,
-} from "../responses.ts";
-import { addForm, type DashboardOptions, ORGANIZATION, type RouteModule } from "../route.ts";
-import { readPrevious } from "./analytics.ts";
+import { type Done, signedConfirmation } from "../confirmation.ts";
+import { addForm, formFieldsOf, inputOf, isForm, splitFieldErrors } from "../forms.ts";
+import { respondToChange } from "../responses.ts";
+import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { linkForm, toFormValues, toInput, valuesOf } from "./form.ts";
-import { list } from "./list.ts";
-import { displayUrl } from "./list-page.ts";
-import { linkPage } from "./page.ts";
+import { displayUrl, list } from "./list.ts";
+import { showLink } from "./page.ts";
 import { QR_FORMATS, type QrFormat, qrQuery } from "./qr-code.ts";
 import { selection } from "./selection.ts";
 
@@ -35,97 +26,72 @@ const LINK = `${LINKS}/:link_id`;
 const EDIT_CONFLICT =
   "This link was changed while you were editing it. Compare the values: if you save again, yours replace the current ones.";
 
+/** Adds the list of links, the page of a link, its QR code, and the forms that create, edit and delete it. */
 export const links: RouteModule = (router, options) => {
-  list(router, options);
-  createRoutes(router, options);
-  selection(router, options);
-  detailRoutes(router, options);
-  updateRoutes(router, options);
-  deleteRoutes(router, options);
-};
+  const { urls, allow } = options;
+  const { links } = options.services;
+  const common = { access: [allow()], section: "links" } as const;
+  const find = (ctx: Context) => links.get(actorOf(ctx), ctx.params.link_id as string);
 
-const createRoutes: RouteModule = (router, { services: { links }, urls, allow }) => {
+  list(router, options);
+
   addForm(router, {
+    ...common,
     path: `${LINKS}/new`,
     action: LINKS,
-    access: allow(),
-    section: "links",
     render: (ctx, problem) => formPage(ctx, urls.short, problem),
     async change(ctx) {
-      const fields = await formFieldsOf(ctx);
-      const link = await links.create(actorOf(ctx), isForm(ctx) ? toInput(fields) : fields);
+      const link = await links.create(actorOf(ctx), await inputOf(ctx, toInput));
       respondWithLink(ctx, link, urls.short, { done: "link-created", status: 201 });
     },
   });
-};
 
-const detailRoutes: RouteModule = (router, { services, urls, storage, settings, allow }) => {
+  selection(router, options);
+
   router.get(LINK, allow(), async (ctx) => {
-    const link = await findLink(ctx, services);
-    if (!prefersHtml(ctx)) return respondWithLink(ctx, link, urls.short);
-    const [analytics, creator] = await Promise.all([
-      services.links.analytics(actorOf(ctx), link.id, {}),
-      creatorOf(storage, link.organizationId, link),
-    ]);
-    const page = {
-      link,
-      path: pathOf(ctx, link),
-      shortUrl: urls.short,
-      creator,
-      analytics,
-      previous: await readPrevious(analytics, (range) =>
-        services.links.analytics(actorOf(ctx), link.id, range),
-      ),
-      needsCountries: settings.MMDB_PATH === undefined,
-    };
-    const title = link.title ?? displayUrl(link, urls.short);
-    showPage(ctx, { title, section: "links", undo: undoArchivingOf(ctx, link), ...linkPage(page) });
+    const link = await find(ctx);
+    if (prefersHtml(ctx)) await showLink(ctx, link, options);
+    else respondWithLink(ctx, link, urls.short);
   });
 
   for (const format of Object.keys(QR_FORMATS) as QrFormat[])
     router.get(`${LINK}/qr.${format}`, allow(), readQuery(qrQuery), async (ctx) => {
-      const { slug } = await findLink(ctx, services);
-      const { download, ...options } = validate(qrQuery, ctx.state.query);
+      const { slug } = await find(ctx);
+      const { download, ...query } = validate(qrQuery, ctx.state.query);
       if (download !== undefined) ctx.attachment(`${slug}.${format}`);
       const { type, render } = QR_FORMATS[format];
       ctx.type = type;
-      ctx.body = await render(`${urls.short}/${slug}`, options);
+      ctx.body = await render(`${urls.short}/${slug}`, query);
     });
-};
 
-const updateRoutes: RouteModule = (router, { services, urls, allow }) => {
   addForm(router, {
+    ...common,
     path: `${LINK}/edit`,
     action: LINK,
     program: ["patch", LINK],
-    access: allow(),
-    section: "links",
-    render: async (ctx, problem) => formPage(ctx, urls.short, problem, await findLink(ctx, services)),
+    render: async (ctx, problem) => formPage(ctx, urls.short, problem, await find(ctx)),
     async change(ctx) {
-      const before = await findLink(ctx, services);
+      const before = await find(ctx);
       const fields = await formFieldsOf(ctx);
       const { input, precondition } = isForm(ctx)
         ? changesIn(fields, before)
         : { input: fields, precondition: preconditionOf(ctx) };
-      const after = await services.links.update(actorOf(ctx), before.id, input, precondition);
+      const after = await links.update(actorOf(ctx), before.id, input, precondition);
       respondWithLink(ctx, after, urls.short, { done: noticeOf(before, after) });
     },
   });
-};
 
-const deleteRoutes: RouteModule = (router, { services, urls, allow }) => {
   addForm(router, {
+    ...common,
     path: `${LINK}/delete`,
     program: ["delete", LINK],
-    access: allow(),
-    section: "links",
     async render(ctx) {
-      const link = await findLink(ctx, services);
+      const link = await find(ctx);
       const body = deletionPanel(displayUrl(link, urls.short), pathOf(ctx, link), link.archived);
       return { title: "Delete this link?", body };
     },
     async change(ctx) {
-      await services.links.remove(actorOf(ctx), ctx.params.link_id as string, preconditionOf(ctx));
+      await links.remove(actorOf(ctx), ctx.params.link_id as string, preconditionOf(ctx));
       respondToChange(ctx, { to: pathOf(ctx), done: "link-deleted" });
     },
   });
@@ -162,10 +128,6 @@ async function formPage(ctx: Context, shortUrl: string, problem?: Problem, link?
   return { title, ...error, ...(hasConflict && { error: EDIT_CONFLICT }), body };
 }
 
-function findLink(ctx: Context, { links }: DashboardOptions["services"]): Promise<Link> {
-  return links.get(actorOf(ctx), ctx.params.link_id as string);
-}
-
 function respondWithLink(
   ctx: Context,
   link: Link,
@@ -192,18 +154,6 @@ function changesIn({ version, ...fields }: Input, link: Link) {
     input: toInput(fields, valuesOf(link)),
     precondition: version === undefined ? undefined : isShownVersion,
   };
-}
-
-/** Renders the form that undoes what the confirmation on the page of a link is about. */
-function undoArchivingOf(ctx: Context, link: Link): Html | undefined {
-  const { done, undo } = ctx.query;
-  if (done !== (link.archived ? "link-archived" : "link-restored")) return undefined;
-  if (undo !== link.id || !isSignedConfirmation(ctx)) return undefined;
-  return formButton({
-    action: pathOf(ctx, link),
-    text: "Undo",
-    fields: { archived: String(!link.archived) },
-  });
 }
 
 function noticeOf(before: Link, after: Link): Done {

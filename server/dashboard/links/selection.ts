@@ -3,44 +3,49 @@ import { invalidField } from "../../../resources/http/validate.ts";
 import { problemView } from "../../../resources/links/bulk.ts";
 import { CHANGED_MAX, type ChangeResult, READ_MAX } from "../../../resources/links/change-many.ts";
 import { listQuery } from "../../../resources/links/list.ts";
+import type { Link } from "../../../resources/links/types.ts";
 import { seeOther } from "../../http/redirects.ts";
 import { type Input, prefersHtml, textFieldOf } from "../../http/request-body.ts";
-import { formButton } from "../../ui/controls.ts";
-import type { Html } from "../../ui/html.ts";
-import { pathWith } from "../../ui/table.ts";
+import { breakable, field, formButton, hidden, linkButton, panelForm, pluralize } from "../../ui/controls.ts";
+import type { PageContent } from "../../ui/dashboard-layout.ts";
+import { html } from "../../ui/html.ts";
+import { pathWith, table } from "../../ui/table.ts";
 import { actorOf, pathTo } from "../access.ts";
-import { isSignedConfirmation, signedConfirmation } from "../confirmation.ts";
+import { type CountedDone, signedConfirmation } from "../confirmation.ts";
 import {
-  type CountedDone,
   type FieldErrors,
   formFieldsOf,
   isForm,
   redisplayForm,
   type Show,
-  sendJson,
-  showPage,
   splitFieldErrors,
-} from "../responses.ts";
+} from "../forms.ts";
+import { sendJson, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { pages, sendLinks } from "./export.ts";
-import { displayUrl, filterOf } from "./list-page.ts";
-import {
-  backPage,
-  confirmationPage,
-  failurePage,
-  ID_SEPARATOR,
-  type SelectionForm,
-  tagPage,
-} from "./selection-pages.ts";
+import { displayUrl, filterOf } from "./list.ts";
 
-const DONE: Record<string, CountedDone> = {
-  archive: "links-archived",
-  restore: "links-restored",
-  delete: "links-deleted",
-  "add-tag": "links-tagged",
-  "remove-tag": "links-untagged",
+type Action = { verb: string; done: CountedDone; effect?: string };
+
+const ACTIONS: Record<string, Action> = {
+  archive: {
+    verb: "Archive",
+    done: "links-archived",
+    effect: "The links below stop working until you restore them.",
+  },
+  restore: { verb: "Restore", done: "links-restored", effect: "The links below work again." },
+  delete: {
+    verb: "Delete",
+    done: "links-deleted",
+    effect:
+      "This cannot be undone. The links below stop working immediately and can never be reused. Their clicks stay in your totals.",
+  },
+  "add-tag": { verb: "Add tag", done: "links-tagged" },
+  "remove-tag": { verb: "Remove tag", done: "links-untagged" },
 };
 
+// Joins ids in one field.
+const ID_SEPARATOR = ".";
 // The confirmation has their ids in its URL, in 3 KB. A change of more links asks first.
 const UNDONE_MAX = 100;
 
@@ -97,18 +102,8 @@ export const selection: RouteModule = (router, { services: { links }, urls, allo
   });
 };
 
-/** Renders the form that undoes the change that a confirmation in the list is about, if it can be undone. */
-export function undoForm(ctx: Context): Html | undefined {
-  const { done, undo, signature: _, ...query } = ctx.query as Record<string, string>;
-  const [, state] = /^links-(archived|restored)-\d/.exec(textFieldOf(done)) ?? [];
-  if (!state || !undo || !isSignedConfirmation(ctx)) return undefined;
-  const action = state === "archived" ? "restore" : "archive";
-  const fields = { action, ids: undo, return_to: pathWith("", query) };
-  return formButton({ action: selectionPath(ctx), text: "Undo", fields });
-}
-
 function doneQuery(ctx: Context, { action }: Input, results: ChangeResult[]): Record<string, string> {
-  const done = `${DONE[textFieldOf(action)]}-${results.length}`;
+  const done = `${ACTIONS[textFieldOf(action)]?.done}-${results.length}`;
   const changed = results.filter(({ isChanged }) => isChanged).map(({ id }) => id);
   const canBeUndone = isArchiving({ action }) && changed.length > 0 && changed.length <= UNDONE_MAX;
   return signedConfirmation(ctx, done, canBeUndone ? changed.join(ID_SEPARATOR) : undefined);
@@ -176,16 +171,94 @@ function describeError(errors: FieldErrors, fields: Input): string | undefined {
   return errors.ids && (isAll(fields) ? "No link matches anymore." : `Select 1 to ${max} links.`);
 }
 
-function formOf(ctx: Context, fields: Input): SelectionForm {
+/** Returns what the form of a selection says, and the addresses that its pages need. */
+function formOf(ctx: Context, fields: Input) {
   return {
-    path: selectionPath(ctx),
-    list: listPath(ctx, fields),
-    returnTo: pathWith("", listQueryIn(fields)),
     action: textFieldOf(fields.action),
     tag: textFieldOf(fields.tag),
+    /** Where the form is sent. */
+    path: `${pathTo(ctx, "links")}/selection`,
+    /** The path of the list with its filter. */
+    list: listPath(ctx, fields),
+    /** The query of the list. */
+    returnTo: pathWith("", listQueryIn(fields)),
   };
 }
 
-function selectionPath(ctx: Context): string {
-  return `${pathTo(ctx, "links")}/selection`;
+type SelectionForm = ReturnType<typeof formOf>;
+
+/** The ids of selected links, and up to 100 of the links. */
+type Selected = { ids: string[]; shown: Link[] };
+
+/** Leads back to the list. */
+function backPage({ list }: SelectionForm, error: string | undefined): PageContent {
+  const body = linkButton(list, "Back to links", "quiet");
+  return { title: "Links", body, ...(error && { error }) };
+}
+
+/** Asks for the tag. */
+function tagPage(form: SelectionForm, { ids }: Selected, error: string | undefined): PageContent {
+  const isAdded = form.action === "add-tag";
+  const panel = { action: form.path, submit: ACTIONS[form.action]?.verb ?? "", cancel: form.list };
+  const tag = field({
+    name: "tag",
+    label: "Tag",
+    value: form.tag,
+    error,
+    attributes: html`required maxlength="50" autocapitalize="none"`,
+  });
+  const others = Object.entries(fieldsOf(form, ids)).map(([name, value]) => hidden(name, value));
+  const body = panelForm(panel, html`${others}${tag}`);
+  return { title: `${isAdded ? "Add a tag to" : "Remove a tag from"} ${pluralize(ids.length, "link")}`, body };
+}
+
+/** Asks whether to make a change that can't be undone, and names its links. */
+function confirmationPage(form: SelectionForm, { ids, shown }: Selected, shortUrl: string): PageContent {
+  const count = pluralize(ids.length, "link");
+  const { action } = form;
+  const { verb = "", effect = "" } = ACTIONS[action] ?? {};
+  const isDeletion = action === "delete";
+  const columns = {
+    "Short link": (link: Link) => breakable(displayUrl(link, shortUrl)),
+    Destination: ({ url, title }: Link) =>
+      html`<div class="target">${title && html`<strong>${title}</strong>`}<span class="soft clipped" title="${url}">${url}</span></div>`,
+  };
+  const confirm = (action: string, text: string, look: "primary" | "quiet" | "danger") =>
+    formButton({ action: form.path, text, look, fields: { ...fieldsOf({ ...form, action }, ids), confirmed: "true" } });
+  const body = html`<div class="panel${isDeletion && " danger"}">
+<p>${effect}</p>
+${isDeletion && html`<p class="soft">Archiving also stops them, but you can restore them later.</p>`}
+<div class="actions">
+${confirm(action, `${verb} ${count}`, isDeletion ? "danger" : "primary")}
+${isDeletion && confirm("archive", "Archive instead", "quiet")}
+${linkButton(form.list, "Cancel", "quiet")}
+</div></div>
+${table(`Links to ${action}`, columns, shown)}
+${ids.length > shown.length && html`<p class="soft">And ${pluralize(ids.length - shown.length, "link")} more.</p>`}`;
+  return { title: `${verb} ${count}?`, body };
+}
+
+/** Names exactly the links that the page is about, whichever match when it is sent. */
+function fieldsOf({ action, returnTo }: SelectionForm, ids: string[]): Record<string, string> {
+  return { ids: ids.join(ID_SEPARATOR), action, return_to: returnTo };
+}
+
+/** Says which links weren't changed, and why. */
+function failurePage(
+  form: SelectionForm,
+  results: ChangeResult[],
+  names: Map<string, string>,
+): PageContent {
+  const failed = results.filter(({ error }) => error);
+  const changed = results.length - failed.length;
+  const columns = {
+    "Short link": ({ id }: ChangeResult) => breakable(names.get(id) ?? id),
+    Reason: ({ error }: ChangeResult) => error?.message ?? "",
+  };
+  const more = failed.length - READ_MAX;
+  const body = html`<p>${changed > 0 ? `${pluralize(changed, "link")} changed.` : "No link was changed."}</p>
+${table("Links that were not changed", columns, failed.slice(0, READ_MAX))}
+${more > 0 && html`<p class="soft">And ${pluralize(more, "link")} more.</p>`}
+<p>${linkButton(form.list, "Back to links", "quiet")}</p>`;
+  return { title: "Links", error: `${pluralize(failed.length, "link")} could not be changed.`, body };
 }

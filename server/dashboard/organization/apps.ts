@@ -7,9 +7,8 @@ import { isManager } from "../../ui/dashboard-layout.ts";
 import { html } from "../../ui/html.ts";
 import { emptyState, pathWith } from "../../ui/table.ts";
 import { membershipOf, pathTo, signedInUserOf } from "../access.ts";
-import { appRevocationForm, authorizedAppsTable } from "../authorized-apps.ts";
+import { appRevocationForm, authorizedAppsTable, ownClientList } from "../authorized-apps.ts";
 import { addOperationPage, addReading } from "../operation-routes.ts";
-import { ownClientList } from "../own-client.ts";
 import { showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 

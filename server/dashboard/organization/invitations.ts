@@ -34,7 +34,8 @@ import { membershipOf, pathTo, signedInUserOf } from "../access.ts";
 import { shownOnce } from "../one-time-view.ts";
 import { addOperation, addReading, runOperation } from "../operation-routes.ts";
 import { rolesOf } from "../permissions.ts";
-import { type FieldErrors, type Show, showPage } from "../responses.ts";
+import type { FieldErrors, Show } from "../forms.ts";
+import { showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteOptions } from "../route.ts";
 
 type Created = Result<typeof createInvitation>;

@@ -12,7 +12,8 @@ import { membershipOf, pathTo } from "../access.ts";
 import { type NewSecret, redirectToSecret } from "../api-access/secrets.ts";
 import { addOperation, addReading } from "../operation-routes.ts";
 import { mayRun, rolesOf } from "../permissions.ts";
-import { type Show, showPage } from "../responses.ts";
+import type { Show } from "../forms.ts";
+import { showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 
 export const planRoutes: RouteModule = (router, options) => {

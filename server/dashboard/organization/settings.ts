@@ -24,10 +24,11 @@ import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { pathWith } from "../../ui/table.ts";
 import { membershipOf, pathTo, SECOND_FACTOR_SETUP, signedInUserOf } from "../access.ts";
-import { toUrl, urlField } from "../links/url-field.ts";
+import { toUrl, urlField } from "../links/form.ts";
 import { addOperation, addOperationPage, addReading, runOperation } from "../operation-routes.ts";
 import { controlOf, mayRun } from "../permissions.ts";
-import { formFieldsOf, type Show, showPage, splitFieldErrors } from "../responses.ts";
+import { formFieldsOf, type Show, splitFieldErrors } from "../forms.ts";
+import { showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { appPolicyPanel, approvedAppsPanel } from "./app-policy.ts";
 

@@ -1,8 +1,13 @@
 import type { Context, Middleware } from "koa";
 import { isPaid, type Plan, planRequired } from "../../../resources/plans.ts";
+import type { Services } from "../../../resources/services.ts";
 import { toWebhookView } from "../../../resources/webhooks/schema.ts";
-import type { Webhook, WebhookHealth } from "../../../resources/webhooks/types.ts";
-import { membershipOf, pathTo } from "../access.ts";
+import { HEALTH_MAX } from "../../../resources/webhooks/service.ts";
+import type { DeliveryCounts, Webhook, WebhookHealth } from "../../../resources/webhooks/types.ts";
+import { toTimestamp } from "../../clients/client-view.ts";
+import { badge, time } from "../../ui/controls.ts";
+import { type Html, html } from "../../ui/html.ts";
+import { actorOf, membershipOf, pathTo } from "../access.ts";
 import { ORGANIZATION } from "../route.ts";
 
 export const WEBHOOKS = `${ORGANIZATION}/webhooks`;
@@ -16,6 +21,11 @@ export const requirePlan: Middleware = function checkPlan(ctx, next) {
 
 export function webhookIdOf(ctx: Context): string {
   return ctx.params.webhook_id as string;
+}
+
+/** @throws Problem 404 */
+export function findWebhook(ctx: Context, { webhooks }: Services): Promise<Webhook> {
+  return webhooks.get(actorOf(ctx), webhookIdOf(ctx));
 }
 
 export function webhookPath(ctx: Context): string {
@@ -45,14 +55,52 @@ export function canResend(webhook: Webhook, plan: Plan): boolean {
   return ["active", "failing"].includes(statusOf(webhook, plan));
 }
 
+export function statusBadge(webhook: Webhook, plan: Plan): Html {
+  const { failingSince, disabledReason } = webhook;
+  switch (statusOf(webhook, plan)) {
+    case "active":
+      return badge("Active", "good");
+    case "unverified":
+      return html`${badge("Unverified", "warn")}${failingSince !== null && html` <span class="soft">the test event failed</span>`}`;
+    case "failing":
+      return html`${badge("Failing", "bad")} <span class="soft">since ${time(failingSince)}</span>`;
+    case "paused":
+      return html`${badge("Paused", "warn")} <span class="soft">on the Free plan</span>`;
+    case "disabled":
+      return html`${badge("Disabled")}${disabledReason && html` <span class="soft">${disabledReason}</span>`}`;
+  }
+}
+
+export function eventsOf({ events }: Webhook): Html {
+  return html`<span class="tags">${events.map((event) => badge(event))}</span>`;
+}
+
+/** Renders how the newest deliveries of the last 24 hours went. */
+export function recentDeliveries({ succeeded, failed, pending }: DeliveryCounts): Html {
+  const total = succeeded + failed + pending;
+  if (total === 0) return html`<span class="soft">none</span>`;
+  const format = (count: number) => count.toLocaleString("en");
+  const others = [failed > 0 && `${format(failed)} failed`, pending > 0 && `${format(pending)} waiting`];
+  const text = others.filter(Boolean).join(", ");
+  const percent = roundedShare(succeeded, total);
+  const all = total < HEALTH_MAX ? format(total) : `the last ${format(total)}`;
+  return html`${percent}% of ${all} delivered${text && html` <span class="soft">${text}</span>`}`;
+}
+
+/** Rounds to a percentage, of which 0 means none and 100 means all. */
+function roundedShare(part: number, total: number): number {
+  if (part === 0 || part === total) return part === 0 ? 0 : 100;
+  return Math.min(99, Math.max(1, Math.round((part / total) * 100)));
+}
+
 /** Returns a webhook as the API shows it, with its status and the reasons for it. */
 export function toDashboardView(ctx: Context, webhook: Webhook) {
   const { verified, failingSince, lastSuccessAt, disabledReason } = webhook;
   return {
     ...toWebhookView(webhook),
     status: statusOf(webhook, membershipOf(ctx).plan),
-    failing_since: toTime(verified ? failingSince : null),
-    last_success_at: toTime(lastSuccessAt),
+    failing_since: toTimestamp(verified ? failingSince : null),
+    last_success_at: toTimestamp(lastSuccessAt),
     disabled_reason: disabledReason,
   };
 }
@@ -62,11 +110,7 @@ export function toHealthView(ctx: Context, webhook: Webhook, health: Map<string,
   const { nextAttemptAt = null, counts = null } = health.get(webhook.id) ?? {};
   return {
     ...toDashboardView(ctx, webhook),
-    next_attempt_at: toTime(nextAttemptAt),
+    next_attempt_at: toTimestamp(nextAttemptAt),
     recent_deliveries: counts,
   };
-}
-
-function toTime(at: number | null): string | null {
-  return at === null ? null : new Date(at).toISOString();
 }

@@ -1,81 +1,32 @@
-import type { Context } from "koa";
 import { MANAGERS } from "../../../resources/access/scopes.ts";
-import { found } from "../../../resources/http/problem.ts";
 import { readQuery } from "../../../resources/http/validate.ts";
-import { deliveryQuery, toDeliveryDetailsView, toDeliveryView } from "../../../resources/webhooks/schema.ts";
-import type { Delivery, Webhook } from "../../../resources/webhooks/types.ts";
+import { deliveryQuery, toDeliveryView } from "../../../resources/webhooks/schema.ts";
+import type { Delivery } from "../../../resources/webhooks/types.ts";
 import { prefersHtml } from "../../http/request-body.ts";
-import { formButton, linkButton } from "../../ui/controls.ts";
+import { linkButton, panelForm, pluralize } from "../../ui/controls.ts";
 import { html } from "../../ui/html.ts";
-import { actorOf, membershipOf, pathTo } from "../access.ts";
-import { creatorOf } from "../creator.ts";
-import { redisplayForm, respondToChange, type Show, showPage } from "../responses.ts";
-import { addForm, type RouteModule } from "../route.ts";
-import { isRetried, requirePlan, toHealthView, WEBHOOK, webhookIdOf, webhookPath } from "./context.ts";
-import { deliveryPage } from "./delivery-page.ts";
-import { webhookPage } from "./page.ts";
+import { actorOf } from "../access.ts";
+import { addForm, redisplayForm, type Show } from "../forms.ts";
+import { respondToChange } from "../responses.ts";
+import type { RouteModule } from "../route.ts";
+import { findWebhook, requirePlan, toHealthView, WEBHOOK, webhookIdOf, webhookPath } from "./context.ts";
+import { showDelivery } from "./delivery-page.ts";
+import { showWebhook } from "./page.ts";
 
 const DELIVERY = `${WEBHOOK}/deliveries/:delivery_id`;
 const RESEND_FAILED = `${WEBHOOK}/deliveries/resend-failed`;
 
-export const deliveries: RouteModule = (router, { services, storage, urls, allow }) => {
+export const deliveries: RouteModule = (router, options) => {
+  const { services, urls, allow } = options;
   const { webhooks } = services;
   const managers = allow(...MANAGERS);
   const toView = (delivery: Delivery) => toDeliveryView(delivery, urls.short);
-  const find = (ctx: Context) => webhooks.get(actorOf(ctx), webhookIdOf(ctx));
-
-  const show: Show = async (ctx, error) => {
-    const caller = actorOf(ctx);
-    const webhook = await find(ctx);
-    const query = error ? {} : filterOf(ctx);
-    const log = await webhooks.deliveries(caller, webhook.id, query);
-    const { plan } = membershipOf(ctx);
-    const next = isRetried(webhook, plan) ? await webhooks.nextDelivery(caller, webhook.id) : undefined;
-    const failed = [next ?? [], log.deliveries]
-      .flat()
-      .find(({ event, attempts }) => event.type === "webhook.test" && attempts.length > 0);
-    const { failingSince } = webhook;
-    const failedAttempts = [next ?? [], log.deliveries]
-      .flat()
-      .flatMap(({ attempts }) => attempts)
-      .filter(({ at }) => failingSince !== null && at >= failingSince)
-      .sort((one, other) => one.at - other.at);
-    const health = await webhooks.health(caller);
-    const content = webhookPage({
-      webhook,
-      creator: await creatorOf(storage, webhook.organizationId, webhook),
-      health: found(health.get(webhook.id), "webhook"),
-      path: webhookPath(ctx),
-      deliveries: log.deliveries.map(toView),
-      query,
-      nextCursor: log.nextCursor,
-      failedAttempt: failedAttempts.at(-1),
-      // A new endpoint hasn't failed yet, unlike those before it in the log.
-      failedTest: failingSince === null ? undefined : failed?.attempts.at(-1),
-      plan,
-    });
-    showPage(ctx, { ...titleOf(webhook), section: "webhooks", error, ...content });
-  };
-
-  const showDelivery: Show = async (ctx, error) => {
-    const webhook = await find(ctx);
-    const details = await webhooks.delivery(actorOf(ctx), webhook.id, deliveryIdOf(ctx));
-    const delivery = toDeliveryDetailsView(details, urls.short);
-    if (!prefersHtml(ctx)) {
-      ctx.body = delivery;
-      return;
-    }
-    const { plan } = membershipOf(ctx);
-    const planPath = pathTo(ctx, "plan");
-    const health = found((await webhooks.health(actorOf(ctx))).get(webhook.id), "webhook");
-    const path = webhookPath(ctx);
-    const content = deliveryPage({ webhook, health, path, delivery, plan, planPath });
-    showPage(ctx, { title: `Delivery of ${delivery.type}`, section: "webhooks", error, ...content });
-  };
+  const show: Show = (ctx, error) => showWebhook(ctx, options, error);
+  const showOne: Show = (ctx, error) => showDelivery(ctx, options, error);
 
   router.get(WEBHOOK, managers, redisplayForm(show), async (ctx) => {
     if (prefersHtml(ctx)) return show(ctx);
-    ctx.body = toHealthView(ctx, await find(ctx), await webhooks.health(actorOf(ctx)));
+    ctx.body = toHealthView(ctx, await findWebhook(ctx, services), await webhooks.health(actorOf(ctx)));
   });
 
   router.get(
@@ -103,7 +54,7 @@ export const deliveries: RouteModule = (router, { services, storage, urls, allow
     access: sending,
     section: "webhooks",
     async render(ctx) {
-      await find(ctx);
+      await findWebhook(ctx, services);
       const { count, hasMore } = await webhooks.countFailed(actorOf(ctx), webhookIdOf(ctx));
       return { title: "Resend failed deliveries?", body: resendForm(webhookPath(ctx), count, hasMore) };
     },
@@ -113,37 +64,22 @@ export const deliveries: RouteModule = (router, { services, storage, urls, allow
     },
   });
 
-  router.get(DELIVERY, managers, (ctx) => showDelivery(ctx));
+  router.get(DELIVERY, managers, (ctx) => showOne(ctx));
 
-  router.post(`${DELIVERY}/resend`, ...sending, redisplayForm(showDelivery), async (ctx) => {
-    const body = toView(await webhooks.resend(actorOf(ctx), webhookIdOf(ctx), deliveryIdOf(ctx)));
+  router.post(`${DELIVERY}/resend`, ...sending, redisplayForm(showOne), async (ctx) => {
+    const body = toView(await webhooks.resend(actorOf(ctx), webhookIdOf(ctx), ctx.params.delivery_id as string));
     const to = `${webhookPath(ctx)}/deliveries/${body.id}`;
     respondToChange(ctx, { to, done: "delivery-resent", status: 202, body });
   });
 };
 
-function deliveryIdOf(ctx: Context): string {
-  return ctx.params.delivery_id as string;
-}
-
-function filterOf({ query }: Context) {
-  const { cursor, status, event_type } = query as Record<string, string | undefined>;
-  return { ...(cursor && { cursor }), ...(status && { status }), ...(event_type && { event_type }) };
-}
-
-/** The path may be a secret, and the title of a page ends up in the browser's history. */
-function titleOf({ url }: Webhook) {
-  const { host, pathname, search } = new URL(url);
-  return { title: host, heading: pathname + search === "/" ? host : host + pathname + search };
-}
-
 function resendForm(path: string, count: number, hasMore: boolean) {
   if (count === 0)
     return html`<p>No deliveries of this webhook have failed.</p>
 <p>${linkButton(path, "Back to the webhook", "quiet")}</p>`;
-  const deliveries = count === 1 ? "1 delivery" : `${count.toLocaleString("en")} deliveries`;
-  return html`<div class="panel">
-<p>${hasMore ? html`More than ${deliveries} have failed, and ${deliveries} can be resent in one step.` : html`${deliveries} ${count === 1 ? "has" : "have"} failed.`} They are sent again with the same bodies and IDs, and each counts toward the daily quota. Deliveries that are waiting keep their schedule.</p>
-<div class="actions">${formButton({ action: `${path}/deliveries/resend-failed`, text: `Resend ${deliveries}`, look: "primary" })}${linkButton(path, "Cancel", "quiet")}</div>
-</div>`;
+  const deliveries = pluralize(count, "delivery", "deliveries");
+  return panelForm(
+    { action: `${path}/deliveries/resend-failed`, submit: `Resend ${deliveries}`, cancel: path },
+    html`<p>${hasMore ? html`More than ${deliveries} have failed, and ${deliveries} can be resent in one step.` : html`${deliveries} ${count === 1 ? "has" : "have"} failed.`} They are sent again with the same bodies and IDs, and each counts toward the daily quota. Deliveries that are waiting keep their schedule.</p>`,
+  );
 }

@@ -1,32 +1,32 @@
+import type { Context } from "koa";
 import type { z } from "zod";
-import { isPaid, type Plan } from "../../../resources/plans.ts";
-import type { deliveryDetailsSchema } from "../../../resources/webhooks/schema.ts";
-import type { Webhook, WebhookHealth } from "../../../resources/webhooks/types.ts";
+import { found } from "../../../resources/http/problem.ts";
+import { isPaid } from "../../../resources/plans.ts";
+import { type deliveryDetailsSchema, toDeliveryDetailsView } from "../../../resources/webhooks/schema.ts";
+import { prefersHtml } from "../../http/request-body.ts";
 import { breakable, exactTime, formButton, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
-import { deliveryBadge, nextAttempt, resendButton } from "./delivery-list.ts";
+import { actorOf, membershipOf, pathTo } from "../access.ts";
+import { sendJson, showPage } from "../responses.ts";
+import type { DashboardOptions } from "../route.ts";
+import { findWebhook, webhookPath } from "./context.ts";
+import { deliveryBadge, nextAttempt, resendButton } from "./page.ts";
 
 type Details = z.output<typeof deliveryDetailsSchema>;
 
-type DeliveryPage = {
-  webhook: Webhook;
-  health: WebhookHealth;
-  /** That of the webhook. */
-  path: string;
-  delivery: Details;
-  plan: Plan;
-  planPath: string;
-};
+type DeliveryPage = Awaited<ReturnType<typeof readPage>>;
 
-export function deliveryPage(page: DeliveryPage) {
+/** Shows a delivery, or returns it to a program; `error` says why it wasn't sent again. */
+export async function showDelivery(ctx: Context, options: DashboardOptions, error?: string): Promise<void> {
+  const page = await readPage(ctx, options);
   const { webhook, health, path, delivery, plan } = page;
-  const { id, status, attempts, created_at } = delivery;
+  if (!prefersHtml(ctx)) return sendJson(ctx, delivery);
+  const { id, type, status, attempts, created_at } = delivery;
   const isOn = webhook.enabled && isPaid(plan);
   const obstacle = obstacleOf(page);
-  return {
-    actions: html`${linkButton(path, "All deliveries", "quiet")}${obstacle ? obstacle.step : resendButton(path, delivery, { look: "primary" })}`,
-    body: html`${obstacle && html`<p class="alert">${obstacle.reason}</p>`}
+  const actions = html`${linkButton(path, "All deliveries", "quiet")}${obstacle ? obstacle.step : resendButton(path, delivery, { look: "primary" })}`;
+  const body = html`${obstacle && html`<p class="alert">${obstacle.reason}</p>`}
 <section class="panel"><dl class="facts">
 <dt>Endpoint URL</dt><dd>${breakable(webhook.url)}</dd>
 <dt>ID</dt><dd><code>${id}</code></dd>
@@ -41,7 +41,22 @@ ${attempts.length > 0 ? table("Attempts", ATTEMPTS, attempts) : html`<p class="s
 ${requestHeaders(delivery)}
 ${content("Request body", JSON.stringify(delivery.request, null, 2))}
 </section>
-${response(delivery)}`,
+${response(delivery)}`;
+  showPage(ctx, { title: `Delivery of ${type}`, section: "webhooks", error, actions, body });
+}
+
+async function readPage(ctx: Context, { services, urls }: DashboardOptions) {
+  const { webhooks } = services;
+  const webhook = await findWebhook(ctx, services);
+  const details = await webhooks.delivery(actorOf(ctx), webhook.id, ctx.params.delivery_id as string);
+  return {
+    webhook,
+    health: found((await webhooks.health(actorOf(ctx))).get(webhook.id), "webhook"),
+    /** That of the webhook. */
+    path: webhookPath(ctx),
+    delivery: toDeliveryDetailsView(details, urls.short),
+    plan: membershipOf(ctx).plan,
+    planPath: pathTo(ctx, "plan"),
   };
 }
 

@@ -1,28 +1,40 @@
-import { isPaid, type Plan } from "../../../resources/plans.ts";
-import type { Attempt, WebhookHealth } from "../../../resources/webhooks/types.ts";
-import { formButton, linkButton, time, timeOrNow } from "../../ui/controls.ts";
+import type { Context } from "koa";
+import type { z } from "zod";
+import { found } from "../../../resources/http/problem.ts";
+import { isPaid } from "../../../resources/plans.ts";
+import { type deliverySchema, toDeliveryView } from "../../../resources/webhooks/schema.ts";
+import type { Attempt, Webhook, WebhookHealth } from "../../../resources/webhooks/types.ts";
+import { badge, breakable, exactTime, formButton, linkButton, time, timeOrNow } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { canResend, statusOf } from "./context.ts";
-import { type DeliveryList, deliveryList } from "./delivery-list.ts";
-import { eventsOf, recentDeliveries, statusBadge } from "./list-page.ts";
+import { type Columns, emptyState, pagination, pathWith, table, tabs } from "../../ui/table.ts";
+import { actorOf, membershipOf } from "../access.ts";
+import { creatorOf } from "../creator.ts";
+import { showPage } from "../responses.ts";
+import type { DashboardOptions } from "../route.ts";
+import {
+  canResend,
+  eventsOf,
+  findWebhook,
+  isRetried,
+  recentDeliveries,
+  statusBadge,
+  statusOf,
+  webhookPath,
+} from "./context.ts";
 
-type WebhookPage = Omit<DeliveryList, "isOn" | "canResend"> & {
-  creator: Html;
-  /** A failed attempt of a failing webhook, if the log has one here. */
-  failedAttempt: Attempt | undefined;
-  failedTest: Attempt | undefined;
-  plan: Plan;
-};
+type ShownDelivery = z.output<typeof deliverySchema>;
+type Query = { cursor?: string; status?: string; event_type?: string };
+type WebhookPage = Awaited<ReturnType<typeof readPage>>;
 
-export function webhookPage(page: WebhookPage) {
+/** Shows a webhook with the deliveries that match the filter; `error` says why a form of the page was rejected. */
+export async function showWebhook(ctx: Context, options: DashboardOptions, error?: string): Promise<void> {
+  const page = await readPage(ctx, options, error ? {} : filterOf(ctx));
   const { webhook, path, plan } = page;
   const mayChange = isPaid(plan);
   const isOn = mayChange && webhook.enabled;
   const mayResend = canResend(webhook, plan);
   const has = (wanted: string) => page.deliveries.some(({ status }) => status === wanted);
-  return {
-    actions: mayChange ? buttons(page) : html``,
-    body: html`${statusAlert(page)}
+  const body = html`${statusAlert(page)}
 <section class="panel"><dl class="facts">
 <dt>Endpoint URL</dt><dd>${webhook.url}</dd>
 <dt>Events</dt><dd>${eventsOf(webhook)}</dd>
@@ -43,10 +55,54 @@ export function webhookPage(page: WebhookPage) {
       has("failed") &&
       linkButton(`${path}/deliveries/resend-failed`, "Resend all failed", "quiet")
     }${isOn && formButton({ action: `${path}/test`, text: "Send test event" })}</div></div>
-${deliveryList({ ...page, isOn, canResend: mayResend })}
+${deliveryList(page, isOn)}
 </section>
-<p>${linkButton(`${path}/delete`, "Delete webhook", "danger")}</p>`,
+<p>${linkButton(`${path}/delete`, "Delete webhook", "danger")}</p>`;
+  const actions = mayChange ? buttons(page) : undefined;
+  showPage(ctx, { ...titleOf(webhook), section: "webhooks", error, actions, body });
+}
+
+async function readPage(ctx: Context, { services, storage, urls }: DashboardOptions, query: Query) {
+  const { webhooks } = services;
+  const caller = actorOf(ctx);
+  const { plan } = membershipOf(ctx);
+  const webhook = await findWebhook(ctx, services);
+  const { deliveries, nextCursor } = await webhooks.deliveries(caller, webhook.id, query);
+  const next = isRetried(webhook, plan) ? await webhooks.nextDelivery(caller, webhook.id) : undefined;
+  const known = next ? [next, ...deliveries] : deliveries;
+  const test = known.find(({ event, attempts }) => event.type === "webhook.test" && attempts.length > 0);
+  const { failingSince } = webhook;
+  const failedAttempts = known
+    .flatMap(({ attempts }) => attempts)
+    .filter(({ at }) => failingSince !== null && at >= failingSince)
+    .sort((one, other) => one.at - other.at);
+  return {
+    webhook,
+    creator: await creatorOf(storage, webhook.organizationId, webhook),
+    health: found((await webhooks.health(caller)).get(webhook.id), "webhook"),
+    /** That of the webhook. */
+    path: webhookPath(ctx),
+    plan,
+    /** Newest first. */
+    deliveries: deliveries.map((delivery) => toDeliveryView(delivery, urls.short)),
+    query,
+    nextCursor,
+    /** A failed attempt of a failing webhook, if the log has one here. */
+    failedAttempt: failedAttempts.at(-1),
+    // A new endpoint hasn't failed yet, unlike those before it in the log.
+    failedTest: failingSince === null ? undefined : test?.attempts.at(-1),
   };
+}
+
+function filterOf({ query }: Context): Query {
+  const { cursor, status, event_type } = query as Record<string, string | undefined>;
+  return { ...(cursor && { cursor }), ...(status && { status }), ...(event_type && { event_type }) };
+}
+
+/** The path may be a secret, and the title of a page ends up in the browser's history. */
+function titleOf({ url }: Webhook) {
+  const { host, pathname, search } = new URL(url);
+  return { title: host, heading: pathname + search === "/" ? host : host + pathname + search };
 }
 
 function buttons({ webhook: { enabled }, path }: WebhookPage): Html {
@@ -104,4 +160,101 @@ function verificationState(failed: Attempt | undefined): string {
   if (failed.status !== undefined)
     return `Not verified: the last test got ${failed.status}. Fix it, then send another.`;
   return `The test event couldn’t be delivered. ${failed.error ?? ""}`.trim();
+}
+
+const STATUSES: [status: string, name: string][] = [
+  ["", "All"],
+  ["succeeded", "Delivered"],
+  ["failed", "Failed"],
+  ["pending", "Waiting or retrying"],
+];
+
+/** Renders the filters of a webhook's deliveries, and a page of those that match; `isOn` says whether events are sent. */
+function deliveryList(page: WebhookPage, isOn: boolean): Html {
+  const { webhook, path, deliveries, query, nextCursor, plan } = page;
+  const isFiltered = Boolean(query.status || query.event_type);
+  if (deliveries.length === 0 && !isFiltered && !query.cursor)
+    return emptyState("No deliveries yet", "Send a test event to see its delivery here.");
+  const actions = canResend(webhook, plan) ? resendOf(path) : undefined;
+  const matches =
+    deliveries.length > 0
+      ? html`<div class="dense">${table("Deliveries", columnsOf(page, isOn), deliveries, actions)}</div>`
+      : emptyState("No deliveries found", "", linkButton(path, "Clear filters", "quiet"));
+  return html`${filters(page)}
+${matches}
+${pagination({ path, query, nextCursor })}`;
+}
+
+function filters({ webhook, path, query }: WebhookPage): Html {
+  const { status = "", event_type = "" } = query;
+  // Deliveries of an event that the webhook subscribed to before are found by its name in the URL.
+  const types = new Set([...webhook.events, "webhook.test", ...(event_type ? [event_type] : [])]);
+  const events = [["", "All events"], ...[...types].sort().map((type) => [type, type])];
+  const statusTabs = STATUSES.map(([value, name]) => ({
+    name,
+    href: pathWith(path, { status: value, event_type }),
+    isCurrent: value === status,
+  }));
+  const eventTabs = events.map(([value = "", name = ""]) => ({
+    name,
+    href: pathWith(path, { status, event_type: value }),
+    isCurrent: value === event_type,
+  }));
+  return html`${tabs("Status", statusTabs)}
+${tabs("Event", eventTabs)}`;
+}
+
+function columnsOf({ path, health }: WebhookPage, isOn: boolean): Columns<ShownDelivery> {
+  return {
+    Event: ({ id, type, created_at, request: { data } }) =>
+      html`<a href="${path}/deliveries/${id}">${type}<span class="visually-hidden"> at ${created_at}</span></a>${
+        "slug" in data && html` <span class="soft">/${breakable(String(data.slug))}</span>`
+      }`,
+    Status: deliveryBadge,
+    Response: ({ attempts }) => String(attempts.at(-1)?.status ?? attempts.at(-1)?.error ?? ""),
+    Created: ({ created_at }) => exactTime(Date.parse(created_at)),
+    "Next attempt": (delivery) => (isOn ? nextAttempt(delivery, health) : ""),
+  };
+}
+
+/** What succeeded is resent from its page: the list is for what still has to arrive. */
+function resendOf(path: string): (delivery: ShownDelivery) => Html | string {
+  return (delivery) => {
+    const about = `${delivery.type} at ${delivery.created_at}`;
+    return delivery.status === "succeeded" ? "" : resendButton(path, delivery, { about });
+  };
+}
+
+/** Renders the button that sends a delivery again, or one that is waiting before its time. */
+export function resendButton(
+  path: string,
+  { id, status }: ShownDelivery,
+  looks: { look?: "primary"; about?: string },
+): Html {
+  const text = status === "pending" ? "Send now" : "Resend";
+  return formButton({ action: `${path}/deliveries/${id}/resend`, text, ...looks });
+}
+
+/** The names are those of the filter, and one for what is retried. */
+export function deliveryBadge(delivery: ShownDelivery): Html {
+  if (delivery.status === "succeeded") return badge("Delivered", "good");
+  if (delivery.status === "failed") return badge("Failed", "bad");
+  return lastAttemptFailed(delivery) ? badge("Retrying", "warn") : badge("Waiting");
+}
+
+/** Renders when a delivery is attempted next: when it is due and no pause holds it back. */
+export function nextAttempt(
+  { status, next_attempt_at: due }: ShownDelivery,
+  { blockedUntil, pausedUntil }: WebhookHealth,
+): Html {
+  if (status !== "pending") return html``;
+  if (due === null) return html`once the endpoint is verified`;
+  const at = Math.max(Date.parse(due), blockedUntil ?? 0, pausedUntil ?? 0);
+  return at <= Date.now() ? html`now` : exactTime(at);
+}
+
+/** The last attempt of a resent delivery may have succeeded. */
+function lastAttemptFailed({ attempts }: ShownDelivery): boolean {
+  const last = attempts.at(-1);
+  return last !== undefined && !(last.status !== undefined && last.status >= 200 && last.status < 300);
 }

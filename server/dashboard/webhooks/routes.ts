@@ -1,23 +1,31 @@
 import { MANAGERS } from "../../../resources/access/scopes.ts";
 import { pageQuery } from "../../../resources/http/pagination.ts";
 import { readQuery } from "../../../resources/http/validate.ts";
+import { isPaid, limitsOf, type Plan } from "../../../resources/plans.ts";
+import type { Webhook, WebhookHealth } from "../../../resources/webhooks/types.ts";
 import { prefersHtml } from "../../http/request-body.ts";
-import { formButton, linkButton } from "../../ui/controls.ts";
-import { html } from "../../ui/html.ts";
+import { linkButton, time, timeOrNow } from "../../ui/controls.ts";
+import { type Html, html } from "../../ui/html.ts";
+import { type Columns, emptyState, table } from "../../ui/table.ts";
 import { actorOf, membershipOf, pathTo } from "../access.ts";
-import { respondToChange, sendJson, showPage } from "../responses.ts";
-import { addForm, type RouteModule } from "../route.ts";
-import { toHealthView, WEBHOOK, WEBHOOKS, webhookIdOf, webhookPath } from "./context.ts";
-import { addFormRoutes } from "./form.ts";
-import { webhooksPage } from "./list-page.ts";
-import { addSecretRoutes, type SecretView } from "./secrets.ts";
+import { sendJson, showPage } from "../responses.ts";
+import type { RouteModule } from "../route.ts";
+import {
+  eventsOf,
+  isRetried,
+  recentDeliveries,
+  statusBadge,
+  toHealthView,
+  WEBHOOKS,
+} from "./context.ts";
+import { webhookForms } from "./form.ts";
+import { webhookSecrets } from "./secrets.ts";
 
 const INTRO = "Send events to your own endpoints. Requests are signed following Standard Webhooks.";
 
 export const webhooks: RouteModule = (router, options) => {
   const { webhooks } = options.services;
   const managers = options.allow(...MANAGERS);
-  const secretView: SecretView = options.oneTimeView();
 
   router.get(WEBHOOKS, managers, readQuery(pageQuery), async (ctx) => {
     if (!prefersHtml(ctx)) {
@@ -38,26 +46,75 @@ export const webhooks: RouteModule = (router, options) => {
     showPage(ctx, { title: "Webhooks", intro: INTRO, section: "webhooks", ...content });
   });
 
-  addFormRoutes(router, options, secretView);
-  addSecretRoutes(router, options, secretView);
-
-  addForm(router, {
-    path: `${WEBHOOK}/delete`,
-    program: ["delete", WEBHOOK],
-    access: managers,
-    section: "webhooks",
-    async render(ctx) {
-      const { url } = await webhooks.get(actorOf(ctx), webhookIdOf(ctx));
-      const path = webhookPath(ctx);
-      const body = html`<div class="panel danger">
-<p>No more events will be sent to <strong>${url}</strong>, including pending retries. Its secret and delivery log will be deleted.</p>
-<div class="actions">${formButton({ action: `${path}/delete`, text: "Delete webhook", look: "danger" })}${linkButton(path, "Cancel", "quiet")}</div>
-</div>`;
-      return { title: "Delete webhook?", body };
-    },
-    async change(ctx) {
-      await webhooks.remove(actorOf(ctx), webhookIdOf(ctx));
-      respondToChange(ctx, { to: pathTo(ctx, "webhooks"), done: "webhook-deleted" });
-    },
-  });
+  webhookForms(router, options);
+  webhookSecrets(router, options);
 };
+
+type WebhooksPage = {
+  path: string;
+  planPath: string;
+  webhooks: Webhook[];
+  health: Map<string, WebhookHealth>;
+  /** Since midnight UTC. */
+  deliveriesToday: number;
+  plan: Plan;
+};
+
+function webhooksPage(page: WebhooksPage) {
+  const { path, planPath, webhooks, deliveriesToday, plan } = page;
+  const list = () => table("Webhooks", columnsOf(page), webhooks);
+  if (!isPaid(plan))
+    return {
+      body: webhooks.length > 0 ? html`${pausedAlert(planPath)}${list()}` : planRequiredState(planPath),
+    };
+  const create = linkButton(`${path}/new`, "Create webhook");
+  if (webhooks.length === 0) {
+    const text =
+      "Add an endpoint to receive links, clicks and other events within a second. Failed deliveries are retried for three days.";
+    return { body: emptyState("No webhooks yet", text, create) };
+  }
+  const limit = limitsOf(plan).webhooks;
+  const isFull = webhooks.length >= limit;
+  const count = `${webhooks.length} of ${limit} webhooks.${isFull ? " Delete one to create another." : ""}`;
+  const { deliveries_per_day: quota } = limitsOf(plan);
+  const usage = `${deliveriesToday.toLocaleString("en")} of ${quota.toLocaleString("en")} deliveries today (UTC).`;
+  return {
+    body: html`${deliveriesToday >= quota && quotaAlert(quota)}${list()}<p class="soft">${count} ${usage}</p>`,
+    ...(!isFull && { actions: create }),
+  };
+}
+
+function quotaAlert(quota: number): Html {
+  return html`<p class="alert bad">Your organization has reached its quota of ${quota.toLocaleString("en")} deliveries per day. Further deliveries wait until 00:00 UTC.</p>`;
+}
+
+function columnsOf({ path, plan, health }: WebhooksPage): Columns<Webhook> {
+  return {
+    "Endpoint URL": ({ id, url }) => html`<a class="receiver" href="${path}/${id}">${url}</a>`,
+    Events: eventsOf,
+    Status: (webhook) => html`${statusBadge(webhook, plan)}${nextAttempt(webhook, plan, health)}`,
+    "Last success": ({ lastSuccessAt }) => time(lastSuccessAt),
+    "Last 24 hours": ({ id }) => {
+      const counts = health.get(id)?.counts;
+      return counts ? recentDeliveries(counts) : "";
+    },
+  };
+}
+
+function nextAttempt(webhook: Webhook, plan: Plan, health: WebhooksPage["health"]): Html {
+  const at = health.get(webhook.id)?.nextAttemptAt ?? null;
+  if (at === null || !isRetried(webhook, plan)) return html``;
+  return html` <span class="soft">· next attempt ${timeOrNow(at)}</span>`;
+}
+
+function planRequiredState(planPath: string): Html {
+  return emptyState(
+    "Webhooks require a paid plan",
+    `Growth and Premium include up to ${limitsOf("growth").webhooks} webhook endpoints.`,
+    linkButton(planPath, "Compare plans"),
+  );
+}
+
+function pausedAlert(planPath: string): Html {
+  return html`<p class="alert">Webhooks are paused on the Free plan. <a href="${planPath}">Upgrade</a> to Growth or Premium to resume them.</p>`;
+}

@@ -1,16 +1,23 @@
-import type { Router } from "@koa/router";
 import type { Context } from "koa";
 import { MANAGERS } from "../../../resources/access/scopes.ts";
 import type { WebhookWithSecret } from "../../../resources/webhooks/types.ts";
 import { requireRecentSignIn } from "../../auth/authenticate.ts";
 import { prefersHtml } from "../../http/request-body.ts";
-import { breakable, copyable, formButton, linkButton } from "../../ui/controls.ts";
+import { breakable, copyable, linkButton, panelForm } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { actorOf, pathTo } from "../access.ts";
+import { addForm } from "../forms.ts";
 import type { OneTimeView } from "../one-time-view.ts";
 import { sendJson } from "../responses.ts";
-import { addForm, type RouteOptions } from "../route.ts";
-import { requirePlan, toDashboardView, WEBHOOK, webhookIdOf, webhookPath } from "./context.ts";
+import type { RouteModule } from "../route.ts";
+import {
+  findWebhook,
+  requirePlan,
+  toDashboardView,
+  WEBHOOK,
+  webhookIdOf,
+  webhookPath,
+} from "./context.ts";
 
 type ShownSecret = { secret: string; reason: keyof typeof TITLES };
 export type SecretView = OneTimeView<ShownSecret>;
@@ -29,21 +36,20 @@ export function respondWithSecret(
   else sendJson(ctx, { ...toDashboardView(ctx, webhook), secret }, reason === "created" ? 201 : 200);
 }
 
-export function addSecretRoutes(
-  router: Router,
-  { services: { webhooks }, allow }: RouteOptions,
-  secretView: SecretView,
-): void {
+/** Adds the pages that rotate a signing secret, and that show one. */
+export const webhookSecrets: RouteModule = (router, { services, allow, oneTimeView }) => {
+  const { webhooks } = services;
   const managers = allow(...MANAGERS);
+  const secretView: SecretView = oneTimeView();
 
   // As for a view: a session that someone else got hold of must not lead to a secret that the endpoint trusts.
   addForm(router, {
     path: `${WEBHOOK}/rotate-secret`,
     access: [managers, requirePlan],
     section: "webhooks",
-    isSensitive: true,
+    needsRecentSignIn: true,
     async render(ctx) {
-      const { url } = await webhooks.get(actorOf(ctx), webhookIdOf(ctx));
+      const { url } = await findWebhook(ctx, services);
       return { title: "Rotate signing secret", intro: url, body: rotationForm(webhookPath(ctx)) };
     },
     async change(ctx) {
@@ -59,7 +65,7 @@ export function addSecretRoutes(
   });
 
   router.get(`${WEBHOOK}/secret/:view`, managers, async (ctx) => {
-    const { url } = await webhooks.get(actorOf(ctx), webhookIdOf(ctx));
+    const { url } = await findWebhook(ctx, services);
     const path = webhookPath(ctx);
     secretView.show(ctx, {
       section: "webhooks",
@@ -69,7 +75,7 @@ export function addSecretRoutes(
       back: { href: path, text: "Back to the webhook" },
     });
   });
-}
+};
 
 function secretPage(path: string, url: string, { secret, reason }: ShownSecret): Html {
   return html`<div class="panel" data-once>
@@ -86,8 +92,8 @@ ${reason === "rotated" && html`<p>Requests are signed with both the new and the 
 }
 
 function rotationForm(path: string): Html {
-  return html`<div class="panel">
-<p>For 24 hours, requests are signed with both the new and the current secret. Older secrets stop working immediately.</p>
-<div class="actions">${formButton({ action: `${path}/rotate-secret`, text: "Rotate secret", look: "primary" })}${linkButton(path, "Cancel", "quiet")}</div>
-</div>`;
+  return panelForm(
+    { action: `${path}/rotate-secret`, submit: "Rotate secret", cancel: path },
+    html`<p>For 24 hours, requests are signed with both the new and the current secret. Older secrets stop working immediately.</p>`,
+  );
 }
