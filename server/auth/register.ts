@@ -7,7 +7,7 @@ import { validatePassword } from "../credentials/password-rules.ts";
 import { checkOrigin } from "../http/csrf.ts";
 import { seeOther } from "../http/redirects.ts";
 import { prefersHtml, readInput, textFieldOf } from "../http/request-body.ts";
-import { invalidInvitation } from "../operations/invitations.ts";
+import { refusal } from "../operations/problem-codes.ts";
 import { pathOf } from "../operations/operation.ts";
 import { register } from "../operations/sign-in.ts";
 import { siteKeyOf } from "../http/client-ip.ts";
@@ -49,7 +49,7 @@ export function registerRoutes(router: Router, options: AuthOptions): void {
       const message = "This username is taken. Choose another one.";
       throw new Problem(409, "username_taken", message, { errors: [{ field: "username", message }] });
     }
-    if (registered === "uninvited") throw invalidInvitation();
+    if (registered === "uninvited") throw refusal("invitation_invalid");
     return registered;
   }
 

@@ -46,7 +46,7 @@ export const oneTimeLinks = t.table(
   },
   { purged: {} },
 );
-export type OneTimeLinkRow = RowOf<typeof oneTimeLinks>;
+export type OneTimeLinkRow = t.RowOf<typeof oneTimeLinks>;
 
 /** A browser that a user has signed in from, or a program and its network. */
 export const knownDevices = t.table(

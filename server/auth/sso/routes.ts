@@ -6,7 +6,7 @@ import type { Storage } from "../../../adapters/index.ts";
 import { normalizeText } from "../../../resources/http/text.ts";
 import { removeInvisible, validateNewUsername } from "../../credentials/names.ts";
 import { seeOther } from "../../http/redirects.ts";
-import { invalidInvitation } from "../../operations/invitations.ts";
+import { refusal } from "../../operations/problem-codes.ts";
 import { html } from "../../ui/html.ts";
 import { page } from "../../ui/page.ts";
 import type { AuthOptions } from "../auth-options.ts";
@@ -83,7 +83,7 @@ async function acceptIdentity(
     return showSignInError(ctx, 403, "No account found", text + advice);
   }
   const accountId = owner ?? (await provisionUser(storage, identity, { invitation, address: ctx.ip }));
-  if (!accountId) return showSignInError(ctx, 403, "Invitation not valid", invalidInvitation().message);
+  if (!accountId) return showSignInError(ctx, 403, "Invitation not valid", refusal("invitation_invalid").message);
   const account = await storage.accounts.find(accountId);
   if (!account || account.disabled) return showDisabled(ctx);
   const target = invitation && !owner ? HOME : returnTo; // a new user has used the invitation

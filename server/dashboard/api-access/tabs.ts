@@ -8,7 +8,7 @@ import { isPaid } from "../../../resources/plans.ts";
 import { clientOf as clientOfOrganization } from "../../operations/client-common.ts";
 import type { Operation } from "../../operations/operation.ts";
 import { initial, linkButton, time } from "../../ui/controls.ts";
-import { type PageContent, sectionPath } from "../../ui/dashboard-layout.ts";
+import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { emptyState } from "../../ui/table.ts";
 import { membershipOf, pathTo } from "../access.ts";

@@ -7,8 +7,7 @@ import { badge, CSRF_FIELD, capitalized, icon, initial, linkButton, meter, time 
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { actorOf, membershipOf } from "../access.ts";
-import { clicksPanel, readPrevious } from "../links/analytics.ts";
-import { topLinksPanel } from "../links/analytics-page.ts";
+import { clicksPanel, readPrevious, topLinksPanel } from "../links/analytics.ts";
 import { addReading } from "../operation-routes.ts";
 import { respondToChange, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";

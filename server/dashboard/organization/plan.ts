@@ -64,7 +64,7 @@ ${plan === "premium" && html`<p class="soft">Everything in Growth, with:</p>`}<u
 ${canChange && !isCurrent && changeButton(membership, plan)}
 </li>`;
   })}</ul>
-${!canChange && html`<p class="soft">${isSelfService ? "Owners and admins can change the plan." : selfServiceDisabled().message}</p>`}`;
+${!canChange && html`<p class="soft">${isSelfService ? "Owners and admins can change the plan." : refusal("self_service_disabled").message}</p>`}`;
 }
 
 function usagePanel({ links, link_bytes }: { links: number; link_bytes: number }, plan: Plan): Html {
