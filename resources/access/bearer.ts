@@ -115,10 +115,7 @@ const SCHEMES = new Map<string, Scheme>([
   ["dpop", "DPoP"],
 ]);
 
-function readCredentials(
-  ctx: Context,
-  invalidRequest: (detail: string) => Problem,
-): Credentials | undefined {
+function readCredentials(ctx: Context, invalidRequest: (detail: string) => Problem): Credentials | undefined {
   const [, name = "", token = ""] = /^(\S+)(?: +([^ ].*))?$/.exec(ctx.get("authorization").trim()) ?? [];
   const scheme = SCHEMES.get(name.toLowerCase());
   const isRepeated = isSentTwice(ctx.req, "authorization");

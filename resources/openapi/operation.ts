@@ -90,7 +90,10 @@ export type ToolDeclaration = {
 
 /** Returns the schema of a parameter in a path. */
 export function pathParameter(description: string, example: string): z.ZodString {
-  return z.string().describe(description).meta({ examples: [example] });
+  return z
+    .string()
+    .describe(description)
+    .meta({ examples: [example] });
 }
 
 /** Returns the schema of a result, with some fields more, that another tool's output schema describes in full. */

@@ -80,10 +80,7 @@ export function createShowOrganization(
   };
 }
 
-export function organizationRoutes(
-  declare: Declare,
-  show: ReturnType<typeof createShowOrganization>,
-): void {
+export function organizationRoutes(declare: Declare, show: ReturnType<typeof createShowOrganization>): void {
   declare({
     id: "getOrganization",
     at: "GET /v1/organization",
