@@ -60,7 +60,7 @@ export const connectRoutes: RouteModule = (router, { storage, settings, urls, al
         other_documents: !otherDocument,
         registered_clients: !registration,
       },
-      requires_dpop: requiresDpop,
+      requires_dpop: conditions.requiresDpop,
       scopes: scopesOf(membership),
       hosts: guides.map(showGuide),
     };
