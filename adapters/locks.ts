@@ -18,10 +18,7 @@ export async function lockOrganizationsOf(
   trx: Knex.Transaction,
   user_id: string,
 ): Promise<OrganizationRow[]> {
-  const ids = await trx("memberships")
-    .where({ user_id })
-    .orderBy("organization_id")
-    .pluck("organization_id");
+  const ids = await trx("memberships").where({ user_id }).orderBy("organization_id").pluck("organization_id");
   const organizations: OrganizationRow[] = [];
   for (const id of ids) {
     const organization = await lockOrganization(trx, id);

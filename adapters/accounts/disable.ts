@@ -6,9 +6,9 @@ import { memberEvent, recordForMember } from "../events/member-events.ts";
 import type { Outbox } from "../events/outbox.ts";
 import { lockOrganizationsOf, lockUser } from "../locks.ts";
 import { revokeGrants } from "../oauth/grants.ts";
+import { revokeLinks } from "../one-time-links.ts";
 import { revokeInvitations } from "../organizations/invitations.ts";
 import { forgetDevices } from "./known-devices.ts";
-import { revokeLinks } from "../one-time-links.ts";
 import { isAuthorizedUnderLock } from "./passwords.ts";
 import { endAllSessions, firstParty } from "./sessions.ts";
 

@@ -5,8 +5,8 @@ import type { Database } from "../database/index.ts";
 import type { OneTimeLinkRow } from "../database/tables/accounts.ts";
 import { lockUser } from "../locks.ts";
 import { countMails, queueMail } from "../mail/queue.ts";
-import { recordNotice } from "./notices.ts";
 import { findLink, insertLink, redeemLink, revokeLinks } from "../one-time-links.ts";
+import { recordNotice } from "./notices.ts";
 
 const CONFIRMATION = "email_confirmation";
 const LIFETIME_MS = 24 * 60 * 60 * 1000;

@@ -30,11 +30,13 @@ export function createIdentityStore({ knex }: Database, outbox: Outbox) {
 
     /** Links an identity to a user. Returns false if it is already linked. */
     link: (userId: string, identity: NewIdentity, actor: Actor): Promise<boolean> =>
-      outbox.change(actor, async (change) => {
-        await insertIdentity(change.trx, userId, identity);
-        await recordIdentity(change, "identity_linked", userId, identity);
-        return true;
-      }).catch(ifDuplicate(false)),
+      outbox
+        .change(actor, async (change) => {
+          await insertIdentity(change.trx, userId, identity);
+          await recordIdentity(change, "identity_linked", userId, identity);
+          return true;
+        })
+        .catch(ifDuplicate(false)),
 
     /** Unlinks an identity and ends its sessions. Returns false if it is the user's only way to sign in. */
     unlink: (userId: string, { issuer, subject }: IdentityKey, actor: Actor): Promise<boolean> =>

@@ -8,9 +8,9 @@ import type { Change, Outbox } from "../events/outbox.ts";
 import { lockOrganizationsOf, lockUser } from "../locks.ts";
 import { queueMail, type ResolveRecipient } from "../mail/queue.ts";
 import { revokeGrants } from "../oauth/grants.ts";
+import { findLink, insertLink, redeemLink, revokeLinks } from "../one-time-links.ts";
 import { forgetDevices } from "./known-devices.ts";
 import { type NoticeData, type NoticeKind, recordNotice } from "./notices.ts";
-import { findLink, insertLink, redeemLink, revokeLinks } from "../one-time-links.ts";
 import { endAllSessions } from "./sessions.ts";
 import { forgetFailuresOf, normalizeUsername } from "./sign-in-failures.ts";
 

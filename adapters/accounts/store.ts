@@ -6,12 +6,7 @@ import type { Database } from "../database/index.ts";
 import type { UserRow } from "../database/tables/accounts.ts";
 import type { Change, Outbox } from "../events/outbox.ts";
 import { acceptInvitation, findOpenInvitation } from "../organizations/invitations.ts";
-import {
-  addMember,
-  insertOrganization,
-  type Organization,
-  type Role,
-} from "../organizations/store.ts";
+import { addMember, insertOrganization, type Organization, type Role } from "../organizations/store.ts";
 import { insertIdentity, type NewIdentity } from "./identities.ts";
 import { createPasswordStore, findResetUser } from "./passwords.ts";
 import { hasFactor } from "./second-factors/recovery-codes.ts";

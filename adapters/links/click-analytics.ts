@@ -39,11 +39,11 @@ export function createClickAnalytics({ knex, readAside }: Database, settled: () 
       .whereIn("link_id", linkIds)
       .whereBetween("day", [from, to]) as Knex.QueryBuilder;
 
-  const sumBy = (columns: string | string[], counts: Knex.QueryBuilder) =>
+  const sumBy = (columns: string[], counts: Knex.QueryBuilder) =>
     counts.groupBy(columns).select(columns).sum({ clicks: "clicks" });
 
   const readTop = (dimension: Dimension, counts: Knex.QueryBuilder, count = TOP_COUNT) => {
-    const query = sumBy("name", counts.where({ dimension }))
+    const query = sumBy(["name"], counts.where({ dimension }))
       .orderBy([{ column: "clicks", order: "desc" }, "name"])
       .limit(count);
     return readAside<NamedClicks>(query, READ_MS);
@@ -60,13 +60,9 @@ export function createClickAnalytics({ knex, readAside }: Database, settled: () 
   }
 
   /** Sums the clicks of an origin by a column. */
-  async function readFrom(
-    column: "day" | "link_id",
-    origin: ClickOrigin,
-    counts: () => Knex.QueryBuilder,
-  ) {
+  async function readFrom(column: "day" | "link_id", origin: ClickOrigin, counts: () => Knex.QueryBuilder) {
     const { dimension, names } = await namesOf(origin, counts());
-    const sums = sumBy(column, counts().where({ dimension }).whereIn("name", names));
+    const sums = sumBy([column], counts().where({ dimension }).whereIn("name", names));
     return readAside<{ day: number; link_id: string; clicks: number | string }>(sums, READ_MS);
   }
 
@@ -82,7 +78,7 @@ export function createClickAnalytics({ knex, readAside }: Database, settled: () 
       const counts = () => countsOf(organizationId, [linkId ?? ALL_LINKS], from, to);
       const columns = from === to ? ["dimension", "day", "name"] : ["dimension", "day"];
       const byTime = sumBy(columns, counts().whereIn("dimension", ["clicks", "bots"]));
-      const byAgent = sumBy("name", counts().where({ dimension: "agent" }));
+      const byAgent = sumBy(["name"], counts().where({ dimension: "agent" }));
       const [times, referrers, countries, agents] = await Promise.all([
         readAside<TimedClicks>(byTime, READ_MS),
         readTop("referrer", counts()),

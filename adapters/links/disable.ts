@@ -50,7 +50,6 @@ export function createLinkDisablingStore({ knex }: Database, outbox: Outbox) {
         disabledReason: reason ?? disabledReason,
       })),
 
-    enable: (id: string, actor: Actor) =>
-      set(id, actor, () => ({ disabledAt: null, disabledReason: null })),
+    enable: (id: string, actor: Actor) => set(id, actor, () => ({ disabledAt: null, disabledReason: null })),
   };
 }

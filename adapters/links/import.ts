@@ -12,7 +12,7 @@ import { isDuplicate, isMissingValue } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
 import { type Outbox, organizationEvent } from "../events/outbox.ts";
 import { storedBytes, toRow } from "./row.ts";
-import { addUsage, exceedsRoom, type LimitsOf, lockRoom, type Room, readRoom, type Usage } from "./usage.ts";
+import { exceedsRoom, type LinkUsage, type Room, type Usage } from "./usage.ts";
 
 // SQLite combines at most 500 rows in the statement that Knex builds.
 const MAX_ROWS = 500;
@@ -26,14 +26,14 @@ type Plan = { rows: ReturnType<typeof toRow>[]; added: Usage } & Awaited<ReturnT
 export function createLinkImports(
   { knex }: Database,
   outbox: Outbox,
-  limitsOf: LimitsOf,
+  usage: LinkUsage,
 ): LinkStore["beginImport"] {
   return (organizationId, actor, format, isTrial) => {
     const toNewRow = (link: ImportedLink) => toRow(importedLink(organizationId, actor, link));
 
     const store: LinkImport["add"] = (links) =>
       outbox.change(actor, async ({ trx, record }) => {
-        const room = await lockRoom(trx, organizationId, limitsOf);
+        const room = await usage.lockRoom(trx, organizationId);
         const taken = await readTaken(trx, organizationId, links);
         const { rows, added, ...result } = planOf(links, toNewRow, taken, room);
         if (rows.length === 0) return result;
@@ -41,7 +41,7 @@ export function createLinkImports(
           await trx("links").insert(rows.slice(start, start + MAX_ROWS) as never);
         const data = { imported: rows.length, format };
         await record(organizationEvent(organizationId, "links.imported", data));
-        await addUsage(trx, organizationId, added, limitsOf);
+        await usage.add(trx, organizationId, added);
         return result;
       });
 
@@ -52,7 +52,7 @@ export function createLinkImports(
       const { slugs, externalIds } = await readTaken(knex, organizationId, links);
       for (const [slug, url] of slugs) before.slugs.set(slug, url);
       for (const id of externalIds) before.externalIds.add(id);
-      const room = await readRoom(knex, organizationId, limitsOf);
+      const room = await usage.readRoom(knex, organizationId);
       room.links -= total.links;
       room.link_bytes -= total.link_bytes;
       const { rows, added, ...result } = planOf(links, toNewRow, before, room);

@@ -20,7 +20,7 @@ import { createLinkImports } from "./import.ts";
 import { findFallback, prepareResolve } from "./redirect-cache.ts";
 import { ERASED, ROW_COLUMNS, readTags, searchedText, storedBytes, toColumns, toLink, toRow } from "./row.ts";
 import { createSearch, SearchTimeout } from "./search.ts";
-import { addUsage, exceededQuota, type LimitsOf, readUsage, usageCounter } from "./usage.ts";
+import { createLinkUsage, type LimitsOf, type LinkUsage, readUsage } from "./usage.ts";
 
 // A change can exceed only this quota.
 const GROWN = { links: 0, link_bytes: 1 };
@@ -35,6 +35,7 @@ export function createLinkStore(
 ): LinkStore {
   const { knex } = database;
   const search = createSearch(database);
+  const usage = createLinkUsage(limitsOf);
   const analytics = createClickAnalytics(database, clicks.settled);
 
   async function findBy(organizationId: string, key: { id: string } | { external_id: string }) {
@@ -77,11 +78,11 @@ export function createLinkStore(
         await link.update({ ...columns, ...revision, searched: searchedText(after) });
         await record(linkUpdated(after, changed, Object.keys(columns)));
         const link_bytes = storedBytes(toRow(after)) - storedBytes(toRow(before));
-        if (link_bytes !== 0) await addUsage(trx, organizationId, { links: 0, link_bytes }, limitsOf);
+        if (link_bytes !== 0) await usage.add(trx, organizationId, { links: 0, link_bytes });
         return after;
       });
     } catch (error) {
-      if (isMissingValue(error)) throw await exceededQuota(knex, organizationId, GROWN, limitsOf);
+      if (isMissingValue(error)) throw await usage.exceeded(knex, organizationId, GROWN);
       return toConflict(error);
     }
   };
@@ -94,7 +95,7 @@ export function createLinkStore(
       if (!before) return false;
       if (version !== undefined && before.version !== version) return "stale";
       await link.update({ ...ERASED, deleted_at: Date.now() });
-      await addUsage(trx, organizationId, { links: -1, link_bytes: -storedBytes(toRow(before)) }, limitsOf);
+      await usage.add(trx, organizationId, { links: -1, link_bytes: -storedBytes(toRow(before)) });
       await record(linkDeleted(before));
       return true;
     });
@@ -115,8 +116,8 @@ export function createLinkStore(
   };
 
   return {
-    create: prepareCreate(database, outbox, limitsOf),
-    beginImport: createLinkImports(database, outbox, limitsOf),
+    create: prepareCreate(database, outbox, usage),
+    beginImport: createLinkImports(database, outbox, usage),
     find: (organizationId, id) => findBy(organizationId, { id }),
     findByExternalId: (organizationId, externalId) => findBy(organizationId, { external_id: externalId }),
     async findMany(organizationId, ids) {
@@ -164,7 +165,7 @@ function changedFields(link: Link, changes: LinkChanges): Partial<LinkFields> {
 function prepareCreate(
   { engine, inserter, knex }: Database,
   outbox: Outbox,
-  limitsOf: LimitsOf,
+  usage: LinkUsage,
 ): LinkStore["create"] {
   const insert = inserter({
     tables: [
@@ -172,7 +173,7 @@ function prepareCreate(
       { name: "events", columns: [...EVENT_COLUMNS, ...outbox.trace.columns] },
     ],
     uniqueColumn: "slug",
-    counter: usageCounter(limitsOf),
+    counter: usage.counter,
     follow: (rows) => deliveriesOf(engine, rows),
   });
 
@@ -195,11 +196,11 @@ function prepareCreate(
     };
     const row = toRow(link);
     const event = eventRow(actor, linkCreated(link), outbox.trace.of("link.created"));
-    const usage = { links: 1, link_bytes: storedBytes(row) };
+    const added = { links: 1, link_bytes: storedBytes(row) };
     try {
-      await insert(row, event, { organization_id: organizationId, ...usage });
+      await insert(row, event, { organization_id: organizationId, ...added });
     } catch (error) {
-      if (isMissingValue(error)) throw await exceededQuota(knex, organizationId, usage, limitsOf);
+      if (isMissingValue(error)) throw await usage.exceeded(knex, organizationId, added);
       return toConflict(error);
     }
     outbox.notify();

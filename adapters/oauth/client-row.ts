@@ -20,7 +20,10 @@ export type Client = {
 };
 
 /** A client joined with one of its unexpired secrets. The secret's columns are null for a client without one. */
-export type JoinedClientRow = Omit<ClientRow, "created_at" | "updated_at" | "disabled_by" | "disabled_reason"> &
+export type JoinedClientRow = Omit<
+  ClientRow,
+  "created_at" | "updated_at" | "disabled_by" | "disabled_reason"
+> &
   Pick<OrganizationRow, "name" | "plan" | "suspended_at" | "require_dpop"> & {
     secret_id: string | null;
     hash: string;

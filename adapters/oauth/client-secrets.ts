@@ -38,7 +38,12 @@ export function createClientSecretStore({ knex }: Database, changeClient: Change
         .whereIn("secret_id", ids)
         .where("expires_at", ">", Date.now())
         .orderBy("last_used_at", "desc")
-        .select({ secretId: "secret_id", program: "program", network: "network", lastUsedAt: "last_used_at" });
+        .select({
+          secretId: "secret_id",
+          program: "program",
+          network: "network",
+          lastUsedAt: "last_used_at",
+        });
       const callers = Map.groupBy(rows, ({ secretId }) => secretId);
       return secrets.map((secret) => ({
         ...secret,

@@ -1,10 +1,10 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import type { Role } from "../../resources/access/scopes.ts";
-import type { Database } from "../database/index.ts";
-import type { GrantRow } from "../database/tables/oauth.ts";
 import { SYSTEM } from "../../resources/events/types.ts";
 import type { Encryption } from "../crypto/encryption.ts";
+import type { Database } from "../database/index.ts";
+import type { GrantRow } from "../database/tables/oauth.ts";
 import type { Change, DomainEvent, Outbox } from "../events/outbox.ts";
 import { removeCreatedWebhooks } from "../webhooks/store.ts";
 
@@ -112,7 +112,9 @@ export function createGrantStore({ knex }: Database, outbox: Outbox, encryption:
           : await trx("memberships").where({ user_id }).pluck("organization_id");
         const data = { grant_id: id, client_id, user_id, replayed };
         const type = "token.replay_detected" as const;
-        await record(...organizationIds.map((organizationId) => ({ organizationId, type, subject: id, data })));
+        await record(
+          ...organizationIds.map((organizationId) => ({ organizationId, type, subject: id, data })),
+        );
       }),
   };
 }

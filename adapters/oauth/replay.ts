@@ -18,8 +18,7 @@ export function createReplayStore({ inserter }: Database) {
   });
   return {
     /** Records the use of a JWT. Of any number of calls, on any process, exactly one resolves to true. */
-    useOnce: (jwt: SingleUse): Promise<boolean> =>
-      insert(rowOfUse(jwt)).then(() => true, ifDuplicate(false)),
+    useOnce: (jwt: SingleUse): Promise<boolean> => insert(rowOfUse(jwt)).then(() => true, ifDuplicate(false)),
   };
 }
 

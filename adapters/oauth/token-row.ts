@@ -32,7 +32,7 @@ export function tokenKey(token: string): string {
 }
 
 /** Serializes what oidc-provider stores, without `jti`: the token, or the id of the session or grant. */
-export function toStored(payload: { jti?: string }): string {
+export function toStored(payload: { jti?: string | undefined }): string {
   const { jti: _, ...rest } = payload;
   return JSON.stringify(rest);
 }

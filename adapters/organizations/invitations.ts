@@ -122,10 +122,11 @@ export function createInvitationStore({ knex }: Database, outbox: Outbox, encryp
 
 async function insertInvitation(
   { trx, actor, record }: Change,
-  { organizationId, role, lifetimeMs, label = null }: Creation,
+  creation: Creation,
   email: string | null,
   limitsOf?: LimitsOf,
 ): Promise<CreatedInvitation> {
+  const { organizationId, role, lifetimeMs, label = null } = creation;
   if (limitsOf) await checkMembers(trx, organizationId, limitsOf);
   const token = newSecret("");
   const id = newId("inv");

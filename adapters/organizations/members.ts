@@ -1,13 +1,13 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import { manageableRoles, ROLES } from "../../resources/access/scopes.ts";
-import { revokeLinks } from "../one-time-links.ts";
 import type { Encryption } from "../crypto/encryption.ts";
 import type { Database } from "../database/index.ts";
 import { memberEvent } from "../events/member-events.ts";
 import type { Change, Outbox } from "../events/outbox.ts";
 import { lockOrganization } from "../locks.ts";
 import { revokeGrants } from "../oauth/grants.ts";
+import { revokeLinks } from "../one-time-links.ts";
 import { removeCreatedWebhooks } from "../webhooks/store.ts";
 import { revokeInvitations } from "./invitations.ts";
 import { type Role, revokeResetLinksFor } from "./store.ts";
@@ -26,11 +26,7 @@ type Target = {
 };
 
 /** Changes of one organization are serialized, so concurrent ones never remove its last owner. */
-export function createMemberStore(
-  { knex }: Database,
-  outbox: Outbox,
-  encryption: Encryption,
-) {
+export function createMemberStore({ knex }: Database, outbox: Outbox, encryption: Encryption) {
   /** Runs `work` while the organization is locked, unless the change is refused. */
   function changeMember(
     { organizationId, userId, manageableRoles, actor }: Target,

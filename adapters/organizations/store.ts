@@ -3,7 +3,6 @@ import type { Actor } from "../../resources/access/actor.ts";
 import type { Role } from "../../resources/access/scopes.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
 import type { Plan } from "../../resources/plans.ts";
-import { revokeLinks } from "../one-time-links.ts";
 import { newId } from "../crypto/ids.ts";
 import type { BeforeCommit, Database } from "../database/index.ts";
 import { memberEvent } from "../events/member-events.ts";
@@ -12,6 +11,7 @@ import { QuotaExceeded } from "../links/usage.ts";
 import { lockOrganization, lockUser } from "../locks.ts";
 import { createClientFor, type NewClient, removeClient } from "../oauth/clients.ts";
 import { revokeGrants } from "../oauth/grants.ts";
+import { revokeLinks } from "../one-time-links.ts";
 import { type Suspension, type SuspensionColumns, suspensionOf } from "./suspension.ts";
 
 /** An organization that has not been deleted. */
@@ -120,8 +120,7 @@ export async function insertOrganization(
   const now = Date.now();
   await trx("organizations").insert({ ...organization, created_at: now, updated_at: now });
   await trx("organization_usage").insert({ organization_id: organization.id, links: 0, link_bytes: 0 });
-  if (ownerId)
-    await insertMember(trx, { userId: ownerId, organizationId: organization.id, role: "owner" });
+  if (ownerId) await insertMember(trx, { userId: ownerId, organizationId: organization.id, role: "owner" });
   const data = { name, plan, ...(ownerId && { owner_id: ownerId }) };
   await record(organizationEvent(organization.id, "organization.created", data));
   return organization;

@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import type { Knex } from "knex";
 import { SYSTEM } from "../../resources/events/types.ts";
 import type { Attempt, DeliveryQueue, LeasedDelivery, Outcome } from "../../resources/webhooks/types.ts";
 import type { Encryption } from "../crypto/encryption.ts";

@@ -72,35 +72,37 @@ export function createWebhookStore(database: Database, outbox: Outbox, encryptio
     },
 
     create: (organizationId, actor, fields, secret) =>
-      outbox.change(actor, async (change) => {
-        const { trx, record } = change;
-        // The lock serializes the creation of webhooks in an organization, so that the limit holds.
-        const organization = await lockOrganization(trx, organizationId);
-        const limit = organization ? limitsOf(organization.plan).webhooks : 0;
-        if ((await count(trx, organizationId)) >= limit) return { limit };
-        if (!(await isAuthorized(trx, organizationId, actor))) return { isRevoked: true as const };
-        const id = newId("whk");
-        const owner = { id, organization_id: organizationId };
-        const now = Date.now();
-        const row: WebhookRow = {
-          ...(toColumns(encryption, owner, fields) as Required<ReturnType<typeof toColumns>>),
-          ...owner,
-          secret: encrypt(secret, id),
-          previous_secret: null,
-          previous_until: null,
-          ...HEALTHY,
-          last_success_at: null,
-          // A disabled webhook is verified when it is enabled.
-          ...(fields.enabled ? await verification.start(change, owner) : unverified()),
-          created_by: actor.id,
-          created_via: actor.via ?? null,
-          created_at: now,
-          updated_at: now,
-        };
-        await trx("webhooks").insert(row);
-        await record(webhookEvent("webhook.created", row, auditedFields(fields)));
-        return toWebhook(row);
-      }).catch(ifDuplicate({ isDuplicate: true })),
+      outbox
+        .change(actor, async (change) => {
+          const { trx, record } = change;
+          // The lock serializes the creation of webhooks in an organization, so that the limit holds.
+          const organization = await lockOrganization(trx, organizationId);
+          const limit = organization ? limitsOf(organization.plan).webhooks : 0;
+          if ((await count(trx, organizationId)) >= limit) return { limit };
+          if (!(await isAuthorized(trx, organizationId, actor))) return { isRevoked: true as const };
+          const id = newId("whk");
+          const owner = { id, organization_id: organizationId };
+          const now = Date.now();
+          const row: WebhookRow = {
+            ...(toColumns(encryption, owner, fields) as Required<ReturnType<typeof toColumns>>),
+            ...owner,
+            secret: encrypt(secret, id),
+            previous_secret: null,
+            previous_until: null,
+            ...HEALTHY,
+            last_success_at: null,
+            // A disabled webhook is verified when it is enabled.
+            ...(fields.enabled ? await verification.start(change, owner) : unverified()),
+            created_by: actor.id,
+            created_via: actor.via ?? null,
+            created_at: now,
+            updated_at: now,
+          };
+          await trx("webhooks").insert(row);
+          await record(webhookEvent("webhook.created", row, auditedFields(fields)));
+          return toWebhook(row);
+        })
+        .catch(ifDuplicate({ isDuplicate: true })),
 
     update: (organizationId, id, changes, actor, isCurrent) =>
       changeWebhook(organizationId, id, actor, async (change, before) => {
@@ -246,9 +248,7 @@ async function removeWebhooks(
   const ids = rows.map(({ id }) => id);
   await trx("deliveries").whereIn("webhook_id", ids).delete();
   await trx("webhooks").whereIn("id", ids).delete();
-  await record(
-    ...rows.map((row) => webhookEvent("webhook.deleted", row, auditedDeletion(encryption, row))),
-  );
+  await record(...rows.map((row) => webhookEvent("webhook.deleted", row, auditedDeletion(encryption, row))));
 }
 
 /** Deletes what a user or app has created. Comes before anything that locks memberships or grants. */

@@ -30,7 +30,11 @@ async function prepare(service: TestService) {
 }
 
 const withDocuments = await prepare(open);
-await open.storage.organizationSettings.change(withDocuments.organization.id, { allowedClients: "any" }, OPERATOR);
+await open.storage.organizationSettings.change(
+  withDocuments.organization.id,
+  { allowedClients: "any" },
+  OPERATOR,
+);
 const withClient = await prepare(standard);
 const { organization } = withClient;
 publisher.publish(DOCUMENT, {

@@ -41,25 +41,27 @@ export function createPasskeyStore({ knex }: Database, outbox: Outbox) {
 
     /** Returns new recovery codes, none if the user already has some; undefined for a registered passkey. */
     add: (added: NewPasskey, actor: Actor): Promise<string[] | undefined> =>
-      outbox.change(actor, async (change) => {
-        const { trx } = change;
-        const { credentialId, publicKey, transports, ...passkey } = added;
-        const userId = actor.id;
-        await lockUser(trx, userId);
-        await trx("passkeys").insert({
-          ...passkey,
-          id: newId("psk"),
-          user_id: userId,
-          credential_hash: sha256(credentialId),
-          credential_id: credentialId,
-          public_key: publicKey,
-          transports: transports.join(" "),
-          created_at: Date.now(),
-        });
-        const type = "member.second_factor_added";
-        await recordFactorChange(change, userId, { type, method: "passkey", name: passkey.name });
-        return ensureRecoveryCodes(trx, userId);
-      }).catch(ifDuplicate(undefined)),
+      outbox
+        .change(actor, async (change) => {
+          const { trx } = change;
+          const { credentialId, publicKey, transports, ...passkey } = added;
+          const userId = actor.id;
+          await lockUser(trx, userId);
+          await trx("passkeys").insert({
+            ...passkey,
+            id: newId("psk"),
+            user_id: userId,
+            credential_hash: sha256(credentialId),
+            credential_id: credentialId,
+            public_key: publicKey,
+            transports: transports.join(" "),
+            created_at: Date.now(),
+          });
+          const type = "member.second_factor_added";
+          await recordFactorChange(change, userId, { type, method: "passkey", name: passkey.name });
+          return ensureRecoveryCodes(trx, userId);
+        })
+        .catch(ifDuplicate(undefined)),
 
     /** False if the signature counter has not increased, which a copied authenticator causes (WebAuthn §6.1.1). */
     async use(id: string, counter: number): Promise<boolean> {

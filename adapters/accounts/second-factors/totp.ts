@@ -11,11 +11,7 @@ import { recordFactorChange } from "./record-change.ts";
 import { type CodeUse, deleteCodesWithoutFactor, ensureRecoveryCodes, useCode } from "./recovery-codes.ts";
 
 /** Stores the secrets of authenticator apps (RFC 6238), one per user. Secrets are in base32. */
-export function createTotpStore(
-  { knex, transaction }: Database,
-  outbox: Outbox,
-  encryption: Encryption,
-) {
+export function createTotpStore({ knex, transaction }: Database, outbox: Outbox, encryption: Encryption) {
   function read(row: Pick<TotpSecretRow, "secret"> | undefined, userId: string): string | undefined {
     return row && encryption.decrypt(row.secret, contextOf(totpSecrets.columns.secret, userId));
   }

@@ -4,8 +4,8 @@ import type { Database } from "../../database/index.ts";
 import type { GrantRow } from "../../database/tables/oauth.ts";
 import type { Outbox } from "../../events/outbox.ts";
 import { type Grant, revokeGrants, toDomainEvent } from "../grants.ts";
-import { answerConsent } from "./interactions.ts";
 import { toStored } from "../token-row.ts";
+import { answerConsent } from "./interactions.ts";
 
 // More devices than a user has. An app that signs its users in silently creates a grant with each visit.
 const GRANTS_PER_CONSENT = 100;

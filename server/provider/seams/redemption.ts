@@ -32,10 +32,7 @@ type GrantModel = {
 };
 
 /** Checks the proof and the resource first: a typo must not cost the whole grant. Records a reuse. */
-export function checkBeforeUse(
-  provider: Provider,
-  { revokeReused }: Pick<GrantStore, "revokeReused">,
-): void {
+export function checkBeforeUse(provider: Provider, { revokeReused }: Pick<GrantStore, "revokeReused">): void {
   const grants = keepGrants(provider.Grant as unknown as GrantModel);
   const models = { authorization_code: provider.AuthorizationCode, refresh_token: provider.RefreshToken };
   for (const [kind, model] of Object.entries(models) as unknown as [ReusedKind, SourceModel][]) {

@@ -143,7 +143,11 @@ test("redeeming a reset link while its creator is demoted happens before or fail
 
 // Uncommitted changes that hold their locks.
 const PENDING: Record<string, (trx: Knex.Transaction, team: Team, other: string) => Promise<unknown>> = {
-  "a new membership of its user": (trx, { user }, other) => addMember(trx, user, other, "member"),
+  "a new membership of its user": (trx, { user }, other) =>
+    addMember(
+      { trx, actor: OPERATOR, async record() {} },
+      { userId: user, organizationId: other, role: "member" },
+    ),
   "a demotion of its creator": async (trx, { organizationId, ada }) => {
     await lockOrganization(trx, organizationId);
     await trx("memberships").where({ user_id: ada }).update({ role: "admin" });

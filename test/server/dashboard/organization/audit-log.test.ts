@@ -287,7 +287,11 @@ test("a username that looks like a formula is escaped in the export", async (t) 
   const team = await createTeam(service);
   const user = await service.createUser([], `=hyperlink${Date.now()}`);
   await service.storage.organizations.addMember(team.organization.id, user.id, "owner", OPERATOR);
-  await service.storage.organizationSettings.change(team.organization.id, { name: "Renamed" }, { id: user.id });
+  await service.storage.organizationSettings.change(
+    team.organization.id,
+    { name: "Renamed" },
+    { id: user.id },
+  );
   const { text } = await team.owner.api.send("GET", `${team.base}/audit.csv`);
   t.true(text.includes(`'${user.username}`));
 });
@@ -295,7 +299,11 @@ test("a username that looks like a formula is escaped in the export", async (t) 
 test("the page filters and paginates the log", async (t) => {
   const team = await createTeam(service);
   for (let count = 0; count < 26; count++) {
-    await service.storage.organizationSettings.change(team.organization.id, { name: `Name ${count}` }, OPERATOR);
+    await service.storage.organizationSettings.change(
+      team.organization.id,
+      { name: `Name ${count}` },
+      OPERATOR,
+    );
   }
   const { browser } = await browserOf(service, team.owner);
   const page = await browser.open(`${service.url}${team.base}/audit`);

@@ -115,7 +115,11 @@ test("a second factor that is set up from the account leads back to it", async (
 test("owners and admins without a second factor can do nothing there until they set one up, members can", async (t) => {
   const { base, admin, member, organization } = await createTeam(service);
   const { browser } = await browserOf(service, admin);
-  await service.storage.organizationSettings.change(organization.id, { requiresSecondFactor: true }, OPERATOR);
+  await service.storage.organizationSettings.change(
+    organization.id,
+    { requiresSecondFactor: true },
+    OPERATOR,
+  );
   t.is((await member.api.send("GET", base)).status, 200);
   for (const [method, path] of [
     ["GET", ""],
