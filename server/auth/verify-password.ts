@@ -5,9 +5,9 @@ import type { Account, AccountStore } from "../../adapters/accounts/store.ts";
 import { sha256 } from "../../adapters/crypto/hash.ts";
 import { isPossibleUsername } from "../credentials/names.ts";
 import { PasswordQueueFull, type Passwords } from "../credentials/passwords.ts";
+import { siteKeyOf } from "../http/client-ip.ts";
 import type { SignInLimits } from "../rate-limits/authentication.ts";
 import { describeWait, toSeconds } from "../rate-limits/store.ts";
-import { siteKeyOf } from "../http/client-ip.ts";
 import type { Devices } from "./devices.ts";
 import { passwordProof, type SignInProof } from "./sign-in-proof.ts";
 

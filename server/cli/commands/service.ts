@@ -1,5 +1,5 @@
-import { KEY_PUBLISH_MS, KEY_SPREAD_MS } from "../../keys/shared-keys.ts";
 import type { Report } from "../../../certification/src/index.ts";
+import { KEY_PUBLISH_MS, KEY_SPREAD_MS } from "../../keys/shared-keys.ts";
 import { type Command, CommandError, EXAMPLE_ORG, ORG_ID } from "../execution/command.ts";
 import { align } from "../execution/lines.ts";
 import { createProgress, number, shareOf } from "../execution/progress.ts";
