@@ -22,13 +22,7 @@ import { compressTexts } from "./http/compression.ts";
 import { createRespondWithError, handleErrors, type OnError } from "./http/error-pages.ts";
 import { linkPreviewPage, unavailableLinkPage } from "./http/link-pages.ts";
 import { GUESSED_SEGMENTS, redirectDashboardSlash, redirectGuesses } from "./http/redirects.ts";
-import {
-  checkFraming,
-  checkHost,
-  normalizeRequests,
-  parseQueries,
-  separateHosts,
-} from "./http/requests.ts";
+import { checkFraming, checkHost, normalizeRequests, parseQueries, separateHosts } from "./http/requests.ts";
 import { commonHeaders } from "./http/security-headers.ts";
 import { createFindCountry } from "./http/visitor-country.ts";
 import { nonceSecretOf } from "./keys/shared-keys.ts";

@@ -4,7 +4,7 @@ import type { ShowDemo } from "./demo.ts";
 import { rejectLostDatabase } from "./keys/encryption-keys.ts";
 import { createLog, type Log } from "./log.ts";
 import { createLogOutput, type LogOutput } from "./log-output.ts";
-import { stopOnSignals, type RunningProcess } from "./process/signals.ts";
+import { type RunningProcess, stopOnSignals } from "./process/signals.ts";
 import { startWorkers } from "./process/workers.ts";
 import { InvalidSettings, readSettings, type Settings } from "./settings/config.ts";
 import { publicUrlsOf } from "./settings/public-urls.ts";

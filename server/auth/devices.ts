@@ -1,10 +1,10 @@
 import type { Context } from "koa";
 import { KNOWN_DEVICE_MS, type KnownDeviceStore } from "../../adapters/accounts/known-devices.ts";
 import { newSecret } from "../../adapters/crypto/ids.ts";
+import { networkKeyOf } from "../http/client-ip.ts";
 import { cookieOptions } from "../http/cookies.ts";
 import { describeBrowser } from "../http/describe-browser.ts";
 import { prefersHtml } from "../http/request-body.ts";
-import { networkKeyOf } from "../http/client-ip.ts";
 
 // What `newSecret` returns. No name of a program has this form.
 const TOKEN = /^[\w-]{43}$/;

@@ -78,4 +78,9 @@ export function validateUsername(username: string): string | undefined {
 const EMAIL_RULE = { error: "must be an email address, such as ada@example.com" };
 
 /** Lower case, because limits must not depend on the spelling; ASCII only, so it has no lookalikes. */
-export const emailAddress = z.string(EMAIL_RULE).max(254, EMAIL_RULE).trim().toLowerCase().pipe(z.email(EMAIL_RULE));
+export const emailAddress = z
+  .string(EMAIL_RULE)
+  .max(254, EMAIL_RULE)
+  .trim()
+  .toLowerCase()
+  .pipe(z.email(EMAIL_RULE));

@@ -3,8 +3,8 @@ import type { Storage } from "../../adapters/index.ts";
 import { type AppPolicyCheck, clientKindOf } from "../../adapters/oauth/app-policy.ts";
 import type { Consent } from "../../adapters/oauth/oidc/grants.ts";
 import { covers, grantScopes, requestedScopesOf } from "../provider/consent-scopes.ts";
-import { ACCESS_TOKEN_LIFETIME } from "../settings/token-lifetimes.ts";
 import { LOOPBACK } from "../settings/setting-types.ts";
+import { ACCESS_TOKEN_LIFETIME } from "../settings/token-lifetimes.ts";
 import { findConsentOptions, type OptionStores, toNewGrant } from "./consent.ts";
 
 /** Resolves to undefined unless the user's active grants cover the request and belong to one organization. */

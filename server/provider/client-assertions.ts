@@ -58,7 +58,9 @@ export function createAuthenticateByAssertion(
   limits: AuthenticationLimits["assertions"],
 ): AuthenticateByAssertion {
   const keySets = createKeySets(fetch);
-  const verifyWithStoredKeys = createVerifyWithStoredKeys(storage.clients, (error) => provider.emit("error", error));
+  const verifyWithStoredKeys = createVerifyWithStoredKeys(storage.clients, (error) =>
+    provider.emit("error", error),
+  );
   const authenticateWorkload = createAuthenticateWorkload(storage, createKeySets(fetchConfigured));
 
   async function verify(ctx: KoaContextWithOIDC, client: Client, given: Assertion): Promise<void> {

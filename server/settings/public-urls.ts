@@ -33,6 +33,8 @@ export function identityProviderHosts({ IDP_ISSUER }: Pick<Settings, "IDP_ISSUER
   return new Set(IDP_ISSUER ? [new URL(IDP_ISSUER).hostname] : []);
 }
 
-export function fetchableHosts(settings: Pick<Settings, "WEBHOOK_ALLOW_HOSTS" | "isProduction">): AllowedHosts {
+export function fetchableHosts(
+  settings: Pick<Settings, "WEBHOOK_ALLOW_HOSTS" | "isProduction">,
+): AllowedHosts {
   return new Set([...settings.WEBHOOK_ALLOW_HOSTS, ...developmentHosts(settings)]);
 }

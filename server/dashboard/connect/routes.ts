@@ -4,8 +4,8 @@ import type { PublicUrls } from "../../../resources/access/resource-metadata.ts"
 import { API_SCOPES, allowedByRole, SCOPE_DESCRIPTIONS } from "../../../resources/access/scopes.ts";
 import { isPaid } from "../../../resources/plans.ts";
 import { KNOWN_CLIENT_NAMES } from "../../clients/known-clients.ts";
-import { LOOPBACK } from "../../settings/setting-types.ts";
 import { prefersHtml } from "../../http/request-body.ts";
+import { LOOPBACK } from "../../settings/setting-types.ts";
 import { badge, copyButton, linkButton } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";

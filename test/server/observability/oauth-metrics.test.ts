@@ -84,7 +84,11 @@ test.serial("refusals are counted by endpoint and error code", async (t) => {
 });
 
 test.serial("refusals of MCP are counted at the path of MCP_URL", async (t) => {
-  const post = { method: "POST", headers: ["host", "localhost:1", "content-type", "application/json"], body: "{}" };
+  const post = {
+    method: "POST",
+    headers: ["host", "localhost:1", "content-type", "application/json"],
+    body: "{}",
+  };
   const refusals = await counted(async () => {
     t.is((await sendRaw(elsewhere.url, "/agents/links", post)).status, 401);
   }, elsewhere.url);
