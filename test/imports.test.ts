@@ -179,10 +179,10 @@ const OPENED: Record<string, string> = {
   "adapters/database/sqlite/backup.ts: openSync": "the backup, and its folder, while SQLite has neither open",
   "adapters/database/sqlite/connection.ts: openSync": "a database that doesn't exist yet; its folder",
   "adapters/durable-files.ts: openSync": "a folder",
-  "server/cli/commands/conformance.ts: readFile": "the configuration that a command names",
-  "server/cli/commands/conformance.ts: writeFile": "JUnit XML",
   "server/cli/commands/backup-and-copy.ts: copyFileSync": "the encryption key",
   "server/cli/commands/backup-and-copy.ts: openSync": "a copy of the encryption key",
+  "server/cli/commands/conformance.ts: readFile": "the configuration that a command names",
+  "server/cli/commands/conformance.ts: writeFile": "JUnit XML",
   "server/cli/commands/import.ts: createReadStream":
     "the links that a command names; not the database, which is refused",
   "server/cli/commands/import.ts: open": "a new file of refused rows",

@@ -7,8 +7,8 @@ import { invalidField } from "../../resources/http/validate.ts";
 import { describeAuthorizedApp, showApp, toTimestamp } from "../clients/client-view.ts";
 import { validatePassword } from "../credentials/password-rules.ts";
 import type { SignedInUser } from "../http/state.ts";
-import { membershipSchema, showMembership } from "./organizations.ts";
 import { onAccount } from "./operation.ts";
+import { membershipSchema, showMembership } from "./organizations.ts";
 import { refusal } from "./problem-codes.ts";
 import { authorizedAppSchema, timestamp } from "./schemas.ts";
 

@@ -202,8 +202,7 @@ export const setEnterpriseAuthorization = onOrganization({
   },
   outcome: ({ enabled }) => (enabled ? "enterprise-on" : "enterprise-off"),
   async run({ storage, settings, organization, actor, member, input }) {
-    if (member && !settings.IDP_ISSUER)
-      throw refusal("no_identity_provider");
+    if (member && !settings.IDP_ISSUER) throw refusal("no_identity_provider");
     const changes = { enterpriseAuthorization: input.enabled };
     if (!(await storage.organizationSettings.change(organization.id, changes, actor)))
       throw notFound("organization");

@@ -3,14 +3,7 @@ import { MANAGERS } from "../../resources/access/scopes.ts";
 import { found, notFound } from "../../resources/http/problem.ts";
 import { invalidField } from "../../resources/http/validate.ts";
 import { showRotation } from "../clients/client-view.ts";
-import {
-  CLIENT,
-  clientId,
-  clientOf,
-  compromised,
-  refuseConflict,
-  revokesAll,
-} from "./client-common.ts";
+import { CLIENT, clientId, clientOf, compromised, refuseConflict, revokesAll } from "./client-common.ts";
 import { onOrganization } from "./operation.ts";
 import { refusal } from "./problem-codes.ts";
 import { timestamp } from "./schemas.ts";

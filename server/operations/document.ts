@@ -119,7 +119,10 @@ function securitySchemes({ base }: PublicUrls) {
 function parametersOf({ at }: WithoutInput): [name: string, schema: z.ZodType][] {
   return Array.from(at.matchAll(/\{(\w+)\}/g), ([, name = ""]) => {
     const subject = name === "id" ? "organization" : name.replace(/_id$/, "").replaceAll("_", " ");
-    return [name, z.string().describe(name === "token" ? "The end of the link." : `The ID of the ${subject}.`)];
+    return [
+      name,
+      z.string().describe(name === "token" ? "The end of the link." : `The ID of the ${subject}.`),
+    ];
   });
 }
 

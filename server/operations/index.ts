@@ -22,10 +22,16 @@ const METHODS: Method[] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 const SUBJECTS: Record<string, { meaning: string; files: Record<string, unknown>[] }> = {
   Organizations: { meaning: "Organizations, their plans and settings.", files: [organizations] },
   Members: { meaning: "Members of an organization, and invitations.", files: [members, invitations] },
-  Client: { meaning: "The OAuth client of an organization: its secrets, keys and redirect URIs.", files: [client, secrets, keys, redirectUris] },
+  Client: {
+    meaning: "The OAuth client of an organization: its secrets, keys and redirect URIs.",
+    files: [client, secrets, keys, redirectUris],
+  },
   "Workload identity": { meaning: "Trust rules for CI jobs and clusters.", files: [trustRules] },
   Apps: { meaning: "Apps that members have authorized, and which they may authorize.", files: [apps] },
-  Account: { meaning: "Your own account.", files: [account, sessions, accountApps, secondFactors, email, notices] },
+  Account: {
+    meaning: "Your own account.",
+    files: [account, sessions, accountApps, secondFactors, email, notices],
+  },
   "Sign-in": { meaning: "Sessions and first-party tokens.", files: [signIn] },
 };
 

@@ -79,7 +79,10 @@ export const createInvitation = onOrganization({
       .preprocess(withoutBlank, emailAddress.optional())
       .describe("Where to send the link, if the server sends email."),
   }),
-  output: z.object({ invitation: invitationSchema, url: z.string().describe("The link, which is shown only once.") }),
+  output: z.object({
+    invitation: invitationSchema,
+    url: z.string().describe("The link, which is shown only once."),
+  }),
   status: 201,
   shownOnce: "url",
   refuses: ["quota_exceeded", "mail_disabled", "too_many_emails", "reauthentication_required"],

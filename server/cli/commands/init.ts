@@ -3,7 +3,13 @@ import { appendFileSync, existsSync, readFileSync, rmSync, statSync, truncateSyn
 import path from "node:path";
 import type { Tokens } from "marked";
 import { PRODUCTION_CHOICES } from "../../settings/production-choices.ts";
-import { type Command, CommandError, type CommandInput, eitherOf, missingOption } from "../execution/command.ts";
+import {
+  type Command,
+  CommandError,
+  type CommandInput,
+  eitherOf,
+  missingOption,
+} from "../execution/command.ts";
 
 /** The options for settings that production requires. */
 const CHOICES = PRODUCTION_CHOICES.map(({ name, meanings }) => {
@@ -12,9 +18,7 @@ const CHOICES = PRODUCTION_CHOICES.map(({ name, meanings }) => {
   return { name, meanings, member, syntax: `--${flag} <${Object.keys(meanings).join("|")}>` };
 });
 
-const choiceOptions = Object.fromEntries(
-  CHOICES.map(({ syntax, name }) => [syntax, `value of ${name}`]),
-);
+const choiceOptions = Object.fromEntries(CHOICES.map(({ syntax, name }) => [syntax, `value of ${name}`]));
 
 const DOCS = new URL("../../../docs/", import.meta.url);
 

@@ -15,11 +15,17 @@ import { addTab, tabPath } from "./tabs.ts";
 export function addProfileRoutes(router: Router, options: RouteOptions): void {
   const { clients } = options.storage;
   const to = (ctx: Context) => tabPath(ctx, "client/profile");
-  const show = addTab(router, options, "client/profile", getClientProfile, async (ctx, { clientId }, problem) => {
-    const profile = found(await clients.findProfile(clientId), "client");
-    const { errors } = splitFieldErrors(problem);
-    return profilePage(to(ctx), profile, problem && (await formFieldsOf(ctx)), errors);
-  });
+  const show = addTab(
+    router,
+    options,
+    "client/profile",
+    getClientProfile,
+    async (ctx, { clientId }, problem) => {
+      const profile = found(await clients.findProfile(clientId), "client");
+      const { errors } = splitFieldErrors(problem);
+      return profilePage(to(ctx), profile, problem && (await formFieldsOf(ctx)), errors);
+    },
+  );
   addOperation(router, options, setClientProfile, { show, to });
 }
 
