@@ -10,8 +10,8 @@ import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { membershipOf, pathTo } from "../access.ts";
 import { addOperation, addOperationPage } from "../operation-routes.ts";
-import { splitFieldErrors } from "../responses.ts";
 import { controlOf, mayRun } from "../permissions.ts";
+import { splitFieldErrors } from "../responses.ts";
 import type { RouteOptions } from "../route.ts";
 import { addTab, CLIENT, clientOf, tabPath } from "./tabs.ts";
 
