@@ -61,7 +61,12 @@ export function registerRoutes(router: Router, options: AuthOptions): void {
     return showForm(ctx, returnTo, invitation);
   });
 
-  async function showForm(ctx: Context, returnTo: string, invitation: string | undefined, filled: Filled = {}) {
+  async function showForm(
+    ctx: Context,
+    returnTo: string,
+    invitation: string | undefined,
+    filled: Filled = {},
+  ) {
     const invited = invitation === undefined ? undefined : await invitations.find(invitation);
     const { username = "", organizationName = "", error } = filled;
     ctx.body = page(

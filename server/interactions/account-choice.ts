@@ -2,7 +2,14 @@ import type { AuthOptions } from "../auth/auth-options.ts";
 import type { AccountChoice } from "../provider/interaction-policy.ts";
 import { html } from "../ui/html.ts";
 import { page } from "../ui/page.ts";
-import { accountIdOf, finishStep, hiddenFields, interactionPath, requestingAppOf, type Step } from "./interaction.ts";
+import {
+  accountIdOf,
+  finishStep,
+  hiddenFields,
+  interactionPath,
+  requestingAppOf,
+  type Step,
+} from "./interaction.ts";
 
 export function accountChoiceStep({ provider, storage, csrf }: AuthOptions): Step {
   return {

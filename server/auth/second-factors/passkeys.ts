@@ -2,7 +2,11 @@ import { randomBytes } from "node:crypto";
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simplewebauthn/server";
 import type { Context } from "koa";
 import { z } from "zod";
-import type { NewPasskey, Passkey, PasskeyStore } from "../../../adapters/accounts/second-factors/passkeys.ts";
+import type {
+  NewPasskey,
+  Passkey,
+  PasskeyStore,
+} from "../../../adapters/accounts/second-factors/passkeys.ts";
 import type { ReplayStore } from "../../../adapters/oauth/replay.ts";
 import { parseJson } from "../../../resources/http/json-body.ts";
 import { parseIpAddress } from "../../http/client-ip.ts";

@@ -40,7 +40,11 @@ ${isRecovery ? recoveryForm(error) : html`${totp && totpForm(error)}${passkey &&
     );
   }
 
-  async function verify(ctx: Context, pending: PendingSignIn, input: Input): Promise<FactorProof | undefined> {
+  async function verify(
+    ctx: Context,
+    pending: PendingSignIn,
+    input: Input,
+  ): Promise<FactorProof | undefined> {
     const { jti, proof } = pending;
     if (!input.passkey || !relyingParty) return verifyCode(ctx, pending, codesOf(input));
     const passkey = await relyingParty.verifyAuthentication(textFieldOf(input.passkey), purposeOf(jti), {

@@ -67,7 +67,8 @@ export function createVerifyCode(options: Options) {
       ? await secondFactors.recoveryCodes.use(recoveryCode, { id: userId, address: ctx.ip }, pending)
       : await useTotp(userId, totp, pending);
     if (outcome === "too_late") return undefined;
-    if (outcome === "incorrect") throw incorrectFactor(recoveryCode ? INCORRECT_RECOVERY_CODE : INCORRECT_TOTP);
+    if (outcome === "incorrect")
+      throw incorrectFactor(recoveryCode ? INCORRECT_RECOVERY_CODE : INCORRECT_TOTP);
     if (!isFromKnownDevice) {
       await limits.secondFactor.succeeded(userId);
       if (isLimited) await signInFailures.resetFactor(userId);

@@ -19,7 +19,15 @@ import {
   replaceRecoveryCodes,
   startTotp,
 } from "../../operations/second-factors.ts";
-import { CSRF_FIELD, copyable, copyButton, field, formButton, hidden, linkButton } from "../../ui/controls.ts";
+import {
+  CSRF_FIELD,
+  copyable,
+  copyButton,
+  field,
+  formButton,
+  hidden,
+  linkButton,
+} from "../../ui/controls.ts";
 import { type Html, html, trusted } from "../../ui/html.ts";
 import { passkeyForm, passkeyScript } from "../../ui/sign-in.ts";
 import { pathWith } from "../../ui/table.ts";

@@ -78,10 +78,7 @@ export function tabPath(ctx: Context, tab: Tab): string {
 }
 
 /** Renders links to pages beside each other. */
-export function tabLinks(
-  label: string,
-  links: { href: string; name: string; isCurrent: boolean }[],
-): Html {
+export function tabLinks(label: string, links: { href: string; name: string; isCurrent: boolean }[]): Html {
   const items = links.map(
     ({ href, name, isCurrent }) =>
       html`<li><a href="${href}"${isCurrent && html` aria-current="page"`}>${name}</a></li>

@@ -107,7 +107,13 @@ const CATEGORIES: Record<string, [label: string, ...prefixes: string[]]> = {
   access: ["Apps, clients and tokens", "app.", "authorization.", "token.", "client.", "trust_rule."],
   links: ["Links", "link"],
   webhooks: ["Webhooks", "webhook."],
-  organization: ["Organization and plan", "organization.", "plan.", "enterprise_authorization.", "audit_log."],
+  organization: [
+    "Organization and plan",
+    "organization.",
+    "plan.",
+    "enterprise_authorization.",
+    "audit_log.",
+  ],
 };
 const CATEGORY_NAMES = ["changes", ...Object.keys(CATEGORIES)];
 

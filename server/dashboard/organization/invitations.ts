@@ -54,19 +54,23 @@ export function addInvitationRoutes(router: Router, options: RouteOptions, show:
       newLinks.redirect(ctx, `${invitationsPath(membershipOf(ctx).id)}/new-link`, created),
   });
 
-  router.get(`${ORGANIZATION}/invitations/new-link/:view`, options.allow(...rolesOf(createInvitation)), (ctx) => {
-    const members = to(ctx);
-    newLinks.show(ctx, {
-      section: "members",
-      page: (created) => ({ title: "Invitation link", body: invitationPage(members, created) }),
-      kind: "link",
-      explanation: shownOnce(
-        "An invitation link",
-        "If you didn’t copy it, revoke the invitation and create a new one.",
-      ),
-      back: { href: members, text: "Back to members" },
-    });
-  });
+  router.get(
+    `${ORGANIZATION}/invitations/new-link/:view`,
+    options.allow(...rolesOf(createInvitation)),
+    (ctx) => {
+      const members = to(ctx);
+      newLinks.show(ctx, {
+        section: "members",
+        page: (created) => ({ title: "Invitation link", body: invitationPage(members, created) }),
+        kind: "link",
+        explanation: shownOnce(
+          "An invitation link",
+          "If you didn’t copy it, revoke the invitation and create a new one.",
+        ),
+        back: { href: members, text: "Back to members" },
+      });
+    },
+  );
 
   addOperation(router, options, revokeInvitation, { to });
 
