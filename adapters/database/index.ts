@@ -3,7 +3,13 @@ import { createBatchInsert, type Insertion, type LookupQuery, prepareLookup } fr
 import { type DatabaseOptions, type Engine, engineOf, knexConfig, rowsOf, sqliteFile } from "./engine.ts";
 import { createLeases } from "./leases.ts";
 import type { LimitedClient } from "./limited-client.ts";
-import { type Migratable, migrate, migrations, newerMigrations, pendingMigrations } from "./migrations/index.ts";
+import {
+  type Migratable,
+  migrate,
+  migrations,
+  newerMigrations,
+  pendingMigrations,
+} from "./migrations/index.ts";
 import { planUpgrade } from "./migrations/plan.ts";
 import { createPrepare } from "./prepared-statements.ts";
 import { withRetries } from "./retry.ts";

@@ -134,7 +134,10 @@ async function recordCompatibility(knex: Knex, { name, oldestCompatible }: Migra
   await knex("schema_compatibility").insert(row).onConflict("migration").merge();
 }
 
-export type Migratable = { knex: Knex; transaction<T>(work: (trx: Knex.Transaction) => Promise<T>): Promise<T> };
+export type Migratable = {
+  knex: Knex;
+  transaction<T>(work: (trx: Knex.Transaction) => Promise<T>): Promise<T>;
+};
 
 type Options = {
   knex: Knex;
@@ -147,15 +150,10 @@ type Options = {
  * Applies what is pending, and takes no lock if nothing is. Resolves to the names of the migrations that it applied.
  * Throws IncompatibleSchema, MigrationRunning, or UnfinishedCopy unless `isCopyTarget`.
  */
-export async function migrate(
-  { knex, engine, unlimited }: Options,
-  isCopyTarget = false,
-): Promise<string[]> {
+export async function migrate({ knex, engine, unlimited }: Options, isCopyTarget = false): Promise<string[]> {
   const end = performance.now() + WAIT_MS;
   while (await isPending(knex, isCopyTarget)) {
-    const applied = await unlimited((own) =>
-      own.transaction((trx) => tryToMigrate(trx, own.knex, engine)),
-    );
+    const applied = await unlimited((own) => own.transaction((trx) => tryToMigrate(trx, own.knex, engine)));
     if (applied) return applied;
     if (performance.now() > end) throw new MigrationRunning();
     // Without a session: a pooler may have too few for the process that migrates.

@@ -122,11 +122,16 @@ export class SqliteClient extends BetterSqliteClient {
 
   /** Runs statements, all or none, and resolves to the number of rows that the first one changed. */
   write(statements: Statement[]): Promise<number> {
-    const formatted = statements.map(({ sql, bindings }) => ({ sql, bindings: this._formatBindings(bindings) }));
+    const formatted = statements.map(({ sql, bindings }) => ({
+      sql,
+      bindings: this._formatBindings(bindings),
+    }));
     const write = async () => this.opened().writer.write(formatted);
     // Each is observed until all are committed.
     const run = formatted.reduceRight(
-      (rest, { sql }) => () => observed(this.observer, operationOf(sql), sql, rest),
+      (rest, { sql }) =>
+        () =>
+          observed(this.observer, operationOf(sql), sql, rest),
       write,
     );
     return run();
