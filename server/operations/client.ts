@@ -231,7 +231,7 @@ export const disableClient = onOrganization({
     options: {
       reason: { syntax: "--reason <text>", text: `why, for the organization: 1 to ${REASON_MAX} characters` },
     },
-    example: '--reason "Leaked secret"',
+    example: '--reason "Leaked"',
   },
   done: { "client-disabled": "Client disabled." },
   async run(request) {
