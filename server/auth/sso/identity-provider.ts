@@ -75,17 +75,22 @@ export function createIdentityProvider(
     onError,
   );
 
+  let isSlow = false;
+
   return {
     name,
 
-    /** Waits at most a second for a provider that didn't respond yet. */
+    /** Waits at most a second for a provider that didn't respond yet, and only once if it hangs. */
     async isReachable(): Promise<boolean> {
       if (isKnown()) return true;
       const attempt = configuration().then(
         () => true,
         () => false,
       );
-      return Promise.race([attempt, sleep(REACHABLE_WITHIN_MS, false, { ref: false })]);
+      const late = sleep(isSlow ? 0 : REACHABLE_WITHIN_MS, undefined, { ref: false });
+      const isReachable = await Promise.race([attempt, late]);
+      if (isReachable === undefined) isSlow = true;
+      return isReachable ?? false;
     },
 
     /** With `maxAge`, in seconds, the user has to authenticate again. */
