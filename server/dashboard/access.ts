@@ -61,7 +61,8 @@ async function checkSecondFactor(
   { secondFactor }: SignedInUser,
   { id, role }: Membership,
 ): Promise<boolean> {
-  if (secondFactor === "proved" || role === "member" || !(await secondFactorRequirement.isRequired(id))) return true;
+  if (secondFactor === "proved" || role === "member" || !(await secondFactorRequirement.isRequired(id)))
+    return true;
   // The session is older than the second factor: its owner has to sign in again.
   if (secondFactor === "not_proved") requireRecentSignIn(ctx);
   if (!prefersHtml(ctx)) {

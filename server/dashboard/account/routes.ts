@@ -9,8 +9,8 @@ import {
 } from "../../operations/account.ts";
 import { endOtherSessions, endSession, listSessions } from "../../operations/sessions.ts";
 import { SECOND_FACTOR_SETUP, signedInUserOf } from "../access.ts";
-import { addOperation, addReading } from "../operation-routes.ts";
 import type { Show } from "../forms.ts";
+import { addOperation, addReading } from "../operation-routes.ts";
 import { showPage } from "../responses.ts";
 import { accountAppRoutes } from "./apps.ts";
 import { emailRoutes } from "./email.ts";

@@ -9,8 +9,8 @@ import { confirmTotp, removeTotp, startTotp } from "../../operations/second-fact
 import { CSRF_FIELD, copyable, field, linkButton } from "../../ui/controls.ts";
 import { type Html, html, trusted } from "../../ui/html.ts";
 import { signedInUserOf } from "../access.ts";
-import { addOperation } from "../operation-routes.ts";
 import type { Show } from "../forms.ts";
+import { addOperation } from "../operation-routes.ts";
 import { showPage } from "../responses.ts";
 import { type FactorOptions, showCodes } from "./recovery-codes.ts";
 import { type SetupReturn, setupReturnOf, withoutReturn } from "./setup-return.ts";

@@ -8,8 +8,8 @@ import { field, formButton, linkButton, panelForm, time } from "../../ui/control
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { pathTo } from "../access.ts";
-import { addOperation, addOperationPage } from "../operation-routes.ts";
 import { splitFieldErrors } from "../forms.ts";
+import { addOperation, addOperationPage } from "../operation-routes.ts";
 import type { RouteOptions } from "../route.ts";
 import { CLIENT, clientOf } from "./client.ts";
 

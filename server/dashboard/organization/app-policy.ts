@@ -10,8 +10,8 @@ import { CSRF_FIELD, formButton, select, settingPanel } from "../../ui/controls.
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { pathTo } from "../access.ts";
-import { addOperation } from "../operation-routes.ts";
 import type { Show } from "../forms.ts";
+import { addOperation } from "../operation-routes.ts";
 import type { RouteOptions } from "../route.ts";
 
 export function addPolicyRoutes(router: Router, options: RouteOptions, show: Show): void {

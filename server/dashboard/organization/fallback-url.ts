@@ -4,9 +4,9 @@ import { CSRF_FIELD, settingPanel } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { pathTo } from "../access.ts";
+import type { Show } from "../forms.ts";
 import { toUrl, urlField } from "../links/form.ts";
 import { addOperation } from "../operation-routes.ts";
-import type { Show } from "../forms.ts";
 import type { RouteOptions } from "../route.ts";
 
 export function addFallbackRoutes(router: Router, options: RouteOptions, show: Show): void {

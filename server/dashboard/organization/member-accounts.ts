@@ -4,9 +4,9 @@ import { createResetLink, findMember, signOutMember } from "../../operations/mem
 import { copyable, linkButton, panelForm } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { membershipOf, pathTo } from "../access.ts";
+import type { Show } from "../forms.ts";
 import { shownOnce } from "../one-time-view.ts";
 import { addOperation, addOperationPage } from "../operation-routes.ts";
-import type { Show } from "../forms.ts";
 import { ORGANIZATION, type RouteOptions } from "../route.ts";
 
 const MEMBER = `${ORGANIZATION}/members/:user_id`;

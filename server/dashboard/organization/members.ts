@@ -1,8 +1,8 @@
 import type { Context } from "koa";
 import { changeRole, listMembers } from "../../operations/members.ts";
 import { membershipOf, pathTo, signedInUserOf } from "../access.ts";
-import { addOperation, addReading } from "../operation-routes.ts";
 import { formFieldsOf, queryErrors, type Show } from "../forms.ts";
+import { addOperation, addReading } from "../operation-routes.ts";
 import { showPage } from "../responses.ts";
 import type { RouteModule } from "../route.ts";
 import { addInvitationRoutes } from "./invitations.ts";

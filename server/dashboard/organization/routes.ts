@@ -2,9 +2,9 @@ import { createOrganization, getOrganization, listOrganizations } from "../../op
 import { initial } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { actorOf, membershipOf, signedInUserOf } from "../access.ts";
+import { formFieldsOf, splitFieldErrors } from "../forms.ts";
 import { readPrevious } from "../links/analytics.ts";
 import { addOperationPage, addReading } from "../operation-routes.ts";
-import { formFieldsOf, splitFieldErrors } from "../forms.ts";
 import { respondToChange, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { CHANGE_TYPES } from "./audit-query.ts";

@@ -7,8 +7,8 @@ import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { pathWith } from "../../ui/table.ts";
 import { pathTo, SECOND_FACTOR_SETUP } from "../access.ts";
-import { addOperation } from "../operation-routes.ts";
 import type { Show } from "../forms.ts";
+import { addOperation } from "../operation-routes.ts";
 import type { RouteOptions } from "../route.ts";
 
 const ANCHOR = "second-factor";
