@@ -52,13 +52,18 @@ export function addOperationPage<O extends Operation>(
   addForm(router, { ...changeOf(options, operation, form), path, section, render });
 }
 
-function changeOf<O extends Operation>(options: RouteOptions, operation: O, form: Form<O> | undefined): Change {
+function changeOf<O extends Operation>(
+  options: RouteOptions,
+  operation: O,
+  form: Form<O> | undefined,
+): Change {
   const method = methodOf(operation);
   const path = patternOf(operation);
   const action = form?.action ?? (form && method === "DELETE" ? `${path}/delete` : path);
   const schema = inputSchemaOf(operation, options);
   const change = async (ctx: Context) => {
-    const toInput = form?.toInput ?? ((fields: Input) => (form && schema ? fromForm(schema, fields) : fields));
+    const toInput =
+      form?.toInput ?? ((fields: Input) => (form && schema ? fromForm(schema, fields) : fields));
     const fields = await inputOf(ctx, toInput);
     const perform = async () => {
       const input = schema ? (validate(schema, fields) as Input) : {};

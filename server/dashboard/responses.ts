@@ -33,7 +33,12 @@ function noticesBanner([latest, ...others]: Notice[]): Html {
   return html`<p class="alert"><strong>Security notice:</strong> ${describeNotice(latest).title} (${time(latest.createdAt)})${more}. <a href="/dashboard/notices">Review</a></p>`;
 }
 
-type Changed = { to: string; done?: string | undefined; status?: number | undefined; body?: object | undefined };
+type Changed = {
+  to: string;
+  done?: string | undefined;
+  status?: number | undefined;
+  body?: object | undefined;
+};
 
 /** Responds to a completed change: redirects a browser to `to`, sends other clients `body` or 204. */
 export function respondToChange(ctx: Context, { to, done, status = 200, body }: Changed): void {

@@ -133,11 +133,7 @@ ${organizations.map(
 </details>`;
 }
 
-function navigation(
-  organization: Membership,
-  current: Section | undefined,
-  failingWebhooks: number,
-): Html {
+function navigation(organization: Membership, current: Section | undefined, failingWebhooks: number): Html {
   const mayOpen = (section: Section) => isManager(organization) || !MANAGERS_ONLY.includes(section);
   return html`<nav class="sections" aria-label="${organization.name}"><ul>
 ${Object.entries(PARTS).map(

@@ -24,7 +24,8 @@ export type SsoOption = { name: string; href: string; isUnavailable: boolean };
 export function ssoButton(external: SsoOption | undefined): Html {
   if (!external) return html``;
   const { name, href, isUnavailable } = external;
-  if (isUnavailable) return html`<p class="hint">${name} is unavailable right now. Try again in a minute.</p>`;
+  if (isUnavailable)
+    return html`<p class="hint">${name} is unavailable right now. Try again in a minute.</p>`;
   return html`<p><a class="button quiet" href="${href}">Continue with ${name}</a></p>`;
 }
 

@@ -83,7 +83,8 @@ async function acceptIdentity(
     return showSignInError(ctx, 403, "No account found", text + advice);
   }
   const accountId = owner ?? (await provisionUser(storage, identity, { invitation, address: ctx.ip }));
-  if (!accountId) return showSignInError(ctx, 403, "Invitation not valid", refusal("invitation_invalid").message);
+  if (!accountId)
+    return showSignInError(ctx, 403, "Invitation not valid", refusal("invitation_invalid").message);
   const account = await storage.accounts.find(accountId);
   if (!account || account.disabled) return showDisabled(ctx);
   const target = invitation && !owner ? HOME : returnTo; // a new user has used the invitation

@@ -24,8 +24,8 @@ import {
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
 import { signedInUserOf } from "../access.ts";
-import { addOperation, addReading, runOperation } from "../operation-routes.ts";
 import type { Show } from "../forms.ts";
+import { addOperation, addReading, runOperation } from "../operation-routes.ts";
 import { showPage } from "../responses.ts";
 import type { RouteOptions } from "../route.ts";
 import { accountAppRoutes } from "./apps.ts";

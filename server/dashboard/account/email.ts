@@ -3,8 +3,8 @@ import { ACCOUNT } from "../../operations/account.ts";
 import { confirmEmail, getPendingEmail, removeEmail, requestEmailChange } from "../../operations/email.ts";
 import { CSRF_FIELD, field, formButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { addOperation, addReading, runOperation } from "../operation-routes.ts";
 import type { Show } from "../forms.ts";
+import { addOperation, addReading, runOperation } from "../operation-routes.ts";
 import { showPage } from "../responses.ts";
 import type { RouteOptions } from "../route.ts";
 

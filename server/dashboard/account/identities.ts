@@ -8,7 +8,6 @@ import { ACCOUNT, unlinkIdentity } from "../../operations/account.ts";
 import { html } from "../../ui/html.ts";
 import { page } from "../../ui/page.ts";
 import { signedInUserOf } from "../access.ts";
-import { addOperation } from "../operation-routes.ts";
 import type { Show } from "../forms.ts";
 import type { RouteOptions } from "../route.ts";
 

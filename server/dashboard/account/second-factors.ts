@@ -32,9 +32,9 @@ import { type Html, html, trusted } from "../../ui/html.ts";
 import { passkeyForm, passkeyScript } from "../../ui/sign-in.ts";
 import { pathWith } from "../../ui/table.ts";
 import { SECOND_FACTOR_SETUP, signedInUserOf } from "../access.ts";
+import type { Show } from "../forms.ts";
 import { shownOnce } from "../one-time-view.ts";
 import { addOperation, addOperationPage } from "../operation-routes.ts";
-import type { Show } from "../forms.ts";
 import { showPage } from "../responses.ts";
 import type { RouteOptions } from "../route.ts";
 

@@ -7,8 +7,8 @@ import { addClientKey, listClientKeys, removeClientKey } from "../../operations/
 import { linkButton, panelForm, textArea, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, emptyState, table } from "../../ui/table.ts";
-import { addOperationPage } from "../operation-routes.ts";
 import { splitFieldErrors } from "../forms.ts";
+import { addOperationPage } from "../operation-routes.ts";
 import type { RouteOptions } from "../route.ts";
 import { reasonField } from "./secrets.ts";
 import { addTab, CLIENT, clientOf, tabPath } from "./tabs.ts";

@@ -7,8 +7,8 @@ import { type Input, textFieldOf } from "../../http/request-body.ts";
 import { getClientProfile, HOMEPAGE_MAX, setClientProfile } from "../../operations/client.ts";
 import { CSRF_FIELD, field } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { addOperation } from "../operation-routes.ts";
 import { type FieldErrors, formFieldsOf, splitFieldErrors } from "../forms.ts";
+import { addOperation } from "../operation-routes.ts";
 import type { RouteOptions } from "../route.ts";
 import { addTab, tabPath } from "./tabs.ts";
 

@@ -10,8 +10,8 @@ import {
 import { breakable, CSRF_FIELD, field, formButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { emptyState, table } from "../../ui/table.ts";
-import { addOperation } from "../operation-routes.ts";
 import { type FieldErrors, formFieldsOf, splitFieldErrors } from "../forms.ts";
+import { addOperation } from "../operation-routes.ts";
 import type { RouteOptions } from "../route.ts";
 import { addTab, tabPath } from "./tabs.ts";
 

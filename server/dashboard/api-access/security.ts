@@ -3,14 +3,20 @@ import type { Context } from "koa";
 import type { Disabled } from "../../../adapters/oauth/clients.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import { disableClient, enableClient, getClientSecurity, requireDpop, setFapi } from "../../operations/client.ts";
+import {
+  disableClient,
+  enableClient,
+  getClientSecurity,
+  requireDpop,
+  setFapi,
+} from "../../operations/client.ts";
 import { type Operation, pathOf } from "../../operations/operation.ts";
 import { field, formButton, linkButton, panelForm } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { membershipOf, pathTo } from "../access.ts";
-import { addOperation, addOperationPage } from "../operation-routes.ts";
 import { splitFieldErrors } from "../forms.ts";
+import { addOperation, addOperationPage } from "../operation-routes.ts";
 import { controlOf, mayRun } from "../permissions.ts";
 import type { RouteOptions } from "../route.ts";
 import { addTab, CLIENT, clientOf, tabPath } from "./tabs.ts";
@@ -18,30 +24,36 @@ import { addTab, CLIENT, clientOf, tabPath } from "./tabs.ts";
 export function addSecurityRoutes(router: Router, options: RouteOptions): void {
   const { clients, organizationSettings } = options.storage;
   const to = (ctx: Context) => tabPath(ctx, "client/security");
-  const show = addTab(router, options, "client/security", getClientSecurity, async (ctx, { fapi, disabled }) => {
-    const membership = membershipOf(ctx);
-    const settings = await organizationSettings.find(membership.id);
-    const requiresDpop = settings?.requiresDpop ?? false;
-    const dpopPanel = restrictionPanel(membership, requireDpop, "require_dpop", {
-      isOn: requiresDpop,
-      title: "Token binding",
-      text: html`With DPoP (RFC 9449), a token is bound to a key of the app, so a stolen token is useless without that key. Apps that support DPoP can always use it.`,
-      state: requiresDpop
-        ? "This organization requires DPoP. Tokens that aren’t bound to a key are rejected."
-        : "This organization also accepts bearer tokens. Requiring DPoP stops all bearer tokens immediately.",
-      button: requiresDpop ? "Stop requiring DPoP" : "Require DPoP",
-    });
-    const fapiPanel = restrictionPanel(membership, setFapi, "fapi", {
-      isOn: fapi,
-      title: "FAPI 2.0",
-      text: html`The FAPI 2.0 Security Profile restricts the client to pushed authorization requests, <code>private_key_jwt</code> with PS256, ES256 or EdDSA, and DPoP.`,
-      state: fapi
-        ? "The client follows FAPI 2.0. All other requests are rejected."
-        : "To turn it on, add a public key, and remove all secrets and all redirect URIs without https. The client’s bearer tokens stop working immediately.",
-      button: fapi ? "Turn off FAPI 2.0" : "Turn on FAPI 2.0",
-    });
-    return html`${dpopPanel}${fapiPanel}${switchPanel(membership, disabled)}`;
-  });
+  const show = addTab(
+    router,
+    options,
+    "client/security",
+    getClientSecurity,
+    async (ctx, { fapi, disabled }) => {
+      const membership = membershipOf(ctx);
+      const settings = await organizationSettings.find(membership.id);
+      const requiresDpop = settings?.requiresDpop ?? false;
+      const dpopPanel = restrictionPanel(membership, requireDpop, "require_dpop", {
+        isOn: requiresDpop,
+        title: "Token binding",
+        text: html`With DPoP (RFC 9449), a token is bound to a key of the app, so a stolen token is useless without that key. Apps that support DPoP can always use it.`,
+        state: requiresDpop
+          ? "This organization requires DPoP. Tokens that aren’t bound to a key are rejected."
+          : "This organization also accepts bearer tokens. Requiring DPoP stops all bearer tokens immediately.",
+        button: requiresDpop ? "Stop requiring DPoP" : "Require DPoP",
+      });
+      const fapiPanel = restrictionPanel(membership, setFapi, "fapi", {
+        isOn: fapi,
+        title: "FAPI 2.0",
+        text: html`The FAPI 2.0 Security Profile restricts the client to pushed authorization requests, <code>private_key_jwt</code> with PS256, ES256 or EdDSA, and DPoP.`,
+        state: fapi
+          ? "The client follows FAPI 2.0. All other requests are rejected."
+          : "To turn it on, add a public key, and remove all secrets and all redirect URIs without https. The client’s bearer tokens stop working immediately.",
+        button: fapi ? "Turn off FAPI 2.0" : "Turn on FAPI 2.0",
+      });
+      return html`${dpopPanel}${fapiPanel}${switchPanel(membership, disabled)}`;
+    },
+  );
   addOperation(router, options, requireDpop, { show, to });
   addOperation(router, options, setFapi, { show, to });
   addOperationPage(router, options, disableClient, {

@@ -12,8 +12,8 @@ import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { emptyState } from "../../ui/table.ts";
 import { membershipOf, pathTo } from "../access.ts";
-import { addReading } from "../operation-routes.ts";
 import { type Show, splitFieldErrors } from "../forms.ts";
+import { addReading } from "../operation-routes.ts";
 import { showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteOptions } from "../route.ts";
 

@@ -96,7 +96,7 @@ function rangeForm(
   { days }: Period,
   origin: ClickOrigin | undefined,
 ): Html {
-  const filter = origin ? originQuery(origin) : {};
+  const filter: Record<string, string> = origin ? originQuery(origin) : {};
   const now = Date.now();
   const endsToday = days.at(-1)?.date === toDate(now);
   const presets = PRESETS.map(([name, length]) => ({
@@ -203,10 +203,7 @@ function formatRange({ days }: Period): string {
   return first && last ? RANGES.formatRange(new Date(first), new Date(last)) : "";
 }
 
-function describeChange(
-  { clicks, days }: Period & { clicks: number },
-  previous: number | undefined,
-): string {
+function describeChange({ clicks, days }: Period & { clicks: number }, previous: number | undefined): string {
   if (previous === undefined) return "";
   const isToday = days.length === 1 && days[0]?.date === toDate(Date.now());
   // A day that isn't over can't be compared with a whole one.
@@ -264,11 +261,7 @@ function originQuery({ by, value }: ClickOrigin): { by: string; value: string } 
 }
 
 /** Renders clicks by name with a bar of their share of all clicks. */
-function shareTable(
-  head: string,
-  rows: { name: Html | string; clicks: number }[],
-  total: number,
-): Html {
+function shareTable(head: string, rows: { name: Html | string; clicks: number }[], total: number): Html {
   return html`<div class="shares">${table(
     head,
     {

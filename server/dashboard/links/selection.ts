@@ -209,7 +209,10 @@ function tagPage(form: SelectionForm, { ids }: Selected, error: string | undefin
   });
   const others = Object.entries(fieldsOf(form, ids)).map(([name, value]) => hidden(name, value));
   const body = panelForm(panel, html`${others}${tag}`);
-  return { title: `${isAdded ? "Add a tag to" : "Remove a tag from"} ${pluralize(ids.length, "link")}`, body };
+  return {
+    title: `${isAdded ? "Add a tag to" : "Remove a tag from"} ${pluralize(ids.length, "link")}`,
+    body,
+  };
 }
 
 /** Asks whether to make a change that can't be undone, and names its links. */
@@ -224,7 +227,12 @@ function confirmationPage(form: SelectionForm, { ids, shown }: Selected, shortUr
       html`<div class="target">${title && html`<strong>${title}</strong>`}<span class="soft clipped" title="${url}">${url}</span></div>`,
   };
   const confirm = (action: string, text: string, look: "primary" | "quiet" | "danger") =>
-    formButton({ action: form.path, text, look, fields: { ...fieldsOf({ ...form, action }, ids), confirmed: "true" } });
+    formButton({
+      action: form.path,
+      text,
+      look,
+      fields: { ...fieldsOf({ ...form, action }, ids), confirmed: "true" },
+    });
   const body = html`<div class="panel${isDeletion && " danger"}">
 <p>${effect}</p>
 ${isDeletion && html`<p class="soft">Archiving also stops them, but you can restore them later.</p>`}
@@ -244,11 +252,7 @@ function fieldsOf({ action, returnTo }: SelectionForm, ids: string[]): Record<st
 }
 
 /** Says which links weren't changed, and why. */
-function failurePage(
-  form: SelectionForm,
-  results: ChangeResult[],
-  names: Map<string, string>,
-): PageContent {
+function failurePage(form: SelectionForm, results: ChangeResult[], names: Map<string, string>): PageContent {
   const failed = results.filter(({ error }) => error);
   const changed = results.length - failed.length;
   const columns = {

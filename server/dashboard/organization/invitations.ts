@@ -31,10 +31,10 @@ import { type Html, html } from "../../ui/html.ts";
 import { invitationSentence, type ShownInvitation } from "../../ui/sign-in.ts";
 import { type Columns, table } from "../../ui/table.ts";
 import { membershipOf, pathTo, signedInUserOf } from "../access.ts";
+import type { FieldErrors, Show } from "../forms.ts";
 import { shownOnce } from "../one-time-view.ts";
 import { addOperation, addReading, runOperation } from "../operation-routes.ts";
 import { rolesOf } from "../permissions.ts";
-import type { FieldErrors, Show } from "../forms.ts";
 import { showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteOptions } from "../route.ts";
 

@@ -17,10 +17,10 @@ import { isManager } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { membershipOf, pathTo, signedInUserOf } from "../access.ts";
 import { webhookChoice } from "../creator.ts";
+import type { Show } from "../forms.ts";
 import { shownOnce } from "../one-time-view.ts";
 import { addOperation, addOperationPage } from "../operation-routes.ts";
 import { rolesOf } from "../permissions.ts";
-import type { Show } from "../forms.ts";
 import { ORGANIZATION, type RouteOptions } from "../route.ts";
 
 const MEMBERS = `${ORGANIZATION}/members`;

@@ -3,8 +3,8 @@ import { CSRF_FIELD, capitalized, field, initial, linkButton, named } from "../.
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { signedInUserOf } from "../access.ts";
-import { addOperationPage, addReading } from "../operation-routes.ts";
 import { formFieldsOf, splitFieldErrors } from "../forms.ts";
+import { addOperationPage, addReading } from "../operation-routes.ts";
 import { showPage } from "../responses.ts";
 import type { RouteModule } from "../route.ts";
 import { LAST_VIEWED_COOKIE } from "./overview.ts";

@@ -10,9 +10,9 @@ import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { membershipOf, pathTo } from "../access.ts";
 import { type NewSecret, redirectToSecret } from "../api-access/secrets.ts";
-import { addOperation, addReading } from "../operation-routes.ts";
-import { mayRun, rolesOf } from "../permissions.ts";
 import type { Show } from "../forms.ts";
+import { addOperation, addOperation, addReading, addReading } from "../operation-routes.ts";
+import { mayRun, rolesOf } from "../permissions.ts";
 import { showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 

@@ -67,7 +67,9 @@ export const deliveries: RouteModule = (router, options) => {
   router.get(DELIVERY, managers, (ctx) => showOne(ctx));
 
   router.post(`${DELIVERY}/resend`, ...sending, redisplayForm(showOne), async (ctx) => {
-    const body = toView(await webhooks.resend(actorOf(ctx), webhookIdOf(ctx), ctx.params.delivery_id as string));
+    const body = toView(
+      await webhooks.resend(actorOf(ctx), webhookIdOf(ctx), ctx.params.delivery_id as string),
+    );
     const to = `${webhookPath(ctx)}/deliveries/${body.id}`;
     respondToChange(ctx, { to, done: "delivery-resent", status: 202, body });
   });

@@ -122,14 +122,14 @@ async function formPage(ctx: Context, problem?: Problem, webhook?: Webhook): Pro
 function fields(form: ReturnType<typeof toFormValues>, errors: FieldErrors): Html {
   const events = WEBHOOK_EVENTS.filter((event) => event !== "webhook.test" || form.events.includes(event));
   return html`${field({
-  name: "url",
-  label: "Endpoint URL",
-  type: "url",
-  value: form.url,
-  error: errors.url,
-  hint: "A public https URL on port 443 or 8443.",
-  attributes: html`required maxlength="2048" placeholder="https://example.com/hook" autocomplete="off"`,
-})}
+    name: "url",
+    label: "Endpoint URL",
+    type: "url",
+    value: form.url,
+    error: errors.url,
+    hint: "A public https URL on port 443 or 8443.",
+    attributes: html`required maxlength="2048" placeholder="https://example.com/hook" autocomplete="off"`,
+  })}
 ${checkboxes({
   name: "events",
   legend: "Events to send",

@@ -45,16 +45,14 @@ export async function showWebhook(ctx: Context, options: DashboardOptions, error
 <dt>Signing secret</dt><dd><span class="soft">hidden</span></dd>
 </dl>
 <div class="actions">${formButton({ action: `${path}/secret`, text: "Show secret", look: "quiet" })}${
-      mayChange && linkButton(`${path}/rotate-secret`, "Rotate secret", "quiet")
-    }</div>
+    mayChange && linkButton(`${path}/rotate-secret`, "Rotate secret", "quiet")
+  }</div>
 </section>
 <section class="group"><div class="title"><div><h2>Deliveries</h2>
 <p class="intro">Deliveries from the last 30 days, newest first.</p></div>
 <div class="actions">${has("pending") && linkButton(path, "Refresh", "quiet")}${
-      mayResend &&
-      has("failed") &&
-      linkButton(`${path}/deliveries/resend-failed`, "Resend all failed", "quiet")
-    }${isOn && formButton({ action: `${path}/test`, text: "Send test event" })}</div></div>
+    mayResend && has("failed") && linkButton(`${path}/deliveries/resend-failed`, "Resend all failed", "quiet")
+  }${isOn && formButton({ action: `${path}/test`, text: "Send test event" })}</div></div>
 ${deliveryList(page, isOn)}
 </section>
 <p>${linkButton(`${path}/delete`, "Delete webhook", "danger")}</p>`;

@@ -10,14 +10,7 @@ import { type Columns, emptyState, table } from "../../ui/table.ts";
 import { actorOf, membershipOf, pathTo } from "../access.ts";
 import { sendJson, showPage } from "../responses.ts";
 import type { RouteModule } from "../route.ts";
-import {
-  eventsOf,
-  isRetried,
-  recentDeliveries,
-  statusBadge,
-  toHealthView,
-  WEBHOOKS,
-} from "./context.ts";
+import { eventsOf, isRetried, recentDeliveries, statusBadge, toHealthView, WEBHOOKS } from "./context.ts";
 import { webhookForms } from "./form.ts";
 import { webhookSecrets } from "./secrets.ts";
 

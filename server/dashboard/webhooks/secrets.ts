@@ -10,14 +10,7 @@ import { addForm } from "../forms.ts";
 import type { OneTimeView } from "../one-time-view.ts";
 import { sendJson } from "../responses.ts";
 import type { RouteModule } from "../route.ts";
-import {
-  findWebhook,
-  requirePlan,
-  toDashboardView,
-  WEBHOOK,
-  webhookIdOf,
-  webhookPath,
-} from "./context.ts";
+import { findWebhook, requirePlan, toDashboardView, WEBHOOK, webhookIdOf, webhookPath } from "./context.ts";
 
 type ShownSecret = { secret: string; reason: keyof typeof TITLES };
 export type SecretView = OneTimeView<ShownSecret>;
