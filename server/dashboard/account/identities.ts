@@ -9,6 +9,7 @@ import { html } from "../../ui/html.ts";
 import { page } from "../../ui/page.ts";
 import { signedInUserOf } from "../access.ts";
 import type { Show } from "../forms.ts";
+import { addOperation } from "../operation-routes.ts";
 import type { RouteOptions } from "../route.ts";
 
 const PATH = `${ACCOUNT}/identities`;

@@ -8,7 +8,7 @@ import { copyable, field, formButton, linkButton, panelForm, time } from "../../
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
 import { pathTo } from "../access.ts";
-import type { Show, Show } from "../forms.ts";
+import type { Show } from "../forms.ts";
 import { type OneTimeView, shownOnce } from "../one-time-view.ts";
 import { addOperation, addOperationPage } from "../operation-routes.ts";
 import { rolesOf } from "../permissions.ts";

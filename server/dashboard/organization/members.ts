@@ -8,7 +8,7 @@ import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
 import { membershipOf, pathTo, signedInUserOf } from "../access.ts";
 import { formFieldsOf, queryErrors, type Show } from "../forms.ts";
-import { addOperation, addOperation, addReading, addReading } from "../operation-routes.ts";
+import { addOperation, addReading } from "../operation-routes.ts";
 import { mayRun } from "../permissions.ts";
 import { showPage } from "../responses.ts";
 import type { RouteModule } from "../route.ts";

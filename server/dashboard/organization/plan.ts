@@ -11,7 +11,7 @@ import { type Html, html } from "../../ui/html.ts";
 import { membershipOf, pathTo } from "../access.ts";
 import { type NewSecret, redirectToSecret } from "../api-access/secrets.ts";
 import type { Show } from "../forms.ts";
-import { addOperation, addOperation, addReading, addReading } from "../operation-routes.ts";
+import { addOperation, addReading } from "../operation-routes.ts";
 import { mayRun, rolesOf } from "../permissions.ts";
 import { showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";

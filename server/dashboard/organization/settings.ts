@@ -26,7 +26,7 @@ import { pathWith } from "../../ui/table.ts";
 import { membershipOf, pathTo, SECOND_FACTOR_SETUP, signedInUserOf } from "../access.ts";
 import { formFieldsOf, type Show, splitFieldErrors } from "../forms.ts";
 import { toUrl, urlField } from "../links/form.ts";
-import { addOperation, addOperation, addOperationPage, addOperationPage, addReading, addReading, runOperation } from "../operation-routes.ts";
+import { addOperation, addOperationPage, addReading, runOperation } from "../operation-routes.ts";
 import { controlOf, mayRun } from "../permissions.ts";
 import { showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
