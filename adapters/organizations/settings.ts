@@ -55,8 +55,6 @@ const SETTINGS: Record<Name, Setting> = {
   },
 };
 
-export type SettingsStore = ReturnType<typeof createSettingsStore>;
-
 /** Stores the settings of organizations. */
 export function createSettingsStore({ knex }: Database, outbox: Outbox) {
   return {

@@ -25,8 +25,6 @@ export type PlanChange = { organization: Organization; client?: NewClient };
 
 const COLUMNS = ["id", "name", "plan"] as const;
 
-export type OrganizationStore = ReturnType<typeof createOrganizationStore>;
-
 export function createOrganizationStore({ knex }: Database, outbox: Outbox) {
   return {
     /** Creates an organization, with a client on a paid plan and an owner if given. @throws QuotaExceeded */
