@@ -1,8 +1,7 @@
 import type { Context } from "koa";
 import type { Provider } from "oidc-provider";
-import { isPasskey } from "../../adapters/accounts/sessions.ts";
-import type { Account } from "../../adapters/accounts/store.ts";
-import type { Storage } from "../../adapters/index.ts";
+import { isPasskey, type SessionStore } from "../../adapters/accounts/sessions.ts";
+import type { Account, AccountStore } from "../../adapters/accounts/store.ts";
 import { cookieOptions } from "../http/cookies.ts";
 import type { SignedInUser } from "../http/state.ts";
 import { recordSessionUse, type Session, sessionLifetime } from "../provider/sessions.ts";
@@ -25,7 +24,7 @@ export type Sessions = ReturnType<typeof createSessions>;
 /** The stored sessions are the same as oidc-provider's. */
 export function createSessions(
   provider: Provider,
-  { accounts, sessions: store }: Pick<Storage, "accounts" | "sessions">,
+  { accounts, sessions: store }: { accounts: Pick<AccountStore, "find">; sessions: SessionStore },
   base: string,
 ) {
   const name = provider.cookieName("session");
