@@ -23,6 +23,8 @@ export type ActiveSession = {
 // The client id of first-party grants.
 const FIRST_PARTY = "dashboard";
 
+export type SessionStore = ReturnType<typeof createSessionStore>;
+
 export function createSessionStore({ knex, transaction }: Database, outbox: Outbox) {
   return {
     async listByUser(userId: string): Promise<ActiveSession[]> {
