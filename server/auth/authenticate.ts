@@ -1,7 +1,7 @@
 import type { Context, Middleware } from "koa";
 import { createWorkQueue } from "../../resources/work-queue.ts";
 import { checkCsrf, checkOrigin, isChange } from "../http/csrf.ts";
-import { isUpload, readInput } from "../http/request-body.ts";
+import { readInput, uploadMax } from "../http/request-body.ts";
 import type { SignedInUser } from "../http/state.ts";
 import { isMultiFactor } from "../provider/sessions.ts";
 import type { AuthOptions } from "./auth-options.ts";
@@ -34,7 +34,7 @@ export function authenticate(options: Options): Middleware {
       return next();
     };
     // An upload is in memory as a whole, so a user has one at a time.
-    return isUpload(ctx) ? uploads(user.id, proceed) : proceed();
+    return uploadMax(ctx) === undefined ? proceed() : uploads(user.id, proceed);
   };
 }
 

@@ -15,9 +15,11 @@ import { parseMultipart, unparsable } from "./multipart-form.ts";
 const FORM_MAX = 16 * 1024;
 /** The most bytes of a file with links. */
 export const LINK_FILE_MAX = 5 * 1024 * 1024;
-// The preview sends the file again as a text, in which each line break takes a byte more.
-const UPLOAD_MAX = 2 * LINK_FILE_MAX;
-const UPLOAD_PATH = /^\/dashboard\/organizations\/[^/]+\/links\/import$/;
+/** Where a form uploads a file, and how many bytes the fields may have. */
+const UPLOADS: [path: RegExp, bytes: number][] = [
+  // The preview sends the file again as a text, in which each line break takes a byte more.
+  [/^\/dashboard\/organizations\/[^/]+\/links\/import$/, 2 * LINK_FILE_MAX],
+];
 
 export type Input = Record<string, unknown>;
 
@@ -36,14 +38,16 @@ export async function readInput(ctx: Context): Promise<Input> {
   throw new Problem(400, "invalid_json", "The body must be a JSON object.");
 }
 
-/** Returns whether a form has a file, and so may be larger than others. */
-export function isUpload(ctx: Context): boolean {
-  return UPLOAD_PATH.test(ctx.path) && Boolean(ctx.is("multipart"));
+/** Returns how many bytes the fields of an upload may have, or undefined for another request. */
+export function uploadMax(ctx: Context): number | undefined {
+  const [, fileMax] = UPLOADS.find(([path]) => path.test(ctx.path)) ?? [];
+  return fileMax !== undefined && ctx.is("multipart") ? fileMax : undefined;
 }
 
 async function readFields(ctx: Context): Promise<void> {
-  if (isUpload(ctx)) {
-    ctx.request.body = await readUpload(ctx);
+  const fileMax = uploadMax(ctx);
+  if (fileMax !== undefined) {
+    ctx.request.body = await readUpload(ctx, fileMax);
     return;
   }
   const type = ctx.get("content-type") && ctx.is(["json", "urlencoded"]);
@@ -58,9 +62,9 @@ async function readFields(ctx: Context): Promise<void> {
 }
 
 /** Returns the fields of a multipart form; files are buffers. */
-async function readUpload(ctx: Context): Promise<Input> {
-  const bytes = await readBody(ctx.req, UPLOAD_MAX + FORM_MAX).catch((error) => {
-    throw error instanceof Problem && error.status === 413 ? tooLarge(UPLOAD_MAX) : error;
+async function readUpload(ctx: Context, limit: number): Promise<Input> {
+  const bytes = await readBody(ctx.req, limit + FORM_MAX).catch((error) => {
+    throw error instanceof Problem && error.status === 413 ? tooLarge(limit) : error;
   });
   const [, boundary] = /boundary="?([^";\\\s]+)/i.exec(ctx.get("content-type")) ?? [];
   if (boundary === undefined) throw unparsable();
