@@ -140,7 +140,8 @@ export const setAppPolicy = onOrganization({
   at: `PUT ${PATH}`,
   summary: "Choose which apps members may authorize",
   roles: MANAGERS,
-  description: "Apps that are no longer allowed lose access immediately.",
+  description:
+    "Owners and admins may authorize any accepted app. Apps that are no longer allowed lose access immediately.",
   input: ({ settings }) => {
     const choices = allowedClientsOn(settings);
     return z

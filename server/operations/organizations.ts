@@ -166,7 +166,7 @@ export const requireSecondFactor = onOrganization({
   roles: ["owner"],
   needsRecentSignIn: true,
   input: secondFactor,
-  output: secondFactor,
+  output: z.object(secondFactor.shape),
   refuses: ["second_factor_missing"],
   events: ["organization.second_factor_required"],
   command: {

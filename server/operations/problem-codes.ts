@@ -3,6 +3,9 @@ import { MAX_TRUST_RULES } from "../../adapters/organizations/trust-rules.ts";
 import { Problem } from "../../resources/http/problem.ts";
 import type { ProblemCode, ProblemCodeDescription } from "../../resources/http/problem-codes.ts";
 
+/** The passkeys of a user. */
+export const PASSKEYS_MAX = 20;
+
 /** The error codes of `/auth` and `/dashboard` that the API doesn't have. */
 export const DASHBOARD_PROBLEMS = {
   sign_in_required: {
@@ -53,7 +56,7 @@ export const DASHBOARD_PROBLEMS = {
   },
   too_many_passkeys: {
     status: 409,
-    meaning: "You can have at most 20 passkeys.",
+    meaning: `You can have at most ${PASSKEYS_MAX} passkeys.`,
     next: "Remove one first.",
   },
   reauthentication_required: {
@@ -108,7 +111,7 @@ export const DASHBOARD_PROBLEMS = {
   },
   link_invalid: {
     status: 404,
-    meaning: "The link that confirms an email address was used, has expired, or belongs to another account.",
+    meaning: "This confirmation link was used, has expired, or belongs to another account.",
     next: "Enter the address on your account page again.",
   },
   browser_required: {
@@ -149,7 +152,7 @@ export const DASHBOARD_PROBLEMS = {
   duplicate_key: {
     status: 409,
     meaning: "The client already has this key.",
-    next: "Add another key.",
+    next: "You don't need to add it again.",
   },
   key_limit: {
     status: 409,

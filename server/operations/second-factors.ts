@@ -4,13 +4,12 @@ import { hasAtMost } from "../../resources/http/text.ts";
 import { newTotpSecret, stepOfCode, totpUri } from "../credentials/totp.ts";
 import { ACCOUNT } from "./account.ts";
 import { onAccount } from "./operation.ts";
-import { refusal } from "./problem-codes.ts";
+import { PASSKEYS_MAX, refusal } from "./problem-codes.ts";
 
 const TOTP = `${ACCOUNT}/totp` as const;
 const PASSKEYS = `${ACCOUNT}/passkeys` as const;
 
 export const PASSKEY_NAME_MAX = 50;
-const PASSKEYS_MAX = 20;
 const NAME_RULE = { error: `must be 1 to ${PASSKEY_NAME_MAX} characters long` };
 
 const recoveryCodes = z.object({

@@ -75,22 +75,29 @@ export function createIdentityProvider(
     onError,
   );
 
+  // What sign-in pages show while an attempt takes long.
+  let wasReachable = true;
   let isSlow = false;
 
   return {
     name,
 
-    /** Waits at most a second for a provider that didn't respond yet, and only once if it hangs. */
+    /**
+     * Waits at most a second for a provider that didn't respond yet, and only once if it hangs. Until it responds,
+     * returns what was known last.
+     */
     async isReachable(): Promise<boolean> {
       if (isKnown()) return true;
-      const attempt = configuration().then(
-        () => true,
-        () => false,
-      );
+      const attempt = configuration()
+        .then(
+          () => true,
+          () => false,
+        )
+        .then((isReachable) => (wasReachable = isReachable));
       const late = sleep(isSlow ? 0 : REACHABLE_WITHIN_MS, undefined, { ref: false });
       const isReachable = await Promise.race([attempt, late]);
       if (isReachable === undefined) isSlow = true;
-      return isReachable ?? false;
+      return isReachable ?? wasReachable;
     },
 
     /** With `maxAge`, in seconds, the user has to authenticate again. */

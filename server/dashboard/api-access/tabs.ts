@@ -10,7 +10,7 @@ import type { Operation } from "../../operations/operation.ts";
 import { initial, linkButton, time } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { emptyState } from "../../ui/table.ts";
+import { emptyState, tabs } from "../../ui/table.ts";
 import { membershipOf, pathTo } from "../access.ts";
 import { type Show, splitFieldErrors } from "../forms.ts";
 import { addReading } from "../operation-routes.ts";
@@ -60,7 +60,7 @@ export function addTab(
       section: "client",
       error: summary,
       body: client
-        ? html`${tabLinks("API access", links)}${disabledAlert(client.disabled)}${!isPaid(plan) && FREE_PLAN}${await render(ctx, client, problem)}`
+        ? html`${tabs("API access", links)}${disabledAlert(client.disabled)}${!isPaid(plan) && FREE_PLAN}${await render(ctx, client, problem)}`
         : emptyState("No client yet", NO_CLIENT, linkButton(sectionPath(id, "plan"), "Compare plans")),
     });
   };
@@ -75,18 +75,6 @@ const NO_CLIENT =
 
 export function tabPath(ctx: Context, tab: Tab): string {
   return `${pathTo(ctx, "overview")}/${tab}`;
-}
-
-/** Renders links to pages beside each other. */
-export function tabLinks(label: string, links: { href: string; name: string; isCurrent: boolean }[]): Html {
-  const items = links.map(
-    ({ href, name, isCurrent }) =>
-      html`<li><a href="${href}"${isCurrent && html` aria-current="page"`}>${name}</a></li>
-`,
-  );
-  return html`<nav class="tabs" aria-label="${label}"><ul>
-${items}</ul></nav>
-`;
 }
 
 function disabledAlert(disabled: Disabled | null): Html {

@@ -25,7 +25,7 @@ import {
   time,
 } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { emptyState } from "../../ui/table.ts";
+import { emptyState, tabs } from "../../ui/table.ts";
 import { PLATFORMS, type Platform, type PlatformField } from "../../workload-identity/platforms.ts";
 import { composeTrustRule } from "../../workload-identity/trust-rules.ts";
 import { membershipOf } from "../access.ts";
@@ -34,7 +34,7 @@ import { addOperation, addOperationPage } from "../operation-routes.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { snippetFigures } from "./quick-start.ts";
 import type { Snippet } from "./snippets.ts";
-import { addTab, clientOf, tabLinks, tabPath } from "./tabs.ts";
+import { addTab, clientOf, tabPath } from "./tabs.ts";
 
 const PLAIN = html`maxlength="255" autocapitalize="none" autocomplete="off" spellcheck="false"`;
 const INTRO = "Let GitHub Actions, GitLab and Kubernetes call the API without a secret.";
@@ -175,7 +175,7 @@ function platformLinks(path: string, current: string): Html {
     name,
     isCurrent: platformOf(current) === platformOf(key),
   }));
-  return tabLinks("Platform", links);
+  return tabs("Platform", links);
 }
 
 type State = { name: string; value: string; error: string | undefined };

@@ -1,8 +1,9 @@
 import type { Context } from "koa";
 import type { z } from "zod";
 import { found } from "../../../resources/http/problem.ts";
-import { isPaid } from "../../../resources/plans.ts";
+import { isPaid, type Plan } from "../../../resources/plans.ts";
 import { type deliveryDetailsSchema, toDeliveryDetailsView } from "../../../resources/webhooks/schema.ts";
+import type { Webhook } from "../../../resources/webhooks/types.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import { breakable, exactTime, formButton, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
@@ -15,16 +16,20 @@ import { deliveryBadge, nextAttempt, resendButton } from "./page.ts";
 
 type Details = z.output<typeof deliveryDetailsSchema>;
 
-type DeliveryPage = Awaited<ReturnType<typeof readPage>>;
-
 /** Shows a delivery, or returns it to a program; `error` says why it wasn't sent again. */
 export async function showDelivery(ctx: Context, options: DashboardOptions, error?: string): Promise<void> {
-  const page = await readPage(ctx, options);
-  const { webhook, health, path, delivery, plan } = page;
+  const { services, urls } = options;
+  const webhook = await findWebhook(ctx, services);
+  const caller = actorOf(ctx);
+  const details = await services.webhooks.delivery(caller, webhook.id, ctx.params.delivery_id as string);
+  const delivery = toDeliveryDetailsView(details, urls.short);
   if (!prefersHtml(ctx)) return sendJson(ctx, delivery);
+  const health = found((await services.webhooks.health(caller)).get(webhook.id), "webhook");
+  const path = webhookPath(ctx);
+  const { plan } = membershipOf(ctx);
   const { id, type, status, attempts, created_at } = delivery;
   const isOn = webhook.enabled && isPaid(plan);
-  const obstacle = obstacleOf(page);
+  const obstacle = obstacleOf({ webhook, path, plan, planPath: pathTo(ctx, "plan") });
   const actions = html`${linkButton(path, "All deliveries", "quiet")}${obstacle ? obstacle.step : resendButton(path, delivery, { look: "primary" })}`;
   const body = html`${obstacle && html`<p class="alert">${obstacle.reason}</p>`}
 <section class="panel"><dl class="facts">
@@ -45,25 +50,12 @@ ${response(delivery)}`;
   showPage(ctx, { title: `Delivery of ${type}`, section: "webhooks", error, actions, body });
 }
 
-async function readPage(ctx: Context, { services, urls }: DashboardOptions) {
-  const { webhooks } = services;
-  const webhook = await findWebhook(ctx, services);
-  const details = await webhooks.delivery(actorOf(ctx), webhook.id, ctx.params.delivery_id as string);
-  return {
-    webhook,
-    health: found((await webhooks.health(actorOf(ctx))).get(webhook.id), "webhook"),
-    /** That of the webhook. */
-    path: webhookPath(ctx),
-    delivery: toDeliveryDetailsView(details, urls.short),
-    plan: membershipOf(ctx).plan,
-    planPath: pathTo(ctx, "plan"),
-  };
-}
-
+/** `path` is that of the webhook. */
+type Resending = { webhook: Webhook; path: string; plan: Plan; planPath: string };
 type Obstacle = { reason: string; step: Html };
 
 /** Returns why the delivery can't be sent again, and the step that helps. */
-function obstacleOf({ webhook, path, plan, planPath }: DeliveryPage): Obstacle | undefined {
+function obstacleOf({ webhook, path, plan, planPath }: Resending): Obstacle | undefined {
   if (!isPaid(plan)) {
     const reason = "Webhooks are paused on the Free plan. Upgrade to resend this delivery.";
     return { reason, step: linkButton(planPath, "Compare plans") };
