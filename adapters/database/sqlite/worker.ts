@@ -23,29 +23,50 @@ const connection = openConnection(settings);
 connection.pragma(`synchronous = ${synchronousOf(settings)}`);
 connection.pragma(`busy_timeout = ${LOCK_WAIT_MS}`);
 
+type Run = (statements: Statement[]) => number | undefined;
 const run = ({ sql, bindings }: Statement) => prepared(connection, sql).run(bindings).changes;
-/** Within a transaction, this is a savepoint: if a statement fails, those before it are undone. */
-const runAllOrNone = connection.transaction((statements: Statement[]) => statements.map(run));
+const HALF_WRITTEN = new Error("a later statement of a write failed");
+
+const runWrite: Run = (statements) => {
+  const changes: number[] = [];
+  try {
+    for (const statement of statements) changes.push(run(statement));
+    return changes[0];
+  } catch (error) {
+    throw changes.length === 0 ? error : HALF_WRITTEN;
+  }
+};
+/** Within a transaction, this is a savepoint. */
+const runAllOrNone: Run = connection.transaction((statements) => statements.map(run)[0]);
 
 /** A failed write doesn't fail the others. */
-const commit = connection.transaction((writes: Statement[][]) =>
+const runGroup = connection.transaction((writes: Statement[][], run: Run) =>
   writes.map((statements) => {
     try {
-      const [changes] = statements.length > 1 ? runAllOrNone(statements) : statements.map(run);
-      return changes;
+      return run(statements);
     } catch (error) {
       // On a full disk, the transaction is rolled back. Further writes would not be part of it.
-      if (!connection.inTransaction) throw error;
+      if (error === HALF_WRITTEN || !connection.inTransaction) throw error;
       return toFailure(error);
     }
   }),
 );
 
+function commit(writes: Statement[][]): unknown[] {
+  try {
+    return runGroup.immediate(writes, runWrite);
+  } catch (error) {
+    if (error !== HALF_WRITTEN) throw error;
+    // Only then, because each savepoint copies the pages that the whole group has changed.
+    return runGroup.immediate(writes, runAllOrNone);
+  }
+}
+
 function answer(request: Request): unknown[] {
   if (request === "checkpoint") return connection.pragma("wal_checkpoint(PASSIVE)") as unknown[];
   if ("read" in request) return prepared(connection, request.read.sql).all(request.read.bindings);
   try {
-    const outcomes = commit.immediate(request.write);
+    const outcomes = commit(request.write);
     verifyLog(log);
     return outcomes;
   } finally {
