@@ -44,12 +44,11 @@ const CHECK_MS = 2000;
 
 /** Concurrent calls share one check, so anonymous requests cannot load the database with more than one at a time. */
 export function createReadiness(storage: Storage, log: Log): () => Promise<Readiness> {
-  let check: Promise<Readiness> | undefined;
+  let check: Promise<Readiness | undefined> | undefined;
   return async () => {
-    check ??= checkDatabase(storage, log).finally(() => {
-      check = undefined;
-    });
-    return (await resultWithin(CHECK_MS, check)) ?? "no database";
+    const result = () => checkDatabase(storage, log).finally(() => (check = undefined));
+    check ??= resultWithin(CHECK_MS, result());
+    return (await check) ?? "no database";
   };
 }
 

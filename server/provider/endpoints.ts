@@ -221,7 +221,7 @@ function requireCredentials(ctx: KoaContextWithOIDC): void {
   const { client_id: id, client_secret: secret, client_assertion: assertion } = ctx.oidc.params ?? {};
   if (id || secret || assertion || ctx.get("authorization")) return;
   ctx.set("WWW-Authenticate", `Basic realm="${ctx.oidc.provider.issuer}"`);
-  refuseClient("it is required");
+  refuseClient("no credentials were sent");
 }
 
 /** RFC 7662 §2.1: introspection requires authorization, which a public client cannot prove. */
