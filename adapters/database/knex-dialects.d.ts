@@ -41,9 +41,14 @@ declare module "knex/lib/dialects/postgres/index.js" {
 
   export default class PgClient extends ServerClient {
     _driver(): { types: { setTypeParser(oid: number, parse: (text: string) => unknown): void } };
+    _acquireOnlyConnection(): Promise<object>;
   }
 }
 
 declare module "knex/lib/dialects/mysql2/index.js" {
-  export { default } from "knex/lib/client.js";
+  import ServerClient from "knex/lib/client.js";
+
+  export default class Mysql2Client extends ServerClient {
+    checkVersion(connection: object): Promise<unknown>;
+  }
 }

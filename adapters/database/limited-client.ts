@@ -171,6 +171,12 @@ export function withLimits(Client: typeof ServerClient, { streamOf, setUp }: Dia
       return this.transacting ? create() : withQueryRetries(query, create);
     }
 
+    /** Watches a new connection until it is closed, which may be before the pool gets it. */
+    watchNew(connection: object): void {
+      this.limits.watch(connection);
+      streamOf(connection).once("close", () => this.limits.forget(connection));
+    }
+
     override acquireConnection(): Promise<object> {
       return observed(this.observer, "acquire", "", () =>
         this.limits.acquire(() => super.acquireConnection()),
@@ -183,10 +189,9 @@ export function withLimits(Client: typeof ServerClient, { streamOf, setUp }: Dia
     }
 
     override async acquireRawConnection(): Promise<object> {
-      const connection = await super.acquireRawConnection(); // within the driver's own limit
-      this.limits.watch(connection);
-      streamOf(connection).once("close", () => this.limits.forget(connection));
-      await setUp(connection, this.limits.timeoutMs + SERVER_EXTRA_MS);
+      const { timeoutMs } = this.limits;
+      const connection = await super.acquireRawConnection();
+      await setUp(connection, timeoutMs + SERVER_EXTRA_MS);
       this.limits.release(connection);
       return connection;
     }

@@ -11,6 +11,11 @@ export class MysqlClient extends withLimits(Mysql2Client, {
   streamOf: (connection) => (connection as MysqlConnection).stream,
   setUp: configure,
 }) {
+  checkVersion(connection: object): Promise<unknown> {
+    this.watchNew(connection);
+    return Mysql2Client.prototype.checkVersion.call(this, connection);
+  }
+
   override runFor<T>(ms: number, run: (connection: object) => Promise<T>): Promise<T> {
     return super.runFor(ms, async (connection) => {
       await send(connection, `SET SESSION ${statementLimit(ms)}`);

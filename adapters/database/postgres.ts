@@ -25,6 +25,12 @@ export class PostgresClient extends withLimits(PgClient, {
     return driver;
   }
 
+  async _acquireOnlyConnection(): Promise<object> {
+    const connection = await PgClient.prototype._acquireOnlyConnection.call(this);
+    this.watchNew(connection);
+    return connection;
+  }
+
   /** Replaces NUL, because an id with one is merely unknown, and must not fail the statement. */
   override _query(connection: unknown, query: Query): Promise<unknown> {
     const bindings = query.bindings?.map((value) => (typeof value === "string" ? toStorable(value) : value));
