@@ -117,11 +117,16 @@ test.serial("a receiver that refuses or doesn't respond gets the next event", as
     response.writeHead(receiver.received(path).length === 1 ? 500 : 302, { location: "/" }).end();
   });
   const program = await listen(settings, ["--forward", receiver.url(path)]);
-  await api.createLink();
-  await program.says(/evt_\w+ 500 /);
-  await api.createLink();
-  await program.says(/evt_\w+ 302 /);
+  for (const count of [1, 2]) {
+    await api.createLink();
+    await program.says(new RegExp(`(?: ms\\)\n[^]*){${count}}`));
+  }
   const { stdout } = await interrupt(program);
+  const outcomes = stdout.matchAll(/ evt_\w+ (.+) \(\d+ ms\)$/gm);
+  t.deepEqual(
+    Array.from(outcomes, ([, outcome]) => outcome),
+    ["500", "302"],
+  );
   t.regex(stdout, /Stopped after 2 events, 2 not accepted\./);
 
   const unused = `http://127.0.0.1:${await freePort()}/`;
