@@ -87,7 +87,7 @@ export async function readApps({
   return { policy, approved, apps };
 }
 
-/** What revoking an app has in common, whoever does it. `run` returns whether it deleted webhooks. */
+/** What the operations that revoke an app share. Their `run` returns whether it deleted webhooks. */
 export const REVOCATION = {
   input: z.strictObject({ delete_webhooks: deleteWebhooks }),
   events: ["authorization.revoked"],

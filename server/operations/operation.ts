@@ -80,7 +80,7 @@ export type CommandDeclaration = {
   name: string;
   /** Descriptions of parameters and fields that are arguments, in their order. */
   arguments?: Record<string, string | Word>;
-  /** Descriptions of fields that are options: a text alone is that of a flag. */
+  /** Descriptions of fields that are options. A string describes a flag. */
   options?: Record<string, string | Word>;
   /** What follows the ID of the organization in the example of the help. */
   example?: string;
