@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from "node:async_hooks";
 import type Sqlite from "better-sqlite3";
 
 /** Reads of a turn share a transaction: a small read takes less time than taking and releasing the lock. */
@@ -20,13 +19,12 @@ export function createTurnReads(connection: Sqlite.Database) {
   }
 
   return {
-    /** Runs a read in the asynchronous context of this call. */
+    /** Runs a read at the end of the turn. */
     add: <Result>(read: () => Result): Promise<Result> =>
       new Promise((resolve, reject) => {
-        const inContext = AsyncLocalStorage.snapshot();
         waiting.push(() => {
           try {
-            resolve(inContext(read));
+            resolve(read());
           } catch (error) {
             reject(error);
           }

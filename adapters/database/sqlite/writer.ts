@@ -24,7 +24,7 @@ export function createWriter(thread: Thread, reader: Sqlite.Database, events: Ev
   let checkpointAt = CHECKPOINT_PAGES;
   let failure: Error | undefined;
 
-  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+  function afterOthers<T>(work: () => Promise<T>): Promise<T> {
     const result = last.then(work);
     last = result.catch(() => {});
     return result;
@@ -79,12 +79,12 @@ export function createWriter(thread: Thread, reader: Sqlite.Database, events: Ev
     write: (statements: Statement[]): Promise<number> =>
       new Promise((resolve, reject) => {
         waiting.push({ statements, resolve, reject });
-        if (waiting.length === 1) void inTurn(commitWaiting);
+        if (waiting.length === 1) void afterOthers(commitWaiting);
       }),
 
     /** Runs work that writes on another connection, while no group is written. Rejects after a failure. */
     exclusively: <T>(work: () => Promise<T>): Promise<T> =>
-      inTurn(async () => {
+      afterOthers(async () => {
         if (failure) throw failure;
         try {
           const result = await work();
