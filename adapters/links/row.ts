@@ -62,12 +62,13 @@ export function toLink(row: LinkRow | undefined): Link | undefined {
   if (!row) return undefined;
   const link: Record<string, unknown> = {};
   for (const [column, property] of PROPERTIES) link[property] = row[column];
-  const { tags, metadata, archived } = row;
+  const { tags, metadata, archived, forward_query } = row;
   return {
     ...(link as Link),
     tags: readTags(tags),
     metadata: JSON.parse(metadata),
     archived: Boolean(archived),
+    forwardQuery: Boolean(forward_query),
   };
 }
 

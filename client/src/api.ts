@@ -19,6 +19,8 @@ export interface Link {
   redirect_type: 301 | 302 | 307 | 308;
   /** Where visitors go while the link is archived, expired or used up. `null` stands for the `fallback_url` of the organization. */
   fallback_url: string | null;
+  /** Whether parameters that a visitor adds to the short URL are added to the destination. */
+  forward_query: boolean;
   /** The number of redirects, without those of known bots. If a server is killed, the clicks that it had not written are lost, except for links with `max_clicks`: those of its last 100 ms, or more if it was waiting for the processor or the database. */
   clicks: number;
   /** The number of redirects of known bots, whose user agents say that they are. */
@@ -495,6 +497,8 @@ export interface NewLink {
   redirect_type?: 301 | 302 | 307 | 308;
   /** The fallback: where a 302 that isn't counted sends visitors of an unavailable link. Defaults to the organization's. */
   fallback_url?: string | null;
+  /** Whether the destination gets visitors' query parameters. Defaults to true. */
+  forward_query?: boolean;
 }
 
 export interface LinkChanges {
@@ -518,6 +522,8 @@ export interface LinkChanges {
   redirect_type?: 301 | 302 | 307 | 308;
   /** The fallback: where a 302 that isn't counted sends visitors of an unavailable link. Defaults to the organization's. */
   fallback_url?: string | null;
+  /** Whether the destination gets visitors' query parameters. Defaults to true. */
+  forward_query?: boolean;
   /** Whether the link is archived. While it is, the short URL returns 410. */
   archived?: boolean;
 }
@@ -595,6 +601,7 @@ export type ProblemCode =
   | "invalid_expires_at"
   | "invalid_external_id"
   | "invalid_fallback_url"
+  | "invalid_forward_query"
   | "invalid_from"
   | "invalid_idempotency_key"
   | "invalid_json"

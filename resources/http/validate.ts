@@ -78,6 +78,8 @@ const defaultMessage: z.core.$ZodErrorMap = (issue) => {
       return `must be ${TYPES[issue.expected] ?? `of type ${issue.expected}`}`;
     case "invalid_value":
       return `must be one of ${issue.values.join(", ")}`;
+    case "invalid_key":
+      return issue.issues[0]?.message ?? "is invalid";
     case "too_small":
       return withSize(issue.origin, `at least ${issue.minimum}`);
     case "too_big":

@@ -6,7 +6,7 @@ import { hasAtMost, isText, isUnbroken } from "../http/text.ts";
 import { invalidField, validate } from "../http/validate.ts";
 import type { Enqueue } from "../work-queue.ts";
 import { CHANGED_MAX } from "./change-many.ts";
-import { SLUG, SLUG_RULE, URL_MAX } from "./rules.ts";
+import { isSlug, SLUG, SLUG_MAX, SLUG_RULE, URL_MAX } from "./rules.ts";
 import { anyTime, externalId, tag } from "./schema.ts";
 import type { Boundary, FoundIds, IdScope, Link, LinkFilter, LinkSort, LinkStore } from "./types.ts";
 
@@ -36,7 +36,12 @@ export const listQuery = pageQuery.extend({
     .describe("Returns links with this text in their URL, slug or title. Ignores case, but not accents."),
   tag: tag.optional().describe("Returns links with this tag."),
   archived: z.boolean().optional().describe("true: only archived links; false: only the others."),
-  slug: z.string().regex(SLUG, { error: SLUG_RULE }).optional().describe("Returns the link with this slug."),
+  slug: z
+    .string()
+    .refine(isSlug, SLUG_RULE)
+    .meta({ pattern: SLUG.source, maxLength: SLUG_MAX })
+    .optional()
+    .describe("Returns the link with this slug."),
   url: z
     .string()
     .refine((text) => text !== "" && hasAtMost(URL_MAX, text) && isUnbroken(text), URL_RULE)

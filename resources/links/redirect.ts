@@ -7,9 +7,9 @@ import { getDomain } from "tldts";
 import type { LinkPreview, LinkService } from "./service.ts";
 import { type Click, type ClickSource, DEVICES } from "./types.ts";
 
-const SLUG_PATH = /^\/([A-Za-z0-9_-]{1,64})\/?$/;
+const SLUG_PATH = /^\/((?:[A-Za-z0-9_-]{1,64}\/){0,7}[A-Za-z0-9_-]{1,64})\/?$/;
 // RFC 3986 §2.2: an encoded + isn't the same as a plain one, but some programs encode it when they send a URL.
-const PREVIEW_PATH = /^\/([A-Za-z0-9_-]{1,64})(?:\+|%2B)$/i;
+const PREVIEW_PATH = /^\/((?:[A-Za-z0-9_-]{1,64}\/){0,7}[A-Za-z0-9_-]{1,64})(?:\+|%2B)$/i;
 
 // Redirects don't need these. Our referrer and opener policies would hide the referring page, which a link reveals.
 const PAGE_HEADERS = [
@@ -48,7 +48,8 @@ export function createRedirects(
       const source = ctx.method === "GET" ? readClickSource(ctx.req) : undefined;
       // The path is known to match, and this is the most frequent request.
       const slug = ctx.path.slice(1, ctx.path.endsWith("/") ? -1 : undefined);
-      const { status, location } = await links.redirect(slug, source);
+      const { status, location } = await links.redirect(slug, source, ctx.querystring);
+      ctx._matchedRoute = "/:slug";
       ctx.status = status;
       for (const name of PAGE_HEADERS) ctx.remove(name);
       ctx.set("Location", location);
@@ -100,7 +101,8 @@ const USER_AGENTS_MAX = 1000;
 // Browsers send about 150 characters.
 const USER_AGENT_LENGTH = 512;
 
-function createReadClickSource(findCountry: FindCountry | undefined) {
+/** Creates the function that reads what a request says about a click. Only known names of browsers, systems and devices are kept. */
+export function createReadClickSource(findCountry: FindCountry | undefined) {
   const agents = new LRUCache<string, Agent>({ max: USER_AGENTS_MAX, memoMethod: readAgent });
   return (request: IncomingMessage): ClickSource => {
     const { headers } = request;

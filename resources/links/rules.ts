@@ -5,8 +5,10 @@ import { hasAtMost, isUnbroken } from "../http/text.ts";
 export const URL_MAX = 2048;
 // A non-ASCII character takes up to nine in the Location header, and clients accept about 16 KB of headers.
 const ENCODED_URL_MAX = 8192;
-export const SLUG = /^[A-Za-z0-9_-]{1,64}$/;
-export const SLUG_RULE = "must be 1 to 64 characters from A-Z, a-z, 0-9, - and _";
+/** Segments of a path, such as `spring/sale`. */
+export const SLUG = /^(?:[A-Za-z0-9_-]{1,64}\/){0,7}[A-Za-z0-9_-]{1,64}$/;
+export const SLUG_MAX = 255;
+export const SLUG_RULE = `must be up to 8 segments, separated by /, of 1 to 64 characters from A-Z, a-z, 0-9, - and _, and at most ${SLUG_MAX} in all`;
 // Leaves out characters that look alike, because people read slugs aloud.
 const ALPHABET = "23456789abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ";
 const RANDOM_SLUG_LENGTH = 7;
@@ -40,13 +42,19 @@ export function validateDestination(text: string, { ownHosts }: ReservedNames): 
 
 /** Returns why a text isn't a valid slug, or `undefined` if it is. */
 export function validateSlug(slug: string, reserved: ReservedNames): string | undefined {
-  if (!SLUG.test(slug)) return SLUG_RULE;
+  if (!isSlug(slug)) return SLUG_RULE;
   if (isReserved(slug, reserved)) return "is reserved";
   return undefined;
 }
 
+export function isSlug(text: string): boolean {
+  return text.length <= SLUG_MAX && SLUG.test(text);
+}
+
+/** Only the first segment of a slug can be the service's own. */
 export function isReserved(slug: string, { ownWords }: ReservedNames): boolean {
-  return RESERVED.has(slug.toLowerCase()) || ownWords.has(slug);
+  const [segment = ""] = slug.split("/", 1);
+  return RESERVED.has(segment.toLowerCase()) || ownWords.has(segment);
 }
 
 export function randomSlug(): string {

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { pageOf } from "../http/pagination.ts";
 import { type CamelCase, camelCase, hasAtMost, isLine, isText } from "../http/text.ts";
 import { stringThat } from "../http/validate.ts";
-import { type ReservedNames, SLUG, URL_MAX, validateDestination, validateSlug } from "./rules.ts";
+import { type ReservedNames, SLUG, SLUG_MAX, URL_MAX, validateDestination, validateSlug } from "./rules.ts";
 
 export const LINK_EXAMPLE = {
   id: "lnk_01JAV4T9Q5YQ8Z6K3W2N7R1XCE",
@@ -18,6 +18,7 @@ export const LINK_EXAMPLE = {
   max_clicks: null,
   redirect_type: 302 as const,
   fallback_url: null,
+  forward_query: true,
   clicks: 17,
   bot_clicks: 2,
   last_clicked_at: "2026-03-01T09:30:00.000Z",
@@ -108,9 +109,10 @@ export function linkSchemas(reserved: ReservedNames) {
   });
   const fields = {
     url: destination.describe("The destination: an absolute http or https URL."),
-    slug: stringThat((text) => validateSlug(text, reserved), { pattern: SLUG.source }).describe(
-      "The path of the short URL. Defaults to a random slug.",
-    ),
+    slug: stringThat((text) => validateSlug(text, reserved), {
+      pattern: SLUG.source,
+      maxLength: SLUG_MAX,
+    }).describe("The path of the short URL. Defaults to a random slug."),
     title: singleLine(TEXT_MAX)
       .nullable()
       .describe("A display name, shown to visitors only on the preview page."),
@@ -129,6 +131,9 @@ export function linkSchemas(reserved: ReservedNames) {
       .describe(
         "The fallback: where a 302 that isn't counted sends visitors of an unavailable link. Defaults to the organization's.",
       ),
+    forward_query: z
+      .boolean()
+      .describe("Whether the destination gets visitors' query parameters. Defaults to true."),
   };
   const { url, ...optional } = fields;
   const create = z.strictObject({ url, ...z.object(optional).partial().shape }).meta({
@@ -194,6 +199,9 @@ export const linkSchema = z
       .describe(
         "Where visitors go while the link is archived, expired or used up. `null` stands for the `fallback_url` of the organization.",
       ),
+    forward_query: z
+      .boolean()
+      .describe("Whether parameters that a visitor adds to the short URL are added to the destination."),
     clicks: z
       .int()
       .describe(

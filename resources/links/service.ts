@@ -17,8 +17,9 @@ import {
 import { createLinksInBulk } from "./bulk.ts";
 import { type ChangeResult, changeLinks, selectionSchema } from "./change-many.ts";
 import { assertEnabled, assertNoConflict, tryCreateLink, upsertLink } from "./create.ts";
+import { withForwardedQuery } from "./forwarded-query.ts";
 import { createLinkList, createMatches } from "./list.ts";
-import { isReserved, type ReservedNames, SLUG } from "./rules.ts";
+import { isReserved, isSlug, type ReservedNames } from "./rules.ts";
 import { linkSchemas, linkTag, toFields, withExternalId } from "./schema.ts";
 import type {
   ClickedLink,
@@ -81,14 +82,19 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
 
   /**
    * Resolves a slug to its redirect, and counts a click if its source is given (a HEAD request has none). The redirect
-   * of an unavailable link is to its fallback, and isn't counted. @throws Problem 404 or 410
+   * of an unavailable link is to its fallback, and isn't counted. @param query as the visitor sent it, without `?`
+   * @throws Problem 404 or 410
    */
-  async function redirect(slug: string, source?: ClickSource): Promise<Redirect> {
+  async function redirect(slug: string, source?: ClickSource, query = ""): Promise<Redirect> {
     const link = await resolve(slug);
     const clickedAt = Date.now();
     const isFollowed =
       isActive(link, clickedAt) && (!source || (await store.click(link, { ...source, clickedAt })));
-    if (isFollowed) return { status: link.redirectType, location: toLocation(link.url) };
+    if (isFollowed) {
+      const destination = toLocation(link.url);
+      const location = link.forwardQuery ? withForwardedQuery(destination, query) : destination;
+      return { status: link.redirectType, location };
+    }
     const fallback = await store.findFallback(link.id);
     if (fallback === null) throw gone(UNAVAILABLE);
     return { status: 302, location: toLocation(fallback) };
@@ -173,14 +179,14 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
       return queues.work(organizationId, () => store.findMany(organizationId, ids));
     },
     async findBySlug({ organizationId }: Caller, slug: string): Promise<Link | undefined> {
-      const resolved = SLUG.test(slug) ? await store.resolve(slug) : undefined;
+      const resolved = isSlug(slug) ? await store.resolve(slug) : undefined;
       return resolved?.organizationId === organizationId
         ? store.find(organizationId, resolved.id)
         : undefined;
     },
     /** Suggests slugs with a prefix, those of the newest links first. Resolves to none if the search takes too long. */
     async suggestSlugs({ organizationId }: Caller, prefix: string, count: number): Promise<string[]> {
-      if (prefix !== "" && !SLUG.test(prefix)) return [];
+      if (prefix !== "" && !isSlug(prefix.replace(/\/$/, ""))) return [];
       const filter = prefix === "" ? {} : { slugPrefix: prefix };
       const found = await queues.reads(organizationId, () => store.list(organizationId, filter, count));
       return found === "timeout" ? [] : found.map(({ slug }) => slug);

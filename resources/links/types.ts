@@ -15,6 +15,7 @@ export const LINK_DEFAULTS: Omit<LinkFields, "url" | "slug"> = {
   maxClicks: null,
   redirectType: 302,
   fallbackUrl: null,
+  forwardQuery: true,
 };
 
 export type RedirectType = Link["redirectType"];

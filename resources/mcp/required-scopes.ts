@@ -3,9 +3,9 @@ import { PROMPTS } from "./prompts.ts";
 import type { Tool } from "./tool.ts";
 
 /** The URIs of links as resources. Their completion and their content need the same scopes. */
-export const LINK_TEMPLATE = "linkgate://links/{slug}";
+export const LINK_TEMPLATE = "linkgate://links/{+slug}";
 export const LINK_SCOPES: readonly ApiScope[] = ["links:read"];
-const LINK_PREFIX = LINK_TEMPLATE.replace("{slug}", "");
+const LINK_PREFIX = LINK_TEMPLATE.replace("{+slug}", "");
 
 export type Message = { method?: unknown; params?: Params | null } | null | undefined;
 type Params = { name?: unknown; uri?: unknown; ref?: { name?: unknown; uri?: unknown } | null };

@@ -6,7 +6,7 @@ export const links = t.table(
   {
     id: t.id().primary(),
     organization_id: t.id(),
-    slug: t.key(64).unique(),
+    slug: t.key(255).unique(),
     url: t.text(),
     title: t.string(255).nullable(),
     tags: t.binaryText(),
@@ -20,6 +20,7 @@ export const links = t.table(
     max_clicks: t.integer().nullable(),
     redirect_type: t.integer().as<RedirectType>(),
     fallback_url: t.text().nullable(),
+    forward_query: t.flag().default(true),
     /** Of people; those of known bots are counted apart. */
     clicks: t.count().default(0),
     bot_clicks: t.count().default(0),

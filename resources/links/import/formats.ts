@@ -59,6 +59,7 @@ const FORMATS: Format[] = [
       clicks: ["visitsSummary.nonBots", "visitsSummary.total", "visits", "visitsCount"],
       expires_at: ["meta.validUntil"],
       max_clicks: ["meta.maxVisits"],
+      forward_query: ["forwardQuery"],
     },
     separator: "|",
   },

@@ -36,7 +36,7 @@ export const linkExports: RouteModule = (router, { services: { links }, urls, al
       const { from } = parseDateRange(query);
       const link = linkId === undefined ? undefined : await links.get(caller, linkId);
       const clicked = link ? [link] : clickedLinks(links, caller, from * DAY_MS);
-      const name = `clicks-${link ? link.slug : membershipOf(ctx).id}`;
+      const name = `clicks-${link ? link.slug.replaceAll("/", "-") : membershipOf(ctx).id}`;
       sendCsv(ctx, name, clicksAsCsv(links, caller, clicked, query));
     });
 };

@@ -43,6 +43,11 @@ const FIELDS = {
     read: (text) => emptyToNull(toUrl(text)),
     write: ({ fallbackUrl }) => fallbackUrl ?? "",
   },
+  forward_query: {
+    label: "Visitors’ parameters",
+    read: toFlag,
+    write: ({ forwardQuery }) => String(forwardQuery),
+  },
 } satisfies Record<string, FormField>;
 
 type FieldName = keyof typeof FIELDS;
@@ -63,10 +68,14 @@ export function toInput(fields: Input, shown?: LinkFormValues): Input {
 }
 
 function toValue(name: string, text: string, value: unknown): unknown {
-  if (name === "archived") return text === "true" || text === "false" ? text === "true" : text;
+  if (name === "archived") return toFlag(text);
   const field = formField(name);
   if (!field) return value;
   return field.read ? field.read(text) : text;
+}
+
+function toFlag(text: string): boolean | string {
+  return text === "true" || text === "false" ? text === "true" : text;
 }
 
 function formField(name: string): FormField | undefined {
@@ -120,6 +129,16 @@ const REDIRECTS = [
   ["307", "307: temporary, keeps the request method"],
   ["308", "308: permanent, keeps the request method"],
 ] as const;
+
+const FORWARDING = [
+  ["true", "Added to the destination (default)"],
+  ["false", "Left out"],
+] as const;
+
+const OPTIONS: Partial<Record<FieldName, readonly (readonly [value: string, text: string])[]>> = {
+  redirect_type: REDIRECTS,
+  forward_query: FORWARDING,
+};
 
 const ADVANCED = ["expires_at", "max_clicks", "fallback_url", "external_id"] as const;
 
@@ -180,7 +199,8 @@ function conflictPanel(current: LinkFormValues, submitted: LinkFormValues): Html
 
 function shownValue(name: FieldName, value: string): Html {
   if (value.trim() === "") return html`<span class="soft">empty</span>`;
-  if (name === "redirect_type") return html`${REDIRECTS.find(([type]) => type === value)?.[1] ?? value}`;
+  const options = OPTIONS[name];
+  if (options) return html`${options.find(([option]) => option === value)?.[1] ?? value}`;
   return html`<bdi>${breakable(name === "expires_at" ? value.replace("T", " ") : value)}</bdi>`;
 }
 
@@ -193,9 +213,9 @@ ${field({
   ...state("slug"),
   prefix: `${hostOf(shortUrl)}/`,
   hint: isNew
-    ? "Letters, digits, - and _, up to 64. Leave empty for a random one."
+    ? "Letters, digits, - and _, and / between segments of up to 64. Leave empty for a random one."
     : "Changing this breaks the old short link.",
-  attributes: html`maxlength="64" autocapitalize="none" autocomplete="off" spellcheck="false"${!isNew && html` required`}`,
+  attributes: html`maxlength="255" autocapitalize="none" autocomplete="off" spellcheck="false"${!isNew && html` required`}`,
 })}
 ${field({ ...state("title"), hint: "Visible to your organization, and on the preview page of the link.", attributes: html`maxlength="255" autocomplete="off"` })}
 ${field({ ...state("tags"), hint: "Separate tags with commas.", attributes: html`autocomplete="off"` })}`;
@@ -204,11 +224,14 @@ ${field({ ...state("tags"), hint: "Separate tags with commas.", attributes: html
 function advancedFields({ values, errors }: FieldOptions): Html {
   const state = fieldState({ values, errors });
   const isOpen =
-    ADVANCED.some((name) => values[name] || errors[name]) || !["", "302"].includes(values.redirect_type);
+    ADVANCED.some((name) => values[name] || errors[name]) ||
+    !["", "302"].includes(values.redirect_type) ||
+    values.forward_query === "false";
   return html`<details class="more"${isOpen && html` open`}><summary class="opener">More options</summary><div class="stack">
 ${field({ ...state("expires_at"), type: "datetime-local", hint: "After this time the link stops working. Leave empty for no expiry.", attributes: html`autocomplete="off"` })}
 ${field({ ...state("max_clicks"), type: "number", hint: "After this many clicks, known bots included, the link stops working. Leave empty for no limit.", attributes: html`min="1" max="2147483647" inputmode="numeric"` })}
 ${select({ ...state("redirect_type"), options: REDIRECTS, hint: "Browsers don’t cache any of them, so every click is counted." })}
+${select({ ...state("forward_query"), options: FORWARDING, hint: "What visitors add to the short link, such as ?utm_source=mail. Parameters that the destination has are kept as they are." })}
 ${urlField({ ...state("fallback_url"), hint: "Visitors go here when the link is archived, expired or used up. Leave empty to use the organization’s fallback URL." })}
 ${field({ ...state("external_id"), hint: "Your own ID for the link, to find it in the API.", attributes: html`maxlength="255" autocomplete="off" autocapitalize="none"` })}
 </div></details>`;

@@ -8,9 +8,10 @@ import type { ImportReport, RowResult } from "../../../resources/links/import/in
 import { readLinkFile } from "../../../resources/links/import/read-file.ts";
 import { createWorkQueue } from "../../../resources/work-queue.ts";
 import { LINK_FILE_MAX, prefersHtml } from "../../http/request-body.ts";
-import { badge, CSRF_FIELD, field, linkButton, pluralize } from "../../ui/controls.ts";
+import { badge, CSRF_FIELD, field, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
+import { pluralize } from "../../ui/text.ts";
 import { actorOf, pathTo } from "../access.ts";
 import { addForm, type FieldErrors, formFieldsOf, splitFieldErrors } from "../forms.ts";
 import { sendJson, showPage } from "../responses.ts";
@@ -186,6 +187,7 @@ const SUBJECTS: Record<string, string> = {
   bot_clicks: "number of clicks from bots",
   clicks: "number of clicks",
   redirect_type: "redirect type",
+  forward_query: "choice whether visitors’ parameters are added",
 };
 
 /** “url must be …” → “The URL must be …” */

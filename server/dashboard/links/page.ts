@@ -89,6 +89,7 @@ ${link.tags.length > 0 && html`<dt>Tags</dt><dd>${tagList(link, listPath)}</dd>`
 ${link.expiresAt !== null && html`<dt>Expires</dt><dd>${time(link.expiresAt)}</dd>`}
 ${link.fallbackUrl !== null && html`<dt>Fallback URL</dt><dd><a class="long" href="${link.fallbackUrl}" rel="noreferrer">${link.fallbackUrl}</a></dd>`}
 <dt>Redirect</dt><dd>${link.redirectType} (${REDIRECT_NAMES[link.redirectType]})</dd>
+${!link.forwardQuery && html`<dt>Visitors’ parameters</dt><dd>Left out</dd>`}
 ${link.externalId !== null && html`<dt>External ID</dt><dd><code>${link.externalId}</code></dd>`}
 ${Object.entries(link.metadata).map(([key, value]) => html`<dt><code>${key}</code></dt><dd>${String(value)}</dd>`)}
 <dt>Created</dt><dd>${time(link.createdAt)} ${creator}</dd>
