@@ -22,7 +22,13 @@ import { compressTexts } from "./http/compression.ts";
 import { createRespondWithError, handleErrors, type OnError } from "./http/error-pages.ts";
 import { linkPreviewPage, unavailableLinkPage } from "./http/link-pages.ts";
 import { GUESSED_SEGMENTS, redirectDashboardSlash, redirectGuesses } from "./http/redirects.ts";
-import { checkFraming, checkHost, normalizeRequests, parseQueries, separateHosts } from "./http/requests.ts";
+import {
+  checkFraming,
+  checkHost,
+  extendRequests,
+  normalizeRequests,
+  separateHosts,
+} from "./http/requests.ts";
 import { commonHeaders } from "./http/security-headers.ts";
 import { createFindCountry } from "./http/visitor-country.ts";
 import { nonceSecretOf } from "./keys/shared-keys.ts";
@@ -77,7 +83,7 @@ export function createApp(options: Dependencies) {
     ? { ...WITHOUT_SIGN_IN, parts: [{ at: [""], steps: [landing(urls)] }] }
     : authorizationServer(app, { ...options, services }, onError, respondWithError);
   trustProxies(app, settings.TRUST_PROXY);
-  parseQueries(app);
+  extendRequests(app, urls.base);
   app.on("error", (error, ctx) => {
     if (!isOfConnection(error, ctx)) onError(error, ctx);
   });

@@ -9,7 +9,6 @@ import { acceptInvitation, findOpenInvitation } from "../organizations/invitatio
 import { addMember, insertOrganization, type Organization, type Role } from "../organizations/store.ts";
 import { insertIdentity, type NewIdentity } from "./identities.ts";
 import { createPasswordStore, findResetUser } from "./passwords.ts";
-import { hasFactor } from "./second-factors/recovery-codes.ts";
 import { forgetFailures, normalizeUsername, passwordKey } from "./sign-in-failures.ts";
 
 export type Account = ReturnType<typeof toAccount>;
@@ -146,4 +145,9 @@ function toAccount(row: UserRow) {
     /** A confirmed email address. */
     email: row.email,
   };
+}
+
+export async function hasFactor(knex: Knex, user_id: string): Promise<boolean> {
+  const totp = await knex("totp_secrets").where({ user_id }).whereNotNull("confirmed_at").first("user_id");
+  return Boolean(totp ?? (await knex("passkeys").where({ user_id }).first("id")));
 }

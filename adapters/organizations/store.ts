@@ -5,6 +5,7 @@ import { OPERATOR } from "../../resources/events/types.ts";
 import type { Plan } from "../../resources/plans.ts";
 import { newId } from "../crypto/ids.ts";
 import type { BeforeCommit, Database } from "../database/index.ts";
+import type { OrganizationRow } from "../database/tables/organizations.ts";
 import { memberEvent } from "../events/member-events.ts";
 import { type Change, type Outbox, organizationEvent } from "../events/outbox.ts";
 import { QuotaExceeded } from "../links/usage.ts";
@@ -12,11 +13,14 @@ import { lockOrganization, lockUser } from "../locks.ts";
 import { createClientFor, type NewClient, removeClient } from "../oauth/clients.ts";
 import { revokeGrants } from "../oauth/grants.ts";
 import { revokeLinks } from "../one-time-links.ts";
-import { type Suspension, type SuspensionColumns, suspensionOf } from "./suspension.ts";
 
 /** An organization that has not been deleted. */
 export type Organization = { id: string; name: string; plan: Plan };
 export type { Role };
+/** When the operator suspended an organization, in epoch milliseconds, and why. */
+export type Suspension = { at: number; reason: string | null };
+
+type SuspensionColumns = Pick<OrganizationRow, "suspended_at" | "suspended_reason">;
 /** An organization of a user, with the user's role. */
 export type Membership = Organization & { role: Role; suspension?: Suspension };
 
@@ -95,6 +99,13 @@ export function createOrganizationStore({ knex }: Database, outbox: Outbox) {
       });
     },
   };
+}
+
+export function suspensionOf({
+  suspended_at: at,
+  suspended_reason: reason,
+}: SuspensionColumns): Suspension | undefined {
+  return at === null ? undefined : { at, reason };
 }
 
 /** On the free plan, a client is kept but rejected. */

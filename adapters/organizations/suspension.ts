@@ -1,21 +1,9 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import type { Database } from "../database/index.ts";
-import type { OrganizationRow } from "../database/tables/organizations.ts";
 import { type Outbox, organizationEvent } from "../events/outbox.ts";
 import { lockOrganization } from "../locks.ts";
-
-/** When the operator suspended an organization, in epoch milliseconds, and why. */
-export type Suspension = { at: number; reason: string | null };
-
-export type SuspensionColumns = Pick<OrganizationRow, "suspended_at" | "suspended_reason">;
-
-export function suspensionOf({
-  suspended_at: at,
-  suspended_reason: reason,
-}: SuspensionColumns): Suspension | undefined {
-  return at === null ? undefined : { at, reason };
-}
+import { type Suspension, suspensionOf } from "./store.ts";
 
 /** A suspension revokes and deletes nothing: it is checked wherever the organization or what it owns is used. */
 export function createSuspensionStore({ knex }: Database, outbox: Outbox) {

@@ -21,7 +21,7 @@ export type OperationObject = {
   description?: string;
   security: Record<string, string[]>[];
   parameters: Parameter[];
-  requestBody?: { required: true; content: Content };
+  requestBody?: { required: boolean; content: Content };
   responses: Record<string, ResponseObject>;
 };
 
@@ -38,6 +38,8 @@ export type DescribedOperation = Pick<Operation, "id" | "summary" | "headers" | 
   query?: z.ZodObject | undefined;
   body?: z.ZodType | undefined;
   isMergePatch?: boolean;
+  /** Whether the body may be left out. */
+  isBodyOptional?: boolean;
   /** Whether it takes an idempotency key. */
   hasKey: boolean;
   errors: readonly ErrorCode[];
@@ -85,7 +87,7 @@ export function toOperationObject(
   headerNames = HEADERS,
 ): OperationObject {
   const { id, tag, summary, description, security, params, query, body, headers = [] } = operation;
-  const { isMergePatch = false, hasKey } = operation;
+  const { isMergePatch = false, isBodyOptional = false, hasKey } = operation;
   const responses: Operation["responses"] = {
     ...operation.responses,
     ...(headers.includes("If-None-Match") && { 304: NOT_MODIFIED }),
@@ -108,6 +110,7 @@ export function toOperationObject(
         ...(hasKey ? (["Idempotency-Replayed"] as const) : []),
       ]),
       ...(response.body && { content: contentOf(response.body) }),
+      ...(response.text && { content: { [response.text]: { schema: { type: "string" } } } }),
     },
   ]);
   const errors = Object.groupBy(allErrorsOf(operation), ({ status }) => status);
@@ -133,7 +136,7 @@ export function toOperationObject(
       ...fieldsOf("query", query),
       ...headerParameters([...headers, ...(hasKey ? (["Idempotency-Key"] as const) : [])]),
     ],
-    ...(body && { requestBody: { required: true, content: requestOf(body) } }),
+    ...(body && { requestBody: { required: !isBodyOptional, content: requestOf(body) } }),
     responses: Object.fromEntries([...successes, ...failures]),
   };
 }

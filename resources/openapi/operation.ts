@@ -61,7 +61,13 @@ export type OperationRequest = {
 /** Only a deletion has no body. */
 export type OperationResponse = ServiceResponse | { status: 204; headers?: never; body?: undefined };
 
-export type SuccessResponse = { description: string; body?: z.ZodType; headers?: readonly ResponseHeader[] };
+export type SuccessResponse = {
+  description: string;
+  body?: z.ZodType;
+  /** The media type of a body that is text. */
+  text?: string;
+  headers?: readonly ResponseHeader[];
+};
 
 type Fields = Record<string, unknown>;
 

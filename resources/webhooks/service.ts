@@ -191,9 +191,6 @@ export function createWebhookService({ store, cursors, allowed, countTest }: Opt
     health: ({ organizationId }: Caller): Promise<Map<string, WebhookHealth>> =>
       store.health(organizationId, Date.now() - HEALTH_MS, HEALTH_MAX),
 
-    /** Returns the number of webhooks that are failing. It takes one lookup, so every page can show it. */
-    countFailing: ({ organizationId }: Caller) => store.countFailing(organizationId),
-
     /** Sends an event again, with the same ID and body. */
     async resend(caller: Caller, id: string, deliveryId: string): Promise<Delivery> {
       await findVerified(caller, id);

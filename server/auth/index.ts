@@ -1,7 +1,6 @@
 import { Router } from "@koa/router";
 import type { Middleware } from "koa";
 import { isBelow, mount, routesOf } from "../../resources/http/routing.ts";
-import { isChange } from "../http/csrf.ts";
 import { seeOther } from "../http/redirects.ts";
 import { prefersHtml } from "../http/request-body.ts";
 import { pathOf } from "../operations/operation.ts";
@@ -9,7 +8,7 @@ import { logOut } from "../operations/sign-in.ts";
 import type { AuthOptions } from "./auth-options.ts";
 import { authenticate } from "./authenticate.ts";
 import { currentSignIn } from "./current-sign-in.ts";
-import { enforceLimit, handleAuthErrors } from "./error-handler.ts";
+import { handleAuthErrors } from "./error-handler.ts";
 import { loginRoutes } from "./login.ts";
 import { forgotPasswordRoutes, resetLinkRoutes } from "./password-reset.ts";
 import { programLoginRoutes } from "./program-login.ts";
@@ -41,15 +40,7 @@ export function auth(options: AuthOptions): Middleware[] {
 
 /** What only users who have signed in may do. */
 export function signedIn(options: AuthOptions, steps: Middleware[]): Middleware[] {
-  return [handleAuthErrors(options), authenticate(options), limitChanges(options), ...steps];
-}
-
-/** Limits changes per user: links are free on every plan, and a script could create them without end. */
-function limitChanges({ authenticationLimits }: AuthOptions): Middleware {
-  return async function limitChange(ctx, next) {
-    if (isChange(ctx)) enforceLimit(await authenticationLimits.change(ctx.state.user.id));
-    return next();
-  };
+  return [handleAuthErrors(options), authenticate(options), ...steps];
 }
 
 function logoutRoutes(router: Router, options: AuthOptions): void {

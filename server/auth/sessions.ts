@@ -4,14 +4,8 @@ import { isPasskey, type SessionStore } from "../../adapters/accounts/sessions.t
 import type { Account, AccountStore } from "../../adapters/accounts/store.ts";
 import { cookieOptions } from "../http/cookies.ts";
 import type { SignedInUser } from "../http/state.ts";
-import { recordSessionUse, type Session, sessionLifetime } from "../provider/sessions.ts";
-import {
-  epochSeconds,
-  type FactorProof,
-  type SignInProof,
-  withFactor,
-  withoutFactor,
-} from "./sign-in-proof.ts";
+import { epochSeconds, recordSessionUse, type Session, sessionLifetime } from "../provider/sessions.ts";
+import { type FactorProof, type SignInProof, withFactor, withoutFactor } from "./sign-in-proof.ts";
 
 // The last use is stored at most once per this many seconds.
 const LAST_USE_STEP_S = 120;

@@ -1,5 +1,5 @@
 import { credentialOf, type IdentityKey } from "../../adapters/accounts/identities.ts";
-import { type Method, MULTIPLE_FACTORS } from "../provider/sessions.ts";
+import { epochSeconds, type Method, MULTIPLE_FACTORS } from "../provider/sessions.ts";
 
 export type SignInProof = {
   accountId: string;
@@ -76,8 +76,4 @@ export function withoutFactor<Proof extends Pick<SignInProof, "methods" | "amr">
   const isMultiFactor = methods.some((one) => SECOND_FACTORS.includes(one));
   const removed = isMultiFactor ? AMR_OF[method] : [...AMR_OF[method], MULTIPLE_FACTORS];
   return { ...proof, methods, amr: proof.amr.filter((one) => !removed.includes(one)) };
-}
-
-export function epochSeconds(): number {
-  return Math.floor(Date.now() / 1000);
 }

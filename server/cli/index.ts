@@ -1,7 +1,7 @@
-import { type Command, CommandError } from "./execution/command.ts";
+import { type Command, CommandError, codeOf } from "./execution/command.ts";
 import { toLines } from "./execution/lines.ts";
 import { print, printSecret, reportError } from "./execution/output.ts";
-import { showStatus } from "./execution/progress.ts";
+import { printStatus } from "./execution/progress.ts";
 import { createProgram, isHelp } from "./program.ts";
 
 async function main(argv: string[]): Promise<void> {
@@ -12,7 +12,7 @@ async function main(argv: string[]): Promise<void> {
     const { runCommand } = await import("./execution/run.ts");
     const note = (text: string) => {
       if (isJson) return;
-      showStatus("");
+      printStatus("");
       console.error(text);
     };
     const printPart = (part: object, text: string) => print(`${isJson ? JSON.stringify(part) : text}\n`);
@@ -23,7 +23,7 @@ async function main(argv: string[]): Promise<void> {
       hasPrinted = true;
     };
     const input = { args, options, note, print: printPart, printFirst };
-    const result = await runCommand(command, input).finally(() => showStatus(""));
+    const result = await runCommand(command, input).finally(() => printStatus(""));
     if (!result || hasPrinted) return;
     if (hasFailed(result)) process.exitCode = 1;
     const isChange = "run" in command && !command.isReadOnly;
@@ -35,16 +35,14 @@ async function main(argv: string[]): Promise<void> {
     if (isHelp(error)) return;
     process.exitCode = 1;
     const { message } = error as Error;
-    const code = error instanceof CommandError ? error.code : "failed";
     const remark = hasPrinted ? " The printed result is not valid. Run the command again." : "";
-    reportError(`${message}${remark}`, isJson && code);
+    reportError(`${message}${remark}`, isJson && codeOf(error));
   }
 }
 
-async function toText(result: object, isJson: boolean, { isDocument, describe }: Command): Promise<string> {
+async function toText(result: object, isJson: boolean, { describe }: Command): Promise<string> {
   if (isJson) return JSON.stringify(result);
-  if (describe) return describe(result);
-  return isDocument ? JSON.stringify(result, null, 2) : toLines(result).join("\n");
+  return describe ? describe(result) : toLines(result).join("\n");
 }
 
 function hasFailed(result: object): boolean {

@@ -5,8 +5,8 @@ import { completionCommand } from "./completion.ts";
 import { type Command, CommandError, type CommandInput } from "./execution/command.ts";
 import { print } from "./execution/output.ts";
 
-/** The first word of a command: under which topic the help lists it, and what its commands do. */
-const GROUPS: Record<string, [topic: string, summary: string]> = {
+/** The first word of a command: under which topic the help lists it, and what the commands of a group do. */
+const GROUPS: Record<string, [topic: string, summary?: string]> = {
   org: ["Organizations", "Manage organizations and their plans"],
   client: ["Clients", "Manage the OAuth client of an organization"],
   app: ["Apps", "Manage which apps members of an organization may authorize"],
@@ -17,13 +17,10 @@ const GROUPS: Record<string, [topic: string, summary: string]> = {
   keys: ["Keys", "Rotate the keys of the service"],
   audit: ["Audit logs", "Verify the audit logs"],
   mcp: ["Tools", "Publish the MCP server"],
-};
-
-const TOPICS: Record<string, string> = {
-  import: "Links",
-  listen: "Tools",
-  conformance: "Tools",
-  completion: "Tools",
+  import: ["Links"],
+  listen: ["Tools"],
+  conformance: ["Tools"],
+  completion: ["Tools"],
 };
 
 type Execute = (
@@ -67,7 +64,7 @@ function addCommand(program: Program, command: Command, execute: Execute): void 
   const leaf = configure((group ? groupOf(program, group, example) : program).command(name))
     .summary(command.summary)
     .description(command.description ?? command.summary)
-    .helpGroup(`${(group && GROUPS[group]?.[0]) ?? TOPICS[name] ?? "Server and database"}:`);
+    .helpGroup(`${GROUPS[group ?? name]?.[0] ?? "Server and database"}:`);
   for (const [syntax, text] of Object.entries(command.arguments ?? {})) leaf.argument(syntax, text);
   for (const [syntax, text] of Object.entries(command.options ?? {})) leaf.option(syntax, text);
   if (command.irreversible) leaf.option("-y, --yes", "skip the confirmation (scripts aren't asked)");

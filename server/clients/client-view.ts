@@ -1,5 +1,5 @@
 import type { KeyView } from "../../adapters/oauth/client-keys.ts";
-import type { ClientProfile, ClientView, Disabled, Rotation } from "../../adapters/oauth/clients.ts";
+import type { ClientProfile, ClientView, Rotation } from "../../adapters/oauth/clients.ts";
 import type { AuthorizedApp } from "../../adapters/oauth/grants.ts";
 import type { ApprovedApp } from "../../adapters/organizations/approved-apps.ts";
 import type { PlanChange } from "../../adapters/organizations/store.ts";
@@ -7,7 +7,7 @@ import { allowedByRole, withoutImplied } from "../../resources/access/scopes.ts"
 import { type AppIdentity, describeApp } from "./app-identity.ts";
 
 /** Returns a client as its organization sees it: ids, last four characters and times, never a secret. */
-export function showClient({ clientId, redirectUris, secrets, keys, disabled, fapi }: ClientView) {
+export function clientToJson({ clientId, redirectUris, secrets, keys, disabled, fapi }: ClientView) {
   return {
     client_id: clientId,
     redirect_uris: redirectUris,
@@ -23,17 +23,18 @@ export function showClient({ clientId, redirectUris, secrets, keys, disabled, fa
         last_used_at: toTimestamp(caller.lastUsedAt),
       })),
     })),
-    keys: keys.map(showKey),
+    keys: keys.map(keyToJson),
     fapi,
-    ...(disabled && { disabled: showDisabled(disabled) }),
+    ...(disabled && { disabled: disabledToJson(disabled) }),
   };
 }
 
-export function showDisabled({ at, by, reason }: Disabled) {
-  return { at: toTimestamp(at), by, reason };
+/** Returns since when and why a client or user is disabled, or an organization suspended. */
+export function disabledToJson<Why extends { reason: string | null }>({ at, ...why }: Why & { at: number }) {
+  return { at: toTimestamp(at), ...why };
 }
 
-export function showKey({ id, thumbprint, createdAt, lastUsedAt }: KeyView) {
+export function keyToJson({ id, thumbprint, createdAt, lastUsedAt }: KeyView) {
   return {
     id,
     thumbprint,
@@ -42,7 +43,7 @@ export function showKey({ id, thumbprint, createdAt, lastUsedAt }: KeyView) {
   };
 }
 
-export function showRotation({ clientId, clientSecret, previousExpiresAt }: Rotation) {
+export function rotationToJson({ clientId, clientSecret, previousExpiresAt }: Rotation) {
   return {
     client_id: clientId,
     client_secret: clientSecret,
@@ -51,12 +52,12 @@ export function showRotation({ clientId, clientSecret, previousExpiresAt }: Rota
 }
 
 /** Names are those of RFC 7591 §2. */
-export function showProfile(profile: Pick<ClientProfile, "name" | "homepage"> | undefined) {
+export function profileToJson(profile: Pick<ClientProfile, "name" | "homepage"> | undefined) {
   return { client_name: profile?.name ?? null, client_uri: profile?.homepage ?? null };
 }
 
 /** With the client and its secret if the plan change created them. */
-export function showPlanChange({ organization, client }: PlanChange) {
+export function planChangeToJson({ organization, client }: PlanChange) {
   return {
     organization,
     ...(client && { client: { client_id: client.clientId, client_secret: client.clientSecret } }),
@@ -70,7 +71,7 @@ export function describeAuthorizedApp(app: AuthorizedApp): ShownApp {
   return { ...app, ...describeApp(app), scopes: withoutImplied(allowedByRole(app.scopes, app.role)) };
 }
 
-export function showApp({ id, name, clientId, publisher, scopes, ...app }: ShownApp) {
+export function appToJson({ id, name, clientId, publisher, scopes, ...app }: ShownApp) {
   return {
     id,
     app: name,
@@ -89,7 +90,7 @@ export function describeApproval(approved: ApprovedApp): ShownApproval {
   return { ...approved, ...describeApp(approved) };
 }
 
-export function showApproval({ id, clientId, name, publisher, approvedBy, approvedAt }: ShownApproval) {
+export function approvalToJson({ id, clientId, name, publisher, approvedBy, approvedAt }: ShownApproval) {
   return {
     id,
     client_id: clientId,

@@ -1,12 +1,12 @@
 import type { Context, Middleware } from "koa";
 import type { Storage } from "../../adapters/index.ts";
-import type { Membership, Role } from "../../adapters/organizations/store.ts";
-import type { Suspension } from "../../adapters/organizations/suspension.ts";
+import type { Membership, Role, Suspension } from "../../adapters/organizations/store.ts";
 import type { Caller } from "../../resources/access/actor.ts";
 import { MANAGERS } from "../../resources/access/scopes.ts";
 import { notFound, Problem } from "../../resources/http/problem.ts";
-import type { Services } from "../../resources/services.ts";
+import type { AuthOptions } from "../auth/auth-options.ts";
 import { requireRecentSignIn } from "../auth/authenticate.ts";
+import { enforceLimit } from "../auth/error-handler.ts";
 import { isChange } from "../http/csrf.ts";
 import { seeOther } from "../http/redirects.ts";
 import { prefersHtml } from "../http/request-body.ts";
@@ -21,13 +21,22 @@ export type Access = (...roles: Role[]) => Middleware;
 export const SECOND_FACTOR_SETUP = `${ACCOUNT}/second-factor`;
 
 type AccessOptions = {
-  storage: Pick<Storage, "organizations" | "organizationSettings">;
-  services: Pick<Services, "webhooks">;
+  storage: Pick<Storage, "organizations" | "organizationSettings" | "webhooks">;
   settings: Pick<Settings, "SUPPORT_CONTACT">;
 };
 
+/** Limits changes per user: links are free on every plan, and a script could create them without end. */
+export function limitChanges({
+  authenticationLimits,
+}: Pick<AuthOptions, "authenticationLimits">): Middleware {
+  return async function limitChange(ctx, next) {
+    if (isChange(ctx)) enforceLimit(await authenticationLimits.change(signedInUserOf(ctx).id));
+    return next();
+  };
+}
+
 /** A missing organization and a foreign one both return 404. */
-export function createAccess({ storage, services, settings }: AccessOptions): Access {
+export function createAccess({ storage, settings }: AccessOptions): Access {
   return (...roles) =>
     async function checkAccess(ctx, next) {
       const user = signedInUserOf(ctx);
@@ -43,7 +52,7 @@ export function createAccess({ storage, services, settings }: AccessOptions): Ac
       Object.assign(ctx.state, { memberships, membership, supportContact: settings.SUPPORT_CONTACT });
       // Pages say so in the navigation, also those that answer a form.
       if (prefersHtml(ctx) && MANAGERS.includes(membership.role))
-        ctx.state.failingWebhooks = await services.webhooks.countFailing(actorOf(ctx));
+        ctx.state.failingWebhooks = await storage.webhooks.countFailing(membership.id);
       return next();
     };
 }

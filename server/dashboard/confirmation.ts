@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import type { Context } from "koa";
 import { textFieldOf } from "../http/request-body.ts";
 import { CONFIRMATIONS } from "../operations/index.ts";
-import { pluralize } from "../ui/controls.ts";
+import { pluralize } from "../ui/text.ts";
 import { signedInUserOf } from "./access.ts";
 
 /** What pages say after a change of links or webhooks: the value of `done` in the URL → the sentence. */

@@ -1,15 +1,17 @@
 import { Router } from "@koa/router";
 import type { Context, Middleware } from "koa";
 import { respondWithTagged, tagged } from "../../resources/http/etag.ts";
+import { createCursors } from "../../resources/http/pagination.ts";
 import { routesOf } from "../../resources/http/routing.ts";
 import { createRunOnce } from "../../resources/idempotency/run-once.ts";
 import { lazy } from "../../resources/lazy.ts";
+import { createWorkQueue } from "../../resources/work-queue.ts";
 import { currentSignIn } from "../auth/current-sign-in.ts";
 import { createRegisteredClientIds } from "../clients/registered-client-id.ts";
 import { ACCOUNT, getMe } from "../operations/account.ts";
 import { managementDocument } from "../operations/document.ts";
 import type { Environment } from "../operations/operation.ts";
-import { createAccess, pathTo } from "./access.ts";
+import { createAccess, limitChanges, pathTo } from "./access.ts";
 import { type AccountParts, accountRoutes } from "./account/account.ts";
 import { quickStartRoutes } from "./api-access/quick-start.ts";
 import { clientRoutes } from "./api-access/routes.ts";
@@ -85,6 +87,8 @@ export function dashboard(
     oneTimeView,
     registeredClientIds,
     runOnce,
+    cursors: createCursors(options.keys.signing),
+    enqueueExport: createWorkQueue(),
     // Back to a page: a browser would not leave the sign-in page for a download. In an organization, invitations ask.
     currentSignIn: (ctx: Context) =>
       currentSignIn(ctx, options, ctx.state.membership ? pathTo(ctx, "members") : ACCOUNT),
@@ -92,5 +96,5 @@ export function dashboard(
   addReading(router, routeOptions, getMe);
   accountRoutes(router, routeOptions);
   for (const addRoutes of ROUTE_MODULES) addRoutes(router, routeOptions);
-  return [loadNotices(options.storage), ...routesOf(router)];
+  return [limitChanges(options), loadNotices(options.storage), ...routesOf(router)];
 }

@@ -2,11 +2,13 @@ import type { Router } from "@koa/router";
 import type { Context, Middleware } from "koa";
 import type { z } from "zod";
 import { contentTag, matchesIfNoneMatch } from "../../resources/http/etag.ts";
-import { typeOfField, validate } from "../../resources/http/validate.ts";
+import { readQuery, typeOfField, validate } from "../../resources/http/validate.ts";
 import { type Principal, respondOnce } from "../../resources/idempotency/run-once.ts";
 import { DASHBOARD } from "../clients/client-metadata.ts";
+import { sendCsv } from "../csv.ts";
 import { type Input, prefersHtml } from "../http/request-body.ts";
 import {
+  type CsvFile,
   inputSchemaOf,
   isIdempotent,
   methodOf,
@@ -15,7 +17,15 @@ import {
   type Result,
 } from "../operations/operation.ts";
 import { membershipOf, signedInUserOf } from "./access.ts";
-import { addChange, addForm, type Change, type FormPage, inputOf } from "./forms.ts";
+import {
+  addChange,
+  addForm,
+  type Change,
+  type FormPage,
+  formFieldsOf,
+  inputOf,
+  withoutEmpty,
+} from "./forms.ts";
 import { respondToChange, sendJson } from "./responses.ts";
 import type { RouteOptions } from "./route.ts";
 
@@ -64,7 +74,9 @@ function changeOf<O extends Operation>(
   const change = async (ctx: Context) => {
     const toInput =
       form?.toInput ?? ((fields: Input) => (form && schema ? fromForm(schema, fields) : fields));
-    const fields = await inputOf(ctx, toInput);
+    // At the address of the form, the fields are the form's, in JSON too.
+    const isAtForm = ctx.method !== method;
+    const fields = isAtForm ? toInput(await formFieldsOf(ctx)) : await inputOf(ctx, toInput);
     const perform = async () => {
       const input = schema ? (validate(schema, fields) as Input) : {};
       await respondTo(ctx, operation, form, input, await runOperation(ctx, options, operation, input));
@@ -97,17 +109,24 @@ export function addReading<O extends Operation>(
   router: Router,
   options: RouteOptions,
   operation: O,
-  show?: (ctx: Context) => unknown,
+  show?: (ctx: Context, query: Input) => unknown,
 ): void {
-  router.get(patternOf(operation), ...accessTo(operation, options), async (ctx) => {
-    if (operation.needsRecentSignIn) options.currentSignIn(ctx).requireRecent();
-    if (show && prefersHtml(ctx)) return void (await show(ctx));
-    const output = await runOperation(ctx, options, operation);
+  const { query, needsRecentSignIn, file, csv } = operation;
+  const steps = [...accessTo(operation, options), ...(query ? [readQuery(query)] : [])];
+  router.get(patternOf(operation), ...steps, async (ctx) => {
+    if (needsRecentSignIn) options.currentSignIn(ctx).requireRecent();
+    const input: Input = query ? validate(query, withoutEmpty(ctx.state.query)) : {};
+    if (show && prefersHtml(ctx)) return void (await show(ctx, input));
+    const output = (await runOperation(ctx, options, operation, input)) as object;
+    if (csv) {
+      const { name, parts } = output as CsvFile;
+      return sendCsv(ctx, name, parts);
+    }
     const tag = contentTag(JSON.stringify(output));
     ctx.set("ETag", tag);
-    if (operation.file) ctx.set("Content-Disposition", `attachment; filename="${operation.file}"`);
+    if (file) ctx.set("Content-Disposition", `attachment; filename="${file}"`);
     if (matchesIfNoneMatch(ctx, tag)) ctx.status = 304;
-    else sendJson(ctx, output as object);
+    else sendJson(ctx, output);
   });
 }
 

@@ -4,7 +4,7 @@ import type { LocatedOperation } from "./examples.ts";
 import { fieldsOf, fieldTable, type Schemas, schemaOf } from "./fields.ts";
 import type { DocsPage } from "./guides.ts";
 import { paragraphs, writePage } from "./markdown-writer.ts";
-import { codeLink, codesOf, operationsOf, requestOf } from "./reference.ts";
+import { codeLink, codesOf, operationsOf, parameterTable, requestOf } from "./reference.ts";
 
 const PATH = "/docs/management";
 // The guide explains these.
@@ -49,15 +49,17 @@ function describe(located: LocatedOperation, schemas: Schemas): string {
   const { summary, description, requestBody, responses } = located.operation;
   const sent = schemaOf(requestBody?.content, schemas);
   const [status, success] = Object.entries(responses).find(([code]) => code.startsWith("2")) ?? [];
+  const query = parameterTable(located.operation, "query");
   const fields = fieldsOf(schemaOf(success?.content, schemas) ?? {}, schemas);
   return paragraphs([
     `## ${summary}`,
     requestOf(located),
     description,
+    query && `Query parameters:\n\n${query}`,
     sent && `Body:\n\n${fieldTable(fieldsOf(sent, schemas))}`,
     fields.length > 0
       ? `Response ${status}:\n\n${fieldTable(fields, { isResponse: true })}`
-      : `Response: ${status}.`,
+      : `Response ${status}: ${success?.description}`,
     `Errors: ${errorsOf(located.operation)}.`,
   ]);
 }

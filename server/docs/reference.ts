@@ -86,15 +86,24 @@ function overview(operations: LocatedOperation[]): DocsPage {
 
 const PLACES = { path: "Path parameters", query: "Query parameters", header: "Headers" };
 
+/** Returns nothing if there are none. */
+export function parameterTable(
+  { parameters }: OperationObject,
+  place: keyof typeof PLACES,
+): string | undefined {
+  const fields = parameters
+    .filter((parameter) => parameter.in === place)
+    .map(({ description: meaning, ...rest }): Field => ({ ...rest, meaning }));
+  return fields.length > 0 ? fieldTable(fields) : undefined;
+}
+
 function operationPage(located: LocatedOperation, schemas: Schemas): DocsPage {
   const { method, operation } = located;
-  const { summary, description, parameters, requestBody, responses } = operation;
+  const { summary, description, requestBody, responses } = operation;
   const sent = schemaOf(requestBody?.content, schemas);
   const parametersIn = (place: keyof typeof PLACES) => {
-    const fields = parameters
-      .filter((parameter) => parameter.in === place)
-      .map(({ description: meaning, ...rest }): Field => ({ ...rest, meaning }));
-    return fields.length > 0 && `## ${PLACES[place]}\n\n${fieldTable(fields)}`;
+    const table = parameterTable(operation, place);
+    return table && `## ${PLACES[place]}\n\n${table}`;
   };
   const [successes, errors] = [false, true].map((isError) =>
     Object.entries(responses).filter(([status]) => Number(status) >= 400 === isError),

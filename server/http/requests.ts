@@ -102,14 +102,18 @@ const PARSED = Symbol("the parsed query and its text");
 
 type ParsedRequest = Koa.Request & { [PARSED]?: { text: string; query: ParsedUrlQuery } };
 
-/** Makes Koa parse queries with Node's parser: Koa's (3.3) collects a name's values repeatedly, 20 ms for a long query. */
-export function parseQueries(app: Koa): void {
-  Object.defineProperty(app.request, "query", {
-    configurable: true,
-    get(this: ParsedRequest) {
-      const text = this.querystring;
-      if (this[PARSED]?.text !== text) this[PARSED] = { text, query: parse(text, "&", "=", { maxKeys: 0 }) };
-      return this[PARSED]?.query;
-    },
+/** Changes how Koa reads the query and the protocol of a request. */
+export function extendRequests(app: Koa, base: string): void {
+  // With Node's parser: Koa's (3.3) collects a name's values repeatedly, 20 ms for a long query.
+  const query = function (this: ParsedRequest) {
+    const text = this.querystring;
+    if (this[PARSED]?.text !== text) this[PARSED] = { text, query: parse(text, "&", "=", { maxKeys: 0 }) };
+    return this[PARSED]?.query;
+  };
+  // URLs and cookies follow the issuer, not what a proxy says.
+  const protocol = new URL(base).protocol.slice(0, -1);
+  Object.defineProperties(app.request, {
+    query: { configurable: true, get: query },
+    protocol: { configurable: true, get: () => protocol },
   });
 }

@@ -8,10 +8,9 @@ import { ConsentAnswered } from "../../adapters/oauth/oidc/interactions.ts";
 import type { Membership } from "../../adapters/organizations/store.ts";
 import { allowedByRole, isApiScope } from "../../resources/access/scopes.ts";
 import { isPaid } from "../../resources/plans.ts";
-import { epochSeconds } from "../auth/sign-in-proof.ts";
 import { grantScopes } from "../provider/consent-scopes.ts";
 import type { ConsentDetails } from "../provider/interaction-policy.ts";
-import { isMultiFactor } from "../provider/sessions.ts";
+import { epochSeconds, isMultiFactor } from "../provider/sessions.ts";
 import { GRANT_LIFETIME } from "../settings/token-lifetimes.ts";
 import { accountIdOf } from "./interaction.ts";
 

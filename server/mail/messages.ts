@@ -1,8 +1,8 @@
 import type { NoticeKind } from "../../adapters/accounts/notices.ts";
 import type { Mail } from "../../adapters/mail/queue.ts";
 import { resetUrl } from "../credentials/reset-links.ts";
-import { formatTime } from "../ui/controls.ts";
 import { type Html, html } from "../ui/html.ts";
+import { formatTime } from "../ui/text.ts";
 import { describeNotice } from "./notices.ts";
 
 export type Message = { subject: string; text: string; html: string };

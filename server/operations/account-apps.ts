@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Storage } from "../../adapters/index.ts";
 import type { Membership } from "../../adapters/organizations/store.ts";
 import { found, notFound } from "../../resources/http/problem.ts";
-import { describeAuthorizedApp, showApp } from "../clients/client-view.ts";
+import { appToJson, describeAuthorizedApp } from "../clients/client-view.ts";
 import type { SignedInUser } from "../http/state.ts";
 import { ACCOUNT } from "./account.ts";
 import { REVOCATION } from "./apps.ts";
@@ -57,7 +57,7 @@ export const listOwnApps = onAccount({
   output: z.object({ data: z.array(ownAppSchema) }),
   async run({ storage, user }) {
     const { apps } = await findOwnApps(storage, user);
-    return { data: apps.map((app) => ({ ...showApp(app), organization: app.organization })) };
+    return { data: apps.map((app) => ({ ...appToJson(app), organization: app.organization })) };
   },
 });
 

@@ -4,11 +4,11 @@ import type { Storage } from "../../adapters/index.ts";
 import type { Membership } from "../../adapters/organizations/store.ts";
 import { Problem } from "../../resources/http/problem.ts";
 import { invalidField } from "../../resources/http/validate.ts";
-import { describeAuthorizedApp, showApp, toTimestamp } from "../clients/client-view.ts";
+import { appToJson, describeAuthorizedApp, toTimestamp } from "../clients/client-view.ts";
 import { validatePassword } from "../credentials/password-rules.ts";
 import type { SignedInUser } from "../http/state.ts";
 import { onAccount } from "./operation.ts";
-import { membershipSchema, showMembership } from "./organizations.ts";
+import { membershipSchema, membershipToJson } from "./organizations.ts";
 import { refusal } from "./problem-codes.ts";
 import { authorizedAppSchema, timestamp } from "./schemas.ts";
 
@@ -29,7 +29,7 @@ export const sessionSchema = z.object({
   current: z.boolean().describe("Whether it is the session that sent the request."),
 });
 
-export function showSession(
+export function sessionToJson(
   { createdAt, lastSeenAt, userAgent, ...rest }: ActiveSession,
   { sessionId }: Pick<SignedInUser, "sessionId">,
 ) {
@@ -72,7 +72,7 @@ const accountSchema = z.object({
 export type ShownAccount = z.output<typeof accountSchema>;
 
 /** Links and other resources belong to organizations, so they aren't part of an account. */
-export async function showAccount(
+export async function accountToJson(
   { accounts, identities, secondFactors, sessions }: Storage,
   user: SignedInUser,
   memberships: Membership[],
@@ -91,21 +91,21 @@ export async function showAccount(
       has_password: account !== undefined && account.passwordHash !== null,
       email: account?.email ?? null,
     },
-    organizations: memberships.map(showMembership),
+    organizations: memberships.map(membershipToJson),
     identities: linked.map(({ createdAt, ...identity }) => ({
       ...identity,
       created_at: toTimestamp(createdAt),
     })),
     second_factors: {
-      totp: factors.totp ? showUse(factors.totp) : null,
-      passkeys: factors.passkeys.map(({ id, name, ...passkey }) => ({ id, name, ...showUse(passkey) })),
+      totp: factors.totp ? useToJson(factors.totp) : null,
+      passkeys: factors.passkeys.map(({ id, name, ...passkey }) => ({ id, name, ...useToJson(passkey) })),
       recovery_codes_left: factors.recoveryCodes,
     },
-    sessions: active.map((session) => showSession(session, user)),
+    sessions: active.map((session) => sessionToJson(session, user)),
   };
 }
 
-function showUse({ createdAt, lastUsedAt }: { createdAt: number; lastUsedAt: number | null }) {
+function useToJson({ createdAt, lastUsedAt }: { createdAt: number; lastUsedAt: number | null }) {
   return { created_at: toTimestamp(createdAt), last_used_at: toTimestamp(lastUsedAt) };
 }
 
@@ -118,7 +118,7 @@ export const getMe = onAccount({
   }),
   async run({ storage, user: { id, username } }) {
     const memberships = await storage.organizations.listByUser(id);
-    return { user: { id, username }, organizations: memberships.map(showMembership) };
+    return { user: { id, username }, organizations: memberships.map(membershipToJson) };
   },
 });
 
@@ -128,7 +128,7 @@ export const getAccount = onAccount({
   description: "Returns the ways to sign in, the sessions and the organizations of the user.",
   output: accountSchema,
   async run({ storage, user }) {
-    return showAccount(storage, user, await storage.organizations.listByUser(user.id));
+    return accountToJson(storage, user, await storage.organizations.listByUser(user.id));
   },
 });
 
@@ -148,14 +148,14 @@ export const exportAccount = onAccount({
     await storage.memberEvents.record(actor, { userId: id, type: "member.data_exported" });
     const memberships = await storage.organizations.listByUser(id);
     const [account, apps] = await Promise.all([
-      showAccount(storage, user, memberships),
+      accountToJson(storage, user, memberships),
       storage.grants.listByUser(id),
     ]);
     return {
       exported_at: toTimestamp(Date.now()),
       ...account,
       apps: apps.map((app) => ({
-        ...showApp(describeAuthorizedApp(app)),
+        ...appToJson(describeAuthorizedApp(app)),
         organization_id: app.organizationId,
       })),
     };

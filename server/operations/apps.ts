@@ -3,11 +3,17 @@ import { MANAGERS } from "../../resources/access/scopes.ts";
 import { found, notFound, Problem } from "../../resources/http/problem.ts";
 import { invalidField } from "../../resources/http/validate.ts";
 import { findApp } from "../clients/app-identity.ts";
-import { describeApproval, describeAuthorizedApp, showApp, showApproval } from "../clients/client-view.ts";
+import {
+  approvalToJson,
+  appToJson,
+  describeApproval,
+  describeAuthorizedApp,
+} from "../clients/client-view.ts";
 import type { Settings } from "../settings/config.ts";
 import { type OrganizationRequest, onOrganization } from "./operation.ts";
+import { changeSettings, onOff } from "./organization-settings.ts";
 import { refusal } from "./problem-codes.ts";
-import { authorizedAppSchema, deleteWebhooks, flag, timestamp } from "./schemas.ts";
+import { authorizedAppSchema, deleteWebhooks, timestamp } from "./schemas.ts";
 
 const PATH = "/dashboard/organizations/{id}/apps";
 
@@ -54,10 +60,10 @@ export const listApps = onOrganization({
     return {
       allowed_clients: policy.allowedClients,
       member_apps: policy.memberApps,
-      approved_apps: approved.map(showApproval),
+      approved_apps: approved.map(approvalToJson),
       enterprise_authorization: policy.enterpriseAuthorization,
       data: apps.map((app) => ({
-        ...showApp(app),
+        ...appToJson(app),
         is_allowed: app.isAllowed,
         user: { id: app.userId, username: app.username },
       })),
@@ -171,25 +177,24 @@ export const setAppPolicy = onOrganization({
     example: "approved",
   },
   done: { "app-policy-changed": "Settings saved." },
-  async run({ storage, organization, actor, input }) {
-    const { allowed_clients, member_apps } = input;
-    const policy = {
+  async run(request) {
+    const { allowed_clients, member_apps } = request.input;
+    await changeSettings(request, {
       ...(allowed_clients && { allowedClients: allowed_clients }),
       ...(member_apps && { memberApps: member_apps }),
-    };
-    if (!(await storage.organizationSettings.change(organization.id, policy, actor)))
-      throw notFound("organization");
+    });
   },
 });
 
 export const setEnterpriseAuthorization = onOrganization({
+  ...onOff("enabled", {
+    "enterprise-on": "Enterprise-managed authorization is on.",
+    "enterprise-off": "Enterprise-managed authorization is off.",
+  }),
   at: `PUT ${PATH}/enterprise-authorization`,
   summary: "Let the identity provider authorize apps",
-  roles: ["owner"],
   description:
     "The identity provider then authorizes apps for the organization's members, without asking them.",
-  needsRecentSignIn: true,
-  input: z.strictObject({ enabled: flag }),
   refuses: ["no_identity_provider"],
   events: ["enterprise_authorization.changed"],
   command: {
@@ -197,16 +202,10 @@ export const setEnterpriseAuthorization = onOrganization({
     arguments: { enabled: "on accepts the identity provider's assertions about members" },
     example: "on",
   },
-  done: {
-    "enterprise-on": "Enterprise-managed authorization is on.",
-    "enterprise-off": "Enterprise-managed authorization is off.",
-  },
-  outcome: ({ enabled }) => (enabled ? "enterprise-on" : "enterprise-off"),
-  async run({ storage, settings, organization, actor, member, input }) {
+  async run(request) {
+    const { settings, member, input } = request;
     if (member && !settings.IDP_ISSUER) throw refusal("no_identity_provider");
-    const changes = { enterpriseAuthorization: input.enabled };
-    if (!(await storage.organizationSettings.change(organization.id, changes, actor)))
-      throw notFound("organization");
+    await changeSettings(request, { enterpriseAuthorization: input.enabled });
   },
 });
 
@@ -231,7 +230,7 @@ export const listApprovedApps = onOrganization({
   },
   async run({ storage, organization }) {
     const approved = await storage.approvedApps.list(organization.id);
-    return { data: approved.map((app) => showApproval(describeApproval(app))) };
+    return { data: approved.map((app) => approvalToJson(describeApproval(app))) };
   },
 });
 
@@ -260,7 +259,7 @@ export const approveApp = onOrganization({
     const approved = await storage.approvedApps.approve(organization.id, input.client_id, actor);
     if (approved === "missing") throw notFound("organization");
     if (approved === "limit") throw refusal("approved_app_limit");
-    return { approved_app: showApproval(describeApproval(approved)) };
+    return { approved_app: approvalToJson(describeApproval(approved)) };
   },
 });
 

@@ -1,6 +1,13 @@
 import { z } from "zod";
+import type { ClientView } from "../../adapters/oauth/clients.ts";
+import { MANAGERS } from "../../resources/access/scopes.ts";
 import { Problem } from "../../resources/http/problem.ts";
-import type { OrganizationRequest } from "./operation.ts";
+import {
+  type Address,
+  type OrganizationOperation,
+  type OrganizationRequest,
+  onOrganization,
+} from "./operation.ts";
 import { refusal } from "./problem-codes.ts";
 import { flag } from "./schemas.ts";
 
@@ -22,6 +29,25 @@ export async function clientOf({
   const client = await storage.clients.findByOrganization(organization.id);
   if (client) return client;
   throw refusal("no_client");
+}
+
+/** Declares an operation on the OAuth client, by default of owners and admins. It refuses an organization without one. */
+export function onClient<
+  const At extends Address,
+  Input extends z.ZodType = z.ZodObject,
+  Output extends z.ZodType | undefined = undefined,
+>({
+  run,
+  roles = MANAGERS,
+  refuses = [],
+  ...operation
+}: OrganizationOperation<At, Input, Output, { client: ClientView }>) {
+  return onOrganization<At, Input, Output>({
+    ...(operation as unknown as OrganizationOperation<At, Input, Output>),
+    roles,
+    refuses: ["no_client", ...refuses],
+    run: async (request) => run({ ...request, client: await clientOf(request) }),
+  });
 }
 
 /** Throws Problem `fapi_conflict`. */

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { MANAGERS } from "../../resources/access/scopes.ts";
 import { notFound, Problem } from "../../resources/http/problem.ts";
-import { showKey } from "../clients/client-view.ts";
+import { keyToJson } from "../clients/client-view.ts";
 import type { PublicKey } from "../credentials/public-keys.ts";
-import { CLIENT, clientOf, compromised, refuseConflict, revokesAll } from "./client-common.ts";
+import { CLIENT, compromised, onClient, refuseConflict, revokesAll } from "./client-common.ts";
 import { onOrganization } from "./operation.ts";
 import { refusal } from "./problem-codes.ts";
 import { timestamp } from "./schemas.ts";
@@ -17,19 +17,16 @@ export const keySchema = z
   })
   .meta({ title: "ClientKey" });
 
-export const listClientKeys = onOrganization({
+export const listClientKeys = onClient({
   at: `GET ${CLIENT}/keys`,
   summary: "List the public keys of the client",
-  roles: MANAGERS,
   output: z.object({ data: z.array(keySchema) }),
-  refuses: ["no_client"],
-  run: async (request) => ({ data: (await clientOf(request)).keys.map(showKey) }),
+  run: async ({ client }) => ({ data: client.keys.map(keyToJson) }),
 });
 
-export const addClientKey = onOrganization({
+export const addClientKey = onClient({
   at: `POST ${CLIENT}/keys`,
   summary: "Add a public key of the client",
-  roles: MANAGERS,
   description: "The client authenticates with the private key (`private_key_jwt`) instead of a secret.",
   needsRecentSignIn: true,
   input: z.strictObject({
@@ -39,7 +36,7 @@ export const addClientKey = onOrganization({
   }),
   output: keySchema,
   status: 201,
-  refuses: ["no_client", "duplicate_key", "key_limit", "invalid_key"],
+  refuses: ["duplicate_key", "key_limit", "invalid_key"],
   events: ["client.key_added"],
   command: {
     name: "client add-key",
@@ -48,15 +45,13 @@ export const addClientKey = onOrganization({
     result: ({ output }) => ({ key: output }),
   },
   done: { "key-added": "Public key added." },
-  async run(request) {
-    const { storage, organization, actor, input } = request;
-    await clientOf(request);
+  async run({ storage, organization, actor, input }) {
     const key = await readKey(typeof input.key === "string" ? input.key : JSON.stringify(input.key));
     const added = await storage.clients.addKey(organization.id, key, actor);
     if (added === "missing") throw notFound("client");
     if (added === "duplicate") throw refusal("duplicate_key");
     if (added === "limit") throw refusal("key_limit");
-    return showKey(added);
+    return keyToJson(added);
   },
 });
 

@@ -2,8 +2,8 @@ import { z } from "zod";
 import { MANAGERS } from "../../resources/access/scopes.ts";
 import { found, notFound } from "../../resources/http/problem.ts";
 import { invalidField } from "../../resources/http/validate.ts";
-import { showRotation } from "../clients/client-view.ts";
-import { CLIENT, clientId, clientOf, compromised, refuseConflict, revokesAll } from "./client-common.ts";
+import { rotationToJson } from "../clients/client-view.ts";
+import { CLIENT, clientId, compromised, onClient, refuseConflict, revokesAll } from "./client-common.ts";
 import { onOrganization } from "./operation.ts";
 import { refusal } from "./problem-codes.ts";
 import { timestamp } from "./schemas.ts";
@@ -13,10 +13,9 @@ const DEFAULT_OVERLAP_HOURS = 24;
 const MAX_OVERLAP_HOURS = 168;
 const OVERLAP = `must be 0 to ${MAX_OVERLAP_HOURS} hours`;
 
-export const rotateSecret = onOrganization({
+export const rotateSecret = onClient({
   at: `POST ${CLIENT}/rotate`,
   summary: "Rotate the client secret",
-  roles: MANAGERS,
   description: "The old secret stays valid during the overlap, and issued tokens until they expire.",
   needsRecentSignIn: true,
   input: z.strictObject({
@@ -34,7 +33,7 @@ export const rotateSecret = onOrganization({
     previous_expires_at: timestamp.nullable().describe("When the previous secret expires."),
   }),
   shownOnce: "client_secret",
-  refuses: ["no_client", "fapi_conflict"],
+  refuses: ["fapi_conflict"],
   events: ["client.secret_rotated"],
   command: {
     name: "client rotate",
@@ -49,19 +48,17 @@ export const rotateSecret = onOrganization({
     example: "--overlap 48h",
     question: revokesAll,
   },
-  async run(request) {
-    const { storage, organization, actor, input, beforeCommit } = request;
+  async run({ storage, organization, actor, input, beforeCommit }) {
     const { overlap_hours: hours, compromised } = input;
     if (compromised && hours !== undefined)
       throw invalidField("overlap_hours", "must be omitted if compromised is true");
-    await clientOf(request);
     const reason = { overlapMs: (hours ?? DEFAULT_OVERLAP_HOURS) * HOUR_MS, compromised };
     const rotated = await storage.clients
       .rotateSecret(organization.id, reason, actor, async (rotation) =>
-        beforeCommit?.(showRotation(rotation)),
+        beforeCommit?.(rotationToJson(rotation)),
       )
       .catch(refuseConflict);
-    return showRotation(found(rotated, "client"));
+    return rotationToJson(found(rotated, "client"));
   },
 });
 
@@ -71,13 +68,11 @@ function parseOverlap([text = ""]: string[]): number {
   return Number(amount) * (unit === "d" ? 24 : 1);
 }
 
-export const removeSecrets = onOrganization({
+export const removeSecrets = onClient({
   at: `DELETE ${CLIENT}/secrets`,
   summary: "Remove all client secrets",
-  roles: MANAGERS,
   description: "The client then authenticates with its keys only.",
   needsRecentSignIn: true,
-  refuses: ["no_client"],
   events: ["client.secrets_removed"],
   command: {
     name: "client remove-secrets",
@@ -85,9 +80,8 @@ export const removeSecrets = onOrganization({
     result: () => ({ secrets: [] }),
   },
   done: { "secrets-removed": "All secrets removed." },
-  async run(request) {
-    await clientOf(request);
-    await request.storage.clients.removeSecrets(request.organization.id, request.actor);
+  async run({ storage, organization, actor }) {
+    await storage.clients.removeSecrets(organization.id, actor);
   },
 });
 

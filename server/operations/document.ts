@@ -66,7 +66,7 @@ export function managementDocument(environment: Pick<Environment, "settings" | "
     })),
     {
       title: "linkgate management",
-      description: `What members do in the dashboard, for programs: organizations, their members, OAuth clients and apps. Sign-in and examples: ${urls.base}/docs/management`,
+      description: `What members do in the dashboard, for programs: organizations, their members, OAuth clients, apps and audit logs. Sign-in and examples: ${urls.base}/docs/management`,
       version: VERSION,
       base: urls.base,
       tags: TAGS,
@@ -84,16 +84,21 @@ function titled(schema: z.ZodType | undefined, title: string): z.ZodType | undef
 type WithoutInput = Omit<NamedOperation, "input">;
 
 function describe(operation: WithoutInput & { input: z.ZodType | undefined }): DescribedOperation {
-  const { run, output, status = output ? 200 : 204 } = operation;
-  const isReading = methodOf(operation) === "GET";
-  const success = { description: output ? "Successful." : "Done.", ...(output && { body: output }) };
+  const { run, output, csv, status = output || csv ? 200 : 204 } = operation;
+  const hasTag = methodOf(operation) === "GET" && !csv;
+  const success = {
+    description: csv ?? (output ? "Successful." : "Done."),
+    ...(output && { body: output }),
+    ...(csv && { text: "text/csv" }),
+  };
   return {
     ...operation,
     security: run ? [{ token: [] }, { session: [] }] : [],
     params: z.object(Object.fromEntries(parametersOf(operation))),
     body: operation.input,
-    headers: isReading ? ["If-None-Match"] : [],
-    responses: { [status]: isReading ? { ...success, headers: ["ETag"] } : success },
+    isBodyOptional: operation.input?.safeParse({}).success ?? false,
+    headers: hasTag ? ["If-None-Match"] : [],
+    responses: { [status]: hasTag ? { ...success, headers: ["ETag"] } : success },
     hasKey: isIdempotent(operation),
     errors: [...codesOf(operation)].map((code) => ({ code, ...CODES[code] })),
   };

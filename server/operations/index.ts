@@ -1,6 +1,7 @@
 import * as account from "./account.ts";
 import * as accountApps from "./account-apps.ts";
 import * as apps from "./apps.ts";
+import * as auditLog from "./audit-log.ts";
 import * as client from "./client.ts";
 import * as keys from "./client-keys.ts";
 import * as secrets from "./client-secrets.ts";
@@ -8,7 +9,10 @@ import * as email from "./email.ts";
 import * as invitations from "./invitations.ts";
 import * as members from "./members.ts";
 import * as notices from "./notices.ts";
-import { type Method, methodOf, type Operation, pathOf } from "./operation.ts";
+import { type Method, methodOf, type Operation, type OperatorOperation, pathOf } from "./operation.ts";
+import * as operatorLinks from "./operator-links.ts";
+import * as operatorOrganizations from "./operator-organizations.ts";
+import * as operatorUsers from "./operator-users.ts";
 import * as organizations from "./organizations.ts";
 import * as redirectUris from "./redirect-uris.ts";
 import * as secondFactors from "./second-factors.ts";
@@ -20,7 +24,10 @@ const METHODS: Method[] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 
 /** What the pages of the documentation group operations by, with the files that declare them. */
 const SUBJECTS: Record<string, { meaning: string; files: Record<string, unknown>[] }> = {
-  Organizations: { meaning: "Organizations, their plans and settings.", files: [organizations] },
+  Organizations: {
+    meaning: "Organizations, their plans and settings.",
+    files: [operatorOrganizations, organizations],
+  },
   Members: { meaning: "Members of an organization, and invitations.", files: [members, invitations] },
   Client: {
     meaning: "The OAuth client of an organization: its secrets, keys and redirect URIs.",
@@ -33,31 +40,37 @@ const SUBJECTS: Record<string, { meaning: string; files: Record<string, unknown>
     files: [account, sessions, accountApps, secondFactors, email, notices],
   },
   "Sign-in": { meaning: "Sessions and first-party tokens.", files: [signIn] },
+  Users: { meaning: "Users of the service.", files: [operatorUsers] },
+  Links: { meaning: "Links of any organization.", files: [operatorLinks] },
+  "Audit log": { meaning: "What was done in an organization, when and by whom.", files: [auditLog] },
 };
 
-/** The meaning of each tag of operations. */
-export const TAGS = Object.fromEntries(Object.entries(SUBJECTS).map(([tag, { meaning }]) => [tag, meaning]));
+type Named = { id: string; tag: string };
+export type NamedOperation = Operation & Named;
+type Declared = NamedOperation | (OperatorOperation & Named);
 
-export type NamedOperation = Operation & { id: string; tag: string };
-
-/**
- * Every operation of the management API, by subject and path, as the documentation and the command's help list them. The
- * operationId is the name of the export.
- */
-export const OPERATIONS: readonly NamedOperation[] = Object.entries(SUBJECTS).flatMap(([tag, { files }]) =>
+/** Everything that is declared, by subject and path. The operationId is the name of the export. */
+export const DECLARATIONS: readonly Declared[] = Object.entries(SUBJECTS).flatMap(([tag, { files }]) =>
   files.flatMap((file) =>
     Object.entries(file)
-      .flatMap(([id, value]) => (isOperation(value) ? [{ ...value, id, tag }] : []))
+      .flatMap(([id, value]) => (isDeclaration(value) ? [{ ...value, id, tag }] : []))
       .sort(byAddress),
   ),
 );
 
-function isOperation(value: unknown): value is Operation {
-  return typeof value === "object" && value !== null && "at" in value;
+/** Every operation of the management API, as the documentation lists them. */
+export const OPERATIONS = DECLARATIONS.filter((declared) => declared.at !== undefined);
+
+/** The meaning of each tag of operations. */
+export const TAGS = Object.fromEntries(OPERATIONS.map(({ tag }) => [tag, SUBJECTS[tag]?.meaning ?? ""]));
+
+function isDeclaration(value: unknown): value is Operation | OperatorOperation {
+  return typeof value === "object" && value !== null && "summary" in value;
 }
 
 /** A module lists its exports by name. */
-function byAddress(one: Operation, other: Operation): number {
+function byAddress(one: Declared, other: Declared): number {
+  if (!one.at || !other.at) return 0;
   const [path, otherPath] = [pathOf(one), pathOf(other)];
   if (path === otherPath) return METHODS.indexOf(methodOf(one)) - METHODS.indexOf(methodOf(other));
   return path < otherPath ? -1 : 1;

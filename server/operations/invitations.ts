@@ -28,7 +28,7 @@ const invitationSchema = z.object({
 });
 const organizationSchema = z.object({ id: z.string(), name: z.string() });
 
-function showInvitation({ id, role, label, email, createdBy, createdAt, expiresAt }: Invitation) {
+function invitationToJson({ id, role, label, email, createdBy, createdAt, expiresAt }: Invitation) {
   return {
     id,
     role,
@@ -46,7 +46,7 @@ export const listInvitations = onOrganization({
   roles: MANAGERS,
   output: z.object({ data: z.array(invitationSchema) }),
   run: async ({ storage, organization }) => ({
-    data: (await storage.invitations.list(organization.id)).map(showInvitation),
+    data: (await storage.invitations.list(organization.id)).map(invitationToJson),
   }),
 });
 
@@ -100,7 +100,7 @@ export const createInvitation = onOrganization({
       : await invitations.create(creation, limitsOf).catch(throwQuotaProblem);
     if (!created) throw tooManyEmails();
     return {
-      invitation: { ...showInvitation(created.invitation), created_by: user.username },
+      invitation: { ...invitationToJson(created.invitation), created_by: user.username },
       url: `${urls.base}/dashboard/invitations/${created.token}`,
     };
   },

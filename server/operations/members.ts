@@ -23,11 +23,11 @@ export const listMembers = onOrganization({
     ),
   }),
   run: async ({ storage, organization }) => ({
-    data: (await storage.members.list(organization.id)).map(showMember),
+    data: (await storage.members.list(organization.id)).map(memberToJson),
   }),
 });
 
-function showMember({ joinedAt, ...member }: Member) {
+function memberToJson({ joinedAt, ...member }: Member) {
   return { ...member, joined_at: toTimestamp(joinedAt) };
 }
 

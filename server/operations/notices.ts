@@ -25,7 +25,7 @@ const noticeSchema = z.object({
   dismissed_at: timestamp.nullable(),
 });
 
-function showNotice(notice: Notice) {
+function noticeToJson(notice: Notice) {
   const { id, kind, data, createdAt, dismissedAt } = notice;
   const { title: message, advice } = describeNotice(notice);
   const { address = null, browser = null, name = null, by } = data;
@@ -47,7 +47,7 @@ export const listNotices = onAccount({
   at: `GET ${PATH}`,
   summary: "List the security notices of the last 90 days",
   output: z.object({ data: z.array(noticeSchema) }),
-  run: async ({ storage, user }) => ({ data: (await storage.notices.list(user.id)).map(showNotice) }),
+  run: async ({ storage, user }) => ({ data: (await storage.notices.list(user.id)).map(noticeToJson) }),
 });
 
 export const dismissNotices = onAccount({

@@ -1,12 +1,15 @@
 import type { z } from "zod";
 import type { NewPasskey } from "../../adapters/accounts/second-factors/passkeys.ts";
 import type { Storage } from "../../adapters/index.ts";
+import type { OwnedLink } from "../../adapters/links/disable.ts";
 import type { AppPolicyCheck } from "../../adapters/oauth/app-policy.ts";
 import type { Actor } from "../../resources/access/actor.ts";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import type { Role } from "../../resources/access/scopes.ts";
 import type { EventType } from "../../resources/events/types.ts";
+import type { Cursors } from "../../resources/http/pagination.ts";
 import type { Plan } from "../../resources/plans.ts";
+import type { Enqueue } from "../../resources/work-queue.ts";
 import type { RegisteredClientIds } from "../clients/registered-client-id.ts";
 import type { SignedInUser } from "../http/state.ts";
 import type { Settings } from "../settings/config.ts";
@@ -31,6 +34,28 @@ export type Environment = {
   registeredClientIds?: RegisteredClientIds | undefined;
   /** Whether an organization's policy allows an app; only in a server. */
   appPolicyCheck?: AppPolicyCheck;
+  /** Signs positions in lists; only in a server. */
+  cursors?: Cursors;
+  /** Lets exports take turns; only in a server. */
+  enqueueExport?: Enqueue;
+};
+
+/** What a command of the operator is about. Its first argument names it, unless it is `nothing` that exists. */
+export type Subjects = {
+  organization: Pick<OrganizationRequest, "organization">;
+  user: { user: { id: string; username: string } };
+  link: OwnedLink;
+  nothing: object;
+};
+
+type OperatorRequest<Input> = Request<string, Input> & {
+  actor: Actor;
+  /** Prints a remark for a human reader. */
+  note(text: string): void;
+  /** Prompts for a new password, or reads it from stdin. */
+  readPassword(): Promise<string>;
+  /** Hands over a secret before the change is committed. If it throws, nothing is changed. */
+  beforeCommit(output: object): Promise<void>;
 };
 
 type Request<At extends string, Input> = Environment & {
@@ -75,19 +100,22 @@ export type CurrentSignIn = {
   end(): Promise<void>;
 };
 
-/** How the administration command runs an operation for an organization, whose ID is the first argument. */
+/** The file that an operation without `output` returns. */
+export type CsvFile = { name: string; parts: AsyncIterable<string> };
+
+/** How the administration command runs an operation. Its first argument names the organization, or another subject. */
 export type CommandDeclaration = {
   name: string;
   /** Descriptions of parameters and fields that are arguments, in their order. */
   arguments?: Record<string, string | Word>;
   /** Descriptions of fields that are options. A string describes a flag. */
   options?: Record<string, string | Word>;
-  /** What follows the ID of the organization in the example of the help. */
+  /** What follows the subject in the example of the help. */
   example?: string;
-  /** Returns the question about an input that can't be undone, to which the name of the organization is added. */
-  question?(input: Record<string, unknown>, organization: string): string | undefined;
+  /** Returns the question about an input that can't be undone, to which the name of the subject is added. */
+  question?(input: Record<string, unknown>, subject: string): string | undefined;
   /** Returns what is printed, if that isn't the output, or the organization with what was typed. */
-  result?(request: { params: Record<string, string>; output: unknown }): object;
+  result?(request: { params: Record<string, string>; output: unknown; organization: object }): object;
 };
 
 /** An argument or option whose syntax isn't that of its field, such as `--overlap <time>`. */
@@ -109,8 +137,12 @@ type Declaration<At extends Address, Input extends z.ZodType, Output> = {
   needsRecentSignIn?: boolean;
   /** The schema of the body, if it has one. */
   input?: Input | ((environment: Pick<Environment, "settings" | "urls">) => Input);
+  /** The schema of the query, in place of a body. */
+  query?: z.ZodObject & Input;
   /** The schema of the response; without one, the status is 204. */
   output?: Output;
+  /** What the response contains, if it is a CSV file. */
+  csv?: string;
   /** By default 200. */
   status?: 201 | 202;
   /** The name of the file as which browsers save the response. */
@@ -143,19 +175,44 @@ export type Operation = Omit<Declaration<Address, z.ZodType, z.ZodType | undefin
   run?(request: never): Promise<unknown>;
 };
 
+/** What only the operator does, with a command. Without events, it only reads. */
+export type OperatorOperation = Pick<Operation, "summary" | "description" | "refuses" | "events" | "run"> & {
+  at?: never;
+  on: keyof Subjects;
+  input?: z.ZodType;
+  command: CommandDeclaration;
+};
+
 export type Result<O extends Operation> = Awaited<ReturnType<NonNullable<O["run"]>>>;
+
+export type OrganizationOperation<
+  At extends Address,
+  Input extends z.ZodType,
+  Output,
+  More = object,
+> = Declaration<At, Input, Output> & {
+  /** Who may run it; by default every member. */
+  roles?: readonly Role[];
+  command?: CommandDeclaration;
+  run(request: OrganizationRequest<At, z.output<Input>> & More): Promise<OutputOf<Output>>;
+};
 
 /** Declares an operation on the organization that the path names. */
 export function onOrganization<
   const At extends Address,
   Input extends z.ZodType = z.ZodObject,
   Output extends z.ZodType | undefined = undefined,
->(
-  operation: Declaration<At, Input, Output> & {
-    /** Who may run it; by default every member. */
-    roles?: readonly Role[];
-    command?: CommandDeclaration;
-    run(request: OrganizationRequest<At, z.output<Input>>): Promise<OutputOf<Output>>;
+>(operation: OrganizationOperation<At, Input, Output>) {
+  return operation;
+}
+
+/** Declares a command of the operator that no member has. It has no address. */
+export function forOperator<const On extends keyof Subjects, Input extends z.ZodType = z.ZodObject>(
+  operation: Omit<OperatorOperation, "on" | "input" | "run"> & {
+    on: On;
+    input?: Input;
+    /** Returns what the command prints. */
+    run(request: OperatorRequest<z.output<Input>> & Subjects[On]): Promise<object>;
   },
 ) {
   return operation;

@@ -1,22 +1,28 @@
 import { z } from "zod";
 import type { Membership, PlanChange } from "../../adapters/organizations/store.ts";
-import type { Suspension } from "../../adapters/organizations/suspension.ts";
 import { MANAGERS, ROLES } from "../../resources/access/scopes.ts";
 import { found, notFound, Problem } from "../../resources/http/problem.ts";
 import { reservedNamesOf } from "../../resources/links/rules.ts";
 import { linkSchemas } from "../../resources/links/schema.ts";
 import { createShowOrganization, organizationSchema } from "../../resources/organization/routes.ts";
 import { limitsOf, ORGANIZATIONS_PER_USER, PLANS, throwQuotaProblem } from "../../resources/plans.ts";
-import { describeApproval, showApproval, showPlanChange } from "../clients/client-view.ts";
+import {
+  approvalToJson,
+  describeApproval,
+  disabledToJson,
+  planChangeToJson,
+} from "../clients/client-view.ts";
 import { nameSchema } from "../credentials/names.ts";
 import { approvalSchema } from "./apps.ts";
 import { onAccount, onOrganization } from "./operation.ts";
+import { changeSettings, onOff } from "./organization-settings.ts";
 import { refusal } from "./problem-codes.ts";
-import { flag, timestamp } from "./schemas.ts";
+import { flag, reasonOption, reasonSchema, timestamp } from "./schemas.ts";
 
 const ORGANIZATION = "/dashboard/organizations/{id}";
 
 const naming = z.strictObject({ name: nameSchema.describe("1 to 100 characters.") });
+export const planSchema = z.enum(PLANS, { error: "must be free, growth or premium" });
 const shortSchema = z.object({ id: z.string(), name: z.string(), plan: z.enum(PLANS) });
 const planChangeSchema = z.object({
   organization: shortSchema,
@@ -37,12 +43,8 @@ export const membershipSchema = z.object({
     .describe("Since when and why the operator suspended the organization. Absent if it isn't suspended."),
 });
 
-export function showMembership({ id, name, plan, role, suspension }: Membership) {
-  return { id, name, plan, role, ...(suspension && { suspended: showSuspension(suspension) }) };
-}
-
-export function showSuspension({ at, reason }: Suspension) {
-  return { at: new Date(at).toISOString(), reason };
+export function membershipToJson({ id, name, plan, role, suspension }: Membership) {
+  return { id, name, plan, role, ...(suspension && { suspended: disabledToJson(suspension) }) };
 }
 
 export const listOrganizations = onAccount({
@@ -50,7 +52,7 @@ export const listOrganizations = onAccount({
   summary: "List the organizations of the user",
   output: z.object({ organizations: z.array(membershipSchema) }),
   run: async ({ storage, user }) => ({
-    organizations: (await storage.organizations.listByUser(user.id)).map(showMembership),
+    organizations: (await storage.organizations.listByUser(user.id)).map(membershipToJson),
   }),
 });
 
@@ -69,7 +71,7 @@ export const createOrganization = onAccount({
     const created = await storage.organizations
       .create(input.name, "free", user.actor, user.id, limit)
       .catch(throwQuotaProblem);
-    return showPlanChange(created);
+    return planChangeToJson(created);
   },
 });
 
@@ -94,9 +96,10 @@ export const renameOrganization = onOrganization({
   output: z.object({ organization: shortSchema }),
   events: ["organization.renamed"],
   done: { renamed: "Organization renamed." },
-  async run({ storage, organization: { id, plan }, actor, input: { name } }) {
-    if (!(await storage.organizationSettings.change(id, { name }, actor))) throw notFound("organization");
-    return { organization: { id, name, plan } };
+  async run(request) {
+    const { id, plan } = request.organization;
+    await changeSettings(request, request.input);
+    return { organization: { id, plan, ...request.input } };
   },
 });
 
@@ -106,10 +109,19 @@ export const deleteOrganization = onOrganization({
   description: "Revokes its tokens, removes its members, and stops its short links. This can't be undone.",
   roles: ["owner"],
   needsRecentSignIn: true,
+  input: z.strictObject({ reason: reasonSchema.describe("Why, for the audit log.") }),
   events: ["organization.deleted"],
+  command: {
+    name: "org delete",
+    options: { reason: reasonOption("the audit log") },
+    question: (_, organization) =>
+      `Delete organization ${organization} with its links, members and webhooks?`,
+    result: ({ organization }) => ({ deleted: organization }),
+  },
   done: { deleted: "Organization deleted." },
-  async run({ storage, organization, actor }) {
-    if (!(await storage.organizations.remove(organization.id, actor))) throw notFound("organization");
+  async run({ storage, organization, actor, input }) {
+    const reason = input.reason ?? undefined;
+    if (!(await storage.organizations.remove(organization.id, actor, reason))) throw notFound("organization");
   },
 });
 
@@ -133,7 +145,7 @@ export const getSettings = onOrganization({
       fallback_url: settings.fallbackUrl,
       allowed_clients: settings.allowedClients,
       member_apps: settings.memberApps,
-      approved_apps: approved.map((app) => showApproval(describeApproval(app))),
+      approved_apps: approved.map((app) => approvalToJson(describeApproval(app))),
       enterprise_authorization: settings.enterpriseAuthorization,
       require_second_factor: settings.requiresSecondFactor,
     };
@@ -150,23 +162,21 @@ export const setFallbackUrl = onOrganization({
   output: z.object({ fallback_url: z.string().nullable() }),
   events: ["organization.fallback_url_changed"],
   done: { "fallback-url-saved": "Fallback URL saved." },
-  async run({ storage, organization, actor, input }) {
-    const changes = { fallbackUrl: input.fallback_url };
-    if (!(await storage.organizationSettings.change(organization.id, changes, actor)))
-      throw notFound("organization");
-    return input;
+  async run(request) {
+    await changeSettings(request, { fallbackUrl: request.input.fallback_url });
+    return request.input;
   },
 });
 
-const secondFactor = z.strictObject({ require_second_factor: flag });
 export const requireSecondFactor = onOrganization({
+  ...onOff("require_second_factor", {
+    "second-factor-required": "Owners and admins now need a second factor.",
+    "second-factor-optional": "A second factor is no longer required.",
+  }),
   at: `PUT ${ORGANIZATION}/members/require-second-factor`,
   summary: "Require a second factor of owners and admins",
+  output: z.object({ require_second_factor: flag }),
   description: "Those without one have to set it up before they continue.",
-  roles: ["owner"],
-  needsRecentSignIn: true,
-  input: secondFactor,
-  output: z.object(secondFactor.shape),
   refuses: ["second_factor_missing"],
   events: ["organization.second_factor_required"],
   command: {
@@ -174,20 +184,13 @@ export const requireSecondFactor = onOrganization({
     arguments: { require_second_factor: "on requires those without a second factor to set one up" },
     example: "on",
   },
-  done: {
-    "second-factor-required": "Owners and admins now need a second factor.",
-    "second-factor-optional": "A second factor is no longer required.",
-  },
-  outcome: ({ require_second_factor }) =>
-    require_second_factor ? "second-factor-required" : "second-factor-optional",
-  async run({ storage, organization, actor, member, input }) {
+  async run(request) {
+    const { member, input } = request;
     if (input.require_second_factor && member && member.user.secondFactor !== "proved") {
       const detail = "Set up a second factor for your own account and sign in with it first.";
       throw new Problem(409, "second_factor_missing", detail);
     }
-    const changes = { requiresSecondFactor: input.require_second_factor };
-    if (!(await storage.organizationSettings.change(organization.id, changes, actor)))
-      throw notFound("organization");
+    await changeSettings(request, { requiresSecondFactor: input.require_second_factor });
     return input;
   },
 });
@@ -212,7 +215,7 @@ export const changePlan = onOrganization({
   summary: "Change the plan of an organization",
   description: "The first paid plan creates the OAuth client.",
   roles: MANAGERS,
-  input: z.strictObject({ plan: z.enum(PLANS, { error: "must be free, growth or premium" }) }),
+  input: z.strictObject({ plan: planSchema }),
   output: planChangeSchema,
   refuses: ["self_service_disabled"],
   events: ["plan.changed", "client.created"],
@@ -224,9 +227,9 @@ export const changePlan = onOrganization({
   done: { "plan-changed": "Plan changed." },
   async run({ storage, settings, organization, actor, member, input, beforeCommit }) {
     if (member && !settings.SELF_SERVICE_PLANS) throw refusal("self_service_disabled");
-    const handOver = async (change: PlanChange) => beforeCommit?.(showPlanChange(change));
+    const handOver = async (change: PlanChange) => beforeCommit?.(planChangeToJson(change));
     const changed = await storage.organizations.setPlan(organization.id, input.plan, actor, handOver);
     if (!changed) throw notFound("organization");
-    return showPlanChange(changed);
+    return planChangeToJson(changed);
   },
 });

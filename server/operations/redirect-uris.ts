@@ -1,31 +1,25 @@
 import { z } from "zod";
-import { MANAGERS } from "../../resources/access/scopes.ts";
+import type { ClientView } from "../../adapters/oauth/clients.ts";
 import { found, Problem } from "../../resources/http/problem.ts";
 import { invalidField } from "../../resources/http/validate.ts";
 import { validateRedirectUris } from "../clients/redirect-uris.ts";
-import { CLIENT, clientId, clientOf, refuseConflict } from "./client-common.ts";
-import { type OrganizationRequest, onOrganization } from "./operation.ts";
+import { CLIENT, clientId, onClient, refuseConflict } from "./client-common.ts";
+import type { OrganizationRequest } from "./operation.ts";
 
 const redirectUrisSchema = z
   .object({ client_id: clientId, redirect_uris: z.array(z.string()) })
   .meta({ title: "RedirectUris" });
 
-export const listRedirectUris = onOrganization({
+export const listRedirectUris = onClient({
   at: `GET ${CLIENT}/redirect-uris`,
   summary: "List the redirect URIs",
-  roles: MANAGERS,
   output: redirectUrisSchema,
-  refuses: ["no_client"],
-  async run(request) {
-    const { clientId: client_id, redirectUris: redirect_uris } = await clientOf(request);
-    return { client_id, redirect_uris };
-  },
+  run: async ({ client }) => ({ client_id: client.clientId, redirect_uris: client.redirectUris }),
 });
 
-export const setRedirectUris = onOrganization({
+export const setRedirectUris = onClient({
   at: `PUT ${CLIENT}/redirect-uris`,
   summary: "Replace the redirect URIs",
-  roles: MANAGERS,
   description: "Without any, only client credentials work.",
   needsRecentSignIn: true,
   input: z.strictObject({
@@ -34,7 +28,7 @@ export const setRedirectUris = onOrganization({
       .describe("At most 20 absolute URIs."),
   }),
   output: redirectUrisSchema,
-  refuses: ["no_client", "fapi_conflict"],
+  refuses: ["fapi_conflict"],
   events: ["client.redirect_uris_changed"],
   command: {
     name: "client redirect-uris",
@@ -42,10 +36,8 @@ export const setRedirectUris = onOrganization({
     example: "https://app.example.com/callback",
   },
   done: { "uris-saved": "Redirect URIs saved." },
-  async run(request) {
-    const { storage, organization, actor, input } = request;
+  async run({ storage, organization, actor, input, client: { clientId: client_id } }) {
     checkAll(input.redirect_uris);
-    const { clientId: client_id } = await clientOf(request);
     await storage.clients.setRedirectUris(organization.id, input.redirect_uris, actor).catch(refuseConflict);
     return { client_id, ...input };
   },
@@ -61,15 +53,14 @@ function checkAll(uris: string[]): void {
 }
 
 const ONE_URI = {
-  roles: MANAGERS,
   needsRecentSignIn: true,
   input: z.strictObject({ redirect_uri: z.string({ error: "must be text" }).trim() }),
   output: redirectUrisSchema,
-  refuses: ["no_client", "fapi_conflict"],
+  refuses: ["fapi_conflict"],
   events: ["client.redirect_uris_changed"],
 } as const;
 
-export const addRedirectUri = onOrganization({
+export const addRedirectUri = onClient({
   ...ONE_URI,
   at: `POST ${CLIENT}/redirect-uris`,
   summary: "Add a redirect URI",
@@ -77,7 +68,7 @@ export const addRedirectUri = onOrganization({
   run: (request) => changeUris(request, { add: request.input.redirect_uri }, checkLast),
 });
 
-export const removeRedirectUri = onOrganization({
+export const removeRedirectUri = onClient({
   ...ONE_URI,
   at: `DELETE ${CLIENT}/redirect-uris`,
   summary: "Remove a redirect URI",
@@ -86,16 +77,14 @@ export const removeRedirectUri = onOrganization({
 });
 
 async function changeUris(
-  request: OrganizationRequest,
+  { storage, organization, actor, client }: OrganizationRequest & { client: ClientView },
   change: { add?: string; remove?: string },
   check: (uris: string[]) => void,
 ) {
-  const { storage, organization, actor } = request;
   const uris = await storage.clients
     .changeRedirectUris(organization.id, change, check, actor)
     .catch(refuseConflict);
-  const redirect_uris = found(uris, "client");
-  return { client_id: (await clientOf(request)).clientId, redirect_uris };
+  return { client_id: client.clientId, redirect_uris: found(uris, "client") };
 }
 
 /** Throws Problem if the URI that was added is invalid. */

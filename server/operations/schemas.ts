@@ -1,12 +1,13 @@
 import { z } from "zod";
 import { hasAtMost, isLine } from "../../resources/http/text.ts";
+import type { Word } from "./operation.ts";
 
 /** RFC 3339 in UTC. */
 export const timestamp = z.iso.datetime();
 
 export const flag = z.boolean({ error: "must be true or false" });
 
-/** What `showApp` returns. */
+/** What `appToJson` returns. */
 export const authorizedAppSchema = z.object({
   id: z.string(),
   app: z.string().describe("The app's name."),
@@ -18,8 +19,8 @@ export const authorizedAppSchema = z.object({
   last_used_at: timestamp.nullable(),
 });
 
-export const REASON_MAX = 255;
-export const REASON_RULE = `must be 1 to ${REASON_MAX} characters without control characters`;
+const REASON_MAX = 255;
+const REASON_RULE = `must be 1 to ${REASON_MAX} characters without control characters`;
 
 /** Why something is disabled or suspended. */
 export const reasonSchema = z
@@ -28,6 +29,11 @@ export const reasonSchema = z
   .refine((text) => text !== "" && hasAtMost(REASON_MAX, text) && isLine(text), { error: REASON_RULE })
   .nullable()
   .default(null);
+
+/** The option of a command whose input has a reason. */
+export function reasonOption(readers: string): Word {
+  return { syntax: "--reason <text>", text: `why, for ${readers}: 1 to ${REASON_MAX} characters` };
+}
 
 export const deleteWebhooks = flag
   .default(false)

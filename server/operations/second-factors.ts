@@ -24,7 +24,7 @@ const NEW_FACTOR = {
 } as const;
 
 /** A user who already has recovery codes keeps them. */
-function showCodes(codes: string[]) {
+function codesToJson(codes: string[]) {
   return codes.length > 0 ? { recovery_codes: codes } : undefined;
 }
 
@@ -64,7 +64,7 @@ export const confirmTotp = onAccount({
       const codes = await totp.confirm(secret, step, actor);
       if (!codes) throw notFound("authenticator app");
       await signIn.renew({ method: "totp" });
-      return showCodes(codes);
+      return codesToJson(codes);
     }),
 });
 
@@ -114,7 +114,7 @@ export const addPasskey = onAccount({
     const codes = await passkeys.add({ ...passkey, name: input.name }, actor);
     if (!codes) throw notAccepted();
     await signIn.renew({ method: "passkey", synced: passkey.synced });
-    return showCodes(codes);
+    return codesToJson(codes);
   },
 });
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { notFound } from "../../resources/http/problem.ts";
-import { ACCOUNT, sessionSchema, showSession } from "./account.ts";
+import { ACCOUNT, sessionSchema, sessionToJson } from "./account.ts";
 import { onAccount } from "./operation.ts";
 import { flag } from "./schemas.ts";
 
@@ -13,7 +13,7 @@ export const listSessions = onAccount({
   output: z.object({ data: z.array(sessionSchema) }),
   async run({ storage, user }) {
     const sessions = await storage.sessions.listByUser(user.id);
-    return { data: sessions.map((session) => showSession(session, user)) };
+    return { data: sessions.map((session) => sessionToJson(session, user)) };
   },
 });
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { API_SCOPES, MANAGERS } from "../../resources/access/scopes.ts";
 import { notFound } from "../../resources/http/problem.ts";
-import { ruleContextOf, showTrustRule, trustRuleSchema } from "../workload-identity/trust-rules.ts";
+import { ruleContextOf, trustRuleSchema, trustRuleToJson } from "../workload-identity/trust-rules.ts";
 import { clientOf } from "./client-common.ts";
 import { onOrganization } from "./operation.ts";
 import { refusal } from "./problem-codes.ts";
@@ -34,7 +34,7 @@ export const listTrustRules = onOrganization({
     result: ({ output }) => ({ trust_rules: (output as { data: object[] }).data }),
   },
   run: async ({ storage, organization }) => ({
-    data: (await storage.trustRules.list(organization.id)).map(showTrustRule),
+    data: (await storage.trustRules.list(organization.id)).map(trustRuleToJson),
   }),
 });
 
@@ -85,7 +85,7 @@ export const createTrustRule = onOrganization({
     const created = await storage.trustRules.create(organization.id, input, actor);
     if (created === "missing") throw notFound("organization");
     if (created === "limit") throw refusal("trust_rule_limit");
-    return showTrustRule(created);
+    return trustRuleToJson(created);
   },
 });
 

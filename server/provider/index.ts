@@ -46,14 +46,7 @@ export function extendContexts(
   provider: Provider,
   options: AssertionOptions & Pick<Options, "authenticationLimits">,
 ): void {
-  // URLs and cookies follow the issuer, not what a proxy says.
-  const protocol = new URL(provider.issuer).protocol.slice(0, -1);
-  Object.defineProperty(app.request, "protocol", { configurable: true, get: () => protocol });
-  Object.assign(app.context, {
-    authenticateByAssertion: createAuthenticateByAssertion(
-      provider,
-      options,
-      options.authenticationLimits.assertions,
-    ),
-  });
+  const { assertions } = options.authenticationLimits;
+  const authenticateByAssertion = createAuthenticateByAssertion(provider, options, assertions);
+  Object.assign(app.context, { authenticateByAssertion });
 }

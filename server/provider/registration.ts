@@ -51,7 +51,10 @@ async function register(ctx: Context, ids: RegisteredClientIds): Promise<void> {
 }
 
 /** Throws InvalidClientMetadata if the id would be too long. */
-function issueId(ids: RegisteredClientIds, client: Pick<Registration, "name" | "redirectUris">): string {
+export function issueId(
+  ids: RegisteredClientIds,
+  client: Pick<Registration, "name" | "redirectUris">,
+): string {
   const { length } = [client.name, ...client.redirectUris].join();
   const clientId = length <= MAX_METADATA_LENGTH ? ids.issue(client) : "";
   if (isClientId(clientId)) return clientId;
@@ -75,7 +78,7 @@ async function readJson(ctx: Context): Promise<unknown> {
 }
 
 /** RFC 7591 §2. Replaces requested values that a client can do without. Throws InvalidClientMetadata. */
-function parseRegistrationRequest(body: unknown): Pick<Registration, "name" | "redirectUris"> {
+export function parseRegistrationRequest(body: unknown): Pick<Registration, "name" | "redirectUris"> {
   if (typeof body !== "object" || body === null || Array.isArray(body)) {
     throw new errors.InvalidClientMetadata("the request must be a JSON object");
   }

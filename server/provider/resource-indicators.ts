@@ -108,7 +108,8 @@ function unknownScopes(requested: string) {
   return new errors.InvalidScope("none of the requested scopes is supported", requested);
 }
 
-function clientCredentialsScope(requested: string[]): string {
+/** Returns the granted scopes; if none were requested, all scopes of the API. Throws InvalidScope. */
+export function clientCredentialsScope(requested: string[]): string {
   if (requested.length === 0) return API_SCOPES.join(" ");
   // There is no user to identify, and no refresh token (RFC 6749 §4.4.3).
   const scopes = requested.filter((scope) => scope !== "openid" && scope !== "offline_access");
@@ -122,7 +123,8 @@ function clientCredentialsScope(requested: string[]): string {
   return [...new Set(scopes)].join(" ");
 }
 
-function workloadScope(requested: string[], allowed: readonly string[]): string {
+/** Returns what the matching trust rules allow of the requested scopes. Throws InvalidScope. */
+export function workloadScope(requested: string[], allowed: readonly string[]): string {
   if (requested.length === 0) return allowed.join(" ");
   const covered = withImplied(allowed);
   const granted = clientCredentialsScope(requested)

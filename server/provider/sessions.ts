@@ -33,12 +33,16 @@ export type Session = InstanceType<Provider["Session"]> & {
 
 /** Returns for how many more seconds a session is valid if it is used now. */
 export function sessionLifetime({ iat }: { iat?: number }): number {
-  const now = Math.floor(Date.now() / 1000);
+  const now = epochSeconds();
   return Math.max(1, Math.min(IDLE_S, (iat ?? now) + SESSION_LIFETIME - now));
 }
 
 export function recordSessionUse(session: Session, ctx: Context): void {
   session.address = ctx.ip;
   session.userAgent = ctx.get("user-agent").slice(0, USER_AGENT_MAX);
-  session.seenAt = Math.floor(Date.now() / 1000);
+  session.seenAt = epochSeconds();
+}
+
+export function epochSeconds(): number {
+  return Math.floor(Date.now() / 1000);
 }

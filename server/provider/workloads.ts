@@ -118,7 +118,11 @@ async function recordUse(trustRules: TrustRuleStore, rules: TrustRule[]): Promis
   if (ids.length > 0) await trustRules.markUsed(ids, now);
 }
 
-function findMismatch(rule: TrustRule, claims: JWTPayload): string | undefined {
+/** Returns the first claim that a rule doesn't accept; undefined if it accepts all of them. */
+export function findMismatch(
+  rule: Pick<TrustRule, "audience" | "subject" | "claims">,
+  claims: JWTPayload,
+): string | undefined {
   if (!isAudience(claims.aud, rule.audience)) return "aud";
   if (!matchesSubject(rule.subject, claims.sub)) return "sub";
   return Object.entries(rule.claims).find(([name, value]) => !hasValue(claims, name, value))?.[0];

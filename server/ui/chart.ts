@@ -1,6 +1,6 @@
-import { formatDay, pluralize, toDate } from "./controls.ts";
 import { type Html, html } from "./html.ts";
 import { table } from "./table.ts";
+import { formatDay, pluralize, toDate } from "./text.ts";
 
 type Clicks = { clicks: number; bot_clicks: number };
 

@@ -1,7 +1,9 @@
 import { hash } from "node:crypto";
 import { assetAddress } from "./asset-files.ts";
 import { type Html, html, trusted } from "./html.ts";
+import { formatDay, hourOf } from "./text.ts";
 
+const ICONS = assetAddress("icons.svg");
 // Escaped values can't contain it.
 const CSRF_PLACE = "<csrf>";
 
@@ -20,7 +22,7 @@ export function hidden(name: string, value: string): Html {
 
 /** Renders an icon of `assets/icons.svg`. It says nothing to screen readers, so a name stands beside it. */
 export function icon(name: string): Html {
-  return html`<svg class="icon" aria-hidden="true"><use href="${assetAddress("icons.svg")}#${name}"/></svg>`;
+  return html`<svg class="icon" aria-hidden="true"><use href="${ICONS}#${name}"/></svg>`;
 }
 
 /** Renders a bar that is filled to a share, from 0 to 1. The number stands beside it. */
@@ -225,36 +227,6 @@ function timeOfDay(at: number, text: string): Html {
 
 export function day(at: number): Html {
   return html`<time datetime="${new Date(at).toISOString()}" data-precision="day">${formatDay(at)}</time>`;
-}
-
-/** Returns a time as plain text, such as “Nov 22, 2026, 14:05 UTC”. */
-export function formatTime(at: number): string {
-  return `${formatDay(at)}, ${hourOf(at)}`;
-}
-
-/** Returns a date as plain text, such as “Nov 22, 2026”. */
-export function formatDay(at: number): string {
-  return DAY_FORMAT.format(at);
-}
-
-/** Returns a date as the API writes it, such as “2026-11-22”. */
-export function toDate(at: number): string {
-  return new Date(at).toISOString().slice(0, 10);
-}
-
-const DAY_FORMAT = new Intl.DateTimeFormat("en-US", { dateStyle: "medium", timeZone: "UTC" });
-
-function hourOf(at: number): string {
-  return `${new Date(at).toISOString().slice(11, 16)} UTC`;
-}
-
-export function capitalized(word: string): string {
-  return word.slice(0, 1).toUpperCase() + word.slice(1);
-}
-
-/** Returns a number with its noun, such as “1 link” or “1,024 links”. */
-export function pluralize(count: number, noun: string, plural = `${noun}s`): string {
-  return `${count.toLocaleString("en")} ${count === 1 ? noun : plural}`;
 }
 
 /** Allows line breaks in a name or URL after its separators, and nowhere else. */

@@ -4,6 +4,11 @@ import { CSRF_FIELD, icon, initial, time } from "./controls.ts";
 import { type Html, html } from "./html.ts";
 import { alert, BRAND, document } from "./page.ts";
 
+const HEAD = html`
+<link rel="stylesheet" href="${assetAddress("dashboard.css")}">
+<script src="${assetAddress("app.js")}" defer></script>
+<script src="${assetAddress("shortcuts.js")}" defer></script>`;
+
 /** What pages have around their content. */
 type Frame = {
   username: string;
@@ -79,10 +84,7 @@ ${body}
 </main>
 </div>
 </body>`,
-    html`
-<link rel="stylesheet" href="${assetAddress("dashboard.css")}">
-<script src="${assetAddress("app.js")}" defer></script>
-<script src="${assetAddress("shortcuts.js")}" defer></script>`,
+    HEAD,
   );
 }
 

@@ -169,7 +169,7 @@ function validateIssuer(
     : "must be on the public internet: its keys are fetched from there";
 }
 
-export function showTrustRule({ createdBy, createdAt, lastUsedAt, ...rule }: TrustRule) {
+export function trustRuleToJson({ createdBy, createdAt, lastUsedAt, ...rule }: TrustRule) {
   return {
     ...rule,
     created_by: createdBy,

@@ -6,9 +6,10 @@ import { lockUser } from "../../locks.ts";
 import { revokeGrants } from "../../oauth/grants.ts";
 import { endAllSessions, firstParty } from "../sessions.ts";
 import { factorKey, forgetFailures } from "../sign-in-failures.ts";
+import { hasFactor } from "../store.ts";
 import { createPasskeyStore } from "./passkeys.ts";
 import { recordFactorChange } from "./record-change.ts";
-import { createRecoveryCodeStore, hasFactor } from "./recovery-codes.ts";
+import { createRecoveryCodeStore } from "./recovery-codes.ts";
 import { createTotpStore } from "./totp.ts";
 
 /** Stores second factors. A user has one with a passkey or a confirmed authenticator app. */

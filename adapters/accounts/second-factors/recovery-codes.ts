@@ -6,6 +6,7 @@ import { ifDuplicate } from "../../database/errors.ts";
 import type { Change, Outbox } from "../../events/outbox.ts";
 import { lockUser } from "../../locks.ts";
 import { rowOfUse, type SingleUse } from "../../oauth/replay.ts";
+import { hasFactor } from "../store.ts";
 import { recordFactorChange } from "./record-change.ts";
 
 const CODES = 10;
@@ -69,11 +70,6 @@ export async function ensureRecoveryCodes(trx: Knex.Transaction, userId: string)
 /** Part of the caller's transaction, which has locked the user. */
 export async function deleteCodesWithoutFactor(trx: Knex.Transaction, userId: string): Promise<void> {
   if (!(await hasFactor(trx, userId))) await trx("recovery_codes").where({ user_id: userId }).delete();
-}
-
-export async function hasFactor(knex: Knex, user_id: string): Promise<boolean> {
-  const totp = await knex("totp_secrets").where({ user_id }).whereNotNull("confirmed_at").first("user_id");
-  return Boolean(totp ?? (await knex("passkeys").where({ user_id }).first("id")));
 }
 
 async function insertCodes(trx: Knex.Transaction, user_id: string): Promise<string[]> {

@@ -1,5 +1,6 @@
 import type { LogHead } from "../../../adapters/events/verify-chain.ts";
-import { type Command, CommandError, EXAMPLE_ORG, notFound, ORG_ID } from "../execution/command.ts";
+import { notFound } from "../../../resources/http/problem.ts";
+import { type Command, CommandError, EXAMPLE_ORG, ORG_ID } from "../execution/command.ts";
 
 const LIMIT = 50;
 const LIMIT_MAX = 1000;
@@ -40,7 +41,7 @@ export const auditCommands: Command[] = [
     async run({ args: [id], options, storage }) {
       const kept = ((options.head ?? []) as string[]).map((head) => parseHead(head, id));
       const logs = await storage.verifyAuditLogs(id, kept);
-      if (logs.length === 0) throw notFound("Organization", id);
+      if (logs.length === 0) throw notFound(`organization ${id}`);
       return { logs };
     },
   },
@@ -54,7 +55,7 @@ export const auditCommands: Command[] = [
     describe: (result) => (result as { heads: { head: string }[] }).heads.map(({ head }) => head).join("\n"),
     async run({ args: [id], storage }) {
       const heads = await storage.audit.heads(id);
-      if (id && heads.length === 0) throw notFound("Audit log", id);
+      if (id && heads.length === 0) throw notFound(`audit log ${id}`);
       return {
         heads: heads.map((head) => ({ ...head, head: `${head.organization_id}:${head.seq}:${head.hash}` })),
       };

@@ -54,9 +54,9 @@ export async function backUp({ args, options, settings, storage }: CommandContex
   const stop = (signal: NodeJS.Signals) => stopping.abort(new Error(`interrupted by ${signal}`));
   for (const signal of SIGNALS) process.once(signal, stop);
   try {
-    const showProgress = createProgress("MB");
+    const printProgress = createProgress("MB");
     const tables = await storage.backUp(file, stopping.signal, (done, total) =>
-      showProgress(done / 1_000_000, shareOf(done, total)),
+      printProgress(done / 1_000_000, shareOf(done, total)),
     );
     if (keyFile) copyKey(keyFile, `${file}.key`);
     return { file, bytes: statSync(file).size, ...(keyFile && { key_file: `${file}.key` }), tables };
@@ -85,11 +85,11 @@ export async function copy({ options, note }: CommandInput): Promise<CopyResult>
   const onTable = (step: string, table: string, rows: number) => {
     if (!process.stderr.isTTY) note(`${step} ${table}: ${rows} rows`); // a terminal shows the bar instead
   };
-  const showProgress = createProgress("rows");
+  const printProgress = createProgress("rows");
   let rows = 0;
   const onProgress = (done: number, total: number) => {
     rows = done;
-    showProgress(done, shareOf(done, total));
+    printProgress(done, shareOf(done, total));
   };
   const onInterrupt = () => note(`Stopped after ${number(rows)} rows. Run the command again to continue.`);
   try {

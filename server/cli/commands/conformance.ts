@@ -2,7 +2,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { z } from "zod";
 import type { Configuration, Report, Result } from "../../../certification/src/index.ts";
 import { type Command, CommandError, type CommandInput } from "../execution/command.ts";
-import { showStatus } from "../execution/progress.ts";
+import { printStatus } from "../execution/progress.ts";
 
 const credentials = z.strictObject({ client_id: z.string().min(1), client_secret: z.string().min(1) });
 const configuration = credentials.extend({
@@ -71,7 +71,7 @@ function progressOf(note: (text: string) => void) {
   let done = 0;
   return ({ id }: Result, total: number) => {
     done++;
-    showStatus(done === total ? "" : `${done} of ${total} ${id}`);
+    printStatus(done === total ? "" : `${done} of ${total} ${id}`);
     if (!process.stderr.isTTY && (done % 25 === 0 || done === total)) note(`${done} of ${total} checks`);
   };
 }

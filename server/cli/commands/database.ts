@@ -15,8 +15,8 @@ export const databaseCommands: Command[] = [
     summary: "Delete expired rows now",
     description: "Delete expired rows now; the server does this every minute",
     async run({ storage }) {
-      const showProgress = createProgress("rows");
-      const onProgress = (done: number, total: number) => showProgress(done, shareOf(done, total));
+      const printProgress = createProgress("rows");
+      const onProgress = (done: number, total: number) => printProgress(done, shareOf(done, total));
       const deleted = await storage.purgeExpired(undefined, onProgress);
       if (!deleted)
         throw new CommandError("busy", "Another process is deleting expired rows. Try again later.");

@@ -3,7 +3,7 @@ import type { DevServer, SentMail } from "../../dev/index.ts";
 import type { ReceivedEvent } from "../../dev/receiver.ts";
 import { clockTime, plain } from "../../terminal/log-lines.ts";
 import { type Command, CommandError } from "../execution/command.ts";
-import { showStatus } from "../execution/progress.ts";
+import { printStatus } from "../execution/progress.ts";
 
 const PORT = "3000";
 
@@ -14,9 +14,9 @@ export const devCommand: Command = {
   example: "--port 4000",
   describe: (result) => describeServer(result as DevServer),
   async runAlone({ options, print }) {
-    showStatus("Creating sample data …");
+    printStatus("Creating sample data …");
     // A signal ends the process before the caller clears it.
-    process.once("exit", () => showStatus(""));
+    process.once("exit", () => printStatus(""));
     // The whole server, which other commands don't need.
     const { runDevServer } = await import("../../dev/index.ts");
     const { readVariables } = await import("../../settings/config.ts");

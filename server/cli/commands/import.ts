@@ -66,10 +66,10 @@ async function importFile({
   const { id: organizationId } = await findOrganization(storage, org);
   await checkFile(file, settings);
   const shown: ImportResult["refusals"] = [];
-  const showProgress = createProgress("rows");
+  const printProgress = createProgress("rows");
   const importLinks = createImportLinks(storage.links, reservedNamesOf(urls), (_, work) => work(), BATCH);
   let done = 0;
-  showProgress(done, 0);
+  printProgress(done, 0);
   try {
     const linkFile = await readLinkFile(() => createReadStream(file));
     const refusals =
@@ -87,7 +87,7 @@ async function importFile({
       },
       onBatch(rows, { share }) {
         done = rows;
-        showProgress(done, share);
+        printProgress(done, share);
       },
     });
     const { stopped, ...report } = await untilInterrupted(work, onInterrupt);

@@ -134,9 +134,9 @@ async function rotateEncryptionKey(context: CommandContext): Promise<object> {
 }
 
 async function reencrypt({ storage }: CommandContext) {
-  const showProgress = createProgress("values");
+  const printProgress = createProgress("values");
   const total = await storage.countOutdatedCiphertexts();
-  return storage.reencrypt(undefined, (done) => showProgress(done, shareOf(done, total)));
+  return storage.reencrypt(undefined, (done) => printProgress(done, shareOf(done, total)));
 }
 
 /** Removes the older keys from the key file. */

@@ -2,80 +2,126 @@ import { readFileSync } from "node:fs";
 import { Option } from "commander";
 import type { z } from "zod";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import { Problem } from "../../../resources/http/problem.ts";
+import { found, Problem } from "../../../resources/http/problem.ts";
 import { typeOfField, validate } from "../../../resources/http/validate.ts";
-import { OPERATIONS } from "../../operations/index.ts";
+import { DECLARATIONS } from "../../operations/index.ts";
 import {
   type CommandDeclaration,
   type Environment,
   inputSchemaOf,
   methodOf,
   type Operation,
+  type OperatorOperation,
+  type Subjects,
   type Word,
 } from "../../operations/operation.ts";
 import {
   type Command,
   type CommandContext,
   CommandError,
-  nameInQuestion,
-  organizationCommand,
+  EXAMPLE_ORG,
+  findOrganization,
+  ORG_ID,
+  type Planned,
 } from "../execution/command.ts";
 
-/** The commands that run an operation of the management API for any organization. */
-export const operationCommands: Command[] = OPERATIONS.flatMap((operation) =>
-  operation.command ? [commandOf(operation, operation.command)] : [],
+/** What a first argument names. `find` throws Problem 404. */
+type Subject<Found> = {
+  argument: Record<string, string>;
+  example: string;
+  find(context: CommandContext): Promise<Found>;
+};
+
+const SUBJECTS: { [On in Exclude<keyof Subjects, "nothing">]: Subject<Subjects[On]> } = {
+  organization: {
+    argument: { "<org-id>": ORG_ID },
+    example: EXAMPLE_ORG,
+    find: async ({ storage, args: [id] }) => ({ organization: await findOrganization(storage, id) }),
+  },
+  user: {
+    argument: { "<username>": "the user's name" },
+    example: "ada",
+    async find({ storage, args: [name] }) {
+      const { id, username } = found(await storage.accounts.findByUsername(name), `user ${name}`);
+      return { user: { id, username } };
+    },
+  },
+  link: {
+    argument: { "<link>": "ID, slug or short URL of the link" },
+    example: "https://go.example.com/spring",
+    async find({ storage, args: [text] }) {
+      const pathname = /^https?:/i.test(text) ? URL.parse(text)?.pathname : undefined;
+      return found(await storage.disabledLinks.find(pathname?.slice(1) ?? text), `link ${text}`);
+    },
+  },
+};
+
+/** The commands that run what is declared for members, for any organization, or for the operator only. */
+export const operationCommands: Command[] = DECLARATIONS.flatMap((declared) =>
+  declared.command ? [commandOf(declared, declared.command)] : [],
 );
+
+type Declared = Operation | OperatorOperation;
+
+function subjectOf(operation: Declared): Subject<object> | undefined {
+  const { on } = operation.at ? { on: "organization" as const } : operation;
+  return on === "nothing" ? undefined : SUBJECTS[on];
+}
 
 /** An argument or option, and the parameter or field that it is. */
 type Named = Word & { name: string };
-type Words = { args: Named[]; options: Named[] };
+type Words = { args: Named[]; options: Named[]; hasSubject: boolean };
 
-function commandOf(operation: Operation, command: CommandDeclaration): Command {
+function commandOf(operation: Declared, command: CommandDeclaration): Command {
   const { summary, description = "" } = operation;
+  const { argument = {}, example = "" } = subjectOf(operation) ?? {};
   const words = wordsOf(operation, command);
-  return organizationCommand({
+  const { question } = command;
+  return {
     name: command.name,
     summary,
     description: [summary, description].filter(Boolean).join(". ").replace(/\.$/, "").replaceAll("`", ""),
-    ...(words.args.length > 0 && { arguments: toSyntax(words.args) }),
-    ...(words.options.length > 0 && { options: toSyntax(words.options) }),
-    ...(command.example && { example: command.example }),
-    isReadOnly: methodOf(operation) === "GET",
-    ...(command.question && {
-      irreversible: async (planned) =>
-        command.question?.(valuesOf(words, planned), await nameInQuestion(planned)),
+    arguments: { ...argument, ...toSyntax(words.args) },
+    options: toSyntax(words.options),
+    example: [example, command.example].filter(Boolean).join(" "),
+    isReadOnly: operation.at ? methodOf(operation) === "GET" : operation.events === undefined,
+    ...(question && {
+      irreversible: async (planned) => question(valuesOf(words, planned), await nameOf(operation, planned)),
     }),
     run: (context) => run(operation, command, words, context),
-  });
+  };
+}
+
+/** Returns how a question calls the subject: an organization that is found by name and ID. */
+async function nameOf(operation: Declared, { args: [subject], storage }: Planned): Promise<string> {
+  if (subjectOf(operation) !== SUBJECTS.organization) return subject;
+  const organization = await storage?.organizations.find(subject).catch(() => undefined);
+  return organization ? `"${organization.name}" (${subject})` : subject;
 }
 
 async function run(
-  operation: Operation,
+  operation: Declared,
   { result }: CommandDeclaration,
   words: Words,
-  context: CommandContext & { organization: object },
+  context: CommandContext,
 ): Promise<object> {
-  const { storage, settings, urls, organization, printFirst: beforeCommit } = context;
+  const { storage, settings, urls, printFirst: beforeCommit, note, readPassword } = context;
+  const subject = (await subjectOf(operation)?.find(context)) as Subjects["organization"];
   const environment: Environment = { storage, settings, urls };
-  const [params, fields] = split(operation, withFiles(words, valuesOf(words, context)));
+  const [params, fields] = split(operation, valuesOf(words, context));
   try {
     const schema = inputSchemaOf(operation, environment);
     const input = schema ? validate(schema, fields) : {};
-    const request = { ...environment, organization, actor: OPERATOR, params, input, beforeCommit };
-    const output = await operation.run?.(request as never);
-    if (result) return result({ params, output });
-    return (output as object | undefined) ?? { organization, ...params, ...(input as object) };
+    const request = { ...environment, ...subject, actor: OPERATOR, params, input, beforeCommit };
+    const output = await operation.run?.({ ...request, note, readPassword } as never);
+    if (result) return result({ params, output, ...subject });
+    return (output as object | undefined) ?? { ...subject, ...params, ...(input as object) };
   } catch (error) {
     throw error instanceof Problem ? toCommandError(error, words) : error;
   }
 }
 
 /** Throws CommandError `file_not_found`. */
-function withFiles({ args }: Words, values: Record<string, unknown>): Record<string, unknown> {
-  const files = args.flatMap(({ name, isFile }) => (isFile ? [[name, readText(String(values[name]))]] : []));
-  return { ...values, ...Object.fromEntries(files) };
-}
-
 function readText(file: string): string {
   try {
     return readFileSync(file, "utf8");
@@ -85,25 +131,26 @@ function readText(file: string): string {
 }
 
 /** Parameters of the path are the first object, fields of the input the second. */
-function split({ at }: Operation, values: Record<string, unknown>) {
+function split({ at = "" }: { at?: string }, values: Record<string, unknown>) {
   const [params = [], fields = []] = [true, false].map((isParameter) =>
     Object.entries(values).filter(([name]) => at.includes(`{${name}}`) === isParameter),
   );
   return [Object.fromEntries(params) as Record<string, string>, Object.fromEntries(fields)] as const;
 }
 
-function wordsOf(operation: Operation, { arguments: args = {}, options = {} }: CommandDeclaration): Words {
+function wordsOf(operation: Declared, { arguments: args = {}, options = {} }: CommandDeclaration): Words {
   const shape = shapeOf(operation);
   return {
     args: Object.entries(args).map(([name, word]) => ({ name, ...toArgument(name, word, shape[name]) })),
     options: Object.entries(options).map(([name, word]) => ({ name, ...toOption(name, word) })),
+    hasSubject: subjectOf(operation) !== undefined,
   };
 }
 
 type Field = Parameters<typeof typeOfField>[0];
 
 /** The fields of an input that depends on the settings have a syntax of their own. */
-function shapeOf({ input }: Operation): Record<string, Field> {
+function shapeOf({ input }: Pick<Declared, "input">): Record<string, Field> {
   return typeof input === "object" && "shape" in input ? (input.shape as Record<string, Field>) : {};
 }
 
@@ -137,30 +184,34 @@ function toSyntax(words: Word[]): Record<string, string> {
 
 /** Reads what was typed: name of the parameter or field → value. What wasn't typed is left out. */
 function valuesOf(
-  { args, options }: Words,
+  { args, options, hasSubject }: Words,
   typed: Pick<CommandContext, "args" | "options">,
 ): Record<string, unknown> {
-  const [, ...rest] = typed.args;
+  const rest = typed.args.slice(hasSubject ? 1 : 0);
   return Object.fromEntries([
-    ...args.map(({ name, syntax, parse }, index) => {
-      if (syntax.endsWith("...]")) return [name, rest.slice(index)];
-      return [name, parseWord(rest[index], parse)];
+    ...args.map((word, index) => {
+      const value = word.syntax.endsWith("...]") ? rest.slice(index) : rest[index];
+      return [word.name, parseWord(value, word)];
     }),
-    ...options.flatMap(({ name, syntax, parse }) => {
-      const value = typed.options[new Option(syntax).attributeName()];
-      return value === undefined ? [] : [[name, parseWord(value, parse)]];
+    ...options.flatMap((word) => {
+      const value = typed.options[new Option(word.syntax).attributeName()];
+      return value === undefined ? [] : [[word.name, parseWord(value, word)]];
     }),
   ]);
 }
 
-function parseWord(value: unknown, parse: Word["parse"]): unknown {
+function parseWord(value: unknown, { parse, isFile }: Word): unknown {
+  if (isFile) return readText(String(value));
   return parse && value !== undefined ? parse([value].flat().map(String)) : value;
 }
 
-/** Names the options that were typed instead of their fields. */
-function toCommandError({ code, message, errors = [] }: Problem, { options }: Words): CommandError {
+/** Names the words that were typed instead of their fields. */
+function toCommandError({ code, message, errors = [] }: Problem, { args, options }: Words): CommandError {
   const lines = errors.map(({ field, message: rule }) => {
+    if (/^[A-Z]/.test(rule)) return rule;
     const [name, ...path] = field.split(".");
+    if (args.some((one) => one.name === field))
+      return `The ${String(name).replaceAll("_", " ").replace(/\bid$/, "ID")} ${rule}.`;
     const option = options.find((one) => one.name === name);
     if (!option) return undefined;
     if (rule === "is required") return `Missing option ${option.syntax}.`;

@@ -1,6 +1,6 @@
 import type { Storage } from "../../../adapters/index.ts";
 import type { PublicUrls } from "../../../resources/access/resource-metadata.ts";
-import { REASON_MAX, REASON_RULE, reasonSchema } from "../../operations/schemas.ts";
+import { found, Problem } from "../../../resources/http/problem.ts";
 import type { Settings } from "../../settings/config.ts";
 
 /** Scripts read `code`. */
@@ -11,6 +11,11 @@ export class CommandError extends Error {
     super(message);
     this.code = code;
   }
+}
+
+/** Returns the code that scripts read. */
+export function codeOf(error: unknown): string {
+  return error instanceof CommandError || error instanceof Problem ? error.code : "failed";
 }
 
 export type CommandInput = {
@@ -53,8 +58,6 @@ type CommandSyntax = {
   example?: string;
   /** Returns what people read instead of the members of the result. */
   describe?(result: object): string | Promise<string>;
-  /** Whether the result is a document of a known format, which is printed as JSON without `--json`, too. */
-  isDocument?: boolean;
 };
 
 export type StorageCommand = {
@@ -72,40 +75,9 @@ type StandaloneCommand = { runAlone(input: CommandInput): Promise<object | undef
 export const ORG_ID = 'ID of the organization, as "org list" prints it';
 export const EXAMPLE_ORG = "org_01JD9K2M4N6P8Q0R2S4T6V8W0X";
 
-type SubcommandOf<Subject> = Omit<CommandSyntax & StorageCommand, "run"> & {
-  run(context: CommandContext & Subject): Promise<object>;
-};
-
-/** Returns the function that creates commands about one thing, which the first argument names and `find` looks up. */
-export function commandsOn<Subject extends object>(
-  argument: Record<string, string>,
-  example: string,
-  find: (context: CommandContext) => Promise<Subject>,
-) {
-  return ({ run, ...command }: SubcommandOf<Subject>): Command => ({
-    ...command,
-    arguments: { ...argument, ...command.arguments },
-    example: `${example} ${command.example ?? ""}`,
-    run: async (context) => run({ ...context, ...(await find(context)) }),
-  });
-}
-
-/** Creates a command whose first argument is the ID of an organization; it fails with `not_found` for an unknown one. */
-export const organizationCommand = commandsOn(
-  { "<org-id>": ORG_ID },
-  EXAMPLE_ORG,
-  async ({ storage, args }) => ({ organization: await findOrganization(storage, args[0]) }),
-);
-
-/** Throws CommandError `not_found`. */
-export async function findOrganization(storage: Storage, id: string) {
-  return found(await storage.organizations.find(id), "Organization", id);
-}
-
-/** Returns how to call the organization of the first argument in a question: by name and ID, if the name is found. */
-export async function nameInQuestion({ args: [id], storage }: Planned): Promise<string> {
-  const organization = await storage?.organizations.find(id).catch(() => undefined);
-  return organization ? `"${organization.name}" (${id})` : id;
+/** Throws Problem 404. */
+export async function findOrganization({ organizations }: Storage, id: string) {
+  return found(await organizations.find(id), `organization ${id}`);
 }
 
 /** @param syntax such as `--org <org-id>` */
@@ -116,25 +88,4 @@ export function missingOption(code: string, syntax: string): CommandError {
 /** `a, b or c` */
 export function eitherOf(words: readonly string[]): string {
   return new Intl.ListFormat("en-GB", { type: "disjunction" }).format(words);
-}
-
-/** Throws CommandError `not_found` for a missing value. */
-export function found<T>(value: T | undefined, what: string, id: string): T {
-  if (value === undefined) throw notFound(what, id);
-  return value;
-}
-
-export function notFound(what: string, id: string): CommandError {
-  return new CommandError("not_found", `${what} ${id} not found.`);
-}
-
-export function reasonOption(readers: string): Record<string, string> {
-  return { "--reason <text>": `why, for ${readers}: 1 to ${REASON_MAX} characters` };
-}
-
-/** Throws CommandError `invalid_reason`. */
-export function reasonOf({ reason }: CommandInput["options"]): string | null {
-  const { success, data } = reasonSchema.safeParse(reason);
-  if (success) return data;
-  throw new CommandError("invalid_reason", `--reason ${REASON_RULE}.`);
 }

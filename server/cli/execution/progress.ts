@@ -5,7 +5,7 @@ const ESTIMATE_SECONDS = 2;
 let isShown = false;
 
 /** Shows a line on a terminal in place of the one before; an empty one ends it. */
-export function showStatus(text: string): void {
+export function printStatus(text: string): void {
   if (!process.stderr.isTTY || (text === "" && !isShown)) return;
   // A line that wraps could not be replaced. A terminal that doesn't know its width reports 0.
   const width = process.stderr.columns || Number.POSITIVE_INFINITY;
@@ -28,10 +28,10 @@ export function createProgress(unit: string): (done: number, share?: number) => 
     const seconds = (now - first.at) / 1000;
     const parts = [`${number(done)} ${unit}`];
     if (done > first.done) parts.push(`${number((done - first.done) / seconds)} per second`);
-    if (share === undefined) return showStatus(parts.join(", "));
+    if (share === undefined) return printStatus(parts.join(", "));
     if (seconds >= ESTIMATE_SECONDS && share > first.share)
       parts.push(`${time((seconds * (1 - share)) / (share - first.share))} left`);
-    showStatus([`${bar(share)} ${Math.floor(share * 100)}%`, ...parts].join(", "));
+    printStatus([`${bar(share)} ${Math.floor(share * 100)}%`, ...parts].join(", "));
   };
 }
 

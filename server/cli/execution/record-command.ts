@@ -1,6 +1,6 @@
 import { hostname, userInfo } from "node:os";
 import type { Storage } from "../../../adapters/index.ts";
-import { type CommandContext, CommandError, type StorageCommand } from "./command.ts";
+import { type CommandContext, codeOf, type StorageCommand } from "./command.ts";
 
 const REDACTED = "[redacted]";
 // What a user may paste by mistake: credentials of this service, signing secrets, and the tokens in its links.
@@ -28,7 +28,7 @@ export async function recorded(
     });
     return result;
   } catch (error) {
-    await finish(error instanceof CommandError ? error.code : "failed").catch(() => {});
+    await finish(codeOf(error)).catch(() => {});
     throw error;
   }
 }

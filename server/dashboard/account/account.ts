@@ -11,18 +11,10 @@ import {
   type ShownAccount,
 } from "../../operations/account.ts";
 import { endOtherSessions, endSession, listSessions } from "../../operations/sessions.ts";
-import {
-  badge,
-  CSRF_FIELD,
-  capitalized,
-  field,
-  formatTime,
-  formButton,
-  linkButton,
-  time,
-} from "../../ui/controls.ts";
+import { badge, CSRF_FIELD, field, formButton, linkButton, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
+import { capitalized, formatTime } from "../../ui/text.ts";
 import { signedInUserOf } from "../access.ts";
 import type { Show } from "../forms.ts";
 import { addOperation, addReading, runOperation } from "../operation-routes.ts";

@@ -4,9 +4,10 @@ import type { AnalyticsView, ClicksFromView } from "../../../resources/links/ana
 import { CLICK_PROPERTIES, type ClickedLink, type ClickOrigin } from "../../../resources/links/types.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import { chart } from "../../ui/chart.ts";
-import { field, hidden, linkButton, meter, pluralize, toDate } from "../../ui/controls.ts";
+import { field, hidden, linkButton, meter } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { pathWith, table, tabs } from "../../ui/table.ts";
+import { pluralize, toDate } from "../../ui/text.ts";
 import { actorOf, pathTo } from "../access.ts";
 import { type FieldErrors, queryErrors, redisplayForm, type Show, withoutEmpty } from "../forms.ts";
 import { sendJson, showPage } from "../responses.ts";

@@ -18,11 +18,11 @@ import {
   initial,
   linkButton,
   meter,
-  pluralize,
   select,
 } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { emptyState, pagination, pathWith } from "../../ui/table.ts";
+import { pluralize } from "../../ui/text.ts";
 import { actorOf, membershipOf, pathTo } from "../access.ts";
 import { isSignedConfirmation } from "../confirmation.ts";
 import { type FieldErrors, queryErrors, redisplayForm, type Show, withoutEmpty } from "../forms.ts";

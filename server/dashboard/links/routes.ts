@@ -58,7 +58,7 @@ export const links: RouteModule = (router, options) => {
     router.get(`${LINK}/qr.${format}`, allow(), readQuery(qrQuery), async (ctx) => {
       const { slug } = await find(ctx);
       const { download, ...query } = validate(qrQuery, ctx.state.query);
-      if (download !== undefined) ctx.attachment(`${slug}.${format}`);
+      if (download !== undefined) ctx.attachment(`${slug.replaceAll("/", "-")}.${format}`);
       const { type, render } = QR_FORMATS[format];
       ctx.type = type;
       ctx.body = await render(`${urls.short}/${slug}`, query);

@@ -6,10 +6,11 @@ import { listQuery } from "../../../resources/links/list.ts";
 import type { Link } from "../../../resources/links/types.ts";
 import { seeOther } from "../../http/redirects.ts";
 import { type Input, prefersHtml, textFieldOf } from "../../http/request-body.ts";
-import { breakable, field, formButton, hidden, linkButton, panelForm, pluralize } from "../../ui/controls.ts";
+import { breakable, field, formButton, hidden, linkButton, panelForm } from "../../ui/controls.ts";
 import type { PageContent } from "../../ui/dashboard-layout.ts";
 import { html } from "../../ui/html.ts";
 import { pathWith, table } from "../../ui/table.ts";
+import { pluralize } from "../../ui/text.ts";
 import { actorOf, pathTo } from "../access.ts";
 import { type CountedDone, signedConfirmation } from "../confirmation.ts";
 import {

@@ -1,122 +1,146 @@
 import type { Context } from "koa";
-import type { AuditEntry, AuditFilter } from "../../../adapters/events/audit-log.ts";
+import type { AuditEntry } from "../../../adapters/events/audit-log.ts";
+import type { ChainHead } from "../../../adapters/events/chain-record.ts";
 import type { Storage } from "../../../adapters/index.ts";
-import { MANAGERS } from "../../../resources/access/scopes.ts";
-import { toPublicData } from "../../../resources/events/public-data.ts";
-import { createCursors } from "../../../resources/http/pagination.ts";
-import { createWorkQueue } from "../../../resources/work-queue.ts";
 import { describeApp } from "../../clients/app-identity.ts";
-import { cellsOf, csvHeader, sendCsv, toCsv } from "../../csv.ts";
-import { prefersHtml } from "../../http/request-body.ts";
-import { membershipOf, signedInUserOf } from "../access.ts";
-import { ORGANIZATION, type RouteModule } from "../route.ts";
-import { showAuditPage } from "./audit-page.ts";
-import { type AuditQuery, readAuditQuery } from "./audit-query.ts";
-import { appOf, summaryOf } from "./audit-sentences.ts";
+import { exportAuditLog, listAuditEntries, readAuditLog } from "../../operations/audit-log.ts";
+import { type AuditQuery, CATEGORY_OPTIONS, EVENT_GROUPS, eventName } from "../../operations/audit-query.ts";
+import { actorNameOf, appOf, groupVerbOf, summaryOf } from "../../operations/audit-sentences.ts";
+import { auditRetentionOf } from "../../settings/audit-retention.ts";
+import { copyable, field, linkButton, select, time } from "../../ui/controls.ts";
+import { type Html, html } from "../../ui/html.ts";
+import { type Columns, emptyState, pagination, pathWith, table } from "../../ui/table.ts";
+import { membershipOf } from "../access.ts";
+import { addReading } from "../operation-routes.ts";
+import { showPage } from "../responses.ts";
+import type { RouteModule } from "../route.ts";
 
-const CSV_COLUMNS =
-  "created_at actor actor_name via via_name address type summary subject data id seq previous_hash hash record".split(
-    " ",
-  );
+type AuditPage = { entries: AuditEntry[]; nextCursor: string | null; head: ChainHead | undefined };
+/** The apps that the log can be narrowed to. */
+type Clients = readonly (readonly [id: string, name: string])[];
 
-const PATH = `${ORGANIZATION}/audit`;
-// Entries have up to 100 KB. A page ends when the data of its entries have as much as a page of links.
-const PAGE_BYTES = 256 * 1024;
-// A part of an export takes about 3 ms to read and format.
-const CSV_PART = { limit: 25, maxBytes: 32 * 1024 };
-// All exports take turns.
-const EXPORTS = "exports";
+/** Entries that one line stands for, newest first. */
+type Group = readonly [AuditEntry, ...AuditEntry[]];
 
-export const audit: RouteModule = (router, { storage, urls, keys, allow }) => {
-  const cursors = createCursors(keys.signing);
-  const managers = allow(...MANAGERS);
-  const enqueue = createWorkQueue();
+// Fewer lines would hide more than they save.
+const MIN_GROUP = 3;
+// A group has one time, so its entries are close to each other.
+const MAX_DISTANCE_MS = 60 * 60 * 1000;
 
-  /** Resolves only usernames of actors in the organization's log, so that those of others say nothing. */
-  async function findActorId(organizationId: string, actor: string): Promise<string> {
-    const account = await storage.accounts.findByUsername(actor);
-    if (!account) return actor;
-    const [entry] = await storage.audit.list(organizationId, { actor: account.id }, 1);
-    return entry ? account.id : actor;
-  }
-
-  const readQuery = (ctx: Context) =>
-    readAuditQuery(ctx.query, (actor) => findActorId(membershipOf(ctx).id, actor));
-
-  async function readPart(id: string, filter: AuditFilter, part: Parameters<Storage["audit"]["page"]>[2]) {
-    const { entries, hasMore } = await storage.audit.page(id, filter, part);
-    const shown = entries.map((entry): AuditEntry => ({ ...entry, data: toPublicData(entry, urls.short) }));
-    return { entries: shown, last: hasMore ? entries.at(-1)?.id : undefined };
-  }
-
-  async function readPage(id: string, { filter, limit, cursor }: AuditQuery) {
-    // First, so that all entries are in the chain.
-    const head = await storage.audit.head(id);
-    const scope = `${id} audit ${JSON.stringify(filter)}`;
-    const before = cursor === undefined ? undefined : cursors.read(cursor, scope);
-    const { entries, last } = await readPart(id, filter, { limit, maxBytes: PAGE_BYTES, before });
-    return { entries, nextCursor: last === undefined ? null : cursors.write(last, scope), head };
-  }
-
-  async function exportCsv(ctx: Context, filter: AuditFilter) {
-    const { id } = membershipOf(ctx);
-    await storage.audit.recordExport(id, signedInUserOf(ctx).actor, filter);
-    const head = await storage.audit.head(id);
-    sendCsv(ctx, `audit-${id}`, csvOf(id, filter, head?.seq ?? 0));
-  }
-
-  /** Formats the entries up to the head, so that the export is a complete part of the chain. */
-  async function* csvOf(id: string, filter: AuditFilter, headSeq: number): AsyncGenerator<string> {
-    yield csvHeader(CSV_COLUMNS);
-    let before: string | undefined;
-    do {
-      yield await enqueue(EXPORTS, async () => {
-        const { entries, last } = await readPart(id, filter, { ...CSV_PART, before });
-        before = last;
-        const rows = entries.map(toEntryView).filter(({ seq }) => seq !== null && seq <= headSeq);
-        return toCsv(rows.map((row) => cellsOf(CSV_COLUMNS, { ...row, data: JSON.stringify(row.data) })));
-      });
-    } while (before !== undefined);
-  }
-
-  /** Lists the apps that the log can be narrowed to: the authorized ones, the own client, and the chosen one. */
-  async function clientOptions(ctx: Context, [entry]: AuditEntry[]): Promise<[id: string, name: string][]> {
-    const { id, name } = membershipOf(ctx);
-    const chosen = ctx.query.client_id;
-    const [apps, own] = await Promise.all([
-      storage.grants.listByOrganization(id),
-      storage.clients.findByOrganization(id),
-    ]);
-    const names = new Map<string, string>();
-    if (own) names.set(own.clientId, `${name} (client)`);
-    for (const app of apps) names.set(app.clientId, describeApp(app).name);
-    if (typeof chosen === "string" && chosen && !names.has(chosen))
-      names.set(chosen, entry ? appOf(chosen, entry.names) : chosen);
-    return [...names];
-  }
-
-  router.get(PATH, managers, async (ctx) => {
-    const query = await readQuery(ctx);
-    if (query.format === "csv") return exportCsv(ctx, query.filter);
-    const page = await readPage(membershipOf(ctx).id, query);
-    if (prefersHtml(ctx)) return showAuditPage(ctx, page, await clientOptions(ctx, page.entries));
-    ctx.body = { data: page.entries.map(toEntryView), next_cursor: page.nextCursor, head: page.head ?? null };
+export const audit: RouteModule = (router, options) => {
+  addReading(router, options, listAuditEntries, async (ctx, query) => {
+    const page = await readAuditLog({ ...options, organization: membershipOf(ctx) }, query as AuditQuery);
+    showAuditPage(ctx, page, await clientOptions(ctx, options.storage, page.entries));
   });
-
-  router.get(`${PATH}.csv`, managers, async (ctx) => {
-    await exportCsv(ctx, (await readQuery(ctx)).filter);
-  });
+  addReading(router, options, exportAuditLog);
 };
 
-/** Returns an entry as the JSON endpoint and the CSV export show it; its data must be in the public form. */
-function toEntryView(entry: AuditEntry) {
-  const { at, previousHash: previous_hash, names, ...rest } = entry;
+/** Lists the apps that the log can be narrowed to: the authorized ones, the own client, and the chosen one. */
+async function clientOptions(
+  ctx: Context,
+  storage: Storage,
+  [entry]: AuditEntry[],
+): Promise<[id: string, name: string][]> {
+  const { id, name } = membershipOf(ctx);
+  const chosen = ctx.query.client_id;
+  const [apps, own] = await Promise.all([
+    storage.grants.listByOrganization(id),
+    storage.clients.findByOrganization(id),
+  ]);
+  const names = new Map<string, string>();
+  if (own) names.set(own.clientId, `${name} (client)`);
+  for (const app of apps) names.set(app.clientId, describeApp(app).name);
+  if (typeof chosen === "string" && chosen && !names.has(chosen))
+    names.set(chosen, entry ? appOf(chosen, entry.names) : chosen);
+  return [...names];
+}
+
+function showAuditPage(ctx: Context, page: AuditPage, clients: Clients): void {
+  const { entries, nextCursor, head } = page;
+  const { path } = ctx;
+  const query = ctx.query as Record<string, string>;
+  const body = html`${filterForm(path, query, clients)}
+${entries.length > 0 ? table("Audit log", columnsOf(path), groupsOf(entries)) : emptyState("No events found", "No entry matches the filter.")}
+${pagination({ path, query, nextCursor })}
+${head && proof(head)}`;
+  const actions = linkButton(pathWith(`${path}.csv`, filterOf(query)), "Export CSV", "quiet");
+  const kept = auditRetentionOf(membershipOf(ctx).plan);
+  const intro = `Sign-ins and changes to credentials, plan, members, authorizations and links. On your plan, new entries are kept for ${kept}.`;
+  showPage(ctx, { title: "Audit log", intro, section: "audit", actions, body });
+}
+
+/** Returns the parameters that narrow the log, without those of the page. */
+function filterOf({ cursor: _, limit: __, done: ___, ...filter }: Record<string, string>) {
+  return Object.fromEntries(Object.entries(filter).filter(([, value]) => value));
+}
+
+/** Combines consecutive changes of links by one actor. Entries that were not read are missing in the last group. */
+export function groupsOf(entries: AuditEntry[]): Group[] {
+  const groups: Group[] = [];
+  for (const entry of entries) {
+    const last = groups.at(-1);
+    if (last && continues(last.at(-1) ?? last[0], entry)) groups[groups.length - 1] = [...last, entry];
+    else groups.push([entry]);
+  }
+  return groups.flatMap((group) => (group.length < MIN_GROUP ? group.map((one): Group => [one]) : [group]));
+}
+
+/** Describes a group of several entries, as in “created 12 links”. @param isCut whether it has more entries */
+export function groupSummaryOf(group: Group, isCut = false): string {
+  return `${groupVerbOf(group[0])} ${group.length.toLocaleString("en")}${isCut ? "+" : ""} links`;
+}
+
+/** Returns whether an older entry belongs to the group that ends with another one. */
+function continues(last: AuditEntry, entry: AuditEntry): boolean {
+  return (
+    groupVerbOf(entry) !== undefined &&
+    groupVerbOf(entry) === groupVerbOf(last) &&
+    last.at - entry.at <= MAX_DISTANCE_MS &&
+    (["actor", "via", "address"] as const).every((name) => last[name] === entry[name])
+  );
+}
+
+function columnsOf(path: string): Columns<Group> {
   return {
-    ...rest,
-    created_at: new Date(at).toISOString(),
-    actor_name: names.get(rest.actor) ?? null,
-    via_name: rest.via === null ? null : (names.get(rest.via) ?? null),
-    summary: summaryOf(entry),
-    previous_hash,
+    Time: ([{ at }]) => time(at),
+    Actor: ([entry]) => html`<bdi>${actorNameOf(entry)}</bdi>${viaLink(entry, path)}`,
+    Event: (group) => (group.length > 1 ? groupDetails(group) : summaryOf(group[0])),
+    "IP address": ([{ address }]) => address ?? "–",
   };
+}
+
+/** Links the app that acted for a user to everything that it did. */
+function viaLink({ via, names }: AuditEntry, path: string): Html {
+  if (via === null) return html``;
+  return html` via <a href="${pathWith(path, { client_id: via })}"><bdi>${appOf(via, names)}</bdi></a>`;
+}
+
+function groupDetails(group: Group): Html {
+  return html`<details><summary>${groupSummaryOf(group)}</summary>
+<ul class="entries">${group.map((entry) => html`<li>${summaryOf(entry)} <span class="soft">${time(entry.at)}</span></li>`)}</ul></details>`;
+}
+
+/** Renders the hash of the last entry, which an auditor keeps to recognize a log that was rewritten. */
+function proof({ seq, hash }: ChainHead): Html {
+  return html`<section class="panel"><h2>Proof of completeness</h2>
+<p>Each entry contains the hash of the one before. Save this hash to prove later that earlier entries weren’t changed. <a href="/docs/audit-log">How to verify an export</a></p>
+<p>Entry ${seq.toLocaleString("en")}: ${copyable(hash, "hash")}</p></section>`;
+}
+
+function filterForm(path: string, query: Record<string, string>, clients: Clients): Html {
+  const all = ["", "All"] as const;
+  const events = EVENT_GROUPS.map(
+    ([label, types]) => [label, types.map((type) => [type, eventName(type)] as const)] as const,
+  );
+  return html`<form method="get" action="${path}" class="fields">
+${select({ name: "category", label: "Category", value: query.category, options: [all, ...CATEGORY_OPTIONS] })}
+${select({ name: "type", label: "Event", value: query.type, options: [all], groups: events })}
+${select({ name: "client_id", label: "App", value: query.client_id, options: [all, ...clients] })}
+${field({ name: "actor", label: "Actor", value: query.actor, attributes: html`placeholder="username or ID" autocapitalize="none"` })}
+${field({ name: "from", label: "From", type: "date", value: query.from?.slice(0, 10) })}
+${field({ name: "to", label: "To", type: "date", value: query.to?.slice(0, 10) })}
+<div class="actions"><button type="submit">Filter</button>${
+    Object.keys(filterOf(query)).length > 0 && linkButton(path, "Clear filters", "quiet")
+  }</div>
+</form>`;
 }

@@ -16,10 +16,8 @@ import type { Result } from "../../operations/operation.ts";
 import {
   breakable,
   CSRF_FIELD,
-  capitalized,
   copyable,
   field,
-  formatTime,
   formButton,
   icon,
   linkButton,
@@ -30,6 +28,7 @@ import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { invitationSentence, type ShownInvitation } from "../../ui/sign-in.ts";
 import { type Columns, table } from "../../ui/table.ts";
+import { capitalized, formatTime } from "../../ui/text.ts";
 import { membershipOf, pathTo, signedInUserOf } from "../access.ts";
 import type { FieldErrors, Show } from "../forms.ts";
 import { shownOnce } from "../one-time-view.ts";

@@ -1,7 +1,8 @@
 import { createOrganization, listOrganizations } from "../../operations/organizations.ts";
-import { CSRF_FIELD, capitalized, field, initial, linkButton, named } from "../../ui/controls.ts";
+import { CSRF_FIELD, field, initial, linkButton, named } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
+import { capitalized } from "../../ui/text.ts";
 import { signedInUserOf } from "../access.ts";
 import { formFieldsOf, splitFieldErrors } from "../forms.ts";
 import { addOperationPage, addReading } from "../operation-routes.ts";

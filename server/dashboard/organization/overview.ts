@@ -2,19 +2,20 @@ import type { AuditEntry } from "../../../adapters/events/audit-log.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
 import { isPaid, limitsOf } from "../../../resources/plans.ts";
 import type { Webhook } from "../../../resources/webhooks/types.ts";
+import { CHANGE_TYPES } from "../../operations/audit-query.ts";
+import { actorNameOf, summaryOf } from "../../operations/audit-sentences.ts";
 import { getOrganization } from "../../operations/organizations.ts";
-import { badge, CSRF_FIELD, capitalized, icon, initial, linkButton, meter, time } from "../../ui/controls.ts";
+import { badge, CSRF_FIELD, icon, initial, linkButton, meter, time } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
+import { capitalized } from "../../ui/text.ts";
 import { actorOf, membershipOf } from "../access.ts";
 import { clicksPanel, readPrevious, topLinksPanel } from "../links/analytics.ts";
 import { addReading } from "../operation-routes.ts";
 import { respondToChange, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { statusOf, type WebhookStatus } from "../webhooks/context.ts";
-import { groupSummaryOf, groupsOf } from "./audit-page.ts";
-import { CHANGE_TYPES } from "./audit-query.ts";
-import { actorNameOf, summaryOf } from "./audit-sentences.ts";
+import { groupSummaryOf, groupsOf } from "./audit.ts";
 
 /** Has the ID of the organization that the user viewed last. */
 export const LAST_VIEWED_COOKIE = "organization";

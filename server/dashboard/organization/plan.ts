@@ -5,9 +5,10 @@ import { isPaid, limitsOf, PLANS, type Plan } from "../../../resources/plans.ts"
 import { changePlan, getPlan } from "../../operations/organizations.ts";
 import { refusal } from "../../operations/problem-codes.ts";
 import { auditRetentionOf } from "../../settings/audit-retention.ts";
-import { badge, capitalized, formButton, linkButton, meter } from "../../ui/controls.ts";
+import { badge, formButton, linkButton, meter } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
+import { capitalized } from "../../ui/text.ts";
 import { membershipOf, pathTo } from "../access.ts";
 import { type NewSecret, redirectToSecret } from "../api-access/secrets.ts";
 import type { Show } from "../forms.ts";

@@ -73,6 +73,8 @@ ${mayRun(membership, deleteOrganization) && deletionPanel(membership)}`;
   addOperationPage(router, options, deleteOrganization, {
     path: `${ORGANIZATION}/delete`,
     section: "settings",
+    // The name confirms it.
+    toInput: () => ({}),
     to: () => "/dashboard",
     async before(ctx, next) {
       if ((await formFieldsOf(ctx)).name === membershipOf(ctx).name) return next();

@@ -1,5 +1,5 @@
 import { Provider } from "oidc-provider";
-import { recordSessionUse, type Session } from "../sessions.ts";
+import { epochSeconds, recordSessionUse, type Session } from "../sessions.ts";
 
 /**
  * Seam: how sessions are stored and found.
@@ -39,7 +39,7 @@ export function changeSessions(provider: Provider): void {
     },
     /** Makes `max_age` about the user's last proof. */
     past(this: Saved, age: number) {
-      return this.provedAt === undefined || Math.floor(Date.now() / 1000) - this.provedAt > Number(age);
+      return this.provedAt === undefined || epochSeconds() - this.provedAt > Number(age);
     },
   });
   /**

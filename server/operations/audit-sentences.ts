@@ -1,8 +1,9 @@
-import type { AuditEntry } from "../../../adapters/events/audit-log.ts";
-import { withoutImplied } from "../../../resources/access/scopes.ts";
-import { ANONYMOUS, type EventType, OPERATOR } from "../../../resources/events/types.ts";
-import { identityOf } from "../../clients/app-identity.ts";
-import { capitalized, formatTime } from "../../ui/controls.ts";
+import type { AuditEntry } from "../../adapters/events/audit-log.ts";
+import { withoutImplied } from "../../resources/access/scopes.ts";
+import { ANONYMOUS, type EventType, OPERATOR } from "../../resources/events/types.ts";
+import { identityOf } from "../clients/app-identity.ts";
+import { capitalized, formatTime } from "../ui/text.ts";
+import type { AuditedType } from "./audit-query.ts";
 
 type Data = Record<string, unknown>;
 type Entry = {
@@ -16,7 +17,7 @@ type Entry = {
   app: string;
 };
 
-const SENTENCES: Record<EventType, (entry: Entry) => string> = {
+const SENTENCES: Record<AuditedType, (entry: Entry) => string> = {
   "organization.created": ({ data }) =>
     `created organization “${data.name}” on the ${capitalized(String(data.plan))} plan`,
   "organization.renamed": ({ data }) => `renamed the organization from “${data.from}” to “${data.to}”`,
@@ -124,7 +125,6 @@ const SENTENCES: Record<EventType, (entry: Entry) => string> = {
     return `${verb} link ${slugOf(data)}${verb === "updated" ? ` (${list(data.changed)})` : ""}`;
   },
   "link.deleted": ({ data }) => `deleted link ${slugOf(data)}`,
-  "link.clicked": ({ data }) => `followed link ${slugOf(data)}`,
   "link.disabled": ({ data }) => `disabled link /${data.slug}${because(data)}`,
   "link.enabled": ({ data }) => `enabled link /${data.slug}`,
   "links.imported": ({ data }) =>
@@ -137,15 +137,12 @@ const SENTENCES: Record<EventType, (entry: Entry) => string> = {
   "webhook.quota_reached": ({ data }) =>
     `reached the quota of ${Number(data.deliveries_per_day).toLocaleString("en")} deliveries per day; further ones wait until 00:00 UTC`,
   "webhook.disabled": ({ data }) => `disabled webhook ${data.url ?? ""}: ${data.reason ?? ""}`,
-  "webhook.test": () => "sent a test event to a webhook",
-  "operator.command_started": ({ data }) => `ran ${data.command}`,
-  "operator.command_finished": ({ data }) => `finished a command: ${data.outcome}`,
 };
 
 /** Describes an entry as the rest of a sentence that starts with the actor; its data must be in the public form. */
 export function summaryOf({ type, actor, data, names }: AuditEntry): string {
   // A newer version may have stored event types that this one doesn't know.
-  const sentence = SENTENCES[type] ?? (() => type);
+  const sentence = SENTENCES[type as AuditedType] ?? (() => type);
   const name = (id: unknown) => names.get(String(id)) ?? String(id);
   const entry: Entry = {
     data,
