@@ -1,6 +1,7 @@
 import { stat } from "node:fs/promises";
 import path from "node:path";
 import { chromium } from "playwright-core";
+import { press, signIn } from "./harness/browser/page-actions.ts";
 import { ROOT, startCommand } from "./harness/program.ts";
 
 // Takes the picture of the README: the dashboard of `linkgate dev`.
@@ -19,15 +20,11 @@ try {
   const [{ id, members }] = organizations;
   const page = await browser.newPage({ viewport: { width: 1280, height: 860 } });
   await page.goto(`${base}/auth/login`);
-  await page.fill("[name=username]", members[0].username);
-  await page.fill("[name=password]", password);
-  await Promise.all([page.waitForURL("**/dashboard**"), page.keyboard.press("Enter")]);
+  const { username } = members[0];
+  await Promise.all([page.waitForURL("**/dashboard**"), signIn(page, { username, password })]);
   // The notice of the new device.
   await page.goto(`${base}/dashboard/notices`);
-  await page
-    .getByRole("button", { name: /^Dismiss/ })
-    .first()
-    .click();
+  await press(page, /^Dismiss/);
   await page.goto(`${base}/dashboard/organizations/${id}`);
   await page.locator(".panel form.inline button").click(); // dismisses the first steps
   await page.screenshot({ path: PICTURE });

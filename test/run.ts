@@ -1,25 +1,11 @@
 // Runs every test that this machine can run: all of them on SQLite, and on each other database the files that say
-// `export const databases = "all";`.
+// `export const databases = "all";` or `"servers"`.
 //
 //   node test/run.ts [--rest | --processes | --browser | --clients | --release | --races] [option…] [file…]
 //
-// --rest runs what `npm test` leaves out or skips on a machine without databases and optional programs: on SQLite, only the
-// files that say `export const stage = "long";`, and those with a test that can be skipped.
-// --processes runs only the tests that start servers and commands as processes of their own.
-// --browser runs only the tests that drive Chromium, which take minutes of processor time.
-// --clients runs only the tests of client libraries and AI clients, programs that Debian and npm install.
-// --release runs only the tests of the package, the image and the release, which install packages from npm.
-// --races runs only the tests of concurrent requests, with many more rounds.
-// --thorough has as many rounds as --races, and checks each page at every width, in light and dark.
-// --changed [commit] runs only the files that import what differs from a commit, by default the last one.
-// --match=<pattern> runs only the tests whose titles match, as in --match='*revoked*'.
-// --shuffle=<seed> runs the files in another order.
-// --fail-fast starts nothing more after a failure.
-// --results=<file> writes the result of each test as JSON; test/titles.ts compares two such files.
-// --verbose writes each test that passes.
-//
-// TEST_DATABASE limits the run to one database. TEST_SEED repeats the random requests of another run, which printed it.
-// TEST_SOURCES=1 loads the sources instead of a bundle of the product.
+// README.md describes the options and variables. --rest runs what `npm test` leaves out or skips on a machine without
+// databases and optional programs: on SQLite, the files that say `export const stage = "long";`, and those with a test that
+// can be skipped. --fail-fast starts nothing more after a failure. TEST_SOURCES=1 loads the sources instead of a bundle.
 
 import { randomInt } from "node:crypto";
 import { existsSync, statSync, writeFileSync } from "node:fs";
@@ -28,8 +14,7 @@ import path from "node:path";
 import { parseArgs } from "node:util";
 import { bundleProduct } from "./runner/bundle.ts";
 import { filesAffectedSince } from "./runner/changed.ts";
-import { type Engine, filesFor, filesOf } from "./runner/files.ts";
-import { missingPrograms } from "./runner/missing.ts";
+import { type Engine, filesFor, filesOf, GROUPS } from "./runner/files.ts";
 import type { TestResult } from "./runner/report.ts";
 import { runSuite } from "./runner/suite.ts";
 
@@ -38,6 +23,8 @@ type Run = { engine: Engine; url?: string | undefined; name: string };
 const ROOT = path.join(import.meta.dirname, "..");
 // For fewer files, building a bundle takes longer than it saves.
 const MANY_FILES = 10;
+// In titles of tests, before what is missing: harness/skip.ts.
+const SKIPPED = " — SKIPPED: ";
 
 const {
   TEST_CONCURRENCY,
@@ -47,20 +34,17 @@ const {
   TEST_SEED = String(randomInt(2 ** 31)),
   TEST_SOURCES,
 } = process.env;
+const flag = { type: "boolean", default: false } as const;
+const groups = { rest: flag, processes: flag, browser: flag, clients: flag, release: flag, races: flag };
 const { values: options, positionals } = parseArgs({
   options: {
-    rest: { type: "boolean", default: false },
-    processes: { type: "boolean", default: false },
-    browser: { type: "boolean", default: false },
-    clients: { type: "boolean", default: false },
-    release: { type: "boolean", default: false },
-    races: { type: "boolean", default: false },
-    thorough: { type: "boolean", default: false },
-    changed: { type: "boolean", default: false },
-    verbose: { type: "boolean", default: false },
+    ...groups,
+    thorough: flag,
+    changed: flag,
+    verbose: flag,
+    "fail-fast": flag,
     match: { type: "string", multiple: true, default: [] },
     shuffle: { type: "string" },
-    "fail-fast": { type: "boolean", default: false },
     results: { type: "string" },
   },
   allowPositionals: true,
@@ -75,7 +59,6 @@ const allRuns: Run[] = [
 const runs = TEST_DATABASE ? allRuns.filter(({ engine }) => engine === TEST_DATABASE) : allRuns;
 if (runs.length === 0) throw new Error("TEST_DATABASE must be sqlite, postgres or mysql");
 
-/** Lists the files to run on a database. */
 function select({ engine }: Run): string[] {
   if (words.length > 0) return words.flatMap(filesIn);
   const files = filesFor(options, engine);
@@ -94,7 +77,6 @@ async function bundleFor({ length }: string[]): Promise<string | undefined> {
   return TEST_SOURCES ? undefined : bundleProduct({ unlessCached: length < MANY_FILES ? "skip" : "build" });
 }
 
-/** Returns how many files run at a time. */
 function concurrencyOn(engine: Engine): number {
   const files = TEST_CONCURRENCY ? Number(TEST_CONCURRENCY) : Math.max(2, availableParallelism());
   // Files that start processes wait for them. A cluster opens up to 40 connections, and PostgreSQL allows 100 by default.
@@ -136,10 +118,9 @@ for (const run of runs) {
   console.log(`${run.name}: ${Math.round((performance.now() - started) / 1000)} s`);
 }
 if (options.results) writeFileSync(options.results, JSON.stringify(results));
-for (const reason of [...skipped, ...missingPrograms(options)]) console.log(`SKIPPED ${reason}`);
-const { rest, processes, browser, clients, release, races, changed } = options;
-const isPart = words.length > 0 || rest || processes || browser || clients || release || races || changed;
-if (!isPart)
+for (const { title } of results) skipped.push(...title.split(SKIPPED).slice(1));
+for (const reason of new Set(skipped)) console.log(`SKIPPED ${reason}`);
+if (words.length === 0 && !commit && !GROUPS.some((group) => options[group]))
   console.log(`
 Not in this run:
   npm run test:processes  tests that start servers and commands as processes

@@ -19,7 +19,6 @@ for (const [title, count] of [...difference].toSorted()) {
 console.log(`${added} added, ${removed} removed`);
 if (removed > 0) process.exitCode = 1;
 
-/** Counts how often each title occurs. */
 function countsOf(file: string): Map<string, number> {
   const titles = (JSON.parse(readFileSync(file, "utf8")) as TestResult[]).map(({ title }) => title);
   return new Map(

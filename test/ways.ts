@@ -10,9 +10,9 @@ import { fileURLToPath } from "node:url";
 import { apiAt } from "./harness/clients/api.ts";
 import { browserOf } from "./harness/clients/dashboard.ts";
 import { postAsClient } from "./harness/clients/oauth.ts";
+import { ROOT } from "./harness/program.ts";
 import { startTestService } from "./harness/service.ts";
 
-const ROOT = path.join(import.meta.dirname, "..");
 const DOCUMENT = path.join(ROOT, "docs/architecture.md");
 const TABLE = /(?<=<!-- ways -->\n)[\s\S]*?(?=<!-- \/ways -->)/;
 // The files of each of these requests count: the others belong to what happened to run meanwhile.
@@ -32,23 +32,13 @@ const requestToken = async () => {
 };
 const read = async (request: Promise<Response>) => void (await (await request).text());
 
-type Way = { title: string; prepare?(): Promise<string>; run(prepared: string): Promise<unknown> };
+type Way = [title: string, run: (token: string) => Promise<unknown>];
 const WAYS: Record<string, Way> = {
-  token: { title: "a token by client credentials", run: requestToken },
-  link: { title: "a new link, until 201", run: () => api.createLink() },
-  redirect: {
-    title: "a redirect",
-    run: () => read(fetch(`${service.url}/${slug}`, { redirect: "manual" })),
-  },
-  page: {
-    title: "the page of links",
-    run: () => browser.open(`${service.url}/dashboard/organizations/${app.id}/links`),
-  },
-  revocation: {
-    title: "a revocation",
-    prepare: requestToken,
-    run: (token) => postAsClient(service, "revoke", app, { token }),
-  },
+  token: ["a token by client credentials", requestToken],
+  link: ["a new link, until 201", () => api.createLink()],
+  redirect: ["a redirect", () => read(fetch(`${service.url}/${slug}`, { redirect: "manual" }))],
+  page: ["the page of links", () => browser.open(`${service.url}/dashboard/organizations/${app.id}/links`)],
+  revocation: ["a revocation", (token) => postAsClient(service, "revoke", app, { token })],
 };
 
 const session = new Session();
@@ -61,20 +51,17 @@ async function readCalled(): Promise<Set<string>> {
   const { result } = await session.post("Profiler.takePreciseCoverage");
   const called = result.filter(({ functions }) => functions.some(({ ranges }) => ranges[0]?.count));
   const files = called.filter(({ url }) => url.startsWith("file:")).map(({ url }) => fileURLToPath(url));
-  return new Set(
-    files
-      .map((file) => path.relative(ROOT, file))
-      .filter((file) => /^(server|adapters|resources)\//.test(file)),
-  );
+  const relative = files.map((file) => path.relative(ROOT, file));
+  return new Set(relative.filter((file) => /^(server|adapters|resources)\//.test(file)));
 }
 
-async function filesOf({ prepare, run }: Way): Promise<string[]> {
-  for (let count = 0; count < WARM_UP; count++) await run((await prepare?.()) ?? "");
+async function filesOf([, run]: Way): Promise<string[]> {
+  for (let count = 0; count < WARM_UP; count++) await run(await requestToken());
   let common: Set<string> | undefined;
   for (let count = 0; count < REPETITIONS; count++) {
-    const prepared = (await prepare?.()) ?? "";
+    const token = await requestToken();
     await readCalled();
-    await run(prepared);
+    await run(token);
     const called = await readCalled();
     common = common?.intersection(called) ?? called;
   }
@@ -88,7 +75,7 @@ if (chosen) {
   console.log((await filesOf(way)).join("\n"));
 } else {
   const rows = [];
-  for (const way of Object.values(WAYS)) rows.push(`| ${way.title} | ${(await filesOf(way)).length} |`);
+  for (const way of Object.values(WAYS)) rows.push(`| ${way[0]} | ${(await filesOf(way)).length} |`);
   const table = ["| Request | Files |", "|---|--:|", ...rows, ""].join("\n");
   const text = readFileSync(DOCUMENT, "utf8");
   if (!TABLE.test(text)) throw new Error("docs/architecture.md has no place for the table");

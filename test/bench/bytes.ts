@@ -1,143 +1,95 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import knexFactory, { type Knex } from "knex";
-import pLimit from "p-limit";
-import { engineOf, knexConfig } from "../../adapters/database/engine.ts";
+import type { Knex } from "knex";
+import { engineOf } from "../../adapters/database/engine.ts";
 import type { NewClient } from "../../adapters/oauth/clients.ts";
-import { apiAt, BROWSER } from "../harness/clients/api.ts";
+import { apiAt } from "../harness/clients/api.ts";
 import { startReceiver } from "../harness/receiver.ts";
 import { createWebhook, until } from "../harness/webhooks.ts";
-import { ENGINE_PARTS, onEachDatabase } from "./each-database.ts";
-import { seed } from "./ours.ts";
-import type { Row } from "./table.ts";
-import { fetchToken } from "./workloads.ts";
-import type { Ours } from "./workspace.ts";
+import { get } from "./connection.ts";
+import { type NextRequest, onConnections } from "./load.ts";
+import { type Seeded, seed } from "./seed.ts";
+import { type Row, row } from "./table.ts";
+import { exchanges, fetchToken, links, redirects, refreshes, tokens } from "./workloads.ts";
+import { eachDatabase, type Ours, withDatabase } from "./workspace.ts";
 
 const TIMES = 2000;
 const CONCURRENCY = 16;
 // Until clicks, their statistics and the last use of grants are stored.
 const SETTLE_MS = 4000;
+const CHALLENGE = "code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM&code_challenge_method=S256";
 
 type Sizes = { bytes: number; rows: Map<string, number> };
 
 /** What requests add to the database: rows, and bytes with all indexes. */
-export const byteRows = Object.assign(
-  (parts: string[]) =>
-    onEachDatabase(parts, async (workspace, url, name) => {
-      const receiver = await startReceiver();
-      const seeded = await workspace.oursOn(url);
-      await seeded.server.stop();
-      const ours = await workspace.restart(seeded, {
-        port: seeded.port,
-        env: { WEBHOOK_ALLOW_HOSTS: "127.0.0.1" },
-      });
-      const knex = knexFactory(knexConfig(url));
-      const rows: Row[] = [];
-      const measure: Measure = async (what, work) => {
-        const before = await sizesOf(knex, url);
-        await work();
-        await sleep(SETTLE_MS);
-        const after = await sizesOf(knex, url);
-        rows.push({
-          name: `bytes per ${what}, ${name}`,
-          ours: [(after.bytes - before.bytes) / TIMES],
-          note: difference(before, after),
-        });
-      };
-      try {
-        await measureAll(ours, receiver, measure);
-        return rows;
-      } finally {
-        await knex.destroy();
-        await receiver.close();
-      }
-    }),
-  { parts: ENGINE_PARTS },
-);
-
-type Measure = (what: string, work: () => Promise<unknown>) => Promise<void>;
-
-async function measureAll(ours: Ours, receiver: Awaited<ReturnType<typeof startReceiver>>, measure: Measure) {
-  const { host, url, port } = ours;
-  const client = ours.clients[0] as NewClient;
-  const base = `http://${host}`;
-  const token = await fetchToken(host, client);
-  const api = apiAt(base, token);
-  const form = (path: string, fields: Record<string, string>) =>
-    expect(`${base}${path}`, 200, { method: "POST", body: new URLSearchParams(fields) });
-  const credentials = { client_id: client.clientId, client_secret: client.clientSecret };
-
-  await measure("request without a token", () => repeat(() => expect(`${base}/v1/links`, 401)));
-  const authorize = new URLSearchParams({
-    response_type: "code",
-    client_id: client.clientId,
-    redirect_uri: "https://app.example.com/callback",
-    scope: "links:write",
-    code_challenge: "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
-    code_challenge_method: "S256",
+export const bytes = eachDatabase(async (workspace, url, name) => {
+  const receiver = await startReceiver();
+  workspace.defer(() => receiver.close());
+  const ours = await workspace.ours(url, { env: { WEBHOOK_ALLOW_HOSTS: "127.0.0.1" } });
+  return withDatabase(url, async (knex) => {
+    const rows: Row[] = [];
+    for (const [what, work] of Object.entries(await workloads(ours, receiver))) {
+      const before = await sizesOf(knex, url);
+      await work();
+      await sleep(SETTLE_MS);
+      const after = await sizesOf(knex, url);
+      const note = difference(before, after);
+      rows.push(row(`bytes per ${what}, ${name}`, (after.bytes - before.bytes) / TIMES, { note }));
+    }
+    return rows;
   });
-  await measure("authorization request, not signed in", () =>
-    repeat(() => expect(`${base}/oauth/authorize?${authorize}`, 303)),
-  );
-  await measure("token, client credentials", () =>
-    repeat(() => form("/oauth/token", { grant_type: "client_credentials", ...credentials })),
-  );
+});
 
-  let codes: Awaited<ReturnType<typeof seed>> | undefined;
-  await measure("authorization: grant and code", async () => {
-    codes = await seed(url, { codes: TIMES, port });
-  });
-  const { codes: list = [], verifier = "", clients = [] } = codes ?? {};
-  const own = { client_id: String(clients[0]?.clientId), client_secret: String(clients[0]?.clientSecret) };
-  let refreshToken = "";
-  await measure("code exchange: access and refresh token", () =>
-    repeat(async (index) => {
-      const answer = await form("/oauth/token", {
-        grant_type: "authorization_code",
-        code: list[index] as string,
-        code_verifier: verifier,
-        redirect_uri: "https://app.example.com/callback",
-        ...own,
-      });
-      refreshToken = JSON.parse(answer).refresh_token;
-    }),
-  );
-  await measure("refresh: access token", () =>
-    repeat(() => form("/oauth/token", { grant_type: "refresh_token", refresh_token: refreshToken, ...own })),
-  );
-
+/** Returns what is done 2,000 times each, one after the other. */
+async function workloads(
+  ours: Ours,
+  receiver: Awaited<ReturnType<typeof startReceiver>>,
+): Promise<Record<string, () => Promise<unknown>>> {
+  const { url, port, host, clients } = ours;
+  const token = await fetchToken(ours);
+  const [{ clientId }] = clients as [NewClient];
+  const redirectUri = encodeURIComponent("https://app.example.com/callback");
+  const authorization = `response_type=code&client_id=${clientId}&redirect_uri=${redirectUri}&${CHALLENGE}`;
   const slugs: string[] = [];
-  const createLink = async () => {
-    slugs.push((await api.createLink({ url: "https://example.com/some/page?of=the&bench=1" })).slug);
-  };
-  await measure("link, with its event", () => repeat(createLink));
-  await measure("link, with an Idempotency-Key", () =>
-    repeat((index) =>
-      api.send("POST", "/v1/links", {
-        json: { url: "https://example.com/some/page?of=the&bench=1" },
-        headers: { "idempotency-key": `bench-${index}` },
-      }),
-    ),
-  );
-  const follow = (slug: string) => expect(`${base}/${slug}`, 302, { headers: { "user-agent": BROWSER } });
-  await measure("first click of a link on a day", () => repeat((index) => follow(slugs[index] as string)));
-  await measure("further click", () => repeat(() => follow(slugs[0] as string)));
-  await createWebhook(api, receiver.url("/bench"), ["link.created"]);
-  await measure("link, with its event and a delivery", async () => {
-    await repeat(createLink);
-    await until(async () => receiver.received("/bench").length >= TIMES || undefined);
+  const text = links(host, token)(0) as string;
+  const createLink: NextRequest = () => ({
+    text,
+    answered: (body) => void slugs.push(JSON.parse(body).slug),
   });
+  const refreshTokens: string[] = [];
+  let seeded: Seeded;
+  const send = (next: NextRequest, expected: number) => sendAll(port, next, expected);
+  return {
+    "request without a token": () => send(() => get(host, "/v1/links"), 401),
+    "authorization request, not signed in": () =>
+      send(() => get(host, `/oauth/authorize?${authorization}&scope=links:write`), 303),
+    "token, client credentials": () => send(tokens(host, clients), 200),
+    "authorization: grant and code": async () => {
+      seeded = await seed(url, { codes: TIMES, port });
+    },
+    "code exchange: access and refresh token": () => send(exchanges(host, seeded, refreshTokens), 200),
+    "refresh: access token": () => send(refreshes(host, seeded.clients[0] as NewClient, refreshTokens), 200),
+    "link, with its event": () => send(createLink, 201),
+    "link, with an Idempotency-Key": () =>
+      send((index) => links(host, token, `Idempotency-Key: bench-${index}\r\n`)(index), 201),
+    "first click of a link on a day": () =>
+      send((index) => redirects(host, slugs[index] as string)(index), 302),
+    "further click": () => send(redirects(host, slugs[0] as string), 302),
+    "link, with its event and a delivery": async () => {
+      await createWebhook(apiAt(`http://${host}`, token), receiver.url("/bench"), ["link.created"]);
+      await send(createLink, 201);
+      await until(async () => receiver.received("/bench").length >= TIMES || undefined);
+    },
+  };
 }
 
-async function repeat(work: (index: number) => Promise<unknown>): Promise<void> {
-  const limit = pLimit(CONCURRENCY);
-  await Promise.all(Array.from({ length: TIMES }, (_, index) => limit(() => work(index))));
-}
-
-async function expect(url: string, status: number, init: RequestInit = {}): Promise<string> {
-  const answer = await fetch(url, { ...init, redirect: "manual" });
-  const text = await answer.text();
-  if (answer.status !== status) throw new Error(`${url}: ${answer.status} ${text.slice(0, 300)}`);
-  return text;
+async function sendAll(port: number, next: NextRequest, expected: number): Promise<void> {
+  let index = 0;
+  await onConnections(port, CONCURRENCY, async (connection) => {
+    while (index < TIMES) {
+      const status = await connection.ask(next(index++));
+      if (status !== expected) throw new Error(`${status} instead of ${expected}`);
+    }
+  });
 }
 
 function difference(before: Sizes, after: Sizes): string {

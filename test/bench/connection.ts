@@ -2,18 +2,14 @@ import { connect, type Socket } from "node:net";
 import type { Request } from "./load.ts";
 
 /** A keep-alive connection to a server. */
-export type Connection = {
-  /** Sends a request and resolves to the status of the response. */
-  ask(request: Request): Promise<number>;
-  close(): void;
-};
+export type Connection = Awaited<ReturnType<typeof openConnection>>;
 
 const LAST_CHUNK = "\r\n0\r\n\r\n";
 
 /**
  * Opens a connection. It uses sockets directly, because a generator that is slower than the server would measure itself.
  */
-export async function openConnection(port: number): Promise<Connection> {
+export async function openConnection(port: number) {
   const socket: Socket = connect({ port, host: "127.0.0.1", noDelay: true });
   await new Promise<void>((resolve, reject) => socket.once("connect", resolve).once("error", reject));
   let received = "";
@@ -42,8 +38,9 @@ export async function openConnection(port: number): Promise<Connection> {
   socket.on("close", () => fail?.(new Error("the server closed the connection")));
 
   return {
-    ask: (request) =>
-      new Promise((resolve, reject) => {
+    /** Sends a request and resolves to the status of the response. */
+    ask: (request: Request) =>
+      new Promise<number>((resolve, reject) => {
         settle = resolve;
         fail = reject;
         answered = typeof request === "string" ? undefined : request.answered;
@@ -53,12 +50,10 @@ export async function openConnection(port: number): Promise<Connection> {
   };
 }
 
-/** Returns a request with a body. */
 export function post(host: string, path: string, type: string, body: string, headers = ""): string {
   return `POST ${path} HTTP/1.1\r\nHost: ${host}\r\nContent-Type: ${type}\r\nContent-Length: ${body.length}\r\n${headers}\r\n${body}`;
 }
 
-/** Returns a request without a body. */
 export function get(host: string, path: string, headers = ""): string {
   return `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n${headers}\r\n`;
 }

@@ -1,9 +1,7 @@
-import type { FullPage } from "./day.ts";
 import type { Clocks, Cost } from "./day-cost.ts";
 import { DAY, distinctLinks, LINKS, PEAK, statisticsRows } from "./day-traffic.ts";
-import { machine, type Row } from "./table.ts";
+import { machine, printTable, type Row, row } from "./table.ts";
 
-/** The cost of each kind of request. */
 export type Costs = Record<"redirect" | "lookup" | "token" | "link" | "introspection", Cost>;
 
 type Measured = {
@@ -12,11 +10,12 @@ type Measured = {
   day: Cost;
   /** Processor time without requests, per millisecond. */
   idle: Clocks;
-  fullPage: FullPage;
+  /** What a link that is followed for the first time after a checkpoint adds to the log. */
+  fullPage: { walBytes: number; compressed: number; links: number };
   /** Of the process to the database server. */
   connections: number;
   scale: number;
-  syncMs: number;
+  note: string;
 };
 
 const SECONDS = 86_400;
@@ -28,15 +27,12 @@ const PAGE_BYTES = 8192;
 const PAGES_OF_LINK = 3;
 const GB = 1e9;
 
-/** Prints what was measured, and what follows for the whole day. */
 export function reportDay(measured: Measured): Row[] {
   printMeasured(measured);
   const { day, scale } = measured;
   const [server, database] = [coresOf(day.serverUs), coresOf(day.databaseUs)];
-  console.log(
-    `\nComputed, for ${REQUESTS.toLocaleString("en")} requests (1:${scale.toLocaleString("en")}):\n`,
-  );
-  print(
+  console.log(`\nComputed, for ${whole(REQUESTS)} requests (1:${whole(scale)}):\n`);
+  printTable(
     ["", "mean", `busiest hour (× ${PEAK})`, `at ${percent(UTILIZATION)} of each core`],
     [
       ["requests per second", ...peaks(REQUESTS / SECONDS).slice(0, 2), ""],
@@ -45,28 +41,23 @@ export function reportDay(measured: Measured): Row[] {
     ],
   );
   printStorage(measured);
-  return [
-    {
-      name: `a day of ${millions(DAY.redirects)} redirects of ${millions(LINKS)} links, cores at the busiest hour: linkgate, PostgreSQL`,
-      ours: [server * PEAK],
-      reference: [database * PEAK],
-    },
-  ];
+  const title = `a day of ${millions(DAY.redirects)} redirects of ${millions(LINKS)} links, cores at the busiest hour`;
+  return [row(`${title}: linkgate`, server * PEAK), row(`${title}: PostgreSQL`, database * PEAK)];
 }
 
-function printMeasured({ costs, day, idle, fullPage, connections, syncMs }: Measured): void {
-  console.log(`\n${machine()}, ${new Date().toISOString().slice(0, 10)}, sync ${syncMs.toFixed(2)} ms`);
+function printMeasured({ costs, day, idle, fullPage, connections, note }: Measured): void {
+  console.log(`\n${machine()}, ${new Date().toISOString().slice(0, 10)}, ${note}`);
   console.log("\nMeasured, per request:\n");
-  print(
+  printTable(
     ["", "linkgate, µs", "PostgreSQL, µs", "log, bytes", "tables, bytes", "rows"],
     [
       ...Object.entries(costs).map(([kind, cost]) => [kind, ...cells(cost)]),
-      [`the day, ${day.requests.toLocaleString("en")} requests`, ...cells(day)],
+      [`the day, ${whole(day.requests)} requests`, ...cells(day)],
     ],
   );
   const sum = addUp(costs);
   console.log(`
-The kinds add up to ${sum.map((us) => whole(us)).join(", ")} µs per request of the day.
+The kinds add up to ${sum.map(whole).join(", ")} µs per request of the day.
 Without requests: ${Object.values(idle).map(percent).join(", ")} of a core.
 Connections: ${connections}.
 The first redirect of a link after a checkpoint: ${whole(fullPage.walBytes)} further bytes of log, compressed with lz4 ${whole(fullPage.compressed)} (${fullPage.links} links).`);
@@ -82,10 +73,9 @@ function printStorage({ costs, day, fullPage }: Measured): void {
     const title = `full pages, a checkpoint every ${seconds / 60} minutes: ${millions(followed)} links × ${PAGES_OF_LINK} pages at most`;
     return [title, `${gb(bytes)} · compressed ${gb(bytes * compression)}`];
   });
-  const ofLinks = costs.link.diskBytes;
-  const ofTokens = costs.token.diskBytes;
+  const [ofLinks, ofTokens] = [costs.link.diskBytes, costs.token.diskBytes];
   console.log("");
-  print(
+  printTable(
     ["", "GB per day"],
     [
       ["write-ahead log without full pages", gb(day.walBytes * REQUESTS)],
@@ -93,8 +83,8 @@ function printStorage({ costs, day, fullPage }: Measured): void {
       [`click statistics: ${millions(rows)} rows × ${whole(bytesOfRow)} bytes`, gb(rows * bytesOfRow)],
       [`links, their events and deliveries: ${whole(ofLinks)} bytes each`, gb(ofLinks * DAY.links)],
       [
-        `tokens: ${whole(ofTokens)} bytes each, which are purged after an hour`,
-        `${gb((ofTokens * DAY.tokens * PEAK) / 24)} at most`,
+        `tokens: ${whole(ofTokens)} bytes each, purged after an hour, at most`,
+        gb((ofTokens * DAY.tokens * PEAK) / 24),
       ],
     ],
   );
@@ -103,9 +93,7 @@ function printStorage({ costs, day, fullPage }: Measured): void {
 const REQUESTS = DAY.redirects + DAY.tokens + DAY.links;
 
 /** The mean number of cores that so many requests a day take. */
-function coresOf(us: number): number {
-  return (us * REQUESTS) / 1e6 / SECONDS;
-}
+const coresOf = (us: number) => (us * REQUESTS) / 1e6 / SECONDS;
 
 /** Returns what a request of the day would cost if each kind cost as much as when measured separately. */
 function addUp({ redirect, token, link }: Costs): number[] {
@@ -116,24 +104,14 @@ function addUp({ redirect, token, link }: Costs): number[] {
 
 function cells({ serverUs, databaseUs, walBytes, diskBytes, rows }: Cost): string[] {
   const added = Object.entries(rows).filter(([, count]) => count >= 0.005);
-  return [
-    whole(serverUs),
-    whole(databaseUs),
-    whole(walBytes),
-    whole(diskBytes),
-    added.map(([table, count]) => `${count.toFixed(2)} ${table}`).join(", "),
-  ];
+  const names = added.map(([table, count]) => `${count.toFixed(2)} ${table}`).join(", ");
+  return [...[serverUs, databaseUs, walBytes, diskBytes].map(whole), names];
 }
 
 function peaks(mean: number): string[] {
   return [mean, mean * PEAK, (mean * PEAK) / UTILIZATION].map((value) =>
     value >= 100 ? Math.round(value).toLocaleString("en") : value.toFixed(1),
   );
-}
-
-function print(head: string[], rows: string[][]): void {
-  for (const cellsOfRow of [head, head.map(() => "---"), ...rows])
-    console.log(`| ${cellsOfRow.join(" | ")} |`);
 }
 
 const whole = (value: number) => Math.round(value).toLocaleString("en");

@@ -1,22 +1,32 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { isDeepStrictEqual } from "node:util";
-import knexFactory from "knex";
-import { knexConfig } from "../../adapters/database/engine.ts";
-import { type Backlog, seedDeliveries } from "./backlog.ts";
-import { onPostgres } from "./cluster.ts";
+import pLimit from "p-limit";
+import { engineOf } from "../../adapters/database/engine.ts";
+import { OPERATOR } from "../../resources/events/types.ts";
+import { LINK_DEFAULTS } from "../../resources/links/types.ts";
 import type { ServerProcess } from "./process.ts";
-import { judged, type Row } from "./table.ts";
-import { section, type Workspace } from "./workspace.ts";
+import { createWebhook, type Receiver, startReceiver, verifyWebhooks } from "./receiver.ts";
+import { type Seeded, seed, withStorage } from "./seed.ts";
+import { type Row, row } from "./table.ts";
+import { eachDatabase, type Workspace, withDatabase } from "./workspace.ts";
 
-const RECEIVER = fileURLToPath(new URL("./servers/receiver.ts", import.meta.url));
 // The limit of attempts per host should not be what limits the rate.
 const HOSTS = Array.from({ length: 16 }, (_, index) => `127.0.0.${index + 1}`);
-const RECEIVER_CORE = 1;
-type Workload = Omit<Backlog, "origins" | "url"> & {
+// Longer than the spreading and the start of a server take.
+const SPREAD_AFTER_MS = 8000;
+
+type Workload = {
+  organizations: number;
+  /** Per organization. */
+  webhooks: number;
+  /** Per organization. */
+  events: number;
+  /** How many become due per second; by default, all are due. */
+  perSecond?: number;
   /** The receiver answers the first attempt of every n-th delivery with 503. */
   failEvery?: number;
 };
+
 const MANY = { organizations: 200, webhooks: 2, events: 50 };
 const WORKLOADS: Record<string, Workload> = {
   "many organizations": MANY,
@@ -30,74 +40,44 @@ const MIN_PER_CORE = 1000;
 const POLL_MS = 50;
 const DEADLINE_MS = 180_000;
 
-/** Deliveries of a backlog to a receiver on loopback. */
-export const deliveryRows = () =>
-  section(async (workspace) => {
+/** Deliveries of a backlog to a receiver on loopback, on a new database for each. */
+export const deliveries = eachDatabase(
+  async (workspace, url, engine) => {
     const rows: Row[] = [];
     for (const [name, workload] of Object.entries(WORKLOADS)) {
-      const url = `sqlite:${workspace.file(name)}.sqlite`;
-      rows.push(...(await deliver(workspace, url, `${name}, SQLite full`, workload)));
+      const own = rows.length === 0 ? url : await workspace.database(engineOf(url), name);
+      rows.push(await deliver(workspace, own, `${name}, ${engine}`, workload));
     }
     return rows;
-  });
+  },
+  ["sqlite", "postgres"],
+);
 
-/** The same on PostgreSQL, on a new database for each. */
-export async function postgresDeliveryRows(): Promise<Row[]> {
-  const rows: Row[] = [];
-  for (const [name, workload] of Object.entries(WORKLOADS))
-    rows.push(
-      ...(await onPostgres((workspace, [url]) =>
-        deliver(workspace, url as string, `${name}, PostgreSQL`, workload),
-      )),
-    );
-  return rows;
-}
-
-async function deliver(workspace: Workspace, url: string, name: string, workload: Workload): Promise<Row[]> {
-  const receiver = await workspace.start({
-    script: RECEIVER,
-    env: { HOSTS: HOSTS.join(","), FAIL_EVERY: String(workload.failEvery ?? 0) },
-    ready: /^listening on (\d+)$/,
-    cores: [RECEIVER_CORE],
-  });
-  const origins = HOSTS.map((host) => `http://${host}:${receiver.port}`);
-  const seeded = await seedDeliveries({ ...workload, url, origins });
-  const deliveries = workload.organizations * workload.webhooks * workload.events;
-  const total = deliveries + (workload.failEvery ? Math.floor(deliveries / workload.failEvery) : 0);
-  const received = () => receivedBy(origins[0] as string);
+async function deliver(workspace: Workspace, url: string, name: string, workload: Workload): Promise<Row> {
+  const { organizations, webhooks, events, failEvery } = workload;
+  const receiver = await startReceiver(workspace, HOSTS, failEvery);
+  const seeded = await seedDeliveries(url, workload, receiver.origins);
+  const count = organizations * webhooks * events;
+  const attempts = count + (failEvery ? Math.floor(count / failEvery) : 0);
   const { server } = await workspace.restart(seeded, { env: { WEBHOOK_ALLOW_HOSTS: HOSTS.join(",") } });
-  const start = await sampleAt(0.1 * total, server, received);
-  const end = await sampleAt(0.9 * total, server, received);
-  await sampleAt(total, server, received);
+  const start = await sampleAt(0.1 * attempts, server, receiver);
+  const end = await sampleAt(0.9 * attempts, server, receiver);
+  await sampleAt(attempts, server, receiver);
   await server.stop();
-  await expectDelivered(url, { deliveries, attempts: total }, await received());
-  const count = end.requests - start.requests;
-  const cpu = ((end.cpuMs - start.cpuMs) * 1000) / count;
-  return [
-    judged(
-      {
-        name: `deliveries, ${name}, per second and per second of CPU`,
-        ours: [(count * 1000) / (end.at - start.at)],
-        cpu: [cpu],
-        ratio: [1e6 / cpu],
-        note: workspace.syncNote(),
-      },
-      { atLeast: MIN_PER_CORE },
-    ),
-  ];
-}
-
-type Received = { requests: number; events: number };
-
-async function receivedBy(origin: string): Promise<Received> {
-  return (await (await fetch(origin)).json()) as Received;
+  await expectDelivered(url, { deliveries: count, attempts }, receiver);
+  const cpuMs = (end.cpuMs - start.cpuMs) / (end.requests - start.requests);
+  return row(`deliveries, ${name}, per second of CPU`, 1000 / cpuMs, {
+    cpu: cpuMs * 1000,
+    atLeast: MIN_PER_CORE,
+    note: `${Math.round(((end.requests - start.requests) * 1000) / (end.at - start.at))} per second, ${workspace.syncNote()}`,
+  });
 }
 
 /** Waits until so many deliveries are received, and reads the clocks. */
-async function sampleAt(requests: number, server: ServerProcess, received: () => Promise<Received>) {
+async function sampleAt(requests: number, server: ServerProcess, receiver: Receiver) {
   const deadline = performance.now() + DEADLINE_MS;
   for (;;) {
-    const sample = { ...(await received()), cpuMs: server.cpuMs(), at: performance.now() };
+    const sample = { ...receiver.received(), cpuMs: server.cpuMs(), at: performance.now() };
     if (sample.requests >= requests) return sample;
     if (sample.at > deadline) throw new Error(`${sample.requests} of ${requests} deliveries were received`);
     await sleep(POLL_MS);
@@ -107,19 +87,55 @@ async function sampleAt(requests: number, server: ServerProcess, received: () =>
 type Expected = { deliveries: number; attempts: number };
 
 /** @throws Error unless every delivery was received, and all attempts are stored */
-async function expectDelivered(url: string, expected: Expected, received: Received): Promise<void> {
-  const knex = knexFactory(knexConfig(url));
-  try {
-    const [row] = await knex("deliveries")
-      .where({ status: "succeeded" })
-      .count({ deliveries: "*" })
-      .sum({ attempts: "attempts" });
-    const stored = { deliveries: Number(row?.deliveries), attempts: Number(row?.attempts) };
-    const arrived = { deliveries: received.events, attempts: received.requests };
-    for (const actual of [stored, arrived])
-      if (!isDeepStrictEqual(actual, expected))
-        throw new Error(`expected ${JSON.stringify({ expected, stored, arrived })}`);
-  } finally {
-    await knex.destroy();
-  }
+async function expectDelivered(url: string, expected: Expected, receiver: Receiver): Promise<void> {
+  const [row] = await withDatabase(url, (knex) =>
+    knex("deliveries").where({ status: "succeeded" }).count({ count: "*" }).sum({ attempts: "attempts" }),
+  );
+  const stored = { deliveries: Number(row?.count), attempts: Number(row?.attempts) };
+  const { events, requests } = receiver.received();
+  const arrived = { deliveries: events, attempts: requests };
+  if (!isDeepStrictEqual(stored, expected) || !isDeepStrictEqual(arrived, expected))
+    throw new Error(`expected ${JSON.stringify({ expected, stored, arrived })}`);
+}
+
+/** Creates a database with pending deliveries of links that were created. */
+async function seedDeliveries(url: string, workload: Workload, origins: string[]): Promise<Seeded> {
+  const { organizations, webhooks, events, perSecond } = workload;
+  const seeded = await seed(url);
+  await withStorage(url, async (storage) => {
+    const owners = await atMost(8, organizations, async (index) => {
+      const { organization } = await storage.organizations.create(`Deliveries ${index}`, "premium", OPERATOR);
+      const target = `${origins[index % origins.length]}/${index}`;
+      for (let number = 0; number < webhooks; number++)
+        await createWebhook(storage, organization.id, `${target}/${number}`);
+      return organization.id;
+    });
+    await verifyWebhooks(url);
+    await atMost(16, organizations * events, (event) =>
+      storage.links.create(owners[event % organizations] as string, OPERATOR, {
+        slug: `backlog-${event}`,
+        url: "https://example.com/some/page?of=the&bench=1",
+        ...LINK_DEFAULTS,
+      }),
+    );
+  });
+  if (perSecond) await spread(url, 1000 / perSecond);
+  return seeded;
+}
+
+/** Makes deliveries due one after the other. */
+function spread(url: string, intervalMs: number): Promise<number> {
+  const isEarlier = "(other.event_id, other.webhook_id) < (deliveries.event_id, deliveries.webhook_id)";
+  const place = `(select count(*) from deliveries other where ${isEarlier})`;
+  return withDatabase(url, (knex) =>
+    knex("deliveries").update({
+      due_at: knex.raw(`${Date.now() + SPREAD_AFTER_MS} + ${place} * ${intervalMs}`),
+    }),
+  );
+}
+
+/** Runs `work` for each index, at most `concurrency` at a time. */
+function atMost<T>(concurrency: number, count: number, work: (index: number) => Promise<T>): Promise<T[]> {
+  const limit = pLimit(concurrency);
+  return Promise.all(Array.from({ length: count }, (_, index) => limit(() => work(index))));
 }

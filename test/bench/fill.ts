@@ -1,23 +1,14 @@
 import type { Knex } from "knex";
-import knexFactory from "knex";
-import { type Engine, engineOf, knexConfig } from "../../adapters/database/engine.ts";
+import { type Engine, engineOf } from "../../adapters/database/engine.ts";
+import { withDatabase } from "./workspace.ts";
 
 // The database generates the rows itself: ten million take minutes instead of hours.
 const CHUNK = 500_000;
 const DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz";
 const TIME_LENGTH = 9;
 const ISSUED_WITHIN_MS = 30 * 86_400_000;
-const PAYLOAD = JSON.stringify({
-  iat: 1,
-  exp: 2,
-  scope: "links:write",
-  kind: "ClientCredentials",
-  clientId: "lgc_filler",
-  aud: "http://localhost",
-});
-
-// A statement may add or count millions of rows.
-const STATEMENT_MS = 3_600_000;
+const PAYLOAD =
+  '{"iat":1,"exp":2,"scope":"links:write","kind":"ClientCredentials","clientId":"lgc_filler","aud":"http://localhost"}';
 
 const SIZE: Record<Engine, string> = {
   sqlite: "select page_count * page_size as bytes from pragma_page_count(), pragma_page_size()",
@@ -26,10 +17,27 @@ const SIZE: Record<Engine, string> = {
     "select sum(data_length + index_length) as bytes from information_schema.tables where table_schema = database()",
 };
 
-/** Rows of a table: the columns, and the SQL of their values for the number `i`. */
-type Rows = { table: string; values: Record<string, string> };
+const PREPARE: Record<Engine, string[]> = {
+  sqlite: ["pragma synchronous = OFF", "pragma cache_size = -1000000"],
+  postgres: ["set maintenance_work_mem = '1GB'"],
+  mysql: ["set sql_mode = concat(@@sql_mode, ',PIPES_AS_CONCAT')"],
+};
+const FINISH: Partial<Record<Engine, string>> = {
+  sqlite: "pragma wal_checkpoint(TRUNCATE)",
+  postgres: "vacuum analyze",
+};
 
-/** How many rows of each table to add. */
+// A query of the numbers `i`.
+const NUMBERS: Record<Engine, (first: number, last: number) => string> = {
+  sqlite: (first, last) =>
+    `with recursive n(i) as (select ${first} union all select i + 1 from n where i < ${last}) select i from n`,
+  postgres: (first, last) => `select i from generate_series(${first}::bigint, ${last}) as i`,
+  mysql: (first, last) => `select seq as i from seq_${first}_to_${last}`,
+};
+
+/** Rows of a table: the columns, and the SQL of their values for the number `i`, which goes up to `count`. */
+type Rows = { table: string; values: Record<string, string>; count: number };
+
 export type Fill = {
   tokens?: { count: number; expiresAt: number };
   links?: { count: number; organizationId: string }[];
@@ -37,51 +45,49 @@ export type Fill = {
   clicks?: { organizationId: string; links: number; days: number };
 };
 
-/** Adds tokens without a client, links with the slugs `f<number>` and their clicks to a database. Returns how long it took, and its size. */
-export async function fill(
+/**
+ * Adds tokens without a client, links with the slugs `f<number>` and their clicks to a database. Returns how long it took,
+ * and its size.
+ */
+export function fill(
   url: string,
   { tokens, links, clicks }: Fill,
 ): Promise<{ seconds: number; bytes: number }> {
   const start = performance.now();
   const engine = engineOf(url);
-  const isSqlite = engine === "sqlite";
-  const knex = knexFactory({ ...knexConfig(url, { timeoutMs: STATEMENT_MS }), pool: { min: 1, max: 1 } });
-  try {
-    const insert = await prepareInsert(knex, engine);
-    if (tokens) await insert(tokenRows(tokens.count, tokens.expiresAt, isSqlite), tokens.count);
-    if (links) await insert(linkRows(links, engine), Math.max(...numbersOf(links)));
-    if (clicks) {
-      await insert(linkClickRows(clicks, engine), clicks.links * clicks.days);
-      await insert(organizationClickRows(clicks), REFERRERS * clicks.days);
-      await insert(hourRows(clicks), HOURS * clicks.days);
-      await insert(topLinkRows(clicks, engine), TOP_LINKS * clicks.days);
-      await insert(topReferrerRows(clicks, engine), TOP_LINKS * REFERRERS_PER_LINK * clicks.days);
-    }
-    if (engine === "postgres") await knex.raw("vacuum analyze");
+  const all: Rows[] = [];
+  if (tokens) all.push(tokenRows(tokens, engine));
+  if (links) all.push(linkRows(links, engine));
+  if (clicks) all.push(...clickRows(clicks, engine));
+  return withDatabase(url, async (knex) => {
+    for (const statement of PREPARE[engine]) await knex.raw(statement);
+    const insert = engine === "postgres" ? insertWithoutIndexes : insertRows;
+    for (const rows of all) await insert(knex, engine, rows);
+    if (FINISH[engine]) await knex.raw(FINISH[engine]);
     const result = await knex.raw(SIZE[engine]);
     const [{ bytes }] = { sqlite: result, postgres: result.rows, mysql: result[0] }[engine];
     return { seconds: (performance.now() - start) / 1000, bytes: Number(bytes) };
-  } finally {
-    await knex.destroy();
-  }
+  });
 }
 
 /**
  * Tokens that were issued evenly over a month, under their keys (`tokenKey`), in their order,
  * in which they also expire.
  */
-function tokenRows(count: number, expiresAt: number, isSqlite: boolean): Rows {
+function tokenRows({ count, expiresAt }: NonNullable<Fill["tokens"]>, engine: Engine): Rows {
   const end = Math.min(Date.now(), expiresAt);
   const time = `(${end - ISSUED_WITHIN_MS} + i * cast(${ISSUED_WITHIN_MS} as bigint) / ${count})`;
   const digits = Array.from({ length: TIME_LENGTH }, (_, index) => {
     const unit = DIGITS.length ** (TIME_LENGTH - 1 - index);
     return `substr('${DIGITS}', cast(${time} / ${unit} % ${DIGITS.length} as integer) + 1, 1)`;
   });
-  const random = isSqlite
-    ? "substr(hex(randomblob(17)), 1, 34)"
-    : "substr(md5(random()::text) || md5(random()::text), 1, 34)";
+  const random =
+    engine === "sqlite"
+      ? "substr(hex(randomblob(17)), 1, 34)"
+      : "substr(md5(random()::text) || md5(random()::text), 1, 34)";
   return {
     table: "tokens",
+    count,
     values: {
       id_hash: [...digits, random].join(" || "),
       kind: "'ClientCredentials'",
@@ -92,29 +98,23 @@ function tokenRows(count: number, expiresAt: number, isSqlite: boolean): Rows {
   };
 }
 
-/** Returns the number of the last link of each organization. */
-function numbersOf(links: { count: number }[]): number[] {
-  let sum = 0;
-  return links.map(({ count }) => {
-    sum += count;
-    return sum;
-  });
-}
-
 const PADDED: Record<Engine, (number: string) => string> = {
   sqlite: (number) => `printf('%024d', ${number})`,
   postgres: (number) => `lpad((${number})::text, 24, '0')`,
   mysql: (number) => `lpad(${number}, 24, '0')`,
 };
 
-function linkRows(links: { count: number; organizationId: string }[], engine: Engine): Rows {
+function linkRows(links: NonNullable<Fill["links"]>, engine: Engine): Rows {
   const newline = engine === "postgres" ? "chr(10)" : "char(10)";
-  const last = numbersOf(links);
-  const owners = links.map(
-    ({ organizationId }, index) => `when i <= ${last[index]} then '${organizationId}'`,
-  );
+  const owners: string[] = [];
+  let count = 0;
+  for (const { organizationId, count: own } of links) {
+    count += own;
+    owners.push(`when i <= ${count} then '${organizationId}'`);
+  }
   return {
     table: "links",
+    count,
     values: {
       id: `'lnk_00' || ${PADDED[engine]("i")}`,
       organization_id: `case ${owners.join(" ")} end`,
@@ -131,113 +131,68 @@ function linkRows(links: { count: number; organizationId: string }[], engine: En
   };
 }
 
-type Clicks = NonNullable<Fill["clicks"]>;
-
 // As many as an organization can have on a day.
 const REFERRERS = 500;
 // Those with the most clicks.
 const TOP_LINKS = 100;
 const REFERRERS_PER_LINK = 20;
-const HOURS = 24;
+const HOURS = Array.from({ length: 24 }, (_, hour) => String(hour).padStart(2, "0"));
 const DAY_MS = 86_400_000;
 
-const linkAt = (engine: Engine, number: string) => `'lnk_00' || ${PADDED[engine](number)}`;
-
-/** One row per link and day. */
-function linkClickRows({ organizationId, links, days }: Clicks, engine: Engine): Rows {
-  const link = linkAt(engine, `1 + (i - 1) % ${links}`);
-  return clickRows(organizationId, link, "clicks", "'12'", dayOf(links, days));
-}
-
-function organizationClickRows({ organizationId, days }: Clicks): Rows {
-  const name = `'site-' || ((i - 1) % ${REFERRERS}) || '.example'`;
-  return clickRows(organizationId, "''", "referrer", name, dayOf(REFERRERS, days));
-}
-
-function topLinkRows({ organizationId, days }: Clicks, engine: Engine): Rows {
-  const name = linkAt(engine, `1 + (i - 1) % ${TOP_LINKS}`);
-  return clickRows(organizationId, "''", "link", name, dayOf(TOP_LINKS, days));
-}
-
-function topReferrerRows({ organizationId, days }: Clicks, engine: Engine): Rows {
-  const link = linkAt(engine, `1 + (i - 1) % ${TOP_LINKS}`);
-  const number = `cast(floor((i - 1) / ${TOP_LINKS}) as integer) % ${REFERRERS_PER_LINK}`;
-  const name = `'site-' || (${number}) || '.example'`;
-  return clickRows(organizationId, link, "referrer", name, dayOf(TOP_LINKS * REFERRERS_PER_LINK, days));
-}
-
-function hourRows({ organizationId, days }: Clicks): Rows {
-  const name = `substr('${Array.from({ length: HOURS }, (_, hour) => String(hour).padStart(2, "0")).join("")}', 1 + 2 * cast((i - 1) % ${HOURS} as integer), 2)`;
-  return clickRows(organizationId, "''", "clicks", name, dayOf(HOURS, days));
-}
-
-function clickRows(
-  organizationId: string,
-  link_id: string,
-  dimension: string,
-  name: string,
-  day: string,
-): Rows {
-  const organization_id = `'${organizationId}'`;
-  return {
-    table: "click_counts",
-    values: { organization_id, link_id, dimension: `'${dimension}'`, day, name, clicks: "1 + i % 50" },
-  };
-}
-
-/** Returns the SQL of a day, of which each has as many rows. */
-function dayOf(rowsPerDay: number, days: number): string {
+function clickRows({ organizationId, links, days }: NonNullable<Fill["clicks"]>, engine: Engine): Rows[] {
   const today = Math.floor(Date.now() / DAY_MS);
-  return `${today - days + 1} + floor((i - 1) / ${rowsPerDay})`;
+  const linkAt = (number: string) => `'lnk_00' || ${PADDED[engine](number)}`;
+  const siteAt = (number: string) => `'site-' || (${number}) || '.example'`;
+  const of = (perDay: number, dimension: string, name: string, link = "''"): Rows => ({
+    table: "click_counts",
+    count: perDay * days,
+    values: {
+      organization_id: `'${organizationId}'`,
+      link_id: link,
+      dimension: `'${dimension}'`,
+      day: `${today - days + 1} + floor((i - 1) / ${perDay})`,
+      name,
+      clicks: "1 + i % 50",
+    },
+  });
+  const topLink = linkAt(`1 + (i - 1) % ${TOP_LINKS}`);
+  const referrer = `cast(floor((i - 1) / ${TOP_LINKS}) as integer) % ${REFERRERS_PER_LINK}`;
+  const hour = `substr('${HOURS.join("")}', 1 + 2 * cast((i - 1) % ${HOURS.length} as integer), 2)`;
+  return [
+    of(links, "clicks", "'12'", linkAt(`1 + (i - 1) % ${links}`)),
+    of(REFERRERS, "referrer", siteAt(`(i - 1) % ${REFERRERS}`)),
+    of(HOURS.length, "clicks", hour),
+    of(TOP_LINKS, "link", topLink),
+    of(TOP_LINKS * REFERRERS_PER_LINK, "referrer", siteAt(referrer), topLink),
+  ];
 }
 
-type Insert = (rows: Rows, count: number) => Promise<void>;
-
-async function prepareInsert(knex: Knex, engine: Engine): Promise<Insert> {
-  if (engine === "sqlite") return prepareSqlite(knex);
-  if (engine === "postgres") return insertWithoutIndexes(knex);
-  await knex.raw("set sql_mode = concat(@@sql_mode, ',PIPES_AS_CONCAT')");
-  return async ({ table, values }, count) => {
-    const sql = `insert into ${table} (${Object.keys(values)}) select ${Object.values(values)} from`;
-    for (let start = 1; start <= count; start += CHUNK)
-      await knex.raw(`${sql} (select seq as i from seq_${start}_to_${Math.min(count, start + CHUNK - 1)}) n`);
-  };
+async function insertRows(knex: Knex, engine: Engine, { table, values, count }: Rows): Promise<void> {
+  for (let first = 1; first <= count; first += CHUNK) {
+    const numbers = NUMBERS[engine](first, Math.min(count, first + CHUNK - 1));
+    const columns = Object.keys(values);
+    await knex.raw(`insert into ${table} (${columns}) select ${Object.values(values)} from (${numbers}) n`);
+  }
 }
 
-async function prepareSqlite(knex: Knex): Promise<Insert> {
-  await knex.raw("pragma synchronous = OFF");
-  await knex.raw("pragma cache_size = -1000000");
-  const numbers =
-    "with recursive n(i) as (select cast(? as integer) union all select i + 1 from n where i < ?)";
-  return async ({ table, values }, count) => {
-    const sql = `insert into ${table} (${Object.keys(values)}) ${numbers} select ${Object.values(values)} from n`;
-    for (let start = 1; start <= count; start += CHUNK)
-      await knex.raw(sql, [start, Math.min(count, start + CHUNK - 1)]);
-    await knex.raw("pragma wal_checkpoint(TRUNCATE)");
-  };
-}
+type Named = { rows: { name: string; definition: string }[] };
 
 /** Creates the indexes again after the rows, which takes a fraction of the time. */
-function insertWithoutIndexes(knex: Knex): Insert {
-  return async ({ table, values }, count) => {
-    const { rows: constraints } = await knex.raw(
-      `select conname as name, pg_get_constraintdef(oid) as definition from pg_constraint
+async function insertWithoutIndexes(knex: Knex, engine: Engine, rows: Rows): Promise<void> {
+  const { table } = rows;
+  const constraints = await knex.raw<Named>(
+    `select conname as name, pg_get_constraintdef(oid) as definition from pg_constraint
        where conrelid = ?::regclass and contype in ('p', 'u')`,
-      [table],
-    );
-    for (const { name } of constraints) await knex.raw("alter table ?? drop constraint ??", [table, name]);
-    const { rows: indexes } = await knex.raw(
-      "select indexname as name, indexdef as definition from pg_indexes where tablename = ?",
-      [table],
-    );
-    for (const { name } of indexes) await knex.raw("drop index ??", [name]);
-    await knex.raw(
-      `insert into ${table} (${Object.keys(values)}) select ${Object.values(values)} from generate_series(1, ?::bigint) as n(i)`,
-      [count],
-    );
-    await knex.raw("set maintenance_work_mem = '1GB'");
-    for (const { name, definition } of constraints)
-      await knex.raw(`alter table ?? add constraint ?? ${definition}`, [table, name]);
-    for (const { definition } of indexes) await knex.raw(definition);
-  };
+    [table],
+  );
+  for (const { name } of constraints.rows) await knex.raw("alter table ?? drop constraint ??", [table, name]);
+  const indexes = await knex.raw<Named>(
+    "select indexname as name, indexdef as definition from pg_indexes where tablename = ?",
+    [table],
+  );
+  for (const { name } of indexes.rows) await knex.raw("drop index ??", [name]);
+  await insertRows(knex, engine, rows);
+  for (const { name, definition } of constraints.rows)
+    await knex.raw(`alter table ?? add constraint ?? ${definition}`, [table, name]);
+  for (const { definition } of indexes.rows) await knex.raw(definition);
 }

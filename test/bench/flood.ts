@@ -1,13 +1,9 @@
 // Sends requests over several connections, in a process of its own: the latency of others is measured meanwhile.
 
 import { once } from "node:events";
+import type { Sent } from "./expensive-requests.ts";
 
-export type Flood = {
-  origin: string;
-  requests: { path: string; init?: RequestInit }[];
-  connections: number;
-  seconds: number;
-};
+export type Flood = { origin: string; requests: Sent[]; connections: number; seconds: number };
 
 const [{ origin, requests, connections, seconds }] = (await once(process, "message")) as [Flood];
 process.send?.("ready");
@@ -16,7 +12,7 @@ let sent = 0;
 
 async function send(): Promise<void> {
   while (performance.now() < end) {
-    const { path, init } = requests[sent++ % requests.length] as Flood["requests"][number];
+    const { path, init } = requests[sent++ % requests.length] as Sent;
     const response = await fetch(origin + path, { redirect: "manual", ...init });
     for await (const _ of response.body ?? []); // kept nowhere
   }

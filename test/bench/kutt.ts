@@ -1,34 +1,15 @@
-import { execFile } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { readFileSync } from "node:fs";
 import path from "node:path";
-import { promisify } from "node:util";
 import { freePort } from "../harness/port.ts";
-import type { ServerProcess } from "./process.ts";
-import type { Workspace } from "./workspace.ts";
-
-/** The name of Kutt among the subjects of a measurement. */
-export const KUTT = "Kutt";
-
-export type Kutt = {
-  /** What is measured, for the notes of a row. */
-  version: string;
-  server: ServerProcess;
-  host: string;
-  slug: string;
-  /** Resolves to the number of visits that it has counted. */
-  visits(): Promise<number>;
-};
+import { type Server, Skipped, type Workspace } from "./workspace.ts";
 
 type Link = { address: string; visit_count: number };
 
 /** Starts Kutt with its defaults, on a new SQLite database with one link, from the checkout that `KUTT` names. */
-export async function startKutt(workspace: Workspace): Promise<Kutt | undefined> {
+export async function startKutt(workspace: Workspace): Promise<Server> {
   const checkout = process.env.KUTT;
-  if (!checkout) {
-    console.log("SKIPPED Kutt: set KUTT to a checkout, see test/bench/README.md");
-    return undefined;
-  }
+  if (!checkout) throw new Skipped("set KUTT to a checkout, see test/bench/README.md");
   const port = await freePort();
   const host = `localhost:${port}`;
   const env = {
@@ -39,33 +20,20 @@ export async function startKutt(workspace: Workspace): Promise<Kutt | undefined>
     JWT_SECRET: randomBytes(32).toString("base64url"),
   };
   const migrate = [path.join(checkout, "node_modules/knex/bin/cli.js"), "migrate:latest"];
-  await promisify(execFile)(process.execPath, migrate, { cwd: checkout, env: { ...process.env, ...env } });
+  execFileSync(process.execPath, migrate, { cwd: checkout, env: { ...process.env, ...env }, stdio: "pipe" });
   const server = await workspace.start({
     script: path.join(checkout, "server/server.js"),
     cwd: checkout,
     env,
     ready: /^> Ready on .*:(\d+)$/,
   });
-  const links = await signUp(host);
-  const { address } = await links<Link>({ target: "https://example.com/bench" });
-  return {
-    version: versionOf(checkout),
-    server,
-    host,
-    slug: address,
-    async visits() {
-      const { data } = await links<{ data: Link[] }>();
-      return data[0]?.visit_count ?? 0;
-    },
-  };
-}
-
-/** Creates the first user; returns a function that creates a link, or lists all of them. */
-async function signUp(host: string) {
   const user = { email: "bench@example.com", password: randomBytes(16).toString("base64url") };
   await call(host, "/api/auth/create-admin", user); // its token has no subject
   const { token } = await call<{ token: string }>(host, "/api/auth/login", user);
-  return <T>(link?: object) => call<T>(host, "/api/links", link, { cookie: `token=${token}` });
+  const links = <T>(link?: object) => call<T>(host, "/api/links", link, { cookie: `token=${token}` });
+  const { address: slug } = await links<Link>({ target: "https://example.com/bench" });
+  const stored = async () => (await links<{ data: [Link] }>()).data[0].visit_count;
+  return { server, host, clients: [], slug, stored };
 }
 
 async function call<T>(host: string, address: string, body?: object, headers = {}): Promise<T> {
@@ -75,11 +43,4 @@ async function call<T>(host: string, address: string, body?: object, headers = {
   });
   if (!answer.ok) throw new Error(`Kutt: ${address} returned ${answer.status}: ${await answer.text()}`);
   return (await answer.json()) as T;
-}
-
-/** Returns the versions of Kutt and of its SQLite driver. */
-function versionOf(checkout: string): string {
-  const read = (folder: string) =>
-    JSON.parse(readFileSync(path.join(checkout, folder, "package.json"), "utf8")).version as string;
-  return `Kutt ${read(".")}, better-sqlite3 ${read("node_modules/better-sqlite3")}`;
 }

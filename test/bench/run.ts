@@ -1,61 +1,38 @@
 import { parseArgs } from "node:util";
-import { byteRows } from "./bytes.ts";
-import { cleanUpAll } from "./cleanup.ts";
-import { postgresRows, workerRows } from "./cluster.ts";
-import { dayRows } from "./day.ts";
-import { deliveryRows, postgresDeliveryRows } from "./deliveries.ts";
-import { clientRows, introspectionRows, redirectRows, resourceRows, tokenRows } from "./engine.ts";
-import { exchangeRows } from "./exchange.ts";
-import { growthRows, memoryRows, startRows } from "./growth.ts";
-import { pageRows } from "./pages.ts";
-import { poolerRows } from "./pooler.ts";
-import { pin } from "./process.ts";
-import { purgeRows } from "./purge.ts";
-import { printReadmeTable } from "./readme-table.ts";
-import { requestRows } from "./requests.ts";
-import { sizeRows } from "./scale.ts";
-import { searchRows } from "./search.ts";
-import { soakRows } from "./soak.ts";
+import { bytes } from "./bytes.ts";
+import { day } from "./day.ts";
+import { deliveries } from "./deliveries.ts";
+import { pages } from "./pages.ts";
+import { pooler, workers } from "./postgres.ts";
+import { pinGenerator } from "./process.ts";
+import { purge } from "./purge.ts";
+import { requests } from "./requests.ts";
+import { search } from "./search.ts";
+import { size } from "./size.ts";
+import { soak } from "./soak.ts";
+import { addVersion, exchange, introspection, redirects, resources, tokens } from "./systems.ts";
 import { type Row, report } from "./table.ts";
-import { latencyRows, sweepRows } from "./tails.ts";
-import { addVersion } from "./versions.ts";
-
-const GENERATOR_CORE = 1;
-
-type Section = ((parts: string[]) => Promise<Row[]>) & {
-  /** Parts that can be run on their own. */
-  parts?: string[];
-};
+import { type Section, Skipped, Workspace } from "./workspace.ts";
 
 /** The sections in order. */
 const sections: Record<string, Section> = {
-  tokens: tokenRows,
-  resources: resourceRows,
-  redirects: redirectRows,
-  introspection: introspectionRows,
-  exchange: exchangeRows,
-  clients: clientRows,
-  latency: latencyRows,
-  sweep: sweepRows,
-  purge: purgeRows,
-  postgres: postgresRows,
-  workers: workerRows,
-  requests: requestRows,
-  pooler: poolerRows,
-  deliveries: deliveryRows,
-  "postgres-deliveries": postgresDeliveryRows,
-  bytes: byteRows,
-  day: dayRows,
-  memory: memoryRows,
-  start: startRows,
-  search: searchRows,
-  pages: pageRows,
-  "memory-growth": growthRows,
-  size: sizeRows,
-  soak: soakRows,
+  tokens,
+  resources,
+  redirects,
+  introspection,
+  exchange,
+  purge,
+  workers,
+  requests,
+  pooler,
+  deliveries,
+  bytes,
+  day,
+  search,
+  pages,
+  size,
+  soak,
 };
-// These take long, so they run with --full or by their name.
-const ONLY_FULL = new Set(["day", "memory-growth", "size", "soak"]);
 
 const { values: options, positionals: names } = parseArgs({
   allowPositionals: true,
@@ -72,24 +49,35 @@ if (options.list || unknown.length > 0) {
   process.exit(unknown.length > 0 ? 1 : 0);
 }
 
-pin(process.pid, GENERATOR_CORE);
+pinGenerator();
+const run = new Workspace();
 for (const signal of ["SIGINT", "SIGTERM"])
-  process.once(signal, () => void cleanUpAll().finally(() => process.exit(1)));
-if (options.against) addVersion(options.against);
+  process.once(signal, () => void run.close().finally(() => process.exit(1)));
+if (options.against) addVersion(run, options.against);
 const rows: Row[] = [];
 for (const [name, section] of Object.entries(sections)) {
-  const own = names.filter((word) => word === name || word.startsWith(`${name}/`));
-  if (names.length > 0 ? own.length === 0 : ONLY_FULL.has(name) && !options.full) continue;
-  const parts = own.includes(name) ? [] : own.map((word) => word.slice(name.length + 1));
-  console.log(`${new Date().toISOString()} ${name}`);
+  const { parts = [], apart, long } = section;
+  const isWhole = names.includes(name) || (names.length === 0 && (!long || options.full));
+  const wanted = isWhole ? parts : parts.filter((part) => names.includes(`${name}/${part}`));
+  if (!isWhole && wanted.length === 0) continue;
+  for (const group of apart ? wanted.map((part) => [part]) : [wanted]) await measure(name, section, group);
+}
+await run.close();
+report(rows);
+
+/** Measures parts of a section. If they fail, the others still run, but the run as a whole fails. */
+async function measure(name: string, section: Section, parts: string[]): Promise<void> {
+  const title = [name, parts.join(", ")].filter(Boolean).join("/");
+  console.log(`${new Date().toISOString()} ${title}`);
+  const workspace = new Workspace();
+  run.defer(() => workspace.close());
   try {
-    rows.push(...(await section(parts)));
+    rows.push(...(await section.run(workspace, parts)));
   } catch (error) {
-    // The other sections still run, but the run as a whole fails.
-    console.error(`FAILED ${name}:`, error);
+    if (error instanceof Skipped) return console.log(`SKIPPED ${title}: ${error.message}`);
+    console.error(`FAILED ${title}:`, error);
     process.exitCode = 1;
+  } finally {
+    await workspace.close();
   }
 }
-await cleanUpAll();
-report(rows);
-printReadmeTable();

@@ -1,4 +1,4 @@
-import { createHash, randomBytes, randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { Auth, type AuthConfig } from "@auth/core";
 import type { Account } from "@auth/core/types";
@@ -15,6 +15,7 @@ import { Strategy, TokenError, type VerifyCallback } from "passport-oauth2";
 import { AuthorizationCode, ClientCredentials } from "simple-oauth2";
 import { startApp } from "../harness/clients/app-server.ts";
 import { type ClientSetup, testFlows } from "../harness/clients/library-flows.ts";
+import { pkce } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { npmVersion } from "../harness/clients/versions.ts";
 
@@ -130,13 +131,15 @@ testFlows(
     const discovered = await oauth.discoveryRequest(url, { ...OPTIONS, algorithm: "oauth2" });
     const server = await oauth.processDiscoveryResponse(url, discovered);
     const client = { client_id: clientId };
-    const auth = oauth.ClientSecretBasic(clientSecret);
+    const known = [server, client] as const;
+    const authenticated = [...known, oauth.ClientSecretBasic(clientSecret)] as const;
 
-    const machine = await oauth.processClientCredentialsResponse(
-      server,
-      client,
-      await oauth.clientCredentialsGrantRequest(server, client, auth, { scope: "links:read" }, OPTIONS),
+    const granted = await oauth.clientCredentialsGrantRequest(
+      ...authenticated,
+      { scope: "links:read" },
+      OPTIONS,
     );
+    const machine = await oauth.processClientCredentialsResponse(...known, granted);
     const clientCredentials = await use(machine.access_token);
 
     const verifier = oauth.generateRandomCodeVerifier();
@@ -157,12 +160,9 @@ testFlows(
     const callback = oauth.validateAuthResponse(server, client, await allow(request.href), state);
     const redeem = async (parameters: URLSearchParams) =>
       oauth.processAuthorizationCodeResponse(
-        server,
-        client,
+        ...known,
         await oauth.authorizationCodeGrantRequest(
-          server,
-          client,
-          auth,
+          ...authenticated,
           parameters,
           redirectUri,
           verifier,
@@ -174,32 +174,21 @@ testFlows(
     const code = await use(tokens.access_token);
 
     const { sub } = oauth.getValidatedIdTokenClaims(tokens) ?? { sub: "" };
-    const claims = await oauth.processUserInfoResponse(
-      server,
-      client,
-      sub,
-      await oauth.userInfoRequest(server, client, tokens.access_token, OPTIONS),
-    );
+    const userInfo = await oauth.userInfoRequest(...known, tokens.access_token, OPTIONS);
+    const claims = await oauth.processUserInfoResponse(...known, sub, userInfo);
 
-    const refreshed = await oauth.processRefreshTokenResponse(
-      server,
-      client,
-      await oauth.refreshTokenGrantRequest(server, client, auth, tokens.refresh_token ?? "", OPTIONS),
-    );
+    const refreshToken = tokens.refresh_token ?? "";
+    const renewed = await oauth.refreshTokenGrantRequest(...authenticated, refreshToken, OPTIONS);
+    const refreshed = await oauth.processRefreshTokenResponse(...known, renewed);
     const refresh = await use(refreshed.access_token);
 
     async function isActive(): Promise<boolean> {
-      const { active } = await oauth.processIntrospectionResponse(
-        server,
-        client,
-        await oauth.introspectionRequest(server, client, auth, refreshed.access_token, OPTIONS),
-      );
-      return active;
+      const answer = await oauth.introspectionRequest(...authenticated, refreshed.access_token, OPTIONS);
+      return (await oauth.processIntrospectionResponse(...known, answer)).active;
     }
     const user = await isActive();
-    await oauth.processRevocationResponse(
-      await oauth.revocationRequest(server, client, auth, tokens.refresh_token ?? "", OPTIONS),
-    );
+    const revocation = await oauth.revocationRequest(...authenticated, refreshToken, OPTIONS);
+    await oauth.processRevocationResponse(revocation);
     const forged = new URLSearchParams({ code: "unknown", state, iss: issuer });
     const refused = await redeem(oauth.validateAuthResponse(server, client, forged, state)).catch(
       (error) => error,
@@ -292,22 +281,19 @@ testFlows(
 
     const app = new AuthorizationCode({ client, auth: { ...auth, authorizePath: "/oauth/authorize" } });
     const state = randomBytes(16).toString("base64url");
-    const verifier = randomBytes(32).toString("base64url");
+    const { verifier, challenge } = await pkce();
     // The library passes the parameters of PKCE on; its types don't name them.
     const request = {
       redirect_uri: redirectUri,
       scope,
       state,
-      code_challenge: createHash("sha256").update(verifier).digest("base64url"),
+      code_challenge: challenge,
       code_challenge_method: "S256",
     };
     const { searchParams } = await allow(app.authorizeURL(request));
     if (searchParams.get("state") !== state) throw new Error("the state differs");
-    const redemption = {
-      code: searchParams.get("code") ?? "",
-      redirect_uri: redirectUri,
-      code_verifier: verifier,
-    };
+    const issued = { code: searchParams.get("code") ?? "", redirect_uri: redirectUri };
+    const redemption = { ...issued, code_verifier: verifier };
     const tokens = await app.getToken(redemption);
     const code = await use(String(tokens.token.access_token));
 

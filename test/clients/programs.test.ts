@@ -1,10 +1,42 @@
-import { startApache } from "../harness/clients/apache.ts";
+import { randomBytes } from "node:crypto";
+import { chown, copyFile, writeFile } from "node:fs/promises";
+import path from "node:path";
 import { compileGo } from "../harness/clients/go.ts";
-import { testFlows } from "../harness/clients/library-flows.ts";
-import { runLibraryProgram } from "../harness/clients/library-program.ts";
+import { type ClientSetup, type Results, testFlows } from "../harness/clients/library-flows.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { debianVersion } from "../harness/clients/versions.ts";
+import { temporaryFolder } from "../harness/folder.ts";
+import { freePort } from "../harness/port.ts";
+import { Program } from "../harness/program.ts";
 import { bearer } from "../harness/service.ts";
+
+/**
+ * Runs the program of a client library. The program prints its authorization URL, reads the URL that it is called back
+ * at from stdin, and ends by printing its results as a line of JSON.
+ */
+async function runLibraryProgram(
+  command: string,
+  args: string[],
+  { issuer, clientId, clientSecret, redirectUri, scope, allow }: ClientSetup,
+): Promise<Results> {
+  const program = new Program(command, args, {
+    settings: {
+      ISSUER: issuer,
+      CLIENT_ID: clientId,
+      CLIENT_SECRET: clientSecret,
+      REDIRECT_URI: redirectUri,
+      SCOPE: scope,
+      // The Python libraries reject http, also on loopback, unless these are set.
+      AUTHLIB_INSECURE_TRANSPORT: "1",
+      OAUTHLIB_INSECURE_TRANSPORT: "1",
+    },
+  });
+  const [, url = ""] = await program.says(/^(http\S+)\n/m);
+  program.write(`${await allow(url)}\n`);
+  const { code, stdout, stderr } = await program.ended;
+  if (code !== 0) throw new Error(`${command} ${args.join(" ")} exited with ${code}:\n${stderr}`);
+  return JSON.parse(stdout.trim().split("\n").at(-1) ?? "") as Results;
+}
 
 testFlows(
   {
@@ -23,6 +55,34 @@ testFlows(
   },
   async (setup) => runLibraryProgram(await compileGo("test/clients/programs/x_oauth2.go"), [], setup),
 );
+
+// Apache refuses to serve pages as root.
+const UNPRIVILEGED = process.getuid?.() === 0 ? 65_534 : undefined;
+
+/** Starts Apache with mod_auth_openidc in the foreground, with its files in a temporary folder. The caller stops it. */
+async function startApache({ issuer, clientId, clientSecret, scope }: ClientSetup) {
+  const folder = temporaryFolder("apache");
+  for (const page of ["app", "api"]) await writeFile(path.join(folder, page), `the page of ${page}`);
+  await copyFile("test/clients/programs/apache.conf", path.join(folder, "apache.conf"));
+  if (UNPRIVILEGED) await chown(folder, UNPRIVILEGED, UNPRIVILEGED);
+  const port = await freePort();
+  const apache = new Program("/usr/sbin/apache2", ["-DFOREGROUND", "-f", "apache.conf", "-d", folder], {
+    cwd: folder,
+    ...(UNPRIVILEGED && { uid: UNPRIVILEGED }),
+    settings: {
+      FOLDER: folder,
+      PORT: String(port),
+      MODULES: "/usr/lib/apache2/modules",
+      ISSUER: issuer,
+      CLIENT_ID: clientId,
+      CLIENT_SECRET: clientSecret,
+      SCOPE: scope,
+      PASSPHRASE: randomBytes(32).toString("base64url"),
+    },
+  });
+  await apache.says(/resuming normal operations/);
+  return { url: `http://127.0.0.1:${port}`, stop: () => apache.stop() };
+}
 
 testFlows(
   {
@@ -68,15 +128,14 @@ testFlows(
   },
 );
 
-const PROGRAM = "test/clients/programs/requests_oauthlib_client.py";
-
 testFlows(
   {
     name: "requests-oauthlib",
     version: debianVersion("python3-requests-oauthlib"),
     flows: ["clientCredentials", "code", "refresh", "revocation", "error"],
   },
-  (setup) => runLibraryProgram("/usr/bin/python3", [PROGRAM], setup),
+  (setup) =>
+    runLibraryProgram("/usr/bin/python3", ["test/clients/programs/requests_oauthlib_client.py"], setup),
 );
 
 testFlows(

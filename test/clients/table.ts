@@ -1,9 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { FLOWS, type Flow } from "../harness/clients/flow-titles.ts";
+import { temporaryFolder } from "../harness/folder.ts";
 import { ROOT } from "../harness/program.ts";
 import { readResults as readReport } from "../runner/results.ts";
 
@@ -25,8 +25,7 @@ const COLUMNS: Record<Flow, string> = {
 
 /** Runs the tests. Resolves to their titles. */
 async function runTests(): Promise<string[]> {
-  const folder = await mkdtemp(path.join(tmpdir(), "clients-"));
-  const file = path.join(folder, "results.json");
+  const file = path.join(temporaryFolder("clients"), "results.json");
   const child = spawn(process.execPath, ["test/run.ts", "--clients", `--results=${file}`], {
     cwd: ROOT,
     env: { ...process.env, TEST_DATABASE: "sqlite" },
@@ -34,7 +33,6 @@ async function runTests(): Promise<string[]> {
   });
   await once(child, "exit");
   const { passed, failed } = readReport(file);
-  await rm(folder, { recursive: true });
   if (failed.length > 0) throw new Error("not every test passed");
   return passed;
 }

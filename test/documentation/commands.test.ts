@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import test from "ava";
 import pLimit from "p-limit";
+import manifest from "../../package.json" with { type: "json" };
 import { commands } from "../../server/cli/commands/index.ts";
 import { createProgram } from "../../server/cli/program.ts";
 import { apiAt } from "../harness/clients/api.ts";
@@ -24,43 +25,33 @@ export const stage = "processes";
 // The commands of each document run in turn, in one shell, as if they were pasted. guides.test.ts runs the examples in
 // several languages.
 
-const ON_POSTGRES = "test/processes/backup.test.ts runs it on PostgreSQL";
-const ON_MARIADB = "test/processes/backup.test.ts runs it on MariaDB";
-const AI_CLIENT = "needs an account; test/documentation.test.ts compares it with the Connect page";
-const RUN_AS_CLIENT = "test/clients/ai-clients.test.ts runs the program";
-const OIDF_SUITE = "the suite of the OpenID Foundation is downloaded, and runs in containers";
-const ROOT_USER = "changes the machine; test/processes/deploy.test.ts checks the unit";
-
-/** The commands that don't run here, by how they begin, and why. */
-const NOT_RUN: Record<string, string> = {
-  "npm ci": "would replace the packages that the tests use; .ci/newcomer runs it",
-  "npm install ./linkgate-": "test/release/package.test.ts installs the package",
-  "npm install pg ioredis": "test/processes/deploy.test.ts compares the names of the packages",
-  "npm install standardwebhooks": "a package that the tests use themselves",
-  "npm install http://localhost:3000/client.tgz": "test/client/package.test.ts installs the client",
-  "WEBHOOK_SECRET=whsec_… node receiver.mjs": "test/documentation/signatures.test.ts runs it",
-  "npm run release": "test/release/release.test.ts runs it",
-  pg_dump: ON_POSTGRES,
-  pg_restore: ON_POSTGRES,
-  "mariadb-dump": ON_MARIADB,
-  mariadb: ON_MARIADB,
-  claude: RUN_AS_CLIENT,
-  code: AI_CLIENT,
-  codex: RUN_AS_CLIENT,
-  copilot: RUN_AS_CLIENT,
-  gemini: RUN_AS_CLIENT,
-  opencode: RUN_AS_CLIENT,
-  goose: AI_CLIENT,
-  sudo: ROOT_USER,
-  "npx --prefix /opt/linkgate": ROOT_USER,
-  "npm run --silent conformance:oidf": "test/conformance/oidf/plan.test.ts runs the program",
-  podman: "needs a registry of images; test/release/container.test.ts builds the image and runs it",
-  "git clone": OIDF_SUITE,
-  "cd conformance-suite": OIDF_SUITE,
-  "python3 -m venv": OIDF_SUITE,
-  ".venv/bin/": OIDF_SUITE,
-  "IMAGE_TAG=": OIDF_SUITE,
+/** Why commands don't run here, and how they begin. */
+const NOT_RUN: Record<string, string[]> = {
+  "would replace the packages that the tests use; .ci/newcomer runs it": ["npm ci"],
+  "test/release/package.test.ts installs the package": ["npm install ./linkgate-"],
+  "test/processes/deploy.test.ts compares the names of the packages": ["npm install pg ioredis"],
+  "a package that the tests use themselves": ["npm install standardwebhooks"],
+  "test/processes/client-package.test.ts installs the client": [
+    "npm install http://localhost:3000/client.tgz",
+  ],
+  "test/documentation/signatures.test.ts runs it": ["WEBHOOK_SECRET=whsec_… node receiver.mjs"],
+  "test/release/release.test.ts runs it": ["npm run release"],
+  "test/processes/backup.test.ts runs it": ["pg_dump", "pg_restore", "mariadb-dump", "mariadb"],
+  "test/clients/ai-clients.test.ts runs the program": ["claude", "codex", "copilot", "gemini", "opencode"],
+  "needs an account; test/documentation/documentation.test.ts compares it with the Connect page": [
+    "code",
+    "goose",
+  ],
+  "changes the machine; test/processes/deploy.test.ts checks the unit": [
+    "sudo",
+    "npx --prefix /opt/linkgate",
+  ],
+  "test/conformance/oidf/plan.test.ts runs the program": ["npm run --silent conformance:oidf"],
+  "needs a registry of images; test/release/container.test.ts builds the image and runs it": ["podman"],
+  "the suite of the OpenID Foundation is downloaded, and runs in containers":
+    "git clone|cd conformance-suite|python3 -m venv|.venv/bin/|IMAGE_TAG=".split("|"),
 };
+const BEGINNINGS = Object.values(NOT_RUN).flat();
 
 type Reader = { service: TestService; organization: TestOrganization; owner: TestUser };
 
@@ -124,11 +115,11 @@ function replaceValues(text: string, service: TestService, organization: TestOrg
 
 /** Starts the service of a reader, with the folder in which the commands run. */
 async function setUp(document: string, script: string) {
-  const checkout = createCheckout();
+  const folder = createCheckout();
   const database = await createTestDatabase();
   const target = await createTestDatabase({ empty: true, on: serverOf("postgres") ? "postgres" : "sqlite" });
   const { ENCRYPTION_KEY = "", ...others } = await settingsFor(database.url);
-  const settings = { ...others, ENCRYPTION_KEY_FILE: path.join(checkout.folder, "encryption.key") };
+  const settings = { ...others, ENCRYPTION_KEY_FILE: path.join(folder, "encryption.key") };
   writeFileSync(settings.ENCRYPTION_KEY_FILE, ENCRYPTION_KEY, { mode: 0o600 });
   const service = await startTestService(settings);
   const organization = await service.createOrganization();
@@ -137,14 +128,12 @@ async function setUp(document: string, script: string) {
   if (!script.includes("user create ada")) await service.createUser([organization.id], "ada");
   if (!script.includes('"slug": "spring"'))
     await apiAt(service.url, await service.token(organization)).createLink({ slug: "spring" });
-  const { files, variables } = (await PREPARED[document]?.({ service, organization, owner })) ?? {
-    files: {},
-  };
-  for (const [name, content] of Object.entries(files))
-    writeFileSync(path.join(checkout.folder, name), content);
+  const nothing: Preparation = { files: {} };
+  const { files, variables } = (await PREPARED[document]?.({ service, organization, owner })) ?? nothing;
+  for (const [name, content] of Object.entries(files)) writeFileSync(path.join(folder, name), content);
   const credentials = { CLIENT_ID: organization.clientId, CLIENT_SECRET: organization.clientSecret };
   return {
-    folder: checkout.folder,
+    folder,
     settings: { ...settings, ...credentials, PASSWORD: owner.password, ...variables },
     script: replaceValues(script, service, organization)
       .replaceAll("postgres://linkgate@db.example.com/linkgate", target.url)
@@ -152,14 +141,13 @@ async function setUp(document: string, script: string) {
     async close() {
       await service.close();
       await Promise.all([database.drop(), target.drop()]);
-      checkout.remove();
     },
   };
 }
 
 for (const [document, written] of scripts) {
   const title = `the commands of ${document} work when pasted one after the other`;
-  const script = Object.keys(NOT_RUN).reduce(withoutCommand, written);
+  const script = BEGINNINGS.reduce(withoutCommand, written);
   if (!/^[^:]/m.test(script)) continue;
   if (!hasOpenssl && script.includes("openssl ")) {
     skip(title, "openssl is not installed");
@@ -181,13 +169,12 @@ for (const [document, written] of scripts) {
 }
 
 test("the tables of commands name nothing that isn't documented, and files that exist", (t) => {
-  for (const beginning of Object.keys(NOT_RUN)) t.not(withoutCommand(all, beginning), all, beginning);
-  for (const reason of Object.values(NOT_RUN))
+  for (const beginning of BEGINNINGS) t.not(withoutCommand(all, beginning), all, beginning);
+  for (const reason of Object.keys(NOT_RUN))
     for (const [file] of reason.matchAll(/(test|\.ci)\/[\w./-]+\w/g)) t.true(existsSync(ROOT + file), file);
   for (const document of Object.keys({ ...PREPARED, ...PRINTS })) t.truthy(scripts.get(document), document);
 });
 
-/** Returns the inline code of a document. */
 function codesIn(document: string): string[] {
   const text = readFileSync(ROOT + document, "utf8").replaceAll(/^ *```[\s\S]*?^ *```$/gm, "");
   return Array.from(text.matchAll(/`([^`\n]+)`/g), ([, code = ""]) => code.replaceAll("\\|", "|"));
@@ -211,11 +198,9 @@ const LEFT_OUT = /^Missing required argument|^Option "--.*" argument missing/;
 
 test("each command in the text of the documentation is accepted", async (t) => {
   for (const document of DOCUMENTS) {
-    for (const code of codesIn(document)) {
-      const words = wordsOf(code);
-      if (words.length === 0) continue;
+    for (const code of codesIn(document).filter((code) => wordsOf(code).length > 0)) {
       await createProgram(async () => {})
-        .parseAsync(words, { from: "user" })
+        .parseAsync(wordsOf(code), { from: "user" })
         .catch(({ message }) => t.regex(message, LEFT_OUT, `${document}: ${code}`));
       t.pass();
     }
@@ -235,10 +220,8 @@ test("docs/cli.md lists each command with its options", (t) => {
 });
 
 test("each npm script that a document names exists", (t) => {
-  const { scripts } = JSON.parse(readFileSync(`${ROOT}package.json`, "utf8"));
+  const SCRIPT = /npm run (?:--silent )?([\w:-]+)(?![\w:-]| --workspace)/g;
   for (const document of DOCUMENTS)
-    for (const [, name = ""] of readFileSync(ROOT + document, "utf8").matchAll(
-      /npm run (?:--silent )?([\w:-]+)(?![\w:-]| --workspace)/g,
-    ))
-      t.true(name in scripts, `${document}: ${name}`);
+    for (const [, name = ""] of readFileSync(ROOT + document, "utf8").matchAll(SCRIPT))
+      t.true(name in manifest.scripts, `${document}: ${name}`);
 });

@@ -1,32 +1,19 @@
-import { once } from "node:events";
-import {
-  createServer,
-  type IncomingMessage,
-  type OutgoingHttpHeaders,
-  request,
-  type Server,
-  type ServerResponse,
-} from "node:http";
-import type { AddressInfo } from "node:net";
+import { type IncomingMessage, type OutgoingHttpHeaders, request, type ServerResponse } from "node:http";
+import { startApp } from "./clients/app-server.ts";
 
 /** The ports behind one URL, by kind. Requests go to the ports of a kind in turn. */
 export type Backends = { authorization: number[]; resources: number[] };
-
-/** A reverse proxy in front of several processes, which clients reach under one URL. */
-export type Balancer = {
-  url: string;
-  /** Returns another URL of the proxy that sends every request to one backend, with the shared Host header. */
-  pin(port: number): Promise<string>;
-  close(): Promise<void>;
-};
 
 // Longer than clients keep idle connections. If the proxy closes one first, it resets the request that was just sent.
 const KEEP_ALIVE = { keepAliveTimeout: 75_000 };
 const OWN_WORDS = /^\/(oauth|auth|dashboard|docs|healthz|readyz|metrics|reset|interaction|assets)(\/|$)/;
 
-/** Starts a proxy on a free port. It reads `backends` at each request, so they may be filled in later. */
-export async function startBalancer(backends: Backends): Promise<Balancer> {
-  const servers: Server[] = [];
+/**
+ * Starts a reverse proxy in front of several processes, which clients reach under one URL. It reads `backends` at each
+ * request, so they may be filled in later.
+ */
+export async function startBalancer(backends: Backends) {
+  const apps: Awaited<ReturnType<typeof startApp>>[] = [];
   const turns = { authorization: 0, resources: 0 };
 
   function kindOf(path: string): keyof Backends {
@@ -43,11 +30,9 @@ export async function startBalancer(backends: Backends): Promise<Balancer> {
   }
 
   async function listen(choosePort: (req: IncomingMessage) => number): Promise<string> {
-    const server = createServer(KEEP_ALIVE, (req, res) => forward(req, res, choosePort(req), { host }));
-    server.listen(0, "127.0.0.1");
-    servers.push(server);
-    await once(server, "listening");
-    return `http://localhost:${(server.address() as AddressInfo).port}`;
+    const app = await startApp((req, res) => forward(req, res, choosePort(req), { host }), KEEP_ALIVE);
+    apps.push(app);
+    return `http://localhost:${app.port}`;
   }
 
   let host = "";
@@ -55,15 +40,12 @@ export async function startBalancer(backends: Backends): Promise<Balancer> {
   host = new URL(url).host;
   return {
     url,
-    pin: (port) => listen(() => port),
-    async close() {
-      for (const server of servers) server.closeAllConnections();
-      await Promise.all(servers.map((server) => once(server.close(), "close")));
-    },
+    /** Returns another URL of the proxy that sends every request to one backend, with the shared Host header. */
+    pin: (port: number) => listen(() => port),
+    close: () => Promise.all(apps.map((app) => app.close())),
   };
 }
 
-/** Sends a request to a port with other headers, and its response back. */
 export function forward(
   req: IncomingMessage,
   res: ServerResponse,
@@ -71,14 +53,8 @@ export function forward(
   changed: OutgoingHttpHeaders,
 ): void {
   const { method, url: path, headers } = req;
-  const passed = request({
-    port,
-    host: "127.0.0.1",
-    method,
-    path,
-    headers: { ...headers, ...changed },
-    agent: false,
-  });
+  const sent = { method, path, headers: { ...headers, ...changed } };
+  const passed = request({ ...sent, port, host: "127.0.0.1", agent: false });
   passed.once("response", (answer) => {
     res.writeHead(answer.statusCode ?? 502, answer.rawHeaders);
     answer.pipe(res);

@@ -1,18 +1,14 @@
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import path from "node:path";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { connect } from "node:tls";
+import { temporaryFolder } from "./folder.ts";
 import type { TestProxy } from "./nginx.ts";
 import { freePort } from "./port.ts";
 import { Program, ROOT } from "./program.ts";
 import { until } from "./webhooks.ts";
 
-/** The program, if it is installed. */
-export const CADDY = "/usr/bin/caddy";
+const CADDY = "/usr/bin/caddy";
 const EXAMPLE = `${ROOT}docs/operate/deploy/Caddyfile`;
-
-/** Whether Caddy is installed. */
 export const HAS_CADDY = existsSync(CADDY);
 
 async function canConnect(port: number): Promise<boolean> {
@@ -29,7 +25,7 @@ async function canConnect(port: number): Promise<boolean> {
 
 /** Prepares the example configuration, with ports of its own. The name localhost gets a certificate of Caddy's own CA. */
 export async function prepareCaddy(): Promise<TestProxy> {
-  const folder = mkdtempSync(path.join(tmpdir(), "linkgate-caddy-"));
+  const folder = temporaryFolder("caddy");
   const [http, https] = [await freePort(), await freePort()];
   let program: Program | undefined;
 
@@ -40,10 +36,9 @@ export async function prepareCaddy(): Promise<TestProxy> {
       return readFileSync(`${folder}/data/caddy/pki/authorities/local/root.crt`, "utf8");
     },
 
-    async start([first, second]) {
+    async start(ports) {
       const example = readFileSync(EXAMPLE, "utf8")
-        .replace("127.0.0.1:3000", `127.0.0.1:${first}`)
-        .replace("127.0.0.1:3001", `127.0.0.1:${second}`)
+        .replace(/\b300([01])\b/g, (_, server) => String(ports[Number(server)]))
         .replaceAll("links.example.com", `localhost:${https}`);
       const file = `${folder}/Caddyfile`;
       // These options keep it from the files and ports of a Caddy of this machine.
@@ -60,7 +55,6 @@ export async function prepareCaddy(): Promise<TestProxy> {
     async stop() {
       program?.kill("SIGTERM");
       await program?.ended;
-      rmSync(folder, { recursive: true, force: true });
     },
   };
 }

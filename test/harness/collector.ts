@@ -1,7 +1,6 @@
-import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
+import { startApp } from "./clients/app-server.ts";
+import { until } from "./webhooks.ts";
 
 type Attribute = { key: string; value: { stringValue?: string; intValue?: number | string } };
 export type Span = {
@@ -18,29 +17,13 @@ type Payload = {
   resourceSpans?: { resource: { attributes: Attribute[] }; scopeSpans: { spans: Span[] }[] }[];
 };
 
-/** A receiver of the OpenTelemetry protocol over HTTP. */
-export type Collector = {
-  url: string;
-  /** Everything that arrived as JSON, and the rest as text. */
-  bodies: string[];
-  contentTypes: string[];
-  payloads: Payload[];
-  spans(): Span[];
-  /** Resolves to the first span that matches, when it has arrived. */
-  waitForSpan(matches: (span: Span) => boolean): Promise<Span>;
-  /** Resolves when something has arrived at a path. */
-  waitForPath(path: string): Promise<void>;
-  close(): void;
-};
-
-/** Starts a collector. */
-export async function startCollector(): Promise<Collector> {
+export async function startCollector() {
+  /** Everything that arrived, as text; `payloads` is what was JSON. */
   const bodies: string[] = [];
   const contentTypes: string[] = [];
   const payloads: Payload[] = [];
   const paths = new Set<string>();
-  const waiting = new Set<() => void>();
-  const server = createServer(async (request, response) => {
+  const { url, close } = await startApp(async (request, response) => {
     const body = await buffer(request);
     const contentType = request.headers["content-type"] ?? "";
     bodies.push(body.toString("latin1"));
@@ -48,46 +31,26 @@ export async function startCollector(): Promise<Collector> {
     if (contentType.includes("json")) payloads.push(JSON.parse(body.toString()));
     paths.add(request.url ?? "");
     response.writeHead(200, { "content-type": contentType }).end(contentType.includes("json") ? "{}" : "");
-    for (const look of waiting) look();
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-
-  function waitFor<T>(find: () => T | undefined): Promise<T> {
-    const { promise, resolve } = Promise.withResolvers<T>();
-    const look = () => {
-      const found = find();
-      if (found === undefined) return;
-      waiting.delete(look);
-      resolve(found);
-    };
-    waiting.add(look);
-    look();
-    return promise;
-  }
 
   const spans = () =>
     payloads.flatMap(({ resourceSpans = [] }) =>
       resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap((scope) => scope.spans)),
     );
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     bodies,
     contentTypes,
     payloads,
     spans,
-    waitForSpan: (matches) => waitFor(() => spans().find(matches)),
-    waitForPath: (path) => waitFor(() => paths.has(path) || undefined).then(() => {}),
-    close: () => void server.close(),
+    waitForSpan: (matches: (span: Span) => boolean) => until(async () => spans().find(matches)),
+    waitForPath: (path: string) => until(async () => paths.has(path) || undefined),
+    close,
   };
 }
 
-/** Returns the attributes of a span by their names. */
 export function attributesOf({ attributes }: { attributes: Attribute[] }): Record<string, unknown> {
-  return Object.fromEntries(
-    attributes.map(({ key, value }) => [
-      key,
-      value.stringValue ?? (value.intValue && Number(value.intValue)),
-    ]),
-  );
+  const read = ({ stringValue, intValue }: Attribute["value"]) =>
+    stringValue ?? (intValue && Number(intValue));
+  return Object.fromEntries(attributes.map(({ key, value }) => [key, read(value)]));
 }

@@ -1,6 +1,6 @@
-import { globSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { globSync, readdirSync, symlinkSync } from "node:fs";
 import path from "node:path";
+import { temporaryFolder } from "./folder.ts";
 import { type Ending, Program, ROOT } from "./program.ts";
 
 // `npx linkgate` is this checkout. What runs until it is interrupted is interrupted when it is ready.
@@ -49,13 +49,13 @@ export function withoutCommand(script: string, beginning: string): string {
 }
 
 /** Creates a folder with the files of the checkout, in which commands can create others. */
-export function createCheckout(): { folder: string; remove(): void } {
-  const folder = mkdtempSync(path.join(tmpdir(), "linkgate-commands-"));
+export function createCheckout(): string {
+  const folder = temporaryFolder("commands");
   const files = readdirSync(ROOT).filter((name) => name !== "data");
   // The scripts for readers are linked from the documentation, to be saved.
   for (const file of [...files, ...globSync("docs/*.mjs", { cwd: ROOT })])
     symlinkSync(path.join(ROOT, file), path.join(folder, path.basename(file)));
-  return { folder, remove: () => rmSync(folder, { recursive: true }) };
+  return folder;
 }
 
 type Script = { script: string; folder: string; settings: Record<string, string> };

@@ -1,15 +1,13 @@
 import { globSync, readFileSync } from "node:fs";
 import path from "node:path";
-import { type Ending, Program, ROOT } from "./program.ts";
+import { outputOf, ROOT } from "./program.ts";
 
 /** A fenced block of a document. `title` is the label of its tab, `heading` that of the section. */
 export type Block = { language: string; title?: string; code: string; heading: string };
 
-/** The languages of the examples that call the API. */
 export const LANGUAGES = ["curl", "TypeScript", "Python"] as const;
 export type Language = (typeof LANGUAGES)[number];
 
-/** The documents whose examples are tested. */
 export const DOCUMENTS = globSync("{docs/**/*.md,README.md,CONTRIBUTING.md,SECURITY.md}", {
   cwd: ROOT,
 }).toSorted();
@@ -24,7 +22,6 @@ const PRINT: Record<Language, string> = {
   Python: `print("${SEPARATOR}")\n`,
 };
 
-/** Returns the fenced blocks of a Markdown document, in order. */
 export function blocksOf(document: string): Block[] {
   let heading = "";
   return [...readFileSync(path.join(ROOT, document), "utf8").matchAll(PARTS)].flatMap(({ groups = {} }) => {
@@ -33,18 +30,11 @@ export function blocksOf(document: string): Block[] {
       return [];
     }
     const { indent = "", language = "", title, code = "" } = groups;
-    return [
-      {
-        language,
-        ...(title && { title }),
-        code: `\n${code}`.replaceAll(`\n${indent}`, "\n").slice(1),
-        heading,
-      },
-    ];
+    const unindented = `\n${code}`.replaceAll(`\n${indent}`, "\n").slice(1);
+    return [{ language, ...(title && { title }), code: unindented, heading }];
   });
 }
 
-/** Returns the examples of a document in a language, in order. */
 export function examplesIn(document: string, language: Language): Block[] {
   return blocksOf(document).filter(({ title }) => title === language);
 }
@@ -59,12 +49,6 @@ export function toProgram(language: Language, examples: Block[], url: string): s
 }
 
 /** Runs a program, like a user who pastes the examples one after the other. Resolves to the output of each. */
-export async function outputsOf(
-  command: string,
-  args: string[],
-  settings: Record<string, string>,
-): Promise<string[]> {
-  const { code, stdout, stderr }: Ending = await new Program(command, args, { settings }).ended;
-  if (code !== 0) throw new Error(`${command} exited with ${code}:\n${stdout}${stderr}`);
-  return stdout.split(`${SEPARATOR}\n`);
+export async function outputsOf(command: string, args: string[], settings: Record<string, string>) {
+  return (await outputOf(command, args, { settings })).split(`${SEPARATOR}\n`);
 }

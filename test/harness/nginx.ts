@@ -1,56 +1,40 @@
-import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import path from "node:path";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { temporaryFolder } from "./folder.ts";
 import { freePort } from "./port.ts";
 import { Program, ROOT } from "./program.ts";
+import { selfSigned } from "./publisher.ts";
 
-/** The program, if it is installed. */
 export const NGINX = "/usr/sbin/nginx";
 const EXAMPLE = `${ROOT}docs/operate/deploy/nginx.conf`;
 
-/** Whether nginx is installed. */
 export const HAS_NGINX = existsSync(NGINX);
 
-/** A proxy, configured as in the documentation. */
 export type TestProxy = {
   /** Its https URL, which is known before it starts. */
   url: string;
   /** The certificate, in PEM, that its clients have to trust. Known once it has started. */
   readonly certificate: string;
-  /** Serves the servers at these ports. */
   start(ports: readonly [number, number]): Promise<void>;
   stop(): Promise<void>;
 };
 
 /** Prepares the example configuration, with ports and a certificate of its own. */
 export async function prepareNginx(): Promise<TestProxy> {
-  const folder = mkdtempSync(path.join(tmpdir(), "linkgate-nginx-"));
+  const folder = temporaryFolder("nginx");
   const [http, https] = [await freePort(), await freePort()];
   const [certificate, key] = [`${folder}/cert.pem`, `${folder}/key.pem`];
-  execFileSync("openssl", [
-    ...["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc", "-days", "2"],
-    ...[
-      "-subj",
-      "/CN=localhost",
-      "-addext",
-      "subjectAltName=DNS:localhost",
-      "-out",
-      certificate,
-      "-keyout",
-      key,
-    ],
-  ]);
+  const generated = await selfSigned("localhost");
+  writeFileSync(certificate, generated.cert);
+  writeFileSync(key, generated.private);
   let program: Program | undefined;
 
   return {
     url: `https://localhost:${https}`,
-    certificate: readFileSync(certificate, "utf8"),
+    certificate: generated.cert,
 
-    async start([first, second]) {
+    async start(ports) {
       const example = readFileSync(EXAMPLE, "utf8")
-        .replace("127.0.0.1:3000", `127.0.0.1:${first}`)
-        .replace("127.0.0.1:3001", `127.0.0.1:${second}`)
+        .replace(/\b300([01])\b/g, (_, server) => String(ports[Number(server)]))
         .replace("listen 80;", `listen 127.0.0.1:${http};`)
         .replace("listen 443 ssl;", `listen 127.0.0.1:${https} ssl;`)
         .replace(/ssl_certificate .*;/, `ssl_certificate ${certificate};`)
@@ -75,7 +59,6 @@ ${example}
     async stop() {
       program?.kill("SIGQUIT");
       await program?.ended;
-      rmSync(folder, { recursive: true, force: true });
     },
   };
 }

@@ -2,13 +2,11 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import pLimit from "p-limit";
 
-/** The root of the repository. */
 export const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
-/** The exit status of a program, with its complete output. */
 export type Ending = { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string };
 
-type ProgramOptions = {
+export type ProgramOptions = {
   /** Environment variables. Of this process's own, only PATH and HOME are passed on. */
   settings?: Record<string, string>;
   cwd?: string;
@@ -29,7 +27,6 @@ export function stopPrograms(): void {
 // A test file that fails before its first test runs no hooks.
 process.once("exit", stopPrograms);
 
-/** A program that runs as a child process. */
 export class Program {
   stdout = "";
   stderr = "";
@@ -59,11 +56,23 @@ export class Program {
     return this.#child.pid;
   }
 
-  /** Resolves when the output matches. Rejects if the program exits before. */
-  async says(pattern: RegExp, stream: "stdout" | "stderr" = "stdout"): Promise<RegExpExecArray> {
+  /**
+   * Resolves when the lines of the output match. Rejects if the program exits before.
+   * The rest of the last line may be on its way, and half an address would match.
+   */
+  says(pattern: RegExp, stream: "stdout" | "stderr" = "stdout"): Promise<RegExpExecArray> {
+    return this.#heard(pattern, () => this[stream].slice(0, this[stream].lastIndexOf("\n") + 1));
+  }
+
+  /** As `says`, for text on stderr that no line feed ends: the pattern has to match the character after it. */
+  shows(pattern: RegExp): Promise<RegExpExecArray> {
+    return this.#heard(pattern, () => this.stderr);
+  }
+
+  async #heard(pattern: RegExp, text: () => string): Promise<RegExpExecArray> {
     const heard = Promise.withResolvers<RegExpExecArray>();
     const look = () => {
-      const match = pattern.exec(this[stream]);
+      const match = pattern.exec(text());
       if (match) heard.resolve(match);
     };
     this.#waiting.add(look);
@@ -117,12 +126,10 @@ function startProduct(script: string, words: string[], options: ProgramOptions):
   return new Program(node, args, { ...others, settings: { ...bundle, ...settings } });
 }
 
-/** Starts the server as a child process. */
 export function startServer(options: ProgramOptions): Program {
   return startProduct("main.ts", [], options);
 }
 
-/** Starts a command of the CLI. */
 export function startCommand(words: string[], options: ProgramOptions = {}): Program {
   return startProduct("cli/index.ts", words, options);
 }
@@ -131,14 +138,11 @@ export function startCommand(words: string[], options: ProgramOptions = {}): Pro
 export const CLI = `${process.execPath} --import ${SERVER}runtime.js ${SERVER}cli/index.ts`;
 
 /** Resolves to how a server ended that must not start. One that starts is stopped, so its exit code is 0. */
-export function endingOf(server: Program): Promise<Ending> {
-  return addressOf(server).then(
-    () => server.stop(),
-    () => server.ended,
-  );
+export async function endingOf(server: Program): Promise<Ending> {
+  await addressOf(server).catch(() => undefined);
+  return server.stop();
 }
 
-/** Resolves to the URL that a server prints when it listens. */
 export async function addressOf(server: Program): Promise<string> {
   const [, address] = await server.says(/^linkgate listening on (\S+)$/m);
   return address as string;
@@ -147,7 +151,6 @@ export async function addressOf(server: Program): Promise<string> {
 // The most commands that a test runs concurrently. More would only wait for the CPU and the database lock.
 const limit = pLimit(10);
 
-/** Runs the CLI until it exits. `input` is its stdin. */
 export function runCommand(words: string[], options: ProgramOptions, input = ""): Promise<Ending> {
   return limit(() => {
     const command = startCommand(words, options);
@@ -157,17 +160,37 @@ export function runCommand(words: string[], options: ProgramOptions, input = "")
 }
 
 /** Runs a command of the CLI, and resolves to its JSON document. Throws its error output if it fails. */
-export async function resultOf<Result>(
-  words: string[],
-  options: ProgramOptions,
-  input?: string,
-): Promise<Result> {
+export async function resultOf<Result>(words: string[], options: ProgramOptions, input?: string) {
   const { code, stdout, stderr } = await runCommand([...words, "--json"], options, input);
   if (code !== 0) throw new Error(stderr);
-  return JSON.parse(stdout);
+  return JSON.parse(stdout) as Result;
 }
 
-/** Runs a shell script until it exits, like a user who pastes it. */
+/** Runs a command of the CLI that fails, and resolves to the error that it prints. */
+export async function refusalOf(words: string[], options: ProgramOptions, input?: string) {
+  const { code, stdout, stderr } = await runCommand([...words, "--json"], options, input);
+  const { error, ...others } = JSON.parse(stderr || "{}");
+  if (code !== 1 || stdout || Object.keys(others).length > 0)
+    throw new Error(`exited with ${code}: ${stdout}${stderr}`);
+  return error as { code: string; message: string };
+}
+
+/** Finds a Node in PATH that is too old for the product. */
+export async function findOlderNode(): Promise<{ file: string; version: string } | undefined> {
+  for (const file of (await runShell("which -a node")).stdout.split("\n").filter(Boolean)) {
+    const { stdout } = await new Program(file, ["--version"]).ended;
+    if (/^v(19|2[01])\./.test(stdout)) return { file, version: stdout.trim() };
+  }
+  return undefined;
+}
+
+/** Runs a program until it exits; returns what it prints. Throws its output if it fails. */
+export async function outputOf(command: string, args: string[], options: ProgramOptions = {}) {
+  const { code, stdout, stderr } = await new Program(command, args, options).ended;
+  if (code !== 0) throw new Error(`${command} ${args.join(" ")} exited with ${code}:\n${stdout}${stderr}`);
+  return stdout;
+}
+
 export async function runShell(script: string, options: ProgramOptions = {}): Promise<Ending> {
   return new Program("bash", ["-c", script], options).ended;
 }

@@ -2,6 +2,4 @@ import { existsSync } from "node:fs";
 
 /** The tool that checks alert rules, of the Debian package `prometheus`. */
 export const PROMTOOL = "/usr/bin/promtool";
-
-/** Whether promtool is installed. */
 export const HAS_PROMTOOL = existsSync(PROMTOOL);

@@ -1,14 +1,12 @@
-import { once } from "node:events";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { EventEmitter, once } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { isDeepStrictEqual } from "node:util";
 import { Webhook } from "standardwebhooks";
 import { WEBHOOK_EVENT_SCHEMAS } from "../../resources/events/delivered-events.ts";
+import { startApp } from "./clients/app-server.ts";
 
-/** A received request. */
 export type Received = { method: string; headers: Record<string, string>; text: string; body: MessageBody };
 
-/** The body of every delivery. */
 export type MessageBody = { type: string; timestamp: string; data: Record<string, unknown> };
 
 type Handler = (response: ServerResponse, request: IncomingMessage) => void;
@@ -17,18 +15,7 @@ type Handler = (response: ServerResponse, request: IncomingMessage) => void;
  * A webhook receiver on loopback; every path is an endpoint. It accepts the test event that verifies an endpoint, and leaves
  * it out of the requests received.
  */
-export type Receiver = {
-  url(path: string): string;
-  /** Sets how a path responds from now on; the default is 204. */
-  respond(path: string, handler: Handler): void;
-  /** Treats the test events that verify these paths like other requests. */
-  exposeVerification(...paths: string[]): void;
-  /** Returns the requests received on a path so far. */
-  received(path: string): Received[];
-  /** Waits until a path has received a number of requests. */
-  waitFor(path: string, count: number): Promise<Received[]>;
-  close(): Promise<void>;
-};
+export type Receiver = Awaited<ReturnType<typeof startReceiver>>;
 
 const DEADLINE_MS = 30_000;
 // Returns whether a receiver of this process accepts the test event that verifies a URL, by origin.
@@ -41,14 +28,14 @@ export function acceptsVerification(url: string): boolean {
 }
 
 /** Starts a receiver, which the caller must close. */
-export async function startReceiver(): Promise<Receiver> {
+export async function startReceiver() {
   const log = new Map<string, Received[]>();
   const handlers = new Map<string, Handler>();
   const exposed = new Set<string>();
-  const listeners = new Set<() => void>();
+  const arrivals = new EventEmitter().setMaxListeners(0);
   const received = (path: string) => log.get(path) ?? [];
 
-  const server = createServer(async (request, response) => {
+  const { url: origin, close } = await startApp(async (request, response) => {
     const path = request.url ?? "";
     const text = Buffer.concat(await request.toArray()).toString();
     const { method = "", headers } = request;
@@ -57,40 +44,30 @@ export async function startReceiver(): Promise<Receiver> {
     log.set(path, [...received(path), { method, headers: headers as Record<string, string>, text, body }]);
     const handle = handlers.get(path) ?? ((response) => response.writeHead(204).end());
     handle(response, request);
-    for (const listener of listeners) listener();
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  const origin = `http://127.0.0.1:${port}`;
+    arrivals.emit("request");
+  });
   accepting.set(origin, (path) => !exposed.has(path));
 
   return {
-    url: (path) => origin + path,
-    respond: (path, handler) => void handlers.set(path, handler),
-    exposeVerification: (...paths) => {
+    url: (path: string) => origin + path,
+    /** Sets how a path responds from now on; the default is 204. */
+    respond: (path: string, handler: Handler) => void handlers.set(path, handler),
+    /** Treats the test events that verify these paths like other requests. */
+    exposeVerification(...paths: string[]) {
       for (const path of paths) exposed.add(path);
     },
     received,
-    waitFor: (path, count) =>
-      new Promise((resolve, reject) => {
-        const check = () => {
-          if (received(path).length < count) return;
-          clearTimeout(timer);
-          listeners.delete(check);
-          resolve(received(path));
-        };
-        const timer = setTimeout(() => {
-          listeners.delete(check);
-          reject(new Error(`${received(path).length} of ${count} requests received on ${path}`));
-        }, DEADLINE_MS);
-        listeners.add(check);
-        check();
-      }),
+    async waitFor(path: string, count: number): Promise<Received[]> {
+      const signal = AbortSignal.timeout(DEADLINE_MS);
+      while (received(path).length < count)
+        await once(arrivals, "request", { signal }).catch(() => {
+          throw new Error(`${received(path).length} of ${count} requests received on ${path}`);
+        });
+      return received(path);
+    },
     async close() {
       accepting.delete(origin);
-      server.closeAllConnections();
-      server.close();
-      await once(server, "close");
+      await close();
     },
   };
 }

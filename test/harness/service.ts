@@ -16,18 +16,14 @@ import { createStatementListeners, type OnStatement } from "./statements.ts";
 export type TestOrganization = { id: string; name: string } & NewClient;
 export type TestUser = { id: string; username: string; password: string };
 
-/** Creates test data in a service, in this process or another one. */
 export type Population = {
   createOrganization(name?: string, plan?: Plan): Promise<TestOrganization>;
   /** Creates a user with this role in each organization. The default role, `member`, can grant apps `links:*`. */
   createUser(organizationIds: string[], username?: string, role?: Role): Promise<TestUser>;
-  /** Requests a token with the client credentials grant. */
   token(client: NewClient, parameters?: Record<string, string>): Promise<string>;
 };
 
-/** A service with its own port and database. */
 export type TestService = Omit<Service, "waitingFor" | "failed" | "port"> & { url: string } & Population;
-/** A service in this process, whose statements can be heard. */
 export type OwnService = TestService & { onStatement: OnStatement };
 
 let count = 0;
@@ -72,7 +68,6 @@ export async function startTestService(
   };
 }
 
-/** Returns functions that create test data in the database of the service at a URL. */
 export function populate(url: string, storage: Storage): Population {
   return {
     async createOrganization(name = `Organization ${++count}`, plan = "growth") {
@@ -83,12 +78,8 @@ export function populate(url: string, storage: Storage): Population {
       const password = `a fine password ${++count}`;
       const [first, ...others] = organizationIds;
       const membership = first ? { organizationId: first, role } : undefined;
-      const user = await storage.accounts.create(
-        username,
-        await hash(password, LEAST_EFFORT),
-        OPERATOR,
-        membership,
-      );
+      const hashed = await hash(password, LEAST_EFFORT);
+      const user = await storage.accounts.create(username, hashed, OPERATOR, membership);
       if (!user) throw new Error(`${username} is taken`);
       for (const id of others) await storage.organizations.addMember(id, user.id, role, OPERATOR);
       return { ...user, password };
@@ -106,7 +97,6 @@ export function populate(url: string, storage: Storage): Population {
   };
 }
 
-/** Posts a form, like OAuth clients do. */
 export function postForm(
   url: string,
   fields: Record<string, string> | URLSearchParams,
@@ -120,7 +110,6 @@ export function postForm(
   });
 }
 
-/** Returns the header `Authorization: Bearer …`. */
 export function bearer(token: string): { authorization: string } {
   return { authorization: `Bearer ${token}` };
 }

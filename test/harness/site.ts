@@ -21,16 +21,16 @@ export const HOST = "Host: links.example.com";
 const TIMEOUTS = { keepAliveTimeout: 1000, keepAliveTimeoutBuffer: 1 };
 
 /** Opens a new database, and serves applications on it, which tests reach by the bytes of their requests. */
-export async function createSites() {
+export async function createSites(options?: Parameters<typeof openObserved>[2]) {
   const database = await createTestDatabase();
   const key = randomBytes(32);
-  const storage = openObserved(database.url, key);
+  const storage = openObserved(database.url, key, options);
   await storage.migrate();
   const servers: Server[] = [];
 
-  async function listen(server: Server): Promise<number> {
+  async function listen(server: Server, at: number): Promise<number> {
     servers.push(server);
-    await once(server.listen(0, "127.0.0.1"), "listening");
+    await once(server.listen(at, "127.0.0.1"), "listening");
     return (server.address() as AddressInfo).port;
   }
 
@@ -47,6 +47,7 @@ export async function createSites() {
       const log = Object.assign(createLog("silent"), { error: (...entry: unknown[]) => logged.push(entry) });
       const settings = readSettings({
         BASE_URL: BASE,
+        PORT: "0",
         DATABASE_URL: database.url,
         ENCRYPTION_KEY: key.toString("base64url"),
         RATE_LIMIT: "off",
@@ -69,8 +70,8 @@ export async function createSites() {
         fetchConfigured: unused,
         fetchFromProvider: unused,
       });
-      const port = await listen(createServer(TIMEOUTS, listener));
-      return { port, observability, logged };
+      const port = await listen(createServer(TIMEOUTS, listener), settings.PORT);
+      return { port, urls, observability, logged };
     },
 
     async close() {

@@ -5,7 +5,6 @@ export type StatementListener = (sql: string, transaction?: string) => void;
 /** Adds a listener, and returns a function that removes it. */
 export type OnStatement = (listener: StatementListener) => () => void;
 
-/** Creates an observer of statements, and what adds listeners to it. */
 export function createStatementListeners(): { observer: StatementObserver; onStatement: OnStatement } {
   const listeners = new Set<StatementListener>();
   return {

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
-import { Program, ROOT } from "./program.ts";
+import { Program, type ProgramOptions, ROOT } from "./program.ts";
 
 const STRACE = "/usr/bin/strace";
 
@@ -11,12 +11,7 @@ export const HAS_STRACE = spawnSync(STRACE, ["-o", "/dev/null", "true"]).status 
 const CALLS = "mkdir,openat,link,rename,fsync,fdatasync,accept4";
 const PATH = /"([^"]*)"|\d<([^>]*)>/g;
 
-/** Starts a file of the service under strace, which writes the system calls to a file. */
-export function startTraced(
-  trace: string,
-  words: string[],
-  options: { cwd: string; settings?: Record<string, string> },
-): Program {
+export function startTraced(trace: string, words: string[], options: ProgramOptions): Program {
   const node = [process.execPath, "--import", `${ROOT}server/runtime.js`, ...words];
   return new Program(STRACE, ["-f", "-y", "-qq", "-e", `trace=${CALLS}`, "-o", trace, ...node], options);
 }

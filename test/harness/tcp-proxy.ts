@@ -2,24 +2,11 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { Transform } from "node:stream";
 
-/** A network connection between a service and its database that a test can cut. */
-export type TcpProxy = {
-  /** Returns the URL with its host and port replaced by those of this proxy. */
-  through(url: string): string;
-  /** Returns how many connections it has accepted. */
-  accepted(): number;
-  /** Closes every connection, and accepts new ones. */
-  drop(): void;
-  /** Closes every connection, and refuses new ones or never answers them. `freeze` also stops answering open ones. */
-  cut(how?: "refuse" | "silence" | "freeze"): Promise<void>;
-  restore(): Promise<void>;
-  /** Passes on new connections. Those that were frozen stay as they are. */
-  reopen(): void;
-  close(): Promise<void>;
-};
-
-/** Starts a proxy in front of the host and port of a URL. It adds `roundTripMs` to each round trip. */
-export async function startTcpProxy(url: string, { roundTripMs = 0 } = {}): Promise<TcpProxy> {
+/**
+ * Starts a proxy in front of the host and port of a URL, such as between a service and its database. It adds `roundTripMs`
+ * to each round trip, and a test can cut it.
+ */
+export async function startTcpProxy(url: string, { roundTripMs = 0 } = {}) {
   const { hostname, port } = new URL(url);
   const sockets = new Set<Socket>();
   let silent = false;
@@ -48,12 +35,9 @@ export async function startTcpProxy(url: string, { roundTripMs = 0 } = {}): Prom
     return (server.address() as AddressInfo).port;
   }
 
+  /** Closes every connection, and accepts new ones. */
   function drop() {
     for (const socket of sockets) socket.destroy();
-  }
-
-  function freeze() {
-    for (const socket of sockets) socket.unpipe().pause();
   }
 
   async function refuse() {
@@ -65,7 +49,8 @@ export async function startTcpProxy(url: string, { roundTripMs = 0 } = {}): Prom
 
   const own = await listen(0);
   return {
-    through(address) {
+    /** Returns the URL with its host and port replaced by those of this proxy. */
+    through(address: string) {
       const changed = new URL(address);
       changed.hostname = "127.0.0.1";
       changed.port = String(own);
@@ -73,12 +58,14 @@ export async function startTcpProxy(url: string, { roundTripMs = 0 } = {}): Prom
     },
     accepted: () => accepted,
     drop,
-    async cut(how = "refuse") {
+    /** Closes every connection, and refuses new ones or never answers them. `freeze` also stops answering open ones. */
+    async cut(how: "refuse" | "silence" | "freeze" = "refuse") {
       silent = how !== "refuse";
-      if (how === "freeze") freeze();
-      else if (silent) drop();
-      else await refuse();
+      if (how === "refuse") await refuse();
+      else if (how === "silence") drop();
+      else for (const socket of sockets) socket.unpipe().pause();
     },
+    /** Passes on new connections. Those that were frozen stay as they are. */
     reopen() {
       silent = false;
     },

@@ -3,7 +3,6 @@
 What the command prints until then appears on stdout. SIGTERM is passed on.
 """
 
-import ctypes
 import json
 import os
 import pty
@@ -12,18 +11,9 @@ import signal
 import subprocess
 import sys
 
-PR_SET_PDEATHSIG = 1  # prctl(2): the command ends with this program, even if that is killed
-libc = ctypes.CDLL(None)
-
-
-def start() -> None:
-    os.setsid()
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
 command = json.loads(sys.argv[1])
 terminal, end = pty.openpty()
-child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=end, stderr=end, preexec_fn=start)
+child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=end, stderr=end)
 os.close(end)
 signal.signal(signal.SIGTERM, lambda *_: child.terminate())
 while True:

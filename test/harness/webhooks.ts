@@ -13,14 +13,10 @@ import type { LeaseLimits } from "../../resources/webhooks/types.ts";
 import type { Api } from "./clients/api.ts";
 import { acceptsVerification, isVerification } from "./receiver.ts";
 
-/** A webhook in API responses. */
 export type WebhookBody = z.output<typeof webhookSchema>;
-/** A webhook with its signing secret. */
 export type NewWebhookBody = z.output<typeof webhookWithSecretSchema>;
 export type WebhookPage = z.output<typeof webhookPageSchema>;
-/** A delivery in API responses. */
 export type DeliveryBody = z.output<typeof deliverySchema>;
-/** A delivery with its last request and response. */
 export type DeliveryDetailsBody = z.output<typeof deliveryDetailsSchema>;
 export type DeliveryPage = z.output<typeof deliveryPageSchema>;
 
@@ -28,11 +24,7 @@ const DEADLINE_MS = 30_000;
 const POLL_MS = 20;
 
 /** Creates a webhook; throws if that fails. Waits until it is verified if a receiver of this process accepts that. */
-export async function createWebhook(
-  api: Api,
-  url: string,
-  events: string[] = ["link.created"],
-): Promise<NewWebhookBody> {
+export async function createWebhook(api: Api, url: string, events: string[] = ["link.created"]) {
   const { status, body, text } = await api.send<NewWebhookBody>("POST", "/v1/webhooks", {
     json: { url, events },
   });
@@ -42,7 +34,6 @@ export async function createWebhook(
   return { ...body, verified: true };
 }
 
-/** Waits until the endpoint of the webhook at a path has accepted a test event. */
 export async function waitUntilVerified(api: Api, path: string): Promise<void> {
   await until(async () => (await api.get<WebhookBody>(path)).body.verified || undefined);
 }
@@ -55,13 +46,11 @@ export async function markVerified({ knex }: Pick<Database, "knex">, ids: string
   await knex("deliveries").whereIn("webhook_id", ids).delete();
 }
 
+const MANY = { max: 100, perWebhook: 100, perHost: 100, perOrganization: 100 };
 /** What a process may lease if nothing is in flight: more than a test has. */
 export const LEASE_LIMITS: LeaseLimits = {
-  max: 100,
-  perWebhook: 100,
-  perHost: 100,
-  perOrganization: 100,
-  failing: { max: 100, perWebhook: 100, perHost: 100, perOrganization: 100 },
+  ...MANY,
+  failing: MANY,
   inFlight: new Map(),
   slow: new Set(),
   limitsOf,
@@ -85,12 +74,10 @@ export async function deliveriesOf(api: Api, webhook: { id: string }): Promise<D
   return all.filter(({ request, status }) => !isVerification(request) || status !== "succeeded");
 }
 
-/** Lists all deliveries of a webhook, newest first. */
 export async function allDeliveriesOf(api: Api, { id }: { id: string }): Promise<DeliveryBody[]> {
   return (await api.get<DeliveryPage>(`/v1/webhooks/${id}/deliveries?limit=100`)).body.data;
 }
 
-/** Waits until the newest delivery of a webhook matches. */
 export function waitForDelivery(
   api: Api,
   webhook: { id: string },
@@ -102,7 +89,6 @@ export function waitForDelivery(
   });
 }
 
-/** Polls until `ask` resolves to a value. */
 export async function until<T>(ask: () => Promise<T | undefined>): Promise<T> {
   const deadline = performance.now() + DEADLINE_MS;
   for (;;) {

@@ -1,234 +1,308 @@
 import test from "ava";
 import { OPERATOR } from "../../resources/events/types.ts";
-import { apiAt } from "../harness/clients/api.ts";
-import {
-  authorizeUrl,
-  createApp,
-  isAcceptedByApi,
-  postAsClient,
-  refresh,
-  runCodeFlow,
-} from "../harness/clients/oauth.ts";
-import { TestBrowser } from "../harness/clients/test-browser.ts";
+import { apiAt, isProblem, type LinkBody } from "../harness/clients/api.ts";
+import { connectUntilEnd, postMcp, refusalOf } from "../harness/clients/mcp.ts";
+import { authorizeUrl, createApp, postAsClient, refresh, runCodeFlow } from "../harness/clients/oauth.ts";
 import { startCluster } from "../harness/cluster.ts";
+import { startReceiver, verify } from "../harness/receiver.ts";
 import { rounds } from "../harness/rounds.ts";
-import { bearer, type TestOrganization, type TestService } from "../harness/service.ts";
+import { bearer, postForm, type TestService } from "../harness/service.ts";
+import { createWebhook, type NewWebhookBody } from "../harness/webhooks.ts";
 
 export const databases = "all";
 
-const cluster = await startCluster();
-const { storage } = cluster;
-test.after.always(() => cluster.close());
+const receiver = await startReceiver();
+const cluster = await startCluster({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });
+const { storage, authorization, resources } = cluster;
+const servers = [...authorization, ...resources];
+test.after.always(() => Promise.all([cluster.close(), receiver.close()]));
 
-const ROUNDS = rounds(5, 20);
-const servers = (round: number) => {
-  const [one, other] = cluster.authorization;
-  return round % 2 ? { here: other, there: one } : { here: one, there: other };
-};
+const ROUNDS = rounds(2, 10);
+const REVOCATIONS = rounds(10, 20);
+const COMPROMISED = { overlapMs: 3_600_000, compromised: true };
+const CREDENTIALS = { grant_type: "client_credentials" };
+const TARGET = "https://example.com/first";
+const NEXT = "https://example.com/next";
 
-async function statuses(token: string, path = "/v1/organization"): Promise<number[]> {
-  const answers = cluster.resources.map(({ url }) => fetch(url + path, { headers: bearer(token) }));
-  return (await Promise.all(answers)).map(({ status }) => status);
+/** What every server of a kind says; all of it if they disagree. */
+async function saidBy<Said>(members: TestService[], ask: (server: TestService) => Promise<Said>) {
+  const said = await Promise.all(members.map(ask));
+  return new Set(said).size === 1 ? said[0] : said;
 }
 
-const requestToken = (server: TestService, app: TestOrganization) =>
-  postAsClient(server, "token", app, { grant_type: "client_credentials" });
-
-test.serial("a revocation at one server takes effect at the next request to every other one", async (t) => {
-  const { app, user } = await createApp(cluster);
-  const browser = new TestBrowser(cluster.url);
-  for (let round = 0; round < ROUNDS; round++) {
-    const { here, there } = servers(round);
-    const { accessToken, refreshToken } = await runCodeFlow(cluster, app, user, { browser });
-    t.deepEqual(await statuses(accessToken), [200, 200]);
-    t.is(
-      (await postAsClient(here, "revoke", app, { token: round % 3 ? accessToken : refreshToken })).status,
-      200,
-    );
-    t.deepEqual(await statuses(accessToken), [401, 401]);
-    t.deepEqual((await postAsClient(there, "introspect", app, { token: accessToken })).body, {
-      active: false,
-    });
-    t.is((await refresh(there, app, refreshToken)).body.error, "invalid_grant");
-
-    const own = await here.token(app);
-    t.deepEqual(await statuses(own), [200, 200]);
-    t.is((await postAsClient(there, "revoke", app, { token: own })).status, 200);
-    t.deepEqual(await statuses(own), [401, 401]);
-    t.deepEqual((await postAsClient(here, "introspect", app, { token: own })).body, { active: false });
-  }
-});
-
-test.serial("a downgrade or upgrade takes effect at the next request to every server", async (t) => {
-  const app = await cluster.createOrganization();
+/** An app with tokens and a link, which a change may take away. */
+async function createSubject() {
+  const { app, own, user } = await createApp(cluster);
+  const tokens = await runCodeFlow(cluster, app, user);
   const token = await cluster.token(app);
-  for (let round = 0; round < ROUNDS; round++) {
-    t.deepEqual(await statuses(token), [200, 200]);
-    await storage.organizations.setPlan(app.id, "free", OPERATOR);
-    t.deepEqual(await statuses(token), [403, 403]);
-    for (const server of cluster.authorization) {
-      t.is((await requestToken(server, app)).body.error, "unauthorized_client");
-      t.deepEqual((await postAsClient(server, "introspect", app, { token })).body, { active: false });
+  const link = await apiAt(cluster.url, token).createLink({ url: TARGET });
+  return { app, own, user, ...tokens, token, link };
+}
+
+type Subject = Awaited<ReturnType<typeof createSubject>>;
+
+const statusOf = async (url: string, token: string) => (await fetch(url, { headers: bearer(token) })).status;
+/** Asks every server with everything that the subject has. */
+async function look({ app, accessToken, refreshToken, token, link }: Subject) {
+  const callApi = (one: string) => saidBy(resources, ({ url }) => statusOf(`${url}/v1/organization`, one));
+  const ask = async (asked: ReturnType<typeof postAsClient>) => {
+    const { status, body } = await asked;
+    return body.error ?? body.active ?? status;
+  };
+  return {
+    ownToken: await callApi(token),
+    userToken: await callApi(accessToken),
+    tokenRequest: await saidBy(authorization, (at) => ask(postAsClient(at, "token", app, CREDENTIALS))),
+    refresh: await saidBy(authorization, (at) => ask(refresh(at, app, refreshToken))),
+    introspection: await saidBy(authorization, (at) => ask(postAsClient(at, "introspect", app, { token }))),
+    authorization: await saidBy(authorization, async (at) => {
+      return (await fetch(authorizeUrl(at, app), { redirect: "manual" })).status;
+    }),
+    redirect: await saidBy(servers, async ({ url }) => {
+      const { status, headers } = await fetch(`${url}/${link.slug}`, { redirect: "manual" });
+      return headers.get("location") ?? status;
+    }),
+  };
+}
+
+const WORKING = {
+  ownToken: 200,
+  userToken: 200,
+  tokenRequest: 200,
+  refresh: 200,
+  introspection: true,
+  authorization: 303,
+  redirect: TARGET,
+};
+
+/** The servers at which a change is made. */
+type Place = { issuer: TestService; api: TestService };
+type Change = {
+  make(subject: Subject, place: Place): Promise<unknown>;
+  /** What differs afterwards. */
+  seen: Partial<Record<keyof typeof WORKING, unknown>>;
+  undo?(subject: Subject): Promise<unknown>;
+};
+
+const FORBIDDEN = { ownToken: 403, userToken: 403 };
+const REVOKED = { ownToken: 401, userToken: 401 };
+const UNAUTHORIZED = {
+  tokenRequest: "unauthorized_client",
+  refresh: "unauthorized_client",
+  introspection: false,
+};
+
+const revoke = (token: string, { app }: Subject, { issuer }: Place) =>
+  postAsClient(issuer, "revoke", app, { token });
+
+const CHANGES: Record<string, Change> = {
+  "the revocation of an access token": {
+    make: (subject, place) => revoke(subject.accessToken, subject, place),
+    seen: { userToken: 401, refresh: "invalid_grant" },
+  },
+  "the revocation of a refresh token": {
+    make: (subject, place) => revoke(subject.refreshToken, subject, place),
+    seen: { userToken: 401, refresh: "invalid_grant" },
+  },
+  "the revocation of a client's own token": {
+    make: (subject, place) => revoke(subject.token, subject, place),
+    seen: { ownToken: 401, introspection: false },
+  },
+  "a downgrade": {
+    make: ({ app }) => storage.organizations.setPlan(app.id, "free", OPERATOR),
+    seen: { ...FORBIDDEN, ...UNAUTHORIZED },
+    undo: ({ app }) => storage.organizations.setPlan(app.id, "growth", OPERATOR),
+  },
+  "the suspension of the client's organization": {
+    make: ({ app }) => storage.suspensions.suspend(app.id, null, OPERATOR),
+    seen: { ...FORBIDDEN, ...UNAUTHORIZED, redirect: 410 },
+    undo: ({ app }) => storage.suspensions.resume(app.id, OPERATOR),
+  },
+  "the suspension of the user's organization": {
+    make: ({ own }) => storage.suspensions.suspend(own.id, null, OPERATOR),
+    seen: { userToken: 403, refresh: "unauthorized_client" },
+    undo: ({ own }) => storage.suspensions.resume(own.id, OPERATOR),
+  },
+  "a disabled client": {
+    make: ({ app }) => storage.clients.disable(app.id, null, OPERATOR),
+    seen: { ...REVOKED, ...UNAUTHORIZED },
+    undo: ({ app }) => storage.clients.enable(app.id, OPERATOR),
+  },
+  "a disabled user": {
+    make: ({ user }) => storage.disabledAccounts.disable(user.id, null, OPERATOR),
+    seen: { userToken: 401, refresh: "invalid_grant" },
+  },
+  "the rotation of a compromised secret": {
+    make: ({ app }) => storage.clients.rotateSecret(app.id, COMPROMISED, OPERATOR),
+    seen: {
+      ...REVOKED,
+      tokenRequest: "invalid_client",
+      refresh: "invalid_client",
+      introspection: "invalid_client",
+    },
+  },
+  "replaced redirect URIs": {
+    make: ({ app }) => storage.clients.setRedirectUris(app.id, ["https://app.example.com/next"], OPERATOR),
+    seen: { authorization: 400 },
+  },
+  "a changed link": {
+    make: ({ link, token }, { api }) =>
+      apiAt(api.url, token).send("PATCH", `/v1/links/${link.id}`, { json: { url: NEXT } }),
+    seen: { redirect: NEXT },
+  },
+};
+
+for (const [what, { make, seen, undo }] of Object.entries(CHANGES))
+  test.serial(`${what} counts on the next request to every server`, async (t) => {
+    for (let round = 0; round < ROUNDS; round++) {
+      const subject = await createSubject();
+      const at = (members: [TestService, TestService]) => members[round % 2] as TestService;
+      t.deepEqual<unknown, unknown>(await look(subject), WORKING);
+      await make(subject, { issuer: at(authorization), api: at(resources) });
+      t.deepEqual<unknown, unknown>(await look(subject), { ...WORKING, ...seen });
+      if (!undo) continue;
+      await undo(subject);
+      t.deepEqual<unknown, unknown>(await look(subject), WORKING);
     }
-    await storage.organizations.setPlan(app.id, "growth", OPERATOR);
-    for (const server of cluster.authorization) t.is((await requestToken(server, app)).status, 200);
-  }
-});
+  });
 
 test.serial("of tokens issued during a suspension, every server rejects each one afterwards", async (t) => {
-  const { app, own, user } = await createApp(cluster);
-  const { accessToken } = await runCodeFlow(cluster, app, user);
+  const app = await cluster.createOrganization();
   for (let round = 0; round < ROUNDS; round++) {
     const pending = Array.from({ length: 20 }, (_, index) =>
-      requestToken(cluster.authorization[index % 2] as TestService, app),
+      postAsClient(authorization[index % 2] as TestService, "token", app, CREDENTIALS),
     );
     await pending[round];
     await storage.suspensions.suspend(app.id, null, OPERATOR);
     const issued = (await Promise.all(pending)).flatMap(({ body }) => body.access_token ?? []);
     t.true(issued.length > 0);
-    const answers = await Promise.all([accessToken, ...issued.map(String)].map((token) => statuses(token)));
-    t.deepEqual(new Set(answers.flat()), new Set([403]));
-    for (const server of cluster.authorization) {
-      t.is((await requestToken(server, app)).body.error, "unauthorized_client");
-    }
+    for (const token of issued)
+      t.is(await saidBy(resources, ({ url }) => statusOf(`${url}/v1/organization`, String(token))), 403);
     await storage.suspensions.resume(app.id, OPERATOR);
-    t.deepEqual(await statuses(accessToken), [200, 200]);
   }
-  await storage.suspensions.suspend(own.id, null, OPERATOR);
-  t.deepEqual(await statuses(accessToken), [403, 403]);
-  await storage.suspensions.resume(own.id, OPERATOR);
 });
 
-test.serial(
-  "a changed, disabled or deleted link redirects accordingly at every server with the next request",
-  async (t) => {
-    const app = await cluster.createOrganization();
+test.serial("of calls that race revocations, none that began later succeeds", async (t) => {
+  const app = await cluster.createOrganization();
+  for (let round = 0; round < REVOCATIONS; round++) {
     const token = await cluster.token(app);
-    const servers = [...cluster.authorization, ...cluster.resources];
-    const expectAll = async (slug: string, expected: string | number) => {
-      const answers = servers.map(({ url }) => fetch(`${url}/${slug}`, { redirect: "manual" }));
-      for (const { status, headers } of await Promise.all(answers))
-        t.is(headers.get("location") ?? status, expected);
-    };
-    for (let round = 0; round < ROUNDS; round++) {
-      const api = apiAt((servers[round % servers.length] as TestService).url, token);
-      const { id, slug } = await api.createLink({ url: "https://example.com/first" });
-      await expectAll(slug, "https://example.com/first");
-      await api.send("PATCH", `/v1/links/${id}`, { json: { url: "https://example.com/second" } });
-      await expectAll(slug, "https://example.com/second");
-      await storage.disabledLinks.disable(id, null, OPERATOR);
-      await expectAll(slug, 410);
-      await storage.disabledLinks.enable(id, OPERATOR);
-      await expectAll(slug, "https://example.com/second");
-      await storage.suspensions.suspend(app.id, null, OPERATOR);
-      await expectAll(slug, 410);
-      await storage.suspensions.resume(app.id, OPERATOR);
-      await expectAll(slug, "https://example.com/second");
-      await api.send("DELETE", `/v1/links/${id}`);
-      await expectAll(slug, 410);
-    }
-  },
-);
-
-test.serial("a disabled client or user is rejected by every server with the next request", async (t) => {
-  const { app, user } = await createApp(cluster);
-  const { accessToken, refreshToken } = await runCodeFlow(cluster, app, user);
-  const token = await cluster.token(app);
-  await storage.clients.disable(app.id, null, OPERATOR);
-  for (const one of [token, accessToken]) t.deepEqual(await statuses(one), [401, 401]);
-  for (const server of cluster.authorization) {
-    t.is((await requestToken(server, app)).body.error, "unauthorized_client");
-    t.deepEqual((await postAsClient(server, "introspect", app, { token })).body, { active: false });
-  }
-  await storage.clients.enable(app.id, OPERATOR);
-  for (const one of [token, accessToken]) t.deepEqual(await statuses(one), [200, 200]);
-  await storage.disabledAccounts.disable(user.id, null, OPERATOR);
-  t.deepEqual(await statuses(accessToken), [401, 401]);
-  t.deepEqual(await statuses(token), [200, 200]);
-  for (const server of cluster.authorization) {
-    t.is((await refresh(server, app, refreshToken)).body.error, "invalid_grant");
-  }
-});
-
-test.serial("after a compromised rotation every server rejects the old secret and old tokens", async (t) => {
-  const created = await createApp(cluster);
-  const { user } = created;
-  let { app } = created;
-  const browser = new TestBrowser(cluster.url);
-  for (let round = 0; round < ROUNDS; round++) {
-    const { accessToken, refreshToken } = await runCodeFlow(cluster, app, user, { browser });
-    const token = await servers(round).here.token(app);
-    const rotation = await storage.clients.rotateSecret(
-      app.id,
-      { overlapMs: 3_600_000, compromised: true },
-      OPERATOR,
-    );
-    for (const server of cluster.authorization) {
-      const rejected = await requestToken(server, app);
-      t.is(rejected.status, 401);
-      t.is(rejected.body.error, "invalid_client");
-    }
-    app = { ...app, clientSecret: rotation?.clientSecret as string };
-    for (const old of [token, accessToken]) t.deepEqual(await statuses(old), [401, 401]);
-    for (const server of cluster.authorization) {
-      t.is((await refresh(server, app, refreshToken)).body.error, "invalid_grant");
-      t.deepEqual(await statuses(await server.token(app)), [200, 200]);
-    }
-  }
-});
-
-test.serial("after a routine rotation tokens stay valid, and both servers accept both secrets", async (t) => {
-  let app = await cluster.createOrganization();
-  for (let round = 0; round < ROUNDS; round++) {
-    const token = await cluster.token(app);
-    const rotation = await storage.clients.rotateSecret(
-      app.id,
-      { overlapMs: 3_600_000, compromised: false },
-      OPERATOR,
-    );
-    const renewed = { ...app, clientSecret: rotation?.clientSecret as string };
-    for (const server of cluster.authorization)
-      for (const secret of [app, renewed]) t.is((await requestToken(server, secret)).status, 200);
-    t.deepEqual(await statuses(token), [200, 200]);
-    const third = await storage.clients.rotateSecret(
-      app.id,
-      { overlapMs: 3_600_000, compromised: false },
-      OPERATOR,
-    );
-    for (const server of cluster.authorization) t.is((await requestToken(server, app)).status, 401);
-    app = { ...app, clientSecret: third?.clientSecret as string };
-  }
-});
-
-test.serial(
-  "replaced redirect URIs are rejected, and new ones accepted, by both servers immediately",
-  async (t) => {
-    const { app } = await createApp(cluster);
-    let current = "https://app.example.com/callback";
-    for (let round = 0; round < ROUNDS; round++) {
-      const next = `https://app.example.com/callback/${round}`;
-      await storage.clients.setRedirectUris(app.id, [next], OPERATOR);
-      for (const server of cluster.authorization) {
-        const open = (redirect_uri: string) =>
-          fetch(authorizeUrl(server, app, { redirect_uri }), { redirect: "manual" });
-        t.is((await open(current)).status, 400);
-        const accepted = await open(next);
-        t.is(accepted.status, 303);
-        t.regex(accepted.headers.get("location") ?? "", /\/interaction\//);
+    const accepted: number[] = [];
+    const isAccepted = Promise.withResolvers<void>();
+    let revokedAt = Number.POSITIVE_INFINITY;
+    const lanes = Array.from({ length: 10 }, async (_, lane) => {
+      for (let call = lane; ; call++) {
+        const began = Date.now();
+        const status = await statusOf(`${(resources[call % 2] as TestService).url}/v1/organization`, token);
+        if (status !== 200) return;
+        accepted.push(began);
+        isAccepted.resolve();
+        if (began > revokedAt) return;
       }
-      current = next;
-    }
+    });
+    await Promise.race([isAccepted.promise, Promise.all(lanes)]);
+    await postAsClient(authorization[round % 2] as TestService, "revoke", app, { token });
+    revokedAt = Date.now();
+    await Promise.all(lanes);
+    t.true(accepted.length > 0);
+    const late = accepted.filter((at) => at > revokedAt);
+    t.deepEqual(late, []);
+  }
+});
+
+test.serial("both resource servers reject a token without the scope or for another resource", async (t) => {
+  const app = await cluster.createOrganization();
+  const narrow = await cluster.token(app, { scope: "webhooks:read" });
+  t.is(await saidBy(resources, ({ url }) => statusOf(`${url}/v1/links`, narrow)), 403);
+  const forMcp = await cluster.token(app, { resource: `${cluster.url}/mcp` });
+  t.is(await saidBy(resources, ({ url }) => statusOf(`${url}/v1/links`, forMcp)), 401);
+});
+
+test.serial(
+  "an agent's tools, and their questions, work when requests alternate between servers",
+  async (t) => {
+    const token = await cluster.token(await cluster.createOrganization());
+    const accept = () => ({ action: "accept", content: {} }) as const;
+    const agent = await connectUntilEnd(t, `${cluster.url}/mcp`, token, undefined, accept);
+    const call = (name: string, args: object) => agent.callTool({ name, arguments: { ...args } });
+    const { structuredContent } = await call("create_link", { url: TARGET });
+    const { id } = structuredContent as LinkBody;
+    t.like((await call("get_link", { id })).structuredContent, { id });
+    // One server asks, the other gets the answer.
+    t.deepEqual((await call("delete_link", { id })).structuredContent, { deleted: true, id });
+    t.is(refusalOf(await call("get_link", { id }))?.code, "not_found");
   },
 );
 
-test.serial(
-  "a token without the scope or for another resource is rejected by both resource servers",
-  async (t) => {
-    const app = await cluster.createOrganization();
-    const narrow = await cluster.token(app, { scope: "webhooks:read" });
-    t.deepEqual(await statuses(narrow, "/v1/links"), [403, 403]);
-    const forMcp = await cluster.token(app, { resource: `${cluster.url}/mcp` });
-    t.deepEqual(await statuses(forMcp, "/v1/links"), [401, 401]);
-    for (const server of cluster.resources) t.false(await isAcceptedByApi(server, "lga_nothing"));
-  },
-);
+test.serial("a webhook created, updated or deleted on one server is at once so on the others", async (t) => {
+  const token = await cluster.token(await cluster.createOrganization());
+  const apis = resources.map(({ url }) => apiAt(url, token));
+  for (const [round, here] of apis.entries()) {
+    const there = apis[1 - round] as typeof here;
+    const [created, moved] = [`/created-${round}`, `/moved-${round}`];
+    const webhook = await createWebhook(here, receiver.url(created));
+    await there.createLink();
+    await receiver.waitFor(created, 1);
+    await here.send("PATCH", `/v1/webhooks/${webhook.id}`, { json: { url: receiver.url(moved) } });
+    const rotated = await there.send<NewWebhookBody>("POST", `/v1/webhooks/${webhook.id}/rotate-secret`);
+    await there.createLink();
+    const [request] = await receiver.waitFor(moved, 1);
+    if (!request) return t.fail();
+    for (const secret of [webhook.secret, rotated.body.secret]) t.truthy(verify(request, secret));
+    t.is((await there.send("DELETE", `/v1/webhooks/${webhook.id}`)).status, 204);
+    await here.createLink();
+    t.is(receiver.received(created).length, 1);
+    t.is(receiver.received(moved).length, 1);
+  }
+});
+
+const METADATA = "/.well-known/oauth-authorization-server";
+const RESOURCES = ["", "/v1", "/mcp"].map((path) => `/.well-known/oauth-protected-resource${path}`);
+
+test("every server has the same metadata, with the common base URL", async (t) => {
+  const read = async (url: string) => (await fetch(url)).text();
+  for (const path of [METADATA, "/.well-known/openid-configuration", "/oauth/jwks"])
+    t.is(typeof (await saidBy(authorization, ({ url }) => read(url + path))), "string", path);
+  for (const path of RESOURCES) {
+    const document = await saidBy(servers, ({ url }) => read(url + path));
+    t.deepEqual(JSON.parse(String(document)).authorization_servers, [cluster.url]);
+  }
+  const metadata = JSON.parse(await read(cluster.url + METADATA));
+  t.is(metadata.issuer, cluster.url);
+  for (const [name, value] of Object.entries(metadata))
+    if (/_(endpoint|uri)$/.test(name)) t.true(String(value).startsWith(`${cluster.url}/`), name);
+});
+
+test("resource servers have no OAuth endpoints", async (t) => {
+  t.is(await saidBy(resources, async ({ url }) => (await postForm(`${url}/oauth/token`, {})).status), 404);
+  t.is(await saidBy(resources, async ({ url }) => (await fetch(url + METADATA)).status), 404);
+});
+
+// Must be the last, because it stops servers.
+test.serial("resource servers respond 503 while no authorization server runs, and recover", async (t) => {
+  const { token, link } = await createSubject();
+  const LIST = { jsonrpc: "2.0", id: 1, method: "tools/list" };
+  await Promise.all(authorization.map((server) => server.stop()));
+  for (const { url } of resources) {
+    const answers = await Promise.all([
+      apiAt(url, token).get("/v1/links"),
+      apiAt(url, token).send("POST", "/v1/links", { json: { url: "https://example.com/" } }),
+      apiAt(url, "lga_nobody").get("/v1/links"),
+      postMcp(`${url}/mcp`, LIST, bearer(token)),
+    ]);
+    for (const answer of answers) {
+      isProblem(t, answer as (typeof answers)[0], { status: 503, code: "temporarily_unavailable" });
+      t.regex(answer.headers.get("retry-after") ?? "", /^\d+$/);
+      t.is(answer.headers.get("www-authenticate"), null);
+    }
+    // Requests without a token don't need an authorization server.
+    t.is((await apiAt(url).get(`/${link.slug}`)).status, 302);
+    t.is((await apiAt(url).get("/v1/links")).status, 401);
+    t.is((await apiAt(url).get("/healthz")).status, 200);
+  }
+  await Promise.all(authorization.map((server) => server.start()));
+  for (const { url } of resources) {
+    t.is(await statusOf(`${url}/v1/organization`, token), 200);
+    t.is((await postMcp(`${url}/mcp`, LIST, bearer(token))).status, 200);
+    t.is(await statusOf(`${url}/v1/organization`, "lga_nobody"), 401);
+  }
+});

@@ -1,14 +1,10 @@
-import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { get } from "node:http";
 import { connect, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import test, { type ExecutionContext } from "ava";
-import { createTestDatabase } from "../harness/database/test-database.ts";
-import { freePort } from "../harness/port.ts";
+import { prepareServers } from "../harness/new-server.ts";
 import { addressOf, Program, stopPrograms } from "../harness/program.ts";
-
-export const databases = "all";
 
 const DESCRIPTORS = 240;
 // Of one address.
@@ -17,25 +13,12 @@ const MAX = DESCRIPTORS / 2;
 test.after.always(stopPrograms);
 
 /** Starts a server with few file descriptors, and returns its port. */
-async function start(t: ExecutionContext, settings: Record<string, string> = {}): Promise<number> {
-  const { url, drop } = await createTestDatabase();
-  const port = await freePort();
+async function start(t: ExecutionContext, changes: Record<string, string> = {}): Promise<number> {
+  const { settings, close } = await prepareServers({ HOST: "127.0.0.1", ...changes });
   const script = `ulimit -n ${DESCRIPTORS}; exec "${process.execPath}" --import ./server/runtime.js server/main.ts`;
-  const server = new Program("bash", ["-c", script], {
-    settings: {
-      DATABASE_URL: url,
-      ENCRYPTION_KEY: randomBytes(32).toString("base64url"),
-      HOST: "127.0.0.1",
-      PORT: String(port),
-      ...settings,
-    },
-  });
-  t.teardown(async () => {
-    await server.stop();
-    await drop();
-  });
-  await addressOf(server);
-  return port;
+  const server = new Program("bash", ["-c", script], { settings });
+  t.teardown(() => server.stop().then(close));
+  return Number(new URL(await addressOf(server)).port);
 }
 
 /** Opens idle connections, one after the other. */
@@ -53,10 +36,8 @@ async function open(port: number, count: number): Promise<Socket[]> {
 /** Sends a request from an address of this machine, and resolves to the status of the response. */
 async function statusFrom(localAddress: string, port: number): Promise<number | undefined> {
   const signal = AbortSignal.timeout(30_000);
-  const [response] = await once(
-    get({ host: "127.0.0.1", port, path: "/healthz", localAddress, agent: false, signal }),
-    "response",
-  );
+  const sent = get({ host: "127.0.0.1", port, path: "/healthz", localAddress, agent: false, signal });
+  const [response] = await once(sent, "response");
   response.resume();
   return response.statusCode;
 }

@@ -1,21 +1,18 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import path from "node:path";
 import type { Readable } from "node:stream";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import test, { type ExecutionContext } from "ava";
+import test from "ava";
 import { OPERATOR } from "../../resources/events/types.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import { openConsent } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
+import { temporaryFolder } from "../harness/folder.ts";
 import { freePort } from "../harness/port.ts";
 import { Program, ROOT, stopPrograms } from "../harness/program.ts";
 import { startPublisher } from "../harness/publisher.ts";
 import { startTestService, type TestService } from "../harness/service.ts";
 
 const DOCUMENT = "https://host.example/client.json";
-const MODULES = path.join(ROOT, "node_modules");
 
 const publisher = await startPublisher(["host.example"]);
 const open = await startTestService({ ...publisher.settings, CIMD: "any" }, publisher.connections);
@@ -30,30 +27,24 @@ async function prepare(service: TestService) {
 }
 
 const withDocuments = await prepare(open);
-await open.storage.organizationSettings.change(
-  withDocuments.organization.id,
-  { allowedClients: "any" },
-  OPERATOR,
-);
+const anyClient = { allowedClients: "any" } as const;
+await open.storage.organizationSettings.change(withDocuments.organization.id, anyClient, OPERATOR);
 const withClient = await prepare(standard);
 const { organization } = withClient;
-publisher.publish(DOCUMENT, {
-  body: { client_id: DOCUMENT, redirect_uris, grant_types: ["authorization_code", "refresh_token"] },
-});
+const grant_types = ["authorization_code", "refresh_token"];
+publisher.publish(DOCUMENT, { body: { client_id: DOCUMENT, redirect_uris, grant_types } });
 const token = await standard.token(organization);
 await apiAt(standard.url, token).createLink({ slug: "inspected" });
-const home = mkdtempSync(path.join(tmpdir(), "linkgate-hosts-"));
 test.after.always(async () => {
   stopPrograms();
   publisher.close();
   await Promise.all([open.close(), standard.close()]);
-  rmSync(home, { recursive: true, force: true });
 });
 
 // No browser opens: the test takes the URL from the output.
-const environment = (name: string) => ({
+const environment = () => ({
   PATH: process.env.PATH ?? "",
-  HOME: path.join(home, name),
+  HOME: temporaryFolder("hosts"),
   BROWSER: "true",
   MCP_AUTO_OPEN_ENABLED: "true",
   MCP_INSPECTOR_SECRET_STORE: "memory",
@@ -69,8 +60,37 @@ async function allowAccess({ service, user }: typeof withClient, url: string): P
   if (!answer.ok) throw new Error(`the callback was answered with ${answer.status}`);
 }
 
-/** Uses what hosts offer their users beside tools, with a token that may read links. */
-async function useResourcesAndPrompts(t: ExecutionContext, client: Client): Promise<void> {
+const INSPECTOR = `${ROOT}node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js`;
+const runInspector = (...args: string[]) => {
+  const target = ["--server-url", standard.urls.mcp, "--transport", "http", "--format", "json"];
+  const options = { settings: environment() };
+  return new Program(process.execPath, [INSPECTOR, "--cli", ...target, ...args], options);
+};
+
+test("mcp-remote connects with its metadata document", async (t) => {
+  const proxy = `${ROOT}node_modules/mcp-remote/dist/proxy.js`;
+  const port = String(await freePort());
+  const transport = new StdioClientTransport({
+    command: process.execPath,
+    args: [proxy, open.urls.mcp, port, "--client-metadata-url", DOCUMENT],
+    env: environment(),
+    stderr: "pipe",
+  });
+  const client = new Client({ name: "desktop app", version: "1" });
+  const connected = client.connect(transport);
+  let output = "";
+  for await (const chunk of transport.stderr as Readable) {
+    output += chunk;
+    const [url] = AUTHORIZATION.exec(output) ?? [];
+    if (!url) continue;
+    await allowAccess(withDocuments, url);
+    break;
+  }
+  await connected;
+  const { structuredContent } = await client.callTool({ name: "whoami", arguments: {} });
+  t.like(structuredContent, { client_id: DOCUMENT, user_id: withDocuments.user.id });
+
+  // What hosts offer their users beside tools.
   const { resources } = await client.listResources();
   const { contents } = await client.readResource({ uri: String(resources[0]?.uri) });
   t.like(contents[0], { mimeType: "text/markdown" });
@@ -79,109 +99,28 @@ async function useResourcesAndPrompts(t: ExecutionContext, client: Client): Prom
   t.is(messages.length, 1);
   const { completion } = await client.complete({ ref, argument: { name: "tag", value: "" } });
   t.false(completion.hasMore);
-}
+  await client.close();
+});
 
-const INSPECTOR = path.join(MODULES, "@modelcontextprotocol/inspector/clients/launcher/build/index.js");
+test("the Inspector’s command line connects with the organization’s client", async (t) => {
+  const { clientId, clientSecret } = organization;
+  const callback = `http://127.0.0.1:${await freePort()}/oauth/callback`;
+  const identity = ["--callback-url", callback, "--client-id", clientId, "--client-secret", clientSecret];
+  const call = ["--method", "tools/call", "--tool-name", "whoami"];
+  const program = runInspector(...identity, ...call);
+  const [url] = await program.says(AUTHORIZATION, "stderr");
+  await allowAccess(withClient, url);
+  const { code, stdout, stderr } = await program.ended;
+  t.is(code, 0, stderr);
+  t.like(JSON.parse(stdout).result.structuredContent, { client_id: clientId, user_id: withClient.user.id });
+});
 
-const IDENTITIES = {
-  "its metadata document": {
-    at: withDocuments,
-    clientId: DOCUMENT,
-    remote: ["--client-metadata-url", DOCUMENT],
-    inspector: ["--client-metadata-url", DOCUMENT],
-  },
-  "the organization’s client": {
-    at: withClient,
-    clientId: organization.clientId,
-    remote: [
-      "--static-oauth-client-info",
-      JSON.stringify({ client_id: organization.clientId, client_secret: organization.clientSecret }),
-    ],
-    inspector: ["--client-id", organization.clientId, "--client-secret", organization.clientSecret],
-  },
-};
-
-for (const [identity, { at, clientId, remote, inspector }] of Object.entries(IDENTITIES)) {
-  const { service, user } = at;
-  test(`mcp-remote connects with ${identity}`, async (t) => {
-    const transport = new StdioClientTransport({
-      command: process.execPath,
-      args: [
-        path.join(MODULES, "mcp-remote/dist/proxy.js"),
-        service.urls.mcp,
-        String(await freePort()),
-        ...remote,
-      ],
-      env: environment(`remote ${identity}`),
-      stderr: "pipe",
-    });
-    const client = new Client({ name: "desktop app", version: "1" });
-    const connected = client.connect(transport);
-    let output = "";
-    for await (const chunk of transport.stderr as Readable) {
-      output += chunk;
-      const [url] = AUTHORIZATION.exec(output) ?? [];
-      if (!url) continue;
-      await allowAccess(at, url);
-      break;
-    }
-    await connected;
-    const { structuredContent } = await client.callTool({ name: "whoami", arguments: {} });
-    t.like(structuredContent, { client_id: clientId, user_id: user.id });
-    await useResourcesAndPrompts(t, client);
-    await client.close();
-  });
-
-  test(`the Inspector’s command line connects with ${identity}`, async (t) => {
-    const callback = `http://127.0.0.1:${await freePort()}/oauth/callback`;
-    const program = new Program(
-      process.execPath,
-      [
-        INSPECTOR,
-        "--cli",
-        ...["--server-url", service.urls.mcp, "--transport", "http", "--callback-url", callback],
-        ...["--method", "tools/call", "--tool-name", "whoami", "--format", "json"],
-        ...inspector,
-      ],
-      { settings: environment(`inspector ${identity}`) },
-    );
-    const [url] = await program.says(AUTHORIZATION, "stderr");
-    await allowAccess(at, url);
+for (const era of ["legacy", "modern"])
+  test(`the Inspector’s command line reads a resource in a ${era} revision`, async (t) => {
+    const header = ["--protocol-era", era, "--header", `Authorization: Bearer ${token}`];
+    const call = ["--method", "resources/read", "--uri", "linkgate://links/inspected"];
+    const program = runInspector(...header, ...call);
     const { code, stdout, stderr } = await program.ended;
     t.is(code, 0, stderr);
-    t.like(JSON.parse(stdout).result.structuredContent, { client_id: clientId, user_id: user.id });
+    t.is(JSON.parse(JSON.parse(stdout).result.contents[0].text).slug, "inspected");
   });
-}
-
-type Result = Record<string, { name?: string; text?: string; content?: { text: string } }[]>;
-
-const READS: [args: string[], isExpected: (result: Result) => boolean | undefined][] = [
-  [["resources/list"], ({ resources }) => resources?.some(({ name }) => name === "/docs/mcp")],
-  [["resources/templates/list"], ({ resourceTemplates: all }) => all?.some(({ name }) => name === "link")],
-  [
-    ["resources/read", "--uri", "linkgate://links/inspected"],
-    ({ contents }) => JSON.parse(contents?.[0]?.text ?? "{}").slug === "inspected",
-  ],
-  [["prompts/list"], ({ prompts }) => prompts?.some(({ name }) => name === "weekly_report")],
-  [
-    ["prompts/get", "--prompt-name", "weekly_report", "--prompt-args", "tag=mail"],
-    ({ messages }) => messages?.[0]?.content?.text.includes('the tag "mail"'),
-  ],
-];
-
-for (const era of ["legacy", "modern"]) {
-  for (const [args, isExpected] of READS) {
-    test(`the Inspector’s command line gets an answer to ${args[0]} in a ${era} revision`, async (t) => {
-      const target = ["--server-url", standard.urls.mcp, "--transport", "http", "--protocol-era", era];
-      const header = ["--header", `Authorization: Bearer ${token}`, "--format", "json"];
-      const program = new Program(
-        process.execPath,
-        [INSPECTOR, "--cli", ...target, ...header, "--method", ...args],
-        { settings: environment("inspector with a token") },
-      );
-      const { code, stdout, stderr } = await program.ended;
-      t.is(code, 0, stderr);
-      t.true(isExpected(JSON.parse(stdout).result));
-    });
-  }
-}

@@ -1,26 +1,21 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import path from "node:path";
+import { readFileSync, writeFileSync } from "node:fs";
 import test from "ava";
 import { parse } from "csv-parse/sync";
 import { openDatabase } from "../../adapters/database/index.ts";
-import { createTestDatabase, engine } from "../harness/database/test-database.ts";
-import { settingsFor } from "../harness/inhabited.ts";
-import { ROOT, resultOf, runCommand, startCommand, stopPrograms } from "../harness/program.ts";
-import { startOnTerminal, testOnTerminal } from "../harness/terminal.ts";
+import { OPERATOR } from "../../resources/events/types.ts";
+import type { Plan } from "../../resources/plans.ts";
+import { temporaryFolder } from "../harness/folder.ts";
+import { prepareServers } from "../harness/new-server.ts";
+import { refusalOf, resultOf, runCommand, startCommand, stopPrograms } from "../harness/program.ts";
+import { commandOnTerminal, testOnTerminal } from "../harness/terminal.ts";
 import { until } from "../harness/webhooks.ts";
 
-export const databases = "all";
-
-const folder = mkdtempSync(path.join(tmpdir(), "linkgate-import-"));
-const { url, drop } = await createTestDatabase();
-const settings = await settingsFor(url);
-const { knex, close } = openDatabase(url);
-test.after.always(stopPrograms);
-test.after.always(async () => {
-  await close();
-  await drop();
-  rmSync(folder, { recursive: true, force: true });
+const folder = temporaryFolder("import");
+const { settings, storage, close } = await prepareServers();
+const { knex, close: disconnect } = openDatabase(settings.DATABASE_URL);
+test.after.always(() => {
+  stopPrograms();
+  return Promise.all([close(), disconnect()]);
 });
 
 type Report = Record<"rows" | "imported" | "skipped" | "refused" | "left", number> & {
@@ -30,12 +25,8 @@ type Report = Record<"rows" | "imported" | "skipped" | "refused" | "left", numbe
 
 let count = 0;
 
-async function createOrganization(plan = "growth"): Promise<string> {
-  const { organization } = await resultOf<{ organization: { id: string } }>(
-    ["org", "create", `Importing ${++count}`, "--plan", plan],
-    { settings },
-  );
-  return organization.id;
+async function createOrganization(plan: Plan = "growth"): Promise<string> {
+  return (await storage.organizations.create(`Importing ${++count}`, plan, OPERATOR)).organization.id;
 }
 
 /** Writes a file as Dub exports it, of which every 1,000th row has a reserved slug. */
@@ -46,11 +37,9 @@ function writeExport(rows: number): string {
     const created = new Date(Date.UTC(2020, 0, 1) + index * 60_000).toISOString();
     return `https://go.acme.example/${slug},"https://www.acme.example/?a=${index},b",${index % 50},${created},,"mail, sale",false`;
   });
-  const file = path.join(folder, `${prefix}.csv`);
-  writeFileSync(
-    file,
-    ["Short link,Destination URL,Clicks,Created at,Updated at,Tags,Archived", ...lines].join("\n"),
-  );
+  const file = `${folder}/${prefix}.csv`;
+  const header = "Short link,Destination URL,Clicks,Created at,Updated at,Tags,Archived";
+  writeFileSync(file, [header, ...lines].join("\n"));
   return file;
 }
 
@@ -60,208 +49,120 @@ const run = (file: string, org: string, ...options: string[]) =>
 const storedLinks = async (organizationId: string) =>
   Number((await knex("links").where({ organization_id: organizationId }).count({ count: "*" }))[0]?.count);
 
-test.serial(
-  "an import that is killed leaves whole batches, and repeating it adds what is missing",
-  async (t) => {
-    const ROWS = 20_000;
-    const org = await createOrganization();
-    const file = writeExport(ROWS);
-    const words = ["import", file, "--org", org, "--json"];
-    const command = startCommand(words, { settings });
-    await until(async () => ((await storedLinks(org)) > 0 ? true : undefined));
-    command.kill("SIGKILL");
-    t.is((await command.ended).signal, "SIGKILL");
-    const before = await storedLinks(org);
-    t.true(before < ROWS);
-    const events = await knex("events").where({ organization_id: org, type: "links.imported" });
-    const sum = () => events.reduce((total, { data }) => total + JSON.parse(data).imported, 0);
-    t.is(sum(), before);
-    const refused = ROWS / 1000;
-    t.like(await run(file, org), {
-      format: "Dub",
-      rows: ROWS,
-      imported: ROWS - refused - before,
-      skipped: before,
-      refused,
-    });
-    t.like(await run(file, org), { imported: 0, skipped: ROWS - refused, refused, left: 0 });
-    t.is(await storedLinks(org), ROWS - refused);
-    const usage = await knex("organization_usage").where({ organization_id: org }).first();
-    t.is(usage?.links, ROWS - refused);
-  },
-);
+test.serial("an import that is killed leaves whole batches, and its repetition adds the rest", async (t) => {
+  const ROWS = 10_000;
+  const org = await createOrganization();
+  const file = writeExport(ROWS);
+  const words = ["import", file, "--org", org, "--json"];
+  const command = startCommand(words, { settings });
+  await until(async () => (await storedLinks(org)) > 0 || undefined);
+  command.kill("SIGKILL");
+  t.is((await command.ended).signal, "SIGKILL");
+  const before = await storedLinks(org);
+  t.true(before < ROWS);
+  const events = await knex("events").where({ organization_id: org, type: "links.imported" });
+  const recorded = events.reduce((total, { data }) => total + JSON.parse(data).imported, 0);
+  t.is(recorded, before);
+  const refused = ROWS / 1000;
+  const rest = { imported: ROWS - refused - before, skipped: before, refused };
+  t.like(await run(file, org), { format: "Dub", rows: ROWS, ...rest });
+  t.like(await run(file, org), { imported: 0, skipped: ROWS - refused, refused, left: 0 });
+  t.is(await storedLinks(org), ROWS - refused);
+  const usage = await knex("organization_usage").where({ organization_id: org }).first();
+  t.is(usage?.links, ROWS - refused);
+});
 
-test.serial("refused rows are written to a file with their columns, number and reason", async (t) => {
+test.serial("refused rows are written to a file with number and reason, by a dry run none", async (t) => {
   const org = await createOrganization();
   const file = writeExport(2000);
-  const rejected = path.join(folder, "rejected.csv");
-  t.like(await run(file, org, "--rejected", rejected), { imported: 1998, refused: 2 });
+  const rejected = `${folder}/rejected.csv`;
+  const dry = await run(file, org, "--dry-run");
+  t.like(dry, { dry_run: true, imported: 1998, refused: 2 });
+  t.is(await storedLinks(org), 0);
+  t.deepEqual(await run(file, org, "--rejected", rejected), { ...dry, dry_run: false });
   const [header, ...lines] = parse(readFileSync(file));
   t.deepEqual(parse(readFileSync(rejected), { bom: true }), [
     ["row", "reason", ...(header as string[])],
     ["1001", "slug is reserved.", ...(lines[999] as string[])],
     ["2001", "slug is reserved.", ...(lines[1999] as string[])],
   ]);
-  const again = await runCommand(["import", file, "--org", org, "--rejected", rejected], { settings });
-  t.is(again.code, 1);
-  t.regex(again.stderr, /exists\. Choose another name\./);
+  const again = ["import", file, "--org", org, "--rejected", rejected];
+  t.regex((await refusalOf(again, { settings })).message, /exists\. Choose another name\./);
 });
 
-const REFUSED: [name: string, content: string][] = [
-  [
-    "refused.csv",
-    `url;slug;title;tags;expires_at;Note
-https://www.acme.example/;docs;'=1+1;a,b;2099-01-01;=kept
-`,
-  ],
-  [
-    "refused.json",
-    JSON.stringify([
-      {
-        url: "https://www.acme.example/",
-        slug: "docs",
-        title: "=1+1",
-        tags: ["a", "b"],
-        metadata: { campaign: "spring" },
-        expires_at: "2099-01-01T00:00:00Z",
-        max_clicks: null,
-      },
-    ]),
-  ],
-];
-
-for (const [name, content] of REFUSED) {
-  test.serial(`the repaired rows of ${name} are imported with all that the file says of them`, async (t) => {
-    const org = await createOrganization();
-    const file = path.join(folder, name);
-    const [first, second] = [path.join(folder, `${name}-1.csv`), path.join(folder, `${name}-2.csv`)];
-    writeFileSync(file, content);
-    const { code, stdout } = await runCommand(["import", file, "--org", org, "--rejected", first, "--json"], {
-      settings,
-    });
-    t.is(code, 1);
-    t.like(JSON.parse(stdout), { imported: 0, refused: 1 });
-    // Refused again, the row is the same, except for its number.
-    await runCommand(["import", first, "--org", org, "--rejected", second], { settings });
-    t.is(readFileSync(second, "utf8"), readFileSync(first, "utf8").replace("\n1,", "\n2,"));
-    const slug = name.replace(".", "-");
-    writeFileSync(second, readFileSync(first, "utf8").replace("docs", slug));
-    t.like(await run(second, org), { imported: 1, refused: 0 });
-    const link = await knex("links").where({ slug }).first();
-    t.like(link, { title: "=1+1", expires_at: Date.UTC(2099, 0, 1) });
-    t.deepEqual(link?.tags.match(/\w+/g), ["a", "b"]);
-    if (name === "refused.json") t.deepEqual(JSON.parse(link?.metadata ?? ""), { campaign: "spring" });
-  });
-}
-
-test.serial(
-  "a row with a missing value and escapes is refused, repaired and imported as it was",
-  async (t) => {
-    const org = await createOrganization();
-    const file = path.join(folder, "outfile.txt");
-    writeFileSync(
-      file,
-      String.raw`"keyword","url","title","clicks"
-"docs","https://example.com/1","He said \"hi\", C:\\new",\N
-"outfile","https://example.com/2",\N,"3"
-`,
-    );
-    const rejected = path.join(folder, "outfile-refused.csv");
-    t.like(await run(file, org, "--rejected", rejected), { format: "YOURLS", imported: 1, refused: 1 });
-    writeFileSync(rejected, readFileSync(rejected, "utf8").replace("docs", "outfile-1"));
-    t.like(await run(rejected, org), { imported: 1, refused: 0 });
-    const titles = await knex("links").where({ organization_id: org }).orderBy("slug").pluck("title");
-    t.deepEqual(titles, [null, String.raw`He said "hi", C:\new`]);
-  },
-);
-
-test.serial("a file that is broken at its end imports nothing, and a pipe is refused", async (t) => {
+test.serial("a repaired row is imported with all that the file says of it", async (t) => {
   const org = await createOrganization();
-  const file = path.join(folder, "broken.csv");
-  writeFileSync(file, `${readFileSync(writeExport(1200), "utf8")}\n"https://go.acme.example/x`);
-  const { code, stderr } = await runCommand(["import", file, "--org", org, "--json"], { settings });
-  t.is(code, 1);
-  t.like(JSON.parse(stderr).error, {
-    code: "invalid_file",
-    message: "file must close every quote (line 1202).",
-  });
-  t.is(await storedLinks(org), 0);
-  const pipe = await runCommand(["import", "/dev/null", "--org", org, "--json"], { settings });
-  t.like(JSON.parse(pipe.stderr).error, { code: "invalid_file" });
-  t.regex(JSON.parse(pipe.stderr).error.message, /is a pipe or a device\. Save the links to a file first\./);
-});
-
-test.serial("a dry run has the result of the import, and stores nothing", async (t) => {
-  const org = await createOrganization();
-  const file = writeExport(1500);
-  const dry = await run(file, org, "--dry-run");
-  t.like(dry, { dry_run: true, imported: 1499, refused: 1 });
-  t.is(await storedLinks(org), 0);
-  t.deepEqual(await run(file, org), { ...dry, dry_run: false });
-});
-
-test.serial(
-  "a full plan stops the import with exit code 1, and the result says how many rows are left",
-  async (t) => {
-    const org = await createOrganization("free");
-    const file = writeExport(1200);
-    const { code, stdout } = await runCommand(["import", file, "--org", org, "--json"], { settings });
-    t.is(code, 1);
-    t.like(JSON.parse(stdout), {
-      imported: 1000,
-      refused: 1,
-      left: 199,
-      stopped: { code: "quota_exceeded" },
-    });
-    t.is(await storedLinks(org), 1000);
-    const { stdout: text } = await runCommand(["import", file, "--org", org], { settings });
-    t.regex(text, /^Already imported: 1,000\n.*\nLeft: 199\. Your plan includes 1,000 links\./m);
-  },
-);
-
-test.serial("what is wrong with a file or an option is said in one sentence", async (t) => {
-  const org = await createOrganization();
-  const fail = async (...words: string[]) => {
-    const { code, stderr } = await runCommand(["import", ...words, "--json"], { settings });
-    t.is(code, 1);
-    return JSON.parse(stderr).error;
+  const [file, first, second] = [`${folder}/refused.json`, `${folder}/first.csv`, `${folder}/second.csv`];
+  const row = {
+    url: "https://www.acme.example/",
+    slug: "docs",
+    title: "=1+1",
+    tags: ["a", "b"],
+    metadata: { campaign: "spring" },
+    expires_at: "2099-01-01T00:00:00Z",
+    max_clicks: null,
   };
-  const file = path.join(folder, "other.csv");
-  writeFileSync(file, "name,value\na,b\n");
-  t.like(await fail(file), { code: "usage", message: "Missing option --org <org-id>." });
-  t.like(await fail(file, "--org", "org_none"), { code: "not_found" });
-  t.like(await fail(path.join(folder, "none.csv"), "--org", org), { code: "file_not_found" });
-  t.like(await fail(folder, "--org", org), { code: "file_not_found", message: `${folder} is a folder.` });
-  const unknown = await fail(file, "--org", org);
-  t.is(unknown.code, "invalid_file");
-  t.regex(unknown.message, /Found: name, value\. Needed: linkgate \(url\)/);
-  if (engine === "sqlite")
-    t.like(await fail(url.slice("sqlite:".length), "--org", org), { code: "invalid_file" });
+  writeFileSync(file, JSON.stringify([row]));
+  const words = ["import", file, "--org", org, "--rejected", first, "--json"];
+  const { code, stdout } = await runCommand(words, { settings });
+  t.is(code, 1);
+  t.like(JSON.parse(stdout), { imported: 0, refused: 1 });
+  // Refused again, the row is the same, except for its number.
+  await runCommand(["import", first, "--org", org, "--rejected", second], { settings });
+  t.is(readFileSync(second, "utf8"), readFileSync(first, "utf8").replace("\n1,", "\n2,"));
+  writeFileSync(second, readFileSync(first, "utf8").replace("docs", "repaired"));
+  t.like(await run(second, org), { imported: 1, refused: 0 });
+  const link = await knex("links").where({ slug: "repaired" }).first();
+  t.like(link, { title: "=1+1", expires_at: Date.UTC(2099, 0, 1) });
+  t.deepEqual(link?.tags.match(/\w+/g), ["a", "b"]);
+  t.deepEqual(JSON.parse(link?.metadata ?? ""), { campaign: "spring" });
 });
 
-const onTerminal = (words: string[], keys: [string, string][] = []) =>
-  startOnTerminal([`${ROOT}server/cli/linkgate.js`, "import", ...words], keys, settings).ended;
+test.serial("a full plan stops the import with exit code 1, and says how many rows are left", async (t) => {
+  const org = await createOrganization("free");
+  const file = writeExport(1200);
+  const { code, stdout } = await runCommand(["import", file, "--org", org, "--json"], { settings });
+  t.is(code, 1);
+  const stopped = { code: "quota_exceeded" };
+  t.like(JSON.parse(stdout), { imported: 1000, refused: 1, left: 199, stopped });
+  t.is(await storedLinks(org), 1000);
+  const { stdout: text } = await runCommand(["import", file, "--org", org], { settings });
+  t.regex(text, /^Already imported: 1,000\n.*\nLeft: 199\. Your plan includes 1,000 links\./m);
+});
 
-testOnTerminal("a terminal shows a bar from 0% to the last batch, with the speed", async (t) => {
-  const { shown, code } = await onTerminal([writeExport(5000), "--org", await createOrganization()]);
-  t.is(code, 0, shown);
-  t.regex(shown, /\[\.{20}\] 0%, 0 rows\r/);
-  const bars = [...shown.matchAll(/\[#*\.*\] (\d+)%, ([\d,]+) rows, [\d,]+ per second/g)];
-  t.true(bars.length > 0, shown);
-  for (const [, percent, rows] of bars) {
-    const done = Number(rows?.replace(",", ""));
-    t.is(done % 500, 0);
-    // The rows have almost the same length.
-    t.true(Math.abs(Number(percent) - done / 50) <= 2, `${percent}% after ${done}`);
-  }
-  t.regex(shown, /Imported: 4,995/);
+test.serial("a wrong file or option is named in one sentence, and nothing is imported", async (t) => {
+  const org = await createOrganization();
+  const file = `${folder}/other.csv`;
+  writeFileSync(file, "name,value\na,b\n");
+  const broken = `${folder}/broken.csv`; // at its end
+  writeFileSync(broken, `${readFileSync(writeExport(1200), "utf8")}\n"https://go.acme.example/x`);
+  const isUnknown = /Found: name, value\. Needed: linkgate \(url\)/;
+  const wrong: [words: string[], code: string, message: RegExp][] = [
+    [[file], "usage", /^Missing option --org <org-id>\.$/],
+    [[file, "--org", "org_none"], "not_found", /^/],
+    [[`${folder}/none.csv`, "--org", org], "file_not_found", /^/],
+    [[folder, "--org", org], "file_not_found", / is a folder\.$/],
+    [[file, "--org", org], "invalid_file", isUnknown],
+    [[broken, "--org", org], "invalid_file", /^file must close every quote \(line 1202\)\.$/],
+    [[settings.DATABASE_URL.slice("sqlite:".length), "--org", org], "invalid_file", /^/],
+    [["/dev/null", "--org", org], "invalid_file", /is a pipe or a device\. Save the links to a file first\./],
+  ];
+  await Promise.all(
+    wrong.map(async ([words, code, message]) => {
+      const refusal = await refusalOf(["import", ...words], { settings });
+      t.is(refusal.code, code);
+      t.regex(refusal.message, message);
+    }),
+  );
+  t.is(await storedLinks(org), 0);
 });
 
 testOnTerminal("an import that Ctrl-C stops says how to continue, and continues", async (t) => {
   const org = await createOrganization();
   const file = writeExport(20_000);
-  const rejected = ["--rejected", path.join(folder, "stopped.csv")];
-  const { shown, code } = await onTerminal([file, "--org", org, ...rejected], [["per second", "\x03"]]);
+  const rejected = ["--rejected", `${folder}/stopped.csv`];
+  const words = ["import", file, "--org", org, ...rejected];
+  const { shown, code } = await commandOnTerminal(words, [["per second", "\x03"]], settings);
   t.is(code, -2, shown);
   t.regex(shown, /\[KStopped after [\d,]+ rows\. Run the command again to continue\.\r\n$/);
   const before = await storedLinks(org);

@@ -1,22 +1,22 @@
-import { randomBytes } from "node:crypto";
 import { Agent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import { setTimeout as sleep } from "node:timers/promises";
 import test from "ava";
-import { openStorage } from "../../adapters/index.ts";
 import { childrenOf } from "../harness/child-processes.ts";
-import { createTestDatabase } from "../harness/database/test-database.ts";
+import { basic } from "../harness/clients/oauth.ts";
+import { atOnce } from "../harness/database/storage.ts";
+import { prepareServers } from "../harness/new-server.ts";
 import { HAS_NGINX, prepareNginx, type TestProxy } from "../harness/nginx.ts";
 import { freePort } from "../harness/port.ts";
-import { addressOf, type Program, startServer, stopPrograms } from "../harness/program.ts";
+import { addressOf, type Program } from "../harness/program.ts";
 import { rounds } from "../harness/rounds.ts";
 import { populate } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
-import { type LoadRequest, sendRequest, startSteadyLoad, type Target } from "../harness/steady-load.ts";
+import { type LoadRequest, sendRequest, type Target } from "../harness/steady-load.ts";
 
 export const stage = "races";
 
-const PER_SECOND = 300;
+const LANES = 16;
 // Until so many requests have been sent, servers are restarted again and again.
 const REQUESTS = rounds(3_000, 20_000);
 
@@ -24,41 +24,18 @@ const REQUESTS = rounds(3_000, 20_000);
 // is closed at its end, and a request that is sent at that moment is lost (RFC 9112 §9.3.1).
 const POOL = { keepAlive: true, maxSockets: 16, scheduling: "fifo" } as const;
 
-const database = await createTestDatabase();
-const key = randomBytes(32);
-const storage = openStorage(database.url, key);
+const { storage, launch: start, close } = await prepareServers({ SHUTDOWN_DELAY: "1", LOG_LEVEL: "error" });
 await storage.migrate();
-test.after.always(async () => {
-  stopPrograms();
-  await storage.close();
-  await database.drop();
-});
-
-function start(settings: Record<string, string>) {
-  return startServer({
-    settings: {
-      DATABASE_URL: database.url,
-      ENCRYPTION_KEY: key.toString("base64url"),
-      RATE_LIMIT: "off",
-      SHUTDOWN_DELAY: "1",
-      ...settings,
-    },
-  });
-}
+test.after.always(close);
 
 /** Creates an organization, and returns requests of its app: tokens, new links and redirects in turn. */
 async function prepareRequests(target: Target): Promise<(index: number) => LoadRequest> {
   const app = await populate(target.url, storage).createOrganization();
-  const credentials = {
-    grant_type: "client_credentials",
-    client_id: app.clientId,
-    client_secret: app.clientSecret,
-  };
   const token: LoadRequest = {
     method: "POST",
     path: "/oauth/token",
-    headers: { "content-type": "application/x-www-form-urlencoded" },
-    body: new URLSearchParams(credentials).toString(),
+    headers: { "content-type": "application/x-www-form-urlencoded", ...basic(app) },
+    body: "grant_type=client_credentials",
     expected: 200,
   };
   const { access_token } = JSON.parse(await sendRequest(target, token));
@@ -77,22 +54,26 @@ async function prepareRequests(target: Target): Promise<(index: number) => LoadR
 /** Restarts servers with `restart` until enough requests have been sent. Returns how often, and what failed. */
 async function restartUnderLoad(target: Target, agent: Agent, restart: () => Promise<void>) {
   const next = await prepareRequests(target);
-  // Half of the requests use kept-alive connections, the others new ones.
-  const load = startSteadyLoad(target, { perSecond: PER_SECOND, next, agents: [agent, agent, false, false] });
-  let isDone = false;
-  const done = load.sent(REQUESTS).then(() => {
-    isDone = true;
-  });
+  const failures: string[] = [];
+  let sent = 0;
   let restarts = 0;
-  for (; !isDone || restarts < 2; restarts++) await restart();
-  await done;
-  const result = await load.stop();
+  // Half of the lanes use kept-alive connections, the others new ones.
+  const load = atOnce(LANES, async (lane) => {
+    while (sent < REQUESTS || restarts < 2) {
+      const request = next(sent++);
+      await sendRequest(target, request, lane % 2 ? agent : false).catch(({ code = "", message }) =>
+        failures.push(`${request.method} ${request.path}: ${code} ${message}`),
+      );
+    }
+  });
+  for (; sent < REQUESTS || restarts < 2; restarts++) await restart();
+  await load;
   agent.destroy();
-  return { ...result, restarts };
+  return { sent, failures, restarts };
 }
 
 test.serial("SIGHUP restarts the workers one after the other without losing a request", async (t) => {
-  const server = start({ WORKERS: "2", PORT: "0", LOG_LEVEL: "error" });
+  const server = start({ WORKERS: "2" });
   const url = await addressOf(server);
   const { sent, failures, restarts } = await restartUnderLoad({ url }, new Agent(POOL), async () => {
     const before = await childrenOf(server.pid);
@@ -110,7 +91,7 @@ test.serial("SIGHUP restarts the workers one after the other without losing a re
 
 /** Starts a server behind nginx. */
 async function startBehind({ url }: TestProxy, port: number): Promise<Program> {
-  const server = start({ BASE_URL: url, TRUST_PROXY: "1", PORT: String(port), LOG_LEVEL: "error" });
+  const server = start({ BASE_URL: url, TRUST_PROXY: "1", PORT: String(port) });
   await addressOf(server);
   return server;
 }

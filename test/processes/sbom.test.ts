@@ -1,8 +1,8 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import path from "node:path";
 import test from "ava";
 import manifest from "../../package.json" with { type: "json" };
+import { temporaryFolder } from "../harness/folder.ts";
 import { Program, ROOT, stopPrograms } from "../harness/program.ts";
 
 type Locked = {
@@ -14,11 +14,8 @@ type Locked = {
 };
 type Component = { name: string; version: string; hashes?: object[]; licenses?: object[] };
 
-const folder = mkdtempSync(path.join(tmpdir(), "linkgate-sbom-"));
-test.after.always(() => {
-  stopPrograms();
-  rmSync(folder, { recursive: true });
-});
+const folder = temporaryFolder("sbom");
+test.after.always(stopPrograms);
 
 const read = (file: string) => readFileSync(path.join(folder, file), "utf8");
 const { packages } = JSON.parse(readFileSync(`${ROOT}package-lock.json`, "utf8")) as {
@@ -35,8 +32,8 @@ const locked = Object.entries(packages)
 const idOf = ({ name, version }: { name: string; version: string }) => `${name} ${version}`;
 
 test("npm run sbom lists every production package with its version, hash and license", async (t) => {
-  const { code, stderr } = await new Program("npm", ["run", "--silent", "sbom", "--", folder]).ended;
-  t.deepEqual({ code, stderr }, { code: 0, stderr: "" });
+  const program = new Program("npm", ["run", "--silent", "sbom", "--", folder]);
+  t.like(await program.ended, { code: 0, stderr: "" });
 
   const { bomFormat, specVersion, metadata, components, dependencies } = JSON.parse(read("sbom.json"));
   t.is(bomFormat, "CycloneDX");
@@ -58,9 +55,7 @@ test("npm run sbom lists every production package with its version, hash and lic
     t.false(names.has(name), `development: ${name}`);
 
   const lines = read("licenses.txt").trimEnd().split("\n");
-  t.deepEqual(
-    lines.map((line) => line.split(" ").slice(0, 2).join(" ")),
-    [...listed].toSorted(),
-  );
+  const licensed = lines.map((line) => line.split(" ").slice(0, 2).join(" "));
+  t.deepEqual(licensed, [...listed].toSorted());
   for (const line of lines) t.regex(line, /^\S+ \S+ (?!undefined)[\w.()-]+( (AND|OR|WITH) [\w.()-]+)*$/);
 });

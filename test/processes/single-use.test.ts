@@ -1,134 +1,150 @@
-import test from "ava";
-import * as oidc from "openid-client";
+import test, { type ExecutionContext } from "ava";
 import { openDatabase } from "../../adapters/database/index.ts";
 import { tokenKey } from "../../adapters/oauth/token-row.ts";
-import { athOf, boundToken, createDpopKey, signProof } from "../harness/clients/dpop.ts";
-import { discover, tokensFor } from "../harness/clients/flow.ts";
-import {
-  basic,
-  codeFor,
-  createApp,
-  isAcceptedByApi,
-  read,
-  redeemCode,
-  refresh,
-  runCodeFlow,
-} from "../harness/clients/oauth.ts";
-import { TestBrowser } from "../harness/clients/test-browser.ts";
+import { type Api, apiAt, read } from "../harness/clients/api.ts";
+import { athOf, boundToken, createDpopKey, requestWithProof, signProof } from "../harness/clients/dpop.ts";
+import { basic, codeFor, createApp, isAcceptedByApi, redeemCode, refresh } from "../harness/clients/oauth.ts";
+import { createProtected, logIn, type Protected, proveFactor } from "../harness/clients/second-factor.ts";
 import { startCluster } from "../harness/cluster.ts";
 import { atOnce } from "../harness/database/storage.ts";
+import { rounds } from "../harness/rounds.ts";
 import { postForm, type TestService } from "../harness/service.ts";
 
 export const databases = "all";
 
 const cluster = await startCluster();
 const database = openDatabase(cluster.databaseUrl);
-const { app, own, user } = await createApp(cluster);
-
+const { app, user } = await createApp(cluster);
+const token = await cluster.token(app);
+const apis = cluster.resources.map(({ url }) => apiAt(url, token));
 const key = await createDpopKey();
+const ROUNDS = rounds(3, 15);
 
 test.after.always(async () => {
   await database.close();
   await cluster.close();
 });
 
-const browser = new TestBrowser(cluster.url);
+const issuerFor = (index: number) => cluster.authorization[index % 2] as TestService;
+const apiFor = (index: number) => apis[index % 2] as Api;
 
-const serverFor = (index: number): TestService => cluster.authorization[index % 2] as TestService;
+type Answer = { status: number; body: unknown };
+type Race = {
+  /** Prepares what is used up. Returns a request for it, to the server of an index. */
+  prepare(round: number): Promise<(index: number) => Promise<Answer>>;
+  requests: number;
+  /** How many responses have a status. */
+  expected: Record<number, number>;
+  /** The code or error of the others. */
+  refusal?: string;
+  check?(t: ExecutionContext, winner: Record<string, unknown>): Promise<void>;
+};
 
-/** Returns whether both resource servers accept a token. */
-async function isAccepted(token: unknown): Promise<boolean> {
-  const [one, other] = await Promise.all(cluster.resources.map((server) => isAcceptedByApi(server, token)));
-  if (one !== other) throw new Error("the resource servers disagree");
-  return one as boolean;
+/** Sends a second factor, which is used up, to logins that began at different servers. */
+async function prove(account: Protected, fields: object) {
+  const logins = await atOnce(2, (index) => logIn(issuerFor(index), account));
+  return (index: number) =>
+    proveFactor(issuerFor(index + 1), String(logins[index]?.body.login_token), fields);
 }
 
-test.serial("the code flow works when consecutive requests go to alternating servers", async (t) => {
-  for (let round = 0; round < 5; round++) {
-    const tokens = await tokensFor(cluster, app, user, { parameters: { scope: "openid links:write" } });
-    t.is(tokens.claims()?.sub, user.id);
-    t.is(tokens.claims()?.iss, cluster.url);
-    const answer = await fetch(`${cluster.url}/v1/organization`, {
-      headers: { authorization: `Bearer ${tokens.access_token}` },
-    });
-    t.like(await answer.json(), { id: own.id });
-    const config = await discover(cluster, app);
-    const refreshed = await oidc.refreshTokenGrant(config, tokens.refresh_token as string);
-    t.true(await isAccepted(refreshed.access_token));
-    await oidc.tokenRevocation(config, refreshed.access_token);
-    t.false((await oidc.tokenIntrospection(config, refreshed.access_token)).active);
-    t.false(await isAccepted(tokens.access_token));
-  }
-});
+/** Returns the headers of a request for links, with a bound token and a proof. */
+async function linksProof(nonce?: string) {
+  const bound = await boundToken(cluster, app, key);
+  const claims = { htm: "GET", htu: `${cluster.url}/v1/links`, ath: athOf(bound), nonce };
+  return { authorization: `DPoP ${bound}`, dpop: await signProof(key, { claims }) };
+}
 
-test.serial(
-  "concurrent redemptions of one code at both servers succeed exactly once, with tokens that stay valid",
-  async (t) => {
-    for (let round = 0; round < 15; round++) {
-      const code = await codeFor(cluster, app, user, { browser });
-      const answers = await atOnce(20, (index) => redeemCode(serverFor(index), app, code));
-      const [winner, ...others] = answers.filter(({ status }) => status === 200);
-      t.deepEqual(others, []);
-      for (const { status, body } of answers.filter((answer) => answer !== winner)) {
-        t.is(status, 400);
-        t.is(body.error, "invalid_grant");
-      }
-      t.true(await isAccepted(winner?.body.access_token));
-      const again = await refresh(serverFor(round), app, String(winner?.body.refresh_token));
-      t.is(again.status, 200);
+const readLinks = async (index: number, headers: Record<string, string>) =>
+  read(await fetch(`${cluster.resources[index % 2]?.url}/v1/links`, { headers }));
+
+const RACES: Record<string, Race> = {
+  "an authorization code": {
+    requests: 20,
+    expected: { 200: 1, 400: 19 },
+    refusal: "invalid_grant",
+    async prepare() {
+      const code = await codeFor(cluster, app, user);
+      return (index) => redeemCode(issuerFor(index), app, code);
+    },
+    async check(t, { access_token, refresh_token }) {
+      t.true(await isAccepted(access_token));
+      const again = await refresh(issuerFor(1), app, String(refresh_token));
       t.true(await isAccepted(again.body.access_token));
-    }
+    },
   },
-);
-
-test.serial(
-  "concurrent refreshes at both servers each get a valid access token of the same grant",
-  async (t) => {
-    const { refreshToken, accessToken } = await runCodeFlow(cluster, app, user, { browser });
-    const answers = await atOnce(20, (index) => refresh(serverFor(index), app, refreshToken));
-    for (const { status, body } of answers) {
-      t.is(status, 200);
-      t.is(body.refresh_token, refreshToken); // not rotated early in its lifetime
-      t.true(await isAccepted(body.access_token));
-    }
-    t.is(new Set(answers.map(({ body }) => body.access_token)).size, 20);
-    await oidc.tokenRevocation(await discover(cluster, app), refreshToken);
-    for (const token of [accessToken, ...answers.map(({ body }) => body.access_token)])
-      t.false(await isAccepted(token));
+  "a proof of possession at resource servers": {
+    requests: 20,
+    expected: { 200: 1, 401: 19 },
+    refusal: "invalid_dpop_proof",
+    async prepare() {
+      const headers = await linksProof();
+      return (index) => readLinks(index, headers);
+    },
   },
-);
-
-test.serial(
-  "of concurrent refreshes that rotate at both servers, eleven get tokens of one family",
-  async (t) => {
-    const { refreshToken } = await runCodeFlow(cluster, app, user, { browser });
-    await backdate(refreshToken, 25);
-    const all = await atOnce(20, (index) => refresh(serverFor(index), app, refreshToken));
-    const answers = all.filter(({ status }) => status === 200);
-    for (const { status, body } of all) if (status !== 200) t.is(body.error, "invalid_grant");
-    for (const { body } of answers) {
-      t.not(body.refresh_token, refreshToken);
-      t.true(await isAccepted(body.access_token));
-    }
-    t.is(new Set(answers.map(({ body }) => body.refresh_token)).size, 11, "the first use and ten retries");
-
-    // After the retry window a use is a replay: someone other than the client has the token.
-    await database
-      .knex("tokens")
-      .where({ id_hash: tokenKey(refreshToken) })
-      .update({ consumed_at: Date.now() - 60_000 });
-    t.is((await refresh(serverFor(1), app, refreshToken)).body.error, "invalid_grant");
-    for (const [index, { body }] of answers.entries()) {
-      t.false(await isAccepted(body.access_token));
-      t.is((await refresh(serverFor(index), app, String(body.refresh_token))).body.error, "invalid_grant");
-    }
+  "a proof of possession at authorization servers": {
+    requests: 20,
+    expected: { 200: 1, 400: 19 },
+    refusal: "invalid_grant",
+    async prepare() {
+      const claims = { htm: "POST", htu: `${cluster.url}/oauth/token` };
+      const headers = { ...basic(app), dpop: await signProof(key, { claims }) };
+      const form = { grant_type: "client_credentials" };
+      return async (index) => read(await postForm(`${issuerFor(index).url}/oauth/token`, form, headers));
+    },
   },
-);
+  "a code of an authenticator app": {
+    requests: 2,
+    expected: { 200: 1, 401: 1 },
+    refusal: "invalid_second_factor",
+    async prepare(round) {
+      const account = await createProtected(issuerFor(round));
+      return prove(account, { totp: account.code() });
+    },
+  },
+  "a recovery code": {
+    requests: 2,
+    expected: { 200: 1, 401: 1 },
+    refusal: "invalid_second_factor",
+    async prepare(round) {
+      const account = await createProtected(issuerFor(round));
+      return prove(account, { recovery_code: account.recoveryCodes[round] });
+    },
+  },
+  "a single-use link": {
+    requests: 40,
+    expected: { 302: 1, 410: 39 },
+    async prepare() {
+      const { slug } = await apiFor(0).createLink({ max_clicks: 1 });
+      return (index) => apiFor(index).get(`/${slug}`);
+    },
+  },
+};
+
+for (const [what, { prepare, requests, expected, refusal, check }] of Object.entries(RACES))
+  test.serial(`of concurrent uses of ${what} at both servers, as many succeed as may`, async (t) => {
+    for (let round = 0; round < ROUNDS; round++) {
+      const answers = await atOnce(requests, await prepare(round));
+      const counts: Record<number, number> = {};
+      for (const { status } of answers) counts[status] = (counts[status] ?? 0) + 1;
+      t.deepEqual(counts, expected);
+      const bodies = answers.map(({ status, body }) => ({ ...(body as Record<string, unknown>), status }));
+      const [winner, ...losers] = bodies.toSorted((one, other) => one.status - other.status);
+      if (refusal)
+        for (const { error, code } of losers as Record<string, unknown>[]) t.is(error ?? code, refusal);
+      await check?.(t, winner ?? {});
+    }
+  });
+
+/** Returns whether both resource servers accept a token. */
+async function isAccepted(one: unknown): Promise<boolean> {
+  const accepted = await Promise.all(cluster.resources.map((server) => isAcceptedByApi(server, one)));
+  if (accepted[0] !== accepted[1]) throw new Error("the resource servers disagree");
+  return accepted[0] as boolean;
+}
 
 /** Changes a stored token as if it had been issued days ago, since the clock of another process can't be advanced. */
 async function backdate(refreshToken: string, days: number) {
-  const id_hash = tokenKey(refreshToken);
-  const row = database.knex("tokens").where({ id_hash });
+  const row = database.knex("tokens").where({ id_hash: tokenKey(refreshToken) });
   const found = await row.clone().first("payload", "expires_at");
   if (!found) throw new Error("the token is not stored");
   const stored = JSON.parse(found.payload);
@@ -137,69 +153,32 @@ async function backdate(refreshToken: string, days: number) {
   await row.update({ payload: JSON.stringify(stored), expires_at: found.expires_at - seconds * 1000 });
 }
 
-const ROUNDS = 10;
-const one = (servers: [TestService, TestService], index: number) => servers[index % 2] as TestService;
+test.serial("of concurrent refreshes at both servers, eleven get rotated tokens of one family", async (t) => {
+  const { body } = await redeemCode(cluster, app, await codeFor(cluster, app, user));
+  const refreshToken = String(body.refresh_token);
+  await backdate(refreshToken, 25);
+  const all = await atOnce(20, (index) => refresh(issuerFor(index), app, refreshToken));
+  const answers = all.filter(({ status }) => status === 200);
+  for (const { status, body } of all) if (status !== 200) t.is(body.error, "invalid_grant");
+  for (const { body } of answers) t.true(await isAccepted(body.access_token));
+  const rotated = new Set(answers.map(({ body }) => body.refresh_token));
+  t.false(rotated.has(refreshToken));
+  t.is(rotated.size, 11, "the first use and ten retries");
 
-test.serial(
-  "of concurrent calls with one proof at both resource servers, exactly one succeeds",
-  async (t) => {
-    const token = await boundToken(cluster, app, key);
-    for (let round = 0; round < ROUNDS; round++) {
-      const claims = { htm: "GET", htu: `${cluster.url}/v1/links`, ath: athOf(token) };
-      const headers = { authorization: `DPoP ${token}`, dpop: await signProof(key, { claims }) };
-      const answers = await atOnce(20, (index) =>
-        read(fetch(`${one(cluster.resources, index).url}/v1/links`, { headers })),
-      );
-      t.is(answers.filter(({ status }) => status === 200).length, 1);
-      for (const { status, body, text } of answers.filter((answer) => answer.status !== 200)) {
-        t.is(status, 401, text);
-        t.is(body.code, "invalid_dpop_proof");
-      }
-    }
-  },
-);
-
-test.serial(
-  "of concurrent token requests with one proof at both servers, exactly one succeeds",
-  async (t) => {
-    for (let round = 0; round < ROUNDS; round++) {
-      const claims = { htm: "POST", htu: `${cluster.url}/oauth/token` };
-      const headers = { ...basic(app), dpop: await signProof(key, { claims }) };
-      const answers = await atOnce(20, (index) =>
-        read(
-          postForm(
-            `${one(cluster.authorization, index).url}/oauth/token`,
-            { grant_type: "client_credentials" },
-            headers,
-          ),
-        ),
-      );
-      t.is(answers.filter(({ status }) => status === 200).length, 1);
-      for (const { status, body, text } of answers.filter((answer) => answer.status !== 200)) {
-        t.is(status, 400, text);
-        t.is(body.error, "invalid_grant");
-      }
-    }
-  },
-);
+  // After the retry window a use is a replay: someone other than the client has the token.
+  const row = database.knex("tokens").where({ id_hash: tokenKey(refreshToken) });
+  await row.update({ consumed_at: Date.now() - 60_000 });
+  t.is((await refresh(issuerFor(1), app, refreshToken)).body.error, "invalid_grant");
+  for (const [index, { body }] of answers.entries()) {
+    t.false(await isAccepted(body.access_token));
+    t.is((await refresh(issuerFor(index), app, String(body.refresh_token))).body.error, "invalid_grant");
+  }
+});
 
 test.serial("a nonce of one server is valid at all of them", async (t) => {
-  const token = await boundToken(cluster, app, key);
-  const call = async (server: TestService, nonce?: string | null) => {
-    const claims = {
-      htm: "GET",
-      htu: `${cluster.url}/v1/links`,
-      ath: athOf(token),
-      nonce: nonce ?? undefined,
-    };
-    const headers = { authorization: `DPoP ${token}`, dpop: await signProof(key, { claims }) };
-    return read(fetch(`${server.url}/v1/links`, { headers }));
-  };
-  const nonce = (await call(cluster.resources[0])).headers.get("dpop-nonce");
+  const nonce = (await readLinks(0, await linksProof())).headers.get("dpop-nonce") ?? "";
   t.truthy(nonce);
-  t.is((await call(cluster.resources[1], nonce)).status, 200);
-  const claims = { htm: "POST", htu: `${cluster.url}/oauth/token`, nonce };
-  const headers = { ...basic(app), dpop: await signProof(key, { claims }) };
-  const fields = { grant_type: "client_credentials" };
-  t.is((await postForm(`${cluster.url}/oauth/token`, fields, headers)).status, 200);
+  t.is((await readLinks(1, await linksProof(nonce))).status, 200);
+  const issued = await requestWithProof(cluster, app, key, { proof: { claims: { nonce } } });
+  t.is(issued.status, 200);
 });

@@ -1,41 +1,25 @@
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync } from "node:fs";
 import path from "node:path";
 import test from "ava";
 import { openDatabase } from "../../adapters/database/index.ts";
-import {
-  CLI,
-  Program,
-  ROOT,
-  resultOf,
-  runCommand,
-  runShell,
-  startServer,
-  stopPrograms,
-} from "../harness/program.ts";
+import { temporaryFolder } from "../harness/folder.ts";
+import { CLI, Program, ROOT, resultOf, runShell, startServer, stopPrograms } from "../harness/program.ts";
 
 const SERVER = `${process.execPath} --import ${ROOT}server/runtime.js ${ROOT}server/main.ts`;
 // The second process is the reader of a pipe, which has ended when the first writes.
 const CLOSED = "exec > >(:); wait $!;";
 
-const folder = mkdtempSync(path.join(tmpdir(), "linkgate-output-"));
-const settings = {
-  DATABASE_URL: `sqlite:${folder}/linkgate.sqlite`,
-  BASE_URL: "http://localhost:3000",
-};
+const folder = temporaryFolder("output");
+const settings = { DATABASE_URL: `sqlite:${folder}/linkgate.sqlite`, BASE_URL: "http://localhost:3000" };
 const create = async (...words: string[]) =>
   (await resultOf<{ organization: { id: string } }>(["org", "create", ...words], { settings })).organization;
 
 const { id } = await create("Acme", "--plan", "growth");
 const { id: freeId } = await create("Free");
-await resultOf(["user", "create", "ada", "--org", id], { settings }, "correct horse battery\n");
 const { knex, close } = openDatabase(settings.DATABASE_URL);
 
 test.after.always(stopPrograms);
-test.after.always(async () => {
-  await close();
-  rmSync(folder, { recursive: true, force: true });
-});
+test.after.always(close);
 
 /** Returns everything that the commands below could change, except the operator's log. */
 async function state(): Promise<object[][]> {
@@ -44,29 +28,21 @@ async function state(): Promise<object[][]> {
   return [...rows, await knex("events").whereIn("organization_id", [id, freeId]).select("id")];
 }
 
-for (const words of [
-  "org create Lost --plan growth",
-  `org plan ${freeId} growth`,
-  `client rotate ${id} --compromised`,
-  "user reset-password ada",
-]) {
-  const [group, command] = words.split(" ");
-  test.serial(`"${group} ${command}" fails and changes nothing if its secret can't be written`, async (t) => {
+const UNWRITTEN: [command: string, script: string, error: string][] = [
+  ["org create", `${CLI} org create Lost --plan growth --json > /dev/full`, "ENOSPC"],
+  ["client rotate", `${CLI} client rotate ${id} --compromised --json > /dev/full`, "ENOSPC"],
+  ["client rotate", `${CLOSED} ${CLI} client rotate ${id} --json`, "EPIPE"],
+];
+
+for (const [command, script, error] of UNWRITTEN)
+  test.serial(`"${command}" fails and changes nothing if its secret gets ${error}`, async (t) => {
     const before = await state();
-    const shown = await runShell(`${CLI} ${words} --json > /dev/full`, { settings });
-    const message = "The result can't be written (ENOSPC). Nothing was changed.";
+    const shown = await runShell(script, { settings });
+    const message = `The result can't be written (${error}). Nothing was changed.`;
     t.is(shown.code, 1);
     t.deepEqual(JSON.parse(shown.stderr), { error: { code: "output_failed", message } });
     t.deepEqual(await state(), before);
   });
-}
-
-test.serial("a command that would print a secret to a closed pipe fails and changes nothing", async (t) => {
-  const before = await state();
-  const shown = await runShell(`${CLOSED} ${CLI} client rotate ${id}`, { settings });
-  t.like(shown, { code: 1, stderr: "The result can't be written (EPIPE). Nothing was changed.\n" });
-  t.deepEqual(await state(), before);
-});
 
 test.serial("a command whose result can't be written fails, and says that its change was made", async (t) => {
   const changed = await runShell(`${CLI} org suspend ${freeId} > /dev/full`, { settings });
@@ -76,25 +52,21 @@ test.serial("a command whose result can't be written fails, and says that its ch
   t.like(read, { code: 1, stderr: "The result can't be written (ENOSPC).\n" });
 });
 
-for (const words of ["--help", "org list", "doctor", "dev --port 0"])
+for (const words of ["org list", "dev --port 0"])
   test.serial(`"${words}" ends quietly after its reader has closed the pipe`, async (t) => {
-    const expected = words === "doctor" ? (await runCommand(["doctor"], { settings })).code : 0;
-    t.like(await runShell(`${CLOSED} ${CLI} ${words}`, { settings }), { code: expected, stderr: "" });
+    t.like(await runShell(`${CLOSED} ${CLI} ${words}`, { settings }), { code: 0, stderr: "" });
   });
 
 for (const WORKERS of ["1", "2"])
-  test.serial(
-    `credentials of the demo that can't be shown, with WORKERS=${WORKERS}, are left to the next start`,
-    async (t) => {
-      const cwd = path.join(folder, `demo-${WORKERS}`);
-      mkdirSync(cwd);
-      const own = { PORT: "0", WORKERS };
-      const first = new Program("bash", ["-c", `exec ${SERVER} > /dev/full`], { cwd, settings: own });
-      await first.says(/^The log can't be written/m, "stderr");
-      t.is((await first.stop()).code, 0);
-      const second = startServer({ cwd, settings: own });
-      await second.says(/linkgate listening/);
-      t.regex(second.stdout, /client secret {2}lgs_/);
-      await second.stop();
-    },
-  );
+  test.serial(`with WORKERS=${WORKERS}, credentials not shown are left to the next start`, async (t) => {
+    const cwd = path.join(folder, `demo-${WORKERS}`);
+    mkdirSync(cwd);
+    const own = { PORT: "0", WORKERS };
+    const first = new Program("bash", ["-c", `exec ${SERVER} > /dev/full`], { cwd, settings: own });
+    await first.says(/^The log can't be written/m, "stderr");
+    t.is((await first.stop()).code, 0);
+    const second = startServer({ cwd, settings: own });
+    await second.says(/linkgate listening/);
+    t.regex(second.stdout, /client secret {2}lgs_/);
+    await second.stop();
+  });

@@ -1,37 +1,30 @@
-import { randomBytes } from "node:crypto";
-import test from "ava";
+import test, { type ExecutionContext } from "ava";
 import type { Knex } from "knex";
+import { copyDatabase } from "../../adapters/copy/index.ts";
 import type { Engine } from "../../adapters/database/engine.ts";
 import { openDatabase } from "../../adapters/database/index.ts";
 import { MIGRATIONS, migrations } from "../../adapters/database/migrations/index.ts";
-import { openStorage } from "../../adapters/index.ts";
+import type { Migration } from "../../adapters/database/migrations/migration.ts";
+import type { PlannedMigration } from "../../adapters/database/migrations/plan.ts";
 import manifest from "../../package.json" with { type: "json" };
-import { apiAt } from "../harness/clients/api.ts";
+import { apiAt, type LinkBody } from "../harness/clients/api.ts";
 import { forgetContract } from "../harness/clients/contract.ts";
-import { createApp, isAcceptedByApi, refresh } from "../harness/clients/oauth.ts";
+import { createApp, isAcceptedByApi, refresh, runCodeFlow } from "../harness/clients/oauth.ts";
 import { ADDITIVE, REWRITING } from "../harness/database/additive-migration.ts";
 import { createTestDatabase, engine } from "../harness/database/test-database.ts";
+import { prepareServers } from "../harness/new-server.ts";
 import { freePort } from "../harness/port.ts";
-import { addressOf, resultOf, runCommand, startServer, stopPrograms } from "../harness/program.ts";
-import { startReceiver } from "../harness/receiver.ts";
+import { addressOf, endingOf, resultOf, runCommand } from "../harness/program.ts";
+import type { TestOrganization } from "../harness/service.ts";
+import { testOnce } from "../harness/test-once.ts";
 import { NEWER, serviceAt } from "../harness/two-versions.ts";
-import { startUpgradeLoad } from "../harness/upgrade-load.ts";
-import { until } from "../harness/webhooks.ts";
 
 export const databases = "all";
-
-test.after.always(stopPrograms);
 
 type Report = {
   version: string;
   database: { version: string; schema: string };
-  pending: {
-    name: string;
-    changes: string;
-    tables: { name: string; rows: number }[];
-    seconds: number;
-    blocked_writes: string;
-  }[];
+  pending: (PlannedMigration & { blocked_writes: string })[];
   seconds: number;
   previous_version_works: boolean;
 };
@@ -39,107 +32,73 @@ type Report = {
 const CHECK = ["upgrade", "--check"];
 const check = (settings: Record<string, string>) => resultOf<Report>(CHECK, { settings });
 
-/** Resolves to the tables with their columns, and the applied migrations. */
+// What the migrations of the newer version change.
+const CHANGED = ["deliveries", "links", "tokens", "grants", "organizations", "link_notes"];
+
+/** Resolves to the columns of these tables, and the applied migrations. */
 async function readSchema({ knex }: ReturnType<typeof openDatabase>): Promise<unknown> {
-  const schema = engine === "mysql" ? "database()" : "current_schema()";
-  const columns = await knex.raw(
-    engine === "sqlite"
-      ? "select name, sql from sqlite_schema order by name"
-      : `select table_name, column_name, data_type from information_schema.columns
-          where table_schema = ${schema} order by 1, 2`,
-  );
-  const rows = columns.rows ?? columns;
-  return { rows, applied: await knex("knex_migrations"), versions: await knex("schema_compatibility") };
+  const columns = await Promise.all(CHANGED.map((table) => knex(table).columnInfo()));
+  return [columns, await knex("knex_migrations"), await knex("schema_compatibility")];
 }
 
-test.serial("a server is upgraded in place under load, as the check said, and nothing is lost", async (t) => {
-  const { url: DATABASE_URL, drop } = await createTestDatabase({ empty: true });
-  const key = randomBytes(32);
+test.serial("a server is upgraded as the check said, loses nothing, and can be rolled back", async (t) => {
   const port = await freePort();
   const url = `http://localhost:${port}`;
-  const settings = {
-    DATABASE_URL,
-    ENCRYPTION_KEY: key.toString("base64url"),
-    PORT: String(port),
-    RATE_LIMIT: "off",
-    LOG_LEVEL: "error",
-    WEBHOOK_ALLOW_HOSTS: "127.0.0.1",
-  };
+  const changes = { PORT: String(port), LOG_LEVEL: "error" };
+  const { settings, storage, start, close } = await prepareServers(changes, { empty: true });
   const newer = { ...settings, ...NEWER };
-  const old = startServer({ settings });
-  await addressOf(old);
-  const storage = openStorage(DATABASE_URL, key);
-  const database = openDatabase(DATABASE_URL);
-  const receiver = await startReceiver();
-  t.teardown(async () => {
-    await Promise.all([storage.close(), database.close(), receiver.close()]);
-    await drop();
-  });
-
+  const database = openDatabase(settings.DATABASE_URL);
+  t.teardown(() => Promise.all([database.close(), close()]));
   const service = serviceAt(url, storage);
-  const { app, user } = await createApp(service);
-  const webhook = { url: receiver.url("/hook"), events: ["link.created"] };
-  const api = apiAt(url, await service.token(app));
-  t.is((await api.send("POST", "/v1/webhooks", { json: webhook })).status, 201);
-  let restart: PromiseWithResolvers<void> | undefined;
-  const load = startUpgradeLoad(
-    { both: service },
-    { app, user },
-    () => [service],
-    () => restart?.promise,
-  );
-  t.teardown(load.stop);
-  await load.rounds(15);
 
+  /** Uses one version until it stops, without an error in its log. */
+  async function runVersion(version: Record<string, string>, use: () => Promise<void>) {
+    const { server } = await start(version);
+    forgetContract(url);
+    await use();
+    const { stdout, ...ending } = await server.stop();
+    t.like(ending, { code: 0, stderr: "" });
+    t.notRegex(stdout, /"level"/);
+  }
+
+  const links: LinkBody[] = [];
+  const tokens: string[] = [];
+  const grants: [TestOrganization, string][] = [];
+  const useAll = async () => {
+    for (const token of tokens) t.true(await isAcceptedByApi(service, token));
+    for (const grant of grants) t.is((await refresh(service, ...grant)).status, 200);
+    for (const { slug } of links) t.is((await apiAt(url).get(`/${slug}`)).status, 302);
+  };
+  const createMore = async () => {
+    const { app, user } = await createApp(service);
+    const { accessToken, refreshToken } = await runCodeFlow(service, app, user);
+    const token = await service.token(app);
+    tokens.push(token, accessToken);
+    grants.push([app, refreshToken]);
+    links.push(await apiAt(url, token).createLink());
+  };
+  const appliedNow = () => database.knex("knex_migrations").orderBy("id").pluck("name");
+
+  await runVersion({}, createMore);
   const schema = await readSchema(database);
   const plan = await check(newer);
   t.deepEqual(await readSchema(database), schema);
-  t.log(plan.pending.map(({ name, tables }) => [name, ...tables.map(({ rows }) => rows)].join(" ")));
-  const applied = await database.knex("knex_migrations").orderBy("id").pluck("name");
+  const applied = await appliedNow();
   t.is(plan.database.schema, applied.at(-1));
   t.true(plan.previous_version_works);
-  for (const { tables } of plan.pending) t.true(tables.every(({ rows }) => rows > 0));
 
-  restart = Promise.withResolvers();
-  const { code, stdout, stderr } = await old.stop();
-  t.deepEqual({ code, stderr }, { code: 0, stderr: "" });
-  t.notRegex(stdout, /"level"/, "no error is logged");
-  const current = startServer({ settings: newer });
-  await addressOf(current);
-  forgetContract(url);
-  restart.resolve();
-  restart = undefined;
-  await load.rounds(30);
-  await load.stop();
-  t.deepEqual(load.failures, []);
-  t.log(`${load.links.size} links, ${load.tokens.length} access tokens, ${load.refreshTokens.length} grants`);
-
-  const now = await database.knex("knex_migrations").orderBy("id").pluck("name");
-  t.deepEqual(now, [...applied, ...plan.pending.map(({ name }) => name)]);
-  t.like(await check(newer), { database: { schema: ADDITIVE.name }, pending: [] });
-  for (const token of load.tokens) t.true(await isAcceptedByApi(service, token));
-  for (const token of load.refreshTokens) t.is((await refresh(service, app, token)).status, 200);
-  await until(async () => {
-    const sent = new Set(receiver.received("/hook").map(({ body }) => body.data.id));
-    return [...load.links.keys()].every((id) => sent.has(id)) || undefined;
+  await runVersion(NEWER, async () => {
+    await useAll();
+    await createMore();
   });
-  t.notRegex((await current.stop()).stdout, /"level"/, "no error is logged");
-  const links = await database
-    .knex("links")
-    .where({ organization_id: app.id })
-    .select("id", "slug", "clicks");
-  const stored = new Map(links.map((link) => [link.id, link]));
-  for (const [id, slug] of load.links) {
-    t.is(stored.get(id)?.slug, slug);
-    // Of a redirect whose connection failed, the click may be counted.
-    if (load.redirected.has(id)) t.is(stored.get(id)?.clicks, 1);
+  t.deepEqual(await appliedNow(), [...applied, ...plan.pending.map(({ name }) => name)]);
+  t.like(await check(newer), { database: { schema: ADDITIVE.name }, pending: [] });
+  await runVersion({}, useAll);
+  for (const [index, { id }] of links.entries()) {
+    const stored = await database.knex("links").where({ id }).first();
+    t.is(stored?.clicks, 2 - index);
   }
   t.true((await storage.verifyAuditLogs()).every(({ ok }) => ok));
-
-  const rolledBack = startServer({ settings });
-  await addressOf(rolledBack);
-  for (const token of load.tokens) t.true(await isAcceptedByApi(service, token));
-  t.is((await rolledBack.stop()).code, 0);
 });
 
 /** Stores as many deliveries. */
@@ -152,10 +111,9 @@ async function storeDeliveries(knex: Knex, count: number) {
 }
 
 test("upgrade --check says what each migration changes, how long it may take, and who waits", async (t) => {
-  const { url: DATABASE_URL, drop } = await createTestDatabase();
-  const { knex, migrate, close } = openDatabase(DATABASE_URL, { timeoutMs: 60_000 });
+  const { settings, close: drop } = await prepareServers(NEWER);
+  const { knex, migrate, close } = openDatabase(settings.DATABASE_URL, { timeoutMs: 60_000 });
   t.teardown(() => close().then(drop));
-  const settings = { DATABASE_URL, ENCRYPTION_KEY: randomBytes(32).toString("base64url"), ...NEWER };
   await migrate();
   await storeDeliveries(knex, 200_000);
   if (engine !== "sqlite")
@@ -170,12 +128,9 @@ test("upgrade --check says what each migration changes, how long it may take, an
   t.true(rows > 100_000 && rows < 300_000, `${rows} rows`);
   t.true(seconds > 0);
   t.like(second, { name: ADDITIVE.name, tables: [], seconds: 0, blocked_writes: "none" });
-  t.deepEqual(report, {
-    version: manifest.version,
-    database: { version: manifest.version, schema: "0007_webhooks" },
-    seconds,
-    previous_version_works: true,
-  });
+  const { version } = manifest;
+  const database = { version, schema: "0007_webhooks" };
+  t.deepEqual(report, { version, database, seconds, previous_version_works: true });
   const { stdout } = await runCommand(CHECK, { settings });
   t.log(stdout);
   t.true(stdout.includes(`${name}: ${changes}\n  ${rows.toLocaleString("en")} rows of deliveries change.`));
@@ -183,36 +138,99 @@ test("upgrade --check says what each migration changes, how long it may take, an
   t.regex(stdout, /you can restart one server after the other, and roll back without a backup\.\n/);
 });
 
-test("upgrade --check says that the previous version can't use the new schema", async (t) => {
-  const { url: DATABASE_URL, drop } = await createTestDatabase({ empty: true });
-  const database = openDatabase(DATABASE_URL);
-  t.teardown(() => database.close().then(drop));
-  const migrationSource = migrations(engine as Engine, MIGRATIONS.slice(0, -1));
-  await database.knex.migrate.latest({ migrationSource, disableTransactions: engine === "mysql" });
-  const settings = { DATABASE_URL, ENCRYPTION_KEY: randomBytes(32).toString("base64url") };
+testOnce("upgrade --check says that the previous version can't use the new schema", async (t) => {
+  const { settings } = await createMigrated(t, MIGRATIONS.slice(0, -1));
   t.false((await check(settings)).previous_version_works);
   const { stdout } = await runCommand(CHECK, { settings });
   t.regex(stdout, /stop all servers first\. To roll back, you need the backup\.\n/);
 });
 
-test("upgrade --check says that nothing is pending", async (t) => {
-  const { url, drop } = await createTestDatabase();
-  t.teardown(drop);
-  const settings = { DATABASE_URL: url, ENCRYPTION_KEY: randomBytes(32).toString("base64url") };
-  await runCommand(["migrate"], { settings });
-  t.deepEqual((await check(settings)).pending, []);
-  t.regex((await runCommand(CHECK, { settings })).stdout, /\nThe database is up to date\.\n$/);
+const NEWEST_KNOWN = String(MIGRATIONS.at(-1)?.name);
+
+/** Drops a column that this version writes to. */
+const INCOMPATIBLE: Migration = {
+  name: "9000_no_titles",
+  changes: "Removes the titles of links.",
+  rewrites: () => [],
+  oldestCompatible: null,
+  up: (knex) => knex.schema.alterTable("links", (table) => table.dropColumn("title")),
+};
+
+/** Creates a database that another version has migrated. */
+async function createMigrated(t: ExecutionContext, all: Migration[]) {
+  const changes = { LOG_LEVEL: "warn", DEMO: "on" };
+  const { settings, launch, close } = await prepareServers(changes, { empty: true });
+  const { knex, close: disconnect } = openDatabase(settings.DATABASE_URL);
+  t.teardown(() => disconnect().then(close));
+  await migrate(knex, all);
+  return { knex, launch, settings };
+}
+
+/** Migrates a database as a version with these migrations does. Returns the names of those that were applied. */
+async function migrate(knex: Knex, all: Migration[]): Promise<string[]> {
+  const migrationSource = migrations(engine as Engine, all);
+  const [, applied] = await knex.migrate.latest({ migrationSource, disableTransactions: engine === "mysql" });
+  return applied;
+}
+
+async function checkMigrations(settings: Record<string, string>) {
+  const { stdout } = await runCommand(["doctor", "--json"], { settings });
+  return JSON.parse(stdout).checks.find(({ name }: { name: string }) => name === "migrations");
+}
+
+testOnce("a version starts on a newer schema that states that it can", async (t) => {
+  const { knex, launch, settings } = await createMigrated(t, [...MIGRATIONS, ADDITIVE]);
+  const before = await knex("knex_migrations").orderBy("id");
+  const server = launch({ WORKERS: "2" });
+  const address = await addressOf(server);
+  t.is((await fetch(`${address}/readyz`)).status, 200);
+  t.is((await server.stop()).code, 0);
+  t.is(server.stdout.match(/"newer":\["9001_notes"\].*this version can use it/g)?.length, 1, server.stdout);
+  t.deepEqual(await knex("knex_migrations").orderBy("id"), before);
+  const detail = "newer than this version, which can use it: 9001_notes";
+  t.deepEqual(await checkMigrations(settings), { name: "migrations", ok: true, detail });
+  // The newer version, started again after a roll-back, has nothing to migrate.
+  t.deepEqual(await migrate(knex, [...MIGRATIONS, ADDITIVE]), []);
 });
 
-test("upgrade needs --check, and a database", async (t) => {
-  const { url, drop } = await createTestDatabase({ empty: true });
-  t.teardown(drop);
-  const settings = { DATABASE_URL: url };
-  for (const [words, code] of [
-    [["upgrade"], engine === "sqlite" ? "no_database" : "usage"],
-    [CHECK, "no_database"],
-  ] as const) {
-    const { stderr } = await runCommand([...words, "--json"], { settings });
-    t.is(JSON.parse(stderr).error.code, code);
+testOnce("a version refuses a newer schema that it can't use, and names both", async (t) => {
+  // Compatible with the version before, but not with the one before that.
+  const next: Migration = { ...ADDITIVE, name: "9002_next", oldestCompatible: INCOMPATIBLE.name };
+  for (const added of [[INCOMPATIBLE, ADDITIVE], [next]]) {
+    const { launch, settings } = await createMigrated(t, [...MIGRATIONS, ...added]);
+    const sentence = `The database is at schema ${added.at(-1)?.name} of linkgate ${manifest.version}, but this is linkgate ${manifest.version}, which can't use schemas after ${NEWEST_KNOWN}. Start the newer version, or restore a backup from before the upgrade.`;
+    const refused = { code: 1, signal: null, stdout: "", stderr: `${sentence}\n` };
+    t.deepEqual(await endingOf(launch()), refused);
+    t.deepEqual(await runCommand(["org", "list"], { settings }), refused);
+    t.deepEqual(await checkMigrations(settings), { name: "migrations", ok: false, detail: sentence });
   }
+});
+
+testOnce("a newer schema that states nothing is refused", async (t) => {
+  const { knex, launch, settings } = await createMigrated(t, MIGRATIONS);
+  await knex("knex_migrations").insert({ name: "9003_silent", batch: 9, migration_time: new Date() });
+  const { code, stderr } = await endingOf(launch());
+  t.is(code, 1);
+  const sentence = "The database is at schema 9003_silent of a newer version of linkgate, but this is ";
+  t.true(stderr.startsWith(sentence), stderr);
+  t.deepEqual(await checkMigrations(settings), { name: "migrations", ok: false, detail: stderr.trim() });
+});
+
+test("a database with a newer schema isn't copied, even if this version can use it", async (t) => {
+  const { settings } = await createMigrated(t, [...MIGRATIONS, ADDITIVE]);
+  const target = await createTestDatabase({ empty: true, on: "sqlite" });
+  t.teardown(target.drop);
+  const run = { command: "copy", arguments: [], options: {}, osUser: "test", host: "test" };
+  const copying = copyDatabase(settings.DATABASE_URL, target.url, { onTable() {}, run });
+  t.like(await t.throwsAsync(copying), { code: "newer_source" });
+});
+
+test("a migration that died after it was recorded as compatible is repeated", async (t) => {
+  const { knex } = await createMigrated(t, [...MIGRATIONS, ADDITIVE]);
+  const recorded = () => knex("schema_compatibility").orderBy("migration");
+  const before = await recorded();
+  await knex("knex_migrations").where({ name: ADDITIVE.name }).delete();
+  const empty = { ...ADDITIVE, up: async () => {} };
+  t.deepEqual(await migrate(knex, [...MIGRATIONS, empty]), [ADDITIVE.name]);
+  t.deepEqual(await recorded(), before);
 });

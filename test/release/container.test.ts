@@ -1,12 +1,12 @@
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, existsSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
 import { parseEnv } from "node:util";
 import test from "ava";
 import { parse } from "yaml";
 import { createTestDatabase, serverOf } from "../harness/database/test-database.ts";
+import { temporaryFolder } from "../harness/folder.ts";
 import { freePort } from "../harness/port.ts";
-import { addressOf, runCommand, stopPrograms } from "../harness/program.ts";
+import { addressOf, runCommand } from "../harness/program.ts";
 import { createBuilder, createContainer, HAS_BUILDAH, sizeOf } from "../harness/release/image.ts";
 import { packProduct } from "../harness/release/package.ts";
 import { skip } from "../harness/skip.ts";
@@ -15,7 +15,7 @@ const MAX_BYTES = 250e6;
 const LINKGATE = "/usr/local/bin/linkgate";
 const CHOICES = ["--registration", "invite", "--self-service-plans", "off"];
 const { TEST_REDIS_URL } = process.env;
-const folder = mkdtempSync(path.join(tmpdir(), "linkgate-container-"));
+const folder = temporaryFolder("container");
 
 /** Builds the image in the folder that `linkgate init compose` has written. */
 async function buildImage() {
@@ -32,19 +32,11 @@ async function buildImage() {
 
 const image = HAS_BUILDAH ? await buildImage() : undefined;
 
-test.after.always(() => {
-  stopPrograms();
-  rmSync(folder, { recursive: true, force: true });
-});
-
 if (!image) skip("the image is built and runs", "buildah is not installed, or this user is not root");
 else {
   const { context, config, rootfs } = image;
-  const run = createContainer(rootfs, path.join(folder, "volume"), [
-    ...config.Env,
-    "REGISTRATION=invite",
-    "SELF_SERVICE_PLANS=off",
-  ]);
+  const environment = [...config.Env, "REGISTRATION=invite", "SELF_SERVICE_PLANS=off"];
+  const run = createContainer(rootfs, path.join(folder, "volume"), environment);
 
   test("the image is smaller than 250 MB, and has no shell and no package manager", (t) => {
     const bytes = sizeOf(rootfs);
@@ -86,9 +78,8 @@ else {
     test(title, async (t) => {
       const database = await createTestDatabase({ empty: true, on: "postgres" });
       t.teardown(database.drop);
-      const { environment, read_only, cap_drop } = parse(
-        readFileSync(path.join(context, "compose.yaml"), "utf8"),
-      ).services.linkgate;
+      const { services } = parse(readFileSync(path.join(context, "compose.yaml"), "utf8"));
+      const { environment, read_only, cap_drop } = services.linkgate;
       t.deepEqual([read_only, cap_drop], [true, ["ALL"]]);
       const secrets = parseEnv(readFileSync(path.join(context, ".env"), "utf8"));
       const port = await freePort();
@@ -99,11 +90,8 @@ else {
           .replace(/^postgres:.*@postgres:5432\/linkgate$/, database.url)
           .replace("redis://redis:6379", TEST_REDIS_URL),
       ]);
-      const server = run(config.Entrypoint, {
-        ...Object.fromEntries(settings),
-        PORT: String(port),
-        SHUTDOWN_DELAY: "0",
-      });
+      const own = { PORT: String(port), SHUTDOWN_DELAY: "0" };
+      const server = run(config.Entrypoint, { ...Object.fromEntries(settings), ...own });
       t.is(await addressOf(server), "https://links.example.com");
       const answer = await fetch(`http://127.0.0.1:${port}/readyz`);
       t.is(answer.status, 200, await answer.text());

@@ -1,17 +1,5 @@
 import { createHash } from "node:crypto";
-import {
-  chmodSync,
-  existsSync,
-  globSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  utimesSync,
-  writeFileSync,
-} from "node:fs";
+import fs, { globSync } from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import type { OutputChunk, Plugin } from "rolldown";
@@ -47,7 +35,7 @@ export async function bundleProduct(options: {
   const entries = entriesOf();
   const folder = path.join(CACHE, hashOf(entries));
   const map = path.join(folder, MAP);
-  if (existsSync(map)) utimesSync(map, new Date(), new Date());
+  if (fs.existsSync(map)) fs.utimesSync(map, new Date(), new Date());
   else if (options.unlessCached === "skip") return undefined;
   else {
     removeUnused();
@@ -86,7 +74,7 @@ function unique(imports: Import[]): string[] {
 function hashOf(entries: Entries): string {
   const hash = createHash("sha256").update(JSON.stringify([ROOT, process.version, entries]));
   for (const file of globSync(INPUTS, { cwd: ROOT }).toSorted()) {
-    hash.update(`\0${file}\0`).update(readFileSync(path.join(ROOT, file)));
+    hash.update(`\0${file}\0`).update(fs.readFileSync(path.join(ROOT, file)));
   }
   return hash.digest("hex").slice(0, 16);
 }
@@ -105,10 +93,10 @@ async function build({ files, packages, withNames }: Entries, folder: string): P
     plugins: [keepUrls],
     logLevel: "silent",
   });
-  mkdirSync(CACHE, { recursive: true });
-  const building = mkdtempSync(path.join(CACHE, "building-"));
+  fs.mkdirSync(CACHE, { recursive: true });
+  const building = fs.mkdtempSync(path.join(CACHE, "building-"));
   // Programs of other users load it, too.
-  chmodSync(building, 0o755);
+  fs.chmodSync(building, 0o755);
   const { output } = await bundle.write({
     dir: building,
     entryFileNames: "[name].js",
@@ -136,13 +124,13 @@ async function build({ files, packages, withNames }: Entries, folder: string): P
       : [],
   );
   // Otherwise Node reads each file to see that it is a module.
-  writeFileSync(path.join(building, "package.json"), JSON.stringify({ type: "module" }));
-  writeFileSync(path.join(building, MAP), JSON.stringify(Object.fromEntries(pairs)));
+  fs.writeFileSync(path.join(building, "package.json"), JSON.stringify({ type: "module" }));
+  fs.writeFileSync(path.join(building, MAP), JSON.stringify(Object.fromEntries(pairs)));
   try {
-    renameSync(building, folder);
+    fs.renameSync(building, folder);
   } catch {
     // Another run has built the same.
-    rmSync(building, { recursive: true });
+    fs.rmSync(building, { recursive: true });
   }
 }
 
@@ -160,7 +148,7 @@ const keepUrls: Plugin = {
 
 function removeUnused(): void {
   for (const folder of globSync(path.join(CACHE, "*"))) {
-    const used = statSync(path.join(folder, MAP), { throwIfNoEntry: false }) ?? statSync(folder);
-    if (used.mtimeMs < Date.now() - UNUSED_MS) rmSync(folder, { recursive: true, force: true });
+    const used = fs.statSync(path.join(folder, MAP), { throwIfNoEntry: false }) ?? fs.statSync(folder);
+    if (used.mtimeMs < Date.now() - UNUSED_MS) fs.rmSync(folder, { recursive: true, force: true });
   }
 }

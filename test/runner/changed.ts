@@ -10,43 +10,21 @@ const FOR_ALL = /^(package(-lock)?\.json|test\/runner\/.*|test\/run\.ts)$/;
 
 /** Returns those of the test files that import a file, through others if need be, that differs from a commit. */
 export function filesAffectedSince(root: string, commit: string, files: string[]): string[] {
-  const changed = changedSince(root, commit);
-  if (changed.some((file) => FOR_ALL.test(file))) return files;
-  const affected = withImporters(root, changed);
-  return files.filter((file) => affected.has(file));
-}
-
-/** Lists the files that differ from a commit, those that git ignores excepted. */
-function changedSince(root: string, commit: string): string[] {
   const git = (...words: string[]) => execFileSync("git", words, { cwd: root, encoding: "utf8" });
   const tracked = git("diff", "--name-only", "--relative", commit);
   const untracked = git("ls-files", "--others", "--exclude-standard");
-  return `${tracked}${untracked}`.split("\n").filter(Boolean);
-}
-
-/** Returns the files, and those that depend on them. */
-function withImporters(root: string, files: string[]): Set<string> {
-  const sources = globSync(CODE, { cwd: root });
-  const importers = new Map<string, string[]>();
-  for (const source of sources) {
-    for (const { specifier } of importsOf(root, source)) {
-      importers.set(specifier, [...(importers.get(specifier) ?? []), source]);
-    }
-  }
-  const reached = new Set<string>();
-  const waiting = files.flatMap((file) =>
-    IS_CODE.test(file) ? [file] : [file, ...namedBy(root, sources, file)],
-  );
-  for (let file = waiting.pop(); file !== undefined; file = waiting.pop()) {
-    if (reached.has(file)) continue;
-    reached.add(file);
-    waiting.push(...(importers.get(file) ?? []));
-  }
-  return reached;
-}
-
-/** Returns the sources that name a file, as those that read it do. */
-function namedBy(root: string, sources: string[], file: string): string[] {
-  const name = path.basename(file);
-  return sources.filter((source) => readFileSync(path.join(root, source), "utf8").includes(name));
+  const affected = new Set(`${tracked}${untracked}`.split("\n").filter(Boolean));
+  if ([...affected].some((file) => FOR_ALL.test(file))) return files;
+  const sources = globSync(CODE, { cwd: root }).map((source) => ({
+    source,
+    imported: new Set(importsOf(root, source).map(({ specifier }) => specifier)),
+  }));
+  // Sources name the other files that they read.
+  const isNamed = (file: string, source: string) =>
+    !IS_CODE.test(file) && readFileSync(path.join(root, source), "utf8").includes(path.basename(file));
+  // The loop goes on with those that it adds.
+  for (const file of affected)
+    for (const { source, imported } of sources)
+      if (imported.has(file) || isNamed(file, source)) affected.add(source);
+  return files.filter((file) => affected.has(file));
 }

@@ -1,23 +1,19 @@
 import { globSync, readFileSync } from "node:fs";
 
-/** Which tests to run: all but those that need processes, a browser or client libraries, or one of these groups. */
-export type Selection = {
-  rest: boolean;
-  processes: boolean;
-  browser: boolean;
-  clients: boolean;
-  release: boolean;
-  races: boolean;
-};
+/** Groups of tests. Without one of them, all tests run that need no processes, browser or client libraries. */
+export const GROUPS = ["rest", "processes", "browser", "clients", "release", "races"] as const;
+export type Selection = { [group in (typeof GROUPS)[number]]: boolean };
 export type Engine = "sqlite" | "postgres" | "mysql";
 
 type Stage = "test" | "long" | "processes" | "browser" | "clients" | "release" | "races";
 
 const ALL = "test/**/*.test.ts";
-const ON_EVERY_DATABASE = 'export const databases = "all";';
+// Other files run on SQLite only.
+const DATABASES = /^export const databases = "(all|servers)";$/m;
 const STAGE = /^export const stage = "(\w+)";$/m;
 // Other files that belong to a stage say so.
 const STAGES_OF_FOLDERS: [folder: string, stage: Stage][] = [
+  ["test/browser/", "browser"],
   ["test/processes/", "processes"],
   ["test/clients/", "clients"],
   ["test/conformance/mcp/", "clients"],
@@ -34,7 +30,8 @@ export function filesFor(selection: Selection, engine: Engine): string[] {
   const isSelected = selectorOf(selection);
   return filesOf([ALL]).filter((file) => {
     const text = readFileSync(file, "utf8");
-    const isOnEngine = engine === "sqlite" || text.includes(ON_EVERY_DATABASE);
+    const [, databases] = DATABASES.exec(text) ?? [];
+    const isOnEngine = engine === "sqlite" ? databases !== "servers" : databases !== undefined;
     return isOnEngine && isSelected(stageOf(file, text), text, engine);
   });
 }
@@ -58,7 +55,6 @@ function stageOf(file: string, text: string): Stage {
   return (declared as Stage | undefined) ?? ofFolder ?? "test";
 }
 
-/** Lists the files that match patterns. */
 export function filesOf(patterns: string[]): string[] {
   return globSync(patterns).toSorted();
 }

@@ -27,14 +27,7 @@ export type Failure = {
 };
 
 /** What ava's runner tells. */
-export type RunnerEvent = {
-  type: string;
-  title?: string;
-  skip?: boolean;
-  logs?: string[];
-  period?: number;
-  err?: SerializedError;
-};
+export type RunnerEvent = Message & { err?: SerializedError };
 
 /** An error as ava serializes it. */
 type SerializedError = {
@@ -51,15 +44,8 @@ type SerializedError = {
 };
 
 /** Returns what can be sent, and the report needs, of an event. */
-export function toMessage({ type, title, skip, logs, period, err }: RunnerEvent): Message {
-  return {
-    type,
-    ...(title !== undefined && { title }),
-    ...(skip !== undefined && { skip }),
-    ...(logs && { logs: [...logs] }),
-    ...(period !== undefined && { period }),
-    ...(err && { error: toFailure(err) }),
-  };
+export function toMessage({ err, ...event }: RunnerEvent): Message {
+  return { ...event, error: err && toFailure(err) };
 }
 
 export function toFailure(error: SerializedError): Failure {

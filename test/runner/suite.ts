@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { hash } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -7,10 +8,8 @@ import { Worker } from "node:worker_threads";
 import type { Engine } from "./files.ts";
 import type { Message } from "./messages.ts";
 import { createReport, type Durations, type Report, type TestResult } from "./report.ts";
-import { shuffled } from "./shuffle.ts";
 import type { WorkerOptions } from "./worker.ts";
 
-/** How to run files on a database. */
 export type Suite = {
   engine: Engine;
   files: string[];
@@ -61,12 +60,7 @@ export async function runSuite(suite: Suite): Promise<Result> {
   const template = await createTemplate(env);
   const report = createReport({ fileCount: files.length, isVerbose });
   const options: WorkerOptions = { compileCache: COMPILED, match, failFast };
-  const start = () =>
-    startThread(report, options, {
-      ...env,
-      TEST_TEMPLATE: template.url,
-      ...(bundle && { TEST_BUNDLE: bundle }),
-    });
+  const ofThreads = { ...env, TEST_TEMPLATE: template.url, ...(bundle && { TEST_BUNDLE: bundle }) };
   const interrupt = () => {
     report.interrupt();
     process.exit(1);
@@ -78,8 +72,8 @@ export async function runSuite(suite: Suite): Promise<Result> {
     for (const { isolation, queue } of queues) {
       let thread: Thread | undefined;
       for (const file of queue) {
-        if (failFast && report.hasFailed) break;
-        thread ??= start();
+        if (failFast && report.hasFailed()) break;
+        thread ??= startThread(report, options, ofThreads);
         const isUsable = await thread.run(path.resolve(file));
         if (isUsable && isolation !== "own thread") continue;
         await thread.end();
@@ -93,7 +87,7 @@ export async function runSuite(suite: Suite): Promise<Result> {
   await template.drop();
   report.finish();
   saveDurations(report.durations);
-  return { hasPassed: !report.hasFailed, results: report.results };
+  return { hasPassed: !report.hasFailed(), results: report.results };
 }
 
 /** Returns whether a file gets its own thread, or shares one with files that do or don't move the clock. */
@@ -106,8 +100,9 @@ function isolationOf(file: string): "own thread" | "moved clock" | "real clock" 
 
 /** Puts the slowest files first: a slow file that started last would leave the other processors idle. */
 function inOrder(files: string[], seed: string | undefined): string[] {
-  if (seed !== undefined) return shuffled(files, seed);
-  const durations: Durations = existsSync(DURATIONS) ? JSON.parse(readFileSync(DURATIONS, "utf8")) : {};
+  const keyOf = (file: string) => hash("sha256", `${seed} ${file}`);
+  if (seed !== undefined) return files.toSorted((one, other) => keyOf(one).localeCompare(keyOf(other)));
+  const durations = readDurations();
   const durationOf = (file: string) => durations[file] ?? Number.POSITIVE_INFINITY;
   return files.toSorted((one, other) => durationOf(other) - durationOf(one) || one.localeCompare(other));
 }
@@ -116,9 +111,23 @@ type Thread = ReturnType<typeof startThread>;
 
 function startThread(report: Report, workerData: WorkerOptions, env: NodeJS.ProcessEnv) {
   const worker = new Worker(WORKER, { workerData, env, stdout: true, stderr: true, resourceLimits: HEAP });
-  const exited = once(worker, "exit");
   let testFile = "";
   let hear = (_message: Message) => {};
+  // Resolves the run of a file to whether the thread can run others.
+  let settle: ((isUsable: boolean) => void) | undefined;
+  const fail = (type: string, reason = "") => {
+    report.receive({ type, testFile, reason });
+    settle?.(false);
+    settle = undefined;
+  };
+  // Also while no file runs: what fails as the thread ends belongs to its last file.
+  worker.on("error", (error) => fail("ended", String(error.stack)));
+  const exited = new Promise<void>((resolve) =>
+    worker.once("exit", (code) => {
+      if (settle) fail("ended", `the thread ended with ${code}`);
+      resolve();
+    }),
+  );
   worker.on("message", (message: Message) => {
     report.receive(message);
     hear(message);
@@ -130,26 +139,20 @@ function startThread(report: Report, workerData: WorkerOptions, env: NodeJS.Proc
     /** Runs a file. Resolves to whether the thread can run others. */
     async run(file: string): Promise<boolean> {
       testFile = file;
-      const done = Promise.withResolvers<boolean>();
-      const fail = (type: string, reason = "") => {
-        report.receive({ type, testFile, reason });
-        done.resolve(false);
-      };
+      const { promise, resolve } = Promise.withResolvers<boolean>();
+      settle = resolve;
       let limitMs = SILENCE_MS;
       let silence = setTimeout(fail, limitMs, "silent");
       hear = ({ type, period = 0 }) => {
         clearTimeout(silence);
-        if (type === "worker-finished") return done.resolve(true);
+        if (type === "worker-finished") return settle?.(true);
         limitMs = Math.max(limitMs, period);
         silence = setTimeout(fail, limitMs, "silent");
       };
-      const onError = (error: Error) => fail("ended", String(error.stack));
-      const onExit = (code: number) => fail("ended", `the thread ended with ${code}`);
-      worker.once("error", onError).once("exit", onExit);
       worker.postMessage(file);
-      const isUsable = await done.promise;
+      const isUsable = await promise;
+      settle = undefined;
       clearTimeout(silence);
-      worker.off("error", onError).off("exit", onExit);
       return isUsable;
     },
 
@@ -178,11 +181,13 @@ async function createTemplate(env: NodeJS.ProcessEnv): Promise<{ url: string; dr
   };
 }
 
+const readDurations = (): Durations =>
+  existsSync(DURATIONS) ? JSON.parse(readFileSync(DURATIONS, "utf8")) : {};
+
 /** Saves how long the files took: the next run starts the slowest first. */
 function saveDurations(durations: Durations): void {
-  const earlier = existsSync(DURATIONS) ? JSON.parse(readFileSync(DURATIONS, "utf8")) : {};
   mkdirSync(path.dirname(DURATIONS), { recursive: true });
   const written = `${DURATIONS}.${process.pid}`;
-  writeFileSync(written, JSON.stringify({ ...earlier, ...durations }));
+  writeFileSync(written, JSON.stringify({ ...readDurations(), ...durations }));
   renameSync(written, DURATIONS);
 }

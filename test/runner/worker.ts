@@ -11,7 +11,6 @@ import { declareWith } from "./current-test.ts";
 import "./load-bundle.ts";
 import { type Message, type RunnerEvent, toFailure, toMessage } from "./messages.ts";
 
-/** How a thread runs its files. */
 export type WorkerOptions = { compileCache: string; match: string[]; failFast: boolean };
 
 type Runner = {

@@ -3,7 +3,6 @@ import Sqlite from "better-sqlite3";
 import Koa from "koa";
 import bodyParser from "koa-bodyparser";
 import { newId } from "../../../adapters/crypto/ids.ts";
-import { createGroup } from "./group.ts";
 import { listen } from "./listen.ts";
 
 // The floor: the cost of Koa, a JSON body and SQLite on a new linkgate database, so with its tables and indexes. A redirect
@@ -14,7 +13,7 @@ const database = new Sqlite(DATABASE);
 database.pragma("journal_mode = WAL");
 database.pragma("synchronous = FULL");
 const sha256 = (value: string) => hash("sha256", value, "base64url");
-const group = createGroup(database);
+const group = createGroup();
 
 type Row = Record<string, unknown>;
 type Data = { link: Record<string, unknown> };
@@ -71,6 +70,25 @@ async function createLink(url: string) {
     insertEvent.run({ ...eventRow, ...event });
   });
   return link;
+}
+
+/** Commits the writes of one event-loop turn in one transaction, and answers each after it. */
+function createGroup(): (write: () => void) => Promise<void> {
+  let waiting: { write(): void; done(): void }[] = [];
+  const commit = database.transaction((batch: typeof waiting) => {
+    for (const { write } of batch) write();
+  });
+  return (write) =>
+    new Promise((done) => {
+      if (waiting.length === 0)
+        setImmediate(() => {
+          const batch = waiting;
+          waiting = [];
+          commit(batch);
+          for (const { done } of batch) done();
+        });
+      waiting.push({ write, done });
+    });
 }
 
 const app = new Koa();

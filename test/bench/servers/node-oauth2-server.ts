@@ -23,6 +23,7 @@ const findClient = database.prepare<[string], { id: string; secret_hash: string 
   "select * from clients where id = ?",
 );
 const insertToken = database.prepare("insert into tokens values (?, ?, ?, ?)");
+type RequestOptions = ConstructorParameters<typeof OAuth2Server.Request>[0];
 type TokenRow = { client_id: string; scope: string; expires_at: number };
 const findToken = database.prepare<[string], TokenRow>("select * from tokens where id_hash = ?");
 const insertLink = database.prepare("insert into links (url, created_at) values (?, ?) returning *");
@@ -57,13 +58,8 @@ const oauth = new OAuth2Server({ model, accessTokenLifetime: 3600 });
 const app = new Koa();
 app.use(bodyParser());
 app.use(async (ctx) => {
-  const { method, query, body } = ctx.request;
-  const request = new OAuth2Server.Request({
-    method,
-    query: query as Record<string, string>,
-    body,
-    headers: ctx.headers as Record<string, string>,
-  });
+  const { method, query, body, headers } = ctx.request;
+  const request = new OAuth2Server.Request({ method, query, body, headers } as RequestOptions);
   const response = new OAuth2Server.Response({});
   if (ctx.path === "/v1/links") {
     await oauth.authenticate(request, response);

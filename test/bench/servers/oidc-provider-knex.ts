@@ -13,26 +13,17 @@ const knex = knexFactory({
 });
 await knex.raw("pragma journal_mode = WAL");
 await knex.raw("pragma synchronous = FULL");
-await knex.schema.createTable("payloads", (table) => {
-  table.string("model").notNullable();
-  table.string("id").notNullable();
-  table.text("payload").notNullable();
-  table.string("grant_id").index();
-  table.string("uid").index();
-  table.string("user_code").index();
-  table.bigint("expires_at").index();
-  table.bigint("consumed_at");
-  table.primary(["model", "id"]);
-});
-await knex.schema.createTable("links", (table) => {
-  table.increments("id");
-  table.text("url").notNullable();
-  table.bigint("created_at").notNullable();
-});
+const INDEXED = ["grant_id", "uid", "user_code", "expires_at"];
+await knex.raw(
+  `create table payloads (model text, id text, payload text, ${INDEXED}, primary key (model, id))`,
+);
+for (const column of INDEXED) await knex.raw(`create index payloads_${column} on payloads (${column})`);
+await knex.raw("create table links (id integer primary key, url text not null, created_at integer not null)");
 
-type Row = { payload: string; consumed_at: number | null; expires_at: number | null };
+type Row = { payload: string; expires_at: number | null };
 
-class KnexAdapter implements Adapter {
+/** What client credentials and introspection need of an adapter. */
+class KnexAdapter implements Pick<Adapter, "upsert" | "find"> {
   readonly #model: string;
 
   constructor(model: string) {
@@ -52,35 +43,14 @@ class KnexAdapter implements Adapter {
     await knex("payloads").insert(row).onConflict(["model", "id"]).merge();
   }
 
-  find = (id: string) => this.#findBy({ id });
-  findByUid = (uid: string) => this.#findBy({ uid });
-  findByUserCode = (user_code: string) => this.#findBy({ user_code });
-
-  async #findBy(key: Record<string, string>): Promise<AdapterPayload | undefined> {
-    const row: Row | undefined = await knex("payloads")
-      .where({ model: this.#model, ...key })
-      .first();
+  async find(id: string): Promise<AdapterPayload | undefined> {
+    const row: Row | undefined = await knex("payloads").where({ model: this.#model, id }).first();
     if (!row || (row.expires_at !== null && row.expires_at < Date.now())) return undefined;
-    const consumed = row.consumed_at ? { consumed: row.consumed_at } : {};
-    return { ...JSON.parse(row.payload), ...consumed };
-  }
-
-  async consume(id: string) {
-    await knex("payloads")
-      .where({ model: this.#model, id })
-      .update({ consumed_at: Math.floor(Date.now() / 1000) });
-  }
-
-  async destroy(id: string) {
-    await knex("payloads").where({ model: this.#model, id }).delete();
-  }
-
-  async revokeByGrantId(grant_id: string) {
-    await knex("payloads").where({ grant_id }).delete();
+    return JSON.parse(row.payload);
   }
 }
 
-const provider = createProvider(KnexAdapter);
+const provider = createProvider(KnexAdapter as never);
 const parse = bodyParser();
 provider.use(async (ctx, next) => {
   if (ctx.path !== "/v1/links") return next();

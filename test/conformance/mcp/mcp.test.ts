@@ -22,8 +22,7 @@ const user = await service.createUser([organization.id], undefined, "owner");
 proxy.use(await service.token(organization));
 test.after.always(async () => {
   stopPrograms();
-  proxy.close();
-  await service.close();
+  await Promise.all([proxy.close(), service.close()]);
 });
 
 const RUNS: [what: string, version: Version, args: string[]][] = [
@@ -38,7 +37,7 @@ const expected = BASELINE.flatMap(({ checks }) =>
 const seen = new Set<string>();
 const results = [["Run", "Checks passed", "Failed"]];
 
-for (const [what, version, args] of RUNS) {
+for (const [what, version, args] of RUNS)
   test.serial(`only checks that need the suite's example server fail with ${what}`, async (t) => {
     const { checks, stdout } = await run(version, ["server", "--url", `${proxy.url}/mcp`, ...args]);
     const ids = new Set(checks.map(({ scenario, id }) => `${scenario}:${id}`));
@@ -52,7 +51,6 @@ for (const [what, version, args] of RUNS) {
     results.push([what, String(passed), String(failed.length)]);
     for (const id of ids) seen.add(id);
   });
-}
 
 test.serial("each check of the baseline failed, and the documentation has the results", (t) => {
   t.deepEqual(

@@ -1,10 +1,9 @@
-import { globSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { createServer } from "node:http";
+import { globSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import path from "node:path";
 import { forward } from "../../harness/balancer.ts";
+import { startApp } from "../../harness/clients/app-server.ts";
+import { temporaryFolder } from "../../harness/folder.ts";
 import { type Ending, Program } from "../../harness/program.ts";
 
 const resolve = createRequire(import.meta.url).resolve;
@@ -25,13 +24,9 @@ export function start(version: Version, args: string[]): Program {
 
 /** Runs a command of the suite until it ends, and returns its checks. */
 export async function run(version: Version, args: string[]): Promise<Ending & { checks: Check[] }> {
-  const folder = mkdtempSync(path.join(tmpdir(), "linkgate-mcp-"));
-  try {
-    const ending = await start(version, [...args, "--output-dir", folder]).ended;
-    return { ...ending, checks: checksIn(folder) };
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  const folder = temporaryFolder("mcp");
+  const ending = await start(version, [...args, "--output-dir", folder]).ended;
+  return { ...ending, checks: checksIn(folder) };
 }
 
 /** Each scenario has a folder: `server-<scenario>-<time>`. */
@@ -46,18 +41,14 @@ function checksIn(folder: string): Check[] {
 /** Adds a token to requests to the MCP endpoint: the suite has no option for one. Host and Origin stay as they are. */
 export async function startTokenProxy(port: number) {
   let authorization: string | undefined;
-  const proxy = createServer((req, res) =>
+  const { port: own, close } = await startApp((req, res) =>
     forward(req, res, port, authorization && req.url?.startsWith("/mcp") ? { authorization } : {}),
   );
-  await new Promise<void>((listening) => proxy.listen(0, "localhost", listening));
   return {
-    url: `http://localhost:${(proxy.address() as AddressInfo).port}`,
+    url: `http://localhost:${own}`,
     use(token: string): void {
       authorization = `Bearer ${token}`;
     },
-    close(): void {
-      proxy.close();
-      proxy.closeAllConnections();
-    },
+    close,
   };
 }

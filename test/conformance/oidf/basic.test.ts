@@ -1,29 +1,22 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import test, { type ExecutionContext } from "ava";
+import test from "ava";
 import { decodeProtectedHeader, UnsecuredJWT } from "jose";
-import { formOf, read } from "../../harness/clients/oauth.ts";
+import { type Fields, formOf, read, redemptionOf } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
+import { advanceClock } from "../../harness/clock.ts";
 import { bearer, postForm } from "../../harness/service.ts";
-import { reportTable } from "../report.ts";
 import { deploy, REDIRECT_URI } from "./deployment.ts";
+import { areListed, createModules, reportModules } from "./modules.ts";
 import { BASIC, CONFIG } from "./plans.ts";
 import { createRelyingParty } from "./relying-party.ts";
-
-export const stage = "processes";
 
 const deployment = await deploy();
 const { metadata, authorize, redeem, requestTokens, verifyIdToken, succeed, userInfo } =
   await createRelyingParty(deployment);
 const { issuer, clients } = deployment;
-test.after.always(() => deployment.stop());
+test.after.always(() => deployment.service.close());
 
-const tested = new Set<string>();
-
-/** A module of the suite: every browser in it is a new one. */
-function module(name: string, run: (t: ExecutionContext) => Promise<void>): void {
-  tested.add(name);
-  test(name, run);
-}
+// Every browser in a module is a new one.
+const { tested, module } = createModules();
 
 const noScope = (scope: string) => `\`${scope}\` is not supported, so the suite skips the module`;
 const NOT_APPLICABLE: Record<string, string> = {
@@ -67,7 +60,7 @@ const TOKEN_IN: Record<string, (token: string) => RequestInit> = {
   "oidcc-userinfo-post-header": (token) => ({ method: "POST", headers: bearer(token) }),
   "oidcc-userinfo-post-body": (token) => ({ method: "POST", body: formOf({ access_token: token }) }),
 };
-for (const [name, requestWith] of Object.entries(TOKEN_IN)) {
+for (const [name, requestWith] of Object.entries(TOKEN_IN))
   module(name, async (t) => {
     const { tokens, claims } = await succeed(t);
     const { status, headers, body } = await userInfo(requestWith(String(tokens.access_token)));
@@ -75,7 +68,6 @@ for (const [name, requestWith] of Object.entries(TOKEN_IN)) {
     t.regex(headers.get("content-type") ?? "", /^application\/json/);
     t.is(body.sub, claims.sub);
   });
-}
 
 const SUCCEEDING: Record<string, Record<string, string | undefined>> = {
   "oidcc-ensure-request-without-nonce-succeeds-for-code-flow": { nonce: undefined },
@@ -89,27 +81,33 @@ const SUCCEEDING: Record<string, Record<string, string | undefined>> = {
   "oidcc-claims-essential": { claims: JSON.stringify({ userinfo: { name: { essential: true } } }) },
   "oidcc-ensure-request-with-valid-pkce-succeeds": {},
 };
-for (const [name, parameters] of Object.entries(SUCCEEDING)) {
+for (const [name, parameters] of Object.entries(SUCCEEDING))
   module(name, async (t) => {
     const { shown } = await succeed(t, parameters);
     t.is(shown[0], "sign-in");
   });
-}
 
 module("oidcc-alternate-happy-flow", async (t) => {
   const { tokens } = await succeed(t, { scope: "offline_access openid", prompt: "consent" });
   t.regex(String(tokens.refresh_token), /^[\x20-\x7e]+$/);
 });
 
-module("oidcc-prompt-login", async (t) => {
-  const first = await succeed(t);
-  await sleep(1000); // auth_time is in seconds
-  const second = await succeed(t, { prompt: "login" }, first);
-  t.true(second.shown.includes("sign-in"), "a second sign-in");
-  t.is(second.claims.sub, first.claims.sub);
-  if (first.claims.auth_time && second.claims.auth_time)
-    t.not(second.claims.auth_time, first.claims.auth_time);
-});
+// After so many ms, the second request asks for another sign-in.
+const AGAIN: [name: string, ms: number, changes: Record<string, string>][] = [
+  ["oidcc-prompt-login", 1000, { prompt: "login" }], // auth_time is in seconds
+  ["oidcc-max-age-1", 2000, { max_age: "1" }],
+];
+for (const [name, ms, changes] of AGAIN)
+  module(name, async (t) => {
+    const first = await succeed(t);
+    advanceClock(ms);
+    const second = await succeed(t, changes, first);
+    t.true(second.shown.includes("sign-in"), "a second sign-in");
+    t.is(second.claims.sub, first.claims.sub);
+    const authTime = Number(second.claims.auth_time);
+    if (changes.max_age) t.true(Math.abs(Date.now() / 1000 - authTime) < 30);
+    if (first.claims.auth_time && second.claims.auth_time) t.true(authTime > Number(first.claims.auth_time));
+  });
 
 module("oidcc-prompt-none-not-logged-in", async (t) => {
   const { end, shown, parameters } = await authorize({ prompt: "none" });
@@ -119,54 +117,30 @@ module("oidcc-prompt-none-not-logged-in", async (t) => {
   t.is(end.searchParams.get("state"), parameters.get("state"));
 });
 
-module("oidcc-prompt-none-logged-in", async (t) => {
-  const first = await succeed(t);
-  const second = await succeed(t, { prompt: "none" }, first);
-  t.deepEqual(second.shown, []);
-  t.is(second.claims.sub, first.claims.sub);
-  t.is(second.claims.auth_time, first.claims.auth_time);
-});
+// The second request of a browser shows no page.
+const SILENT: Record<string, [first: Fields, second: (tokens: Record<string, unknown>) => Fields]> = {
+  "oidcc-prompt-none-logged-in": [{}, () => ({ prompt: "none" })],
+  "oidcc-max-age-10000": [{ max_age: "15000" }, () => ({ max_age: "10000" })],
+  "oidcc-id-token-hint": [{}, ({ id_token }) => ({ prompt: "none", id_token_hint: String(id_token) })],
+};
+for (const [name, [changes, again]] of Object.entries(SILENT))
+  module(name, async (t) => {
+    const first = await succeed(t, changes);
+    const second = await succeed(t, again(first.tokens), first);
+    t.deepEqual(second.shown, []);
+    t.is(second.claims.sub, first.claims.sub);
+    t.is(second.claims.auth_time, first.claims.auth_time);
+    if (changes.max_age) t.is(typeof second.claims.auth_time, "number");
+  });
 
-module("oidcc-max-age-1", async (t) => {
-  const first = await succeed(t);
-  await sleep(2000); // as the suite does: the age of the sign-in is what is tested
-  const second = await succeed(t, { max_age: "1" }, first);
-  t.true(second.shown.includes("sign-in"), "a second sign-in");
-  const authTime = Number(second.claims.auth_time);
-  t.true(Math.abs(Date.now() / 1000 - authTime) < 30);
-  if (first.claims.auth_time) t.true(authTime > Number(first.claims.auth_time));
-});
-
-module("oidcc-max-age-10000", async (t) => {
-  const first = await succeed(t, { max_age: "15000" });
-  const second = await succeed(t, { max_age: "10000" }, first);
-  t.deepEqual(second.shown, []);
-  t.is(typeof second.claims.auth_time, "number");
-  t.is(second.claims.auth_time, first.claims.auth_time);
-});
-
-module("oidcc-id-token-hint", async (t) => {
-  const first = await succeed(t);
-  const second = await succeed(t, { prompt: "none", id_token_hint: String(first.tokens.id_token) }, first);
-  t.deepEqual(second.shown, []);
-  t.is(second.claims.sub, first.claims.sub);
-});
-
-module("oidcc-codereuse", async (t) => {
-  const first = await succeed(t);
-  const { status, body } = await redeem(first);
-  t.is(status, 400);
-  t.is(body.error, "invalid_grant");
-});
-
-module("oidcc-codereuse-30seconds", async (t) => {
-  const first = await succeed(t);
-  await sleep(30_000); // as the suite does
-  const { status, body } = await redeem(first);
-  t.is(status, 400);
-  t.is(body.error, "invalid_grant");
-  t.is((await userInfo({ headers: bearer(String(first.tokens.access_token)) })).status, 401);
-});
+for (const [name, ms] of Object.entries({ "oidcc-codereuse": 0, "oidcc-codereuse-30seconds": 30_000 }))
+  module(name, async (t) => {
+    const first = await succeed(t);
+    advanceClock(ms);
+    const { status, body } = await redeem(first);
+    t.deepEqual([status, body.error], [400, "invalid_grant"]);
+    if (ms) t.is((await userInfo({ headers: bearer(String(first.tokens.access_token)) })).status, 401);
+  });
 
 module("oidcc-ensure-registered-redirect-uri", async (t) => {
   const browser = new TestBrowser(issuer);
@@ -183,58 +157,35 @@ module("oidcc-ensure-post-request-succeeds", async (t) => {
 
 module("oidcc-server-client-secret-post", async (t) => {
   const { end, verifier, parameters } = await authorize();
-  const { status, body } = await read(
-    postForm(
-      metadata.token_endpoint,
-      formOf({
-        grant_type: "authorization_code",
-        code: end.searchParams.get("code") ?? "",
-        redirect_uri: REDIRECT_URI,
-        code_verifier: verifier,
-        client_id: clients[0].id,
-        client_secret: clients[0].secret,
-      }),
-    ),
-  );
+  const [{ id: client_id, secret: client_secret }] = clients;
+  const code = end.searchParams.get("code") ?? "";
+  const redemption = { ...redemptionOf(code), redirect_uri: REDIRECT_URI, code_verifier: verifier };
+  const fields = { ...redemption, client_id, client_secret };
+  const { status, body } = await read(postForm(metadata.token_endpoint, fields));
   t.is(status, 200);
   await verifyIdToken(t, body.id_token, parameters.get("nonce"));
 });
 
-const UNSUPPORTED: [name: string, parameter: "request" | "request_uri", value: string, error: string][] = [
-  [
-    "oidcc-request-uri-unsigned-supported-correctly-or-rejected-as-unsupported",
-    "request_uri",
-    "https://suite.example.com/request.jwt",
-    "request_uri_not_supported",
-  ],
-  [
-    "oidcc-unsigned-request-object-supported-correctly-or-rejected-as-unsupported",
-    "request",
-    new UnsecuredJWT({
-      client_id: clients[0].id,
-      redirect_uri: REDIRECT_URI,
-      response_type: "code",
-    }).encode(),
-    "request_not_supported",
-  ],
+const REQUEST = { client_id: clients[0].id, redirect_uri: REDIRECT_URI, response_type: "code" };
+const UNSUPPORTED: [name: string, parameter: "request" | "request_uri", value: string][] = [
+  ["request-uri-unsigned", "request_uri", "https://suite.example.com/request.jwt"],
+  ["unsigned-request-object", "request", new UnsecuredJWT(REQUEST).encode()],
 ];
-for (const [name, parameter, value, error] of UNSUPPORTED) {
-  module(name, async (t) => {
+for (const [name, parameter, value] of UNSUPPORTED)
+  module(`oidcc-${name}-supported-correctly-or-rejected-as-unsupported`, async (t) => {
     const { end, shown } = await authorize({ [parameter]: value });
     t.deepEqual(shown, ["sign-in"]);
     t.is(end.origin + end.pathname, REDIRECT_URI);
-    t.is(end.searchParams.get("error"), error);
+    t.is(end.searchParams.get("error"), `${parameter}_not_supported`);
     t.is(metadata[`${parameter}_parameter_supported`] ?? parameter === "request_uri", false); // the defaults differ
   });
-}
 
 module("oidcc-refresh-token", async (t) => {
   const scope = "openid offline_access";
   const first = await succeed(t, { scope, prompt: "consent" });
-  const { status, body } = await requestTokens({
-    grant_type: "refresh_token",
-    refresh_token: String(first.tokens.refresh_token),
-  });
+  const refresh = (refresh_token: unknown) =>
+    requestTokens({ grant_type: "refresh_token", refresh_token: String(refresh_token) });
+  const { status, body } = await refresh(first.tokens.refresh_token);
   t.is(status, 200);
   t.not(body.access_token, first.tokens.access_token);
   t.is((await userInfo({ headers: bearer(String(body.access_token)) })).status, 200);
@@ -245,12 +196,8 @@ module("oidcc-refresh-token", async (t) => {
   }
   const foreign = await authorize({ client_id: clients[1].id, scope, prompt: "consent" });
   const { body: others } = await redeem(foreign, clients[1]);
-  const refused = await requestTokens({
-    grant_type: "refresh_token",
-    refresh_token: String(others.refresh_token),
-  });
-  t.is(refused.status, 400);
-  t.is(refused.body.error, "invalid_grant");
+  const refused = await refresh(others.refresh_token);
+  t.deepEqual([refused.status, refused.body.error], [400, "invalid_grant"]);
 });
 
 module("oidcc-discovery-endpoint-verification", async (t) => {
@@ -259,18 +206,15 @@ module("oidcc-discovery-endpoint-verification", async (t) => {
   t.is(status, 200);
   t.regex(headers.get("content-type") ?? "", /^application\/json/);
   t.is(metadata.issuer, issuer);
-  const lists = (name: string, ...values: string[]) =>
-    t.true(
-      values.every((value) => (metadata[name] as string[]).includes(value)),
-      name,
-    );
-  lists("response_types_supported", "code");
-  lists("grant_types_supported", "authorization_code", "refresh_token");
-  lists("subject_types_supported", "public");
-  lists("id_token_signing_alg_values_supported", "RS256");
-  lists("scopes_supported", "openid");
-  lists("claims_supported", "sub", "iss", "auth_time");
-  lists("code_challenge_methods_supported", "S256");
+  areListed(t, metadata, {
+    response_types_supported: ["code"],
+    grant_types_supported: ["authorization_code", "refresh_token"],
+    subject_types_supported: ["public"],
+    id_token_signing_alg_values_supported: ["RS256"],
+    scopes_supported: ["openid"],
+    claims_supported: ["sub", "iss", "auth_time"],
+    code_challenge_methods_supported: ["S256"],
+  });
   const urls = Object.entries(metadata).filter(([name]) => /_endpoint$|^jwks_uri$/.test(name));
   t.true(urls.length >= 6);
   // https everywhere but on a computer of one's own, where this test runs.
@@ -289,11 +233,5 @@ test("every module of the plans is a test, or is listed with the reason why it d
   for (const scope of ["profile", "email", "address", "phone"])
     t.false((metadata.scopes_supported as string[]).includes(scope));
   t.false((metadata.id_token_signing_alg_values_supported as string[]).includes("none"));
-  for (const { name, modules } of [BASIC, CONFIG]) {
-    const rows = modules.map((module) => {
-      const reason = NOT_APPLICABLE[module];
-      return [`\`${module}\``, reason ? "not applicable" : "passed", reason ?? ""];
-    });
-    reportTable(t, name, [["Module", "Result", "Reason"], ...rows]);
-  }
+  for (const plan of [BASIC, CONFIG]) reportModules(t, plan, { "not applicable": NOT_APPLICABLE });
 });

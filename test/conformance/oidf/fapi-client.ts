@@ -1,16 +1,22 @@
-import { hash, randomUUID } from "node:crypto";
-import { writeFileSync } from "node:fs";
-import path from "node:path";
-import { type CryptoKey, exportJWK, generateKeyPair, SignJWT } from "jose";
+import { randomUUID } from "node:crypto";
+import type { CryptoKey } from "jose";
 import * as oidc from "openid-client";
-import { createDpopKey, type DpopKey, type Proof, signProof } from "../../harness/clients/dpop.ts";
-import { type Answer, type Fields, formOf, pkce, read } from "../../harness/clients/oauth.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { createKeyFor, signAssertion, withAssertion } from "../../harness/clients/client-key.ts";
+import {
+  athOf,
+  createDpopKey,
+  type DpopKey,
+  type Proof,
+  postWithProof,
+  signProof,
+} from "../../harness/clients/dpop.ts";
+import { type Fields, formOf, pkce, read } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
-import { postForm } from "../../harness/service.ts";
+import { postForm, type TestOrganization } from "../../harness/service.ts";
 import { type Client, type Deployment, REDIRECT_URI } from "./deployment.ts";
 import { follow } from "./relying-party.ts";
 
-const ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 export const OTHER_REDIRECT_URI = `${REDIRECT_URI}?dummy1=lorem&dummy2=ipsum`;
 
 /** A client of the profile: it authenticates with a key (RFC 7523), and binds its tokens to another one (RFC 9449). */
@@ -36,38 +42,33 @@ export type Variation = {
   dpop?: DpopKey;
 };
 
-export type PushedRequest = { verifier: string; requestUri: string; answer: Answer };
-
-/** A valid request that openid-client pushed. */
-export type Prepared = {
-  config: oidc.Configuration;
-  DPoP: oidc.DPoPHandle;
-  url: URL;
-  requestUri: string;
-  verifier: string;
-  state: string | undefined;
-};
-
 function withClaims(claims: Record<string, number>): oidc.ModifyAssertionOptions {
   return { [oidc.modifyAssertion]: (_, payload) => void Object.assign(payload, claims) };
 }
 
-const now = () => Math.floor(Date.now() / 1000);
+/** The parameters of an authorization request that all of them have. */
+const requestWith = (code_challenge: string) => ({
+  redirect_uri: REDIRECT_URI,
+  scope: "links:read offline_access",
+  prompt: "consent",
+  state: randomUUID(),
+  code_challenge,
+  code_challenge_method: "S256",
+});
 
 /** Gives a client a key instead of its secrets, and restricts it to the profile. */
 export async function toFapiClient(
-  { run, folder }: Pick<Deployment, "run" | "folder">,
+  { service }: Deployment,
   client: Client,
   alg = "ES256",
-  redirectUris = [REDIRECT_URI, OTHER_REDIRECT_URI],
 ): Promise<FapiClient> {
-  const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: true });
-  const file = path.join(folder, `${client.id}.jwk`);
-  writeFileSync(file, JSON.stringify(await exportJWK(publicKey)));
-  await run(["client", "add-key", client.organizationId, file]);
-  await run(["client", "remove-secrets", client.organizationId]);
-  await run(["client", "redirect-uris", client.organizationId, ...redirectUris]);
-  await run(["org", "fapi", client.organizationId, "on"]);
+  const { organizationId } = client;
+  const { clients } = service.storage;
+  const organization = { id: organizationId } as TestOrganization;
+  const { privateKey } = await createKeyFor(service, organization, alg);
+  await clients.removeSecrets(organizationId, OPERATOR);
+  await clients.setRedirectUris(organizationId, [REDIRECT_URI, OTHER_REDIRECT_URI], OPERATOR);
+  await clients.setFapi(organizationId, true, OPERATOR);
   return { ...client, alg, privateKey, dpop: await createDpopKey() };
 }
 
@@ -78,46 +79,19 @@ export function createFapiFlow(
 ) {
   const { issuer } = deployment;
 
-  async function post(
-    client: FapiClient,
-    url: string,
-    fields: Fields,
-    variation: Variation,
-  ): Promise<Answer> {
+  async function post(client: FapiClient, url: string, fields: Fields, variation: Variation = {}) {
     const { assertion = {}, signer = client, proof = {}, dpop = client.dpop } = variation;
-    const claims = {
-      iss: client.id,
-      sub: client.id,
-      aud: issuer,
-      jti: randomUUID(),
-      iat: now(),
-      exp: now() + 60,
-    };
-    const authentication = assertion && {
-      client_assertion_type: ASSERTION_TYPE,
-      client_assertion: await new SignJWT({ ...claims, ...assertion })
-        .setProtectedHeader({ alg: signer.alg })
-        .sign(signer.privateKey),
-    };
-    const form = formOf({ client_id: client.id, ...authentication, ...fields, ...variation.fields });
-    const headers = proof && {
-      dpop: await signProof(dpop, { ...proof, claims: { htm: "POST", htu: url, ...proof.claims } }),
-    };
-    return read(postForm(url, form, headers ?? {}));
+    const identity = [{ url: issuer }, { clientId: client.id }, signer] as const;
+    const signed = assertion && (await signAssertion(...identity, assertion, { alg: signer.alg }));
+    const all = { grant_type: undefined, client_id: client.id, ...fields, ...variation.fields };
+    const form = signed ? withAssertion(signed, all) : formOf(all);
+    return proof ? postWithProof(url, form, dpop, proof) : read(postForm(url, form));
   }
 
   /** RFC 9126. Without a proof of possession unless the variation has one. */
-  async function push(client: FapiClient, variation: Variation = {}): Promise<PushedRequest> {
+  async function push(client: FapiClient, variation: Variation = {}) {
     const { verifier, challenge } = await pkce();
-    const fields = {
-      response_type: "code",
-      redirect_uri: REDIRECT_URI,
-      scope: "links:read offline_access",
-      prompt: "consent",
-      state: randomUUID(),
-      code_challenge: challenge,
-      code_challenge_method: "S256",
-    };
+    const fields = { response_type: "code", ...requestWith(challenge) };
     const url = String(metadata.pushed_authorization_request_endpoint);
     const answer = await post(client, url, fields, { proof: null, ...variation });
     return { verifier, requestUri: String(answer.body.request_uri), answer };
@@ -138,54 +112,34 @@ export function createFapiFlow(
     return (await follow(deployment, browser, page, button)).end;
   }
 
-  function redeem(
-    client: FapiClient,
-    code: string,
-    verifier: string,
-    variation: Variation = {},
-  ): Promise<Answer> {
-    const fields = {
-      grant_type: "authorization_code",
-      code,
-      redirect_uri: REDIRECT_URI,
-      code_verifier: verifier,
-    };
-    return post(client, String(metadata.token_endpoint), fields, variation);
+  const requestTokens = (client: FapiClient, fields: Fields, variation?: Variation) =>
+    post(client, String(metadata.token_endpoint), fields, variation);
+
+  function redeem(client: FapiClient, code: string, code_verifier: string, variation?: Variation) {
+    const fields = { grant_type: "authorization_code", code, redirect_uri: REDIRECT_URI, code_verifier };
+    return requestTokens(client, fields, variation);
   }
 
-  function refresh(client: FapiClient, token: string, variation: Variation = {}): Promise<Answer> {
-    return post(
-      client,
-      String(metadata.token_endpoint),
-      { grant_type: "refresh_token", refresh_token: token },
-      variation,
-    );
-  }
+  const refresh = (client: FapiClient, refresh_token: string, variation?: Variation) =>
+    requestTokens(client, { grant_type: "refresh_token", refresh_token }, variation);
 
   /** Pushes a valid request with openid-client. */
   async function prepare(
     client: FapiClient,
     { parameters = {}, assertion = {}, proof = {}, isBoundEarly = false }: Choices = {},
-  ): Promise<Prepared> {
+  ) {
     const authentication = oidc.PrivateKeyJwt(client.privateKey, withClaims(assertion));
     const config = await oidc.discovery(new URL(issuer), client.id, undefined, authentication, {
       execute: [oidc.allowInsecureRequests],
     });
     const DPoP = oidc.getDPoPHandle(config, client.dpop, withClaims(proof));
     const { verifier, challenge } = await pkce();
-    const sent = formOf({
-      redirect_uri: REDIRECT_URI,
-      scope: "links:read offline_access",
-      prompt: "consent",
-      state: randomUUID(),
-      code_challenge: challenge,
-      code_challenge_method: "S256",
-      ...parameters,
-    });
+    const sent = formOf({ ...requestWith(challenge), ...parameters });
     const url = await oidc.buildAuthorizationUrlWithPAR(config, sent, isBoundEarly ? { DPoP } : {});
     const state = sent.get("state") ?? undefined;
-    return { config, DPoP, url, verifier, state, requestUri: String(url.searchParams.get("request_uri")) };
+    return { config, DPoP, verifier, state, requestUri: String(url.searchParams.get("request_uri")) };
   }
+  type Prepared = Awaited<ReturnType<typeof prepare>>;
 
   /** Redeems a code with openid-client, which checks the response to the authorization request. */
   function exchange({ config, DPoP, verifier, state }: Prepared, end: URL) {
@@ -222,10 +176,8 @@ export function createFapiFlow(
     }: { scheme?: string; proof?: Proof | null; key?: DpopKey } = {},
   ): Promise<number> {
     const htu = `${issuer}/v1/links`;
-    const ath = hash("sha256", String(token), "base64url");
-    const headers = proof && {
-      dpop: await signProof(key, { ...proof, claims: { htm: "GET", htu, ath, ...proof.claims } }),
-    };
+    const claims = { htm: "GET", htu, ath: athOf(String(token)), ...proof?.claims };
+    const headers = proof && { dpop: await signProof(key, { ...proof, claims }) };
     return (await fetch(htu, { headers: { authorization: `${scheme} ${token}`, ...headers } })).status;
   }
 

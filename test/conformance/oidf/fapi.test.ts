@@ -1,16 +1,21 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import test, { type ExecutionContext } from "ava";
 import { type CryptoKey, exportJWK, importJWK, SignJWT } from "jose";
 import * as oidc from "openid-client";
 import { createDpopKey } from "../../harness/clients/dpop.ts";
-import { type Answer, formOf, pkce, read } from "../../harness/clients/oauth.ts";
+import { type Answer, type Fields, formOf, pkce, read } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
-import { reportTable } from "../report.ts";
+import { advanceClock } from "../../harness/clock.ts";
 import { deploy, REDIRECT_URI } from "./deployment.ts";
-import { type Choices, createFapiFlow, OTHER_REDIRECT_URI, toFapiClient } from "./fapi-client.ts";
+import {
+  type Choices,
+  createFapiFlow,
+  type FapiClient,
+  OTHER_REDIRECT_URI,
+  toFapiClient,
+  type Variation,
+} from "./fapi-client.ts";
+import { areListed, createModules, reportModules } from "./modules.ts";
 import { FAPI, MESSAGE_SIGNING } from "./plans.ts";
-
-export const stage = "processes";
 
 const deployment = await deploy();
 const { issuer } = deployment;
@@ -22,16 +27,10 @@ const metadata = body as Record<string, string>;
 const flow = createFapiFlow(deployment, metadata);
 const { prepare, exchange, fetchLinks, codeOf, tokensOf, open } = flow;
 const { push, redeem, refresh, call } = flow;
-test.after.always(() => deployment.stop());
+test.after.always(() => deployment.service.close());
 
-const PREFIX = "fapi2-security-profile-final-";
-const tested = new Set<string>();
-
-/** A module of the suite, with `plain_fapi`, `plain_oauth`, `private_key_jwt` and `dpop`. */
-function module(name: string, run: (t: ExecutionContext) => Promise<void>): void {
-  tested.add(name);
-  test(PREFIX + name, run);
-}
+// With `plain_fapi`, `plain_oauth`, `private_key_jwt` and `dpop`.
+const { tested, module } = createModules("fapi2-security-profile-final-");
 
 const OPENID = "applies to OpenID Connect";
 const NOT_APPLICABLE: Record<string, string> = {
@@ -48,10 +47,14 @@ const WARNINGS: Record<string, string> = {
     "the code is refused, but the access token stays valid if the reuse is within 10 seconds",
 };
 
-const RESULTS = [
-  ["not applicable", NOT_APPLICABLE],
-  ["passed with a warning", WARNINGS],
-] as const;
+const INVALID_REQUEST = /^invalid_request$/;
+const INVALID_URI = /^invalid_request(_uri)?$/;
+const INVALID_CLIENT = /^invalid_client$/;
+const INVALID_GRANT = /^invalid_grant$/;
+const INVALID_PROOF = /^invalid_(dpop_proof|request|grant)$/;
+const INVALID_TYPE = /^(unsupported_response_type|invalid_request|unauthorized_client)$/;
+
+const second = (offset: number) => Math.floor(Date.now() / 1000) + offset;
 
 function refused(t: ExecutionContext, { status, body, text }: Answer, errors: RegExp): void {
   t.true(status === 400 || status === 401, text);
@@ -66,20 +69,15 @@ function withoutCode(t: ExecutionContext, end: URL, errors: RegExp): void {
 }
 
 module("discovery-end-point-verification", async (t) => {
-  const lists = (name: string, ...values: string[]) => {
-    const listed = metadata[name] as unknown as string[];
-    t.true(
-      values.every((value) => listed.includes(value)),
-      `${name}: ${listed}`,
-    );
-  };
   t.is(metadata.issuer, issuer);
-  lists("response_types_supported", "code");
-  lists("grant_types_supported", "authorization_code", "refresh_token");
-  lists("token_endpoint_auth_methods_supported", "private_key_jwt");
-  lists("token_endpoint_auth_signing_alg_values_supported", "PS256", "ES256");
-  lists("dpop_signing_alg_values_supported", "ES256");
-  lists("code_challenge_methods_supported", "S256");
+  areListed(t, metadata, {
+    response_types_supported: ["code"],
+    grant_types_supported: ["authorization_code", "refresh_token"],
+    token_endpoint_auth_methods_supported: ["private_key_jwt"],
+    token_endpoint_auth_signing_alg_values_supported: ["PS256", "ES256"],
+    dpop_signing_alg_values_supported: ["ES256"],
+    code_challenge_methods_supported: ["S256"],
+  });
   t.is(metadata.authorization_response_iss_parameter_supported as unknown, true);
   t.truthy(metadata.pushed_authorization_request_endpoint);
 });
@@ -110,31 +108,97 @@ module("user-rejects-authentication", async (t) => {
   t.is((error as oidc.AuthorizationResponseError).error, "access_denied");
 });
 
-module("ensure-authorization-request-without-state-success", async (t) => {
-  const authorized = await codeOf(client, { parameters: { state: undefined } });
-  t.is(authorized.end.searchParams.get("state"), null);
-  t.truthy((await exchange(authorized, authorized.end)).access_token);
-});
-
 module("access-token-type-header-case-sensitivity", async (t) => {
   const { access_token } = await tokensOf(client);
   for (const scheme of ["dpop", "DPOP", "DPoP"])
     t.is(await call(client, access_token, { scheme }), 200, scheme);
 });
 
-const second = (offset: number) => Math.floor(Date.now() / 1000) + offset;
-const ACCEPTED_PROOFS: Record<string, () => Record<string, number>> = {
-  "check-dpop-proof-nbf-exp": () => ({ nbf: second(-5), exp: second(300) }),
-  "ensure-dpopproof-with-iat-10seconds-before-succeeds": () => ({ iat: second(-10) }),
-  "ensure-dpopproof-with-iat-10seconds-after-succeeds": () => ({ iat: second(10) }),
+const boundEarly = (choices: Choices): Choices => ({ ...choices, isBoundEarly: true });
+
+const ACCEPTED: Record<string, () => Choices> = {
+  // jose compares these with a clock that other modules don't advance.
+  "check-dpop-proof-nbf-exp": () => {
+    const now = Math.floor((performance.timeOrigin + performance.now()) / 1000);
+    return boundEarly({ proof: { nbf: now - 5, exp: now + 300 } });
+  },
+  "ensure-dpopproof-with-iat-10seconds-before-succeeds": () => boundEarly({ proof: { iat: second(-10) } }),
+  "ensure-dpopproof-with-iat-10seconds-after-succeeds": () => boundEarly({ proof: { iat: second(10) } }),
+  "ensure-dpopproof-at-par-endpoint-binding-success": () => boundEarly({}),
+  "ensure-dpop-auth-code-binding-success": () => boundEarly({ parameters: { dpop_jkt: client.dpop.jkt } }),
+  "ensure-authorization-request-without-state-success": () => ({ parameters: { state: undefined } }),
+  "ensure-authorization-request-with-long-state": () => ({ parameters: { state: "s".repeat(1024) } }),
+  "par-ensure-jwt-client-assertions-nbf-8-seconds-in-the-future-is-accepted": () => ({
+    assertion: { nbf: second(8) },
+  }),
+  "par-without-duplicate-parameters": () => ({}),
 };
-for (const [name, claims] of Object.entries(ACCEPTED_PROOFS)) {
+for (const [name, choices] of Object.entries(ACCEPTED))
   module(name, async (t) => {
-    const authorized = await codeOf(client, { proof: claims(), isBoundEarly: true });
+    const authorized = await codeOf(client, choices());
+    t.is(authorized.end.searchParams.get("state"), authorized.state ?? null);
     const tokens = await exchange(authorized, authorized.end);
     t.is(await fetchLinks(authorized, tokens.access_token), 200);
   });
-}
+
+module("ensure-token-endpoint-fails-with-mismatched-dpop-proof-jkt", async (t) => {
+  const { code, verifier } = await codeOf(client, { isBoundEarly: true });
+  const answer = await redeem(client, code, verifier, { dpop: await createDpopKey() });
+  refused(t, answer, INVALID_PROOF);
+});
+
+module("ensure-token-endpoint-fails-with-mismatched-dpop-jkt", async (t) => {
+  const { jkt } = await createDpopKey();
+  const { code, verifier } = await codeOf(client, { parameters: { dpop_jkt: jkt } });
+  refused(t, await redeem(client, code, verifier), INVALID_PROOF);
+});
+
+for (const [name, pushed] of [
+  ["ensure-different-state-inside-and-outside-request-object", "inside"],
+  ["state-only-outside-request-object-not-used", undefined],
+] as const)
+  module(name, async (t) => {
+    const { requestUri } = await prepare(client, { parameters: { state: pushed } });
+    const end = await open(client, requestUri, { extra: { state: "outside" } });
+    if (end.searchParams.get("code")) t.is(end.searchParams.get("state"), pushed ?? null);
+    else withoutCode(t, end, INVALID_REQUEST);
+  });
+
+// A pushed request that is refused: its parameters, and the error.
+const REFUSED_PARAMETERS: Record<string, [fields: Fields, errors: RegExp]> = {
+  "ensure-request-object-without-redirect-uri-fails": [{ redirect_uri: undefined }, INVALID_REQUEST],
+  "ensure-redirect-uri-in-authorization-request": [{ redirect_uri: undefined }, INVALID_REQUEST],
+  "ensure-response-type-code-idtoken-fails": [{ response_type: "code id_token" }, INVALID_TYPE],
+  "ensure-response-type-token-fails": [{ response_type: "token" }, INVALID_TYPE],
+  "par-authorization-request-containing-request_uri-form-param": [
+    { request_uri: "urn:ietf:params:oauth:request_uri:x" },
+    INVALID_REQUEST,
+  ],
+  "par-ensure-pkce-required": [
+    { code_challenge: undefined, code_challenge_method: undefined },
+    INVALID_REQUEST,
+  ],
+  "par-plain-pkce-rejected": [{ code_challenge_method: "plain" }, INVALID_REQUEST],
+  "plain-fapi-tolerate-unregistered-redirect-uri": [
+    { redirect_uri: `${REDIRECT_URI}/unregistered` },
+    /^invalid_re(quest|direct_uri)$/,
+  ],
+};
+for (const [name, [fields, errors]] of Object.entries(REFUSED_PARAMETERS))
+  module(name, async (t) => refused(t, (await push(client, { fields })).answer, errors));
+
+const REFUSED_AUDIENCES: Record<string, unknown> = {
+  "par-test-array-as-audience-fails": [issuer],
+  "par-test-par-endpoint-url-as-audience-fails": metadata.pushed_authorization_request_endpoint,
+  "par-test-token-endpoint-url-as-audience-fails": metadata.token_endpoint,
+};
+for (const [name, aud] of Object.entries(REFUSED_AUDIENCES))
+  module(name, async (t) => refused(t, (await push(client, { assertion: { aud } })).answer, INVALID_CLIENT));
+
+module("par-ensure-jwt-client-assertions-nbf-over-60-seconds-in-the-future-fails", async (t) => {
+  const assertion = { iat: second(70), nbf: second(70), exp: second(130) };
+  refused(t, (await push(client, { assertion })).answer, /^invalid_(client|request)$/);
+});
 
 module("ensure-mismatched-dpop-jkt-fails", async (t) => {
   const { jkt } = await createDpopKey();
@@ -142,118 +206,46 @@ module("ensure-mismatched-dpop-jkt-fails", async (t) => {
   refused(t, answer, /^invalid_(dpop_proof|request)$/);
 });
 
-module("ensure-token-endpoint-fails-with-mismatched-dpop-proof-jkt", async (t) => {
-  const { code, verifier } = await codeOf(client, { isBoundEarly: true });
-  refused(
-    t,
-    await redeem(client, code, verifier, { dpop: await createDpopKey() }),
-    /^invalid_(grant|dpop_proof|request)$/,
-  );
-});
-
-module("ensure-token-endpoint-fails-with-mismatched-dpop-jkt", async (t) => {
-  const { jkt } = await createDpopKey();
-  const { code, verifier } = await codeOf(client, { parameters: { dpop_jkt: jkt } });
-  refused(t, await redeem(client, code, verifier), /^invalid_(grant|dpop_proof|request)$/);
-});
-
-const BOUND_EARLY: Record<string, Choices> = {
-  "ensure-dpopproof-at-par-endpoint-binding-success": { isBoundEarly: true },
-  "ensure-dpop-auth-code-binding-success": {
-    isBoundEarly: true,
-    parameters: { dpop_jkt: client.dpop.jkt },
-  },
+const INVALID_VERIFIER = /^invalid_(grant|request)$/;
+// A valid code that is redeemed wrongly: what the request has instead, and the error.
+const REFUSED_REDEMPTIONS: Record<string, [variation: Variation, errors: RegExp, by?: FapiClient]> = {
+  "ensure-client-id-in-token-endpoint": [
+    { fields: { client_id: other.id } },
+    /^invalid_(client|request|grant)$/,
+  ],
+  "ensure-holder-of-key-required": [{ proof: null }, INVALID_PROOF],
+  "ensure-authorization-code-is-bound-to-client": [{}, INVALID_GRANT, other],
+  "ensure-client-assertion-in-token-endpoint": [{ assertion: null }, /^invalid_(client|request)$/],
+  "ensure-client-assertion-with-exp-is-5-minutes-in-past-fails": [
+    { assertion: { exp: second(-300), iat: second(-360) } },
+    INVALID_CLIENT,
+  ],
+  "ensure-client-assertion-with-wrong-aud-fails": [
+    { assertion: { aud: "https://other.example.com" } },
+    INVALID_CLIENT,
+  ],
+  "ensure-client-assertion-with-no-sub-fails": [{ assertion: { sub: undefined } }, INVALID_CLIENT],
+  "ensure-pkce-code-verifier-required": [{ fields: { code_verifier: undefined } }, INVALID_VERIFIER],
+  "incorrect-pkce-code-verifier-rejected": [{ fields: { code_verifier: "x".repeat(43) } }, INVALID_VERIFIER],
 };
-for (const [name, choices] of Object.entries(BOUND_EARLY)) {
+for (const [name, [variation, errors, by = client]] of Object.entries(REFUSED_REDEMPTIONS))
   module(name, async (t) => {
-    const authorized = await codeOf(client, choices);
-    t.truthy((await exchange(authorized, authorized.end)).access_token);
+    const { code, verifier } = await codeOf(client);
+    refused(t, await redeem(by, code, verifier, variation), errors);
   });
-}
-
-for (const [name, pushed] of [
-  ["ensure-different-state-inside-and-outside-request-object", "inside"],
-  ["state-only-outside-request-object-not-used", undefined],
-] as const) {
-  module(name, async (t) => {
-    const { requestUri } = await prepare(client, { parameters: { state: pushed } });
-    const end = await open(client, requestUri, { extra: { state: "outside" } });
-    if (end.searchParams.get("code")) t.is(end.searchParams.get("state"), pushed ?? null);
-    else withoutCode(t, end, /^invalid_request$/);
-  });
-}
-
-module("ensure-authorization-request-with-long-state", async (t) => {
-  const state = "s".repeat(1024);
-  const authorized = await codeOf(client, { parameters: { state } });
-  t.is(authorized.end.searchParams.get("state"), state);
-  t.truthy((await exchange(authorized, authorized.end)).access_token);
-});
-
-for (const name of [
-  "ensure-request-object-without-redirect-uri-fails",
-  "ensure-redirect-uri-in-authorization-request",
-]) {
-  module(name, async (t) => {
-    refused(t, (await push(client, { fields: { redirect_uri: undefined } })).answer, /^invalid_request$/);
-  });
-}
-
-for (const response_type of ["code id_token", "token"]) {
-  module(
-    `ensure-response-type-${response_type.replace("code id_token", "code-idtoken")}-fails`,
-    async (t) => {
-      const { answer } = await push(client, { fields: { response_type } });
-      refused(t, answer, /^(unsupported_response_type|invalid_request|unauthorized_client)$/);
-    },
-  );
-}
-
-module("ensure-client-id-in-token-endpoint", async (t) => {
-  const { code, verifier } = await codeOf(client);
-  const answer = await redeem(client, code, verifier, { fields: { client_id: other.id } });
-  refused(t, answer, /^invalid_(client|request|grant)$/);
-});
-
-module("ensure-holder-of-key-required", async (t) => {
-  const { code, verifier } = await codeOf(client);
-  refused(t, await redeem(client, code, verifier, { proof: null }), /^invalid_(dpop_proof|request|grant)$/);
-});
-
-module("ensure-authorization-code-is-bound-to-client", async (t) => {
-  const { code, verifier } = await codeOf(client);
-  refused(t, await redeem(other, code, verifier), /^invalid_grant$/);
-});
 
 module("attempt-reuse-authorization-code-after-one-second", async (t) => {
   const { code, verifier, access_token } = await tokensOf(client);
-  await sleep(1000); // as the suite does
-  refused(t, await redeem(client, code, verifier), /^invalid_grant$/);
+  advanceClock(1000);
+  refused(t, await redeem(client, code, verifier), INVALID_GRANT);
   t.is(await call(client, access_token), 200);
 });
 
 module("ensure-token-endpoint-fails-with-expired-auth-code", async (t) => {
   const { code, verifier } = await codeOf(client);
-  await sleep(62_000); // as the suite does
-  refused(t, await redeem(client, code, verifier), /^invalid_grant$/);
+  advanceClock(62_000);
+  refused(t, await redeem(client, code, verifier), INVALID_GRANT);
 });
-
-module("ensure-client-assertion-in-token-endpoint", async (t) => {
-  const { code, verifier } = await codeOf(client);
-  refused(t, await redeem(client, code, verifier, { assertion: null }), /^invalid_(client|request)$/);
-});
-
-const REFUSED_ASSERTIONS: Record<string, Record<string, unknown>> = {
-  "ensure-client-assertion-with-exp-is-5-minutes-in-past-fails": { exp: second(-300), iat: second(-360) },
-  "ensure-client-assertion-with-wrong-aud-fails": { aud: "https://other.example.com" },
-  "ensure-client-assertion-with-no-sub-fails": { sub: undefined },
-};
-for (const [name, assertion] of Object.entries(REFUSED_ASSERTIONS)) {
-  module(name, async (t) => {
-    const { code, verifier } = await codeOf(client);
-    refused(t, await redeem(client, code, verifier, { assertion }), /^invalid_client$/);
-  });
-}
 
 module("dpop-negative-tests", async (t) => {
   const { access_token: token } = await tokensOf(client);
@@ -280,9 +272,9 @@ module("refresh-token", async (t) => {
   const { config, DPoP, refresh_token: token } = authorized;
   const refreshed = await oidc.refreshTokenGrant(config, String(token), undefined, { DPoP });
   t.is(await fetchLinks(authorized, refreshed.access_token), 200);
-  refused(t, await refresh(client, String(token), { proof: null }), /^invalid_(dpop_proof|request|grant)$/);
+  refused(t, await refresh(client, String(token), { proof: null }), INVALID_PROOF);
   const { refresh_token: foreign } = await tokensOf(other);
-  refused(t, await refresh(client, String(foreign)), /^invalid_grant$/);
+  refused(t, await refresh(client, String(foreign)), INVALID_GRANT);
 });
 
 module("par-ensure-reused-request-uri-prior-to-auth-completion-succeeds", async (t) => {
@@ -297,25 +289,14 @@ module("par-ensure-reused-request-uri-prior-to-auth-completion-succeeds", async 
 module("par-attempt-reuse-request_uri", async (t) => {
   const { requestUri } = await prepare(client);
   t.truthy((await open(client, requestUri)).searchParams.get("code"));
-  withoutCode(t, await open(client, requestUri), /^invalid_request(_uri)?$/);
+  withoutCode(t, await open(client, requestUri), INVALID_URI);
 });
 
 module("par-attempt-to-use-expired-request_uri", async (t) => {
   const { requestUri, answer } = await push(client);
   t.true(Number(answer.body.expires_in) >= 5 && Number(answer.body.expires_in) < 600);
-  await sleep((Number(answer.body.expires_in) + 1) * 1000); // as the suite does
-  withoutCode(t, await open(client, requestUri), /^invalid_request(_uri)?$/);
-});
-
-module("par-ensure-jwt-client-assertions-nbf-8-seconds-in-the-future-is-accepted", async (t) => {
-  t.truthy((await prepare(client, { assertion: { nbf: second(8) } })).requestUri);
-});
-
-module("par-ensure-jwt-client-assertions-nbf-over-60-seconds-in-the-future-fails", async (t) => {
-  const { answer } = await push(client, {
-    assertion: { iat: second(70), nbf: second(70), exp: second(130) },
-  });
-  refused(t, answer, /^invalid_(client|request)$/);
+  advanceClock((Number(answer.body.expires_in) + 1) * 1000);
+  withoutCode(t, await open(client, requestUri), INVALID_URI);
 });
 
 module("par-attempt-to-use-request_uri-for-different-client", async (t) => {
@@ -323,46 +304,11 @@ module("par-attempt-to-use-request_uri-for-different-client", async (t) => {
   withoutCode(t, await open(other, requestUri), /^invalid_request(_uri)?$|^invalid_client$/);
 });
 
-module("par-authorization-request-containing-request_uri-form-param", async (t) => {
-  const { answer } = await push(client, { fields: { request_uri: "urn:ietf:params:oauth:request_uri:x" } });
-  refused(t, answer, /^invalid_request$/);
-});
-
 module("par-attempt-invalid-http-method", async (t) => {
   for (const method of ["GET", "PUT"]) {
     const { status } = await fetch(String(metadata.pushed_authorization_request_endpoint), { method });
     t.true([400, 404, 405].includes(status), `${method}: ${status}`);
   }
-});
-
-module("par-ensure-pkce-required", async (t) => {
-  const { answer } = await push(client, {
-    fields: { code_challenge: undefined, code_challenge_method: undefined },
-  });
-  refused(t, answer, /^invalid_request$/);
-});
-
-module("par-plain-pkce-rejected", async (t) => {
-  const { answer } = await push(client, { fields: { code_challenge_method: "plain" } });
-  refused(t, answer, /^invalid_request$/);
-});
-
-for (const [name, code_verifier] of [
-  ["ensure-pkce-code-verifier-required", undefined],
-  ["incorrect-pkce-code-verifier-rejected", "x".repeat(43)],
-] as const) {
-  module(name, async (t) => {
-    const { code, verifier } = await codeOf(client);
-    refused(
-      t,
-      await redeem(client, code, verifier, { fields: { code_verifier } }),
-      /^invalid_(grant|request)$/,
-    );
-  });
-}
-
-module("par-without-duplicate-parameters", async (t) => {
-  t.truthy((await tokensOf(client)).access_token);
 });
 
 module("ensure-unsigned-authorization-request-without-using-par-fails", async (t) => {
@@ -374,38 +320,18 @@ module("ensure-unsigned-authorization-request-without-using-par-fails", async (t
     code_challenge: challenge,
     code_challenge_method: "S256",
   };
-  withoutCode(t, await open(client, "", { extra }), /^invalid_request$/);
-});
-
-module("plain-fapi-tolerate-unregistered-redirect-uri", async (t) => {
-  const { answer } = await push(client, { fields: { redirect_uri: `${REDIRECT_URI}/unregistered` } });
-  refused(t, answer, /^invalid_re(quest|direct_uri)$/);
+  withoutCode(t, await open(client, "", { extra }), INVALID_REQUEST);
 });
 
 module("ensure-signed-client-assertion-with-RS256-fails", async (t) => {
   const key = await importJWK(await exportJWK(other.privateKey), "RS256");
   const { answer } = await push(other, { signer: { alg: "RS256", privateKey: key as CryptoKey } });
-  refused(t, answer, /^invalid_client$/);
+  refused(t, answer, INVALID_CLIENT);
 });
-
-const REFUSED_AUDIENCES: Record<string, string | string[] | undefined> = {
-  "par-test-array-as-audience-fails": [issuer],
-  "par-test-par-endpoint-url-as-audience-fails": metadata.pushed_authorization_request_endpoint,
-  "par-test-token-endpoint-url-as-audience-fails": metadata.token_endpoint,
-};
-for (const [name, aud] of Object.entries(REFUSED_AUDIENCES)) {
-  module(name, async (t) =>
-    refused(t, (await push(client, { assertion: { aud } })).answer, /^invalid_client$/),
-  );
-}
 
 test("every module of the plan is a test, or is listed with the reason", (t) => {
   t.deepEqual([...tested, ...Object.keys(NOT_APPLICABLE)].toSorted(), FAPI.modules.toSorted());
-  const rows = FAPI.modules.map((name) => {
-    const [result] = RESULTS.find(([, names]) => name in names) ?? ["passed"];
-    return [`\`${name}\``, result, NOT_APPLICABLE[name] ?? WARNINGS[name] ?? ""];
-  });
-  reportTable(t, FAPI.name, [["Module", "Result", "Reason"], ...rows]);
+  reportModules(t, FAPI, { "not applicable": NOT_APPLICABLE, "passed with a warning": WARNINGS });
 });
 
 // RFC 8414: without the metadata of signed requests (RFC 9101), a client can't know of them.
@@ -415,12 +341,9 @@ test("message signing does not apply: signed requests and responses are not supp
     .setProtectedHeader({ alg: client.alg })
     .sign(client.privateKey);
   refused(t, (await push(client, { fields: { request: signed } })).answer, /^request_not_supported$/);
-  refused(
-    t,
-    (await push(client, { fields: { response_mode: "jwt" } })).answer,
-    /^(unsupported_response_mode|invalid_request)$/,
-  );
+  const { answer } = await push(client, { fields: { response_mode: "jwt" } });
+  refused(t, answer, /^(unsupported_response_mode|invalid_request)$/);
   const reason = "signed request objects are not supported";
-  const rows = MESSAGE_SIGNING.modules.map((name) => [`\`${name}\``, "not applicable", reason]);
-  reportTable(t, MESSAGE_SIGNING.name, [["Module", "Result", "Reason"], ...rows]);
+  const reasons = Object.fromEntries(MESSAGE_SIGNING.modules.map((name) => [name, reason]));
+  reportModules(t, MESSAGE_SIGNING, { "not applicable": reasons });
 });

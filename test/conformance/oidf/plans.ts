@@ -1,49 +1,25 @@
 /** The modules of a test plan of the OpenID Foundation's conformance suite, in its order. */
 export type Plan = { name: string; modules: string[] };
 
+const words = (text: string) => text.trim().split(/\s+/);
+
 // release-v5.2.3, src/main/java/net/openid/conformance/openid/OIDCCBasicTestPlan.java and OIDCCConfigTestPlan.java
 export const BASIC: Plan = {
   name: "oidcc-basic-certification-test-plan",
-  modules: [
-    "oidcc-server",
-    "oidcc-response-type-missing",
-    "oidcc-idtoken-signature",
-    "oidcc-idtoken-unsigned",
-    "oidcc-userinfo-get",
-    "oidcc-userinfo-post-header",
-    "oidcc-userinfo-post-body",
-    "oidcc-ensure-request-without-nonce-succeeds-for-code-flow",
-    "oidcc-scope-profile",
-    "oidcc-scope-email",
-    "oidcc-scope-address",
-    "oidcc-scope-phone",
-    "oidcc-scope-all",
-    "oidcc-alternate-happy-flow",
-    "oidcc-display-page",
-    "oidcc-display-popup",
-    "oidcc-prompt-login",
-    "oidcc-prompt-none-not-logged-in",
-    "oidcc-prompt-none-logged-in",
-    "oidcc-max-age-1",
-    "oidcc-max-age-10000",
-    "oidcc-ensure-request-with-unknown-parameter-succeeds",
-    "oidcc-id-token-hint",
-    "oidcc-login-hint",
-    "oidcc-ui-locales",
-    "oidcc-claims-locales",
-    "oidcc-ensure-request-with-acr-values-succeeds",
-    "oidcc-codereuse",
-    "oidcc-codereuse-30seconds",
-    "oidcc-ensure-registered-redirect-uri",
-    "oidcc-ensure-post-request-succeeds",
-    "oidcc-server-client-secret-post",
-    "oidcc-request-uri-unsigned-supported-correctly-or-rejected-as-unsupported",
-    "oidcc-unsigned-request-object-supported-correctly-or-rejected-as-unsupported",
-    "oidcc-claims-essential",
-    "oidcc-ensure-request-object-with-redirect-uri",
-    "oidcc-refresh-token",
-    "oidcc-ensure-request-with-valid-pkce-succeeds",
-  ],
+  modules: words(`
+    oidcc-server oidcc-response-type-missing oidcc-idtoken-signature oidcc-idtoken-unsigned
+    oidcc-userinfo-get oidcc-userinfo-post-header oidcc-userinfo-post-body
+    oidcc-ensure-request-without-nonce-succeeds-for-code-flow oidcc-scope-profile oidcc-scope-email
+    oidcc-scope-address oidcc-scope-phone oidcc-scope-all oidcc-alternate-happy-flow oidcc-display-page
+    oidcc-display-popup oidcc-prompt-login oidcc-prompt-none-not-logged-in oidcc-prompt-none-logged-in
+    oidcc-max-age-1 oidcc-max-age-10000 oidcc-ensure-request-with-unknown-parameter-succeeds
+    oidcc-id-token-hint oidcc-login-hint oidcc-ui-locales oidcc-claims-locales
+    oidcc-ensure-request-with-acr-values-succeeds oidcc-codereuse oidcc-codereuse-30seconds
+    oidcc-ensure-registered-redirect-uri oidcc-ensure-post-request-succeeds oidcc-server-client-secret-post
+    oidcc-request-uri-unsigned-supported-correctly-or-rejected-as-unsupported
+    oidcc-unsigned-request-object-supported-correctly-or-rejected-as-unsupported oidcc-claims-essential
+    oidcc-ensure-request-object-with-redirect-uri oidcc-refresh-token
+    oidcc-ensure-request-with-valid-pkce-succeeds`),
 };
 
 export const CONFIG: Plan = {
@@ -54,84 +30,47 @@ export const CONFIG: Plan = {
 // The same release, fapi2spfinal/FAPI2SPFinalTestPlan.java, without the modules of national profiles and for mutual TLS.
 export const FAPI: Plan = {
   name: "fapi2-security-profile-final-test-plan",
-  modules: [
-    "discovery-end-point-verification",
-    "happy-flow",
-    "user-rejects-authentication",
-    "ensure-authorization-request-without-state-success",
-    "ensure-authorization-request-without-nonce-success",
-    "ensure-authorization-request-with-64-char-nonce-success",
-    "ensure-other-scope-order-succeeds",
-    "test-claims-parameter-identity-claims",
-    "access-token-type-header-case-sensitivity",
-    "check-dpop-proof-nbf-exp",
-    "ensure-dpopproof-with-iat-10seconds-before-succeeds",
-    "ensure-dpopproof-with-iat-10seconds-after-succeeds",
-    "ensure-mismatched-dpop-jkt-fails",
-    "ensure-token-endpoint-fails-with-mismatched-dpop-proof-jkt",
-    "ensure-token-endpoint-fails-with-mismatched-dpop-jkt",
-    "ensure-dpopproof-at-par-endpoint-binding-success",
-    "ensure-dpop-auth-code-binding-success",
-    "ensure-different-nonce-inside-and-outside-request-object",
-    "ensure-different-state-inside-and-outside-request-object",
-    "ensure-authorization-request-with-long-nonce",
-    "ensure-authorization-request-with-long-state",
-    "state-only-outside-request-object-not-used",
-    "ensure-request-object-without-redirect-uri-fails",
-    "ensure-registered-redirect-uri",
-    "plain-fapi-tolerate-unregistered-redirect-uri",
-    "ensure-unsigned-authorization-request-without-using-par-fails",
-    "ensure-redirect-uri-in-authorization-request",
-    "ensure-response-type-code-idtoken-fails",
-    "ensure-response-type-token-fails",
-    "ensure-client-id-in-token-endpoint",
-    "ensure-holder-of-key-required",
-    "ensure-authorization-code-is-bound-to-client",
-    "attempt-reuse-authorization-code-after-one-second",
-    "ensure-token-endpoint-fails-with-expired-auth-code",
-    "ensure-signed-client-assertion-with-RS256-fails",
-    "ensure-client-assertion-in-token-endpoint",
-    "ensure-client-assertion-with-exp-is-5-minutes-in-past-fails",
-    "ensure-client-assertion-with-wrong-aud-fails",
-    "ensure-client-assertion-with-no-sub-fails",
-    "dpop-negative-tests",
-    "refresh-token",
-    "par-ensure-reused-request-uri-prior-to-auth-completion-succeeds",
-    "par-attempt-reuse-request_uri",
-    "par-attempt-to-use-expired-request_uri",
-    "par-ensure-jwt-client-assertions-nbf-8-seconds-in-the-future-is-accepted",
-    "par-ensure-jwt-client-assertions-nbf-over-60-seconds-in-the-future-fails",
-    "par-attempt-to-use-request_uri-for-different-client",
-    "par-authorization-request-containing-request_uri-form-param",
-    "par-attempt-invalid-http-method",
-    "par-ensure-pkce-required",
-    "ensure-pkce-code-verifier-required",
-    "incorrect-pkce-code-verifier-rejected",
-    "par-plain-pkce-rejected",
-    "par-without-duplicate-parameters",
-    "par-test-array-as-audience-fails",
-    "par-test-par-endpoint-url-as-audience-fails",
-    "par-test-token-endpoint-url-as-audience-fails",
-  ],
+  modules: words(`
+    discovery-end-point-verification happy-flow user-rejects-authentication
+    ensure-authorization-request-without-state-success ensure-authorization-request-without-nonce-success
+    ensure-authorization-request-with-64-char-nonce-success ensure-other-scope-order-succeeds
+    test-claims-parameter-identity-claims access-token-type-header-case-sensitivity check-dpop-proof-nbf-exp
+    ensure-dpopproof-with-iat-10seconds-before-succeeds ensure-dpopproof-with-iat-10seconds-after-succeeds
+    ensure-mismatched-dpop-jkt-fails ensure-token-endpoint-fails-with-mismatched-dpop-proof-jkt
+    ensure-token-endpoint-fails-with-mismatched-dpop-jkt ensure-dpopproof-at-par-endpoint-binding-success
+    ensure-dpop-auth-code-binding-success ensure-different-nonce-inside-and-outside-request-object
+    ensure-different-state-inside-and-outside-request-object ensure-authorization-request-with-long-nonce
+    ensure-authorization-request-with-long-state state-only-outside-request-object-not-used
+    ensure-request-object-without-redirect-uri-fails ensure-registered-redirect-uri
+    plain-fapi-tolerate-unregistered-redirect-uri
+    ensure-unsigned-authorization-request-without-using-par-fails
+    ensure-redirect-uri-in-authorization-request ensure-response-type-code-idtoken-fails
+    ensure-response-type-token-fails ensure-client-id-in-token-endpoint ensure-holder-of-key-required
+    ensure-authorization-code-is-bound-to-client attempt-reuse-authorization-code-after-one-second
+    ensure-token-endpoint-fails-with-expired-auth-code ensure-signed-client-assertion-with-RS256-fails
+    ensure-client-assertion-in-token-endpoint ensure-client-assertion-with-exp-is-5-minutes-in-past-fails
+    ensure-client-assertion-with-wrong-aud-fails ensure-client-assertion-with-no-sub-fails
+    dpop-negative-tests refresh-token par-ensure-reused-request-uri-prior-to-auth-completion-succeeds
+    par-attempt-reuse-request_uri par-attempt-to-use-expired-request_uri
+    par-ensure-jwt-client-assertions-nbf-8-seconds-in-the-future-is-accepted
+    par-ensure-jwt-client-assertions-nbf-over-60-seconds-in-the-future-fails
+    par-attempt-to-use-request_uri-for-different-client
+    par-authorization-request-containing-request_uri-form-param par-attempt-invalid-http-method
+    par-ensure-pkce-required ensure-pkce-code-verifier-required incorrect-pkce-code-verifier-rejected
+    par-plain-pkce-rejected par-without-duplicate-parameters par-test-array-as-audience-fails
+    par-test-par-endpoint-url-as-audience-fails par-test-token-endpoint-url-as-audience-fails`),
 };
 
 // The same release, fapi2spfinal/FAPI2MessageSigningFinalTestPlan.java, without what the plan above has.
 export const MESSAGE_SIGNING: Plan = {
   name: "fapi2-message-signing-final-test-plan",
-  modules: [
-    "ensure-request-object-with-multiple-aud-succeeds",
-    "ensure-request-object-with-nbf-8-seconds-in-the-future-is-accepted",
-    "ensure-request-object-without-exp-fails",
-    "ensure-request-object-without-nbf-fails",
-    "ensure-expired-request-object-fails",
-    "ensure-request-object-with-bad-aud-fails",
-    "ensure-request-object-with-exp-over-60-fails",
-    "ensure-request-object-with-nbf-over-60-fails",
-    "ensure-signed-request-object-with-RS256-fails",
-    "ensure-request-object-signature-algorithm-is-not-none",
-    "ensure-request-object-with-invalid-signature-fails",
-    "ensure-matching-key-in-authorization-request",
-    "ensure-unsigned-request-at-par-endpoint-fails",
-    "par-authorization-request-containing-request_uri",
-  ],
+  modules: words(`
+    ensure-request-object-with-multiple-aud-succeeds
+    ensure-request-object-with-nbf-8-seconds-in-the-future-is-accepted
+    ensure-request-object-without-exp-fails ensure-request-object-without-nbf-fails
+    ensure-expired-request-object-fails ensure-request-object-with-bad-aud-fails
+    ensure-request-object-with-exp-over-60-fails ensure-request-object-with-nbf-over-60-fails
+    ensure-signed-request-object-with-RS256-fails ensure-request-object-signature-algorithm-is-not-none
+    ensure-request-object-with-invalid-signature-fails ensure-matching-key-in-authorization-request
+    ensure-unsigned-request-at-par-endpoint-fails par-authorization-request-containing-request_uri`),
 };

@@ -9,23 +9,16 @@ import { type Client, type Deployment, REDIRECT_URI } from "./deployment.ts";
 type Metadata = Record<string, unknown> &
   Record<"authorization_endpoint" | "token_endpoint" | "userinfo_endpoint" | "jwks_uri", string>;
 
-/** One authorization request, and the page or redirect with which it ended. */
-export type Authorization = {
-  parameters: URLSearchParams;
-  verifier: string;
-  /** The pages that were shown, by the first words of their headings. */
-  shown: string[];
-  end: URL;
-  browser: TestBrowser;
-};
-
-/** Signs in, and presses a button of the consent page, wherever the pages ask for it. */
+/**
+ * Signs in, and presses a button of the consent page, wherever the pages ask for it. Returns the pages that were shown, and
+ * the address of the page or redirect at the end.
+ */
 export async function follow(
   { issuer, user }: Pick<Deployment, "issuer" | "user">,
   browser: TestBrowser,
   opened: Page,
   button = "Allow",
-): Promise<{ end: URL; shown: string[] }> {
+) {
   const shown: string[] = [];
   let page = opened;
   for (let step = 0; step < 4 && page.url.startsWith(issuer) && page.status === 200; step++) {
@@ -46,7 +39,7 @@ export async function createRelyingParty(deployment: Deployment) {
   async function authorize(
     changes: Fields = {},
     { browser = new TestBrowser(issuer), client = deployment.clients[0], method = "GET" } = {},
-  ): Promise<Authorization> {
+  ) {
     const { verifier, challenge } = await pkce();
     const parameters = formOf({
       response_type: "code",
@@ -67,7 +60,10 @@ export async function createRelyingParty(deployment: Deployment) {
     return { parameters, verifier, browser, ...(await follow(deployment, browser, page)) };
   }
 
-  function redeem({ end, verifier }: Authorization, client: Client = deployment.clients[0]): Promise<Answer> {
+  function redeem(
+    { end, verifier }: Awaited<ReturnType<typeof authorize>>,
+    client: Client = deployment.clients[0],
+  ): Promise<Answer> {
     const code = end.searchParams.get("code") ?? "";
     return requestTokens(
       { grant_type: "authorization_code", code, redirect_uri: REDIRECT_URI, code_verifier: verifier },

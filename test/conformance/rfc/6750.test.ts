@@ -24,20 +24,15 @@ for (const [path, method, requests] of [
   ["/mcp", "POST", REFUSED],
   ["/oauth/userinfo", "GET", { ...REFUSED, ...LACKS_SCOPE }],
   ["/dashboard/me", "GET", REFUSED],
-] as const) {
-  for (const [what, [query, headers]] of Object.entries(requests)) {
+] as const)
+  for (const [what, [query, headers]] of Object.entries(requests))
     test(`${path} answers a request ${what} with a challenge of well-formed parameters, none repeated`, async (t) => {
-      const response = await fetch(service.url + path + query, {
-        method,
-        headers: { accept: "application/json", ...headers },
-      });
+      const accept = "application/json";
+      const response = await fetch(service.url + path + query, { method, headers: { accept, ...headers } });
       t.true([400, 401, 403].includes(response.status), String(response.status));
       // It throws if a scheme has no parameter, or a parameter is repeated.
       const { Bearer } = challengesIn(response.headers.get("www-authenticate") ?? "");
       t.truthy(Bearer);
-      for (const [name, value] of Object.entries(Bearer ?? {})) {
+      for (const [name, value] of Object.entries(Bearer ?? {}))
         t.regex(value, name === "scope" ? SCOPE : VALUE, name);
-      }
     });
-  }
-}

@@ -2,10 +2,10 @@ import { once } from "node:events";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import test from "ava";
-import { generate } from "selfsigned";
 import { sendRaw } from "../../harness/clients/raw.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { freePort } from "../../harness/port.ts";
+import { selfSigned } from "../../harness/publisher.ts";
 import { bearer, startTestService } from "../../harness/service.ts";
 
 const SECRET = "a-secret-of-the-resource-server-0123456789";
@@ -26,10 +26,8 @@ async function startResourceServer(introspectionUrl: string) {
   return {
     close: () => resourceServer.close(),
     statusFor: async (token: string) => {
-      const authorization = bearer(token).authorization;
-      const path = "/v1/organization";
-      return (await sendRaw(`http://127.0.0.1:${port}`, path, { headers: [...headers, authorization] }))
-        .status;
+      const raw = { headers: [...headers, bearer(token).authorization] };
+      return (await sendRaw(`http://127.0.0.1:${port}`, "/v1/organization", raw)).status;
     },
   };
 }
@@ -44,9 +42,7 @@ test.serial("a resource server doesn't accept a token that it introspected befor
 });
 
 test("a resource server sends no token to a server whose certificate it can't verify", async (t) => {
-  const { private: key, cert } = await generate([{ name: "commonName", value: "localhost" }], {
-    keyType: "ec",
-  });
+  const { private: key, cert } = await selfSigned("localhost");
   let requests = 0;
   const impostor = createServer({ key, cert }, (_req, res) => {
     requests += 1;

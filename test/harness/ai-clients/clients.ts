@@ -2,7 +2,6 @@ import { blocksOf } from "../examples.ts";
 import type { TestOrganization } from "../service.ts";
 import type { Script } from "../terminal.ts";
 
-/** What a client connects to. */
 export type Setting = { mcp: string; issuer: string; model: string; organization: TestOrganization };
 
 /**
@@ -29,7 +28,6 @@ export type AiClient = {
 };
 
 const QUESTION = "Who am I?";
-/** Returns the commands in the guide of a client, for this server. */
 function guideOf(name: string, { mcp }: Setting): string[] {
   const blocks = blocksOf("docs/mcp.md").filter(
     ({ heading, language }) => heading === name && language === "sh",
@@ -131,6 +129,8 @@ wire_api = "responses"
       ".config/opencode/opencode.json": json({
         autoupdate: false,
         share: "disabled",
+        // By default, it starts without the tools of a server that takes more than 5 seconds.
+        experimental: { mcp_timeout: 60_000 },
         model: "stand-in/stand-in",
         provider: {
           "stand-in": {

@@ -2,20 +2,18 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { homedir } from "node:os";
 import path from "node:path";
 import pLimit from "p-limit";
-import { Program } from "../program.ts";
+import { outputOf } from "../program.ts";
 import type { AiClient } from "./clients.ts";
 
 /** Where the packages are, and the version of the first one. */
 export type Installation = { folder: string; version: string };
 
-/** Whether the newest versions are tested instead of those of the table. */
 export const IS_NEWEST = process.env.TEST_AI_CLIENTS === "newest";
 
 const CACHE = path.join(homedir(), ".cache/linkgate/ai-clients");
 // npm uses both processors by itself.
 const inTurn = pLimit(1);
 
-/** Installs the packages of a client from npm, unless the cache has them. */
 export function install(client: AiClient): Promise<Installation> {
   return inTurn(async () => {
     const packages = Object.entries(client.packages).map(
@@ -37,9 +35,7 @@ async function installInto(folder: string, packages: string[]): Promise<void> {
   writeFileSync(path.join(unfinished, "package.json"), '{ "private": true }\n');
   const args = ["install", "--no-audit", "--no-fund", "--no-progress", "--save-exact", ...packages];
   // How this machine reaches the registry is in its environment.
-  const settings = process.env as Record<string, string>;
-  const { code, stdout, stderr } = await new Program("npm", args, { cwd: unfinished, settings }).ended;
-  if (code !== 0) throw new Error(`npm ${args.join(" ")} exited with ${code}:\n${stdout}${stderr}`);
+  await outputOf("npm", args, { cwd: unfinished, settings: process.env as Record<string, string> });
   rmSync(folder, { recursive: true, force: true });
   renameSync(unfinished, folder);
 }

@@ -1,13 +1,11 @@
-import { once } from "node:events";
-import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { ServerResponse } from "node:http";
+import { startApp } from "../clients/app-server.ts";
 
 type Json = Record<string, unknown>;
 
 /** A tool that a model may call. Codex puts the tools of a server into a namespace. */
 type Tool = { name: string; namespace?: string };
 
-/** The API of a vendor of models. */
 type Api = {
   path: RegExp;
   /** The member of a request that has the conversation. */
@@ -103,21 +101,10 @@ const GEMINI: Api = {
 
 const APIS = [MESSAGES, RESPONSES, COMPLETIONS, GEMINI];
 
-/** A model that calls the tool `whoami` as soon as it is offered. */
-export type Model = {
-  url: string;
-  /** What the tool has returned, as JSON; empty until then. */
-  result: string;
-  called: Promise<void>;
-  /** Is called when it was asked before it had the tool. */
-  onAskedEarly: () => void;
-  close(): void;
-};
-
-/** Starts a stand-in for the APIs of Anthropic, OpenAI and Google. */
-export async function startModel(): Promise<Model> {
+/** Starts a stand-in for the APIs of Anthropic, OpenAI and Google, which calls the tool `whoami` as soon as it is offered. */
+export async function startModel() {
   const { promise: called, resolve } = Promise.withResolvers<void>();
-  const server = createServer(async (request, answer) => {
+  const { url, close } = await startApp(async (request, answer) => {
     const { pathname } = new URL(request.url ?? "", "http://localhost");
     const text = (await request.toArray()).join("");
     const api = APIS.find(({ path }) => path.test(pathname));
@@ -132,20 +119,18 @@ export async function startModel(): Promise<Model> {
     send(answer, api.answer("Done.", found ? undefined : tool), api === COMPLETIONS);
     if (!found && !tool) model.onAskedEarly();
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  const model: Model = {
-    url: `http://127.0.0.1:${port}`,
+  const model = {
+    url,
+    /** What the tool has returned, as JSON; empty until then. */
     result: "",
     called,
+    /** Is called when it was asked before it had the tool. */
     onAskedEarly() {},
-    close: () => server.close(),
+    close,
   };
   return model;
 }
 
-/** Sends server-sent events. */
 function send(answer: ServerResponse, events: Json[], endsWithDone: boolean): void {
   answer.writeHead(200, { "content-type": "text/event-stream" });
   for (const event of events)
@@ -163,7 +148,6 @@ function toolsIn(value: unknown, namespace?: string): Tool[] {
   return [...own, ...toolsIn(wrapped), ...toolsIn(functionDeclarations)];
 }
 
-/** Returns the messages of a conversation and their parts. */
 function partsOf(messages: unknown): Json[] {
   const all = (Array.isArray(messages) ? messages : []).flatMap((message) => [
     message,

@@ -1,32 +1,26 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import type { Browser } from "playwright-core";
+import { press, signIn } from "../browser/page-actions.ts";
+import { startApp } from "../clients/app-server.ts";
+import { temporaryFolder } from "../folder.ts";
 import { ROOT } from "../program.ts";
 import type { TestOrganization, TestService, TestUser } from "../service.ts";
 import { runOnTerminal } from "../terminal.ts";
 import type { AiClient, Step } from "./clients.ts";
 import type { Installation } from "./install.ts";
 import { startModel } from "./model.ts";
-import { allowInBrowser, createOpener } from "./person.ts";
 
-/** The person at the computer, and the server that the client connects to. */
-export type Person = {
-  browser: Browser;
-  service: TestService;
-  user: TestUser;
-  organization: TestOrganization;
-};
+type Person = { browser: Browser; service: TestService; user: TestUser; organization: TestOrganization };
 
 const DEADLINE_MS = 200_000;
 // Complete only if something else follows.
 const PRINTED = /(http:\/\/[\w.:]+\/oauth\/authorize\?[\w.~%&=+-]+)[^\w.~%&=+-]/;
 
-/** Follows the steps of a client; returns what the tool told the client, or what the terminal showed. */
 export async function runClient(client: AiClient, { folder }: Installation, person: Person): Promise<string> {
-  const { service, user, organization } = person;
-  const home = mkdtempSync(path.join(tmpdir(), "linkgate-ai-client-"));
+  const { service, organization } = person;
+  const home = temporaryFolder("ai-client");
   const work = path.join(home, "work");
   const bin = path.join(home, "bin");
   const refused = Promise.withResolvers<never>();
@@ -37,7 +31,7 @@ export async function runClient(client: AiClient, { folder }: Installation, pers
   function allow(url: string): void {
     if (opened.has(url)) return;
     opened.add(url);
-    allowInBrowser(person.browser, service, user, url).catch(refused.reject);
+    allowInBrowser(person, url).catch(refused.reject);
   }
   const opener = await createOpener(bin, allow);
   const model = await startModel();
@@ -58,7 +52,6 @@ export async function runClient(client: AiClient, { folder }: Installation, pers
     ...client.environment?.(setting),
   };
 
-  /** Runs a command; returns what the terminal showed. */
   async function run({ run: command, type = [], until, asks }: Step): Promise<string> {
     const terminal = runOnTerminal(["bash", "-c", command], type, { cwd: work, settings });
     if (asks) model.onAskedEarly = () => terminal.type(`${asks}\r`);
@@ -96,8 +89,35 @@ export async function runClient(client: AiClient, { folder }: Installation, pers
     return model.result || shown;
   } finally {
     clearTimeout(deadline);
-    opener.close();
-    model.close();
-    rmSync(home, { recursive: true, force: true });
+    await Promise.all([opener.close(), model.close()]);
   }
+}
+
+/** Signs in and allows access, in a browser that the user has not used before, up to the page of the program. */
+async function allowInBrowser({ browser, service, user }: Person, url: string): Promise<void> {
+  const page = await browser.newPage();
+  try {
+    await page.goto(url);
+    await signIn(page, user);
+    await press(page, "Allow");
+    await page.waitForURL(({ origin }) => origin !== service.url);
+  } catch (error) {
+    throw new Error(`${error}\nat ${page.url()}: ${await page.textContent("main")}`);
+  } finally {
+    await page.close();
+  }
+}
+
+/** Creates the program that opens a URL on Linux, in a folder for the PATH. It hands the URL to `open`. */
+async function createOpener(folder: string, open: (url: string) => void) {
+  const server = await startApp(async (request, answer) => {
+    open((await request.toArray()).join(""));
+    answer.end();
+  });
+  const script = `#!${process.execPath}
+fetch("${server.url}", { method: "POST", body: process.argv.at(-1) });
+`;
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(path.join(folder, "xdg-open"), script, { mode: 0o755 });
+  return server;
 }

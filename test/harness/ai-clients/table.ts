@@ -9,11 +9,7 @@ const DATE = / on \w{3} \d+, \d{4}/g;
 const FAILURE = /; version .*$/;
 
 /** Replaces the rows of the document by these outcomes. Of the newest versions, only failures are added to the rows. */
-export function withOutcomes(
-  document: string,
-  outcomes: Outcome[],
-  { isNewest }: { isNewest: boolean },
-): string {
+export function withOutcomes(document: string, outcomes: Outcome[], { isNewest }: { isNewest: boolean }) {
   const date = toDate(new Date());
   const former = new Map(
     (ROWS.exec(document)?.[0] ?? "").split("\n").map((row) => [cellsOf(row)[0], cellsOf(row)]),
@@ -29,7 +25,6 @@ export function withOutcomes(
   return document.replace(ROWS, () => rows.map((cells) => `| ${cells.join(" | ")} |\n`).join(""));
 }
 
-/** Returns the rows of the document without dates. */
 export function rowsOf(document: string): string | undefined {
   return ROWS.exec(document)?.[0].replaceAll(DATE, "");
 }

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import test, { type ExecutionContext } from "ava";
-import { type Browser, chromium, type Page } from "playwright-core";
+import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { skip } from "../skip.ts";
 
 const EXECUTABLE = "/usr/bin/chromium";
@@ -17,9 +17,10 @@ const ARGUMENTS = [
 
 /**
  * Returns a function that adds browser tests, or skips them visibly if Chromium isn't installed. The tests of a file
- * share one browser and run serially, to leave CPU time for other test files.
+ * share one browser and run serially, to leave CPU time for other test files. Their pages are closed at the end of each
+ * test, unless the tests share them.
  */
-export function useChromium() {
+export function useChromium({ sharesPages = false } = {}) {
   let browser: Promise<Browser> | undefined;
   test.after.always(async () => (await browser)?.close());
   return function inChromium(
@@ -30,6 +31,7 @@ export function useChromium() {
     test.serial(title, async (t) => {
       browser ??= chromium.launch({ executablePath: EXECUTABLE, args: ARGUMENTS });
       await run(t, await browser);
+      for (const context of sharesPages ? [] : (await browser).contexts()) await context.close();
     });
   };
 }
@@ -37,7 +39,7 @@ export function useChromium() {
 /** Opens a page in a new browser context, and collects its errors and warnings. */
 export async function openPage(
   browser: Browser,
-  options: Parameters<Browser["newContext"]>[0] = {},
+  options: BrowserContextOptions = {},
 ): Promise<{ page: Page; complaints: string[] }> {
   const context = await browser.newContext(options);
   const page = await context.newPage();

@@ -1,18 +1,17 @@
-import { generateKeyPairSync, randomUUID } from "node:crypto";
-import type { Actor } from "../../../resources/access/actor.ts";
+import { randomUUID } from "node:crypto";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import { parsePublicKey } from "../../../server/credentials/public-keys.ts";
 import { type Api, apiAt, type LinkBody } from "../clients/api.ts";
+import { createKeyFor } from "../clients/client-key.ts";
 import { firstPartyToken } from "../clients/dashboard.ts";
 import { connectDocument, type DocumentClient } from "../clients/document-client.ts";
 import { tokensFor } from "../clients/flow.ts";
+import { addRule } from "../clients/workload.ts";
 import { advanceClock } from "../clock.ts";
 import type { Receiver } from "../receiver.ts";
 import type { TestOrganization, TestService } from "../service.ts";
 import { createWebhook, deliveriesOf, until, waitForDelivery } from "../webhooks.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** The redirect URI of a local app. */
 export const LOCAL_APP = "http://127.0.0.1/callback";
 
 /** Known clients with a metadata document: one on the web, and one on the user's computer. */
@@ -25,66 +24,41 @@ export const CLAUDE_CODE: DocumentClient = {
   redirectUri: "http://localhost:51234/callback",
 };
 
-const LINKS = [
-  {
-    slug: "spring",
+const SITE = "https://northwind.example";
+const JOB = "head-of-roasting-and-everything-else-that-is-brown";
+const LINKS: Record<string, object> = {
+  spring: {
     title: "Spring roasts",
     tags: ["campaign", "newsletter"],
-    url: "https://northwind.example/shop/spring-roasts?utm_source=newsletter",
+    url: `${SITE}/shop/spring-roasts?utm_source=newsletter`,
   },
-  {
-    slug: "ethiopia",
-    title: "Ethiopia Yirgacheffe, washed",
-    tags: ["shop"],
-    url: "https://northwind.example/shop/ethiopia-yirgacheffe",
-  },
-  {
-    slug: "brew-guide",
-    title: "How to brew with a V60",
-    tags: ["help"],
-    url: "https://northwind.example/guides/v60",
-  },
-  {
-    slug: "opening",
-    title: "Opening of the shop in Malmö",
-    tags: ["campaign"],
-    url: "https://northwind.example/malmo",
-    max_clicks: 500,
-  },
-  {
-    slug: "jobs",
+  ethiopia: { title: "Ethiopia Yirgacheffe, washed", tags: ["shop"], url: `${SITE}/shop/ethiopia` },
+  "brew-guide": { title: "How to brew with a V60", tags: ["help"], url: `${SITE}/guides/v60` },
+  opening: { title: "The shop opens in Malmö", tags: ["campaign"], url: `${SITE}/malmo`, max_clicks: 500 },
+  jobs: { url: `https://careers.northwind.example/open-positions/${JOB}` },
+};
+const SLUGS = Object.keys(LINKS);
+const REFERRERS = ["https://news.example/", "https://social.example/post/1", "", "https://search.example/"];
 
-    url: "https://careers.northwind.example/open-positions/head-of-roasting-and-everything-else-that-is-brown",
-  },
-];
-const REFERRERS = [
-  "https://news.example/",
-  "https://social.example/post/1",
-  "",
-  "",
-  "https://search.example/",
-];
+const pathOf = ({ id }: { id: string }) => `/dashboard/organizations/${id}`;
 
-/** Fills a service with users, organizations and a month of history. */
+export type Gallery = Awaited<ReturnType<typeof createGallery>>;
+
 export async function createGallery(service: TestService, receiver: Receiver) {
-  const { organizations, clients, members } = service.storage;
+  const { organizations, clients } = service.storage;
   const owner = await service.createUser([], "ada.lovelace");
   const actor = { id: owner.id, address: "203.0.113.7" };
   const { organization } = await organizations.create("Northwind Coffee", "free", actor, owner.id);
   const { id } = organization;
   const client = (await organizations.setPlan(id, "growth", actor))?.client;
   const own = { ...organization, ...client } as TestOrganization;
-  const [admin, member] = [
-    await service.createUser([], "grace.hopper"),
-    await service.createUser([], "alan.turing@northwind.example"),
-  ];
-  await organizations.addMember(id, admin.id, "admin", actor);
-  await organizations.addMember(id, member.id, "member", actor);
+  const admin = await service.createUser([id], "grace.hopper", "admin");
+  const member = await service.createUser([id], "alan.turing@northwind.example");
   const second = await organizations.create("Ada’s side project", "growth", actor, owner.id);
 
   const keyed = await organizations.create("Northwind Roastery", "growth", actor, owner.id);
   await clients.removeSecrets(keyed.organization.id, actor);
-  await addKey(service, id, actor);
+  await createKeyFor(service, own);
 
   const suspended = await organizations.create("Northwind Giveaways", "growth", actor, owner.id);
   await service.storage.suspensions.suspend(suspended.organization.id, "Reported for phishing", OPERATOR);
@@ -92,15 +66,8 @@ export async function createGallery(service: TestService, receiver: Receiver) {
 
   const { archived, disabled, popular } = await fillLinks(service, own);
   await clients.rotateSecret(id, { overlapMs: 7 * DAY_MS, compromised: false }, actor);
-  await clients.setRedirectUris(
-    id,
-    ["https://northwind.example/oauth/callback", "http://localhost/callback"],
-    actor,
-  );
-  await addTrustRules(service, id, actor);
-  const leaver = await service.createUser([], "charles.babbage");
-  await organizations.addMember(id, leaver.id, "member", actor);
-  await members.remove({ organizationId: id, userId: leaver.id, manageableRoles: ["member"], actor });
+  await clients.setRedirectUris(id, [`${SITE}/oauth/callback`, "http://localhost/callback"], actor);
+  await addTrustRules(service, own);
 
   const studio = await service.createOrganization("Postcard Studio");
   const flows = await service.createOrganization("Flowline Automations");
@@ -110,11 +77,8 @@ export async function createGallery(service: TestService, receiver: Receiver) {
     [flows, member, "links:read"],
   ] as const;
   for (const [app, user, scope] of granted) {
-    const { access_token } = await tokensFor(service, app, user, {
-      organizationId: id,
-      parameters: { scope },
-    });
-    const api = apiAt(service.url, access_token);
+    const choice = { organizationId: id, parameters: { scope } };
+    const api = apiAt(service.url, (await tokensFor(service, app, user, choice)).access_token);
     await api.get("/v1/links");
     if (scope.includes("webhooks:write")) await fillAppWebhooks(api);
   }
@@ -140,31 +104,28 @@ export async function createGallery(service: TestService, receiver: Receiver) {
   return {
     users: { owner, admin, member, founder, newcomer },
     organization: own,
-    second: second.organization,
-    keyed: keyed.organization,
-    started: started.organization,
+    /** Organizations with a history, without one, without a client secret, suspended, and on the Free plan. */
+    paths: {
+      own: pathOf(own),
+      ownEmpty: pathOf(second.organization),
+      ownKeyed: pathOf(keyed.organization),
+      ownSuspended: pathOf(suspended.organization),
+      ownFresh: pathOf(started.organization),
+    },
     studio,
     flows,
     archived,
     disabled,
     popular,
-    suspended: suspended.organization,
     ...webhooks,
     invitation: invited.body.url,
   };
 }
 
-async function addKey({ storage }: TestService, organizationId: string, actor: Actor): Promise<void> {
-  const { publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  const pem = publicKey.export({ type: "spki", format: "pem" }).toString();
-  await storage.clients.addKey(organizationId, await parsePublicKey(pem), actor);
-}
-
-/** Creates links with a month of clicks; returns the most popular one and an archived one. */
 async function fillLinks(service: TestService, own: TestOrganization) {
   const first = apiAt(service.url, await service.token(own));
   const links = [];
-  for (const fields of LINKS) links.push(await first.createLink(fields));
+  for (const [slug, fields] of Object.entries(LINKS)) links.push(await first.createLink({ slug, ...fields }));
   for (let day = 0; day < 28; day++) {
     advanceClock(DAY_MS);
     await Promise.all(Array.from({ length: (day * 7) % 11 }, (_, visit) => followLink(service, day, visit)));
@@ -179,58 +140,42 @@ async function fillLinks(service: TestService, own: TestOrganization) {
 
 /** Follows a link as a visitor: the first links get more clicks than the last, and some come from a bot. */
 async function followLink({ urls }: TestService, day: number, visit: number): Promise<void> {
-  const { slug } = LINKS[visit % (1 + (day % LINKS.length))] ?? {};
+  const slug = SLUGS[visit % (1 + (day % SLUGS.length))];
   const referer = REFERRERS[(day + visit) % REFERRERS.length] ?? "";
   const agent = visit % 7 === 6 ? "Googlebot/2.1" : "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0";
   const headers = { "user-agent": agent, ...(referer && { referer }) };
   await fetch(`${urls.short}/${slug}`, { redirect: "manual", headers });
 }
 
-/** Adds a trust rule that was used, and one that wasn't. */
-async function addTrustRules({ storage: { trustRules }, url }: TestService, id: string, actor: Actor) {
-  const used = await trustRules.create(
-    id,
-    {
-      name: "Newsletter links",
-      issuer: "https://token.actions.githubusercontent.com",
-      subject: "repo:northwind-coffee@65/newsletter@74:ref:refs/heads/main",
-      audience: url,
-      claims: { repository_owner_id: "65" },
-      scopes: ["links:write"],
-    },
-    actor,
-  );
-  if (typeof used !== "string") await trustRules.markUsed([used.id], Date.now());
-  await trustRules.create(
-    id,
-    {
-      name: "Shop",
-      issuer: "https://oidc.eks.eu-north-1.amazonaws.com/id/EXAMPLED539D4633E53DE1B71EXAMPLE",
-      subject: "system:serviceaccount:shop:*",
-      audience: url,
-      claims: {},
-      scopes: ["links:read", "webhooks:read"],
-    },
-    actor,
-  );
+async function addTrustRules(service: TestService, own: TestOrganization) {
+  const used = await addRule(service, own, {
+    name: "Newsletter links",
+    issuer: "https://token.actions.githubusercontent.com",
+    subject: "repo:northwind-coffee@65/newsletter@74:ref:refs/heads/main",
+  });
+  await service.storage.trustRules.markUsed([used], Date.now());
+  await addRule(service, own, {
+    name: "Shop",
+    issuer: "https://oidc.eks.eu-north-1.amazonaws.com/id/EXAMPLED539D4633E53DE1B71EXAMPLE",
+    subject: "system:serviceaccount:shop:*",
+    claims: {},
+    scopes: ["links:read", "webhooks:read"],
+  });
 }
 
-/** Creates webhooks that an app has for a user, also with long names. */
 async function fillAppWebhooks(api: Api): Promise<void> {
   for (const host of ["hooks", "hooks", "events-of-the-newsletter-and-everything-else.eu-north-1"]) {
     await createWebhook(api, `https://${host}.flowline.invalid/${randomUUID()}`, ["link.deleted"]);
   }
 }
 
-/** Creates a working webhook, a failing one, an unreachable one, and one whose receiver responds with 410. */
 async function fillWebhooks(api: Api, receiver: Receiver) {
   receiver.respond("/gone", (answer) => answer.writeHead(410).end());
   const webhook = await createWebhook(api, receiver.url("/events"), ["link.created", "link.updated"]);
   receiver.respond("/failing", (answer) => {
     answer.writeHead(500, { "content-type": "text/html", "x-request-id": "9f8e7d6c".repeat(16) });
-    answer.end(
-      `<h1>Internal Server Error</h1>\n${"at handle (/srv/app/node_modules/router/index.js) ".repeat(100)}`,
-    );
+    const stack = "at handle (/srv/app/node_modules/router/index.js) ".repeat(100);
+    answer.end(`<h1>Internal Server Error</h1>\n${stack}`);
   });
   const failing = await createWebhook(api, receiver.url("/failing"), ["link.clicked"]);
   const unverified = await createWebhook(api, "https://hooks.northwind.invalid/linkgate", ["link.clicked"]);

@@ -1,4 +1,5 @@
 import type { Page } from "playwright-core";
+import type { TestUser } from "../service.ts";
 
 /** Clicks the first button with the name. */
 export function press(page: Page, name: string | RegExp): Promise<void> {
@@ -7,18 +8,19 @@ export function press(page: Page, name: string | RegExp): Promise<void> {
 
 /** Fills in the fields with the given names. */
 export async function fill(page: Page, fields: Record<string, string>): Promise<void> {
-  for (const [name, value] of Object.entries(fields)) await page.locator(`[name=${name}]`).fill(value);
+  for (const [name, value] of Object.entries(fields))
+    await page.locator(`[name=${name}]:not([type=hidden])`).fill(value);
+}
+
+/** Signs in on the sign-in page. */
+export async function signIn(page: Page, { username, password }: Pick<TestUser, "username" | "password">) {
+  await fill(page, { username, password });
+  await press(page, "Sign in");
 }
 
 /** Waits for the error of a rejected form. */
 export function waitForError(page: Page): Promise<void> {
   return page.locator("[role=alert]").waitFor();
-}
-
-/** Submits the form that creates a secret, and waits for the page that shows it. */
-export async function showSecret(page: Page): Promise<void> {
-  await press(page, /secret$/);
-  await page.locator(".copyable").first().waitFor();
 }
 
 /** Returns a function that opens a path, then performs an action there. */
@@ -27,4 +29,18 @@ export function openThen(path: string, act: (page: Page) => Promise<unknown>) {
     await page.goto(path);
     await act(page);
   };
+}
+
+/** Returns a function that opens a path, fills in a form and presses its button, and waits for an element of the response. */
+export function submit(
+  path: string,
+  button: string | RegExp,
+  fields: Record<string, string> = {},
+  response = "[role=alert]",
+) {
+  return openThen(path, async (page) => {
+    await fill(page, fields);
+    await press(page, button);
+    await page.locator(response).first().waitFor();
+  });
 }

@@ -3,22 +3,18 @@ import type { ExecutionContext } from "ava";
 import type { z } from "zod";
 import type { ProblemBody } from "../../../resources/http/problem.ts";
 import type { linkPageSchema, linkSchema } from "../../../resources/links/schema.ts";
-import { contractOf, managementContractOf } from "./contract.ts";
+import type { Plan } from "../../../resources/plans.ts";
+import type { TestService } from "../service.ts";
+import { contractOf, MANAGEMENT } from "./contract.ts";
 
-/** A link in an API response. */
 export type LinkBody = z.output<typeof linkSchema>;
-/** A page of links in an API response. */
 export type PageBody = z.output<typeof linkPageSchema>;
 
 /** A response that was read to its end. `body` is the parsed JSON; undefined for other content. */
 export type Reply<Body> = { status: number; headers: Headers; text: string; body: Body };
 
 /** The content of a request: `json` is serialized, `body` is sent unchanged. */
-export type SendOptions = {
-  json?: unknown;
-  body?: RequestInit["body"];
-  headers?: Record<string, string>;
-};
+export type SendOptions = { json?: unknown; body?: RequestInit["body"]; headers?: Record<string, string> };
 
 /** The clicks of other programs are a bot's. */
 export const BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
@@ -30,11 +26,6 @@ export type Api = {
   /** Creates a link. @throws Error for any other response */
   createLink(fields?: Record<string, unknown>): Promise<LinkBody>;
 };
-
-/** Forms have the addresses of the management API, and no description. */
-function isForm(headers: Record<string, string>): boolean {
-  return headers["content-type"] === "application/x-www-form-urlencoded";
-}
 
 /**
  * Returns a client of the API at a URL, with a token or without authentication. It checks every response against the
@@ -56,11 +47,13 @@ export function apiAt(url: string, token?: string): Api {
         redirect: "manual",
       }),
     );
+    // Forms have the addresses of the management API, and no description.
+    const isForm = headers["content-type"] === "application/x-www-form-urlencoded";
     // Segments such as ".." are resolved before a request is sent.
     const sent = address.pathname + address.search;
     if (sent.startsWith("/v1/")) (await contractOf(url)).check(method, sent, reply);
-    else if (!isForm(headers) && !reply.headers.get("content-type")?.startsWith("text/")) {
-      const management = await managementContractOf(url);
+    else if (!isForm && !reply.headers.get("content-type")?.startsWith("text/")) {
+      const management = await contractOf(url, MANAGEMENT);
       if (management.describes(method, sent)) management.check(method, sent, reply);
     }
     return reply;
@@ -78,10 +71,16 @@ export function apiAt(url: string, token?: string): Api {
   };
 }
 
-/** Reads a response to its end. */
+export async function newApi(
+  service: Pick<TestService, "url" | "createOrganization" | "token">,
+  plan?: Plan,
+) {
+  return apiAt(service.url, await service.token(await service.createOrganization(undefined, plan)));
+}
+
 export async function read<Body = ProblemBody>(response: Response): Promise<Reply<Body>> {
   const text = await response.text();
-  const isJson = /^application\/(problem\+)?json\b/.test(response.headers.get("content-type") ?? "");
+  const isJson = /^application\/([\w-]+\+)?json\b/.test(response.headers.get("content-type") ?? "");
   const body = (isJson && text ? JSON.parse(text) : undefined) as Body;
   return { status: response.status, headers: response.headers, text, body };
 }
@@ -92,23 +91,20 @@ export function isProblem(
   { status, headers, text, body }: Reply<unknown>,
   expected: { status: number; code: string; fields?: string[] },
 ): void {
-  const problem = body as ProblemBody;
   t.is(status, expected.status, text.slice(0, 300));
   t.is(headers.get("content-type"), "application/problem+json");
-  const keys = ["code", "detail", "request_id", "status", "title", "type"];
   // Only MCP adds `next`. The OpenAPI document has no such field, so the contract rejects it in REST responses.
-  const { next, ...rest } = problem as ProblemBody & { next?: string };
-  t.true(next === undefined || next.length > 0);
-  t.deepEqual(Object.keys(rest).sort(), expected.fields ? [...keys, "errors"].sort() : keys);
-  t.is(problem.status, expected.status);
-  t.is(problem.code, expected.code);
-  t.is(problem.title, STATUS_CODES[expected.status] as string);
-  t.true(URL.canParse(problem.type) && problem.type.endsWith(`/docs/errors/${expected.code}`), problem.type);
-  t.true(problem.detail.length > 0);
-  t.is(problem.request_id, headers.get("x-request-id") as string);
-  if (!expected.fields) return;
-  t.deepEqual(problem.errors?.map(({ field }) => field).sort(), [...expected.fields].sort());
-  t.true(problem.errors?.every(({ message }) => message.length > 0));
+  const { type, detail, errors, next, ...rest } = body as ProblemBody & { next?: string };
+  t.deepEqual(rest, {
+    status: expected.status,
+    code: expected.code,
+    title: STATUS_CODES[expected.status],
+    request_id: headers.get("x-request-id"),
+  });
+  t.true(URL.canParse(type) && type.endsWith(`/docs/errors/${expected.code}`), type);
+  for (const words of [detail, next ?? "none"]) t.true(words.length > 0);
+  t.deepEqual(errors?.map(({ field }) => field).sort(), expected.fields?.toSorted());
+  for (const { message } of errors ?? []) t.true(message.length > 0);
 }
 
 /** Asserts that a resource does not exist or belongs to another organization. */

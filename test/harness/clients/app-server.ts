@@ -1,16 +1,18 @@
 import { once } from "node:events";
-import { createServer, type RequestListener } from "node:http";
+import { createServer, type RequestListener, type ServerOptions } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** Starts a web app on loopback. The caller closes it. */
-export async function startApp(listener: RequestListener): Promise<{ url: string; close(): void }> {
-  const server = createServer(listener).listen(0, "127.0.0.1");
-  await once(server, "listening");
+/** Starts a web server on loopback. The caller closes it. */
+export async function startApp(listener: RequestListener, options: ServerOptions = {}) {
+  const server = createServer(options, listener);
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    close() {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    async close() {
       server.closeAllConnections();
-      server.close();
+      await once(server.close(), "close");
     },
   };
 }

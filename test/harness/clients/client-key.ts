@@ -8,34 +8,24 @@ export type KeyPair = { publicKey: CryptoKey; privateKey: CryptoKey };
 
 const now = () => Math.floor(Date.now() / 1000);
 
-/** Adds the public key of a pair to a client, and resolves to the key's ID. */
-export async function addKey(
-  { storage }: TestService,
-  { id }: TestOrganization,
-  { publicKey }: KeyPair,
-): Promise<string> {
+export async function addKey({ storage }: TestService, { id }: TestOrganization, { publicKey }: KeyPair) {
   const key = await parsePublicKey(JSON.stringify(await exportJWK(publicKey)));
   const added = await storage.clients.addKey(id, key, OPERATOR);
   if (typeof added === "string") throw new Error(added);
   return added.id;
 }
 
-/** Creates a key pair, and adds the public key to a client. */
-export async function createKeyFor(
-  service: TestService,
-  app: TestOrganization,
-  alg = "ES256",
-): Promise<KeyPair> {
+export async function createKeyFor(service: TestService, app: TestOrganization, alg = "ES256") {
   const pair = await generateKeyPair(alg, { extractable: true });
   await addKey(service, app, pair);
   return pair;
 }
 
-/** Signs the assertion of a client (RFC 7523); a claim set to undefined is left out. */
+/** Signs the assertion of a client (RFC 7523 §2.2); a claim set to undefined is left out. */
 export function signAssertion(
-  { url }: TestService,
-  { clientId }: TestOrganization,
-  { privateKey }: KeyPair,
+  { url }: Pick<TestService, "url">,
+  { clientId }: Pick<TestOrganization, "clientId">,
+  { privateKey }: Pick<KeyPair, "privateKey">,
   claims: object = {},
   header: Partial<JWTHeaderParameters> = {},
 ): Promise<string> {
@@ -45,7 +35,6 @@ export function signAssertion(
     .sign(privateKey);
 }
 
-/** The form of a token request with an assertion. */
 export function withAssertion(assertion: string, changes: Fields = {}): URLSearchParams {
   return formOf({
     grant_type: "client_credentials",

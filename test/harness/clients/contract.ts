@@ -4,35 +4,18 @@ import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
 import type { OperationObject } from "../../../resources/openapi/operation-object.ts";
 import type { Reply } from "./api.ts";
 
-/** The OpenAPI document of a service, with checks of requests and responses. */
-export type Contract = {
-  document: OpenApiDocument;
-  /** Returns whether the document describes the body of a request, and allows it. */
-  allows(method: string, path: string, body: unknown): boolean;
-  /** Whether the document describes the operation of a request. */
-  describes(method: string, path: string): boolean;
-  /** @throws Error if the document does not describe the status, type, headers or body of a response */
-  check(method: string, path: string, reply: Reply<unknown>): void;
-};
+type Contract = Awaited<ReturnType<typeof readContract>>;
 
 const API = "/v1/openapi.json";
-const MANAGEMENT = "/dashboard/openapi.json";
+/** The document of the management API; pages have the same addresses, so most of them aren't in it. */
+export const MANAGEMENT = "/dashboard/openapi.json";
 
 const contracts = new Map<string, Promise<Contract>>();
 
-/** Returns the contract of the API of the service at a URL. Reads the document once. */
-export function contractOf(url: string): Promise<Contract> {
-  return contractAt(url + API);
-}
-
-/** Returns the contract of the management API; pages have the same addresses, so most of them aren't in it. */
-export function managementContractOf(url: string): Promise<Contract> {
-  return contractAt(url + MANAGEMENT);
-}
-
-function contractAt(address: string): Promise<Contract> {
-  const known = contracts.get(address) ?? readContract(address);
-  contracts.set(address, known);
+/** Returns a contract of the service at a URL. Reads the document once. */
+export function contractOf(url: string, document = API): Promise<Contract> {
+  const known = contracts.get(url + document) ?? readContract(url + document);
+  contracts.set(url + document, known);
   return known;
 }
 
@@ -41,7 +24,7 @@ export function forgetContract(url: string): void {
   for (const document of [API, MANAGEMENT]) contracts.delete(url + document);
 }
 
-async function readContract(address: string): Promise<Contract> {
+async function readContract(address: string) {
   const answer = await fetch(address);
   const document = (answer.ok ? await answer.json() : NOTHING) as OpenApiDocument;
   // The tests of the document validate its schemas.
@@ -61,22 +44,14 @@ async function readContract(address: string): Promise<Contract> {
 
   return {
     document,
-    describes: (method, path) => find(method, path) !== undefined,
-    allows(method, path, body) {
+    describes: (method: string, path: string) => find(method, path) !== undefined,
+    allows(method: string, path: string, body: unknown): boolean {
       const found = find(method, path);
       if (!found?.operation.requestBody) return false;
-      const parts = [
-        "paths",
-        found.template,
-        found.method,
-        "requestBody",
-        "content",
-        "application/json",
-        "schema",
-      ];
-      return validate(pointerOf(parts), body) === undefined;
+      return validate(schemaIn(found, "requestBody", "application/json"), body) === undefined;
     },
-    check(method, path, reply) {
+    /** @throws Error if the document does not describe the status, type, headers or body of a response */
+    check(method: string, path: string, reply: Reply<unknown>): void {
       const found = find(method, path);
       const said =
         lacking(reply) ??
@@ -117,20 +92,14 @@ function finderOf({ paths }: OpenApiDocument) {
   };
 }
 
-/** Checks the headers that a status requires. */
 function lacking({ status, headers }: Reply<unknown>): string | undefined {
   const needed = NEEDED[status];
   return needed && !headers.has(needed) ? `no header ${needed}` : undefined;
 }
 
-function complaint(
-  { template, method, operation }: Found,
-  asked: string,
-  reply: Reply<unknown>,
-  validate: Validate,
-) {
+function complaint(found: Found, asked: string, reply: Reply<unknown>, validate: Validate) {
   const { status, headers, text, body } = reply;
-  const response = operation.responses[status];
+  const response = found.operation.responses[status];
   if (!response) return `the status ${status}`;
   const strange = HEADERS.filter((name) => headers.has(name) && !(name in response.headers));
   const absent = ALWAYS.filter((name) => name in response.headers && !headers.has(name));
@@ -141,13 +110,13 @@ function complaint(
   if (!response.content) return text && "a body";
   const [type = ""] = (headers.get("content-type") ?? "").split(";");
   if (!(type in response.content)) return `the type ${type}`;
-  const parts = ["paths", template, method, "responses", String(status), "content", type, "schema"];
-  return validate(pointerOf(parts), body);
+  return validate(schemaIn(found, `responses/${status}`, type), body);
 }
 
-/** Returns a JSON pointer (RFC 6901). */
-function pointerOf(parts: string[]): string {
-  return `/${parts.map((part) => part.replaceAll("/", "~1")).join("/")}`;
+/** Returns a JSON pointer (RFC 6901) to the schema of a body. */
+function schemaIn({ template, method }: Found, part: string, type: string): string {
+  const [path, media] = [template, type].map((name) => name.replaceAll("/", "~1"));
+  return `/paths/${path}/${method}/${part}/content/${media}/schema`;
 }
 
 /**
@@ -161,7 +130,6 @@ function isLimit(headers: Headers): boolean {
   return isOff || (policy !== undefined && policy === limit);
 }
 
-/** Checks that a path or a method that is not in the document is rejected. */
 function checkUnknownOperation(method: string, { status, body }: Reply<unknown>, validate: Validate) {
   if (method === "OPTIONS") return undefined;
   if (status !== 404 && status !== 405) return `${status} for an operation that is not in the document`;

@@ -4,15 +4,13 @@ import { OPERATOR } from "../../../resources/events/types.ts";
 import type { Plan } from "../../../resources/plans.ts";
 import { postForm, type TestService, type TestUser } from "../service.ts";
 import { type Api, apiAt } from "./api.ts";
-import { type Page, TestBrowser } from "./test-browser.ts";
+import { TestBrowser } from "./test-browser.ts";
 
-/** A user with a first-party token for the dashboard's JSON API. */
 export type Colleague = TestUser & { api: Api; token: string };
 
 // The service verifies a few passwords at a time, and the tests of a file create their users concurrently.
 const fewAtOnce = pLimit(3);
 
-/** Creates a member of an organization with a role and signs the user in with a token. */
 export function createColleague(
   service: TestService,
   organizationId: string | undefined,
@@ -27,11 +25,7 @@ export function createColleague(
   });
 }
 
-/** Signs in with a JSON request. */
-export async function firstPartyToken(
-  service: Pick<TestService, "url">,
-  { username, password }: TestUser,
-): Promise<string> {
+export async function firstPartyToken(service: Pick<TestService, "url">, { username, password }: TestUser) {
   const answer = await postForm(`${service.url}/auth/login`, { username, password });
   if (!answer.ok) throw new Error(`sign-in failed: ${answer.status} ${await answer.text()}`);
   return ((await answer.json()) as { access_token: string }).access_token;
@@ -51,11 +45,7 @@ export async function createTeam(service: TestService, plan: Plan = "growth") {
   return { organization, other: other.organization, base, owner, admin, member, stranger };
 }
 
-/** Returns a browser in which a user is signed in, and the page that it shows. */
-export async function browserOf(
-  service: TestService,
-  user: TestUser,
-): Promise<{ browser: TestBrowser; page: Page }> {
+export async function browserOf(service: TestService, user: TestUser) {
   const browser = new TestBrowser(service.url);
   const page = await fewAtOnce(async () =>
     browser.signIn(await browser.open(`${service.url}/dashboard`), user),

@@ -6,7 +6,6 @@ import { type Fields, formOf, read } from "./oauth.ts";
 /** A key pair of a client that uses DPoP. `jkt` is the thumbprint of the public key. */
 export type DpopKey = { alg: string; privateKey: CryptoKey; publicKey: CryptoKey; jwk: JWK; jkt: string };
 
-/** Generates the key of a client. */
 export async function createDpopKey(alg = "ES256"): Promise<DpopKey> {
   const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true });
   const jwk = await exportJWK(publicKey);
@@ -17,39 +16,33 @@ export async function createDpopKey(alg = "ES256"): Promise<DpopKey> {
 export type Proof = { header?: Record<string, unknown>; claims?: Record<string, unknown> };
 
 /** Signs a proof. Without changes it lacks only what it is about: `htm`, `htu` and, at a resource, `ath`. */
-export function signProof(
-  { alg, privateKey, jwk }: DpopKey,
-  { header = {}, claims = {} }: Proof,
-): Promise<string> {
+export function signProof({ alg, privateKey, jwk }: DpopKey, { header = {}, claims = {} }: Proof) {
   return new SignJWT({ jti: randomUUID(), iat: Math.floor(Date.now() / 1000), ...claims })
     .setProtectedHeader({ alg, typ: "dpop+jwt", jwk, ...header })
     .sign(privateKey);
 }
 
-/** Returns the `ath` of a token. */
 export function athOf(token: string): string {
   return hash("sha256", token, "base64url");
 }
 
-/** Requests a token with a proof. `changes` are of the form, `proof` of the proof. */
+/** Posts a form with a proof of a key. */
+export async function postWithProof(url: string, form: URLSearchParams, key: DpopKey, proof: Proof = {}) {
+  const claims = { htm: "POST", htu: url, ...proof.claims };
+  return read(postForm(url, form, { dpop: await signProof(key, { ...proof, claims }) }));
+}
+
 export async function requestWithProof(
   { url }: TestService,
   { clientId, clientSecret }: TestOrganization,
   key: DpopKey,
   { fields = {}, proof = {} }: { fields?: Fields; proof?: Proof } = {},
 ) {
-  const endpoint = `${url}/oauth/token`;
-  const form = formOf({
-    grant_type: "client_credentials",
-    client_id: clientId,
-    client_secret: clientSecret,
-    ...fields,
-  });
-  const claims = { htm: "POST", htu: endpoint, ...proof.claims };
-  return read(postForm(endpoint, form, { dpop: await signProof(key, { ...proof, claims }) }));
+  const credentials = { client_id: clientId, client_secret: clientSecret };
+  const form = formOf({ grant_type: "client_credentials", ...credentials, ...fields });
+  return postWithProof(`${url}/oauth/token`, form, key, proof);
 }
 
-/** Returns a token of a client for its own organization, bound to a key. */
 export async function boundToken(
   service: TestService,
   app: TestOrganization,

@@ -1,24 +1,16 @@
 import type { ExecutionContext } from "ava";
+import type { z } from "zod";
+import type { register } from "../../../server/operations/sign-in.ts";
 import { apiAt, type Reply } from "./api.ts";
 
-/** The response to a JSON sign-in. */
-export type FirstPartyTokens = {
-  user: { id: string; username: string };
-  organization: { id: string; name: string; plan: string };
-  access_token: string;
-  refresh_token: string;
-  token_type: string;
-  expires_in: number;
-};
+type FirstPartyTokens = z.output<(typeof register)["output"]>;
 
 export const PASSWORD = "correct horse battery";
 
 let count = 0;
 
-/** Returns an unused username. */
 export const newName = () => `newcomer${++count}`;
 
-/** Returns a JSON client of `/auth`. */
 export function firstPartyAt(url: string) {
   const post = (path: string, json: object, token?: string) =>
     apiAt(url, token).send<FirstPartyTokens>("POST", path, { json });
@@ -33,7 +25,6 @@ export function firstPartyAt(url: string) {
   };
 }
 
-/** Asserts that a response contains tokens and sets no session cookie. */
 export function isTokenAnswer(t: ExecutionContext, { headers, body }: Reply<FirstPartyTokens>): void {
   t.regex(body.access_token, /^lga_[\w-]{58}$/);
   t.regex(body.refresh_token, /^lgr_[\w-]{58}$/);

@@ -5,27 +5,8 @@ type Seen = { method: string; path: string; headers: IncomingHttpHeaders; status
 /** Responds in place of the server. `forward` sends the request to it, and resolves to its response. */
 type Handler = (response: ServerResponse, forward: () => Promise<Response>) => unknown;
 
-/** A proxy in front of a service, which a test can make lose or replace responses. */
-export type HttpProxy = {
-  url: string;
-  /** The requests so far, with the status of their responses. */
-  requests: Seen[];
-  /** Handles the next request to a path that no earlier handler takes. */
-  once(path: string, handler: Handler): void;
-  close(): void;
-};
-
-// Of the connection, or of a body that `fetch` has decompressed.
-const OF_THE_CONNECTION = [
-  "connection",
-  "content-encoding",
-  "content-length",
-  "keep-alive",
-  "transfer-encoding",
-];
-
-/** Starts a proxy in front of a service. The caller closes it. */
-export async function startHttpProxy(target: string): Promise<HttpProxy> {
+/** Starts a proxy in front of a service, which a test can make lose or replace responses. The caller closes it. */
+export async function startHttpProxy(target: string) {
   const requests: Seen[] = [];
   const handlers = new Map<string, Handler[]>();
   const app = await startApp(async (request, response) => {
@@ -38,7 +19,8 @@ export async function startHttpProxy(target: string): Promise<HttpProxy> {
       const { host, connection, "content-length": length, ...own } = headers;
       return fetch(target + url, {
         method,
-        headers: own as Record<string, string>,
+        // A compressed body could not be passed on: `fetch` decompresses it.
+        headers: { ...(own as Record<string, string>), "accept-encoding": "identity" },
         body: body.length > 0 ? body : null,
         redirect: "manual",
       });
@@ -49,22 +31,20 @@ export async function startHttpProxy(target: string): Promise<HttpProxy> {
   return {
     url: app.url,
     requests,
-    once: (path, handler) => void handlers.set(path, [...(handlers.get(path) ?? []), handler]),
+    /** Handles the next request to a path that no earlier handler takes. */
+    once: (path: string, handler: Handler) =>
+      void handlers.set(path, [...(handlers.get(path) ?? []), handler]),
     close: app.close,
   };
 }
 
-/** Passes the response of the server on. */
 export const passOn: Handler = async (response, forward) => {
-  const { status, headers, ...answer } = await read(await forward());
-  for (const name of OF_THE_CONNECTION) headers.delete(name);
-  response.setHeaders(headers).writeHead(status).end(answer.body);
+  const answer = await forward();
+  response
+    .setHeaders(answer.headers)
+    .writeHead(answer.status)
+    .end(await answer.bytes());
 };
-
-async function read(answer: Response) {
-  const { status, headers } = answer;
-  return { status, headers: new Headers(headers), body: Buffer.from(await answer.arrayBuffer()) };
-}
 
 /** Lets the server do what it was asked to, and closes the connection without a response. */
 export const loseResponse: Handler = async (response, forward) => {
@@ -74,8 +54,9 @@ export const loseResponse: Handler = async (response, forward) => {
 
 /** Lets the server do what it was asked to, and closes the connection within the response. */
 export const cutResponse: Handler = async (response, forward) => {
-  const { status, body } = await read(await forward());
-  response.writeHead(status, { "content-type": "application/json", "content-length": body.length });
+  const answer = await forward();
+  const body = await answer.bytes();
+  response.writeHead(answer.status, { "content-type": "application/json", "content-length": body.length });
   response.write(body.subarray(0, body.length / 2), () => response.destroy());
 };
 

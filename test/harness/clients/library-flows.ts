@@ -13,11 +13,9 @@ export type Used = { accessToken: string; organization: string };
 /** Whether a client, as a resource server, accepts the token of a user, before and after its revocation, and others. */
 type Accepted = { user: boolean; revoked: boolean; client?: boolean; withoutScope?: boolean };
 
-/** What a client did. */
 export type Results = {
   clientCredentials?: Used;
   code: Used;
-  /** The `sub` of the userinfo response. */
   userinfo?: string;
   refresh?: Used;
   /** The error code that the library reports for a code that was never issued. */
@@ -25,20 +23,7 @@ export type Results = {
   introspection?: Accepted;
 };
 
-/** The settings of a client, and the user in front of it. */
-export type ClientSetup = {
-  issuer: string;
-  clientId: string;
-  clientSecret: string;
-  redirectUri: string;
-  scope: string;
-  /** Signs the user in and allows the request; returns the URL that the client is called back at. */
-  allow(authorizationUrl: string): Promise<URL>;
-  /** Requests a token with the client credentials grant. */
-  token(scope: string): Promise<string>;
-  /** Uses a token at the API. */
-  use(accessToken: string): Promise<Used>;
-};
+export type ClientSetup = Awaited<ReturnType<typeof startSetup>>["setup"];
 
 /** A redirect URI of a native app. Any port matches. */
 const LOOPBACK = "http://127.0.0.1:8976/callback";
@@ -48,15 +33,16 @@ const SCOPE = "openid offline_access links:read";
 async function startSetup(redirectUri: string) {
   const service = await startTestService();
   const { app, own, user } = await createApp(service, [redirectUri]);
-  const setup: ClientSetup = {
+  const setup = {
     issuer: service.url,
     clientId: app.clientId,
     clientSecret: app.clientSecret,
     redirectUri,
     scope: SCOPE,
-    allow: (url) => allow(service, user, url),
-    token: (scope) => service.token(app, { scope }),
-    async use(accessToken) {
+    /** Signs the user in and allows the request; returns the URL that the client is called back at. */
+    allow: (authorizationUrl: string) => allow(service, user, authorizationUrl),
+    token: (scope: string) => service.token(app, { scope }),
+    async use(accessToken: string): Promise<Used> {
       const answer = await fetch(`${service.url}/v1/organization`, { headers: bearer(accessToken) });
       if (!answer.ok) throw new Error(`the token was refused: ${await answer.text()}`);
       return { accessToken, organization: ((await answer.json()) as { id: string }).id };
@@ -81,40 +67,28 @@ export function testFlows(
   finished.catch(() => undefined);
   test.after.always(async () => (await started).service.close());
 
-  const checks: Record<Flow, (t: ExecutionContext) => Promise<void>> = {
-    async clientCredentials(t) {
-      const { app } = await started;
-      t.is((await finished).clientCredentials?.organization, app.id);
-    },
-    async code(t) {
-      const { own } = await started;
-      t.is((await finished).code.organization, own.id);
-    },
-    async userinfo(t) {
-      const { user } = await started;
-      t.is((await finished).userinfo, user.id);
-    },
-    async refresh(t) {
-      const { own } = await started;
-      const { code, refresh } = await finished;
-      t.is(refresh?.organization, own.id);
-      t.not(refresh?.accessToken, code.accessToken);
-    },
-    async revocation(t) {
-      const { service } = await started;
-      const { code, refresh } = await finished;
-      t.false(await isAcceptedByApi(service, (refresh ?? code).accessToken));
-    },
-    async error(t) {
-      t.is((await finished).error, "invalid_grant");
-    },
-    async introspection(t) {
-      const { introspection } = await finished;
-      t.deepEqual(
-        { client: true, withoutScope: false, ...introspection },
-        { client: true, withoutScope: false, user: true, revoked: false },
-      );
-    },
-  };
-  for (const flow of flows) test(titleOf(flow), checks[flow]);
+  for (const flow of flows) test(titleOf(flow), async (t) => CHECKS[flow](t, await finished, await started));
 }
+
+type Check = (
+  t: ExecutionContext,
+  results: Results,
+  setup: Awaited<ReturnType<typeof startSetup>>,
+) => unknown;
+
+const CHECKS: Record<Flow, Check> = {
+  clientCredentials: (t, { clientCredentials }, { app }) => t.is(clientCredentials?.organization, app.id),
+  code: (t, { code }, { own }) => t.is(code.organization, own.id),
+  userinfo: (t, { userinfo }, { user }) => t.is(userinfo, user.id),
+  refresh(t, { code, refresh }, { own }) {
+    t.is(refresh?.organization, own.id);
+    t.not(refresh?.accessToken, code.accessToken);
+  },
+  revocation: async (t, { code, refresh }, { service }) =>
+    t.false(await isAcceptedByApi(service, (refresh ?? code).accessToken)),
+  error: (t, { error }) => t.is(error, "invalid_grant"),
+  introspection(t, { introspection }) {
+    const others = { client: true, withoutScope: false };
+    t.deepEqual({ ...others, ...introspection }, { ...others, user: true, revoked: false });
+  },
+};

@@ -8,10 +8,9 @@ export type ImportBody = Omit<ImportReport, "stopped"> & {
   results: RowResult[];
 } & Partial<ProblemBody>;
 
-/** Uploads a file of links as a program. */
-export function importLinks(api: Api, base: string, content: string | Uint8Array, isTrial = false) {
+export function importLinks(api: Api, base: string, content: string | Uint8Array) {
   const form = new FormData();
-  form.set("dry_run", String(isTrial));
+  form.set("dry_run", "false");
   form.set("file", new File([content as BlobPart], "links"));
   return api.send<ImportBody>("POST", `${base}/links/import`, { body: form });
 }

@@ -7,15 +7,13 @@ import {
 import type { ExecutionContext } from "ava";
 import { z } from "zod";
 import type { JSONSchema } from "zod/v4/core";
+import type { ProblemBody } from "../../../resources/http/problem.ts";
 import { type Reply, read } from "./api.ts";
 
 /** The protocol revisions that the endpoint supports: one with discovery, and those with a handshake. */
 export const ERAS = { "2026-07-28": { pin: "2026-07-28" }, "2025-11-25": "legacy" } as const;
 export type Era = keyof typeof ERAS;
 export const ALL_ERAS = Object.keys(ERAS) as Era[];
-
-/** Answers a question to the user. */
-export type Respond = (question: string) => ElicitResult;
 
 /**
  * Connects the official client with a token, in one protocol revision. The caller closes it. With `respond`, the client
@@ -25,7 +23,7 @@ export async function connectMcp(
   url: string,
   token: string,
   era: Era = "2026-07-28",
-  respond?: Respond,
+  respond?: (question: string) => ElicitResult,
 ): Promise<Client> {
   const client = new Client(
     { name: "test", version: "1.0.0" },
@@ -42,28 +40,23 @@ export async function connectMcp(
   return client;
 }
 
-/** An error of a tool. Its fields are those of an API problem. */
-export type ToolRefusal = {
-  status: number;
-  code: string;
-  detail: string;
-  /** How the agent can resolve it. */
-  next: string;
-  request_id: string;
-  errors?: { field: string; message: string }[];
-};
-
-/** Parses the error in the result of a tool; undefined if the call succeeded. */
-export function refusalOf(result: {
-  isError?: boolean | undefined;
-  content: unknown;
-}): ToolRefusal | undefined {
-  if (!result.isError) return undefined;
-  const [first] = result.content as { type: string; text: string }[];
-  return JSON.parse(first?.text ?? "");
+export async function connectUntilEnd(t: ExecutionContext, ...args: Parameters<typeof connectMcp>) {
+  const client = await connectMcp(...args);
+  t.teardown(() => client.close());
+  return client;
 }
 
-/** A JSON-RPC response. */
+/** An error of a tool. Its fields are those of an API problem. */
+type ToolRefusal = Omit<ProblemBody, "type" | "title"> & { next: string };
+
+export function refusalOf({ isError, content }: ToolResult): ToolRefusal | undefined {
+  return isError ? JSON.parse(firstText(content)) : undefined;
+}
+
+type ToolResult = { isError?: boolean | undefined; content: unknown };
+
+const firstText = (content: unknown) => (content as { text: string }[])[0]?.text ?? "";
+
 export type RpcBody = {
   id: unknown;
   result?: Record<string, unknown>;
@@ -110,11 +103,7 @@ export function modernRequest(method: string, params: object = {}, capabilities:
         },
       },
     },
-    headers: {
-      "mcp-protocol-version": version,
-      "mcp-method": method,
-      ...(uri && { "mcp-name": uri }),
-    },
+    headers: { "mcp-protocol-version": version, "mcp-method": method, ...(uri && { "mcp-name": uri }) },
   };
 }
 
@@ -136,8 +125,8 @@ export async function callTool<Body>(
   const schema = outputSchemaOf(tools, name);
   const parsed = z.fromJSONSchema(schema as JSONSchema.JSONSchema).safeParse(result.structuredContent);
   t.true(parsed.success, parsed.error?.message);
-  const [content] = result.content as { type: string; text: string }[];
-  t.is(content?.text, textOf(result.structuredContent), "a model that sees only the text has the same");
+  const text = firstText(result.content);
+  t.is(text, textOf(result.structuredContent), "a model that sees only the text has the same");
   return result.structuredContent as Body;
 }
 
@@ -147,19 +136,12 @@ type Schema = { description?: string; [keyword: string]: unknown };
  * Returns the output schema of a tool. Where it says that a value is as another tool returns it, the other tool's schema
  * takes its place, so that claim is tested too.
  */
-export function outputSchemaOf(tools: readonly Tool[], name: string): Schema {
+function outputSchemaOf(tools: readonly Tool[], name: string): Schema {
   const find = (wanted: string) => tools.find((tool) => tool.name === wanted)?.outputSchema as Schema;
-  const resolve = (schema: Schema): Schema => {
-    const resolved = Object.entries(schema).map(([keyword, value]) => [keyword, resolveValue(value)]);
-    const own: Schema = Object.fromEntries(resolved);
-    const [, other] = /^As (\w+) returns it\.$/.exec(String(schema.description)) ?? [];
-    return other === undefined ? own : merge(own, itemOf(find(other)));
-  };
-  const resolveValue = (value: unknown): unknown => {
-    if (Array.isArray(value) || typeof value !== "object" || value === null) return value;
-    return resolve(value as Schema);
-  };
-  return resolve(find(name));
+  return JSON.parse(JSON.stringify(find(name)), (_name, schema?: Schema) => {
+    const [, other] = /^As (\w+) returns it\.$/.exec(String(schema?.description)) ?? [];
+    return schema && other ? merge(schema, itemOf(find(other))) : schema;
+  });
 }
 
 /** Returns the schema of what a tool returns: of one of them, if the tool returns a list. */

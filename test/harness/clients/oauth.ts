@@ -1,16 +1,15 @@
 import * as oidc from "openid-client";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { bearer, postForm, type TestOrganization, type TestService, type TestUser } from "../service.ts";
+import { type Reply, read as readReply } from "./api.ts";
 import { REDIRECT_URI } from "./flow.ts";
 import { type Page, TestBrowser } from "./test-browser.ts";
 
 /** The parameters of a request. `undefined` removes a default, and a list repeats the parameter. */
 export type Fields = Record<string, string | string[] | undefined>;
 
-/** A response whose body has been read. */
-export type Answer = { status: number; headers: Headers; text: string; body: Record<string, unknown> };
+export type Answer = Reply<Record<string, unknown>>;
 
-/** Returns a form body or a query. */
 export function formOf(fields: Fields): URLSearchParams {
   const form = new URLSearchParams();
   for (const [name, value] of Object.entries(fields)) {
@@ -21,24 +20,32 @@ export function formOf(fields: Fields): URLSearchParams {
 
 /** Reads a response; `body` is empty unless it is a JSON object. */
 export async function read(pending: Promise<Response>): Promise<Answer> {
-  const response = await pending;
-  const { status, headers } = response;
-  const text = await response.text();
-  const isJson = headers.get("content-type")?.includes("json") ?? false;
-  return { status, headers, text, body: isJson ? JSON.parse(text) : {} };
+  const reply = await readReply<Answer["body"] | undefined>(await pending);
+  return { ...reply, body: reply.body ?? {} };
 }
 
-/** Returns an `Authorization: Basic …` header. */
+/** Returns the status of a response, with the code of its error if it has one. */
+export async function outcomeOf(pending: Promise<Answer>): Promise<string> {
+  const { status, body } = await pending;
+  return body.error ? `${status} ${body.error}` : String(status);
+}
+
+/** The client of resources that run as a separate service, with the secret that `RESOURCE_SERVER_SECRET` has to be. */
+export const RESOURCE_SERVER: TestOrganization = {
+  id: "",
+  name: "",
+  clientId: "resource-server",
+  clientSecret: "a-secret-of-the-resource-server-0123456789",
+};
+
 export function basic({ clientId, clientSecret }: Pick<TestOrganization, "clientId" | "clientSecret">) {
   return { authorization: `Basic ${Buffer.from(`${clientId}:${clientSecret}`).toString("base64")}` };
 }
 
-/** Sends a request to an OAuth endpoint as an authenticated client. */
 export function postAsClient(service: TestService, endpoint: string, app: TestOrganization, fields: Fields) {
   return read(postForm(`${service.url}/oauth/${endpoint}`, formOf(fields), basic(app)));
 }
 
-/** Returns a new code verifier and its challenge. */
 export async function pkce(): Promise<{ verifier: string; challenge: string }> {
   const verifier = oidc.randomPKCECodeVerifier();
   return { verifier, challenge: await oidc.calculatePKCECodeChallenge(verifier) };
@@ -77,11 +84,9 @@ export async function createApp(service: TestService, redirectUris = [REDIRECT_U
 }
 
 /** Opens an authorization request and signs in if needed; returns the consent page, even if consent is remembered. */
-export function openConsent(browser: TestBrowser, user: TestUser, url: string): Promise<Page> {
-  return openSignedIn(browser, user, withConsent(url));
-}
+export const openConsent = (browser: TestBrowser, user: TestUser, url: string) =>
+  openSignedIn(browser, user, withConsent(url));
 
-/** Opens an authorization request and signs in if needed. */
 async function openSignedIn(browser: TestBrowser, user: TestUser, url: string): Promise<Page> {
   const page = await browser.open(url);
   return page.html.querySelector("#password") ? browser.signIn(page, user) : page;
@@ -94,15 +99,15 @@ function withConsent(url: string): string {
   return asking.href;
 }
 
+/** Where a user allows an authorization request, and for which organization. */
+export type Choice = { browser?: TestBrowser; organizationId?: string };
+
 /** Allows an authorization request, unless consent is remembered; returns the URL that the app is called back at. */
 export async function allow(
   service: TestService,
   user: TestUser,
   url: string,
-  {
-    browser = new TestBrowser(service.url),
-    organizationId,
-  }: { browser?: TestBrowser; organizationId?: string } = {},
+  { browser = new TestBrowser(service.url), organizationId }: Choice = {},
 ): Promise<URL> {
   // To select an organization, the user has to be asked.
   const consent = await openSignedIn(browser, user, organizationId ? withConsent(url) : url);
@@ -114,37 +119,29 @@ export async function allow(
 /** Returns a code that can be redeemed with `VERIFIER`. */
 export async function codeFor(
   service: TestService,
-  app: TestOrganization,
+  app: Pick<TestOrganization, "clientId">,
   user: TestUser,
-  { changes, ...options }: { changes?: Fields; browser?: TestBrowser; organizationId?: string } = {},
+  { changes, ...choice }: { changes?: Fields } & Choice = {},
 ): Promise<string> {
-  const callback = await allow(service, user, authorizeUrl(service, app, changes), options);
+  const callback = await allow(service, user, authorizeUrl(service, app, changes), choice);
   const code = callback.searchParams.get("code");
   if (!code) throw new Error(`no code: ${callback.href}`);
   return code;
 }
 
-/** Redeems a code as its client, with `changes` applied. */
 export function redeemCode(service: TestService, app: TestOrganization, code: string, changes: Fields = {}) {
-  return postAsClient(service, "token", app, {
-    grant_type: "authorization_code",
-    code,
-    redirect_uri: REDIRECT_URI,
-    code_verifier: VERIFIER,
-    ...changes,
-  });
+  return postAsClient(service, "token", app, { ...redemptionOf(code), ...changes });
 }
 
-/** Requests new tokens with a refresh token. */
+export function redemptionOf(code: string) {
+  return { grant_type: "authorization_code", code, redirect_uri: REDIRECT_URI, code_verifier: VERIFIER };
+}
+
 export function refresh(service: TestService, app: TestOrganization, token: string, fields: Fields = {}) {
-  return postAsClient(service, "token", app, {
-    grant_type: "refresh_token",
-    refresh_token: token,
-    ...fields,
-  });
+  const refreshing = { grant_type: "refresh_token", refresh_token: token };
+  return postAsClient(service, "token", app, { ...refreshing, ...fields });
 }
 
-/** Returns whether the API accepts an access token. */
 export async function isAcceptedByApi(service: TestService, token: unknown): Promise<boolean> {
   const { status } = await fetch(`${service.url}/v1/organization`, { headers: bearer(String(token)) });
   if (status !== 200 && status !== 401) throw new Error(`unexpected status ${status}`);
@@ -165,11 +162,7 @@ export async function runCodeFlow(
 }
 
 /** Sends the form of a page with the cookies of a browser, without following the redirect. */
-export async function sendForm(
-  browser: TestBrowser,
-  page: Page,
-  fields: Record<string, string | undefined>,
-): Promise<Response> {
+export async function sendForm(browser: TestBrowser, page: Page, fields: Record<string, string | undefined>) {
   const form = page.html.querySelector("form");
   const action = new URL(form?.attributes.action ?? "", page.url).href;
   const csrf = form?.querySelector("[name=csrf]")?.attributes.value;

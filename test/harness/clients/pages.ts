@@ -4,7 +4,6 @@ import type { LinkBody, PageBody } from "./api.ts";
 import { browserOf, createTeam } from "./dashboard.ts";
 import type { Page } from "./test-browser.ts";
 
-/** Returns a browser in which a member is signed in, with the path of the organization's links. */
 export async function linksInBrowser(service: TestService) {
   const team = await createTeam(service);
   const path = `${team.base}/links`;
@@ -32,7 +31,6 @@ export function isMarked(t: ExecutionContext, page: Page, field: string, message
   t.truthy(page.html.querySelector("[role=alert]"));
 }
 
-/** Returns the value of a field. */
 export function typedIn(page: Page, name: string): string | undefined {
   const input = page.html.querySelector(`main [name=${name}]`);
   const chosen = input?.querySelector("[selected]");

@@ -1,4 +1,5 @@
-import { type IncomingHttpHeaders, request } from "node:http";
+import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
 
 type RawOptions = {
   method?: string;
@@ -8,26 +9,19 @@ type RawOptions = {
 };
 
 /** Sends requests that `fetch` can't: TRACE, repeated headers, another Host, paths that aren't normalized. */
-export function sendRaw(
+export async function sendRaw(
   url: string,
   path: string,
   { method = "GET", headers = [], body }: RawOptions = {},
-): Promise<{ status: number; headers: IncomingHttpHeaders; text: string }> {
+) {
   const { hostname, port, host } = new URL(url);
   const hasHost = headers.some((name, index) => index % 2 === 0 && name.toLowerCase() === "host");
-  const { promise, resolve, reject } = Promise.withResolvers<{
-    status: number;
-    headers: IncomingHttpHeaders;
-    text: string;
-  }>();
-  const sent = request(
-    { hostname, port, path, method, headers: hasHost ? headers : ["host", host, ...headers], agent: false },
-    async (answer) => {
-      const text = (await answer.toArray()).join("");
-      resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text });
-    },
-  );
-  sent.on("error", reject);
+  const all = hasHost ? headers : ["host", host, ...headers];
+  const sent = request({ hostname, port, path, method, headers: all, agent: false });
   sent.end(body);
-  return promise;
+  const [answer] = (await once(sent, "response")) as [IncomingMessage];
+  // A body that is refused may be cut off after the response.
+  sent.on("error", () => {});
+  const text = (await answer.toArray()).join("");
+  return { status: answer.statusCode ?? 0, headers: answer.headers, text };
 }

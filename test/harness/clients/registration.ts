@@ -1,11 +1,8 @@
-import type { TestService, TestUser } from "../service.ts";
-import { type Answer, allow, authorizeUrl, type Fields, formOf, pkce, read } from "./oauth.ts";
-import type { TestBrowser } from "./test-browser.ts";
+import { postForm, type TestService, type TestUser } from "../service.ts";
+import { type Answer, type Choice, codeFor, type Fields, formOf, read, redemptionOf } from "./oauth.ts";
 
-/** A client that has registered itself. */
 export type RegisteredClient = { clientId: string; redirectUri: string };
 
-/** Sends a registration request (RFC 7591 §3.1). */
 export function postRegistration(service: TestService, body: unknown, headers: object = {}): Promise<Answer> {
   return read(
     fetch(`${service.url}/oauth/register`, {
@@ -32,8 +29,7 @@ export function requestTokens(
   { clientId }: Pick<RegisteredClient, "clientId">,
   fields: Fields,
 ): Promise<Answer> {
-  const body = formOf({ client_id: clientId, ...fields });
-  return read(fetch(`${service.url}/oauth/token`, { method: "POST", body }));
+  return read(postForm(`${service.url}/oauth/token`, formOf({ client_id: clientId, ...fields })));
 }
 
 /** Runs the code flow of a registered client on the real pages, for MCP by default; returns the token response. */
@@ -41,28 +37,10 @@ export async function connectRegistered(
   service: TestService,
   client: RegisteredClient,
   user: TestUser,
-  {
-    resource = service.urls.mcp,
-    scope,
-    ...options
-  }: { browser?: TestBrowser; organizationId?: string; resource?: string; scope?: string } = {},
+  { resource = service.urls.mcp, scope, ...choice }: { resource?: string; scope?: string } & Choice = {},
 ): Promise<Answer> {
-  const { verifier, challenge } = await pkce();
   const redirect_uri = client.redirectUri;
-  const url = authorizeUrl(service, client, {
-    redirect_uri,
-    resource,
-    scope,
-    code_challenge: challenge,
-  });
-  const callback = await allow(service, user, url, options);
-  const code = callback.searchParams.get("code");
-  if (!code) throw new Error(`no code: ${callback.href}`);
-  return requestTokens(service, client, {
-    grant_type: "authorization_code",
-    code,
-    redirect_uri,
-    resource,
-    code_verifier: verifier,
-  });
+  const changes = { redirect_uri, resource, scope };
+  const code = await codeFor(service, client, user, { changes, ...choice });
+  return requestTokens(service, client, { ...redemptionOf(code), redirect_uri, resource });
 }

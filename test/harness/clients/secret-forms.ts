@@ -1,21 +1,19 @@
 import type { Plan } from "../../../resources/plans.ts";
 import type { TestService } from "../service.ts";
 import { createTeam } from "./dashboard.ts";
+import type { Team } from "./team-pages.ts";
 
-type Team = Awaited<ReturnType<typeof createTeam>>;
-type List<Item = { id: string }> = { data: Item[] };
-
-/** A form whose response shows a secret, or a link that acts as one. */
+/** A form whose response shows a secret, or a link that acts as one. Paths are those within an organization. */
 export type SecretForm = {
   name: string;
   plan?: Plan;
-  /** Creates what the form needs, and returns the path of its page. */
-  prepare(team: Team): Promise<string> | string;
-  /** The text of its button. */
-  button(team: Team): string;
+  /** The path of its page, where `:webhook` stands for an existing one. */
+  path: string;
+  /** The text of its button, where `:member` stands for a name. */
+  button: string;
   fields?: Record<string, string>;
-  /** Returns the ids of the resources that the form has created so far, from the JSON API. */
-  created(team: Team): Promise<string[]>;
+  /** The list with what the form creates, in the JSON API. */
+  created: string;
   secret: RegExp;
   /** The link on the page that no longer shows the secret. */
   next: string;
@@ -24,96 +22,86 @@ export type SecretForm = {
 };
 
 const WEBHOOK = { url: "https://hooks.example.com/in", events: ["link.created"] };
-const audited = (type: string) => (team: Team) => idsOf(team, `/audit?type=${type}`);
-
-async function idsOf({ owner, base }: Team, path: string): Promise<string[]> {
-  return (await owner.api.get<List>(base + path)).body.data.map(({ id }) => id);
-}
-
-async function clientSecrets({ owner, base }: Team): Promise<string[]> {
-  const { body } = await owner.api.get<{ secrets?: { id: string }[] }>(`${base}/client`);
-  return (body.secrets ?? []).map(({ id }) => id);
-}
+const CLIENT_SECRET = { secret: /lgs_[\w-]{20,}/, next: "Back to API access", created: "/client" };
+const WEBHOOK_SECRET = {
+  secret: /whsec_[A-Za-z0-9+/]{43}=/,
+  next: "Back to the webhook",
+  again: /view the secret again on the webhook’s page/,
+};
 
 /** Every dashboard form whose next page shows a secret once. */
 export const SECRET_FORMS: SecretForm[] = [
   {
     name: "an upgrade that creates the client",
     plan: "free",
-    prepare: ({ base }) => `${base}/plan`,
-    button: () => "Upgrade to Growth",
-    created: clientSecrets,
-    secret: /lgs_[\w-]{20,}/,
-    next: "Back to API access",
+    path: "/plan",
+    button: "Upgrade to Growth",
+    ...CLIENT_SECRET,
   },
   {
     name: "a rotation of the client secret",
-    prepare: ({ base }) => `${base}/client/rotate`,
-    button: () => "Rotate secret",
-    created: clientSecrets,
-    secret: /lgs_[\w-]{20,}/,
-    next: "Back to API access",
+    path: "/client/rotate",
+    button: "Rotate secret",
+    ...CLIENT_SECRET,
   },
   {
     name: "a new webhook",
-    prepare: ({ base }) => `${base}/webhooks/new`,
-    button: () => "Create webhook",
+    path: "/webhooks/new",
+    button: "Create webhook",
     fields: { url: WEBHOOK.url },
-    created: (team) => idsOf(team, "/webhooks"),
-    secret: /whsec_[A-Za-z0-9+/]{43}=/,
-    next: "Back to the webhook",
-    again: /view the secret again on the webhook’s page/,
+    created: "/webhooks",
+    ...WEBHOOK_SECRET,
   },
   {
     name: "a rotation of a webhook secret",
-    async prepare({ base, owner }) {
-      const { body } = await owner.api.send<{ id: string }>("POST", `${base}/webhooks`, { json: WEBHOOK });
-      return `${base}/webhooks/${body.id}/rotate-secret`;
-    },
-    button: () => "Rotate secret",
-    created: audited("webhook.secret_rotated"),
-    secret: /whsec_[A-Za-z0-9+/]{43}=/,
-    next: "Back to the webhook",
-    again: /view the secret again on the webhook’s page/,
+    path: "/webhooks/:webhook/rotate-secret",
+    button: "Rotate secret",
+    created: "/audit?type=webhook.secret_rotated",
+    ...WEBHOOK_SECRET,
   },
   {
     name: "a view of a webhook secret",
-    async prepare({ base, owner }) {
-      const { body } = await owner.api.send<{ id: string }>("POST", `${base}/webhooks`, { json: WEBHOOK });
-      return `${base}/webhooks/${body.id}`;
-    },
-    button: () => "Show secret",
-    created: audited("webhook.secret_viewed"),
-    secret: /whsec_[A-Za-z0-9+/]{43}=/,
-    next: "Back to the webhook",
-    again: /view the secret again on the webhook’s page/,
+    path: "/webhooks/:webhook",
+    button: "Show secret",
+    created: "/audit?type=webhook.secret_viewed",
+    ...WEBHOOK_SECRET,
   },
   {
     name: "an invitation",
-    prepare: ({ base }) => `${base}/members`,
-    button: () => "Create invitation link",
-    created: (team) => idsOf(team, "/invitations"),
+    path: "/members",
+    button: "Create invitation link",
+    created: "/invitations",
     secret: /\/dashboard\/invitations\/[\w-]{20,}/,
     next: "Back to members",
   },
   {
     name: "a password reset link",
-    prepare: ({ base }) => `${base}/members`,
-    button: ({ member }) => `Create reset link for ${member.username}`,
-    created: audited("member.reset_link_created"),
+    path: "/members",
+    button: "Create reset link for :member",
+    created: "/audit?type=member.reset_link_created",
     secret: /\/auth\/reset-password\/[\w-]{20,}/,
     next: "Back to members",
   },
 ];
 
-/** Creates a team and what the page of a form needs. */
+async function createWebhook({ base, owner }: Team): Promise<string> {
+  const { body } = await owner.api.send<{ id: string }>("POST", `${base}/webhooks`, { json: WEBHOOK });
+  return body.id;
+}
+
+type List = { id: string }[];
+
 export async function prepareForm(service: TestService, form: SecretForm) {
   const team = await createTeam(service, form.plan ?? "growth");
-  const path = await form.prepare(team);
+  const { base, owner, member } = team;
+  const webhook = form.path.includes(":webhook") ? await createWebhook(team) : "";
   return {
     ...team,
-    page: service.url + path,
-    button: form.button(team),
-    created: () => form.created(team),
+    page: service.url + base + form.path.replace(":webhook", webhook),
+    button: form.button.replace(":member", member.username),
+    async created() {
+      const { body } = await owner.api.get<{ data?: List; secrets?: List }>(base + form.created);
+      return (body.data ?? body.secrets ?? []).map(({ id }) => id);
+    },
   };
 }

@@ -13,7 +13,6 @@ import { TestBrowser } from "./test-browser.ts";
 
 const REDIRECT_URL = "http://127.0.0.1:6274/oauth/callback";
 
-/** What a host stores between its connections. */
 type HostState = {
   client?: StoredOAuthClientInformation | undefined;
   tokens?: StoredOAuthTokens | undefined;
@@ -23,19 +22,15 @@ type HostState = {
   callback?: URL;
 };
 
-/** An MCP host that registers itself, on the official SDK. */
-export type SelfRegisteringHost = {
-  state: HostState;
-  /** Connects; the user signs in and allows access if that is needed. The caller closes the client. */
-  connect(): Promise<Client>;
-};
-
-/** Creates a host whose authorization requests `user` allows on the real pages. */
+/**
+ * Creates an MCP host that registers itself, on the official SDK. `user` allows its authorization requests on the real
+ * pages.
+ */
 export function createSelfRegisteringHost(
   service: TestService,
   user: TestUser,
   options: Pick<OAuthClientProvider, "dpop"> = {},
-): SelfRegisteringHost {
+) {
   const state: HostState = {};
   const authProvider = { ...createAuthProvider(state, service, user), ...options };
   const createTransport = () =>
@@ -49,6 +44,7 @@ export function createSelfRegisteringHost(
 
   return {
     state,
+    /** Connects; the user signs in and allows access if that is needed. The caller closes the client. */
     async connect() {
       try {
         return await connectOnce();
@@ -63,29 +59,25 @@ export function createSelfRegisteringHost(
 
 function createAuthProvider(state: HostState, service: TestService, user: TestUser): OAuthClientProvider {
   const browser = new TestBrowser(service.url);
-  const keep =
-    <Name extends keyof HostState>(name: Name) =>
-    (value: NonNullable<HostState[Name]>) => {
-      state[name] = value;
-    };
+  const keep = (changes: HostState) => void Object.assign(state, changes);
   return {
     redirectUrl: REDIRECT_URL,
     clientMetadata: { client_name: "MCP host", redirect_uris: [REDIRECT_URL] },
     clientInformation: () => state.client,
-    saveClientInformation: keep("client"),
+    saveClientInformation: (client) => keep({ client }),
     tokens: () => state.tokens,
-    saveTokens: keep("tokens"),
+    saveTokens: (tokens) => keep({ tokens }),
     codeVerifier: () => state.verifier as string,
-    saveCodeVerifier: keep("verifier"),
+    saveCodeVerifier: (verifier) => keep({ verifier }),
     discoveryState: () => state.discovery,
-    saveDiscoveryState: keep("discovery"),
+    saveDiscoveryState: (discovery) => keep({ discovery }),
     invalidateCredentials(scope) {
-      if (scope === "client" || scope === "all") state.client = undefined;
-      if (scope === "tokens" || scope === "all") state.tokens = undefined;
+      if (scope === "client" || scope === "all") keep({ client: undefined });
+      if (scope === "tokens" || scope === "all") keep({ tokens: undefined });
     },
     async redirectToAuthorization(url) {
       const consent = await openConsent(browser, user, url.href);
-      state.callback = new URL((await browser.press(consent, "Allow")).url);
+      keep({ callback: new URL((await browser.press(consent, "Allow")).url) });
     },
   };
 }

@@ -16,7 +16,6 @@ export class TestBrowser {
   readonly jar = new CookieJar();
   /** False: redirects are returned instead of followed. */
   follows = true;
-  /** The media type that requests prefer. */
   accept = "text/html";
   readonly #origin: string;
 
@@ -24,7 +23,6 @@ export class TestBrowser {
     this.#origin = origin;
   }
 
-  /** Opens a URL and follows its redirects. */
   async open(url: string, init: RequestInit = {}): Promise<Page> {
     const headers = new Headers(init.headers);
     const cookie = await this.jar.getCookieString(url);
@@ -33,22 +31,16 @@ export class TestBrowser {
     const response = await fetch(url, { ...init, headers, redirect: "manual" });
     for (const line of response.headers.getSetCookie()) await this.jar.setCookie(line, url);
     const location = response.headers.get("location");
+    const { status, headers: received } = response;
     const text = await response.text();
-    if (!location || !this.follows)
-      return { url, status: response.status, headers: response.headers, html: parse(text), text };
+    if (!location || !this.follows) return { url, status, headers: received, html: parse(text), text };
     const next = new URL(location, url);
-    if (next.origin !== this.#origin) {
-      return { url: next.href, status: response.status, headers: response.headers, html: parse(""), text };
-    }
-    return this.open(next.href);
+    if (next.origin === this.#origin) return this.open(next.href);
+    return { url: next.href, status, headers: received, html: parse(""), text };
   }
 
   /** Submits a form of a page, by default the first one, with its hidden fields and the given values. */
-  submit(
-    page: Page,
-    fields: Filled,
-    form: HTMLElement | null = page.html.querySelector("form"),
-  ): Promise<Page> {
+  submit(page: Page, fields: Filled, form: HTMLElement | null = page.html.querySelector("form")) {
     if (!form) throw new Error(`no form at ${page.url}:\n${page.text}`);
     const isUpload = form.attributes.enctype === "multipart/form-data";
     const defaults = defaultsOf(form);
@@ -72,26 +64,22 @@ export class TestBrowser {
     }
   }
 
-  /** Presses the button with this text, in any form of the page. */
   press(page: Page, text: string, fields: Filled = {}): Promise<Page> {
     const button = page.html.querySelectorAll("button").find((candidate) => candidate.text.trim() === text);
     if (!button) throw new Error(`no button "${text}" at ${page.url}:\n${page.text}`);
     return this.click(page, button, fields);
   }
 
-  /** Clicks a button of a form. */
   click(page: Page, button: HTMLElement, fields: Filled = {}): Promise<Page> {
     const { name, value = "" } = button.attributes;
     return this.submit(page, { ...fields, ...(name && { [name]: value }) }, button.closest("form"));
   }
 
-  /** Signs in on the sign-in page. */
   signIn(page: Page, { username, password }: TestUser): Promise<Page> {
     return this.press(page, "Sign in", { username, password });
   }
 }
 
-/** Returns what a browser sends if the user changes nothing. */
 function defaultsOf(form: HTMLElement): URLSearchParams {
   const body = new URLSearchParams();
   for (const input of form.querySelectorAll("input")) {

@@ -3,12 +3,6 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { ROOT } from "../program.ts";
 
-/** The Debian packages of the client libraries that npm does not have. */
-export const DEBIAN_PACKAGES = readFileSync(path.join(ROOT, "test/clients/packages.txt"), "utf8")
-  .trim()
-  .split("\n");
-
-/** Returns the upstream version of a Debian package; undefined if it is not installed. */
 export function debianVersion(name: string): string | undefined {
   const format = `\${db:Status-Status} \${source:Upstream-Version}`;
   const { stdout } = spawnSync("dpkg-query", ["--show", "--showformat", format, name], { encoding: "utf8" });
@@ -16,7 +10,6 @@ export function debianVersion(name: string): string | undefined {
   return /^installed ([\d.]+)/.exec(stdout ?? "")?.[1];
 }
 
-/** Returns the version of an installed npm package. */
 export function npmVersion(name: string): string {
   const manifest = readFileSync(path.join(ROOT, "node_modules", name, "package.json"), "utf8");
   return (JSON.parse(manifest) as { version: string }).version;

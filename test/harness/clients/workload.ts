@@ -3,6 +3,7 @@ import type { NewTrustRule } from "../../../adapters/organizations/trust-rules.t
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { githubClaims, type TokenIssuer } from "../providers/token-issuer.ts";
 import { postForm, type TestOrganization, type TestService } from "../service.ts";
+import { withAssertion } from "./client-key.ts";
 import { type Answer, type Fields, formOf, read } from "./oauth.ts";
 
 /** The two ways to send the token of a workload to the token endpoint, and how each is refused. */
@@ -18,11 +19,7 @@ export const FORMS = {
   client_assertion: {
     status: 401,
     error: "invalid_client",
-    fields: (assertion: string): Fields => ({
-      grant_type: "client_credentials",
-      client_assertion_type: "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
-      client_assertion: assertion,
-    }),
+    fields: (assertion: string): Fields => Object.fromEntries(withAssertion(assertion)),
   },
 };
 export type Form = keyof typeof FORMS;
@@ -38,7 +35,6 @@ export async function createTrustingOrganization(
   return { ...organization, ruleId };
 }
 
-/** Adds a trust rule; returns its id. */
 export async function addRule(
   service: TestService,
   organization: TestOrganization,
@@ -57,7 +53,6 @@ export async function addRule(
   return created.id;
 }
 
-/** Signs the token of a job, with `changes` applied to its claims and header. */
 export function jobToken(
   service: TestService,
   issuer: TokenIssuer,
@@ -67,7 +62,6 @@ export function jobToken(
   return issuer.sign({ ...githubClaims(issuer.issuer, service.url), ...claims }, header);
 }
 
-/** Requests an access token with the token of a workload. */
 export function exchange(
   service: TestService,
   { clientId }: Pick<TestOrganization, "clientId">,

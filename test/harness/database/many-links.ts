@@ -7,8 +7,8 @@ import { linkFields } from "./storage.ts";
 const CHUNK = 500;
 
 /** Returns an id of a link that is older than all links of the present, in the order of the numbers. */
-export function oldLinkId(number: number): string {
-  return `lnk_01${String(number).padStart(24, "0")}`;
+export function oldLinkId(number: number, prefix = "lnk_01"): string {
+  return prefix + String(number).padStart(30 - prefix.length, "0");
 }
 
 /** Stores links directly, as many and as old as the API could not create in a test. Returns them, newest first. */
@@ -17,6 +17,8 @@ export async function storeManyLinks(
   organizationId: string,
   count: number,
   fieldsOf: (number: number) => Partial<LinkFields & Pick<Link, "clicks" | "lastClickedAt">>,
+  /** What ids begin with, and the number of the first one, for several organizations in one database. */
+  { prefix, firstId = 0 }: { prefix?: string; firstId?: number } = {},
 ): Promise<Link[]> {
   const links = Array.from(
     { length: count },
@@ -24,7 +26,7 @@ export async function storeManyLinks(
       clicks: 0,
       lastClickedAt: null,
       ...linkFields({ slug: `${organizationId.slice(-8)}-${number}`, ...fieldsOf(number) }),
-      id: oldLinkId(number),
+      id: oldLinkId(firstId + number, prefix),
       organizationId,
       botClicks: 0,
       version: 1,

@@ -1,22 +1,18 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir, userInfo } from "node:os";
+import { existsSync } from "node:fs";
+import { userInfo } from "node:os";
 import path from "node:path";
+import { temporaryFolder } from "../folder.ts";
 import { freePort } from "../port.ts";
 import { Program } from "../program.ts";
 
 const SERVER = "/usr/sbin/mariadbd";
 const INSTALL = "/usr/bin/mariadb-install-db";
-
-/** Whether the programs of a MariaDB server are installed. */
 export const hasMariadb = existsSync(SERVER) && existsSync(INSTALL);
 
-/** A MariaDB server of a test's own. `url` is that of its database `mysql`, as the user `root`. */
-export type MariadbServer = { url: string; remove(): Promise<void> };
-
-/** Starts a new server. */
-export async function startMariadb(): Promise<MariadbServer> {
-  const folder = mkdtempSync(path.join(tmpdir(), "linkgate-mariadb-"));
+/** Starts a MariaDB server of a test's own. `url` is that of its database `mysql`, as the user `root`. */
+export async function startMariadb() {
+  const folder = temporaryFolder("mariadb");
   const common = ["--no-defaults", `--datadir=${folder}`, `--user=${userInfo().username}`];
   execFileSync(INSTALL, [...common, "--auth-root-authentication-method=normal", "--skip-test-db"], {
     stdio: ["ignore", "ignore", "pipe"],
@@ -35,7 +31,6 @@ export async function startMariadb(): Promise<MariadbServer> {
     async remove() {
       server.kill("SIGKILL");
       await server.ended;
-      rmSync(folder, { recursive: true, force: true });
     },
   };
 }

@@ -1,17 +1,13 @@
-import { execFileSync, spawn } from "node:child_process";
-import { once } from "node:events";
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { execFileSync } from "node:child_process";
+import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { createInterface } from "node:readline";
+import { temporaryFolder } from "../folder.ts";
 import { freePort } from "../port.ts";
-import { ROOT } from "../program.ts";
+import { Program, ROOT } from "../program.ts";
 
 // Another version than the one of the system can be tested, too.
 const PROGRAM = process.env.TEST_PGBOUNCER ?? "/usr/sbin/pgbouncer";
 const DOCUMENT = `${ROOT}docs/operate/scaling.md`;
-
-/** Whether PgBouncer is installed. */
 export const hasPgBouncer = existsSync(PROGRAM);
 
 /** The configuration file of the documentation, with the database's address, and the size of the pool. */
@@ -32,50 +28,32 @@ function documentedConfiguration(target: URL, poolSize: number): string {
 }
 
 function knowsPreparedStatements(): boolean {
-  const [, major, minor] =
-    /(\d+)\.(\d+)/.exec(execFileSync(PROGRAM, ["--version"], { encoding: "utf8" })) ?? [];
+  const version = execFileSync(PROGRAM, ["--version"], { encoding: "utf8" });
+  const [, major, minor] = /(\d+)\.(\d+)/.exec(version) ?? [];
   return Number(major) > 1 || Number(minor) >= 21;
 }
 
 /** Starts PgBouncer as documented, with fewer connections to the database than one process would open itself. */
-export async function startPgBouncer(
-  url: string,
-  { poolSize = 4 } = {},
-): Promise<{ url: string; pid: number; stop(): Promise<void> }> {
+export async function startPgBouncer(url: string, { poolSize = 4 } = {}) {
   const target = new URL(url);
-  const folder = mkdtempSync(path.join(tmpdir(), "linkgate-pgbouncer-"));
+  const folder = temporaryFolder("pgbouncer");
   const port = await freePort();
   const config = path.join(folder, "pgbouncer.ini");
-  writeFileSync(
-    config,
-    `${documentedConfiguration(target, poolSize)}
-listen_addr = 127.0.0.1
-listen_port = ${port}
-unix_socket_dir =
-auth_type = any
-`,
-  );
+  const own = `listen_addr = 127.0.0.1\nlisten_port = ${port}\nunix_socket_dir =\nauth_type = any\n`;
+  writeFileSync(config, `${documentedConfiguration(target, poolSize)}\n${own}`);
   chmodSync(folder, 0o755);
   // It refuses to run as root.
   const user = process.getuid?.() === 0 ? ["-u", "nobody"] : [];
-  const child = spawn(PROGRAM, [...user, config], { stdio: ["ignore", "ignore", "pipe"] });
-  const lines = createInterface(child.stderr);
-  const output: string[] = [];
-  for await (const line of lines) {
-    output.push(line);
-    if (line.includes("process up")) break;
-  }
-  if (child.exitCode !== null) throw new Error(`PgBouncer did not start: ${output.join("\n")}`);
-  child.stderr.resume();
+  const program = new Program(PROGRAM, [...user, config]);
+  await program.says(/process up/, "stderr");
   target.host = `127.0.0.1:${port}`;
   target.pathname = "/linkgate";
   return {
     url: target.href,
-    pid: child.pid as number,
+    pid: program.pid,
     async stop() {
-      child.kill("SIGINT");
-      if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
-      rmSync(folder, { recursive: true, force: true });
+      program.kill("SIGINT");
+      await program.ended;
     },
   };
 }

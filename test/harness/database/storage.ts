@@ -1,45 +1,42 @@
 import { randomBytes } from "node:crypto";
-import { type Database, openDatabase } from "../../../adapters/database/index.ts";
+import { openDatabase } from "../../../adapters/database/index.ts";
 import { openStorage, type Storage } from "../../../adapters/index.ts";
+import type { Role } from "../../../resources/access/scopes.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
 import { type Click, LINK_DEFAULTS, type LinkFields } from "../../../resources/links/types.ts";
-import { createStatementListeners, type OnStatement } from "../statements.ts";
+import type { Plan } from "../../../resources/plans.ts";
+import { newWebhookSecret } from "../../../resources/webhooks/signature.ts";
+import type { Webhook, WebhookFields } from "../../../resources/webhooks/types.ts";
+import { createStatementListeners } from "../statements.ts";
 import { createTestDatabase } from "./test-database.ts";
 
-/** A storage whose statements can be heard. */
-export type ObservedStorage = Storage & { onStatement: OnStatement };
-
 /** One database, opened as by two processes, with another connection for the test. */
-export type TestStorage = {
-  url: string;
-  encryptionKey: Buffer;
-  first: ObservedStorage;
-  second: ObservedStorage;
-  /** A third connection, to inspect the database. */
-  database: Database;
-  /** Closes all connections and drops the database. */
-  close(): Promise<void>;
-};
+export type TestStorage = Awaited<ReturnType<typeof createTestStorage>>;
 
 // On a machine that is busy with other tests, statements and transactions would rightly be given up earlier.
 const PATIENT = { timeoutMs: 60_000 };
 
-/** Opens a database whose statements can be heard. */
 export function openObserved(
   url: string,
   encryptionKeys: Parameters<typeof openStorage>[1],
   options: Parameters<typeof openStorage>[2] = PATIENT,
-): ObservedStorage {
+) {
   const { observer, onStatement } = createStatementListeners();
   return { ...openStorage(url, encryptionKeys, { ...options, observer }), onStatement };
 }
 
+let count = 0;
+
+type Settings = { migrated?: boolean; options?: string; limitsOf?: StorageOptions["limitsOf"] };
+type StorageOptions = NonNullable<Parameters<typeof openStorage>[2]>;
+
 /** Opens a new database, migrated unless `migrated` is false. `options` are appended to a SQLite URL. */
-export async function createTestStorage({ migrated = true, options = "" } = {}): Promise<TestStorage> {
+export async function createTestStorage({ migrated = true, options = "", limitsOf }: Settings = {}) {
   const { url: plain, drop } = await createTestDatabase({ empty: !migrated });
   const url = plain + options;
   const encryptionKey = randomBytes(32);
-  const first = openObserved(url, encryptionKey);
-  const second = openObserved(url, encryptionKey);
+  const open = () => openObserved(url, encryptionKey, { ...PATIENT, ...(limitsOf && { limitsOf }) });
+  const [first, second] = [open(), open()];
   const database = openDatabase(url, PATIENT);
   if (migrated) await first.migrate();
   return {
@@ -47,7 +44,31 @@ export async function createTestStorage({ migrated = true, options = "" } = {}):
     encryptionKey,
     first,
     second,
+    /** A third connection, to inspect the database. */
     database,
+    knex: database.knex,
+    /** Returns the one process for even numbers, and the other one for odd ones. */
+    either: (index: number) => (index % 2 === 0 ? first : second),
+    async createOrganization(plan: Plan = "growth") {
+      return (await first.organizations.create(`Organization ${++count}`, plan, OPERATOR)).organization.id;
+    },
+    async createUser(organizationId?: string, role: Role = "member") {
+      const membership = organizationId ? { organizationId, role } : undefined;
+      const user = await first.accounts.create(`stored-user-${++count}`, "a hash", OPERATOR, membership);
+      return user?.id as string;
+    },
+    async createLink(organizationId: string, fields: Partial<LinkFields> = {}, by: Storage = first) {
+      const all = linkFields({ slug: `stored-link-${++count}`, ...fields });
+      const created = await by.links.create(organizationId, OPERATOR, all);
+      if (!("id" in created)) throw new Error(`the ${created.taken} is taken`);
+      return created;
+    },
+    /** Creates a webhook for new links with a URL of its own, as far as `changes` don't differ. */
+    async createWebhook(organizationId: string, changes: Partial<WebhookFields> = {}): Promise<Webhook> {
+      const url = `https://example.com/webhook-${++count}`;
+      const fields: WebhookFields = { url, events: ["link.created"], enabled: true, ...changes };
+      return (await first.webhooks.create(organizationId, OPERATOR, fields, newWebhookSecret())) as Webhook;
+    },
     async close() {
       await Promise.all([first.close(), second.close(), database.close()]);
       await drop();
@@ -55,13 +76,8 @@ export async function createTestStorage({ migrated = true, options = "" } = {}):
   };
 }
 
-/** Returns default link fields, overridden by `changes`. */
 export function linkFields(changes: Partial<LinkFields> & Pick<LinkFields, "slug">): LinkFields {
-  return {
-    url: "https://example.com/",
-    ...LINK_DEFAULTS,
-    ...changes,
-  };
+  return { url: "https://example.com/", ...LINK_DEFAULTS, ...changes };
 }
 
 /** Returns a click of a person, with an unknown source unless it is given. */
@@ -70,12 +86,10 @@ export function clickAt(at: number, source: Partial<Click> = {}): Click {
   return { clickedAt: at, ...unknown, bot: false, ...source };
 }
 
-/** Runs a function `times` times concurrently. */
 export function atOnce<T>(times: number, run: (index: number) => Promise<T>): Promise<T[]> {
   return Promise.all(Array.from({ length: times }, (_, index) => run(index)));
 }
 
-/** Like `atOnce`, but a thrown error is a result too. */
 export function settledAtOnce<T>(times: number, run: (index: number) => Promise<T>) {
   return Promise.allSettled(Array.from({ length: times }, (_, index) => run(index)));
 }

@@ -5,7 +5,6 @@ import path from "node:path";
 import knexFactory, { type Knex } from "knex";
 import { knexConfig } from "../../../adapters/database/engine.ts";
 
-/** The database of one test file. */
 export type TestDatabase = { url: string; drop(): Promise<void> };
 
 /** The database engine of this run: `TEST_DATABASE`, by default SQLite. */
@@ -66,17 +65,16 @@ function createFile(template: string | undefined): TestDatabase {
 
 const fileOf = (url: string) => url.replace(/^sqlite:/, "");
 
+type Rows = Record<string, string>[][];
+
 /** MariaDB has no templates: creates the same tables, and copies the rows that migrations insert. */
 async function copyTables(template: string, url: string): Promise<void> {
   const source = databaseOf(template);
   await withKnex(url, async (knex) => {
-    const [tables] = (await knex.raw("show tables from ??", [source])) as Record<string, string>[][];
+    const [tables] = (await knex.raw("show tables from ??", [source])) as Rows;
     await knex.raw("set foreign_key_checks = 0");
     for (const table of (tables ?? []).flatMap((row) => Object.values(row))) {
-      const [rows] = (await knex.raw("show create table ??.??", [source, table])) as Record<
-        string,
-        string
-      >[][];
+      const [rows] = (await knex.raw("show create table ??.??", [source, table])) as Rows;
       await knex.raw(rows?.[0]?.["Create Table"] ?? "");
       await knex.raw("insert into ?? select * from ??.??", [table, source, table]);
     }

@@ -35,7 +35,6 @@ export const ODD_TEXTS: readonly string[] = [
   "{{a}}<i>",
 ];
 
-/** Values that most schemas forbid. */
 export const ODD_VALUES: readonly unknown[] = [
   null,
   true,

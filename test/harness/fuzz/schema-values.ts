@@ -2,19 +2,10 @@ import fc from "fast-check";
 import type { JsonSchema } from "../../../resources/openapi/json-schema.ts";
 import { ODD_TEXTS, ODD_VALUES } from "./odd-values.ts";
 
-/** What a schema leaves open. */
-export type Vocabulary = {
-  /** Returns the schema that a `$ref` names. */
+type Vocabulary = {
   find?(reference: string): JsonSchema;
   /** Values by the names of their members, where few of those that the schema allows are accepted. */
   named: Record<string, fc.Arbitrary<unknown>>;
-};
-
-/** Generates what schemas describe. */
-export type Generator = {
-  values(schema: JsonSchema): fc.Arbitrary<unknown>;
-  /** Like `values`, but always objects. Their members may be anything. */
-  objects(schema: JsonSchema): fc.Arbitrary<Record<string, unknown>>;
 };
 
 type Schemas = Record<string, JsonSchema>;
@@ -28,8 +19,8 @@ const ITEMS_MAX = 4;
 const UNDOCUMENTED = ["id", "clicks", ...ODD_TEXTS];
 
 /** Creates a generator of what schemas allow, with few exceptions. With `isOdd`, any part may be one that they forbid. */
-export function createGenerator({ find, named }: Vocabulary, isOdd: boolean): Generator {
-  const values = (schema: JsonSchema) =>
+export function createGenerator({ find, named }: Vocabulary, isOdd: boolean) {
+  const values = (schema: JsonSchema): fc.Arbitrary<unknown> =>
     isOdd ? seldom(likely(schema), fc.constantFrom(...ODD_VALUES)) : likely(schema);
 
   function likely(schema: JsonSchema): fc.Arbitrary<unknown> {
@@ -40,6 +31,7 @@ export function createGenerator({ find, named }: Vocabulary, isOdd: boolean): Ge
     return fc.oneof(...[schema.type ?? "null"].flat().map((type) => BY_TYPE[type](schema)));
   }
 
+  /** Like `values`, but always objects. Their members may be anything. */
   function objects(schema: JsonSchema): fc.Arbitrary<Record<string, unknown>> {
     const { properties = {}, required = [], additionalProperties } = schema;
     if (typeof additionalProperties === "object") return dictionaries(schema);
@@ -100,7 +92,6 @@ function texts({ format, pattern, minLength = 0, maxLength = TEXT_MAX }: JsonSch
 
 const dates = fc.date({ min: new Date("1969-12-31"), max: new Date("9999-12-31"), noInvalidDate: true });
 
-/** Generates something odd from time to time. */
 export function seldom<T, Odd>(usual: fc.Arbitrary<T>, odd: fc.Arbitrary<Odd>): fc.Arbitrary<T | Odd> {
   return fc.oneof({ weight: ODD_ONE_IN - 1, arbitrary: usual }, { weight: 1, arbitrary: odd });
 }

@@ -1,12 +1,20 @@
-import { createHash, randomInt } from "node:crypto";
+import { hash, randomInt } from "node:crypto";
 import type { ExecutionContext } from "ava";
-import type { SigningKey } from "../clients/document-client.ts";
-import { signAssertion } from "../clients/document-client.ts";
-import { connectMcp } from "../clients/mcp.ts";
-import { type Answer, type Fields, formOf, openConsent, pkce, read } from "../clients/oauth.ts";
+import { challengeOf } from "../clients/challenge.ts";
+import { withAssertion } from "../clients/client-key.ts";
+import { type SigningKey, signAssertion } from "../clients/document-client.ts";
+import { connectMcp, postMcp } from "../clients/mcp.ts";
+import {
+  type Answer,
+  authorizeUrl,
+  type Fields,
+  formOf,
+  openConsent,
+  read,
+  redemptionOf,
+} from "../clients/oauth.ts";
 import { TestBrowser } from "../clients/test-browser.ts";
 import { postForm, type TestService, type TestUser } from "../service.ts";
-import { type Discovered, discoverServer } from "./discovery.ts";
 import type { Host } from "./host.ts";
 
 type Connection = { service: TestService; host: Host; user: TestUser; key: SigningKey };
@@ -16,23 +24,15 @@ type Client = { clientId: string; redirectUri: string };
  * Connects a host end to end, as its user sees it: the URL of the MCP server, sign-in and consent on the real pages,
  * tokens, a refresh, and a tool.
  */
-export async function connectHost(
-  t: ExecutionContext,
-  connection: Connection,
-  template: string,
-): Promise<void> {
+export async function connectHost(t: ExecutionContext, connection: Connection, template: string) {
   const { service, host, user } = connection;
   const found = await discoverServer(t, service, host);
   const ofServer = (text: string) => text.replace("<id>", serverIdOf(found.resource));
   const redirectUri = ofServer(template).replace("<port>", String(randomInt(49_152, 65_536)));
   const client = { clientId: ofServer(await identify(t, host, found)), redirectUri };
-  const { code, verifier } = await authorize(t, connection, client, found);
-  const tokens = await requestTokens(connection, client, found, {
-    grant_type: "authorization_code",
-    code,
-    redirect_uri: redirectUri,
-    code_verifier: verifier,
-  });
+  const code = await authorize(t, connection, client, found);
+  const redemption = { ...redemptionOf(code), redirect_uri: redirectUri };
+  const tokens = await requestTokens(connection, client, found, redemption);
   t.is(tokens.status, 200, tokens.text);
   const refreshed = await requestTokens(connection, client, found, {
     grant_type: "refresh_token",
@@ -47,14 +47,13 @@ export async function connectHost(
 
 /** Returns the ID that Codex derives from the URL of a server. */
 export function serverIdOf(url: string): string {
-  return createHash("sha256").update(url).digest().subarray(0, 9).toString("base64url");
+  return hash("sha256", url, "buffer").subarray(0, 9).toString("base64url");
 }
 
-/** Returns the client id of a host, which may have to register first. */
 async function identify(t: ExecutionContext, host: Host, found: Discovered): Promise<string> {
   if (host.identifies_by === "document") return host.document.client_id;
   const { status, body, text } = await read(
-    fetch(String(found.registration_endpoint), {
+    fetch(found.registration_endpoint, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify(host.registration),
@@ -69,21 +68,11 @@ async function authorize(
   { service, host, user }: Connection,
   { clientId, redirectUri }: Client,
   { authorization_endpoint, resource, scope }: Discovered,
-): Promise<{ code: string; verifier: string }> {
-  const { verifier, challenge } = await pkce();
-  const query = formOf({
-    response_type: "code",
-    client_id: clientId,
-    redirect_uri: redirectUri,
-    code_challenge: challenge,
-    code_challenge_method: "S256",
-    state: "a-state",
-    resource,
-    scope: host.sends.scope ? scope : undefined,
-    prompt: host.sends.prompt,
-  });
+): Promise<string> {
+  const sent = { scope: host.sends.scope ? scope : undefined, prompt: host.sends.prompt };
+  const request = authorizeUrl(service, { clientId }, { redirect_uri: redirectUri, resource, ...sent });
   const browser = new TestBrowser(service.url);
-  const consent = await openConsent(browser, user, `${authorization_endpoint}?${query}`);
+  const consent = await openConsent(browser, user, authorization_endpoint + new URL(request).search);
   if (host.identifies_by === "document") {
     const { text } = consent.html;
     t.true(text.includes(`Identity published by ${new URL(clientId).host}`), text);
@@ -93,7 +82,7 @@ async function authorize(
   t.true(callback.href.startsWith(redirectUri), callback.href);
   t.is(callback.searchParams.get("state"), "a-state");
   t.is(callback.searchParams.get("iss"), service.url);
-  return { code: callback.searchParams.get("code") ?? "", verifier };
+  return callback.searchParams.get("code") ?? "";
 }
 
 async function requestTokens(
@@ -104,12 +93,46 @@ async function requestTokens(
 ): Promise<Answer> {
   const isConfidential =
     host.identifies_by === "document" && host.document.token_endpoint_auth_method === "private_key_jwt";
-  const authentication = isConfidential
-    ? {
-        client_assertion_type: "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
-        client_assertion: await signAssertion(service, { ...client, key }),
-      }
-    : {};
-  const form = formOf({ client_id: client.clientId, resource, ...authentication, ...fields });
+  const all = { client_id: client.clientId, resource, ...fields };
+  const form = isConfidential
+    ? withAssertion(await signAssertion(service, { ...client, key }), all)
+    : formOf(all);
   return read(postForm(token_endpoint, form));
+}
+
+type Discovered = Awaited<ReturnType<typeof discoverServer>>;
+
+async function discoverServer(t: ExecutionContext, { urls }: TestService, host: Host) {
+  const refused = await postMcp(urls.mcp, { jsonrpc: "2.0", id: 1, method: "initialize" });
+  t.is(refused.status, 401);
+  const { resource_metadata = "", scope = "" } = challengeOf(refused) ?? {};
+  const { body: resource } = await read(fetch(resource_metadata));
+  t.is(resource.resource, urls.mcp, "the resource is the URL that the user has entered");
+  const [issuer] = resource.authorization_servers as string[];
+  let metadata: Record<string, unknown> = {};
+  for (const path of host.metadata) {
+    const answer = await read(fetch(issuer + path));
+    t.is(answer.status, 200, path);
+    metadata = answer.body;
+    t.is(metadata.issuer, issuer, "the issuer is the same string everywhere");
+  }
+  meetsExpectations(t, host, metadata);
+  return {
+    resource: urls.mcp,
+    scope,
+    authorization_endpoint: String(metadata.authorization_endpoint),
+    token_endpoint: String(metadata.token_endpoint),
+    registration_endpoint: String(metadata.registration_endpoint),
+  };
+}
+
+function meetsExpectations(t: ExecutionContext, host: Host, metadata: Record<string, unknown>): void {
+  t.true((metadata.code_challenge_methods_supported as string[]).includes("S256"));
+  // Without it, ChatGPT and Codex identify themselves by a document for each server.
+  t.true(metadata.authorization_response_iss_parameter_supported);
+  if (host.identifies_by === "registration")
+    return void t.is(typeof metadata.registration_endpoint, "string");
+  t.true(metadata.client_id_metadata_document_supported);
+  const methods = metadata.token_endpoint_auth_methods_supported as string[];
+  t.true(methods.includes(host.document.token_endpoint_auth_method));
 }

@@ -25,5 +25,4 @@ export type Host = {
   | { identifies_by: "registration"; registration: HostMetadata }
 );
 
-/** The hosts of the matrix. */
 export const HOSTS: Host[] = JSON.parse(readFileSync(new URL("hosts.json", import.meta.url), "utf8"));

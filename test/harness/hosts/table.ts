@@ -10,7 +10,6 @@ const IDENTITIES: Record<Host["identifies_by"], string> = {
   registration: "These register themselves, so they need `DYNAMIC_REGISTRATION=stateless`:",
 };
 
-/** Returns a date as the documentation shows it. */
 export function toDate(date: Date): string {
   return date.toLocaleDateString("en-US", { dateStyle: "medium", timeZone: "UTC" });
 }
@@ -32,12 +31,10 @@ export function renderList(connected: Map<Host, string[]>): string {
   ].join("\n");
 }
 
-/** Replaces the list of a document. */
 export function withList(document: string, list: string): string {
   return document.replace(LIST, () => list);
 }
 
-/** Returns the list of a document without its date. */
 export function listOf(document: string): string | undefined {
   return LIST.exec(document)?.[0].replace(DATE, "");
 }

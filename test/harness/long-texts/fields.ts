@@ -48,7 +48,6 @@ function headerField(name: string, path: string, header: string, init: RequestIn
   return { name: `${name}, ${header} ${start}`.trim(), max: HEADER_MAX, encode: inHeader, send };
 }
 
-/** Returns the parameters and members that the OpenAPI document lists. */
 export function apiFields(document: OpenApiDocument, headers: Headers): Field[] {
   const find = (reference: string) =>
     (document.components.schemas[reference.split("/").at(-1) as string] ?? {}) as JsonSchema;
@@ -72,7 +71,6 @@ export function apiFields(document: OpenApiDocument, headers: Headers): Field[] 
   );
 }
 
-/** Returns the arguments of each tool, and the members of messages. */
 export function mcpFields(tools: readonly Tool[], token: string): Field[] {
   const headers = {
     authorization: `Bearer ${token}`,
@@ -119,7 +117,6 @@ const GRANTS: Record<string, string> = {
 const REGISTRATION =
   "client_name redirect_uris grant_types response_types scope client_uri logo_uri contacts token_endpoint_auth_method jwks_uri software_id software_statement";
 
-/** Returns the parameters of the OAuth endpoints, and the members of a registration. */
 export function oauthFields(client: { clientId: string; clientSecret: string }): Field[] {
   const credentials = { client_id: client.clientId, client_secret: client.clientSecret };
   const posted = Object.entries(OAUTH_PARAMETERS).flatMap(([endpoint, names]) =>
@@ -147,21 +144,17 @@ export function oauthFields(client: { clientId: string; clientSecret: string }):
 }
 
 const HEADERS =
-  "accept accept-encoding accept-language authorization cookie dpop forwarded idempotency-key if-match if-modified-since if-none-match mcp-method mcp-name mcp-protocol-version mcp-session-id origin prefer range referer sec-fetch-site traceparent tracestate user-agent x-forwarded-for x-forwarded-host x-forwarded-proto x-request-id".split(
-    " ",
-  );
+  "accept accept-encoding accept-language authorization cookie dpop forwarded idempotency-key if-match if-modified-since if-none-match mcp-method mcp-name mcp-protocol-version mcp-session-id origin prefer range referer sec-fetch-site traceparent tracestate user-agent x-forwarded-for x-forwarded-host x-forwarded-proto x-request-id";
 const PLACES: Record<string, RequestInit> = {
   "/docs": { headers: { accept: "text/html" } },
   "/unknown-link": {},
 };
 
-/** Returns the headers that the service and its libraries read, at each kind of address. */
 export function headerFields(): Field[] {
   return Object.entries(PLACES).flatMap(([path, init]) => [
-    ...HEADERS.map((header) => headerField(path, path, header, init)),
+    ...HEADERS.split(" ").map((header) => headerField(path, path, header, init)),
     ...["Basic ", "Bearer ", "DPoP "].map((scheme) => headerField(path, path, "authorization", init, scheme)),
-    ...(init.method ? [headerField(path, path, "content-type", init)] : []),
-    queryField(`${path}, query`, init.method ?? "GET", (text) => `${path}?a=${text}`, {}),
+    queryField(`${path}, query`, "GET", (text) => `${path}?a=${text}`, {}),
     queryField(`${path}, path`, "GET", (text) => `${path}${text}`, {}, inPath),
   ]);
 }

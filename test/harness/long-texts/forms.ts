@@ -11,11 +11,7 @@ const SMALL_MAX = 15 * 1024;
 export type FoundForms = { fields: Field[]; files: Field[] };
 
 /** Follows the links from some pages, and returns the fields of all forms, for texts and for files. */
-export async function findForms(
-  origin: string,
-  starts: string[],
-  headers: Record<string, string>,
-): Promise<FoundForms> {
+export async function findForms(origin: string, starts: string[], headers: Record<string, string>) {
   const found: FoundForms = { fields: [], files: [] };
   const seen = new Set<string>();
   const isNew = (key: string) => !seen.has(key) && seen.add(key);
@@ -54,35 +50,25 @@ function fieldsOf(form: HTMLElement, page: string, headers: Record<string, strin
     attributes.value ?? (text.trim() || "x"),
   ]);
   const send = (name: string, value: string | File): Sent => {
-    if (method === "GET") {
-      const query = new URLSearchParams([
-        ...values.filter(([other]) => other !== name),
-        [name, String(value)],
-      ]);
-      return { path: `${action.pathname}?${query}`, init: { headers } };
-    }
     const body = isUpload ? new FormData() : new URLSearchParams();
     for (const [other, text] of values) if (other !== name) body.append(other, text);
     body.append(name, value as string);
-    return { path: action.pathname + action.search, init: { method, body, headers } };
+    return method === "GET"
+      ? { path: `${action.pathname}?${body}`, init: { headers } }
+      : { path: action.pathname + action.search, init: { method, body, headers } };
   };
   const max =
     method === "GET" ? HEADER_MAX : SMALL_FORMS.test(action.pathname) ? SMALL_MAX : BODY_MAX - 4 * 1024;
   const hasPassword = controls.some(({ attributes }) => attributes.type === "password");
-  const fieldOf = ({ attributes: { name = "" } }: HTMLElement): Field => ({
+  const fieldOf = ({ attributes: { name = "", type } }: HTMLElement): Field => ({
     name: `${method} ${kindOf(action.pathname)}, ${name}`,
     max,
     encode: isUpload ? String : inForm,
-    send: (text) => send(name, text),
+    send: (text) => send(name, type === "file" ? new File([text], "file") : text),
     hasPassword,
   });
   return {
     fields: controls.filter(({ attributes }) => !NOT_TYPED.has(attributes.type ?? "")).map(fieldOf),
-    files: controls
-      .filter(({ attributes }) => attributes.type === "file")
-      .map((control) => ({
-        ...fieldOf(control),
-        send: (text) => send(control.attributes.name ?? "", new File([text], "file")),
-      })),
+    files: controls.filter(({ attributes }) => attributes.type === "file").map(fieldOf),
   };
 }

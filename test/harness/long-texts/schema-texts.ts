@@ -33,7 +33,6 @@ export function placesIn(schema: JsonSchema, find: (reference: string) => JsonSc
   return [...members, ...values, { path: "* (its key)", put: (text) => ({ ...base, [text]: "x" }) }];
 }
 
-/** Returns the smallest value that a schema allows. */
 function sampleOf(schema: JsonSchema, find: (reference: string) => JsonSchema): unknown {
   if (schema.$ref) return sampleOf(find(schema.$ref), find);
   if (schema.anyOf) return sampleOf((schema.anyOf as JsonSchema[])[0] ?? {}, find);

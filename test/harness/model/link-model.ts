@@ -1,15 +1,12 @@
 import { isDeepStrictEqual } from "node:util";
 import type { LinkBody } from "../clients/api.ts";
 
-/** The request body of a link. */
 export type Input = Record<string, unknown>;
 /** The expected state of a link. `view` is what the API should return. */
 export type ModelLink = { view: LinkBody; version: number; isDeleted: boolean };
 /** The expected response: an error with one of the codes, or a success if there are none. */
 export type Expected = { status: number; codes?: string[] };
-/** The expected response to a visitor, and whether it counts as a click. */
 export type ExpectedVisit = { status: number; location?: string; isCounted?: boolean };
-/** The kinds of `If-Match` headers. */
 export type Match = "none" | "current" | "stale" | "weak" | "listed" | "any";
 export type Filter = {
   search?: string;
@@ -30,6 +27,7 @@ const DEFAULTS = {
   max_clicks: null,
   redirect_type: 302,
   fallback_url: null,
+  forward_query: true,
 };
 const STALE = '"999"';
 
@@ -51,37 +49,32 @@ export class LinkModel {
     return this.existing().find(({ view }) => view.external_id === externalId);
   }
 
-  /** Returns the codes of conflicts with other links. A deleted link keeps its slug, but not its external id. */
-  conflicts({ slug, external_id }: Input, self?: ModelLink): string[] {
+  /** Expects a success unless other links conflict. A deleted link keeps its slug, but not its external id. */
+  expectUnlessTaken(status: number, { slug, external_id }: Input, self?: ModelLink): Expected {
     const others = this.links.filter((link) => link !== self);
     const codes: string[] = [];
     if (slug !== undefined && others.some(({ view }) => view.slug === slug)) codes.push("slug_taken");
     const holder = typeof external_id === "string" && this.byExternalId(external_id);
     if (holder && holder !== self) codes.push("external_id_taken");
-    return codes;
+    return codes.length > 0 ? { status: 409, codes } : { status };
   }
 
   expectCreate(input: Input, fault?: string): Expected {
-    if (fault) return { status: 422, codes: [fault] };
-    const codes = this.conflicts(input);
-    return codes.length > 0 ? { status: 409, codes } : { status: 201 };
+    return fault ? { status: 422, codes: [fault] } : this.expectUnlessTaken(201, input);
   }
 
   expectChange(link: ModelLink | undefined, input: Input, match: Match, fault?: string): Expected {
     if (fault) return { status: 422, codes: [fault] };
     if (!link || link.isDeleted) return { status: 404, codes: ["not_found"] };
     if (!holds(match)) return { status: 412, codes: ["precondition_failed"] };
-    const codes = this.conflicts(input, link);
-    return codes.length > 0 ? { status: 409, codes } : { status: 200 };
+    return this.expectUnlessTaken(200, input, link);
   }
 
   expectUpsert(externalId: string, input: Input, match: Match, fault?: string): Expected {
     if (fault) return { status: 422, codes: [fault] };
     const link = this.byExternalId(externalId);
     if (match !== "none" && !(link && holds(match))) return { status: 412, codes: ["precondition_failed"] };
-    const codes = this.conflicts({ ...input, external_id: externalId }, link);
-    if (codes.length > 0) return { status: 409, codes };
-    return { status: link ? 200 : 201 };
+    return this.expectUnlessTaken(link ? 200 : 201, { ...input, external_id: externalId }, link);
   }
 
   /** A deleted link has lost its fallback. */
@@ -133,19 +126,13 @@ export class LinkModel {
     this.update(link, { ...defaults, external_id, ...input }, response, shortUrl);
   }
 
-  follow(link: ModelLink): void {
-    link.view.clicks++;
-  }
-
   /** Returns the matching links in their order: ids sort by creation time. */
   list({ search, tag, archived, sort = "-created_at", ...exact }: Filter): LinkBody[] {
     const direction = sort.startsWith("-") ? -1 : 1;
     const matches = (text: string | null) => text?.toLowerCase().includes((search ?? "").toLowerCase());
     return this.existing()
       .map(({ view }) => view)
-      .filter(
-        (view) => search === undefined || matches(view.url) || matches(view.slug) || matches(view.title),
-      )
+      .filter(({ url, slug, title }) => search === undefined || [url, slug, title].some(matches))
       .filter((view) => tag === undefined || view.tags.includes(tag))
       .filter((view) => archived === undefined || view.archived === archived)
       .filter((view) => Object.entries(exact).every(([name, value]) => view[name as "url"] === value))
@@ -155,21 +142,13 @@ export class LinkModel {
   }
 }
 
-/** Returns the entity tag of a link. */
 export function tagOf({ version }: ModelLink): string {
   return `"${version}"`;
 }
 
-/** Returns the `If-Match` header of the given kind. */
 export function matchHeader(match: Match, link: ModelLink | undefined): Record<string, string> {
   const current = link ? tagOf(link) : '"1"';
-  const values = {
-    current,
-    stale: STALE,
-    weak: `W/${current}`,
-    listed: `${STALE}, ${current}`,
-    any: "*",
-  };
+  const values = { current, stale: STALE, weak: `W/${current}`, listed: `${STALE}, ${current}`, any: "*" };
   return match === "none" ? {} : { "if-match": values[match] };
 }
 

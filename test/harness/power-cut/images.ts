@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import { mkdirSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { HEADER_BYTES, KIND, type Recorder } from "./recorder.ts";
@@ -5,14 +6,7 @@ import { HEADER_BYTES, KIND, type Recorder } from "./recorder.ts";
 /** A disk as a power cut could have left it, and what had been acknowledged before. */
 export type Image = { folder: string; acknowledged: string[] };
 
-type Entry = {
-  kind: number;
-  path: string;
-  other: string;
-  data: Buffer;
-  inode: bigint;
-  offset: bigint;
-};
+type Entry = ReturnType<typeof readEntries>[number];
 /** A write, or a truncation to a size. */
 type Change = { position: number; offset: number; data?: Buffer };
 /** A change of the names in a folder. */
@@ -22,40 +16,33 @@ type Node = { isFolder: boolean; durable: Buffer; pending: Change[] };
 // What a disk writes as a whole, and what the system does.
 const UNITS = [512, 4096];
 
-function readEntries(log: string): Entry[] {
+function readEntries(log: string) {
   const bytes = readFileSync(log);
-  const entries: Entry[] = [];
+  const entries = [];
   for (let at = 0; at + HEADER_BYTES <= bytes.length; ) {
-    const [kind, pathLength, otherLength, dataLength] = [0, 4, 8, 12].map((field) =>
-      bytes.readUInt32LE(at + field),
-    ) as [number, number, number, number];
-    const inode = bytes.readBigUInt64LE(at + 16);
-    const offset = bytes.readBigUInt64LE(at + 24);
-    const atName = at + HEADER_BYTES;
-    const atOther = atName + pathLength;
-    const atData = atOther + otherLength;
-    at = atData + dataLength;
+    const start = at;
+    at += HEADER_BYTES;
+    const [name, other, data] = [4, 8, 12].map((field) => {
+      const length = bytes.readUInt32LE(start + field);
+      at += length;
+      return bytes.subarray(at - length, at);
+    }) as [Buffer, Buffer, Buffer];
     entries.push({
-      kind,
-      path: bytes.toString("utf8", atName, atOther),
-      other: bytes.toString("utf8", atOther, atData),
-      data: bytes.subarray(atData, at),
-      inode,
-      offset,
+      kind: bytes.readUInt32LE(start),
+      path: String(name),
+      other: String(other),
+      data,
+      inode: bytes.readBigUInt64LE(start + 16),
+      offset: bytes.readBigUInt64LE(start + 24),
     });
   }
   return entries;
 }
 
-/** Returns a source of random numbers from 0 to below 1, the same for the same seed (Mulberry32). */
+/** Returns a source of random numbers from 0 to below 1, the same for the same seed. */
 export function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
+  let count = 0;
+  return () => hash("sha256", `${seed} ${count++}`, "buffer").readUInt32LE() / 2 ** 32;
 }
 
 /**
@@ -64,9 +51,7 @@ export function randomFrom(seed: number): () => number {
  */
 export function* powerCuts({ folder, log }: Recorder, count: number, random: () => number): Generator<Image> {
   const entries = readEntries(log);
-  const cuts = Array.from({ length: count }, () => Math.floor(random() * entries.length)).sort(
-    (a, b) => a - b,
-  );
+  const cuts = Array.from({ length: count }, () => Math.floor(random() * entries.length));
   const root: Node = { isFolder: true, durable: Buffer.alloc(0), pending: [] };
   const nodes = new Map([[BigInt(statSync(folder).ino), root]]);
   const paths = new Map<Node, string>([[root, folder]]);
@@ -137,7 +122,7 @@ export function* powerCuts({ folder, log }: Recorder, count: number, random: () 
   }
 
   let position = 0;
-  for (const [number, cut] of cuts.entries()) {
+  for (const [number, cut] of cuts.sort((a, b) => a - b).entries()) {
     for (; position < cut; position++) replay(position, entries[position] as Entry);
     yield build(number);
   }

@@ -77,31 +77,25 @@ static uint64_t inode_of(int file) {
 
 static int is_tracked(int file) { return log_file >= 0 && file >= 0 && file < MAX_FILES && tracked[file]; }
 
-static int open_recorded(int (*real)(const char *, int, ...), const char *path, int flags, mode_t mode) {
+// On 64-bit systems, calls with large offsets are the same.
+#define ALIAS(name) __attribute__((alias(name)))
+
+int open(const char *path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, mode_t) : 0;
+  va_end(rest);
   char absolute[PATH_MAX];
   int matters = resolve(path, absolute);
   int existed = matters && access(absolute, F_OK) == 0;
-  int file = real(path, flags, mode);
+  int file = REAL(open)(path, flags, mode);
   if (!matters || file < 0 || file >= MAX_FILES) return file;
   tracked[file] = 1;
   if (!existed) record(CREATED, inode_of(file), absolute, NULL, NULL, 0, 0);
   else if (flags & O_TRUNC) record(TRUNCATED, inode_of(file), NULL, NULL, NULL, 0, 0);
   return file;
 }
-
-#define OPEN(name)                                            \
-  int name(const char *path, int flags, ...) {                \
-    mode_t mode = 0;                                          \
-    if (flags & (O_CREAT | O_TMPFILE)) {                      \
-      va_list rest;                                           \
-      va_start(rest, flags);                                  \
-      mode = va_arg(rest, mode_t);                            \
-      va_end(rest);                                           \
-    }                                                         \
-    return open_recorded(REAL(name), path, flags, mode);      \
-  }
-OPEN(open)
-OPEN(open64)
+int open64(const char *path, int flags, ...) ALIAS("open");
 
 int close(int file) {
   if (file >= 0 && file < MAX_FILES) tracked[file] = 0;
@@ -112,14 +106,12 @@ static void written(int file, const void *data, ssize_t size, uint64_t offset) {
   if (size > 0) record(WRITTEN, inode_of(file), NULL, NULL, data, size, offset);
 }
 
-#define PWRITE(name, type)                                             \
-  ssize_t name(int file, const void *data, size_t size, type offset) { \
-    ssize_t done = REAL(name)(file, data, size, offset);               \
-    if (is_tracked(file)) written(file, data, done, offset);           \
-    return done;                                                       \
-  }
-PWRITE(pwrite, off_t)
-PWRITE(pwrite64, off64_t)
+ssize_t pwrite(int file, const void *data, size_t size, off_t offset) {
+  ssize_t done = REAL(pwrite)(file, data, size, offset);
+  if (is_tracked(file)) written(file, data, done, offset);
+  return done;
+}
+ssize_t pwrite64(int file, const void *data, size_t size, off64_t offset) ALIAS("pwrite");
 
 ssize_t write(int file, const void *data, size_t size) {
   ssize_t done = REAL(write)(file, data, size);
@@ -127,14 +119,12 @@ ssize_t write(int file, const void *data, size_t size) {
   return done;
 }
 
-#define TRUNCATE(name, type)                                                                  \
-  int name(int file, type size) {                                                             \
-    int result = REAL(name)(file, size);                                                      \
-    if (result == 0 && is_tracked(file)) record(TRUNCATED, inode_of(file), NULL, NULL, NULL, 0, size); \
-    return result;                                                                            \
-  }
-TRUNCATE(ftruncate, off_t)
-TRUNCATE(ftruncate64, off64_t)
+int ftruncate(int file, off_t size) {
+  int result = REAL(ftruncate)(file, size);
+  if (result == 0 && is_tracked(file)) record(TRUNCATED, inode_of(file), NULL, NULL, NULL, 0, size);
+  return result;
+}
+int ftruncate64(int file, off64_t size) ALIAS("ftruncate");
 
 #define SYNC(name)                                                     \
   int name(int file) {                                                 \

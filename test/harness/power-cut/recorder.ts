@@ -1,21 +1,8 @@
-import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { appendFileSync, mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { compilePreload } from "../preload.ts";
 
-/** Records in one order what programs do to the files of a folder, and what they acknowledge. */
-export type Recorder = {
-  /** The folder whose files are recorded. */
-  folder: string;
-  /** A folder for everything else. */
-  scratch: string;
-  log: string;
-  /** The environment of the programs. */
-  environment: Record<string, string>;
-  /** Records that a program has acknowledged something. */
-  acknowledge(what: string): void;
-  remove(): void;
-};
+export type Recorder = NonNullable<ReturnType<typeof createRecorder>>;
 
 /** The kinds of records, as in `record.c`. */
 export const KIND = {
@@ -33,35 +20,26 @@ export const KIND = {
 
 export const HEADER_BYTES = 32;
 
-/** Creates a recorder; undefined if this machine can't compile it. */
-export function createRecorder(): Recorder | undefined {
-  const base = mkdtempSync(path.join(tmpdir(), "linkgate-power-cut-"));
-  const remove = () => rmSync(base, { recursive: true, force: true });
-  const library = compilePreload(path.join(import.meta.dirname, "record.c"), base);
-  if (!library) {
-    remove();
-    return undefined;
-  }
-  const [folder, scratch, log] = ["disk", "scratch", "log"].map((name) => path.join(base, name)) as [
-    string,
-    string,
-    string,
-  ];
+/**
+ * Creates a recorder of what programs do to the files of `folder`, and of what they acknowledge, in one order; undefined if
+ * this machine can't compile it.
+ */
+export function createRecorder() {
+  const preload = compilePreload(path.join(import.meta.dirname, "record.c"));
+  if (!preload) return undefined;
+  const [folder, log] = [path.join(preload.folder, "disk"), path.join(preload.folder, "log")];
   mkdirSync(folder);
-  mkdirSync(scratch);
   writeFileSync(log, "");
   return {
     folder,
-    scratch,
     log,
-    environment: { LD_PRELOAD: library, RECORD_FOLDER: folder, RECORD_LOG: log },
-    acknowledge(what) {
+    environment: { LD_PRELOAD: preload.library, RECORD_FOLDER: folder, RECORD_LOG: log },
+    acknowledge(what: string) {
       const text = Buffer.from(what);
       const header = Buffer.alloc(HEADER_BYTES);
       header.writeUInt32LE(KIND.acknowledged, 0);
       header.writeUInt32LE(text.length, 4);
       appendFileSync(log, Buffer.concat([header, text]));
     },
-    remove,
   };
 }

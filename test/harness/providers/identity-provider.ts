@@ -1,27 +1,16 @@
-import { createPrivateKey, type JsonWebKey, type KeyObject } from "node:crypto";
+import { createPrivateKey, type JsonWebKey } from "node:crypto";
+import type { ExecutionContext } from "ava";
 import { OAuth2Server } from "oauth2-mock-server";
-import type { Page, TestBrowser } from "../clients/test-browser.ts";
+import { type Page, TestBrowser } from "../clients/test-browser.ts";
+import { cookieOf, isSignedIn } from "../clients/visits.ts";
 import { startTestService, type TestService } from "../service.ts";
 
-/** The header and payload of a token before it is signed. */
 export type Token = { header: Record<string, unknown>; payload: Record<string, unknown> };
 /** The claims of an ID token about the user, or a change that makes it invalid. */
 export type Change = (token: Token) => unknown;
 
-/** An identity provider, with the ways in which an attacker in between could change its responses. */
-export type TestProvider = {
-  issuer: string;
-  /** Follows an authorization request; resolves to the callback URL that the provider redirects to. */
-  answer(page: Page): Promise<string>;
-  /** Changes the next response of the token endpoint. */
-  tamper(change: (body: Record<string, unknown>) => unknown): void;
-  /** The key that signs tokens. */
-  privateKey: KeyObject;
-  publicKey: JsonWebKey;
-  stop(): Promise<void>;
-};
+export type MockProvider = Awaited<ReturnType<typeof startMockProvider>>;
 
-/** Returns the settings of a service that uses this identity provider. */
 export function providerSettings(issuer: string): Record<string, string> {
   return {
     IDP_ISSUER: issuer,
@@ -31,7 +20,6 @@ export function providerSettings(issuer: string): Record<string, string> {
   };
 }
 
-/** Starts an identity provider. The caller stops it. */
 export async function startMockProvider(port = 0) {
   const server = new OAuth2Server();
   await server.issuer.keys.generate("RS256");
@@ -41,18 +29,20 @@ export async function startMockProvider(port = 0) {
   const [privateKey] = server.issuer.keys.toJSON(true);
   const [publicKey] = server.issuer.keys.toJSON();
 
-  async function answer(page: Page): Promise<string> {
-    const response = await fetch(page.url, { redirect: "manual" });
+  /** Follows an authorization request; resolves to the callback URL that the provider redirects to. */
+  async function answer({ url }: { url: string }): Promise<string> {
+    const response = await fetch(url, { redirect: "manual" });
     return response.headers.get("location") as string;
   }
 
   return {
-    server,
     service,
     issuer,
     answer,
+    /** The key that signs tokens. */
     privateKey: createPrivateKey({ key: privateKey as JsonWebKey, format: "jwk" }),
     publicKey: publicKey as JsonWebKey,
+    /** Changes the next response of the token endpoint. */
     tamper(change: (body: Record<string, unknown>) => unknown) {
       service.once("beforeResponse", ({ body }) => void change(body as Record<string, unknown>));
     },
@@ -72,7 +62,7 @@ export async function startMockProvider(port = 0) {
 /** Signs in with SSO: from the sign-in page to the provider and back. */
 export async function signInExternally(
   service: Pick<TestService, "url">,
-  provider: Pick<TestProvider, "answer">,
+  provider: Pick<MockProvider, "answer">,
   browser: TestBrowser,
   query = "",
 ): Promise<Page> {
@@ -80,7 +70,30 @@ export async function signInExternally(
   return browser.open(await provider.answer(away));
 }
 
-/** Starts a service and its identity provider. */
+export async function signInWith(
+  service: Pick<TestService, "url">,
+  provider: MockProvider,
+  claims: object,
+  { browser = new TestBrowser(service.url), query = "" } = {},
+) {
+  provider.say(({ payload }) => Object.assign(payload, claims));
+  return { browser, page: await signInExternally(service, provider, browser, query) };
+}
+
+/** Asserts that the page after a sign-in is an error with no way on, and that no user is signed in. */
+export async function isSignInRefused(
+  t: ExecutionContext,
+  service: Pick<TestService, "url">,
+  browser: TestBrowser,
+  page: Page,
+) {
+  t.is(page.status, 400, page.text);
+  t.is(page.headers.get("location"), null);
+  t.true(page.headers.get("content-type")?.includes("text/html"));
+  t.is(await cookieOf(service, browser, "session"), undefined);
+  t.false(await isSignedIn(service, browser));
+}
+
 export async function startWithProvider(settings: Record<string, string> = {}) {
   const provider = await startMockProvider();
   const service = await startTestService({ ...providerSettings(provider.issuer), ...settings });

@@ -1,31 +1,24 @@
 import { generateKeyPairSync } from "node:crypto";
 import { once } from "node:events";
-import type { AddressInfo } from "node:net";
-import type { Context } from "koa";
-import bodyParser from "koa-bodyparser";
+import { text } from "node:stream/consumers";
 import { type JWK, Provider } from "oidc-provider";
-import { TestBrowser } from "../clients/test-browser.ts";
-import { providerSettings, type TestProvider } from "./identity-provider.ts";
+import type { TestBrowser } from "../clients/test-browser.ts";
+import { providerSettings } from "./identity-provider.ts";
 
 const KEEP_ALIVE_MS = 75_000;
 
 const FORM = `<!doctype html><title>Example ID</title><h1>Example ID</h1>
 <form method="post"><label>Name <input name="username" autofocus></label><button>Sign in</button></form>`;
-const parse = bodyParser();
 
-/** A real identity provider, on oidc-provider. Any username can sign in without a password. */
-export type OidcProvider = TestProvider & {
-  /** Like `answer`, for a browser that may have a session at the provider. `username` signs in if there is a prompt. */
-  answerAs(username: string, url: string, browser: TestBrowser): Promise<string>;
-};
-
-/** Starts an identity provider whose only client is a service. The caller stops it. */
-export async function startOidcProvider(service: { url: string }, port: number): Promise<OidcProvider> {
+/**
+ * Starts a real identity provider, on oidc-provider, whose only client is a service. Any username can sign in without a
+ * password. The caller stops it.
+ */
+export async function startOidcProvider(service: { url: string }, port: number) {
   const issuer = `http://localhost:${port}`;
   const { IDP_CLIENT_ID = "", IDP_CLIENT_SECRET = "" } = providerSettings(issuer);
-  const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+  const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
   const key = { kid: "the-key", alg: "RS256", use: "sig" };
-  const tampering: ((body: Record<string, unknown>) => unknown)[] = [];
   const provider = new Provider(issuer, {
     clients: [
       {
@@ -42,10 +35,7 @@ export async function startOidcProvider(service: { url: string }, port: number):
     claims: { openid: ["sub"], profile: ["preferred_username"] },
     conformIdTokenClaims: false,
     interactions: { url: (_ctx, { uid }) => `/sign-in/${uid}` },
-    findAccount: (_ctx, id) => ({
-      accountId: id,
-      claims: () => ({ sub: id, preferred_username: id }),
-    }),
+    findAccount: (_ctx, id) => ({ accountId: id, claims: () => ({ sub: id, preferred_username: id }) }),
     // No consent page: the provider and the service belong to the same organization.
     async loadExistingGrant({ oidc }) {
       const grant = new oidc.provider.Grant({
@@ -59,45 +49,36 @@ export async function startOidcProvider(service: { url: string }, port: number):
   });
 
   provider.use(async (ctx, next) => {
-    if (ctx.path.startsWith("/sign-in/")) return signIn(ctx);
-    await next();
-    if (ctx.path === "/token") tampering.shift()?.(ctx.body as Record<string, unknown>);
-  });
-  async function signIn(ctx: Context) {
+    if (!ctx.path.startsWith("/sign-in/")) return next();
     if (ctx.method === "GET") {
-      ctx.type = "html";
       ctx.body = FORM;
       return;
     }
-    await parse(ctx, async () => {});
-    const { username } = ctx.request.body as { username: string };
+    const accountId = new URLSearchParams(await text(ctx.req)).get("username") ?? "";
     ctx.status = 303;
-    ctx.redirect(await provider.interactionResult(ctx.req, ctx.res, { login: { accountId: username } }));
-  }
+    ctx.redirect(await provider.interactionResult(ctx.req, ctx.res, { login: { accountId } }));
+  });
 
   const server = provider.listen(port, "localhost");
   // On a busy machine, the server would otherwise close a connection just as the client sends its next request.
   server.keepAliveTimeout = KEEP_ALIVE_MS;
   await once(server, "listening");
-  if ((server.address() as AddressInfo).port !== port) throw new Error("the server listens on another port");
 
+  /**
+   * Follows an authorization request, and resolves to the callback URL, for a browser that may have a session at the
+   * provider. `username` signs in if there is a prompt.
+   */
   async function answerAs(username: string, url: string, browser: TestBrowser) {
     const page = await browser.open(url);
     return page.html.querySelector("form") ? (await browser.submit(page, { username })).url : page.url;
   }
 
-  let count = 0;
   return {
     issuer,
     answerAs,
-    answer: ({ url }) => answerAs(`person${++count}`, url, new TestBrowser(issuer)),
-    tamper: (change) => void tampering.push(change),
-    privateKey,
-    publicKey: { ...publicKey.export({ format: "jwk" }), ...key },
     async stop() {
       server.closeAllConnections();
-      server.close();
-      await once(server, "close");
+      await once(server.close(), "close");
     },
   };
 }

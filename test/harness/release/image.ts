@@ -1,22 +1,11 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import {
-  chmodSync,
-  chownSync,
-  copyFileSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { chownSync, copyFileSync, cpSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import path from "node:path";
-import { Program } from "../program.ts";
-import { outputOf } from "./package.ts";
+import { outputOf, Program } from "../program.ts";
 
 export const HAS_BUILDAH = existsSync("/usr/bin/buildah") && process.getuid?.() === 0;
 
-/** The user of the base image. */
 const NONROOT = 65532;
 // In the first stage: how this machine reaches its registry.
 const NPM_SETTINGS = "/etc/npmrc";
@@ -63,18 +52,8 @@ export function createBuilder(folder: string) {
       const mounts = [["/usr"], ["/etc/ssl"], [path.join(homedir(), ".npmrc"), NPM_SETTINGS]]
         .filter(([from = ""]) => existsSync(from))
         .flatMap(([from, to = from]) => ["--volume", `${from}:${to}:ro`]);
-      await buildah(
-        "build",
-        "--isolation",
-        "chroot",
-        "--format",
-        "docker",
-        "--pull-never",
-        ...mounts,
-        "--tag",
-        "linkgate",
-        context,
-      );
+      const options = ["--isolation", "chroot", "--format", "docker", "--pull-never", "--tag", "linkgate"];
+      await buildah("build", ...options, ...mounts, context);
       const inspected = JSON.parse(await buildah("inspect", "--type", "image", "linkgate"));
       const container = (await buildah("from", "--pull-never", "linkgate")).trim();
       return { config: inspected.Docker.config, rootfs: (await buildah("mount", container)).trim() };
@@ -93,37 +72,28 @@ function createRuntimeBase(base: string): string {
     copyFileSync(file, path.join(base, file));
   }
   cpSync("/etc/ssl/certs", path.join(base, "etc/ssl/certs"), { recursive: true, dereference: true });
-  writeFileSync(
-    path.join(base, "etc/passwd"),
-    `nonroot:x:${NONROOT}:${NONROOT}::/home/nonroot:/sbin/nologin\n`,
-  );
-  writeFileSync(path.join(base, "etc/group"), `nonroot:x:${NONROOT}:\n`);
+  const nonroot = `nonroot:x:${NONROOT}:`;
+  writeFileSync(path.join(base, "etc/passwd"), `${nonroot}${NONROOT}::/home/nonroot:/sbin/nologin\n`);
+  writeFileSync(path.join(base, "etc/group"), `${nonroot}\n`);
   return base;
 }
 
 /** Starts programs in an image as an engine would: as its user, on a read-only root, with a volume at `/data`. */
 export function createContainer(rootfs: string, volume: string, environment: string[]) {
-  mkdirSync(volume);
+  mkdirSync(volume, { mode: 0o700 });
   chownSync(volume, NONROOT, NONROOT);
-  chmodSync(volume, 0o700);
   const mounts = `
     mount --bind '${rootfs}' '${rootfs}' && mount -o remount,bind,ro '${rootfs}'
     mount -t proc proc '${rootfs}/proc' && mount --bind /dev '${rootfs}/dev'
     mount -t tmpfs -o mode=1777 tmpfs '${rootfs}/tmp' && mount --bind '${volume}' '${rootfs}/data'`;
   return (command: string[], settings: Record<string, string> = {}) => {
-    const variables = [
-      ...environment,
-      ...Object.entries(settings).map(([name, value]) => `${name}=${value}`),
-    ];
-    const script = `${mounts}\nexec env -i "$@"`;
+    const variables = Object.entries(settings).map(([name, value]) => `${name}=${value}`);
     const chroot = ["/usr/sbin/chroot", `--userspec=${NONROOT}:${NONROOT}`, rootfs, ...command];
-    return new Program("unshare", ["--mount", "sh", "-euc", script, "sh", ...variables, ...chroot], {
-      cwd: "/",
-    });
+    const shell = ["sh", "-euc", `${mounts}\nexec env -i "$@"`, "sh", ...environment, ...variables];
+    return new Program("unshare", ["--mount", ...shell, ...chroot], { cwd: "/" });
   };
 }
 
-/** Returns the bytes that a folder takes. */
 export function sizeOf(folder: string): number {
   return Number(spawnSync("du", ["-s", "-B1", folder], { encoding: "utf8" }).stdout.split("\t")[0]);
 }

@@ -1,15 +1,14 @@
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, symlinkSync } from "node:fs";
 import path from "node:path";
-import { Program, ROOT } from "../program.ts";
+import { outputOf, ROOT } from "../program.ts";
+
+export { outputOf };
 
 /** Lists the files of the repository, also those that aren't committed yet. */
 export function filesOfRepository(): string[] {
-  const output = execFileSync("git", ["ls-files", "-co", "--exclude-standard"], {
-    cwd: ROOT,
-    encoding: "utf8",
-  });
-  return output.trimEnd().split("\n");
+  const options = { cwd: ROOT, encoding: "utf8" } as const;
+  return execFileSync("git", ["ls-files", "-co", "--exclude-standard"], options).trimEnd().split("\n");
 }
 
 /** Copies the repository with its packages, so that several tests can build it concurrently. */
@@ -25,13 +24,4 @@ export async function packProduct(folder: string): Promise<string> {
   copyRepository(copy);
   const output = await outputOf("npm", ["pack", "--silent", "--pack-destination", folder], { cwd: copy });
   return path.join(folder, output.trimEnd().split("\n").at(-1) as string);
-}
-
-type Options = NonNullable<ConstructorParameters<typeof Program>[2]>;
-
-/** Runs a program until it exits; returns what it prints. Throws its output if it fails. */
-export async function outputOf(command: string, args: string[], options?: Options): Promise<string> {
-  const { code, stdout, stderr } = await new Program(command, args, options).ended;
-  if (code !== 0) throw new Error(`${command} ${args.join(" ")} exited with ${code}:\n${stdout}${stderr}`);
-  return stdout;
 }

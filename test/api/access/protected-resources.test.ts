@@ -1,0 +1,185 @@
+import test from "ava";
+import { apiAt, isProblem } from "../../harness/clients/api.ts";
+import { challengeOf } from "../../harness/clients/challenge.ts";
+import { tokensFor } from "../../harness/clients/flow.ts";
+import { freePort } from "../../harness/port.ts";
+import { startTestService } from "../../harness/service.ts";
+
+const service = await startTestService();
+
+// One server with two host names: the service is on localhost, MCP and short links are on 127.0.0.1.
+const port = await freePort();
+const other = `http://127.0.0.1:${port}`;
+const apart = await startTestService({
+  PORT: String(port),
+  MCP_URL: `${other}/agents/mcp`,
+  SHORT_URL: other,
+});
+const apartToken = await apart.token(await apart.createOrganization());
+
+const app = await service.createOrganization();
+const user = await service.createUser([app.id]);
+
+test.after.always(() => Promise.all([service.close(), apart.close()]));
+
+const { url } = service;
+const api = apiAt(url);
+const WELL_KNOWN = "/.well-known/oauth-protected-resource";
+
+const ALL = ["links:read", "links:write", "webhooks:read", "webhooks:write"];
+const documents: [path: string, resource: string, scopes: string[]][] = [
+  [WELL_KNOWN, url, ALL],
+  [`${WELL_KNOWN}/v1`, `${url}/v1`, ALL],
+  [`${WELL_KNOWN}/mcp`, `${url}/mcp`, ["links:read", "links:write"]],
+  [`${WELL_KNOWN}/mcp/`, `${url}/mcp/`, ["links:read", "links:write"]],
+];
+
+for (const [path, resource, scopes] of documents) {
+  test(`${path} describes the resource whose URL it is derived from`, async (t) => {
+    const { status, headers, body } = await api.get<Record<string, unknown>>(path);
+    t.is(status, 200);
+    t.regex(headers.get("content-type") ?? "", /^application\/json\b/);
+    t.is(body.resource, resource);
+    const { origin, pathname } = new URL(body.resource as string);
+    t.is(origin + WELL_KNOWN + (pathname === "/" ? "" : pathname), url + path);
+    t.deepEqual(body.authorization_servers, [url]);
+    t.deepEqual(body.bearer_methods_supported, ["header"]);
+    t.is(typeof body.resource_name, "string");
+    for (const [name, value] of Object.entries(body)) {
+      t.true(value !== null && value !== "", name);
+      if (Array.isArray(value)) t.true(value.length > 0, name);
+    }
+    t.deepEqual(body.scopes_supported, scopes, "without offline_access");
+  });
+
+  test(`${path} can be read by any browser application, without credentials`, async (t) => {
+    const origin = "https://inspector.example.com";
+    const { status, headers } = await api.get(path, { origin });
+    t.is(status, 200);
+    t.is(headers.get("access-control-allow-origin"), "*");
+    t.false(headers.has("access-control-allow-credentials"));
+    const needed = "mcp-protocol-version";
+    const asked = { "access-control-request-method": "GET", "access-control-request-headers": needed };
+    const preflight = await api.send("OPTIONS", path, { headers: { origin, ...asked } });
+    t.is(preflight.status, 204);
+    t.is(preflight.headers.get("access-control-allow-origin"), "*");
+    t.is(preflight.headers.get("access-control-allow-headers"), needed);
+    t.false(preflight.headers.has("access-control-allow-credentials"));
+  });
+
+  test(`${path} answers HEAD without a body, and rejects methods that make changes`, async (t) => {
+    const head = await api.send("HEAD", path);
+    t.deepEqual([head.status, head.text], [200, ""]);
+    for (const method of ["POST", "PUT", "PATCH", "DELETE"]) {
+      const { status } = await api.send(method, path);
+      t.true(status === 404 || status === 405, `${method} ${status}`);
+    }
+  });
+}
+
+test("the metadata names an authorization server whose metadata has the same issuer", async (t) => {
+  const server = await (await fetch(`${url}/.well-known/oauth-authorization-server`)).json();
+  t.is((server as { issuer: string }).issuer, url);
+});
+
+test("no other resource has metadata", async (t) => {
+  for (const path of ["/", "/v1/", "/v1/links", "/V1", "/other"])
+    t.is((await api.get(WELL_KNOWN + path)).status, 404, path);
+});
+
+for (const [method, path, resource] of [
+  ["GET", "/v1/links", "/v1"],
+  ["POST", "/mcp", "/mcp"],
+  ["POST", "/mcp/", "/mcp/"],
+] as const) {
+  test(`the challenge of ${path} names its resource's metadata`, async (t) => {
+    const metadataUrl = challengeOf(await api.send(method, path))?.resource_metadata ?? "";
+    const body = (await (await fetch(metadataUrl)).json()) as { resource: string };
+    t.is(body.resource, url + resource);
+  });
+}
+
+const ping = { jsonrpc: "2.0", id: 1, method: "ping" };
+
+test("MCP is served at MCP_URL and nowhere else", async (t) => {
+  for (const [origin, path, status] of [
+    [other, "/agents/mcp", 200],
+    [apart.url, "/agents/mcp", 404],
+    [apart.url, "/mcp", 404],
+    // A path of this service, on another host.
+    [other, "/mcp", 421],
+  ] as const)
+    t.is((await apiAt(origin, apartToken).send("POST", path, { json: ping })).status, status, origin + path);
+});
+
+test("the metadata of MCP is served at the well-known URL derived from MCP_URL", async (t) => {
+  const metadataUrl = `${other}${WELL_KNOWN}/agents/mcp`;
+  const challenge = challengeOf(await apiAt(other).send("POST", "/agents/mcp", { json: ping }));
+  t.is(challenge?.resource_metadata, metadataUrl);
+  const body = (await (await fetch(metadataUrl)).json()) as Record<string, unknown>;
+  t.is(body.resource, `${other}/agents/mcp`);
+  t.deepEqual(body.authorization_servers, [apart.url]);
+  for (const wrong of [`${apart.url}${WELL_KNOWN}/agents/mcp`, `${apart.url}${WELL_KNOWN}/mcp`])
+    t.is((await fetch(wrong)).status, 404, wrong);
+  t.is((await fetch(`${other}${WELL_KNOWN}/mcp`)).status, 404);
+});
+
+test("a link has SHORT_URL, leads to none of the hosts, and its slug isn't the first segment of MCP_URL", async (t) => {
+  const apartApi = apiAt(apart.url, apartToken);
+  for (const url of [`${other}/x`, `${apart.url}/x`]) {
+    const reply = await apartApi.send("POST", "/v1/links", { json: { url } });
+    isProblem(t, reply, { status: 422, code: "invalid_url", fields: ["url"] });
+  }
+  const { slug, short_url } = await apartApi.createLink();
+  t.is(short_url, `${other}/${slug}`);
+  const json = { url: "https://example.com", slug: "agents" };
+  const reply = await apartApi.send("POST", "/v1/links", { json });
+  isProblem(t, reply, { status: 422, code: "invalid_slug", fields: ["slug"] });
+});
+
+type Parameters = Record<string, string>;
+const asScript = (parameters: Parameters) => service.token(app, parameters);
+const asUser = async (parameters: Parameters) =>
+  (await tokensFor(service, app, user, { parameters })).access_token;
+
+/** Returns whether the API and MCP accept a token. */
+async function acceptedBy(token: string): Promise<{ api: boolean; mcp: boolean }> {
+  const api = apiAt(url, token);
+  const headers = { accept: "application/json, text/event-stream" };
+  const mcp = await api.send("POST", "/mcp", { json: { ...ping, method: "tools/list" }, headers });
+  return { api: (await api.get("/v1/links")).status === 200, mcp: mcp.status === 200 };
+}
+
+const table: [name: string, parameters: Parameters, api: boolean, mcp: boolean][] = [
+  ["no resource", {}, true, true],
+  ["the base URL", { resource: url }, true, true],
+  ["the API", { resource: `${url}/v1` }, true, false],
+  ["MCP", { resource: `${url}/mcp` }, false, true],
+  ["MCP in upper case, with a slash", { resource: `${url.toUpperCase()}/mcp/` }, false, true],
+];
+for (const [who, issue, rows] of [
+  ["a script", asScript, table],
+  // The codes and tokens of users are for the same resources: one of each kind.
+  ["a user", asUser, table.filter(([name]) => ["no resource", "the API", "MCP"].includes(name))],
+] as const) {
+  for (const [name, parameters, api, mcp] of rows) {
+    const accepting = [api && "the API", mcp && "MCP"].filter(Boolean).join(" and ");
+    test(`${who} with a token for ${name} can use ${accepting}`, async (t) => {
+      t.deepEqual(await acceptedBy(await issue(parameters)), { api, mcp });
+    });
+  }
+}
+
+for (const [name, resource, method, path, scope] of [
+  ["a token for MCP at the API", "/mcp", "GET", "/v1/links", "links:read"],
+  ["a token for the API at MCP", "/v1", "POST", "/mcp", "links:read links:write"],
+] as const) {
+  test(`${name} is rejected with invalid_token`, async (t) => {
+    const token = await service.token(app, { resource: url + resource });
+    const reply = await apiAt(url, token).send(method, path);
+    isProblem(t, reply, { status: 401, code: "invalid_token" });
+    const { error_description: _, ...challenge } = challengeOf(reply) ?? {};
+    const resource_metadata = `${url}${WELL_KNOWN}/${path.split("/")[1]}`;
+    t.deepEqual(challenge, { error: "invalid_token", scope, resource_metadata });
+  });
+}

@@ -1,0 +1,161 @@
+import test from "ava";
+import type { AnalyticsView } from "../../../resources/links/analytics.ts";
+import type { Click } from "../../../resources/links/types.ts";
+import { BROWSER, isMissing, isProblem, type LinkBody, newApi } from "../../harness/clients/api.ts";
+import { advanceToNoon } from "../../harness/clock.ts";
+import { clickAt } from "../../harness/database/storage.ts";
+import { startTestService } from "../../harness/service.ts";
+
+export const databases = "all";
+
+const BOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+advanceToNoon();
+const service = await startTestService({ COUNTRY_HEADER: "CF-IPCountry" });
+const api = await newApi(service);
+test.after.always(() => service.close());
+
+async function click({ short_url }: LinkBody, headers: Record<string, string> = {}) {
+  const init: RequestInit = { redirect: "manual", headers: { "user-agent": BROWSER, ...headers } };
+  return (await fetch(short_url, init)).status;
+}
+
+const analytics = async (link: LinkBody, query = "", caller = api) =>
+  (await caller.get<AnalyticsView>(`/v1/links/${link.id}/analytics${query}`)).body;
+
+/** Stores clicks on a link, as at these times. */
+async function storeClicks({ slug }: LinkBody, times: string[], source: Partial<Click> = {}) {
+  const destination = await service.storage.links.resolve(slug);
+  if (!destination) throw new Error("no link");
+  for (const time of times) await service.storage.links.click(destination, clickAt(Date.parse(time), source));
+}
+
+/** Clicks a new link once with each set of headers, and returns its analytics. */
+async function analyticsAfter(t: { is(a: number, b: number): void }, clicks: Record<string, string>[]) {
+  const link = await api.createLink();
+  for (const headers of clicks) t.is(await click(link, headers), 302);
+  return analytics(link);
+}
+
+test("a link without clicks has analytics of the default range, without clicks", async (t) => {
+  const { days, ...rest } = await analytics(await api.createLink());
+  const lists = { referrers: [], countries: [], devices: [], browsers: [], operating_systems: [] };
+  t.deepEqual(rest, { clicks: 0, bot_clicks: 0, ...lists });
+  t.is(days.length, 30);
+  t.true(days.every(({ clicks, bot_clicks }) => clicks === 0 && bot_clicks === 0));
+  t.is(days.at(-1)?.date, new Date(Date.now()).toISOString().slice(0, 10));
+  t.is(Date.parse(days[29]?.date ?? "") - Date.parse(days[0]?.date ?? ""), 29 * DAY_MS);
+});
+
+test("a click is counted immediately, with its referrer, country, device, browser and system, and bots separately", async (t) => {
+  const { days, ...view } = await analyticsAfter(t, [
+    { referer: "https://www.news.example/a", "cf-ipcountry": "CH" },
+    { referer: "https://news.example/b?c=d", "cf-ipcountry": "CH" },
+    {},
+    { "user-agent": BOT, referer: "https://crawler.example/" },
+    { "sec-purpose": "prefetch", referer: "https://search.example/" },
+  ]);
+  t.like(days.at(-1), { clicks: 3, bot_clicks: 2 });
+  t.deepEqual(view, {
+    clicks: 3,
+    bot_clicks: 2,
+    referrers: [
+      { referrer: "news.example", clicks: 2 },
+      { referrer: null, clicks: 1 },
+    ],
+    countries: [
+      { country: "CH", clicks: 2 },
+      { country: null, clicks: 1 },
+    ],
+    devices: [{ device: "desktop", clicks: 3 }],
+    browsers: [{ browser: "Firefox", clicks: 3 }],
+    operating_systems: [{ operating_system: "Linux", clicks: 3 }],
+  });
+});
+
+test("a link's clicks are people, its bot_clicks are known bots, and neither changes the ETag", async (t) => {
+  const link = await api.createLink({ max_clicks: 4 });
+  const { etag } = Object.fromEntries((await api.get(`/v1/links/${link.id}`)).headers);
+  t.like(link, { clicks: 0, bot_clicks: 0 });
+  const agentsOfClicks = [BROWSER, BOT, BROWSER, "curl/8.5.0", BROWSER];
+  const statuses = [];
+  for (const agent of agentsOfClicks) statuses.push(await click(link, { "user-agent": agent }));
+  t.deepEqual(statuses, [302, 302, 302, 302, 410], "max_clicks counts both");
+  const { body, headers } = await api.get(`/v1/links/${link.id}`);
+  t.like(body, { clicks: 2, bot_clicks: 2 });
+  t.is(headers.get("etag"), etag as string);
+});
+
+test("a range of one day has its 24 hours, a longer one has none", async (t) => {
+  const link = await api.createLink();
+  await storeClicks(link, ["2030-03-01T00:59:59Z", "2030-03-01T23:00:00Z"]);
+  await storeClicks(link, ["2030-03-01T23:59:59Z"], { bot: true });
+  const { hours = [], ...day } = await analytics(link, "?from=2030-03-01&to=2030-03-01");
+  t.is(hours.length, 24);
+  t.deepEqual(hours[0], { hour: 0, clicks: 1, bot_clicks: 0 });
+  t.deepEqual(hours[23], { hour: 23, clicks: 1, bot_clicks: 1 });
+  t.true(hours.slice(1, 23).every(({ clicks, bot_clicks }) => clicks + bot_clicks === 0));
+  t.like(day, { clicks: 2, bot_clicks: 1 });
+  t.false("hours" in (await analytics(link, "?from=2030-03-01&to=2030-03-02")));
+});
+
+test("the country comes from the header of the setting, and must be a country code", async (t) => {
+  for (const header of ["CH", "ch", "XX", "T1", "CHE", "<>"]) {
+    const { countries } = await analyticsAfter(t, [{ "cf-ipcountry": header }]);
+    t.deepEqual(countries, [{ country: header === "CH" ? "CH" : null, clicks: 1 }], header);
+  }
+});
+
+test("only the referrers with the most clicks are listed", async (t) => {
+  const hosts = Array.from({ length: 21 }, (_, index) => `host-${index + 10}.example`);
+  const clicks = hosts.flatMap((host, index) =>
+    Array(index === 7 ? 3 : 1).fill({ referer: `https://${host}/` }),
+  );
+  const view = await analyticsAfter(t, clicks);
+  const { referrers } = view;
+  t.is(view.clicks, 23);
+  t.is(referrers.length, 20);
+  t.deepEqual(referrers[0], { referrer: "host-17.example", clicks: 3 });
+  t.is(referrers[1]?.referrer, "host-10.example", "ties are sorted by name");
+});
+
+test("from and to are inclusive", async (t) => {
+  const link = await api.createLink();
+  const edges = ["2030-03-01T00:00:00.000Z", "2030-03-02T12:00:00Z", "2030-03-03T23:59:59.999Z"];
+  const outside = ["2030-02-28T23:59:59.999Z", "2030-03-04T00:00:00.000Z"];
+  await storeClicks(link, [...edges, ...outside], { referrer: "a.example" });
+  const { clicks, days, referrers, devices } = await analytics(link, "?from=2030-03-01&to=2030-03-03");
+  t.is(clicks, 3);
+  const dates = ["2030-03-01", "2030-03-02", "2030-03-03"];
+  t.deepEqual(
+    days,
+    dates.map((date) => ({ date, clicks: 1, bot_clicks: 0 })),
+  );
+  t.deepEqual(referrers, [{ referrer: "a.example", clicks: 3 }]);
+  t.deepEqual(devices, [{ device: null, clicks: 3 }]);
+  t.is((await analytics(link, "?from=2030-03-04&to=2030-03-04")).clicks, 1);
+  t.is((await analytics(link, "?to=2030-03-30")).clicks, 4, "the default range has 30 days");
+});
+
+test("an invalid range is refused, of one link and of all", async (t) => {
+  const { id } = await api.createLink();
+  for (const path of [`/v1/links/${id}/analytics`, "/v1/analytics"]) {
+    const reversed = await api.send("GET", `${path}?from=2030-01-02&to=2030-01-01`);
+    isProblem(t, reversed, { status: 422, code: "invalid_from", fields: ["from"] });
+    const unknown = await api.send("GET", `${path}?day=2030-01-01`);
+    isProblem(t, unknown, { status: 422, code: "unknown_field", fields: ["day"] });
+  }
+});
+
+test("the totals include every link of the organization, deleted ones too, and none of another", async (t) => {
+  const [mine, theirs] = [await newApi(service), await newApi(service)];
+  const [one, two, three] = [await mine.createLink(), await mine.createLink(), await theirs.createLink()];
+  for (const link of [one, two, two, three, three, three])
+    await click(link, { referer: "https://a.example/" });
+  await mine.send("DELETE", `/v1/links/${two.id}`);
+  const { clicks, referrers } = (await mine.get<AnalyticsView>("/v1/analytics")).body;
+  t.is(clicks, 3);
+  t.deepEqual(referrers, [{ referrer: "a.example", clicks: 3 }]);
+  isMissing(t, await mine.get(`/v1/links/${two.id}/analytics`));
+});

@@ -1,0 +1,127 @@
+import test from "ava";
+import { isProblem, type LinkBody, newApi, type PageBody } from "../../harness/clients/api.ts";
+import { createTeam } from "../../harness/clients/dashboard.ts";
+import { importLinks } from "../../harness/clients/link-import.ts";
+import { atOnce } from "../../harness/database/storage.ts";
+import { startTestService } from "../../harness/service.ts";
+
+export const databases = "all";
+
+const service = await startTestService();
+const api = await newApi(service);
+test.after.always(() => service.close());
+
+type Result = {
+  status: number;
+  link?: LinkBody;
+  error?: { code: string; detail: string; errors?: { field: string; message: string }[] };
+};
+
+const url = "https://example.com/";
+const bulk = (links: unknown, caller = api) =>
+  caller.send<{ results: Result[] }>("POST", "/v1/links/bulk", { json: { links } });
+const resultsOf = async (links: unknown) => {
+  const { status, body, text } = await bulk(links);
+  if (status !== 200) throw new Error(text);
+  return body.results;
+};
+
+test("a bulk request creates every link with its own fields, in order", async (t) => {
+  const caller = await newApi(service);
+  const links = Array.from({ length: 100 }, (_, n) => ({ url, title: `Link ${n}`, tags: [`n${n}`] }));
+  const { status, body } = await bulk(links, caller);
+  t.is(status, 200);
+  const titles = body.results.map(({ status, link }) => status === 201 && link?.title);
+  t.deepEqual(titles, links.map(({ title }) => title) as typeof titles);
+  const page = await caller.get<PageBody>("/v1/links?limit=100");
+  t.deepEqual(page.body.data.toReversed(), body.results.map(({ link }) => link) as LinkBody[]);
+});
+
+test("each result is that of a separate request for the link", async (t) => {
+  await api.createLink({ slug: "bulk-taken", external_id: "bulk-taken" });
+  const invalid: [link: unknown, status: number, code: string, fields: string[]][] = [
+    [{ url: "javascript:alert(1)", slug: "bulk-free" }, 422, "invalid_url", ["url"]],
+    [{ url, fallback_url: "ftp://example.com" }, 422, "invalid_fallback_url", ["fallback_url"]],
+    [{ url, slug: "bulk-taken" }, 409, "slug_taken", ["slug"]],
+    [{ url, external_id: "bulk-taken" }, 409, "external_id_taken", ["external_id"]],
+    [{ url, clicks: 5 }, 422, "unknown_field", ["clicks"]],
+    [{ url, tags: [1] }, 422, "invalid_tags", ["tags.0"]],
+    ...[null, 1, "text", [], true].map((link) => [link, 422, "invalid_request", [""]] as never),
+  ];
+  const [first, ...others] = await resultsOf([
+    { url },
+    ...invalid.map(([link]) => link),
+    { url, slug: "bulk-free" },
+  ]);
+  t.is(first?.status, 201);
+  t.like(others.pop(), { status: 201, link: { slug: "bulk-free" } }, "an invalid link leaves its slug");
+  for (const [index, [link, status, code, fields]] of invalid.entries()) {
+    const { error, ...result } = others[index] as Result;
+    t.deepEqual([result, error?.code] as unknown[], [{ status }, code], JSON.stringify(link));
+    const named = error?.errors?.map(({ field }) => field);
+    t.deepEqual(named, fields);
+    t.not(error?.detail, "");
+  }
+});
+
+test("of several links in one request with the same slug or external ID, the first gets it", async (t) => {
+  const [slug, external_id] = ["bulk-twice", "bulk-twice"];
+  const results = await resultsOf([
+    { url, slug, title: "first" },
+    { url, external_id, title: "first" },
+    { url, slug, external_id: "bulk-other" },
+    { url, external_id },
+    { url, external_id: "bulk-other", title: "the link before it was not created" },
+    { url, slug },
+  ]);
+  const outcomes = results.map(({ status, error }) => error?.code ?? status);
+  t.deepEqual(outcomes, [201, 201, "slug_taken", "external_id_taken", 201, "slug_taken"]);
+});
+
+test("concurrent bulk requests for the same slugs, in either order, create each link once", async (t) => {
+  for (let round = 0; round < 3; round++) {
+    const tags = [`contended-${round}`];
+    const names = Array.from({ length: 40 }, (_, n) => `contended-${round}-${n}`);
+    const links = names.map((name) => ({ url, slug: name, external_id: name, tags }));
+    const results = await atOnce(8, (n) => resultsOf(n % 2 ? links : links.toReversed()));
+    const statuses = results.flat().map(({ status }) => status);
+    t.deepEqual(statuses.sort(), [...Array(40).fill(201), ...Array(280).fill(409)]);
+    const { body } = await api.get<PageBody>(`/v1/links?limit=100&tag=${tags}`);
+    t.is(body.data.length, 40);
+  }
+});
+
+test("a bulk request needs 1 to 100 links, and no other field, and creates nothing otherwise", async (t) => {
+  const caller = await newApi(service);
+  for (const links of [[], Array(101).fill({ url }), { url }, null, undefined])
+    isProblem(t, await bulk(links, caller), { status: 422, code: "invalid_links", fields: ["links"] });
+  const unknown = await caller.send("POST", "/v1/links/bulk", { json: { links: [{ url }], atomic: true } });
+  isProblem(t, unknown, { status: 422, code: "unknown_field", fields: ["atomic"] });
+  t.deepEqual((await caller.get<PageBody>("/v1/links")).body.data, []);
+});
+
+test("requests of another organization are answered between the bulk requests of one", async (t) => {
+  const [busy, other] = await Promise.all([newApi(service), newApi(service)]);
+  const metadata = Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`key${n}`, "x".repeat(100)]));
+  const links = Array.from({ length: 100 }, () => ({ url, metadata }));
+  let answered = 0;
+  const all = Array.from({ length: 12 }, async () => {
+    const { status } = await bulk(links, busy);
+    answered++;
+    return status;
+  });
+  await Promise.race(all);
+  t.is((await other.send("POST", "/v1/links", { json: { url } })).status, 201);
+  t.true(answered <= 6, `${answered} of 12 were answered before it`);
+  t.deepEqual(new Set(await Promise.all(all)), new Set([200]));
+});
+
+test("a file needs links, at most 10,000 of them, and imports none otherwise", async (t) => {
+  const { base, owner } = await createTeam(service);
+  const missing = await owner.api.send("POST", `${base}/links/import`, { json: {} });
+  isProblem(t, missing, { status: 422, code: "invalid_file", fields: ["file"] });
+  const large = await importLinks(owner.api, base, `url\n${`${url}\n`.repeat(10_001)}`);
+  isProblem(t, large, { status: 422, code: "invalid_file", fields: ["file"] });
+  t.regex(large.body.detail ?? "", /at most 10,000 rows/);
+  t.deepEqual((await owner.api.get<PageBody>(`${base}/links`)).body.data, []);
+});

@@ -1,0 +1,266 @@
+import test from "ava";
+import { apiAt, isMissing, isProblem, type LinkBody, type PageBody } from "../../harness/clients/api.ts";
+import { tokensFor } from "../../harness/clients/flow.ts";
+import { advanceClock } from "../../harness/clock.ts";
+import { atOnce } from "../../harness/database/storage.ts";
+import { startTestService } from "../../harness/service.ts";
+
+export const databases = "all";
+
+const service = await startTestService();
+const app = await service.createOrganization();
+const api = apiAt(service.url, await service.token(app));
+const other = apiAt(service.url, await service.token(await service.createOrganization()));
+test.after.always(() => service.close());
+
+const url = "https://example.com/";
+const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
+const MERGE_PATCH = "application/merge-patch+json";
+
+const create = (json: object, caller = api) => caller.send<LinkBody>("POST", "/v1/links", { json });
+const patch = (id: string, json: unknown) => api.send<LinkBody>("PATCH", `/v1/links/${id}`, { json });
+const mergePatch = (id: string, json: unknown) => {
+  const options = { body: JSON.stringify(json), headers: { "content-type": MERGE_PATCH } };
+  return api.send<LinkBody>("PATCH", `/v1/links/${id}`, options);
+};
+const remove = (id: string) => api.send("DELETE", `/v1/links/${id}`);
+const read = async (id: string) => (await api.get(`/v1/links/${id}`)).body;
+const visit = async (slug: string) => {
+  const { status, headers } = await fetch(`${service.url}/${slug}`, { redirect: "manual" });
+  return headers.get("location") ?? status;
+};
+
+test("a link created from only a URL has defaults for all other fields, its Location and its ETag", async (t) => {
+  const before = Date.now();
+  const { status, headers, body } = await create({ url });
+  t.is(status, 201);
+  const { id, slug, created_at, updated_at, ...rest } = body;
+  t.regex(id, /^lnk_[0-9A-Z]{26}$/);
+  t.regex(slug, /^[A-Za-z0-9]{7}$/);
+  t.regex(created_at, RFC3339);
+  t.true(Date.parse(created_at) >= before && Date.parse(created_at) <= Date.now());
+  t.is(updated_at, created_at);
+  t.deepEqual(rest, {
+    url,
+    short_url: `${service.url}/${slug}`,
+    title: null,
+    tags: [],
+    external_id: null,
+    metadata: {},
+    archived: false,
+    expires_at: null,
+    max_clicks: null,
+    redirect_type: 302,
+    fallback_url: null,
+    forward_query: true,
+    clicks: 0,
+    bot_clicks: 0,
+    last_clicked_at: null,
+    created_by: app.clientId,
+    created_via: null,
+    disabled_at: null,
+    disabled_reason: null,
+  });
+  t.is(headers.get("location"), `/v1/links/${id}`);
+  t.is((await api.get(`/v1/links/${id}`)).headers.get("etag"), headers.get("etag"));
+});
+
+test("a link keeps every field that was sent", async (t) => {
+  const fields = {
+    url: "https://example.com/ü?a=b&c=%20#frag",
+    slug: "All-Fields_1",
+    title: "Spring sale – 日本語 🎉 <b>\"'&",
+    tags: ["news", "Ünïcode", 'a "quoted" one', "50%_off"],
+    external_id: "crm/42:ä",
+    metadata: { text: "line\nbreak", number: 1.5, yes: true, no: false, nothing: null, "key with space": "" },
+    max_clicks: 10,
+    redirect_type: 308,
+    fallback_url: "https://example.com/gone",
+  };
+  const created = await api.createLink({ ...fields, expires_at: "2099-01-31T12:00:00+02:00" });
+  t.like(created, { ...fields, expires_at: "2099-01-31T10:00:00.000Z" } as Partial<LinkBody>);
+  t.deepEqual(await read(created.id), created);
+});
+
+test("a link created by an app on behalf of a user has the user as its creator", async (t) => {
+  const user = await service.createUser([app.id]);
+  const tokens = await tokensFor(service, app, user);
+  const link = await apiAt(service.url, tokens.access_token).createLink();
+  t.deepEqual([link.created_by, link.created_via], [user.id, app.clientId]);
+});
+
+test("each operation refuses an invalid value and an unknown field by name, and changes nothing", async (t) => {
+  const link = await api.createLink({ external_id: "unchanged" });
+  const operations = [
+    (json: object) => create({ url, ...json }),
+    (json: object) => patch(link.id, { archived: true, ...json }),
+    (json: object) => mergePatch(link.id, { archived: true, ...json }),
+    (json: object) =>
+      api.send("PUT", "/v1/links/by-external-id/unchanged", { json: { url: `${url}new`, ...json } }),
+  ];
+  for (const send of operations) {
+    const invalid = await send({ max_clicks: 0 });
+    isProblem(t, invalid, { status: 422, code: "invalid_max_clicks", fields: ["max_clicks"] });
+    const unknown = await send({ clicks: 1000 });
+    isProblem(t, unknown, { status: 422, code: "unknown_field", fields: ["clicks"] });
+  }
+  t.deepEqual(await read(link.id), link);
+});
+
+test("query parameters don't set fields of a new link", async (t) => {
+  const reply = await api.send<LinkBody>("POST", "/v1/links?clicks=5&slug=query", { json: { url } });
+  t.is(reply.body.clicks, 0);
+  t.not(reply.body.slug, "query");
+});
+
+test("a slug is taken in every organization, for good, and case-sensitive", async (t) => {
+  const first = await api.createLink({ slug: "Taken" });
+  await remove((await api.createLink({ slug: "deleted" })).id);
+  const free = await api.createLink({ slug: "taken", url: `${url}other` });
+  for (const slug of ["Taken", "deleted"]) {
+    const taken = { status: 409, code: "slug_taken", fields: ["slug"] };
+    for (const caller of [api, other]) isProblem(t, await create({ url, slug }, caller), taken);
+    isProblem(t, await patch(free.id, { title: "x", slug }), taken);
+  }
+  t.deepEqual(await read(free.id), free);
+  t.deepEqual([await visit("Taken"), await visit("taken"), await visit("TAKEN")], [first.url, free.url, 404]);
+});
+
+test("an external_id is unique in its organization, case-sensitive, and free again after a deletion", async (t) => {
+  const { id } = await api.createLink({ external_id: "Ext" });
+  const link = await api.createLink({ external_id: "ext" });
+  const taken = { status: 409, code: "external_id_taken", fields: ["external_id"] };
+  isProblem(t, await create({ url, external_id: "Ext" }), taken);
+  isProblem(t, await patch(link.id, { title: "x", external_id: "Ext" }), taken);
+  t.deepEqual(await read(link.id), link);
+  t.is((await create({ url, external_id: "Ext" }, other)).status, 201);
+  await remove(id);
+  t.is((await create({ url, external_id: "Ext" })).status, 201);
+});
+
+test("the pages of a list lead to one another, and show each link as the link itself", async (t) => {
+  const caller = apiAt(service.url, await service.token(await service.createOrganization()));
+  t.deepEqual((await caller.get<PageBody>("/v1/links")).body, { data: [], next_cursor: null });
+  const links: LinkBody[] = [];
+  for (const tag of ["page", "page", "other", "page"]) links.push(await caller.createLink({ tags: [tag] }));
+  const query = "/v1/links?limit=2&sort=created_at&tag=page";
+  const { body } = await caller.get<PageBody>(query);
+  t.deepEqual(body.data, links.slice(0, 2));
+  const next = `${query}&cursor=${body.next_cursor}`;
+  t.deepEqual((await caller.get<PageBody>(next)).body, { data: links.slice(3), next_cursor: null });
+  isProblem(t, await other.get(next), { status: 422, code: "invalid_cursor", fields: ["cursor"] });
+  const invalid = await caller.get(`${query}&archived=1`);
+  isProblem(t, invalid, { status: 422, code: "invalid_archived", fields: ["archived"] });
+});
+
+const FULL = {
+  title: "Title",
+  tags: ["a"],
+  metadata: { a: 1, b: "x" },
+  expires_at: "2099-01-01T00:00:00.000Z",
+  max_clicks: 5,
+  redirect_type: 301,
+  fallback_url: "https://example.com/gone",
+};
+const CHANGES: Record<string, unknown[]> = {
+  url: ["https://example.org/new"],
+  slug: ["a-new-slug"],
+  title: ["New", null],
+  tags: [["x", "y"], []],
+  external_id: ["another", null],
+  metadata: [{ b: true }, {}],
+  archived: [true],
+  expires_at: ["2098-01-01T00:00:00.000Z", null],
+  max_clicks: [1, null],
+  redirect_type: [307],
+  fallback_url: [null],
+};
+
+test("an update changes the fields that it has, and nothing if they have the values already", async (t) => {
+  const changes = Object.entries(CHANGES).flatMap(([name, all]) => all.map((value) => ({ [name]: value })));
+  for (const [index, change] of changes.entries()) {
+    const created = await api.createLink({ ...FULL, external_id: `update-${index}` });
+    advanceClock(1);
+    const { status, headers, body } = await patch(created.id, change);
+    t.is(status, 200);
+    const short_url = `${service.url}/${body.slug}`;
+    t.deepEqual(body, { ...created, ...change, short_url, updated_at: body.updated_at });
+    t.true(body.updated_at > created.updated_at);
+    advanceClock(1);
+    const metadata = Object.fromEntries(Object.entries(body.metadata).reverse());
+    for (const same of [change, { metadata }, {}]) {
+      const again = await patch(created.id, same);
+      t.deepEqual([again.body, again.headers.get("etag")], [body, headers.get("etag")]);
+    }
+  }
+});
+
+test("a new slug redirects, and the old one no longer does", async (t) => {
+  const { id } = await api.createLink({ slug: "old-name" });
+  await patch(id, { slug: "new-name" });
+  t.deepEqual([await visit("new-name"), await visit("old-name")], [url, 404]);
+});
+
+test("a deleted link is not found by any method", async (t) => {
+  const { id } = await api.createLink();
+  const reply = await remove(id);
+  t.deepEqual([reply.status, reply.text], [204, ""]);
+  isMissing(t, await api.get(`/v1/links/${id}`));
+  isMissing(t, await patch(id, { title: "x" }));
+  isMissing(t, await remove(id));
+});
+
+test("concurrent updates and deletions never give one slug to two links", async (t) => {
+  for (let round = 0; round < 3; round++) {
+    const contested = `contested-${round}`;
+    const links = await atOnce(6, () => api.createLink());
+    const replies = await Promise.all(
+      links.flatMap(({ id }, index) => [
+        patch(id, { slug: contested, external_id: contested }),
+        patch(id, { external_id: null, title: `${index}` }),
+        ...(index % 3 ? [] : [remove(id)]),
+      ]),
+    );
+    for (const { status, text } of replies) t.true([200, 204, 404, 409].includes(status), text);
+    const current = await Promise.all(links.map(({ id }) => read(id)));
+    const holders = current.filter(({ slug, external_id }) => [slug, external_id].includes(contested));
+    t.true(holders.length <= 1);
+    t.not(await visit(contested), 404, "the winner has the slug, or had it when it was deleted");
+  }
+});
+
+test("concurrent updates without If-Match all succeed, each on its own field", async (t) => {
+  const { id } = await api.createLink();
+  const fields = { title: "t", tags: ["t"], external_id: "t", max_clicks: 3, archived: true };
+  const patches = Object.entries(fields).map(([name, value]) => patch(id, { [name]: value }));
+  const replies = await Promise.all(patches);
+  t.true(replies.every(({ status }) => status === 200));
+  t.like(await read(id), fields);
+});
+
+const METADATA = { kept: "a", changed: 1, removed: true, empty: null };
+
+test("a merge patch sets the keys of the metadata, removes those that are null, and keeps the others", async (t) => {
+  const { id } = await api.createLink({ metadata: METADATA, title: "Title", tags: ["a"] });
+  const metadata = { changed: 2, removed: null, added: "b", unknown: null };
+  const { status, body } = await mergePatch(id, { metadata, title: null, tags: ["b"] });
+  t.is(status, 200);
+  t.deepEqual(body.metadata, { kept: "a", changed: 2, empty: null, added: "b" });
+  t.is(body.title, null);
+  t.deepEqual(body.tags, ["b"], "an array is replaced (RFC 7396 §1)");
+  t.deepEqual((await patch(id, { metadata: { removed: null } })).body.metadata, { removed: null });
+});
+
+test("a merge patch can't exceed the limits of the metadata", async (t) => {
+  const { id } = await api.createLink({ metadata: METADATA });
+  const many = Object.fromEntries(Array.from({ length: 48 }, (_, key) => [`key${key}`, "x"]));
+  const refused = { status: 422, code: "invalid_metadata", fields: ["metadata"] };
+  isProblem(t, await mergePatch(id, { metadata: many }), refused);
+  t.is((await mergePatch(id, { metadata: { ...many, removed: null, changed: null } })).status, 200);
+});
+
+test("concurrent merge patches of different keys all take effect", async (t) => {
+  const { id } = await api.createLink();
+  await atOnce(10, (key) => mergePatch(id, { metadata: { [key]: key } }));
+  t.is(Object.keys((await read(id)).metadata).length, 10);
+});

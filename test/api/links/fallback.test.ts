@@ -1,0 +1,118 @@
+import test from "ava";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { apiAt, isProblem, type LinkBody } from "../../harness/clients/api.ts";
+import { startTestService } from "../../harness/service.ts";
+
+export const databases = "all";
+
+const service = await startTestService();
+test.after.always(() => service.close());
+
+const { disabledLinks, organizationSettings, organizations, suspensions } = service.storage;
+const FALLBACK = "https://example.com/sale-ended";
+const DEFAULT = "https://example.com/";
+const gone = { status: 410, code: "link_gone" };
+
+async function createOwner(fallbackUrl?: string) {
+  const app = await service.createOrganization();
+  if (fallbackUrl) await organizationSettings.change(app.id, { fallbackUrl }, OPERATOR);
+  const api = apiAt(service.url, await service.token(app));
+  const patch = (id: string, json: object) => api.send<LinkBody>("PATCH", `/v1/links/${id}`, { json });
+  const clicksOf = async ({ id }: LinkBody) => (await api.get(`/v1/links/${id}`)).body.clicks;
+  return { app, api, patch, clicksOf };
+}
+
+const visitor = apiAt(service.url);
+const follow = (slug: string, method = "GET") => visitor.send(method, `/${slug}`);
+
+async function leadsTo(slug: string, method?: string): Promise<string | number> {
+  const { status, headers } = await follow(slug, method);
+  return status === 302 ? (headers.get("location") ?? "") : status;
+}
+
+test("an archived link leads to its fallback with a 302 that isn't stored or counted", async (t) => {
+  const { api, patch, clicksOf } = await createOwner();
+  const link = await api.createLink({ fallback_url: FALLBACK, redirect_type: 301 });
+  t.is(link.fallback_url, FALLBACK);
+  t.is((await follow(link.slug)).status, 301);
+  await patch(link.id, { archived: true });
+  for (const method of ["GET", "HEAD"]) {
+    const { status, headers, text } = await follow(link.slug, method);
+    t.deepEqual([status, headers.get("location"), text], [302, FALLBACK, ""]);
+    t.regex(headers.get("cache-control") ?? "", /no-store/);
+    t.is(headers.get("x-robots-tag"), "noindex");
+  }
+  t.is(await clicksOf(link), 1);
+  await patch(link.id, { archived: false });
+  t.is((await follow(link.slug)).status, 301);
+});
+
+test("each click of a link that is archived meanwhile leads to the destination or the fallback", async (t) => {
+  const { api, patch, clicksOf } = await createOwner();
+  const link = await api.createLink({ fallback_url: FALLBACK });
+  const [, ...targets] = await Promise.all([
+    patch(link.id, { archived: true }),
+    ...Array.from({ length: 60 }, () => leadsTo(link.slug)),
+  ]);
+  const followed = targets.filter((target) => target === link.url).length;
+  t.is(targets.filter((target) => target === FALLBACK).length, 60 - followed);
+  t.is(await clicksOf(link), followed);
+});
+
+test("the fallback of the organization is for links without their own", async (t) => {
+  const { app, api, patch } = await createOwner(DEFAULT);
+  const link = await api.createLink();
+  await patch(link.id, { archived: true });
+  t.is(await leadsTo(link.slug), DEFAULT);
+  t.is((await api.get<{ fallback_url: string }>("/v1/organization")).body.fallback_url, DEFAULT);
+  await patch(link.id, { fallback_url: FALLBACK });
+  t.is(await leadsTo(link.slug), FALLBACK);
+  await patch(link.id, { fallback_url: null });
+  t.is(await leadsTo(link.slug), DEFAULT);
+  await organizationSettings.change(app.id, { fallbackUrl: null }, OPERATOR);
+  isProblem(t, await follow(link.slug), gone);
+});
+
+test("a deleted link leads to the fallback of its organization, as its own is erased", async (t) => {
+  const { api } = await createOwner();
+  const { api: other } = await createOwner(DEFAULT);
+  const own = await api.createLink({ fallback_url: FALLBACK });
+  const both = await other.createLink({ fallback_url: FALLBACK });
+  await api.send("DELETE", `/v1/links/${own.id}`);
+  await other.send("DELETE", `/v1/links/${both.id}`);
+  isProblem(t, await follow(own.slug), gone);
+  t.is(await leadsTo(both.slug), DEFAULT);
+});
+
+test("no fallback is used for what the operator stopped, nor for a deleted organization", async (t) => {
+  const disabled = await createOwner(DEFAULT);
+  const link = await disabled.api.createLink({ fallback_url: FALLBACK });
+  await disabledLinks.disable(link.id, null, OPERATOR);
+  isProblem(t, await follow(link.slug), gone);
+  await disabled.api.send("DELETE", `/v1/links/${link.id}`);
+  isProblem(t, await follow(link.slug), gone);
+  const stops = [
+    (id: string) => suspensions.suspend(id, null, OPERATOR),
+    (id: string) => organizations.remove(id, OPERATOR),
+  ];
+  for (const stop of stops) {
+    const { app, api, patch } = await createOwner(DEFAULT);
+    const [active, archived] = [await api.createLink(), await api.createLink({ fallback_url: FALLBACK })];
+    const deleted = await api.createLink();
+    await patch(archived.id, { archived: true });
+    await api.send("DELETE", `/v1/links/${deleted.id}`);
+    await stop(app.id);
+    for (const { slug } of [active, archived, deleted]) isProblem(t, await follow(slug), gone);
+  }
+});
+
+test("a fallback counts as stored text", async (t) => {
+  const { app, api } = await createOwner();
+  const link = await api.createLink({ fallback_url: FALLBACK });
+  const used = async () => (await service.storage.links.usage(app.id)).link_bytes;
+  const before = await used();
+  await api.send("PATCH", `/v1/links/${link.id}`, { json: { fallback_url: null } });
+  t.is(before - (await used()), FALLBACK.length);
+  await api.send("DELETE", `/v1/links/${link.id}`);
+  t.is(await used(), 0);
+});

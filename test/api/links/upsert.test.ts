@@ -1,0 +1,111 @@
+import test from "ava";
+import { isProblem, type LinkBody, newApi, type PageBody } from "../../harness/clients/api.ts";
+import { atOnce } from "../../harness/database/storage.ts";
+import { startTestService } from "../../harness/service.ts";
+
+export const databases = "all";
+
+const service = await startTestService();
+const api = await newApi(service);
+const other = await newApi(service);
+test.after.always(() => service.close());
+
+const url = "https://example.com/";
+const pathOf = (externalId: string) => `/v1/links/by-external-id/${encodeURIComponent(externalId)}`;
+const put = (externalId: string, json: unknown, headers: Record<string, string> = {}, caller = api) =>
+  caller.send<LinkBody>("PUT", pathOf(externalId), { json, headers });
+const tagOf = ({ headers }: { headers: Headers }) => headers.get("etag") as string;
+
+test("the first PUT creates the link, the next one replaces its fields, and a repeated one changes nothing", async (t) => {
+  const fields = { url, title: "One", tags: ["a"], slug: "order-1", fallback_url: url };
+  const first = await put("order-1", fields);
+  t.is(first.status, 201);
+  t.is(first.headers.get("location"), `/v1/links/${first.body.id}`);
+  t.like(first.body, { external_id: "order-1", ...fields });
+  const { id, slug, created_at, created_by } = first.body;
+  await api.send("PATCH", `/v1/links/${id}`, { json: { archived: true } });
+  const json = { url: "https://example.org/", max_clicks: 3 };
+  const second = await put("order-1", json);
+  t.is(second.status, 200);
+  t.not(tagOf(second), tagOf(first));
+  const kept = { id, slug, created_at, created_by, external_id: "order-1", archived: true };
+  t.like(second.body, { ...kept, ...json, title: null, tags: [], fallback_url: null });
+  for (const again of [await api.get(`/v1/links/${id}`), await put("order-1", json)])
+    t.deepEqual([again.body, tagOf(again)], [second.body, tagOf(second)]);
+  t.is((await put("order-1", { url, slug: "order-one" })).body.slug, "order-one");
+});
+
+test("the external ID is decoded from the path", async (t) => {
+  for (const externalId of ["a/b", "a b", "ä", "🎉", "%", "100%25", "?", "#x", "a+b", "analytics"]) {
+    const { status, body } = await put(externalId, { url });
+    t.is(status, 201);
+    t.is(body.external_id, externalId);
+    t.is((await put(externalId, { url, external_id: externalId })).body.id, body.id);
+    t.deepEqual((await api.get(pathOf(externalId))).body, body);
+  }
+});
+
+test("an external ID that is invalid, or another one than in the body, is refused", async (t) => {
+  const invalid = { status: 422, code: "invalid_external_id", fields: ["external_id"] };
+  for (const segment of ["%zz", "%ff", "%00", "x".repeat(256)])
+    isProblem(t, await api.send("PUT", `/v1/links/by-external-id/${segment}`, { json: { url } }), invalid);
+  isProblem(t, await put("one", { url, external_id: "other" }), invalid);
+});
+
+test("a PUT with a taken slug creates and changes nothing", async (t) => {
+  await api.createLink({ slug: "occupied" });
+  const taken = { status: 409, code: "slug_taken", fields: ["slug"] };
+  isProblem(t, await put("free", { url, slug: "occupied" }), taken);
+  const created = await put("free", { url });
+  t.is(created.status, 201);
+  isProblem(t, await put("free", { url, slug: "occupied", title: "x" }), taken);
+  t.deepEqual((await api.get(pathOf("free"))).body, created.body);
+});
+
+test("If-Match is honored, and always fails for a link that doesn't exist", async (t) => {
+  const failed = { status: 412, code: "precondition_failed" };
+  const matched = (title: string, tag: string) => put("matched", { url, title }, { "if-match": tag });
+  for (const tag of ["*", '"1"']) isProblem(t, await matched("0", tag), failed);
+  const first = await put("matched", { url });
+  t.is((await matched("2", tagOf(first))).status, 200);
+  isProblem(t, await matched("3", tagOf(first)), failed);
+  t.is((await matched("4", "*")).body.title, "4");
+});
+
+test("a PUT with the external ID of a deleted link, or in another organization, creates a new link", async (t) => {
+  const { body } = await put("shared", { url });
+  const theirs = await put("shared", { url, title: "theirs" }, {}, other);
+  t.is(theirs.status, 201);
+  t.is((await api.get(`/v1/links/${body.id}`)).body.title, null);
+  await api.send("DELETE", `/v1/links/${body.id}`);
+  const anew = await put("shared", { url });
+  t.is(anew.status, 201);
+  t.is(new Set([body.id, theirs.body.id, anew.body.id]).size, 3);
+});
+
+test("concurrent PUTs create one link, which has all fields of one of them", async (t) => {
+  for (const slug of [undefined, "wanted"]) {
+    const externalId = `race-${slug}`;
+    const replies = await atOnce(50, (n) =>
+      put(externalId, { url, slug, title: `Title ${n}`, tags: [`tag-${n}`] }),
+    );
+    t.deepEqual(replies.map(({ status }) => status).sort(), [...Array(49).fill(200), 201]);
+    t.is(new Set(replies.map(({ body }) => `${body.id} ${body.slug}`)).size, 1);
+    const { title, tags } = (await api.get(pathOf(externalId))).body;
+    t.deepEqual(tags, [`tag-${title?.split(" ")[1]}`]);
+  }
+});
+
+test("PUTs succeed while the link is repeatedly deleted", async (t) => {
+  const deleteRepeatedly = async () => {
+    for (let n = 0; n < 10; n++) {
+      const { body } = await api.get<PageBody>("/v1/links?tag=contended");
+      for (const { id } of body.data) await api.send("DELETE", `/v1/links/${id}`);
+    }
+  };
+  const [replies] = await Promise.all([
+    atOnce(20, (n) => put("contended", { url, tags: ["contended"], title: `${n}` })),
+    deleteRepeatedly(),
+  ]);
+  for (const { status, text } of replies) t.true(status === 200 || status === 201, text);
+});

@@ -1,0 +1,143 @@
+import test from "ava";
+import { type Api, apiAt } from "../../harness/clients/api.ts";
+import { advanceClock } from "../../harness/clock.ts";
+import { type Received, verify } from "../../harness/receiver.ts";
+import { startWebhookService } from "../../harness/webhook-service.ts";
+import {
+  createWebhook,
+  type NewWebhookBody,
+  type WebhookBody,
+  waitForDelivery,
+} from "../../harness/webhooks.ts";
+
+const { service, receiver, knex, close } = await startWebhookService();
+const organization = await service.createOrganization();
+const caller = async (): Promise<Api> => apiAt(service.url, await service.token(organization));
+test.after.always(close);
+
+const SECRET = /^whsec_[A-Za-z0-9+/]{43}=$/;
+const HOUR_MS = 60 * 60 * 1000;
+
+async function rotate(api: Api, { id }: WebhookBody): Promise<string> {
+  const path = `/v1/webhooks/${id}/rotate-secret`;
+  const { status, body, headers } = await api.send<NewWebhookBody>("POST", path);
+  if (status !== 200) throw new Error(`no rotation: ${status}`);
+  if (headers.get("cache-control") !== "no-store") throw new Error("the secret may be stored");
+  return body.secret;
+}
+
+/** Sends a test event and returns the request that arrives. */
+async function nextTest(api: Api, { id, url }: WebhookBody): Promise<Received> {
+  const path = new URL(url).pathname;
+  const before = receiver.received(path).length;
+  const { status } = await api.send("POST", `/v1/webhooks/${id}/test`);
+  if (status !== 202) throw new Error(`no test: ${status}`);
+  return (await receiver.waitFor(path, before + 1)).at(-1) as Received;
+}
+
+const signaturesOf = ({ headers }: Received) => (headers["webhook-signature"] ?? "").split(" ");
+
+test.serial("a delivery of a link is accepted by the standard verifier", async (t) => {
+  const api = await caller();
+  const { secret, id } = await createWebhook(api, receiver.url("/created"));
+  const link = await api.createLink({ title: "delivered" });
+  const [request] = (await receiver.waitFor("/created", 1)) as [Received];
+  const message = verify(request, secret);
+  t.deepEqual(Object.keys(message), ["type", "timestamp", "data"]);
+  t.true(Date.parse(message.timestamp) >= Date.parse(link.created_at));
+  t.deepEqual(message.data, link);
+  t.is(request.method, "POST");
+  t.is(request.headers["content-type"], "application/json");
+  t.regex(request.headers["user-agent"] ?? "", /^linkgate\/\d/);
+  t.regex(request.headers["webhook-id"] ?? "", /^evt_[0-9A-Z]{26}$/);
+  const delivered = await waitForDelivery(api, { id }, ({ status }) => status === "succeeded");
+  t.is(delivered.id, request.headers["webhook-id"] as string);
+  t.is(JSON.stringify(delivered.request), request.text);
+  t.is(delivered.next_attempt_at, null);
+  t.like(delivered.attempts, [{ status: 204 }]);
+
+  const other = await createWebhook(api, receiver.url("/created-too"));
+  t.throws(() => verify(request, other.secret));
+});
+
+test.serial("a secret is returned only at creation and by the rotation, and may not be stored", async (t) => {
+  const api = await caller();
+  const json = { url: receiver.url("/shown"), events: ["link.created"] };
+  const { body: created, headers } = await api.send<NewWebhookBody>("POST", "/v1/webhooks", { json });
+  t.regex(created.secret, SECRET);
+  t.is(headers.get("cache-control"), "no-store");
+  const rotated = await rotate(api, created);
+  t.regex(rotated, SECRET);
+  t.not(rotated, created.secret);
+  const path = `/v1/webhooks/${created.id}`;
+  for (const { text, status } of [
+    await api.get(path),
+    await api.get("/v1/webhooks"),
+    await api.send("PATCH", path, { json: { events: ["link.deleted"] } }),
+    await api.send("POST", `${path}/test`),
+    await api.get(`${path}/deliveries`),
+  ]) {
+    t.true(status < 300);
+    t.false(text.includes("secret") || text.includes("whsec_"), text);
+  }
+});
+
+test.serial("both secrets sign for a day after a rotation, then only the new one", async (t) => {
+  const api = await caller();
+  const webhook = await createWebhook(api, receiver.url("/rotated"));
+  const first = webhook.secret;
+  t.is(signaturesOf(await nextTest(api, webhook)).length, 1);
+  const second = await rotate(api, webhook);
+  const during = await nextTest(api, webhook);
+  t.is(signaturesOf(during).length, 2);
+  for (const signature of signaturesOf(during)) t.regex(signature, /^v1,[A-Za-z0-9+/]{43}=$/);
+  for (const secret of [first, second]) t.like(verify(during, secret), { type: "webhook.test" });
+
+  advanceClock(24 * HOUR_MS - 60_000);
+  const late = await nextTest(await caller(), webhook);
+  for (const secret of [first, second]) t.truthy(verify(late, secret));
+  advanceClock(2 * 60_000);
+  const after = await nextTest(await caller(), webhook);
+  t.is(signaturesOf(after).length, 1);
+  t.truthy(verify(after, second));
+  t.throws(() => verify(after, first));
+});
+
+test.serial("a second rotation within a day immediately ends the oldest secret", async (t) => {
+  const api = await caller();
+  const webhook = await createWebhook(api, receiver.url("/twice"));
+  const [second, third] = [await rotate(api, webhook), await rotate(api, webhook)];
+  const request = await nextTest(api, webhook);
+  for (const secret of [second, third]) t.truthy(verify(request, secret));
+  t.throws(() => verify(request, webhook.secret));
+  t.is(signaturesOf(request).length, 2);
+});
+
+test.serial("a database dump has no secret, and an encrypted one is of use in its row only", async (t) => {
+  const api = await caller();
+  const one = await createWebhook(api, receiver.url("/encrypted"));
+  const other = await createWebhook(api, receiver.url("/other"));
+  const secrets = [one.secret, await rotate(api, one), other.secret];
+  await nextTest(api, one);
+  const tables = ["webhooks", "deliveries", "events", "idempotency_keys"];
+  const dump = JSON.stringify(await Promise.all(tables.map((table) => knex(table).select("*"))));
+  t.true(dump.includes(one.id));
+  t.false(dump.includes("whsec_"));
+  for (const secret of secrets) {
+    const bytes = Buffer.from(secret.slice("whsec_".length), "base64");
+    for (const encoding of ["base64", "base64url", "hex"] as const)
+      t.false(dump.includes(bytes.toString(encoding)), encoding);
+  }
+
+  // Write access to the database is not enough to have deliveries signed with a known secret.
+  const stored = await knex("webhooks").where({ id: other.id }).first("secret");
+  const swapped = { ...stored, previous_secret: null };
+  await knex("webhooks").where({ id: one.id }).update(swapped);
+  const before = receiver.received("/encrypted").length;
+  await api.send("POST", `/v1/webhooks/${one.id}/test`);
+  const { attempts } = await waitForDelivery(api, one, ({ status }) => status === "failed");
+  t.is(attempts[0]?.error, "Not sent: the signing secret can't be decrypted. Rotate it.");
+  t.is(receiver.received("/encrypted").length, before);
+  const rotated = await rotate(api, one);
+  t.truthy(verify(await nextTest(api, one), rotated));
+});

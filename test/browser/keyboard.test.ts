@@ -1,0 +1,88 @@
+import test from "ava";
+import { OPERATOR } from "../../resources/events/types.ts";
+import { openPage, tabTo, useChromium } from "../harness/browser/chromium.ts";
+import { press } from "../harness/browser/page-actions.ts";
+import { openSignedIn } from "../harness/browser/readable.ts";
+import { startCallbackServer } from "../harness/callback.ts";
+import { authorizeUrl, redeemCode } from "../harness/clients/oauth.ts";
+import { bearer, startTestService } from "../harness/service.ts";
+
+const service = await startTestService();
+const { url: CALLBACK, ...callbacks } = await startCallbackServer();
+const app = await service.createOrganization("Third Party & Co");
+await service.storage.clients.setRedirectUris(app.id, ["http://127.0.0.1/callback"], OPERATOR);
+test.after.always(async () => {
+  callbacks.close();
+  await service.close();
+});
+
+const inChromium = useChromium();
+
+inChromium("a user signs in and allows access with only the keyboard", async (t, browser) => {
+  const { page, complaints } = await openPage(browser);
+  const first = await service.createOrganization("First");
+  const second = await service.createOrganization("Second");
+  const user = await service.createUser([first.id, second.id]);
+  await page.goto(authorizeUrl(service, app, { redirect_uri: CALLBACK }));
+  t.is(await page.locator(":focus").getAttribute("id"), "username", "the first field has the focus");
+  await page.keyboard.type(user.username);
+  await page.keyboard.press("Tab");
+  await page.keyboard.type("not the password");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("[role=alert]");
+  t.is(await page.inputValue("#username"), user.username);
+  t.is(await page.inputValue("#password"), "");
+  t.is(await page.locator(":focus").getAttribute("id"), "password", "the username is filled in");
+  await page.keyboard.type(user.password);
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("text=Allow access?");
+  await tabTo(page, "First");
+  await page.keyboard.press("ArrowDown");
+  await tabTo(page, "Allow");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(`${CALLBACK}?**`);
+  const code = new URL(page.url()).searchParams.get("code") ?? "";
+  const { access_token } = (await redeemCode(service, app, code, { redirect_uri: CALLBACK })).body;
+  const answer = await fetch(`${service.url}/v1/organization`, { headers: bearer(String(access_token)) });
+  t.is(((await answer.json()) as { id: string }).id, second.id, "the selected organization");
+  t.deepEqual(complaints, []);
+});
+
+inChromium("after a rejected form, the first invalid field has the focus", async (t, browser) => {
+  const owner = await service.createUser([app.id], undefined, "owner");
+  const { page } = await openSignedIn(browser, service.url, owner);
+  await page.goto(`/dashboard/organizations/${app.id}/settings`);
+  await page.getByLabel("Organization name").fill(" ");
+  await press(page, "Rename organization");
+  await page.getByText("Must be 1 to 100 characters long.").waitFor();
+  t.is(await page.locator(":focus").getAttribute("name"), "name");
+});
+
+inChromium("the content and the menus are reachable with the keyboard only", async (t, browser) => {
+  const user = await service.createUser([app.id]);
+  const { page, complaints } = await openSignedIn(browser, service.url, user);
+  await page.waitForSelector(".sections");
+  await page.keyboard.press("Tab");
+  const skip = page.locator(":focus");
+  t.is(await skip.textContent(), "Skip to content");
+  t.true(((await skip.boundingBox())?.y ?? -1) >= 0, "visible while focused");
+  await page.keyboard.press("Enter");
+  t.is(await page.locator(":focus").getAttribute("id"), "content");
+
+  // Begins above the content again.
+  await page.goto("/dashboard");
+  await tabTo(page, `Account: ${user.username}`);
+  const outline = await page.evaluate<string>("getComputedStyle(document.activeElement).outlineStyle");
+  t.is(outline, "solid", "focus is visible");
+  await page.keyboard.press("Enter");
+  t.true(await page.getByRole("link", { name: "Your account" }).isVisible());
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Escape");
+  t.false(await page.getByRole("link", { name: "Your account" }).isVisible());
+  t.is(
+    await page.evaluate<string>("document.activeElement.localName"),
+    "summary",
+    "focus returns to the menu",
+  );
+  t.deepEqual(complaints, []);
+});

@@ -1,0 +1,220 @@
+import test from "ava";
+import type { Browser } from "playwright-core";
+import { tabTo, useChromium } from "../harness/browser/chromium.ts";
+import { fill, press } from "../harness/browser/page-actions.ts";
+import { isReadable, openSignedIn } from "../harness/browser/readable.ts";
+import type { LinkBody } from "../harness/clients/api.ts";
+import { createTeam } from "../harness/clients/dashboard.ts";
+import { startTestService } from "../harness/service.ts";
+
+const service = await startTestService();
+const { base, member } = await createTeam(service);
+test.after.always(() => service.close());
+const inChromium = useChromium();
+
+inChromium("a link can be created, copied and viewed with only the keyboard", async (t, browser) => {
+  const permissions = ["clipboard-read", "clipboard-write"];
+  const { page, complaints } = await openSignedIn(browser, service.url, member, { permissions });
+  await page.goto(`${base}/links`);
+  await tabTo(page, "Shorten a URL");
+  await page.keyboard.type("https://example.com/a");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/\/links\/lnk_\w+\?done=link-created$/);
+  const shortLink = (await page.locator(".copyable code").textContent()) ?? "";
+
+  await tabTo(page, "Copy the short link");
+  await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "Copied" }).waitFor();
+  t.is(await page.evaluate("navigator.clipboard.readText()"), shortLink);
+
+  t.true((await page.evaluate<number>("document.querySelector('.qr img').naturalWidth")) > 0);
+  await fetch(shortLink, { redirect: "manual", headers: { "user-agent": "Mozilla/5.0 Firefox/140.0" } });
+  await page.reload();
+  const chart = page.getByRole("img", { name: /Clicks per day, .* 1 in total/ });
+  t.true(((await chart.boundingBox())?.height ?? 0) > 100);
+  await tabTo(page, "View as table");
+  await page.keyboard.press("Enter");
+  t.is(await page.locator(".chart tbody tr").count(), 30);
+  t.true(await page.locator(".chart tbody tr").first().isVisible());
+  t.deepEqual(complaints, []);
+});
+
+inChromium(
+  "the form of a link takes the expiry in local time, builds UTM parameters, and previews the link",
+  async (t, browser) => {
+    const timezoneId = "America/New_York";
+    const { page, complaints } = await openSignedIn(browser, service.url, member, { timezoneId });
+    await page.goto(`${base}/links/new`);
+
+    const url = page.getByLabel("Destination URL");
+    const preview = page.locator(".preview dd");
+    await fill(page, { url: "example.com/a%20b?x=1&utm_source=old#top", slug: "local", title: "Local" });
+    await page.getByText("UTM parameters").click();
+    t.is(await page.getByLabel("Source").inputValue(), "old");
+    await fill(page, { utm_source: "new", utm_campaign: "spring & summer" });
+    t.is(
+      await url.inputValue(),
+      "example.com/a%20b?x=1&utm_source=new&utm_campaign=spring%20%26%20summer#top",
+    );
+    t.deepEqual(await preview.allTextContents(), [
+      `${new URL(service.url).host}/local`,
+      "example.com/a%20b?x=1&utm_source=new&utm_campaign=spring%20%26%20summer#top",
+      "Local",
+    ]);
+    await fill(page, { utm_campaign: "" });
+    await page.getByText("More options").click();
+    await page.getByLabel("Expires (your time, America/New_York)").fill("2030-07-01T14:00");
+    await press(page, "Create link");
+    await page.waitForURL(/done=link-created/);
+
+    const { pathname } = new URL(page.url());
+    const read = async () => (await member.api.get<LinkBody>(pathname)).body;
+    const created = await read();
+    t.like(created, {
+      url: "https://example.com/a%20b?x=1&utm_source=new#top",
+      expires_at: "2030-07-01T18:00:00.000Z",
+    });
+
+    // Another field is changed, and the seconds that the form doesn't show remain.
+    const json = { expires_at: "2030-12-01T18:00:30.000Z" };
+    await member.api.send("PATCH", pathname, { json });
+    await page.goto(`${pathname}/edit`);
+    t.is(await page.locator("#expires_at").inputValue(), "2030-12-01T13:00");
+    await fill(page, { title: "Changed" });
+    await press(page, "Save link");
+    await page.waitForURL(/done=link-saved/);
+    t.like(await read(), { title: "Changed", ...json });
+
+    await page.goto(`${pathname}/edit`);
+    await page.locator("#expires_at").fill("");
+    await press(page, "Save link");
+    await page.waitForURL(/done=link-saved/);
+    t.is((await read()).expires_at, null);
+    t.deepEqual(complaints, []);
+  },
+);
+
+type Team = Awaited<ReturnType<typeof createTeam>>;
+
+async function createLink({ base, owner }: Team, slug?: string): Promise<void> {
+  await owner.api.send("POST", `${base}/links`, { json: { url: "https://example.com/", slug } });
+}
+
+/** Opens the list of three links: docs, news and shop. */
+async function openList(browser: Browser) {
+  const team = await createTeam(service);
+  const slugs = ["docs", "news", "shop"].map((name) => `${name}-${team.organization.id.slice(-8)}`);
+  for (const slug of slugs) await createLink(team, slug);
+  const { page } = await openSignedIn(browser, service.url, team.owner);
+  await page.goto(`${team.base}/links`);
+  return { page, slugs, base: team.base };
+}
+
+inChromium("the list is filtered while the user types", async (t, browser) => {
+  const { page, slugs } = await openList(browser);
+  await page.evaluate("window.isSamePage = true");
+  t.is(await page.locator("tbody tr").count(), 3);
+  t.false(await page.getByRole("button", { name: "Apply" }).isVisible());
+  await page.getByLabel("Search").pressSequentially(slugs[1] as string);
+  await page.waitForURL((url) => url.searchParams.get("search") === slugs[1]);
+  t.is(await page.locator("tbody tr").count(), 1);
+  t.true(await page.evaluate("window.isSamePage"));
+  t.is(await page.locator("[data-export]").textContent(), "Export 1 link as CSV");
+  await page.reload();
+  t.is(await page.locator("tbody tr").count(), 1);
+});
+
+inChromium("all links that match are offered once the page is selected", async (t, browser) => {
+  const { page } = await openList(browser);
+  await page.goto(`${page.url()}?limit=2`);
+  const bar = page.getByRole("group", { name: "Selected links" });
+  const others = bar.getByLabel("Select all 3 links");
+  await page.locator("tbody [type=checkbox]").first().check();
+  t.false(await others.isVisible());
+  await page.getByLabel("Select all", { exact: true }).check();
+  t.is(await bar.getByRole("status").textContent(), "2 selected");
+  await others.check();
+  t.is(await bar.getByRole("status").textContent(), "3 selected");
+  await isReadable(t, page, "links-select-all");
+  await bar.getByRole("button", { name: "Archive" }).click();
+  await page.getByText("3 links archived.").waitFor();
+  t.is(await page.locator("tbody tr").count(), 0);
+});
+
+inChromium("the Undo button of the confirmation restores archived links", async (t, browser) => {
+  const { page, slugs } = await openList(browser);
+  await page.getByLabel(`/${slugs[0]}`).check();
+  await page.getByRole("button", { name: "Archive" }).click();
+  const toast = page.getByRole("status").filter({ hasText: "1 link archived." });
+  await isReadable(t, page, "links-undo");
+  // A new selection takes its place.
+  await page.getByLabel(`/${slugs[1]}`).check();
+  t.false(await toast.isVisible());
+  await page.getByLabel(`/${slugs[1]}`).uncheck();
+  await toast.getByRole("button", { name: "Undo" }).click();
+  await page.getByText("1 link restored.").waitFor();
+  t.is(await page.locator("tbody tr").count(), 3);
+});
+
+inChromium("keys search, create, move, select and go anywhere", async (t, browser) => {
+  const { page, slugs, base } = await openList(browser);
+  const focused = () =>
+    page.evaluate<string>("document.activeElement.id || document.activeElement.textContent");
+  await page.keyboard.press("/");
+  t.is(await focused(), "search");
+  await page.locator("h1").click();
+  await page.keyboard.press("j");
+  await page.keyboard.press("j");
+  t.true((await focused()).endsWith(`/${slugs[1]}`));
+  await page.keyboard.press("k");
+  await page.keyboard.press("x");
+  t.true(await page.getByLabel(`/${slugs[2]}`).isChecked());
+  await page.keyboard.press("?");
+  await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
+  await page.keyboard.press("Escape");
+
+  await page.keyboard.press("Control+k");
+  const box = page.getByRole("dialog", { name: "Go to a page or link" });
+  await box.getByRole("link", { name: "Team", exact: true }).waitFor();
+  const found = () => box.getByRole("link").allTextContents();
+  for (const [words, place] of PLACES) {
+    await box.getByLabel("Go to").fill(words);
+    t.true((await found()).includes(place), words);
+  }
+  await box.getByLabel("Go to").fill("");
+  await box.getByLabel("Go to").pressSequentially(slugs[0] as string);
+  await box.getByRole("link", { name: `/${slugs[0]}` }).waitFor();
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/\/links\/lnk_\w+$/);
+  await page.goto(`${base}/links`);
+  await page.keyboard.press("c");
+  await page.waitForURL(/\/links\/new$/);
+});
+
+const PLACES = [
+  ["two-factor", "Second factor and passkeys"],
+  ["second factor", "Require a second factor"],
+  ["rotate secret", "Credentials"],
+  ["redirect", "Redirect URIs"],
+  ["GitHub Actions", "Workload identity"],
+  ["invite", "Invite a member"],
+  ["import", "Import links"],
+  ["documentation", "Documentation"],
+] as const;
+
+inChromium("times are local, and exact on hover", async (t, browser) => {
+  const team = await createTeam(service);
+  await createLink(team);
+  const timeZone = "Asia/Tokyo";
+  const { page, complaints } = await openSignedIn(browser, service.url, team.owner, { timezoneId: timeZone });
+  await page.goto(`${team.base}/links`);
+  const created = page.locator("tbody time").last();
+  t.regex((await created.textContent()) ?? "", /^(just now|\d min\. ago)$/);
+  t.regex((await created.getAttribute("title")) ?? "", /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$/);
+  await page.locator("tbody a").first().click();
+  const exact = page.locator(".facts time").first();
+  const at = new Date((await exact.getAttribute("datetime")) ?? "");
+  const inTokyo = at.toLocaleString("en-US", { dateStyle: "medium", timeStyle: "short", timeZone });
+  t.is(await exact.textContent(), inTokyo);
+  t.deepEqual(complaints, []);
+});

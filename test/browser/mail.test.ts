@@ -1,0 +1,118 @@
+import test from "ava";
+import type { Page } from "playwright-core";
+import { OPERATOR } from "../../resources/events/types.ts";
+import { useChromium } from "../harness/browser/chromium.ts";
+import { fill, press } from "../harness/browser/page-actions.ts";
+import { COLOR_RULES, isReadable, look, openSignedIn, violationsOf } from "../harness/browser/readable.ts";
+import { htmlOf, linkIn, startMailServer, textOf } from "../harness/mail-server.ts";
+import { startTestService } from "../harness/service.ts";
+
+const mailServer = await startMailServer();
+const service = await startTestService({
+  SMTP_URL: `smtp://127.0.0.1:${mailServer.port}`,
+  SMTP_FROM: "linkgate <noreply@links.example>",
+});
+
+const { SCREENSHOTS } = process.env;
+// Those on landmarks and headings concern pages.
+const EMAIL_RULES = [...COLOR_RULES, "document-title", "html-has-lang", "link-name"];
+const ACCOUNT = "/dashboard/account";
+const { organizations } = service.storage;
+const owner = await service.createUser([], "ada.lovelace");
+const guest = await service.createUser([], "grace.hopper");
+const { organization } = await organizations.create("Northwind Coffee", "free", OPERATOR, owner.id);
+const members = `/dashboard/organizations/${organization.id}/members`;
+
+test.after.always(async () => {
+  await service.close();
+  await mailServer.close();
+});
+const inChromium = useChromium();
+
+/** Waits for an email to an address whose text contains this. */
+const mailTo = (address: string, text: RegExp) =>
+  mailServer.next((mail) => mail.to.includes(address) && text.test(textOf(mail)));
+
+/** Requests a confirmation for an address of the signed-in user; returns the link that confirms it. */
+async function addAddress(page: Page, address: string): Promise<string> {
+  await page.goto(ACCOUNT);
+  await fill(page, { email: address });
+  await press(page, /email address$/);
+  await page.locator("[role=status]").waitFor();
+  return linkIn(await mailTo(address, /Confirm the email/));
+}
+
+inChromium(
+  "the pages that set an email address are accessible and fit at every width",
+  async (t, browser) => {
+    const { page } = await openSignedIn(browser, service.url, owner);
+    await look(t, page, "email-none", ACCOUNT);
+    const link = await addAddress(page, "ada@mail.example");
+    await isReadable(t, page, "email-sent");
+    await look(t, page, "email-confirm", link);
+    await press(page, "Confirm email address");
+    await page.locator("[role=status]").waitFor();
+    await isReadable(t, page, "email-confirmed");
+    await look(t, page, "email-link-used", link);
+    await addAddress(page, "ada.king@mail.example");
+    await isReadable(t, page, "email-change-sent");
+  },
+);
+
+inChromium("the pages that reset a password by email are accessible and fit", async (t, browser) => {
+  const actor = { id: guest.id };
+  await service.storage.emails.requestChange("grace@mail.example", actor);
+  const confirmation = linkIn(await mailTo("grace@mail.example", /Confirm the email/));
+  await service.storage.emails.confirm(confirmation.split("/").at(-1) ?? "", actor);
+  const { page } = await openSignedIn(browser, service.url);
+  await look(t, page, "forgot-login", "/auth/login");
+  await page.getByRole("link", { name: /by email/ }).click();
+  await page.waitForURL(/forgot-password/);
+  await isReadable(t, page, "forgot");
+  await fill(page, { username: guest.username });
+  await press(page, "Send reset link");
+  await page.getByText("Check your email").waitFor();
+  await isReadable(t, page, "forgot-sent");
+  const link = linkIn(await mailTo("grace@mail.example", /Choose a new password/));
+  await look(t, page, "forgot-reset", link);
+  guest.password = "an entirely new password";
+  await fill(page, { password: guest.password });
+  await press(page, "Save password");
+  await page.locator("#password").waitFor({ state: "detached" });
+  await isReadable(t, page, "forgot-done");
+  const mail = await mailTo("grace@mail.example", /Your password was reset/);
+  t.false(textOf(mail).includes("that grace.hopper created"));
+});
+
+inChromium("the pages of an emailed invitation are accessible and fit", async (t, browser) => {
+  const { page } = await openSignedIn(browser, service.url, owner);
+  await page.goto(members);
+  await fill(page, { email: "guest@mail.example" });
+  await press(page, "Create invitation link");
+  const link = linkIn(await mailTo("guest@mail.example", /Accept the invitation/));
+  await isReadable(t, page, "invite-created");
+  await look(t, page, "invite-members", members);
+
+  const { page: visitor } = await openSignedIn(browser, service.url);
+  await look(t, visitor, "invite-visitor", link);
+  await visitor.getByRole("link", { name: "Create an account" }).click();
+  await visitor.waitForURL(/register/);
+  await isReadable(t, visitor, "invite-register");
+
+  const { page: other } = await openSignedIn(browser, service.url, guest);
+  await look(t, other, "invite-other-account", link);
+  await look(t, page, "invite-own", link);
+  t.true((await page.textContent("main"))?.includes("already a member"));
+});
+
+inChromium("the HTML of every received email is legible and fits a phone", async (t, browser) => {
+  const { page } = await openSignedIn(browser, service.url);
+  await page.setViewportSize({ width: 360, height: 900 });
+  t.true(mailServer.received.length >= 6);
+  for (const [index, mail] of mailServer.received.entries()) {
+    await page.setContent(htmlOf(mail));
+    t.deepEqual(await violationsOf(page, EMAIL_RULES), []);
+    t.true((await page.evaluate<number>("document.documentElement.scrollWidth")) <= 360);
+    if (SCREENSHOTS) await page.screenshot({ path: `${SCREENSHOTS}/mail-${index}.360.light.png` });
+  }
+});

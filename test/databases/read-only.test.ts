@@ -1,0 +1,141 @@
+import { randomBytes } from "node:crypto";
+import test from "ava";
+import { openDatabase } from "../../adapters/database/index.ts";
+import { openStorage, type Storage } from "../../adapters/index.ts";
+import { OPERATOR } from "../../resources/events/types.ts";
+import type { Link } from "../../resources/links/types.ts";
+import { hasMariadb, startMariadb } from "../harness/database/mariadb.ts";
+import { atOnce, clickAt, linkFields } from "../harness/database/storage.ts";
+import { createTestDatabase, engine, serverOf } from "../harness/database/test-database.ts";
+import { skip } from "../harness/skip.ts";
+import { until } from "../harness/webhooks.ts";
+
+export const databases = "servers";
+
+// A primary that becomes a replica, as in a failover.
+type Server = { url: string; demote(): Promise<void>; promote(): Promise<void>; remove(): Promise<void> };
+
+const TITLE = "while the database is read-only, writes fail as unavailable";
+let count = 0;
+const server =
+  engine === "postgres"
+    ? await onPostgres()
+    : engine === "mysql" && hasMariadb
+      ? await onMariadb()
+      : undefined;
+if (server) {
+  const storage = openStorage(server.url, randomBytes(32));
+  await storage.migrate();
+  testReadOnly(server, storage);
+} else
+  skip(TITLE, engine === "mysql" ? "the MariaDB server is not installed" : "a failover: SQLite has none");
+
+/** Sessions are read-only from their start until their end, as if they reached the old primary until they reconnect. */
+async function onPostgres(): Promise<Server> {
+  const { url, drop } = await createTestDatabase();
+  const admin = openDatabase(serverOf("postgres") as string);
+  const name = new URL(url).pathname.slice(1);
+  // Sessions that are opening have the former setting, and pg_stat_activity doesn't show them yet.
+  const opening = async (): Promise<number[]> =>
+    await admin
+      .knex("pg_locks")
+      .whereRaw("classid = 'pg_database'::regclass and mode = 'RowExclusiveLock'")
+      .where("objid", admin.knex("pg_database").select("oid").where("datname", name))
+      .pluck("pid");
+  async function set(value: string) {
+    await admin.knex.raw("alter database ?? set default_transaction_read_only = ??", [name, value]);
+    const before = new Set(await opening());
+    await until(async () => (await opening()).every((pid) => !before.has(pid)) || undefined);
+  }
+  return {
+    url,
+    async demote() {
+      await set("on");
+      await admin.knex.raw("select pg_terminate_backend(pid) from pg_stat_activity where datname = ?", [
+        name,
+      ]);
+    },
+    promote: () => set("off"),
+    async remove() {
+      await admin.close();
+      await drop();
+    },
+  };
+}
+
+/** `read_only` concerns the whole server, except users who may ignore it. */
+async function onMariadb(): Promise<Server> {
+  const server = await startMariadb();
+  const admin = openDatabase(server.url);
+  for (const statement of [
+    "create database linkgate",
+    "create user linkgate@'%' identified by 'password'",
+    "grant all on linkgate.* to linkgate@'%'",
+  ])
+    await admin.knex.raw(statement);
+  const url = new URL(server.url);
+  Object.assign(url, { username: "linkgate", password: "password", pathname: "/linkgate" });
+  return {
+    url: url.href,
+    demote: async () => void (await admin.knex.raw("set global read_only = 1")),
+    promote: async () => void (await admin.knex.raw("set global read_only = 0")),
+    async remove() {
+      await admin.close();
+      await server.remove();
+    },
+  };
+}
+
+function testReadOnly(server: Server, storage: Storage) {
+  test.after.always(async () => {
+    await server.promote();
+    await storage.close();
+    await server.remove();
+  });
+  test.beforeEach(() => server.promote());
+
+  const setUp = async () => {
+    const { organization, client } = await storage.organizations.create("Demoted", "growth", OPERATOR);
+    const fields = linkFields({ slug: `demoted-${++count}` });
+    const link = (await storage.links.create(organization.id, OPERATOR, fields)) as Link;
+    return { id: organization.id, link, clientId: client?.clientId as string };
+  };
+  type Context = Awaited<ReturnType<typeof setUp>>;
+  const writes: Record<string, (context: Context) => Promise<unknown>> = {
+    "a new link": ({ id }) => storage.links.create(id, OPERATOR, linkFields({ slug: `demoted-${++count}` })),
+    "an idempotency key": ({ id, clientId }) =>
+      storage.idempotency.begin({ organizationId: id, clientId }, `key-${++count}`, "a request"),
+    "a session": async () =>
+      storage
+        .oidcAdapter("Session")
+        .upsert(`session-${++count}`, { uid: `${count}`, accountId: "usr_a" }, 60),
+  };
+  /** Reads many at a time, so each connection of the pool is used. */
+  const readAll = ({ id, link }: Context) =>
+    atOnce(20, async () => [await storage.links.list(id, {}, 10), await storage.links.resolve(link.slug)]);
+
+  for (const [name, write] of Object.entries(writes))
+    test.serial(`while the database is read-only, ${name} fails and reads succeed`, async (t) => {
+      const context = await setUp();
+      await readAll(context);
+      await server.demote();
+      await t.throwsAsync(write(context), { name: "StorageUnavailable" });
+      // Opens connections that are read-only, too.
+      t.true((await readAll(context)).flat().every(Boolean));
+      await server.promote();
+      await t.notThrowsAsync(write(context), "the first write after the database is writable again");
+    });
+
+  test.serial("clicks on a link are counted once the database is writable again", async (t) => {
+    const { id, link } = await setUp();
+    const clicked = await storage.links.resolve(link.slug);
+    if (!clicked) return t.fail();
+    await server.demote();
+    for (let clicks = 0; clicks < 10; clicks++) await storage.links.click(clicked, clickAt(Date.now()));
+    t.is((await storage.links.find(id, link.id))?.clicks, 0);
+    await server.promote();
+    t.is(await until(async () => (await storage.links.find(id, link.id))?.clicks || undefined), 10);
+    const today = Math.floor(Date.now() / 86_400_000);
+    t.is((await storage.links.analytics(id, link.id, today - 1, today)).days[0]?.clicks, 10);
+  });
+}

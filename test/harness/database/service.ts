@@ -1,0 +1,24 @@
+import { randomBytes } from "node:crypto";
+import { openDatabase } from "../../../adapters/database/index.ts";
+import type { SendDefaults } from "../../../resources/webhooks/send.ts";
+import { startTestService } from "../service.ts";
+import { createTestDatabase } from "./test-database.ts";
+
+/** Starts a service whose database tests can read and change. The caller closes both. */
+export async function startServiceWithDatabase(
+  settings: Record<string, string> = {},
+  sendDefaults: SendDefaults = {},
+) {
+  const { url, drop } = await createTestDatabase();
+  const ENCRYPTION_KEY = randomBytes(32).toString("base64url");
+  const service = await startTestService({ DATABASE_URL: url, ENCRYPTION_KEY, ...settings }, sendDefaults);
+  const { knex, close } = openDatabase(url);
+  return {
+    service,
+    knex,
+    async close() {
+      await Promise.all([service.close(), close()]);
+      await drop();
+    },
+  };
+}

@@ -1,0 +1,51 @@
+import type { Plan } from "../../resources/plans.ts";
+import type { SendDefaults } from "../../resources/webhooks/send.ts";
+import { apiAt, newApi } from "./clients/api.ts";
+import { startServiceWithDatabase } from "./database/service.ts";
+import { startReceiver } from "./receiver.ts";
+import { createWebhook } from "./webhooks.ts";
+
+/** Starts a service that may deliver to a receiver of this process. The caller closes both. */
+export async function startWebhookService(
+  settings: Record<string, string> = {},
+  sendDefaults: SendDefaults = {},
+) {
+  const receiver = await startReceiver();
+  const { service, knex, close } = await startServiceWithDatabase(
+    { WEBHOOK_ALLOW_HOSTS: "127.0.0.1", ...settings },
+    sendDefaults,
+  );
+
+  function respondWith(path: string, status: number, headers: Record<string, string> = {}): void {
+    receiver.respond(path, (response) => response.writeHead(status, headers).end());
+  }
+
+  /** Delays the responses of a path until the returned function is called. */
+  function hold(path: string, status = 204): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    receiver.respond(path, (response) => void promise.then(() => response.writeHead(status).end()));
+    return resolve;
+  }
+
+  let webhooks = 0;
+
+  /** Creates an organization with a webhook, whose endpoint is a path of its own. */
+  async function subscribe(events = ["link.created"]) {
+    const path = `/webhook-${++webhooks}`;
+    const organization = await service.createOrganization();
+    const api = apiAt(service.url, await service.token(organization));
+    const webhook = await createWebhook(api, receiver.url(path), events);
+    return { organization, api, webhook, path, address: `/v1/webhooks/${webhook.id}` };
+  }
+
+  return {
+    service,
+    knex,
+    receiver,
+    respondWith,
+    hold,
+    subscribe,
+    newApi: (plan?: Plan) => newApi(service, plan),
+    close: () => Promise.all([close(), receiver.close()]),
+  };
+}

@@ -1,0 +1,90 @@
+import test from "ava";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { isProblem } from "../../harness/clients/api.ts";
+import { createTeam } from "../../harness/clients/dashboard.ts";
+import { authorizeUrl, createApp, openConsent } from "../../harness/clients/oauth.ts";
+import { isMarked } from "../../harness/clients/pages.ts";
+import { auditOf, openAs } from "../../harness/clients/team-pages.ts";
+import { TestBrowser } from "../../harness/clients/test-browser.ts";
+import { startTestService } from "../../harness/service.ts";
+
+export const databases = "all";
+
+const service = await startTestService();
+test.after.always(() => service.close());
+
+type Profile = { client_name: string | null; client_uri: string | null };
+
+async function withClient() {
+  const team = await createTeam(service, "growth");
+  const path = `${team.base}/client/profile`;
+  const look = async () => (await team.owner.api.get<Profile>(path)).body;
+  const save = (json: object, { api } = team.owner) => api.send<Profile>("PUT", path, { json });
+  return { ...team, path, look, save };
+}
+
+const EMPTY: Profile = { client_name: null, client_uri: null };
+
+test("the name and the homepage of a client are saved together, removed, and audited", async (t) => {
+  const { base, owner, look, save } = await withClient();
+  t.deepEqual(await look(), EMPTY);
+  const json = { client_name: " Acme Reports ", client_uri: "https://reports.acme.example/" };
+  const saved = { ...EMPTY, client_name: "Acme Reports", client_uri: json.client_uri };
+  t.deepEqual((await save(json)).body, saved);
+  t.deepEqual(await look(), saved);
+  t.like((await owner.api.get<object>(`${base}/client`)).body, saved);
+  t.deepEqual((await save({})).body, EMPTY);
+  const changes = await auditOf({ base, owner }, "&type=client.profile_changed");
+  const [removed, changed] = changes.map(({ summary }) =>
+    summary.replace("changed the name of the client to ", ""),
+  );
+  t.is(removed, "that of the organization, and its homepage to none");
+  t.is(changed, "“Acme Reports”, and its homepage to https://reports.acme.example/");
+});
+
+test("a name or a homepage that could deceive is rejected, and changes nothing", async (t) => {
+  const { look, save } = await withClient();
+  await save({ client_name: "Acme Reports" });
+  const invalid: Record<string, string[]> = {
+    client_name: ["", "a".repeat(101), "Acme\u202eReports", "Iinkgate"],
+    client_uri: [
+      ...["http://acme.example/", "https://user:word@acme.example/", "javascript:alert(1)"],
+      `https://acme.example/${"a".repeat(255)}`,
+    ],
+  };
+  for (const [field, values] of Object.entries(invalid)) {
+    const refused = { status: 422, code: `invalid_${field}`, fields: [field] };
+    for (const value of values) isProblem(t, await save({ [field]: value }), refused);
+  }
+  const logo = await save({ logo_uri: "https://acme.example/logo.png" });
+  isProblem(t, logo, { status: 422, code: "unknown_field", fields: ["logo_uri"] });
+  t.is((await look()).client_name, "Acme Reports");
+});
+
+test("in a browser, a rejected homepage is marked beside its field, and nothing is lost", async (t) => {
+  const { owner, path, look } = await withClient();
+  const { browser, page } = await openAs(service, owner, path);
+  const insecure = { client_name: "Acme <b>Reports", client_uri: "http://acme.example" };
+  const rejected = await browser.press(page, "Save", insecure);
+  t.is(rejected.status, 422);
+  isMarked(t, rejected, "client_uri", /^Must be an https URL\.$/);
+  t.is(rejected.html.querySelector("#client_name")?.attributes.value, insecure.client_name);
+  const saved = await browser.press(rejected, "Save", { ...insecure, client_uri: "" });
+  t.regex(saved.text, /Name and homepage saved\./);
+  t.deepEqual(await look(), { client_name: insecure.client_name, client_uri: null });
+});
+
+test("the consent page shows the name, the homepage and whose app it is, and warns users of other organizations", async (t) => {
+  const { app, own, user } = await createApp(service);
+  const profile = { name: "ChatGPT", homepage: "https://chat.example/" };
+  await service.storage.clients.setProfile(app.id, profile, OPERATOR);
+  const page = await openConsent(new TestBrowser(service.url), user, authorizeUrl(service, app));
+  const main = page.html.querySelector("main");
+  t.is(main?.querySelector(".parties a")?.attributes.href, "https://chat.example/");
+  const text = main?.structuredText.replaceAll(/\s+/g, " ") ?? "";
+  t.true(text.includes(`by ${app.name}`), text);
+  t.true(text.includes(`Not verified: the organization ${app.name} chose the name of this app.`), text);
+  t.true(text.includes(own.name));
+  const signIn = await new TestBrowser(service.url).open(authorizeUrl(service, app));
+  t.true(signIn.html.textContent.includes(`ChatGPT, an app by ${app.name}, wants to access your account.`));
+});

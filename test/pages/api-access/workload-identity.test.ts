@@ -1,0 +1,101 @@
+import test from "ava";
+import type { NewTrustRule } from "../../../adapters/organizations/trust-rules.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { isMissing, isProblem } from "../../harness/clients/api.ts";
+import { browserOf, createTeam } from "../../harness/clients/dashboard.ts";
+import { isMarked, typedIn } from "../../harness/clients/pages.ts";
+import { startTestService } from "../../harness/service.ts";
+
+const service = await startTestService();
+test.after.always(() => service.close());
+
+type Rule = Record<string, unknown> & { id: string };
+
+const RULE: NewTrustRule = {
+  name: "Deploy",
+  issuer: "https://token.actions.githubusercontent.com",
+  subject: "repo:octo-org/octo-repo:ref:refs/heads/main",
+  audience: "https://links.example",
+  claims: { repository_owner_id: "65" },
+  scopes: ["links:read", "webhooks:write"],
+};
+
+/** Creates a team whose owner is signed in, in a browser, with the trust rules as JSON. */
+async function withRules() {
+  const team = await createTeam(service);
+  const path = `${team.base}/workload-identity`;
+  const { browser } = await browserOf(service, team.owner);
+  return {
+    ...team,
+    path,
+    browser,
+    open: (address = "") => browser.open(service.url + path + address),
+    list: async () => (await team.owner.api.get<{ data: Rule[] }>(path)).body.data,
+  };
+}
+
+test("an organization has at most 20 trust rules", async (t) => {
+  const { organization, list, owner, path, open } = await withRules();
+  const create = () => owner.api.send("POST", path, { json: RULE });
+  for (let count = 0; count < 20; count++)
+    await service.storage.trustRules.create(organization.id, RULE, OPERATOR);
+  isProblem(t, await create(), { status: 409, code: "trust_rule_limit" });
+  const page = await open();
+  t.regex(page.text, /20 of 20 trust rules\. Delete one to add another\./);
+  t.is(page.html.querySelector(`a[href="${path}/new"]`), null);
+  await owner.api.send("DELETE", `${path}/${(await list())[0]?.id}`);
+  t.is((await create()).status, 201);
+});
+
+test("in a browser, the form of an unknown platform asks for what the claims are", async (t) => {
+  const { open } = await withRules();
+  for (const platform of ["other", "constructor", "%00"]) {
+    const { status, html } = await open(`/new?platform=${platform}`);
+    t.is(status, 200);
+    t.is(html.querySelector("#audience")?.attributes.value, service.url);
+    t.is(html.querySelector("main [aria-current=page]")?.text, "Other issuer");
+  }
+});
+
+const FIELDS = {
+  name: "Deploy & more",
+  issuer: RULE.issuer,
+  subject: RULE.subject,
+  claims: "repository_owner_id=65\r\n\r\n ref_type = branch \r\nsha=a=b",
+  scopes: ["links:write", "webhooks:read"],
+};
+
+test("in a browser, a rule is added and deleted without JavaScript", async (t) => {
+  const { browser, open, list, path, owner } = await withRules();
+  t.regex((await open()).text, /No trust rules yet/);
+  const added = await browser.press(await open("/new?platform=other"), "Add trust rule", FIELDS);
+  t.is(added.url, `${service.url}${path}?done=trust-rule-added`);
+  t.regex(added.text, /Trust rule added\./);
+  t.regex(added.text, /Deploy &amp; more/);
+  const [rule] = await list();
+  t.like(rule, {
+    audience: service.url,
+    created_by: owner.username,
+    last_used_at: null,
+    claims: { repository_owner_id: "65", ref_type: "branch", sha: "a=b" },
+    scopes: ["links:write", "webhooks:read"],
+  });
+  const deleted = await browser.press(added, "Delete trust rule Deploy & more");
+  t.regex(deleted.text, /Trust rule deleted\./);
+  t.deepEqual(await list(), []);
+  isMissing(t, await owner.api.send("DELETE", `${path}/${rule?.id}`));
+});
+
+test("in a browser, a rule is composed from the fields of a platform, one of which can be wrong", async (t) => {
+  const { browser, open, list } = await withRules();
+  const fields = { name: "Deploy", owner: "octo-org", repository: "octo-repo", ref: "refs/heads/main" };
+  const page = await browser.press(await open("/new?platform=github"), "Add trust rule", fields);
+  t.is(page.status, 422);
+  isMarked(t, page, "ref", /without refs\/heads\//);
+  t.is(typedIn(page, "name"), "Deploy");
+  const added = await browser.press(page, "Add trust rule", { ref: "main", owner_id: "65" });
+  t.regex(added.text, /Trust rule added\./);
+  const subject = "repo:octo-org/octo-repo:ref:refs/heads/main";
+  t.like((await list())[0], { subject, audience: service.url, claims: { repository_owner_id: "65" } });
+  t.true(added.html.querySelector("main")?.text.includes(subject), "the page shows it");
+});

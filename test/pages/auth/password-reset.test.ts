@@ -1,0 +1,295 @@
+import { execFileSync } from "node:child_process";
+import { closeSync, openSync } from "node:fs";
+import { open } from "node:fs/promises";
+import path from "node:path";
+import test, { type ExecutionContext } from "ava";
+import { ROLES, type Role } from "../../../resources/access/scopes.ts";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { RESET_LINK_MS } from "../../../server/credentials/reset-links.ts";
+import { isProblem } from "../../harness/clients/api.ts";
+import { createColleague, createTeam } from "../../harness/clients/dashboard.ts";
+import {
+  authorizeUrl,
+  createApp,
+  isAcceptedByApi,
+  refresh,
+  runCodeFlow,
+} from "../../harness/clients/oauth.ts";
+import { sendRaw } from "../../harness/clients/raw.ts";
+import { alertOn, auditOf, openAs, type Team } from "../../harness/clients/team-pages.ts";
+import { TestBrowser } from "../../harness/clients/test-browser.ts";
+import { advanceClock } from "../../harness/clock.ts";
+import { atOnce } from "../../harness/database/storage.ts";
+import { temporaryFolder } from "../../harness/folder.ts";
+import { postForm, startTestService, type TestUser } from "../../harness/service.ts";
+
+const service = await startTestService();
+const { organizations, members } = service.storage;
+test.after.always(() => service.close());
+
+const folder = temporaryFolder("reset");
+const FRESH = "an entirely new password";
+// As many as libuv has, unless UV_THREADPOOL_SIZE says otherwise.
+const THREADS = Number(process.env.UV_THREADPOOL_SIZE ?? 4);
+
+const linkFor = async ({ id }: TestUser) =>
+  `${service.url}/auth/reset-password/${await service.storage.accounts.createResetToken(id, RESET_LINK_MS)}`;
+
+/** Creates a user with a reset link. */
+async function withLink() {
+  const user = await service.createUser([]);
+  return { user, url: await linkFor(user) };
+}
+
+async function setPassword(url: string, password = FRESH) {
+  const answer = await postForm(url, { password });
+  return { status: answer.status, text: await answer.text() };
+}
+
+const signsIn = async ({ username }: TestUser, password: string) =>
+  (await postForm(`${service.url}/auth/login`, { username, password })).ok;
+
+test.serial("a reset link shows its page, refuses a weak password, and sets a new one once", async (t) => {
+  const { user, url } = await withLink();
+  const browser = new TestBrowser(service.url);
+  const page = await browser.open(url);
+  t.is(page.status, 200);
+  t.is(page.headers.get("cache-control"), "no-store");
+  t.true(page.html.text.includes(user.username));
+  const { maxlength } = page.html.querySelector("#password")?.attributes ?? {};
+  t.is(maxlength, undefined, "a browser would silently truncate a longer one");
+  const again = await browser.open(url);
+  t.is(again.status, 200, "opening the page doesn't use the link up");
+
+  const weak = await browser.press(page, "Save password", { password: "seven77" });
+  t.is(weak.status, 422);
+  t.truthy(weak.html.querySelector("[role=alert]"));
+  t.false(weak.text.includes("seven77"));
+  t.is((await setPassword(url, user.username)).status, 422);
+  const saved = await browser.press(weak, "Save password", { password: FRESH });
+  t.is(saved.status, 200);
+  t.regex(saved.text, /Password saved/);
+  t.true(await signsIn(user, FRESH));
+  t.false(await signsIn(user, user.password), "the old password is no longer valid");
+
+  const used = await browser.open(url);
+  t.is(used.status, 404);
+  t.is(used.html.querySelector("a")?.attributes.href, "/auth/login", "the page has a way on");
+  const second = await setPassword(url, "yet another password");
+  t.is(second.status, 404);
+  t.regex(second.text, /This link is no longer valid/);
+  t.false(await signsIn(user, "yet another password"));
+});
+
+test.serial("using a link invalidates the user's other links, and no other user's", async (t) => {
+  const { user, url } = await withLink();
+  const links = [url, await linkFor(user), (await withLink()).url];
+  const statuses = [];
+  for (const link of links) statuses.push((await setPassword(link)).status);
+  t.deepEqual(statuses, [200, 404, 200]);
+});
+
+test.serial("a link that was changed, shortened or made up is not valid", async (t) => {
+  const { url } = await withLink();
+  const [, base = "", token = ""] = /^(.*\/)(.*)$/.exec(url) ?? [];
+  const changed = token.slice(0, -1) + (token.endsWith("A") ? "B" : "A");
+  for (const wrong of [changed, token.slice(0, -1), `${token}A`, token.toUpperCase(), "%00"]) {
+    t.is((await fetch(base + wrong)).status, 404, wrong);
+    t.is((await setPassword(base + wrong)).status, 404, wrong);
+  }
+  t.is((await setPassword(url)).status, 200);
+});
+
+test.serial("a reset ends every session, grant and token of the user", async (t) => {
+  const { app, user } = await createApp(service);
+  const url = await linkFor(user);
+  const browser = new TestBrowser(service.url);
+  const { accessToken, refreshToken } = await runCodeFlow(service, app, user, { browser });
+  const signedIn = await browser.open(authorizeUrl(service, app, { prompt: "consent" }));
+  t.regex(signedIn.text, /Allow access\?/, "the session is valid");
+  t.true(await isAcceptedByApi(service, accessToken));
+
+  t.is((await setPassword(url)).status, 200);
+  t.false(await isAcceptedByApi(service, accessToken));
+  t.is((await refresh(service, app, refreshToken)).body.error, "invalid_grant");
+  const after = await browser.open(authorizeUrl(service, app));
+  t.truthy(after.html.querySelector("#password"), "the browser has to sign in again");
+  const consent = await browser.press(signedIn, "Allow").catch((error) => error);
+  t.false(String(consent.url).includes("code="), "an earlier consent page issues no code");
+});
+
+test.serial("a link expires after an hour", async (t) => {
+  const { user, url } = await withLink();
+  const other = await linkFor(user);
+  advanceClock(59 * 60_000);
+  t.is((await fetch(other)).status, 200);
+  advanceClock(61_000);
+  t.is((await fetch(url)).status, 404);
+  t.is((await setPassword(url)).status, 404);
+});
+
+/** Lets no password be hashed until the returned function is called: files that wait for a writer take all threads. */
+function holdThreads() {
+  const pipe = path.join(folder, "pipe");
+  execFileSync("mkfifo", [pipe]);
+  const waiting = Promise.all(Array.from({ length: THREADS }, () => open(pipe)));
+  return async () => {
+    const writer = openSync(pipe, "w");
+    for (const file of await waiting) await file.close();
+    closeSync(writer);
+  };
+}
+
+test.serial("if too many passwords are being checked, the form is shown and stays valid", async (t) => {
+  const links = await atOnce(80, async () => (await withLink()).url);
+  await setPassword(await linkFor(await service.createUser([]))); // what is loaded once is loaded
+  const release = holdThreads();
+  const refused = Promise.withResolvers<{ link: string; answer: Awaited<ReturnType<typeof sendRaw>> }>();
+  const answers = links.map(async (link) => {
+    const { host, port, pathname } = new URL(link);
+    // The address, because a name is looked up on one of the threads.
+    const answer = await sendRaw(`http://127.0.0.1:${port}`, pathname, {
+      method: "POST",
+      headers: ["host", host, "content-type", "application/x-www-form-urlencoded"],
+      body: new URLSearchParams({ password: FRESH }).toString(),
+    });
+    if (answer.status !== 200) refused.resolve({ link, answer });
+    return answer;
+  });
+  const { link, answer } = await refused.promise;
+  await release();
+  t.regex(answer.text, /The service is busy\. Try again in a moment\./);
+  t.regex(answer.text, /name="password"/);
+  for (const { status, headers } of await Promise.all(answers))
+    if (status !== 200) t.deepEqual([status, headers["retry-after"]], [503, "2"]);
+  t.is((await setPassword(link)).status, 200);
+});
+
+/** Returns a reset link that an owner has created for a member. */
+async function ownersLinkFor({ base, owner, member }: Pick<Team, "base" | "owner" | "member">) {
+  const created = await owner.api.send<{ url: string }>("POST", `${base}/members/${member.id}/reset-link`);
+  if (created.status !== 200) throw new Error(`no link: ${created.text}`);
+  return created.body.url;
+}
+
+async function isInvalid(t: ExecutionContext, url: string, user: TestUser) {
+  t.is((await fetch(url)).status, 404);
+  const used = await setPassword(url);
+  t.is(used.status, 404);
+  t.regex(used.text, /This link is no longer valid/);
+  t.false(await signsIn(user, FRESH));
+  t.true(await signsIn(user, user.password));
+}
+
+const add = (organizationId: string, userId: string) =>
+  organizations.addMember(organizationId, userId, "owner", OPERATOR);
+const createOwn = ({ member }: Pick<Team, "member">) =>
+  organizations.create("Own", "free", { id: member.id }, member.id);
+const remove = (organizationId: string, { id: userId }: TestUser) =>
+  members.remove({ organizationId, userId, manageableRoles: ROLES, actor: OPERATOR });
+const setRole = (organizationId: string, { id: userId }: TestUser, role: Role) =>
+  members.changeRole({ organizationId, userId, role, manageableRoles: ROLES, actor: OPERATOR });
+
+// What databases/accounts/reset-links finds in the state of the database is here undone again.
+const ENDS: Record<string, (team: Team) => Promise<unknown>> = {
+  "the user creates an organization and leaves the first one": async (team) => {
+    await createOwn(team);
+    await remove(team.organization.id, team.member);
+  },
+  "the user leaves and comes back": async ({ organization, member }) => {
+    await remove(organization.id, member);
+    await add(organization.id, member.id);
+  },
+  "the user joins another organization and leaves it": async ({ other, member }) => {
+    await add(other.id, member.id);
+    await remove(other.id, member);
+  },
+  "the organization is deleted": ({ organization }) => organizations.remove(organization.id, OPERATOR),
+  "its creator loses the owner role and gets it back": async ({ organization, admin, owner }) => {
+    await setRole(organization.id, admin, "owner");
+    await setRole(organization.id, owner, "member");
+    await setRole(organization.id, owner, "owner");
+  },
+  "the account of its creator is deleted": async ({ organization, admin, owner }) => {
+    await setRole(organization.id, admin, "owner");
+    await service.storage.accountDeletions.deleteAccount(owner.id, { id: owner.id });
+  },
+};
+
+for (const [what, change] of Object.entries(ENDS)) {
+  test(`a reset link that an owner created is no longer valid after ${what}`, async (t) => {
+    const team = await createTeam(service);
+    const url = await ownersLinkFor(team);
+    t.is((await fetch(url)).status, 200);
+    await change(team);
+    await isInvalid(t, url, team.member);
+  });
+}
+
+test("a link is no longer valid when its creator loses another organization of the user", async (t) => {
+  const team = await createTeam(service);
+  const { other, owner, member } = team;
+  for (const { id } of [owner, member]) await add(other.id, id);
+  const url = await ownersLinkFor(team);
+  t.is((await fetch(url)).status, 200);
+  await setRole(other.id, owner, "admin");
+  await isInvalid(t, url, member);
+});
+
+async function isUsable(t: ExecutionContext, url: string, user: TestUser) {
+  t.is((await fetch(url)).status, 200);
+  t.is((await setPassword(url)).status, 200);
+  t.true(await signsIn(user, FRESH));
+}
+
+test("a reset link stays valid while its creator owns every organization of the user", async (t) => {
+  const team = await createTeam(service);
+  const { organization, other, owner, admin, member } = team;
+  const url = await ownersLinkFor(team);
+  await createColleague(service, organization.id);
+  await remove(organization.id, admin);
+  await setRole(organization.id, member, "admin");
+  await add(other.id, owner.id);
+  await remove(other.id, owner);
+  await isUsable(t, url, member);
+});
+
+test("a reset link of the operator does not depend on organizations", async (t) => {
+  const team = await createTeam(service);
+  const url = await linkFor(team.member);
+  await createOwn(team);
+  await remove(team.organization.id, team.member);
+  await isUsable(t, url, team.member);
+});
+
+test("the audit log of every organization of the user names who created the link", async (t) => {
+  const team = await createTeam(service);
+  const { other, owner, member } = team;
+  for (const { id } of [owner, member]) await add(other.id, id);
+  t.is((await setPassword(await ownersLinkFor(team))).status, 200);
+  for (const { id } of [team.organization, other]) {
+    const base = `/dashboard/organizations/${id}`;
+    const [entry, ...others] = await auditOf({ base, owner }, "&type=member.password_changed");
+    t.deepEqual(others, []);
+    t.deepEqual(entry?.data, { user_id: member.id, reset_link_created_by: owner.id });
+    const how = `using a reset link created by ${owner.username}`;
+    t.is(entry?.summary, `set a new password for ${member.username}, ${how}`);
+  }
+});
+
+test("a reset link is refused for a user without a password, or of an organization that the owner doesn't own", async (t) => {
+  const { base, organization, owner, member, other } = await createTeam(service);
+  await add(other.id, member.id);
+  const path = `${base}/members/${member.id}/reset-link`;
+  isProblem(t, await owner.api.send("POST", path), { status: 403, code: "shared_account" });
+  await organizations.addMember(other.id, owner.id, "admin", OPERATOR);
+  isProblem(t, await owner.api.send("POST", path), { status: 403, code: "shared_account" });
+  const { browser, page } = await openAs(service, owner, `${base}/members`);
+  const refused = await browser.press(page, `Create reset link for ${member.username}`);
+  t.is(refused.status, 403);
+  t.regex(alertOn(refused), /organization that you don't own/);
+  const membership = { organizationId: organization.id, role: "member" } as const;
+  const external = await service.storage.accounts.create("external", null, OPERATOR, membership);
+  const reply = await owner.api.send("POST", `${base}/members/${external?.id}/reset-link`);
+  isProblem(t, reply, { status: 409, code: "no_password" });
+});

@@ -1,0 +1,180 @@
+import test from "ava";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { apiAt } from "../../harness/clients/api.ts";
+import { browserOf, firstPartyToken } from "../../harness/clients/dashboard.ts";
+import { authorizeUrl, createApp, sendForm } from "../../harness/clients/oauth.ts";
+import { TestBrowser } from "../../harness/clients/test-browser.ts";
+import { cookieOf, isSignedIn } from "../../harness/clients/visits.ts";
+import { startWithStorage } from "../../harness/database/service-storage.ts";
+import { postForm, type TestUser } from "../../harness/service.ts";
+
+export const stage = "long";
+export const databases = "all";
+
+// The other one is as of another process.
+const { service, second: other, close } = await startWithStorage();
+test.after.always(close);
+
+const ACCOUNT = "/dashboard/account";
+
+/** Two ways to set another password. */
+const CHANGES: Record<string, (user: TestUser, new_password: string) => Promise<() => Promise<number>>> = {
+  async "is changed"(user, new_password) {
+    const api = apiAt(service.url, await firstPartyToken(service, user));
+    const json = { current_password: user.password, new_password };
+    return async () => (await api.send("POST", `${ACCOUNT}/password`, { json })).status;
+  },
+  async "is set by a link"(user, password) {
+    const link = await service.storage.accounts.createResetToken(user.id, 60_000);
+    const url = `${service.url}/auth/reset-password/${link}`;
+    return async () => (await postForm(url, { password })).status;
+  },
+};
+
+/** Signs in with the old password; returns a function that checks whether the result is still valid. */
+async function intrude({ username, password }: TestUser): Promise<() => Promise<boolean>> {
+  const form = { username, password };
+  const json = await postForm(`${service.url}/auth/login`, form);
+  const token = json.ok ? ((await json.json()) as { access_token: string }).access_token : "";
+  const browser = new TestBrowser(service.url);
+  await browser.open(`${service.url}/auth/login`, { method: "POST", body: new URLSearchParams(form) });
+  return async () => {
+    const { status } = await apiAt(service.url, token || "none").send("GET", "/dashboard/me");
+    return status === 200 || (await isSignedIn(service, browser));
+  };
+}
+
+for (const [what, change] of Object.entries(CHANGES)) {
+  // Only a few passwords are verified concurrently: queued requests have already read the old hash.
+  test.serial(`a sign-in with the old password while it ${what} ends up signed out`, async (t) => {
+    for (let round = 0; round < 3; round++) {
+      const user = await service.createUser([]);
+      const set = await change(user, `another password ${round}`);
+      const before = Array.from({ length: 6 }, () => intrude(user));
+      const changing = set();
+      const after = Array.from({ length: 6 }, () => intrude(user));
+      t.true([200, 204].includes(await changing));
+      for (const isIn of await Promise.all([...before, ...after])) t.false(await isIn());
+    }
+  });
+
+  test.serial(`a pending sign-in of an authorization is invalid after the password ${what}`, async (t) => {
+    const { app, user } = await createApp(service);
+    const set = await change(user, "another password");
+    const browser = new TestBrowser(service.url);
+    const page = await browser.open(authorizeUrl(service, app));
+    const { username, password } = user;
+    const answer = await sendForm(browser, page, { username, password });
+    t.is(answer.status, 303);
+    t.true([200, 204].includes(await set()));
+    const late = await browser.open(new URL(answer.headers.get("location") ?? "", page.url).href);
+    t.falsy(late.text.includes("Allow access?"));
+    t.false(await isSignedIn(service, browser));
+  });
+}
+
+test.serial("a password change that started before a reset by link doesn't overwrite it", async (t) => {
+  const { storage } = service;
+  // On a busy machine, the change may be done before the reset begins.
+  for (let attempt = 0; attempt < 10; attempt++) {
+    const user = await service.createUser([]);
+    const change = await (CHANGES["is changed"] as (typeof CHANGES)[string])(user, "the intruder's password");
+    const link = await storage.accounts.createResetToken(user.id, 60_000);
+    const isRead = Promise.withResolvers<void>();
+    const stop = service.onStatement((sql) => {
+      if (/username_key/.test(sql)) isRead.resolve();
+    });
+    const status = change();
+    // The old hash has been read; verifying it takes a while.
+    await isRead.promise;
+    stop();
+    if (!(await storage.accounts.resetPassword(link, "the owner's hash"))) {
+      t.true([200, 204].includes(await status));
+      continue;
+    }
+    t.is(await status, 422);
+    t.is((await storage.accounts.find(user.id))?.passwordHash, "the owner's hash");
+    return;
+  }
+  t.fail("the change was always done first");
+});
+
+for (const [index, kind] of ["token", "session"].entries()) {
+  test.serial(`a user disabled during a sign-in gets no ${kind} that works once enabled`, async (t) => {
+    const { accounts, disabledAccounts } = service.storage;
+    const user = await service.createUser([]);
+    const { findByUsername } = accounts;
+    t.teardown(() => Object.assign(accounts, { findByUsername }));
+    let lookups = 0;
+    Object.assign(accounts, {
+      async findByUsername(username: string) {
+        const account = await findByUsername(username);
+        // `intrude` signs in for a token, and then for a session.
+        if (lookups++ === index) await disabledAccounts.disable(user.id, null, OPERATOR);
+        else await disabledAccounts.enable(user.id, OPERATOR);
+        return account;
+      },
+    });
+    const isIn = await intrude(user);
+    t.true(lookups > index);
+    await disabledAccounts.enable(user.id, OPERATOR);
+    t.false(await isIn());
+  });
+}
+
+/** Ways to end the sessions of a user from elsewhere. */
+const ENDS: Record<string, (user: TestUser) => Promise<unknown>> = {
+  "signs the user out": ({ id }) => other.disabledAccounts.signOut(id, { apps: false }, OPERATOR),
+  async "disables the user"({ id }) {
+    await other.disabledAccounts.disable(id, null, OPERATOR);
+    await other.disabledAccounts.enable(id, OPERATOR);
+  },
+};
+
+for (const [what, end] of Object.entries(ENDS)) {
+  test.serial(`a session that gets a new ID while another process ${what} isn't revived`, async (t) => {
+    for (let count = 1; ; count++) {
+      const user = await service.createUser([]);
+      const { browser } = await browserOf(service, user);
+      const page = await browser.open(service.url + ACCOUNT);
+      let seen = 0;
+      let ended: Promise<unknown> | undefined;
+      const stop = service.onStatement(() => {
+        if (++seen === count) ended = end(user);
+      });
+      // Gives this session a new ID, and ends the others.
+      const new_password = "an entirely new one";
+      await browser.press(page, "Change password", { current_password: user.password, new_password });
+      stop();
+      if (!ended) break;
+      await ended;
+      t.false(await isSignedIn(service, browser), `after statement ${count}`);
+    }
+  });
+}
+
+test.serial("signing out ends the session, even if another tab is giving it a new ID", async (t) => {
+  const { id: organizationId } = await service.createOrganization("Team");
+  for (let count = 1; ; count++) {
+    const user = await service.createUser([organizationId]);
+    const { browser } = await browserOf(service, user);
+    const page = await browser.open(service.url + ACCOUNT);
+    const { value: id = "" } = (await cookieOf(service, browser, "session")) ?? {};
+    const adapter = other.oidcAdapter("Session");
+    const { jti: _, ...payload } = (await adapter.find(id)) ?? {};
+    const newId = `renewed-${count}`;
+    let seen = 0;
+    let renewal: Promise<unknown> | undefined;
+    const stop = service.onStatement(() => {
+      if (++seen === count) renewal = adapter.upsert(newId, { ...payload, replaces: id }, 600);
+    });
+    const done = await browser.press(page, "Sign out");
+    stop();
+    if (!renewal) break;
+    await renewal;
+    // Refused if the session had its new ID before the request was authenticated.
+    const [entry] = await service.storage.audit.list(organizationId, { types: ["member.logged_out"] }, 1);
+    t.is(done.status, 200);
+    if (entry?.actor === user.id) t.is(await adapter.find(newId), undefined, `after statement ${count}`);
+  }
+});

@@ -1,0 +1,176 @@
+import test from "ava";
+import type { HTMLElement } from "node-html-parser";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { authorizeUrlOf, type DocumentClient } from "../../harness/clients/document-client.ts";
+import { authorizeUrl, createApp, openConsent } from "../../harness/clients/oauth.ts";
+import { register } from "../../harness/clients/registration.ts";
+import { TestBrowser } from "../../harness/clients/test-browser.ts";
+import { follow } from "../../harness/clients/visits.ts";
+import { startPublisher } from "../../harness/publisher.ts";
+import { startTestService } from "../../harness/service.ts";
+
+const publisher = await startPublisher(["evil.example"]);
+const service = await startTestService(
+  { ...publisher.settings, CIMD: "any", DYNAMIC_REGISTRATION: "stateless" },
+  publisher.connections,
+);
+const organization = await service.createOrganization();
+await service.storage.organizationSettings.change(organization.id, { allowedClients: "any" }, OPERATOR);
+const member = await service.createUser([organization.id]);
+
+const { app, own, user } = await createApp(service);
+
+test.after.always(async () => {
+  publisher.close();
+  await service.close();
+});
+
+/** Returns the text of the consent page, and of the sign-in page before it. */
+async function read(client: DocumentClient) {
+  const browser = new TestBrowser(service.url);
+  const url = authorizeUrlOf(service, client);
+  const signIn = await browser.open(url);
+  const consent = await openConsent(browser, member, url);
+  const [signInText = "", text = ""] = [signIn, consent].map(({ html }) =>
+    (html.querySelector("main")?.structuredText ?? "").replaceAll(/\s+/g, " "),
+  );
+  return { signIn: signInText, text };
+}
+
+test("a known client is shown with its name, its publisher and as verified", async (t) => {
+  const { signIn, text } = await read({
+    clientId: "https://chatgpt.com/oauth/client.json",
+    redirectUri: "https://chatgpt.com/connector_platform_oauth_redirect",
+  });
+  t.regex(signIn, /ChatGPT wants to access your account\./);
+  t.regex(text, /ChatGPT is requesting access/);
+  t.regex(text, /published by chatgpt\.com\. Verified: this app is on linkgate’s list of known apps\./);
+  t.regex(text, /You’ll be redirected to chatgpt\.com\./);
+  t.notRegex(text, /Not verified|runs on your computer/);
+});
+
+test("a known client on the user's computer comes with a warning", async (t) => {
+  const { text } = await read({
+    clientId: "https://claude.ai/oauth/claude-code-client-metadata",
+    redirectUri: "http://127.0.0.1:40123/callback",
+  });
+  t.regex(text, /Claude Code is requesting access/);
+  t.regex(text, /published by claude\.ai\. This app is on linkgate’s list of known apps, but other programs/);
+  t.notRegex(text, /Verified/);
+  t.regex(text, /You’ll be redirected to 127\.0\.0\.1:40123\./);
+  t.regex(text, /This app runs on your computer\. Continue only if you just started it\./);
+});
+
+for (const [client_name, redirectUri] of [
+  ["ChatGPT", "https://evil.example/callback"],
+  ["Claude Code", "http://localhost:40123/callback"],
+  ["<script>alert(1)</script>", "com.evil.app:/callback"],
+] as const) {
+  test(`another client that calls itself ${client_name} is shown by its host, as not verified`, async (t) => {
+    const clientId = `https://evil.example/${encodeURIComponent(client_name)}`;
+    publisher.publish(clientId, {
+      body: { client_id: clientId, client_name, redirect_uris: [redirectUri.replace(":40123", "")] },
+    });
+    const { signIn, text } = await read({ clientId, redirectUri });
+    t.regex(signIn, /evil\.example, an app that isn’t verified, wants to access your account\./);
+    t.regex(text, /evil\.example is requesting access/);
+    t.regex(text, /Identity published by evil\.example\. Not verified: this app isn’t on linkgate’s list/);
+    t.false(signIn.includes(client_name));
+    t.false(text.includes(client_name));
+    t.is(/runs on your computer/.test(text), redirectUri.includes("localhost"));
+  });
+}
+
+test("a registered client is shown with the name that it chose, as not verified", async (t) => {
+  const client = await register(service, {
+    client_name: "ChatGPT",
+    redirect_uris: ["https://evil.example/callback"],
+  });
+  const { signIn, text } = await read(client);
+  t.regex(signIn, /“ChatGPT”, an app that isn’t verified, wants to access your account\./);
+  t.notRegex(signIn, /An app by/);
+  t.regex(text, /“ChatGPT” is requesting access/);
+  t.regex(text, /Unverified app: anyone can use this name\./);
+  t.regex(text, /You’ll be redirected to evil\.example\./);
+  t.notRegex(text, /Identity published/);
+});
+
+test("the consent page names the redirect host before the app, which is isolated from the text, and what it gets", async (t) => {
+  const scope = "openid links:write webhooks:read";
+  const browser = new TestBrowser(service.url);
+  const { text, html } = await openConsent(browser, user, authorizeUrl(service, app, { scope }));
+  const terms = ["Create, edit and delete links", "View webhooks", "View your user ID", "90 days"];
+  for (const part of [app.name, user.username, own.name, "app.example.com", ...terms])
+    t.true(text.includes(part), part);
+  t.false(text.includes("Create, edit and delete webhooks"));
+  const [target, name] = html.querySelectorAll("h1 ~ p");
+  t.regex(target?.text ?? "", /^You’ll be redirected to /);
+  const isolated = (element?: HTMLElement) => element?.querySelectorAll("bdi").map(({ text }) => text);
+  t.deepEqual(isolated(name), [app.name, user.username]);
+  t.deepEqual(isolated(html), [app.name, own.name, app.name, user.username]);
+});
+
+test("organization names are escaped", async (t) => {
+  const name = "<img src=x onerror=alert(1)>";
+  const evil = await service.createOrganization(name);
+  await service.storage.clients.setRedirectUris(evil.id, ["https://app.example.com/callback"], OPERATOR);
+  const [one, two] = [await service.createOrganization(name), await service.createOrganization(name)];
+  for (const ids of [[one.id], [one.id, two.id]]) {
+    const victim = await service.createUser(ids);
+    const browser = new TestBrowser(service.url);
+    const signIn = await browser.open(authorizeUrl(service, evil));
+    const consent = await browser.signIn(signIn, victim);
+    const choice = await browser.open(authorizeUrl(service, evil, { prompt: "select_account" }));
+    for (const page of [signIn, consent, choice]) {
+      t.is(page.html.querySelector("img[src=x]"), null);
+      t.true(page.html.querySelector("main")?.textContent.includes(name) ?? false);
+    }
+  }
+});
+
+test("a login hint is escaped", async (t) => {
+  const hint = `"><img src=x onerror=alert(1)>`;
+  const url = authorizeUrl(service, app, { login_hint: hint });
+  const page = await new TestBrowser(service.url).open(url);
+  t.is(page.html.querySelector("img[src=x]"), null);
+  t.is(page.html.querySelector("#username")?.getAttribute("value"), hint);
+});
+
+test("the consent page warns about a redirect to the user's own computer", async (t) => {
+  const uris = ["http://127.0.0.1/cb", "com.example.app:/cb"];
+  const { app: native, user: owner } = await createApp(service, uris);
+  const open = (redirect_uri: string) =>
+    openConsent(new TestBrowser(service.url), owner, authorizeUrl(service, native, { redirect_uri }));
+  t.regex((await open("http://127.0.0.1:4321/cb")).text, /runs on your computer/);
+  t.true((await open("com.example.app:/cb")).text.includes("com.example.app"));
+});
+
+for (const role of ["owner", "admin", "member"] as const) {
+  test(`an ${role} whose organization doesn't accept the app can ${role === "member" ? "send a link to an owner or admin" : "accept it in the settings, and continue"}`, async (t) => {
+    const { id } = await service.createOrganization("Press");
+    const visitor = await service.createUser([id], undefined, role);
+    const redirect_uri = "https://chat.example.com/oauth/callback";
+    const client = await register(service, { client_name: "Chat", redirect_uris: [redirect_uri] });
+    const browser = new TestBrowser(service.url);
+    const url = authorizeUrl(service, client, { redirect_uri });
+    t.regex((await browser.open(url)).html.text, /“Chat”, an app that isn’t verified, wants to access/);
+    const page = await openConsent(browser, visitor, url);
+    t.is(page.html.querySelector("h1")?.text, "You can’t allow access");
+    const main = page.html.querySelector("main")?.structuredText.replaceAll(/\s+/g, " ") ?? "";
+    const link = `${service.url}/dashboard/organizations/${id}/settings#apps`;
+    t.is(/Press doesn’t allow this app\. Ask an owner or admin/.test(main), role === "member");
+    t.is(main.includes(link), role === "member");
+    if (role === "member") return;
+
+    const settings = await follow(browser, page, "settings");
+    const form = settings.html.querySelector("#apps form");
+    const options = form?.querySelectorAll("[name=allowed_clients] option");
+    const any = options?.find(({ text }) => text === "Any app")?.attributes.value ?? "";
+    t.true(page.text.includes("choose “Any app”"));
+    const saved = await browser.submit(settings, { allowed_clients: any }, form);
+    t.true(saved.text.includes("Settings saved."), saved.url);
+    const again = await follow(browser, page, "check again");
+    t.is(again.html.querySelector("h1")?.text, "Allow access?");
+    t.truthy(new URL((await browser.press(again, "Allow")).url).searchParams.get("code"));
+  });
+}

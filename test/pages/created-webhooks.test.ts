@@ -1,0 +1,149 @@
+import test, { type ExecutionContext } from "ava";
+import { OPERATOR } from "../../resources/events/types.ts";
+import { apiAt, isMissing, isProblem } from "../harness/clients/api.ts";
+import { browserOf, createTeam } from "../harness/clients/dashboard.ts";
+import { tokensFor } from "../harness/clients/flow.ts";
+import { isAcceptedByApi } from "../harness/clients/oauth.ts";
+import { startTestService, type TestOrganization, type TestUser } from "../harness/service.ts";
+import { createWebhook, uniqueUrl } from "../harness/webhooks.ts";
+
+const service = await startTestService();
+const { webhooks, grants, audit, suspensions, organizationSettings } = service.storage;
+const app = await service.createOrganization("Reports");
+const otherApp = await service.createOrganization("Alerts");
+test.after.always(() => service.close());
+
+const CHECKED = { delete_webhooks: true };
+
+/**
+ * Creates a team whose admin has webhooks: created with an app, with another app, and in the dashboard. The owner has one
+ * that was created with the same app.
+ */
+async function createWebhooks() {
+  const team = await createTeam(service);
+  const { organization, base, owner, admin } = team;
+  const createWith = async (client: TestOrganization, user: TestUser) => {
+    const { access_token: token } = await tokensFor(service, client, user, {
+      organizationId: organization.id,
+      parameters: { scope: "links:write webhooks:write" },
+    });
+    const api = apiAt(service.url, token);
+    return { token, api, id: (await createWebhook(api, uniqueUrl())).id };
+  };
+  const { token, api, id } = await createWith(app, admin);
+  const link = await api.createLink();
+  const json = { url: uniqueUrl(), events: ["link.created"] };
+  const ids: Record<string, string> = {
+    byApp: id,
+    byOtherApp: (await createWith(otherApp, admin)).id,
+    byOwner: (await createWith(app, owner)).id,
+    own: (await admin.api.send<{ id: string }>("POST", `${base}/webhooks`, { json })).body.id,
+  };
+  const grant = (await grants.listByOrganization(organization.id)).find(
+    ({ userId, clientId }) => userId === admin.id && clientId === app.clientId,
+  );
+  const remaining = async () => {
+    const left = new Set((await webhooks.list(organization.id, 10)).map(({ id }) => id));
+    return Object.keys(ids).filter((name) => left.has(ids[name] ?? ""));
+  };
+  return { ...team, ids, grantId: grant?.id ?? "", token, link, remaining };
+}
+
+type Team = Awaited<ReturnType<typeof createWebhooks>>;
+
+const ALL = ["byApp", "byOtherApp", "byOwner", "own"];
+const WITHOUT_APP = ["byOtherApp", "byOwner", "own"];
+const inOrganization = ({ base, grantId }: Team) => `${base}/apps/${grantId}`;
+const inAccount = ({ grantId }: Team) => `/dashboard/account/apps/${grantId}`;
+
+/** Checks that the app has lost access, which webhooks remain, and that the link does. */
+async function isRevoked(t: ExecutionContext, team: Team, expected: string[]) {
+  t.false(await isAcceptedByApi(service, team.token));
+  t.deepEqual(await team.remaining(), expected);
+  t.truthy(await service.storage.links.find(team.organization.id, team.link.id));
+}
+
+for (const [where, pathOf] of Object.entries({ organization: inOrganization, account: inAccount })) {
+  test(`in the ${where}, a page shows what revoking an app does, and deletes its webhooks if asked to`, async (t) => {
+    const team = await createWebhooks();
+    const path = pathOf(team);
+    const { browser } = await browserOf(service, team.admin);
+    const list = await browser.open(service.url + path.replace(`/${team.grantId}`, ""));
+    t.truthy(list.html.querySelector(`main a[href="${path}/delete"]`));
+    const page = await browser.open(`${service.url}${path}/delete`);
+    const text = page.html.querySelector("main")?.text ?? "";
+    t.regex(text, /Reports.*1 webhook for you.*example\.com/s);
+    t.regex(text, /Also delete all webhooks that this app created for you \(1 now\)/);
+    t.true(await isAcceptedByApi(service, team.token), "nothing has changed yet");
+    const done = await browser.press(page, "Revoke access", { delete_webhooks: "true" });
+    t.regex(done.text, /Access revoked, and webhooks deleted\./);
+    await isRevoked(t, team, WITHOUT_APP);
+    const [deleted, ...others] = await audit.list(team.organization.id, { types: ["webhook.deleted"] }, 10);
+    t.like(deleted, { actor: team.admin.id, subject: team.ids.byApp });
+    t.deepEqual(others, []);
+    isMissing(t, await team.admin.api.send("DELETE", path, { json: CHECKED }));
+    t.deepEqual(await team.remaining(), WITHOUT_APP);
+  });
+
+  test(`in the ${where}, revoking an app keeps its webhooks otherwise`, async (t) => {
+    const team = await createWebhooks();
+    const send = (json: object) => team.admin.api.send("DELETE", pathOf(team), { json });
+    isProblem(t, await send({ delete_webhooks: "true" }), {
+      status: 422,
+      code: "invalid_delete_webhooks",
+      fields: ["delete_webhooks"],
+    });
+    t.is((await send({ delete_webhooks: false })).status, 204);
+    await isRevoked(t, team, ALL);
+  });
+}
+
+test("removing a member, and leaving, delete the webhooks that the member created, if asked to", async (t) => {
+  for (const who of ["owner", "admin"] as const) {
+    const team = await createWebhooks();
+    const { base, admin, owner } = team;
+    const refused = await admin.api.send("DELETE", `${base}/members/${owner.id}`, { json: CHECKED });
+    isProblem(t, refused, { status: 403, code: "role_required" });
+    t.deepEqual(await team.remaining(), ALL, "a refused removal deletes none");
+    const path = `${base}/members/${who === "admin" ? "me" : admin.id}/delete`;
+    t.is((await team[who].api.send("POST", path, { json: CHECKED })).status, 204);
+    await isRevoked(t, team, ["byOwner"]);
+    isMissing(t, await admin.api.get(base));
+  }
+  const kept = await createWebhooks();
+  t.is((await kept.admin.api.send("DELETE", `${kept.base}/members/me`)).status, 204);
+  await isRevoked(t, kept, ALL);
+});
+
+const demote = ({ base, owner, admin }: Team) =>
+  owner.api.send("PATCH", `${base}/members/${admin.id}`, { json: { role: "member" } });
+
+const POWERLESS: [who: string, prepare: (team: Team) => Promise<unknown>, path: (team: Team) => string][] = [
+  ["a member who was an admin, and revokes the app in the organization", demote, inOrganization],
+  ["a member who was an admin, and revokes the app in the account", demote, inAccount],
+  ["a member who was an admin, and leaves", demote, ({ base }) => `${base}/members/me`],
+  [
+    "a user of a suspended organization",
+    ({ organization }) => suspensions.suspend(organization.id, "Phishing", OPERATOR),
+    inAccount,
+  ],
+  [
+    "a user without the second factor that is required",
+    ({ organization }) =>
+      organizationSettings.change(organization.id, { requiresSecondFactor: true }, OPERATOR),
+    inAccount,
+  ],
+];
+
+for (const [who, prepare, pathOf] of POWERLESS)
+  test(`the webhooks are neither shown to, nor deleted by, ${who}`, async (t) => {
+    const team = await createWebhooks();
+    const { browser } = await browserOf(service, team.admin);
+    await prepare(team);
+    const page = await browser.open(`${service.url}${pathOf(team)}/delete`);
+    t.is(page.status, 200);
+    t.is(page.html.querySelector("[name=delete_webhooks]"), null);
+    t.notRegex(page.html.querySelector("main")?.text ?? "", /example\.com/);
+    t.is((await team.admin.api.send("DELETE", pathOf(team), { json: CHECKED })).status, 204);
+    await isRevoked(t, team, ALL);
+  });

@@ -1,0 +1,192 @@
+import test from "ava";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { slugOf } from "../../../resources/links/rules.ts";
+import { BROWSER, isProblem, type PageBody } from "../../harness/clients/api.ts";
+import { createTeam } from "../../harness/clients/dashboard.ts";
+import { importLinks } from "../../harness/clients/link-import.ts";
+import { isMarked, linksInBrowser } from "../../harness/clients/pages.ts";
+import { textsOn } from "../../harness/clients/team-pages.ts";
+import type { Page } from "../../harness/clients/test-browser.ts";
+import { linkFields } from "../../harness/database/storage.ts";
+import { startTestService } from "../../harness/service.ts";
+
+const service = await startTestService();
+test.after.always(() => service.close());
+
+let count = 0;
+
+/** Returns a file with a link, one that is refused, and one that is in the file twice. */
+function fileOf(prefix = `page-${++count}`) {
+  const text = `url,slug,title,tags,created_at,clicks
+https://example.com/a?b=1&c=<d>,${prefix}-a,"Title, ""quoted""","x, y",2020-02-03,12
+https://example.com/b,docs,,,,
+https://example.com/c,${prefix}-c,,,,
+https://example.com/c,${prefix}-c,,,,
+`;
+  return { prefix, text };
+}
+
+const facts = (page: Page) => {
+  const values = textsOn(page, ".facts dd");
+  return Object.fromEntries(textsOn(page, ".facts dt").map((term, index) => [term, values[index]]));
+};
+const rows = ({ html }: Page) =>
+  html
+    .querySelectorAll("main tbody tr")
+    .map((row) => row.querySelectorAll("td").map((cell) => cell.text.trim().replaceAll(/\s+/g, " ")));
+
+test("a file is previewed without JavaScript, and imported on confirmation", async (t) => {
+  const { browser, open, list } = await linksInBrowser(service);
+  const { prefix, text } = fileOf();
+  const preview = await browser.press(await open("/import"), "Preview", { file: text });
+  t.regex(preview.text, /Nothing is imported yet/);
+  t.deepEqual(facts(preview), { Rows: "4", "To import": "2", "Already imported": "1", Refused: "1" });
+  t.deepEqual(rows(preview), [
+    ["3", "docs", "https://example.com/b", "refused The slug is reserved."],
+    ["5", `${prefix}-c`, "https://example.com/c", "already imported"],
+    ["2", `${prefix}-a`, 'Title, "quoted" https://example.com/a?b=1&c=<d>', "to import"],
+    ["4", `${prefix}-c`, "https://example.com/c", "to import"],
+  ]);
+  t.deepEqual(await list(), []);
+  const done = await browser.press(preview, "Import 2 links");
+  t.regex(done.html.querySelector("h1")?.text ?? "", /2 links imported/);
+  t.deepEqual(facts(done), { Rows: "4", Imported: "2", "Already imported": "1", Refused: "1" });
+  t.like(await list(), [
+    { slug: `${prefix}-c`, title: null, clicks: 0 },
+    {
+      slug: `${prefix}-a`,
+      url: "https://example.com/a?b=1&c=<d>",
+      title: 'Title, "quoted"',
+      tags: ["x", "y"],
+      clicks: 12,
+      created_at: "2020-02-03T00:00:00.000Z",
+    },
+  ]);
+});
+
+test("sending the confirmation again imports nothing twice, and a preview without a row to import has no button", async (t) => {
+  const { browser, open, list } = await linksInBrowser(service);
+  const previewOf = async (file: string) => browser.press(await open("/import"), "Preview", { file });
+  const preview = await previewOf(fileOf().text);
+  await browser.press(preview, "Import 2 links");
+  const again = await browser.press(preview, "Import 2 links");
+  t.like(facts(again), { Imported: "0", "Already imported": "3" });
+  t.is((await list()).length, 2);
+  const refused = await previewOf("url,slug\nhttps://example.com/,docs\n");
+  t.notRegex(textsOn(refused, "main button").join(), /Import/);
+  for (const [file, reason] of [
+    ["name\nvalue\n", /columns of a known format\. Found: name\. Needed: linkgate \(url\)/],
+    ["", /Must not be empty/],
+  ] as const) {
+    const rejected = await previewOf(file);
+    t.is(rejected.status, 422);
+    isMarked(t, rejected, "file", reason);
+  }
+});
+
+test("a large preview shows the refused rows first, and says how many rows it leaves out", async (t) => {
+  const { browser, open } = await linksInBrowser(service);
+  const lines = Array.from({ length: 700 }, (_, index) => `https://example.com/${index},large-${index}`);
+  const preview = await browser.press(await open("/import"), "Preview", {
+    file: ["url,slug", ...lines, "https://example.com/,v1"].join("\n"),
+  });
+  t.is(rows(preview).length, 500);
+  t.is(rows(preview)[0]?.[1], "v1");
+  t.regex(preview.text, /201 rows more are not shown/);
+});
+
+const REFUSED: [row: string, reason: RegExp][] = [
+  ["https://example.com/,Admin,,,,,", /slug is reserved/],
+  [`${service.url}/x,own-url,,,,,`, /url must not point to this service/],
+  ["https://example.com/,future,,,2999-01-01,,", /created_at must not be in the future/],
+  ["https://example.com/,clicks,,,,many,", /clicks must be a whole number/],
+];
+
+test("rows that break a rule are refused with it, and the others work as they say", async (t) => {
+  const { base, member } = await createTeam(service);
+  const accepted = [
+    "https://example.com/,expired-import,,,,,2020-01-01",
+    "https://example.com/to,counted-import,,,,41,",
+  ];
+  const rows = [...REFUSED.map(([row]) => row), ...accepted];
+  const file = ["url,slug,title,tags,created_at,clicks,expires_at", ...rows, ""].join("\n");
+  const { body } = await importLinks(member.api, base, file);
+  t.like(body, { imported: 2, refused: REFUSED.length });
+  for (const [index, [, reason]] of REFUSED.entries()) t.regex(body.results[index]?.reason ?? "", reason);
+  t.is((await fetch(`${service.url}/expired-import`, { redirect: "manual" })).status, 410);
+  const headers = { "user-agent": BROWSER };
+  const followed = await fetch(`${service.url}/counted-import`, { redirect: "manual", headers });
+  t.is(followed.headers.get("location"), "https://example.com/to");
+  const { data } = (await member.api.get<PageBody>(`${base}/links`)).body;
+  const counted = data.find(({ slug }) => slug === "counted-import");
+  t.like(counted, { clicks: 42, created_by: member.id });
+});
+
+test("rows without a slug get one, the same each time, or a random one if those from their URL are taken", async (t) => {
+  const { base, owner, organization, other } = await createTeam(service);
+  const file = "url,title\nhttps://example.com/1,One\nhttps://example.com/2,Two\nhttps://example.com/1,One\n";
+  t.like((await importLinks(owner.api, base, file)).body, { imported: 2, skipped: 1 });
+  t.like((await importLinks(owner.api, base, file)).body, { imported: 0, skipped: 3 });
+  const url = "https://example.com/derived";
+  for (let attempt = 0; attempt < 6; attempt++) {
+    const slug = slugOf(`${organization.id} ${url} ${attempt}`);
+    await service.storage.links.create(other.id, OPERATOR, linkFields({ slug }));
+  }
+  t.like((await importLinks(owner.api, base, `url\n${url}\n`)).body, { imported: 1, refused: 0 });
+  const { data } = (await owner.api.get<PageBody>(`${base}/links`)).body;
+  t.true(data.every(({ slug }) => /^[A-Za-z0-9]{7}$/.test(slug)));
+});
+
+test("an organization imports one file at a time, and a user uploads one; more than two are refused", async (t) => {
+  const { base, owner, admin, member } = await createTeam(service);
+  for (const callers of [
+    [owner, owner, owner, owner],
+    [owner, admin, member],
+  ]) {
+    let file = "";
+    let replies: Awaited<ReturnType<typeof importLinks>>[] = [];
+    const isRefused = ({ status }: { status: number }) => status === 429;
+    // Each part is committed before the next, so the others arrive in the meantime, unless the process is busy.
+    for (let attempt = 0; attempt < 5 && !replies.some(isRefused); attempt++) {
+      const address = `https://example.com/${callers.length}/${attempt}`;
+      file = ["url", ...Array.from({ length: 2000 }, (_, index) => `${address}/${index}`)].join("\n");
+      replies = await Promise.all(callers.map(({ api }) => importLinks(api, base, file)));
+      t.true(replies.some(({ status }) => status === 200));
+    }
+    const refused = replies.find(isRefused);
+    isProblem(t, refused as (typeof replies)[0], { status: 429, code: "rate_limited" });
+    t.regex(refused?.body.detail ?? "", /too many (uploads|imports) in progress/);
+    t.truthy(refused?.headers.get("retry-after"));
+    t.is((await importLinks(owner.api, base, file)).body.skipped, 2000);
+  }
+});
+
+test("a larger file, a form with a file elsewhere, and one without a CSRF token are refused", async (t) => {
+  const { base, owner, browser, path } = await linksInBrowser(service);
+  const form = new FormData();
+  form.set("file", new File(["url\nhttps://example.com/\n"], "links.csv"));
+  const headers = { origin: service.url, accept: "application/json" };
+  const forged = await browser.open(`${service.url}${path}/import`, { method: "POST", body: form, headers });
+  t.is(forged.status, 403);
+  t.regex(forged.text, /"code":"invalid_csrf_token"/);
+  const large = await importLinks(owner.api, base, `url\n${"x".repeat(5 * 2 ** 20)}`);
+  t.is(large.status, 422);
+  t.regex(large.body.detail ?? "", /at most 5 MB/);
+  const larger = await importLinks(owner.api, base, "x".repeat(11 * 2 ** 20));
+  isProblem(t, larger, { status: 413, code: "body_too_large" });
+  const elsewhere = await owner.api.send("POST", `${base}/links`, { body: new FormData() });
+  isProblem(t, elsewhere, { status: 415, code: "unsupported_media_type" });
+});
+
+test("a form with too many parts is refused before it is parsed, also with a parameter like the boundary", async (t) => {
+  const { base, owner } = await createTeam(service);
+  const part = '--xyz\r\ncontent-disposition: form-data; name="x"\r\n\r\n\r\n';
+  for (const [type, status] of [
+    ["boundary=xyz", 422],
+    ["xboundary=abc; boundary=xyz", 400],
+  ] as const) {
+    const headers = { "content-type": `multipart/form-data; ${type}` };
+    const body = `${part.repeat(100_000)}--xyz--\r\n`;
+    t.is((await owner.api.send("POST", `${base}/links/import`, { body, headers })).status, status);
+  }
+});

@@ -1,0 +1,326 @@
+import test from "ava";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { isProblem, type LinkBody } from "../../harness/clients/api.ts";
+import { isMarked, linksInBrowser, typedIn } from "../../harness/clients/pages.ts";
+import { alertOn, follow } from "../../harness/clients/team-pages.ts";
+import type { Filled, Page } from "../../harness/clients/test-browser.ts";
+import { storeManyLinks } from "../../harness/database/many-links.ts";
+import { startServiceWithDatabase } from "../../harness/database/service.ts";
+
+export const databases = "all";
+
+const { service, knex, close } = await startServiceWithDatabase();
+test.after.always(close);
+
+type Results = { results: { id: string; status: number; error?: { code: string; detail: string } }[] };
+
+/** Returns the links of a new organization in a browser, with requests to change several. */
+async function openLinks() {
+  const team = await linksInBrowser(service);
+  const { member, path, browser, open, create, look, organization } = team;
+  return {
+    ...team,
+    createMany: async (count: number, fields: object = {}) => {
+      const created: LinkBody[] = [];
+      for (let index = 0; index < count; index++) created.push(await create(fields));
+      return created as [LinkBody, LinkBody, LinkBody, ...LinkBody[]];
+    },
+    lookAll: (ones: LinkBody[]) => Promise.all(ones.map(({ id }) => look(id))),
+    change: (json: object) => member.api.send<Results>("POST", `${path}/selection`, { json }),
+    /** Submits the selection as the list's form does. */
+    async select(selected: LinkBody[], fields: Record<string, string>): Promise<Page> {
+      const csrf = typedIn(await open("/new"), "csrf") ?? "";
+      const body = new URLSearchParams({ csrf, ...fields });
+      for (const { id } of selected) body.append("ids", id);
+      const headers = { origin: service.url };
+      return browser.open(`${service.url}${path}/selection`, { method: "POST", body, headers });
+    },
+    audited: async (type: string) =>
+      (await service.storage.audit.list(organization.id, { types: [type as "link.updated"] }, 100)).length,
+    usage: () => service.storage.links.usage(organization.id),
+  };
+}
+
+const noticeOf = (page: Page) => page.html.querySelector("[role=status] span")?.text;
+const headingOf = (page: Page) => page.html.querySelector("h1")?.text;
+
+test("a form archives the selected links, returns to the list with its filter, and undoes what it changed", async (t) => {
+  const { createMany, select, lookAll, audited, browser, member, path } = await openLinks();
+  const links = await createMany(3);
+  const [first, second, third] = links;
+  await member.api.send("PATCH", `${path}/${third.id}`, { json: { archived: true } });
+  const return_to = "?search=example&archived=all&sort=-clicks&done=link-saved";
+  const archived = await select(links, { action: "archive", return_to, tag: "" });
+  const list = `${service.url}${path}?search=example&archived=all&sort=-clicks`;
+  const query = `&done=links-archived-3&undo=${first.id}.${second.id}`;
+  t.is(archived.url.replace(/&signature=[\w-]{43}$/, ""), list + query);
+  t.is(noticeOf(archived), "3 links archived.");
+  t.is(await audited("link.updated"), 3, "once each");
+  t.is((await fetch(first.short_url, { redirect: "manual" })).status, 410);
+  const undone = await browser.press(archived, "Undo");
+  t.is(noticeOf(undone), "2 links restored.");
+  t.true(undone.url.startsWith(`${list}&done=links-restored-2&`));
+  t.like(await lookAll(links), [{ archived: false }, { archived: false }, { archived: true }]);
+  t.is((await fetch(first.short_url, { redirect: "manual" })).status, 302);
+});
+
+test("tags are added and removed once, and other tags are kept", async (t) => {
+  const { createMany, create, select, lookAll, change } = await openLinks();
+  const links = [...(await createMany(2, { tags: ["a"] })), await create({ tags: ["a", "new"] })];
+  const tagsOf = async () => (await lookAll(links)).map(({ tags }) => tags);
+  t.is(noticeOf(await select(links, { action: "add-tag", tag: "new" })), "Tag added to 3 links.");
+  t.deepEqual(await tagsOf(), Array(3).fill(["a", "new"]));
+  t.is(noticeOf(await select(links, { action: "remove-tag", tag: "a" })), "Tag removed from 3 links.");
+  t.deepEqual(await tagsOf(), Array(3).fill(["new"]));
+  const ids = links.map(({ id }) => id);
+  await Promise.all(["x", "y", "z"].map((tag) => change({ ids, action: "add-tag", tag })));
+  for (const tags of await tagsOf()) t.deepEqual(tags.toSorted(), ["new", "x", "y", "z"]);
+});
+
+test("without a tag, a page asks for it, and shows it again if it is invalid", async (t) => {
+  const { createMany, select, look, browser } = await openLinks();
+  const links = await createMany(25);
+  const page = await select(links, { action: "add-tag", tag: "", return_to: "?archived=all" });
+  t.is(headingOf(page), "Add a tag to 25 links");
+  t.is(alertOn(page), "");
+  const again = await browser.press(page, "Add tag", { tag: "x".repeat(51) });
+  t.is(again.status, 422);
+  isMarked(t, again, "tag", /1 to 50 characters/);
+  t.is(typedIn(again, "tag"), "x".repeat(51));
+  const done = await browser.press(again, "Add tag", { tag: "new" });
+  t.is(noticeOf(done), "Tag added to 25 links.");
+  t.is(new URL(done.url).searchParams.get("archived"), "all");
+  t.deepEqual((await look(links[0].id)).tags, ["new"]);
+});
+
+test("a deletion asks first, and names the links", async (t) => {
+  const { create, createMany, select, list, browser, usage, audited } = await openLinks();
+  const links = await createMany(30);
+  const kept = await create();
+  const page = await select(links, { action: "delete" });
+  t.is(headingOf(page), "Delete 30 links?");
+  const text = page.html.querySelector("main")?.text ?? "";
+  for (const { slug } of links) t.true(text.includes(`/${slug}`), text);
+  t.is((await usage()).links, 31);
+  const done = await browser.press(page, "Delete 30 links");
+  t.is(noticeOf(done), "30 links deleted.");
+  t.deepEqual(await list(), [kept]);
+  t.is((await usage()).links, 1);
+  t.is(await audited("link.deleted"), 30);
+  t.is((await fetch(links[0].short_url, { redirect: "manual" })).status, 410);
+});
+
+test("a program gets one result per link, each as a request of its own would have", async (t) => {
+  const { create, change, stranger, other, usage, look } = await openLinks();
+  const plain = await create();
+  const full = await create({ tags: Array.from({ length: 20 }, (_, number) => `tag ${number}`) });
+  const disabled = await create();
+  await service.storage.disabledLinks.disable(disabled.id, "phishing", OPERATOR);
+  const json = { url: "https://example.com/" };
+  const elsewhere = `/dashboard/organizations/${other.id}/links`;
+  const { body: theirs } = await stranger.api.send<LinkBody>("POST", elsewhere, { json });
+  const ids = [plain.id, full.id, disabled.id, theirs.id, "lnk_nothing", plain.id];
+  const { status, body } = await change({ ids, action: "add-tag", tag: "new" });
+  t.is(status, 200);
+  t.deepEqual(
+    body.results.map(({ id, status, error }) => [id, status, error?.code]),
+    [
+      [plain.id, 200, undefined],
+      [full.id, 422, "invalid_tags"],
+      [disabled.id, 409, "link_disabled"],
+      [theirs.id, 404, "not_found"],
+      ["lnk_nothing", 404, "not_found"],
+    ],
+  );
+  t.deepEqual((await look(plain.id)).tags, ["new"]);
+  t.is((await service.storage.links.find(other.id, theirs.id))?.version, 1);
+  const removed = await change({ ids: [disabled.id, full.id], action: "delete" });
+  const inOrder = [disabled, full].map(({ id }) => ({ id, status: 200 }));
+  t.deepEqual(removed.body.results, inOrder);
+  t.is((await usage()).links, 1);
+});
+
+test("a page says which links were not changed, and why", async (t) => {
+  const { createMany, select } = await openLinks();
+  const [plain, disabled, gone] = await createMany(3);
+  await service.storage.disabledLinks.disable(disabled.id, "phishing", OPERATOR);
+  const selected = [plain, disabled, { ...gone, id: "lnk_gone" }];
+  const page = await select(selected, { action: "archive", return_to: "?tag=x" });
+  t.is(page.status, 200);
+  t.is(alertOn(page), "2 links could not be changed.");
+  const text = page.html.querySelector("main")?.text ?? "";
+  const reason = "The operator of this service disabled the link";
+  for (const shown of ["1 link changed.", `/${disabled.slug}`, reason]) t.true(text.includes(shown), shown);
+  t.true(text.includes("lnk_gone") && !text.includes(`/${plain.slug}`));
+  const back = page.html.querySelectorAll("main a").at(-1)?.attributes.href;
+  t.true(back?.endsWith("/links?tag=x"));
+});
+
+test("a change that isn't one, or without a selection, is rejected, and changes nothing", async (t) => {
+  const { create, change, look, select } = await openLinks();
+  const link = await create();
+  const ids = [link.id];
+  const invalid: [json: object, code: string, fields: string[]][] = [
+    [{ action: "archive" }, "invalid_ids", ["ids"]],
+    [{ ids: [], action: "export" }, "invalid_ids", ["ids"]],
+    [{ ids: [1], action: "archive" }, "invalid_ids", ["ids.0"]],
+    [{ ids: Array.from({ length: 1001 }, () => link.id), action: "archive" }, "invalid_request", ["ids"]],
+    [{ ids, action: "disable" }, "invalid_action", ["action"]],
+    [{ ids, action: "remove-tag", tag: "a\u001fb" }, "invalid_tag", ["tag"]],
+    [{ ids, action: "archive", url: "https://example.com/" }, "unknown_field", ["url"]],
+  ];
+  for (const [json, code, fields] of invalid) isProblem(t, await change(json), { status: 422, code, fields });
+  const page = await select([], { action: "delete", return_to: "?search=x" });
+  t.is(page.status, 422);
+  t.is(alertOn(page), "Select 1 to 1,000 links.");
+  t.true(page.html.querySelector("main a")?.attributes.href?.endsWith("/links?search=x"));
+  t.deepEqual(await look(link.id), link);
+});
+
+test("the selected links are exported as CSV, and no others", async (t) => {
+  const { createMany, select } = await openLinks();
+  const [first, , third] = await createMany(3, { tags: ["a"] });
+  const { headers, text } = await select([first, third], { action: "export" });
+  t.regex(headers.get("content-type") ?? "", /^text\/csv/);
+  t.regex(headers.get("content-disposition") ?? "", /^attachment; filename="links-org_\w+\.csv"$/);
+  const [head = "", ...rows] = text.trim().split("\n");
+  t.regex(head, /\bid,url,short_url,slug\b/);
+  t.deepEqual(
+    rows.map((row) => row.split(",")[0]),
+    [third.id, first.id],
+  );
+});
+
+const FORGERIES: Record<string, (url: URL, other: LinkBody) => void> = {
+  "without a signature": (url) => url.searchParams.delete("signature"),
+  "of other links": (url, { id }) => url.searchParams.set("undo", id),
+  "of further links": (url, { id }) => url.searchParams.set("undo", `${url.searchParams.get("undo")}.${id}`),
+  "of another change": (url) => url.searchParams.set("done", "links-archived-1"),
+  "of another number": (url) => url.searchParams.set("done", "links-restored-9"),
+  "of no links": (url) => url.searchParams.delete("undo"),
+  "with another signature": (url) => url.searchParams.set("signature", "A".repeat(43)),
+  "with a list of signatures": (url) => url.searchParams.append("signature", "A"),
+};
+
+test("only an address that this session got shows a confirmation, and a button if something changed", async (t) => {
+  const { createMany, select, browser, path } = await openLinks();
+  const [own, other] = await createMany(2);
+  const isShown = (page: Page) => page.html.querySelector("[data-toast], [role=status] button") !== null;
+  await select([own], { action: "archive" });
+  const restored = await select([own], { action: "restore" });
+  t.is(noticeOf(restored), "1 link restored.");
+  for (const [what, forge] of Object.entries(FORGERIES)) {
+    const url = new URL(restored.url);
+    forge(url, other);
+    t.false(isShown(await browser.open(url.href)), what);
+  }
+  const { browser: foreign, path: elsewhere } = await openLinks();
+  t.false(isShown(await foreign.open(`${service.url}${elsewhere}${new URL(restored.url).search}`)));
+  for (const fields of [{ action: "restore" }, { action: "add-tag", tag: "new" }])
+    t.is((await select([own], fields)).html.querySelector("[role=status] button"), null);
+
+  for (const return_to of [
+    ...["https://evil.example/", "//evil.example/?search=x", "/\\evil.example", "javascript:alert(1)"],
+    ...["?search=x\r\nSet-Cookie: a=b", "..%2f..%2fevil", "?next=https://evil.example", "@evil.example"],
+  ]) {
+    const { url } = await select([own], { action: "archive", return_to });
+    t.true(url.startsWith(`${service.url}${path}?`), return_to);
+    const others = /[?&](?!(search|done|undo|signature)=)/;
+    t.notRegex(url, others, return_to);
+  }
+});
+
+const othersOn = (page: Page) => page.html.querySelector("[data-others]")?.text.trim();
+
+/** Returns the links of a new organization in a browser: six of eight have a tag. */
+async function openTagged() {
+  const team = await openLinks();
+  const tagged = await team.createMany(6, { tags: ["news"] });
+  const others = await team.createMany(2);
+  return {
+    ...team,
+    tagged,
+    others,
+    /** Presses a button of the list with its first link selected, and with all that match. */
+    pressForAll: (page: Page, button: string, fields: Filled = {}) =>
+      team.browser.press(page, button, { ids: tagged[5]?.id ?? "", all: "true", ...fields }),
+  };
+}
+
+test("all links that match are archived, restored and tagged, and no others", async (t) => {
+  const { open, pressForAll, lookAll, tagged, others, audited, path, browser } = await openTagged();
+  const second = await follow(browser, await open("?tag=news&limit=2"), "Next");
+  const archived = await pressForAll(second, "Archive");
+  t.is(noticeOf(archived), "6 links archived.");
+  t.regex(archived.url, new RegExp(`^${service.url}${path}\\?tag=news&limit=2&done=`), "the first page");
+  t.true((await lookAll(tagged)).every(({ archived }) => archived));
+  t.deepEqual(await lookAll(others), others);
+
+  const all = await open("?archived=all&tag=news&limit=2");
+  t.is(noticeOf(await pressForAll(all, "Add", { tag: "new" })), "Tag added to 6 links.");
+  t.is(noticeOf(await pressForAll(all, "Remove", { tag: "news" })), "Tag removed from 6 links.");
+  t.true((await lookAll(tagged)).every(({ tags }) => tags.join() === "new"));
+  const restored = await pressForAll(await open("?archived=true&limit=2"), "Restore");
+  t.is(noticeOf(restored), "6 links restored.");
+  t.deepEqual(await lookAll(others), others);
+  t.is(await audited("link.updated"), 24);
+});
+
+test("a deletion of all names their number, and spares links that match only later", async (t) => {
+  const { open, pressForAll, browser, create, list, member, path, others } = await openTagged();
+  const page = await open("?tag=news&limit=2");
+  const later = await create({ tags: ["news"] });
+  const question = await pressForAll(page, "Delete");
+  t.is(headingOf(question), "Delete 6 links?");
+  t.false(question.text.includes(`/${later.slug}`));
+  const [tagged, untagged] = others;
+  await member.api.send("PATCH", `${path}/${tagged.id}`, { json: { tags: ["news"] } });
+  t.is(noticeOf(await browser.press(question, "Delete 6 links")), "6 links deleted.");
+  const left = (await list()).map(({ id }) => id);
+  t.deepEqual(left, [later.id, untagged.id, tagged.id]);
+});
+
+test("a selection of all without a time or with a wrong filter is rejected, and changes nothing", async (t) => {
+  const { open, pressForAll, lookAll, tagged, others } = await openTagged();
+  const links = [...tagged, ...others];
+  const list = await open("?tag=news&limit=2");
+  for (const [fields, error] of [
+    [{ shown_at: "" }, "shown_at must be a time in milliseconds."],
+    [{ shown_at: "-1" }, "shown_at must be a time in milliseconds."],
+    [{ shown_at: "0" }, "No link matches anymore."],
+    [{ return_to: "?archived=perhaps" }, "archived must be true or false."],
+  ] as [Filled, string][]) {
+    for (const button of ["Archive", "Delete"]) {
+      const page = await pressForAll(list, button, fields);
+      t.is(page.status, 422);
+      t.is(alertOn(page), error);
+    }
+  }
+  t.deepEqual(await lookAll(links), links);
+});
+
+test("up to 1,000 links are changed together, after a question that says how many", async (t) => {
+  const { organization, open, browser, list } = await linksInBrowser(service);
+  await storeManyLinks(knex, organization.id, 1001, (number) => ({ tags: number === 0 ? [] : ["thousand"] }));
+
+  const whole = await open();
+  t.is(othersOn(whole), "1,000+ links match. Narrow the filter to select them all.");
+  for (const button of ["Archive", "Delete"]) {
+    const refused = await browser.press(whole, button, { all: "true" });
+    t.is(refused.status, 422);
+    t.regex(alertOn(refused), /^More than 1,000 links match\. Narrow .* No link was changed\.$/);
+  }
+  t.is((await list()).length, 25);
+
+  const filtered = await open("?tag=thousand");
+  t.is(othersOn(filtered), "Select all 1,000 links");
+  const question = await browser.press(filtered, "Archive", { all: "true" });
+  t.is(headingOf(question), "Archive 1,000 links?");
+  t.regex(question.text, /And 900 links more\./);
+  const archived = await browser.press(question, "Archive 1,000 links");
+  t.is(noticeOf(archived), "1,000 links archived.");
+  t.is(archived.html.querySelector("[role=status] form"), null);
+  t.is((await list()).length, 25, "without a filter, programs get archived links");
+  t.is(archived.html.querySelectorAll("tbody tr").length, 0);
+  t.is((await open()).html.querySelectorAll("tbody tr").length, 1);
+});

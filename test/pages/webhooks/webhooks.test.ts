@@ -1,0 +1,204 @@
+import test from "ava";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { apiAt, isProblem } from "../../harness/clients/api.ts";
+import { browserOf, createTeam, firstPartyToken } from "../../harness/clients/dashboard.ts";
+import { isMarked, typedIn } from "../../harness/clients/pages.ts";
+import { alertOn, auditOf, createTeamWithClient, openAs } from "../../harness/clients/team-pages.ts";
+import type { Page } from "../../harness/clients/test-browser.ts";
+import { advanceClock } from "../../harness/clock.ts";
+import { startTestService } from "../../harness/service.ts";
+import {
+  createWebhook,
+  type NewWebhookBody,
+  redacted,
+  uniqueUrl,
+  type WebhookBody,
+} from "../../harness/webhooks.ts";
+
+const service = await startTestService();
+test.after.always(() => service.close());
+
+const URL_OF = "https://hooks.example.com/in";
+const EVENTS = ["link.created"];
+type Shown = WebhookBody & { disabled_reason: string | null };
+
+/** Creates a team with functions that manage its webhooks as the owner, with requests and in a browser. */
+async function withWebhooks() {
+  const team = await createTeam(service);
+  const path = `${team.base}/webhooks`;
+  const { api } = team.owner;
+  const { browser } = await browserOf(service, team.owner);
+  const send = (fields: object = {}) =>
+    api.send<NewWebhookBody & Shown>("POST", path, { json: { url: URL_OF, events: EVENTS, ...fields } });
+  return {
+    ...team,
+    path,
+    api,
+    browser,
+    send,
+    open: (address = "") => browser.open(service.url + path + address),
+    create: async (fields: object = {}) => (await send(fields)).body,
+    look: async (id: string) => (await api.get<Shown>(`${path}/${id}`)).body,
+    list: async () => (await api.get<{ data: Shown[] }>(path)).body.data,
+  };
+}
+
+test("an admin creates a webhook, whose secret is in no later response", async (t) => {
+  const { admin, path, list } = await withWebhooks();
+  const { api } = admin;
+  const json = { url: URL_OF, events: EVENTS };
+  const created = await api.send<NewWebhookBody>("POST", path, { json });
+  t.is(created.status, 201);
+  const { secret, ...webhook } = created.body;
+  t.regex(secret, /^whsec_[A-Za-z0-9+/]{43}=$/);
+  t.like(webhook as object, { ...json, enabled: true, disabled_reason: null });
+  t.like(await list(), [webhook as object]);
+  const one = `${path}/${webhook.id}`;
+  const changes = { events: ["link.clicked"], enabled: false };
+  const changed = await api.send("PATCH", one, { json: changes });
+  t.like(changed.body, changes as object);
+  for (const { text } of [changed, await api.get(path), await api.get(one)]) t.false(text.includes("whsec_"));
+});
+
+test("webhooks can only be viewed and deleted on the Free plan", async (t) => {
+  const { organization, api, path, create } = await withWebhooks();
+  const { id } = await create();
+  await service.storage.organizations.setPlan(organization.id, "free", OPERATOR);
+  for (const [method, address, json] of [
+    ["POST", "", { url: URL_OF, events: EVENTS }],
+    ["PATCH", `/${id}`, { enabled: false }],
+    ["POST", `/${id}`, { enabled: false }],
+    ["POST", `/${id}/rotate-secret`, {}],
+    ["POST", `/${id}/test`, {}],
+    ["POST", `/${id}/deliveries/evt_1/resend`, {}],
+    ["POST", `/${id}/deliveries/resend-failed`, {}],
+    ["GET", `/${id}/deliveries/resend-failed`],
+    ["GET", "/new"],
+    ["GET", `/${id}/edit`],
+    ["GET", `/${id}/rotate-secret`],
+  ] as [method: string, address: string, json?: object][]) {
+    const reply = await api.send(method, path + address, json ? { json } : {});
+    isProblem(t, reply, { status: 403, code: "plan_required" });
+  }
+  t.is((await api.get(path)).status, 200);
+  t.is((await api.get(`${path}/${id}/deliveries`)).status, 200);
+  t.is((await api.send("DELETE", `${path}/${id}`)).status, 204);
+});
+
+test("the limit of 20 webhooks is enforced and shown on the page", async (t) => {
+  const { send, create, list, browser, open } = await withWebhooks();
+  const form = await open("/new");
+  for (let count = 0; count < 20; count++) await create({ url: uniqueUrl() });
+  isProblem(t, await send(), { status: 409, code: "webhook_limit" });
+  const rejected = await browser.press(form, "Create webhook", { url: URL_OF });
+  t.is(rejected.status, 409);
+  t.regex(alertOn(rejected), /limit of 20 webhooks/);
+  t.is((await list()).length, 20);
+  const page = await open();
+  t.regex(page.text, /20 of 20 webhooks\. Delete one/);
+  t.is(page.html.querySelectorAll("tbody tr").length, 20);
+  t.false(page.text.includes("Create webhook"));
+});
+
+test("a webhook is updated, disabled, enabled and deleted in the browser", async (t) => {
+  const { browser, create, open, look, list } = await withWebhooks();
+  const { id } = await create({ events: ["link.created", "webhook.test"] });
+  const form = await open(`/${id}/edit`);
+  t.deepEqual(selectedIn(form), ["link.created", "webhook.test"]);
+  const saved = await browser.press(form, "Save webhook", { url: `${URL_OF}?2` });
+  t.regex(saved.text, /Webhook saved/);
+  t.like(await look(id), { url: `${URL_OF}?2`, events: ["link.created", "webhook.test"] });
+  const disabled = await browser.press(saved, "Disable");
+  t.regex(disabled.text, /Webhook disabled/);
+  t.regex(disabled.text, /This webhook is disabled/);
+  t.false(disabled.text.includes("Send test event"));
+  t.false((await look(id)).enabled);
+  const enabled = await browser.press(disabled, "Enable");
+  t.regex(enabled.text, /Webhook enabled/);
+  t.true((await look(id)).enabled);
+  const deleted = await browser.press(await open(`/${id}/delete`), "Delete webhook");
+  t.regex(deleted.text, /Webhook deleted/);
+  t.deepEqual(await list(), []);
+});
+
+const INVALID_URLS: [url: string, message: RegExp][] = [
+  ["", /absolute URL/],
+  ["https://192.168.0.1/in", /public internet/],
+];
+
+test("an invalid webhook is rejected, and a form shown again with the error and what was selected", async (t) => {
+  const { browser, send, create, open, look, list } = await withWebhooks();
+  const { id, secret: _, ...webhook } = await create();
+  const forms = { "Create webhook": await open("/new"), "Save webhook": await open(`/${id}/edit`) };
+  for (const [button, form] of Object.entries(forms)) {
+    for (const [url, message] of INVALID_URLS) {
+      const again = await browser.press(form, button, { url, events: ["link.deleted", "link.updated"] });
+      t.is(again.status, 422);
+      isMarked(t, again, "url", message);
+      t.is(typedIn(again, "url"), url);
+      t.deepEqual(selectedIn(again), ["link.updated", "link.deleted"]);
+    }
+    const again = await browser.press(form, button, { url: URL_OF, events: [] });
+    t.is(again.status, 422);
+    const group = again.html.querySelector("fieldset");
+    t.is(group?.attributes["aria-describedby"], "events-error");
+    t.regex(group?.querySelector("#events-error")?.text ?? "", /Select at least one event/);
+    t.deepEqual(selectedIn(again), []);
+  }
+  for (const field of ["secret", "disabled_reason"])
+    isProblem(t, await send({ [field]: "mine" }), { status: 422, code: "unknown_field", fields: [field] });
+  t.is((await list()).length, 1);
+  t.like(await look(id), webhook);
+});
+
+const selectedIn = ({ html }: Page) =>
+  html.querySelectorAll("[name=events][checked]").map(({ attributes }) => attributes.value);
+
+/** Creates a team with a webhook that its client created over REST. */
+async function withWebhook() {
+  const team = await createTeamWithClient(service);
+  const api = apiAt(service.url, await service.token(team.client));
+  const { secret, ...webhook } = await createWebhook(api, URL_OF);
+  const path = `${team.base}/webhooks/${webhook.id}`;
+  return { ...team, webhook, secret, path, views: () => auditOf(team, "&type=webhook.secret_viewed") };
+}
+
+test("owners and admins view the secret of a webhook that another client created", async (t) => {
+  const { owner, admin, webhook, secret, path, views } = await withWebhook();
+  for (const { api } of [owner, admin]) {
+    const reply = await api.send<NewWebhookBody>("POST", `${path}/secret`);
+    t.is(reply.status, 200);
+    t.like(reply.body, { id: webhook.id, url: webhook.url, secret });
+    t.is(reply.headers.get("cache-control"), "no-store");
+  }
+  const recorded = await views();
+  t.is(recorded.length, 2);
+  for (const entry of recorded) {
+    t.like(entry, { subject: webhook.id, data: { url: redacted(webhook.url) } });
+    t.false(JSON.stringify(entry).includes(secret));
+  }
+});
+
+test.serial(
+  "the page hides the secret; after ten minutes, its button needs another sign-in, and returns",
+  async (t) => {
+    const { owner, base, webhook, secret, path, views } = await withWebhook();
+    const { browser, page: hidden } = await openAs(service, owner, path);
+    t.false(hidden.text.includes("whsec_"));
+    advanceClock(11 * 60_000);
+    const asked = await browser.press(hidden, "Show secret");
+    t.truthy(asked.html.querySelector("#password"), asked.text);
+    const back = await browser.signIn(asked, owner);
+    t.is(back.url, service.url + path);
+    const shown = (await browser.press(back, "Show secret")).html.querySelector("main")?.text ?? "";
+    t.true(shown.includes(secret));
+    t.true(shown.includes(webhook.url));
+    t.is((await views()).length, 1);
+    const api = apiAt(service.url, await firstPartyToken(service, owner));
+    const { body } = await api.send<NewWebhookBody>("POST", `${path}/rotate-secret`);
+    t.not(body.secret, secret);
+    t.is((await api.send("PUT", `${base}/plan`, { json: { plan: "free" } })).status, 200);
+    const { body: viewed } = await api.send<NewWebhookBody>("POST", `${path}/secret`);
+    t.is(viewed.secret, body.secret, "on the Free plan, the new one can still be viewed");
+  },
+);

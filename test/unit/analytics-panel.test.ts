@@ -1,0 +1,106 @@
+import test from "ava";
+import { parse } from "node-html-parser";
+import type { AnalyticsView } from "../../resources/links/analytics.ts";
+import { clicksPanel } from "../../server/dashboard/links/analytics.ts";
+import { advanceToNoon } from "../harness/clock.ts";
+
+advanceToNoon();
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const dateOf = (time: number) => new Date(time).toISOString().slice(0, 10);
+const TODAY = dateOf(Date.now());
+
+/** Returns analytics of each day from a date to another, with all clicks on the last one. */
+function viewOf(from: string, to: string, changes: Partial<AnalyticsView> = {}): AnalyticsView {
+  const { clicks = 5, bot_clicks = 1 } = changes;
+  const length = (Date.parse(to) - Date.parse(from)) / DAY_MS + 1;
+  const days = Array.from({ length }, (_, index) => ({
+    date: dateOf(Date.parse(from) + index * DAY_MS),
+    ...(index === length - 1 ? { clicks, bot_clicks } : { clicks: 0, bot_clicks: 0 }),
+  }));
+  return {
+    clicks,
+    bot_clicks,
+    days,
+    referrers: ["news.example", null, '"><b>social'].map((referrer, index) => ({
+      referrer,
+      clicks: index ? 1 : 3,
+    })),
+    countries: [null, "SE", "xx"].map((country, index) => ({ country, clicks: index < 2 ? 2 : 1 })),
+    devices: [{ device: "desktop", clicks: 5 }],
+    browsers: [{ browser: "Firefox", clicks: 5 }],
+    operating_systems: [{ operating_system: "Linux", clicks: 5 }],
+    ...changes,
+  };
+}
+
+function panelOf(view: AnalyticsView, panel: Partial<Parameters<typeof clicksPanel>[1]> = {}) {
+  const html = parse(String(clicksPanel(view, { title: "Clicks", empty: "No clicks yet.", ...panel })));
+  const textsOf = (selector: string) => html.querySelectorAll(selector).map(({ text }) => text.trim());
+  return { html, textsOf, text: html.text.replaceAll(/\s+/g, " ") };
+}
+
+test("clicks have an accessible chart, with bots apart, a day that isn't over, and a table", (t) => {
+  const { html, textsOf } = panelOf(viewOf(dateOf(Date.now() - 29 * DAY_MS), TODAY));
+  const label = html.querySelector("svg[role=img]")?.attributes["aria-label"] ?? "";
+  t.regex(label, /^Clicks per day, .*: 5 in total, with a peak of 5 on \w{3} \d+, \d{4}\.$/);
+  t.is(html.querySelectorAll("svg[role=img] g").length, 30);
+  for (const [kind, count] of Object.entries({ people: 0, open: 1, bots: 1 }))
+    t.is(html.querySelectorAll(`svg[role=img] .${kind}`).length, count, kind);
+  t.regex(textsOf("svg[role=img] g:last-of-type title").join(), /, so far: 5 clicks · 1 from known bots$/);
+  t.is(html.querySelectorAll(".chart tbody tr").length, 30);
+  t.deepEqual(textsOf(".chart tbody tr:first-child td").slice(1), ["5", "1"]);
+  t.is(html.querySelectorAll("[style], style").length, 0);
+});
+
+test("the sources of clicks have names, shares, and links that filter by them", (t) => {
+  const { html, textsOf } = panelOf(viewOf("2026-01-01", "2026-01-31"), { path: "/analytics" });
+  t.deepEqual(textsOf('[data-head="Referrer"]'), ["news.example", "Direct", '"><b>social']);
+  t.deepEqual(textsOf('[data-head="Country"]'), ["Unknown", "Sweden", "xx"]);
+  for (const [head, name] of Object.entries({ Device: "Desktop", Browser: "Firefox", System: "Linux" }))
+    t.deepEqual(textsOf(`[data-head="${head}"]`), [name]);
+  t.deepEqual(textsOf('[data-head="Share"]').slice(0, 4), ["60%", "20%", "20%", "40%"]);
+  const hrefOf = (name: string) =>
+    html.querySelectorAll("a").find(({ text }) => text === name)?.attributes.href;
+  const range = "/analytics?from=2026-01-01&to=2026-01-31";
+  t.is(hrefOf("Direct"), `${range}&by=referrer`);
+  t.is(hrefOf("Sweden"), `${range}&by=country&value=SE`);
+  t.is(hrefOf("Linux"), `${range}&by=operating_system&value=Linux`);
+  t.is(html.querySelectorAll("b").length, 0);
+});
+
+test("clicks without a country name the setting that is missing", (t) => {
+  const view = viewOf(TODAY, TODAY, { countries: [{ country: null, clicks: 5 }] });
+  t.regex(panelOf(view, { needsCountries: true }).text, /unknown until the operator .* sets MMDB_PATH\./);
+  t.notRegex(panelOf(view).text, /MMDB_PATH/);
+});
+
+test("without clicks, there is a hint instead of a chart", (t) => {
+  const { html, text } = panelOf(viewOf(TODAY, TODAY, { clicks: 0, bot_clicks: 0 }));
+  t.deepEqual([html.querySelector(".chart"), text.includes("No clicks yet.")], [null, true]);
+});
+
+const HOURS = Array.from({ length: 24 }, (_, hour) => ({ hour, clicks: hour === 3 ? 5 : 0, bot_clicks: 0 }));
+for (const [what, view, ticks] of [
+  ["a day", viewOf(TODAY, TODAY, { hours: HOURS }), ["00:00", "06:00", "12:00", "18:00"]],
+  ["a month", viewOf("2026-01-01", "2026-01-31"), ["Jan 1", "Jan 16", "Jan 31"]],
+  ["several months", viewOf("2025-10-15", "2026-02-20"), ["Nov", "Dec", "2026", "Feb 20"]],
+] as const)
+  test(`${what} has ${ticks.join(", ")} below the chart`, (t) => {
+    const { html, textsOf } = panelOf(view);
+    t.deepEqual(textsOf(".ticks text"), ticks);
+    t.is(html.querySelectorAll("svg[role=img] g").length, view.hours?.length ?? view.days.length);
+  });
+
+test("clicks are compared with those before in percent, except for a day that isn't over", (t) => {
+  for (const [previous, clicks, sentence] of [
+    [4, 5, "+25% compared with the 2 days before."],
+    [3, 2, "−33% compared with the 2 days before."],
+    [2, 2, "0% compared with the 2 days before."],
+    [0, 2, "No clicks in the 2 days before."],
+  ] as const) {
+    const view = viewOf("2026-01-05", "2026-01-06", { clicks });
+    t.true(panelOf(view, { previous }).text.includes(sentence), sentence);
+  }
+  t.regex(panelOf(viewOf(TODAY, TODAY), { previous: 2 }).text, /2 clicks yesterday\./);
+});

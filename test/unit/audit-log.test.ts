@@ -1,0 +1,75 @@
+import test from "ava";
+import { AUDIT_EVENTS, WEBHOOK_EVENTS } from "../../resources/events/delivered-events.ts";
+import { validate } from "../../resources/http/validate.ts";
+import { groupSummaryOf, groupsOf } from "../../server/dashboard/organization/audit.ts";
+import { auditQuery, EVENT_GROUPS, eventName, filterOf } from "../../server/operations/audit-query.ts";
+
+const INVALID: Record<string, unknown[]> = {
+  ...{ type: ["link.clicked", "everything"], category: ["everything"], limit: [0, 101, "many"] },
+  ...{ actor: ["x".repeat(256)], client_id: ["x".repeat(256)], from: ["yesterday"], to: ["2026-13-01"] },
+};
+
+test("a query with an invalid value is rejected by its field", (t) => {
+  for (const [field, values] of Object.entries(INVALID))
+    for (const value of values)
+      t.throws(() => validate(auditQuery, { [field]: value }), { code: `invalid_${field}` }, String(value));
+});
+
+const JANUARY_1 = Date.UTC(2026, 0, 1);
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+test("a date includes its whole day, and a time is exact", (t) => {
+  const days = validate(auditQuery, { from: "2026-01-01", to: "2026-01-01" });
+  t.deepEqual(filterOf(days), { from: JANUARY_1, to: JANUARY_1 + DAY_MS });
+  const time = validate(auditQuery, { to: "2026-01-01T00:00:00Z" });
+  t.deepEqual(filterOf(time), { to: JANUARY_1 });
+});
+
+test("an event type and a category narrow the log together", (t) => {
+  const typesOf = (query: object) => filterOf(validate(auditQuery, query)).types;
+  t.deepEqual(typesOf({ type: "plan.changed", category: "organization" }), ["plan.changed"]);
+  t.deepEqual(typesOf({ type: "plan.changed", category: "links" }), []);
+  t.false(typesOf({ category: "changes" })?.includes("member.signed_in"));
+  t.true(typesOf({ category: "sign_ins" })?.includes("member.signed_in"));
+});
+
+test("the filter names each audited event in words, in groups", (t) => {
+  t.is(
+    EVENT_GROUPS.map(([label]) => label).join("; "),
+    "Sign-ins and sessions; Members and invitations; Apps, clients and tokens; Links; Webhooks; Organization and plan",
+  );
+  const types = EVENT_GROUPS.flatMap(([, types]) => types);
+  const delivered = WEBHOOK_EVENTS.filter((type) => type !== "link.clicked" && type !== "webhook.test");
+  t.deepEqual(types.toSorted(), [...AUDIT_EVENTS, ...delivered].toSorted());
+  const names = types.map(eventName);
+  t.is(new Set(names).size, names.length);
+  for (const name of names) t.regex(name, /^[A-Z][A-Za-z0-9 ,.-]+$/);
+  t.is(eventName("client.redirect_uris_changed"), "Client redirect URIs changed");
+  t.true(EVENT_GROUPS[0]?.[1].includes("member.logged_out"));
+});
+
+type Entry = Parameters<typeof groupsOf>[0][number];
+
+function entry(type: Entry["type"], minutesAgo: number, actor = "usr_1", data: object = {}): Entry {
+  return { type, at: -minutesAgo * 60_000, actor, via: null, address: null, data } as Entry;
+}
+
+test("three or more changes of links by one actor in a row, at most an hour apart, are one group", (t) => {
+  const summaries = (entries: Entry[]) =>
+    groupsOf(entries).map((group) => (group.length > 1 ? groupSummaryOf(group) : group[0].type));
+  const created = (...minutes: number[]) => minutes.map((ago) => entry("link.created", ago));
+  t.deepEqual(summaries(created(0, 60, 120)), ["created 3 links"]);
+  t.deepEqual(summaries(created(0, 1, 2, 63, 64, 65)), ["created 3 links", "created 3 links"]);
+  t.deepEqual(summaries(created(0, 1)), ["link.created", "link.created"]);
+  for (const other of [entry("link.created", 2, "usr_2"), entry("link.deleted", 2)])
+    t.is(summaries([...created(0, 1), other]).length, 3);
+  const archived = [0, 1, 2].map((ago) =>
+    entry("link.updated", ago, "usr_1", { changed: ["archived"], link: { archived: true } }),
+  );
+  t.deepEqual(summaries(archived), ["archived 3 links"]);
+  const [group] = groupsOf(archived);
+  t.is(group && groupSummaryOf(group, true), "archived 3+ links", "more than were read");
+  t.deepEqual(summaries(Array(1001).fill(entry("link.created", 0))), ["created 1,001 links"]);
+  const renamed = [0, 1, 2].map((ago) => entry("organization.renamed", ago));
+  t.is(summaries(renamed).length, 3);
+});

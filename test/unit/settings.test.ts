@@ -1,0 +1,148 @@
+import test from "ava";
+import { InvalidSettings, readSettings } from "../../server/settings/config.ts";
+import { scopeWarningOf } from "../../server/settings/rate-limit-scope.ts";
+import { PRODUCTION } from "../harness/production.ts";
+
+const key = (bytes: number) => Buffer.alloc(bytes, 7).toString("base64url");
+const words = (text: string) => text.trim().split(/\s+/);
+
+// Settings that are required with others.
+const COMPANIONS: Record<string, Record<string, string>> = {
+  INTROSPECTION_URL: { INTROSPECTION_CLIENT_SECRET: "a secret" },
+  SMTP_URL: { SMTP_FROM: "noreply@links.example" },
+  SMTP_FROM: { SMTP_URL: "smtps://mail.example" },
+};
+
+const WRONG: Record<string, string[]> = {
+  PORT: [" ", "80 81", ...words("abc -1 65536 80.5 0x50 1e3")],
+  DATABASE_TIMEOUT: words("0 301 1.5 10s"),
+  METRICS_PORT: words("abc -1 65536 9100.5"),
+  BASE_URL: words(`
+    links.example.com ftp://links.example.com https://links.example.com/ https://links.example.com/app
+    https://links.example.com?a=b https://links.example.com#a https://Links.example.com
+    https://ada:pw@links.example.com http://links.example.com http://10.0.0.1 http://0.0.0.0:3000
+    http://localhost.example.com http://127.0.0.1.example.com`),
+  MCP_URL: words(`
+    /mcp https://links.example.com/mcp/ https://links.example.com/mcp?a=b https://links.example.com/mcp#a
+    https://ada@links.example.com/mcp https://:pw@links.example.com/mcp http://links.example.com/mcp`),
+  SHORT_URL: words(`
+    lnk.example.com https://lnk.example.com/ https://lnk.example.com/a http://lnk.example.com mailto:a@b.example`),
+  DATABASE_URL: words(`
+    sqlite: sqlite:?synchronous=normal sqlite:links.sqlite?synchronous=maybe sqlite:links.sqlite?mode=ro
+    links.sqlite file:links.sqlite oracle://db postgres:db`),
+  SMTP_URL: words(`
+    mail.example http://mail.example smtp:// smtp://mail.example/inbox
+    smtps://mail.example?tls.rejectUnauthorized=false smtp://ada@mail.example`),
+  SMTP_FROM: ["linkgate", "<a@b.example", "a@b.example\r\nBcc: c@d.example", "a@b.example, c@d.example"],
+  COUNTRY_HEADER: ["CF IPCountry", "country:", "X-Lånd", "a\r\nb"],
+  TRUST_PROXY: words("-1 1.5 true 10.0.0.0/8"),
+  WORKERS: words("0 -1 two 1.5"),
+  CIMD: words(`
+    true on KNOWN 1 any,https://tools.example/client.json off,https://tools.example/client.json
+    https://tools.example/client.json known, known,http://tools.example/client.json known,https://tools.example/
+    known,https://127.0.0.1/client.json known,https://tools.example/client.json,tools.example`),
+  RATE_LIMIT: words("false yes 0"),
+  REDIS_URL: words("127.0.0.1:6379 http://127.0.0.1:6379 redis:// redis://127.0.0.1:99999 redis://[::1"),
+  ACCESS_LOG_SAMPLE: words("-1 1.1 2 10% half 1e-3"),
+  INTROSPECTION_URL: words(`
+    auth.example.com/oauth/introspect https://auth.example.com https://auth.example.com/ http://localhost:3000
+    https://auth.example.com/oauth/introspect?a=b http://auth.example.com/oauth/introspect`),
+  LOG_LEVEL: words("verbose INFO"),
+  LOG_FORMAT: words("pretty JSON"),
+  RESOURCE_SERVER_SECRET: ["too short", "x".repeat(31)],
+  ENCRYPTION_KEY: ["secret", key(31), key(33), `${key(32)}!`, Buffer.alloc(32, 255).toString("base64")],
+  ALLOWED_ORIGINS: words("* null https://app.example.com/ app.example.com https://a.example,nonsense"),
+};
+
+for (const [name, values] of Object.entries(WRONG))
+  test(`an invalid ${name} is rejected in a sentence with its name`, (t) => {
+    for (const value of values) {
+      const read = () => readSettings({ ...COMPANIONS[name], [name]: value });
+      const error = t.throws(read, { instanceOf: InvalidSettings }, value);
+      const [head, ...lines] = error?.message.split("\n") ?? [];
+      t.is(head, "Invalid settings:");
+      t.is(lines.length, 1, `${value}: ${error?.message}`);
+      t.regex(lines[0] ?? "", new RegExp(`^  ${name} .*(must|is not)`), value);
+      t.notRegex(lines[0] ?? "", /NaN|Invalid input|received/, value);
+    }
+  });
+
+test("all invalid settings are reported together, including those that only production rejects", (t) => {
+  const all = Object.fromEntries(Object.entries(WRONG).map(([name, [value]]) => [name, value]));
+  const production = { PORT: "abc", RATE_LIMIT: "off", DATABASE_URL: "postgres://db/linkgate" };
+  const inProduction = words("PORT RATE_LIMIT ENCRYPTION_KEY REGISTRATION SELF_SERVICE_PLANS");
+  for (const [settings, names] of [
+    [all, Object.keys(WRONG)],
+    [{ ...production, NODE_ENV: "production" }, inProduction],
+  ] as const) {
+    const { message } = t.throws(() => readSettings(settings), { instanceOf: InvalidSettings });
+    for (const name of names) t.regex(message, new RegExp(`^  ${name} `, "m"));
+  }
+});
+
+test("an invalid secret is not printed", (t) => {
+  const secrets = { RESOURCE_SERVER_SECRET: "hunter2", ENCRYPTION_KEY: "hunter3" };
+  t.notRegex(t.throws(() => readSettings(secrets)).message, /hunter/);
+});
+
+test("an empty setting counts as absent", (t) => {
+  const empty = Object.fromEntries(Object.keys(WRONG).map((name) => [name, ""]));
+  t.deepEqual(readSettings({ ...empty, HOST: "", NODE_ENV: "" }), readSettings({}));
+});
+
+test("the defaults are SQLite in data/ on port 3000 of this machine, and open registration", (t) => {
+  t.like(readSettings({}), {
+    ...{ HOST: "127.0.0.1", PORT: 3000, METRICS_PORT: undefined, BASE_URL: undefined, TRUST_PROXY: 0 },
+    ...{ DATABASE_URL: "sqlite:data/linkgate.sqlite", WORKERS: 1, RATE_LIMIT: true, LOG_LEVEL: "info" },
+    ...{ CIMD: { accepted: "known", addresses: new Set() }, REGISTRATION: "open", SELF_SERVICE_PLANS: true },
+    isProduction: false,
+  });
+});
+
+test("an http issuer is accepted on loopback hosts only", (t) => {
+  const loopback = words("http://localhost:8080 http://127.0.0.1:8080 http://[::1]:8080");
+  for (const url of [...loopback, "https://links.example.com"])
+    t.is(readSettings({ BASE_URL: url }).BASE_URL, url);
+});
+
+test("production requires rate limits and, unless the database is SQLite, an encryption key", (t) => {
+  const production = { ...PRODUCTION, ENCRYPTION_KEY: key(32) };
+  t.true(readSettings({ ...production, DATABASE_URL: "postgres://db/linkgate" }).isProduction);
+  t.true(readSettings(PRODUCTION).isProduction, "the key of SQLite is stored next to it");
+  t.throws(() => readSettings({ ...production, RATE_LIMIT: "off" }), { message: /RATE_LIMIT must be on/ });
+  for (const url of ["postgres://db/linkgate", "mysql://db/linkgate"]) {
+    t.throws(() => readSettings({ ...PRODUCTION, DATABASE_URL: url }), { message: /ENCRYPTION_KEY/ });
+    t.notThrows(() => readSettings({ DATABASE_URL: url }));
+  }
+});
+
+const SHARED = { DATABASE_URL: "postgres://linkgate@db.example.com/linkgate" };
+
+test("production requires a decision on who can create an account and who changes plans", (t) => {
+  const production = { NODE_ENV: "production" };
+  const { message } = t.throws(() => readSettings(production), { instanceOf: InvalidSettings });
+  t.deepEqual(message.split("\n"), [
+    "Invalid settings:",
+    "  REGISTRATION is required in production: open (everyone can create an account and an organization), invite (only users with an invitation can create an account) or closed (only the CLI creates accounts)",
+    "  SELF_SERVICE_PLANS is required in production: on (owners and admins choose any plan at no charge) or off (only the CLI changes plans)",
+  ]);
+  const empty = () => readSettings({ ...PRODUCTION, REGISTRATION: "" });
+  t.throws(empty, { message: /^ {2}REGISTRATION is required/m });
+  const resourceServer = {
+    INTROSPECTION_URL: "https://auth.example.com/oauth/introspect",
+    INTROSPECTION_CLIENT_SECRET: "a secret",
+  };
+  t.true(readSettings({ ...production, ...SHARED, ENCRYPTION_KEY: key(32), ...resourceServer }).isProduction);
+});
+
+test("a server in production whose database others can use, too, warns that its rate limits are its own", (t) => {
+  const warningOf = (settings: Record<string, string>) => {
+    const production = { ...PRODUCTION, BASE_URL: "https://linkgate.example.com", ENCRYPTION_KEY: key(32) };
+    return scopeWarningOf(readSettings({ ...production, ...settings }));
+  };
+  const warning = /^Rate limits are shared by the workers of this server only\. If .* set REDIS_URL\./;
+  t.regex(warningOf(SHARED) ?? "", warning);
+  for (const changes of [{ REDIS_URL: "redis://redis.example.com" }, { NODE_ENV: "development" }])
+    t.is(warningOf({ ...SHARED, ...changes }), undefined);
+  t.is(warningOf({ DATABASE_URL: "sqlite:linkgate.sqlite" }), undefined);
+});
