@@ -4,8 +4,8 @@ import type {
   ClickOrigin,
   ClicksByName,
   DailyClicks,
-  Device,
 } from "../../resources/links/types.ts";
+import type { Device } from "../../resources/links/visitor.ts";
 import type { Database } from "../database/index.ts";
 import type { ClickCountRow } from "../database/tables/links.ts";
 
@@ -52,7 +52,7 @@ export function createClickAnalytics({ knex, readAside }: Database, settled: () 
   /** Resolves to the names by which an origin is counted: its own, or those of the user agents that it is a part of. */
   async function namesOf({ by, value }: ClickOrigin, counts: Knex.QueryBuilder): Promise<Names> {
     const name = value ?? "";
-    if (by === "referrer" || by === "country") return { dimension: by, names: [name] };
+    if (by === "referrer" || by === "country" || by === "destination") return { dimension: by, names: [name] };
     const agents = counts.where({ dimension: "agent" }).distinct("name");
     const all = (await readAside<{ name: string }>(agents, READ_MS)).map((row) => row.name);
     const part = AGENT_PARTS.indexOf(by);
@@ -79,10 +79,11 @@ export function createClickAnalytics({ knex, readAside }: Database, settled: () 
       const columns = from === to ? ["dimension", "day", "name"] : ["dimension", "day"];
       const byTime = sumBy(columns, counts().whereIn("dimension", ["clicks", "bots"]));
       const byAgent = sumBy(["name"], counts().where({ dimension: "agent" }));
-      const [times, referrers, countries, agents] = await Promise.all([
+      const [times, referrers, countries, destinations, agents] = await Promise.all([
         readAside<TimedClicks>(byTime, READ_MS),
         readTop("referrer", counts()),
         readTop("country", counts()),
+        readTop("destination", counts()),
         readAside<NamedClicks>(byAgent, READ_MS),
       ]);
       return {
@@ -93,6 +94,7 @@ export function createClickAnalytics({ knex, readAside }: Database, settled: () 
         devices: topParts(agents, 0) as ClicksByName<Device>[],
         browsers: topParts(agents, 1),
         operatingSystems: topParts(agents, 2),
+        destinations: destinations.map(toNamed),
       };
     },
 

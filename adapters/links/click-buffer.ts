@@ -3,6 +3,7 @@ import { SYSTEM } from "../../resources/events/types.ts";
 import type { Click, ResolvedLink } from "../../resources/links/types.ts";
 import { containsText, type Engine, insertedValue, rowsOfJson } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
+import { HOST } from "../database/tables/columns.ts";
 import type { ClickCountRow } from "../database/tables/links.ts";
 import { createWriteBehindBuffer } from "../database/write-behind.ts";
 import { addDeliveries, eventRow, type Outbox, type TraceColumn, withoutTrace } from "../events/outbox.ts";
@@ -200,18 +201,19 @@ function addLinkCountsSql(engine: Engine): string {
 }
 
 function toEvent({ link, click, clicks, bot_clicks, trace }: PendingEvent) {
-  const { id, organizationId, slug, url } = link;
-  const { clickedAt, referrer, country, device, browser, operatingSystem } = click;
+  const { id, organizationId, slug } = link;
+  const { clickedAt, destination, referrer, country, device, browser, operatingSystem } = click;
   const clicked_at = new Date(clickedAt).toISOString();
   const source = { referrer, country, device, browser, operating_system: operatingSystem };
+  const url = destination ?? link.url;
   const data = { link_id: id, slug, url, clicked_at, clicks, bot_clicks, ...source };
   return eventRow(SYSTEM, { organizationId, type: "link.clicked", subject: id, data }, trace);
 }
 
 /** Returns the same text for all clicks that differ in nothing that is counted. */
 function sourceOf(click: Click): string {
-  const { referrer, country, bot } = click;
-  return `${hourOf(click)} ${referrer ?? ""} ${country} ${agentOf(click)} ${bot}`;
+  const { referrer, country, bot, destination } = click;
+  return `${hourOf(click)} ${referrer ?? ""} ${country} ${agentOf(click)} ${bot} ${destination ?? ""}`;
 }
 
 function hourOf({ clickedAt }: Click): number {
@@ -238,11 +240,16 @@ function createStatisticsOf(): (equal: EqualClicks) => ClickCountRow[] {
         clicks,
       }));
     if (click.bot) return [...rowsIn(id, [["bots", hour]]), ...rowsIn(ALL_LINKS, [["bots", hour]])];
+    const destinations = click.destination === null ? [] : [click.destination.slice(0, HOST)];
     const dimensionsOf = (scope: string, max: number): [Dimension, string][] => [
       ["clicks", hour],
       ["referrer", limitNames(scope, "referrer", day, click.referrer ?? "", max)],
       ["country", click.country ?? ""],
       ["agent", limitNames(scope, "agent", day, agentOf(click), max)],
+      ...destinations.map((url): [Dimension, string] => [
+        "destination",
+        limitNames(scope, "destination", day, url, max),
+      ]),
     ];
     return [
       ...rowsIn(id, dimensionsOf(id, NAMES_PER_LINK)),

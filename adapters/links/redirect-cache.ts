@@ -21,7 +21,8 @@ function cached({ prepare }: Pick<Database, "prepare">, find: Resolve): Resolve 
   const readVersion = prepare<{ version: number }[], never>("select version from link_changes");
   const links = new LRUCache<string, ResolvedLink>({
     maxSize: CACHE_BYTES,
-    sizeCalculation: ({ slug, url }) => LINK_BYTES + slug.length + url.length,
+    sizeCalculation: ({ slug, url, rules }) =>
+      rules.reduce((sum, rule) => sum + LINK_BYTES + rule.url.length, LINK_BYTES + slug.length + url.length),
   });
   let cachedVersion: number | undefined;
   let reading: Promise<number | undefined> | undefined;
@@ -57,14 +58,15 @@ function prepareSlugLookup({ lookup }: Pick<Database, "lookup">): Resolve {
   return async (slug) => {
     const [row] = await findBySlug(slug);
     if (!row) return undefined;
-    const { deletedAt, organizationDeletedAt, disabledAt, suspendedAt, archived, forwardQuery, ...link } =
-      row;
+    const { deletedAt, organizationDeletedAt, disabledAt, suspendedAt, archived, ...link } = row;
     const isDeleted = deletedAt !== null || organizationDeletedAt !== null;
     const isDisabled = disabledAt !== null || suspendedAt !== null;
     return {
       ...link,
       archived: Boolean(archived),
-      forwardQuery: Boolean(forwardQuery),
+      forwardQuery: Boolean(link.forwardQuery),
+      forwardPath: Boolean(link.forwardPath),
+      rules: link.rules === "[]" ? NO_RULES : JSON.parse(link.rules),
       isDeleted,
       isDisabled,
     };
@@ -83,7 +85,10 @@ export async function findFallback(q: Knex, id: string): Promise<string | null> 
   return found?.url ?? null;
 }
 
-type ResolvedRow = Omit<ResolvedLink, "isDeleted" | "isDisabled"> & {
+const NO_RULES: ResolvedLink["rules"] = [];
+
+type ResolvedRow = Omit<ResolvedLink, "isDeleted" | "isDisabled" | "rules"> & {
+  rules: string;
   deletedAt: number | null;
   organizationDeletedAt: number | null;
   disabledAt: number | null;
@@ -92,8 +97,9 @@ type ResolvedRow = Omit<ResolvedLink, "isDeleted" | "isDisabled"> & {
 
 const LINK_BY_SLUG = `select l.id, l.organization_id as "organizationId", l.slug, l.url, l.archived,
     l.expires_at as "expiresAt", l.clicks, l.bot_clicks as "botClicks", l.max_clicks as "maxClicks",
-    l.redirect_type as "redirectType", l.forward_query as "forwardQuery", l.deleted_at as "deletedAt", o.deleted_at as "organizationDeletedAt",
-    l.disabled_at as "disabledAt", o.suspended_at as "suspendedAt"
+    l.redirect_type as "redirectType", l.forward_query as "forwardQuery", l.forward_path as "forwardPath", l.rules,
+    l.deleted_at as "deletedAt", o.deleted_at as "organizationDeletedAt", l.disabled_at as "disabledAt",
+    o.suspended_at as "suspendedAt"
   from links as l
   join organizations as o on o.id = l.organization_id
   where l.slug = :key`;

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { isText } from "../http/text.ts";
 import { invalidField, validate } from "../http/validate.ts";
-import { type Analytics, CLICK_PROPERTIES, type ClickOrigin, type DailyClicks, DEVICES } from "./types.ts";
+import { type Analytics, CLICK_PROPERTIES, type ClickOrigin, type DailyClicks } from "./types.ts";
+import { DEVICES } from "./visitor.ts";
 
 const DAY_HOURS = 24;
 const DAY_MS = DAY_HOURS * 60 * 60 * 1000;
@@ -61,6 +62,11 @@ export const analyticsSchema = z
     operating_systems: z
       .array(z.object({ operating_system: z.string().nullable(), clicks }))
       .describe(`The operating systems with the most clicks; ${unknownIsNull}`),
+    destinations: z
+      .array(z.object({ destination: z.string(), clicks }))
+      .describe(
+        "Where clicks on links with rules led: the 20 URLs with the most clicks, of which the first 253 characters are kept.",
+      ),
   })
   .meta({
     title: "Analytics",
@@ -88,6 +94,10 @@ export const analyticsSchema = z
         operating_systems: [
           { operating_system: "iOS", clicks: 11 },
           { operating_system: "Windows", clicks: 6 },
+        ],
+        destinations: [
+          { destination: "https://apps.example.com/store", clicks: 11 },
+          { destination: "https://example.com/spring", clicks: 6 },
         ],
       },
     ],
@@ -134,6 +144,7 @@ export function toAnalyticsView(analytics: Analytics, from: number, to: number):
       operating_system: name,
       clicks,
     })),
+    destinations: analytics.destinations.map(({ name, clicks }) => ({ destination: name ?? "", clicks })),
   };
 }
 

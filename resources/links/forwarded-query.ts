@@ -40,6 +40,6 @@ function readings({ name }: Parameter): string[] {
 }
 
 /** Node reads the target of a request as Latin-1. */
-function escapeByte(character: string): string {
+export function escapeByte(character: string): string {
   return `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`;
 }

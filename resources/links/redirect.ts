@@ -5,9 +5,11 @@ import type { Context, Middleware } from "koa";
 import { LRUCache } from "lru-cache";
 import { getDomain } from "tldts";
 import type { LinkPreview, LinkService } from "./service.ts";
-import { type Click, type ClickSource, DEVICES } from "./types.ts";
+import type { Click, ClickSource } from "./types.ts";
+import { DEVICES } from "./visitor.ts";
 
-const SLUG_PATH = /^\/((?:[A-Za-z0-9_-]{1,64}\/){0,7}[A-Za-z0-9_-]{1,64})\/?$/;
+// What follows the slug may be any path.
+const LINK_PATH = /^\/([A-Za-z0-9_-]{1,64})(?=\/|$)/;
 // RFC 3986 §2.2: an encoded + isn't the same as a plain one, but some programs encode it when they send a URL.
 const PREVIEW_PATH = /^\/((?:[A-Za-z0-9_-]{1,64}\/){0,7}[A-Za-z0-9_-]{1,64})(?:\+|%2B)$/i;
 
@@ -34,21 +36,23 @@ export function createRedirects(
   const readClickSource = createReadClickSource(findCountry);
 
   /** Returns the slug in a path, unless it is reserved. */
-  function slugIn(path: string, pattern = SLUG_PATH): string | undefined {
+  function slugIn(path: string, pattern: RegExp): string | undefined {
     const slug = pattern.exec(path)?.[1];
     return slug === undefined || links.isReserved(slug) ? undefined : slug;
   }
 
   return {
-    isShortLink: (ctx: Context) => slugIn(ctx.path) !== undefined && ctx.host === host,
+    isShortLink: (ctx: Context) => slugIn(ctx.path, LINK_PATH) !== undefined && ctx.host === host,
     isPreview: (ctx: Context) => slugIn(ctx.path, PREVIEW_PATH) !== undefined && ctx.host === host,
 
     /** Redirects a short link to its destination. GET counts as a click, HEAD doesn't. */
     async followLink(ctx: Context): Promise<void> {
-      const source = ctx.method === "GET" ? readClickSource(ctx.req) : undefined;
-      // The path is known to match, and this is the most frequent request.
-      const slug = ctx.path.slice(1, ctx.path.endsWith("/") ? -1 : undefined);
-      const { status, location } = await links.redirect(slug, source, ctx.querystring);
+      const { status, location, vary } = await links.redirect(ctx.path.slice(1), {
+        source: readClickSource(ctx.req),
+        isCounted: ctx.method === "GET",
+        query: ctx.querystring,
+        readLanguage: () => ctx.acceptsLanguages()[0],
+      });
       ctx._matchedRoute = "/:slug";
       ctx.status = status;
       for (const name of PAGE_HEADERS) ctx.remove(name);
@@ -56,6 +60,7 @@ export function createRedirects(
       // A permanent redirect cached by a browser would no longer be counted, and couldn't be changed.
       ctx.set("Cache-Control", "private, no-store");
       ctx.set("X-Robots-Tag", "noindex");
+      if (vary) ctx.vary(vary);
       ctx.body = "";
       ctx.remove("Content-Type");
     },

@@ -5,10 +5,11 @@ import { hasAtMost, isUnbroken } from "../http/text.ts";
 export const URL_MAX = 2048;
 // A non-ASCII character takes up to nine in the Location header, and clients accept about 16 KB of headers.
 const ENCODED_URL_MAX = 8192;
+export const SEGMENTS_MAX = 8;
 /** Segments of a path, such as `spring/sale`. */
 export const SLUG = /^(?:[A-Za-z0-9_-]{1,64}\/){0,7}[A-Za-z0-9_-]{1,64}$/;
 export const SLUG_MAX = 255;
-export const SLUG_RULE = `must be up to 8 segments, separated by /, of 1 to 64 characters from A-Z, a-z, 0-9, - and _, and at most ${SLUG_MAX} in all`;
+export const SLUG_RULE = `must be up to ${SEGMENTS_MAX} segments, separated by /, of 1 to 64 characters from A-Z, a-z, 0-9, - and _, and at most ${SLUG_MAX} in all`;
 // Leaves out characters that look alike, because people read slugs aloud.
 const ALPHABET = "23456789abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ";
 const RANDOM_SLUG_LENGTH = 7;

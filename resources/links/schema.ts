@@ -2,6 +2,7 @@ import { z } from "zod";
 import { pageOf } from "../http/pagination.ts";
 import { type CamelCase, camelCase, hasAtMost, isLine, isText } from "../http/text.ts";
 import { stringThat } from "../http/validate.ts";
+import { rulesSchema, shownRules } from "./redirect-rules.ts";
 import { type ReservedNames, SLUG, SLUG_MAX, URL_MAX, validateDestination, validateSlug } from "./rules.ts";
 
 export const LINK_EXAMPLE = {
@@ -19,6 +20,8 @@ export const LINK_EXAMPLE = {
   redirect_type: 302 as const,
   fallback_url: null,
   forward_query: true,
+  forward_path: false,
+  rules: [],
   clicks: 17,
   bot_clicks: 2,
   last_clicked_at: "2026-03-01T09:30:00.000Z",
@@ -134,6 +137,12 @@ export function linkSchemas(reserved: ReservedNames) {
     forward_query: z
       .boolean()
       .describe("Whether the destination gets visitors' query parameters. Defaults to true."),
+    forward_path: z
+      .boolean()
+      .describe("Whether the destination gets what visitors add to the path. Defaults to false."),
+    rules: rulesSchema(destination, anyTime).describe(
+      "Other destinations: that of the first rule whose conditions all hold for a visitor.",
+    ),
   };
   const { url, ...optional } = fields;
   const create = z.strictObject({ url, ...z.object(optional).partial().shape }).meta({
@@ -202,6 +211,12 @@ export const linkSchema = z
     forward_query: z
       .boolean()
       .describe("Whether parameters that a visitor adds to the short URL are added to the destination."),
+    forward_path: z
+      .boolean()
+      .describe("Whether what a visitor adds to the path of the short URL is added to that of the destination."),
+    rules: shownRules.describe(
+      "Where visitors go for whom a rule applies, instead of `url`. The first one that applies counts.",
+    ),
     clicks: z
       .int()
       .describe(

@@ -17,9 +17,11 @@ import {
 import { createLinksInBulk } from "./bulk.ts";
 import { type ChangeResult, changeLinks, selectionSchema } from "./change-many.ts";
 import { assertEnabled, assertNoConflict, tryCreateLink, upsertLink } from "./create.ts";
+import { withForwardedPath } from "./forwarded-path.ts";
 import { withForwardedQuery } from "./forwarded-query.ts";
 import { createLinkList, createMatches } from "./list.ts";
-import { isReserved, isSlug, type ReservedNames } from "./rules.ts";
+import { destinationOf, varyOf } from "./redirect-rules.ts";
+import { isReserved, isSlug, type ReservedNames, SEGMENTS_MAX } from "./rules.ts";
 import { linkSchemas, linkTag, toFields, withExternalId } from "./schema.ts";
 import type {
   ClickedLink,
@@ -31,6 +33,7 @@ import type {
   RedirectType,
   ResolvedLink,
 } from "./types.ts";
+import type { Visitor } from "./visitor.ts";
 
 type LinksOptions = { store: LinkStore; cursors: Cursors } & ReservedNames;
 
@@ -39,10 +42,20 @@ const NORMALIZED_URL = /^https?:\/\/[a-z0-9.-]+\/[A-Za-z0-9\-_~!$&()*+,;=:@%/?.]
 
 const UNAVAILABLE = "The link has expired or was removed by its owner.";
 
-export type Redirect = { status: RedirectType; location: string };
+export type Redirect = {
+  status: RedirectType;
+  location: string;
+  /** What the location depends on but the URL, as the value of `Vary`; empty for most links. */
+  vary: string;
+};
+
+export type Visit = Pick<Visitor, "query" | "readLanguage"> & {
+  source: ClickSource;
+  isCounted: boolean;
+};
 
 /** What visitors may know about a link: where it leads, its title, and when it was created. */
-export type LinkPreview = Pick<Link, "slug" | "url" | "title" | "createdAt">;
+export type LinkPreview = Pick<Link, "slug" | "url" | "title" | "createdAt" | "rules">;
 
 export type LinkService = ReturnType<typeof createLinkService>;
 
@@ -75,29 +88,38 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
   }
 
   async function resolve(slug: string): Promise<ResolvedLink> {
-    const link = found(await store.resolve(slug), "link");
-    if (link.isDisabled && !link.isDeleted) throw gone("The link has been disabled.");
-    return link;
+    return assertNotDisabled(found(await store.resolve(slug), "link"));
+  }
+
+  /** Resolves a path that isn't a slug to the link that forwards the rest of it: that with the longest slug. */
+  async function resolvePath(path: string): Promise<{ link: ResolvedLink; rest: string }> {
+    const segments = path.split("/", SEGMENTS_MAX + 1);
+    const slugs = segments.map((_, index) => segments.slice(0, index).join("/")).filter(isSlug);
+    const links = await Promise.all(slugs.map((slug) => store.resolve(slug)));
+    const link = found(links.findLast((one) => one?.forwardPath && !one.isDeleted), "link");
+    return { link: assertNotDisabled(link), rest: path.slice(link.slug.length + 1) };
   }
 
   /**
-   * Resolves a slug to its redirect, and counts a click if its source is given (a HEAD request has none). The redirect
-   * of an unavailable link is to its fallback, and isn't counted. @param query as the visitor sent it, without `?`
+   * Resolves the path of a short link to its redirect, and counts a click. The redirect of an unavailable link is to its
+   * fallback, and isn't counted. @param path without the slash in front
    * @throws Problem 404 or 410
    */
-  async function redirect(slug: string, source?: ClickSource, query = ""): Promise<Redirect> {
-    const link = await resolve(slug);
+  async function redirect(path: string, visit: Visit): Promise<Redirect> {
+    const slug = path.endsWith("/") ? path.slice(0, -1) : path;
+    const exact = isSlug(slug) ? await store.resolve(slug) : undefined;
+    const { link, rest } = exact ? { link: assertNotDisabled(exact), rest: "" } : await resolvePath(path);
     const clickedAt = Date.now();
-    const isFollowed =
-      isActive(link, clickedAt) && (!source || (await store.click(link, { ...source, clickedAt })));
-    if (isFollowed) {
-      const destination = toLocation(link.url);
-      const location = link.forwardQuery ? withForwardedQuery(destination, query) : destination;
-      return { status: link.redirectType, location };
-    }
+    const chosen = chooseDestination(link, visit, clickedAt);
+    const location = addToDestination(chosen, rest, link, visit.query);
+    const hasRules = link.rules.length > 0;
+    const click = { ...visit.source, clickedAt, destination: hasRules ? chosen : null };
+    const isFollowed = isActive(link, clickedAt) && (!visit.isCounted || (await store.click(link, click)));
+    if (isFollowed)
+      return { status: link.redirectType, location, vary: hasRules ? varyOf(link.rules) : "" };
     const fallback = await store.findFallback(link.id);
     if (fallback === null) throw gone(UNAVAILABLE);
-    return { status: 302, location: toLocation(fallback) };
+    return { status: 302, location: toLocation(fallback), vary: "" };
   }
 
   /** Resolves a slug to what visitors may know about its link. Never redirects, and counts nothing. */
@@ -106,7 +128,9 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
     const isFound = isActive(resolved, Date.now());
     const link = isFound ? await store.find(resolved.organizationId, resolved.id) : undefined;
     if (!link) throw gone(UNAVAILABLE);
-    return { slug, url: toLocation(link.url), title: link.title, createdAt: link.createdAt };
+    const { title, createdAt } = link;
+    const rules = link.rules.map((rule) => ({ ...rule, url: toLocation(rule.url) }));
+    return { slug, url: toLocation(link.url), title, createdAt, rules };
   }
 
   async function change(
@@ -242,6 +266,28 @@ function callerAt({ linkId, ...caller }: Caller, index: number): Caller {
 
 function gone(detail: string): Problem {
   return new Problem(410, "link_gone", detail);
+}
+
+function assertNotDisabled(link: ResolvedLink): ResolvedLink {
+  if (link.isDisabled && !link.isDeleted) throw gone("The link has been disabled.");
+  return link;
+}
+
+/** Returns where a visitor goes, without what the visitor adds. */
+function chooseDestination({ url, rules }: ResolvedLink, { source, ...visit }: Visit, now: number): string {
+  const chosen = rules.length > 0 ? destinationOf(rules, { ...source, ...visit }, now) : undefined;
+  return toLocation(chosen ?? url);
+}
+
+/** @throws Problem 404 for a path that could leave that of the destination */
+function addToDestination(
+  destination: string,
+  rest: string,
+  { forwardQuery }: ResolvedLink,
+  query: string,
+): string {
+  const location = rest === "" ? destination : found(withForwardedPath(destination, rest), "link");
+  return forwardQuery ? withForwardedQuery(location, query) : location;
 }
 
 /** Links keep a URL as it was sent, but a header holds only ASCII. */

@@ -1,6 +1,7 @@
 import type { Actor } from "../access/actor.ts";
 import type { Limits } from "../plans.ts";
 import type { Link, LinkChanges, LinkFields } from "./schema.ts";
+import type { Device } from "./visitor.ts";
 
 export type { Link, LinkChanges, LinkFields };
 
@@ -16,6 +17,8 @@ export const LINK_DEFAULTS: Omit<LinkFields, "url" | "slug"> = {
   redirectType: 302,
   fallbackUrl: null,
   forwardQuery: true,
+  forwardPath: false,
+  rules: [],
 };
 
 export type RedirectType = Link["redirectType"];
@@ -159,13 +162,12 @@ export type Click = {
   operatingSystem: string | null;
   /** Whether the user agent identifies itself as a bot. */
   bot: boolean;
+  /** Where the link led; null if it has no rules. */
+  destination: string | null;
 };
 
 /** What a request says about a click. */
-export type ClickSource = Omit<Click, "clickedAt">;
-
-export const DEVICES = ["desktop", "mobile", "tablet"] as const;
-export type Device = (typeof DEVICES)[number];
+export type ClickSource = Omit<Click, "clickedAt" | "destination">;
 
 /** Aggregated clicks. Lists leave out known bots and are sorted by clicks, most first. */
 export type Analytics = {
@@ -178,12 +180,21 @@ export type Analytics = {
   devices: ClicksByName<Device>[];
   browsers: ClicksByName[];
   operatingSystems: ClicksByName[];
+  /** Of links with rules. */
+  destinations: ClicksByName[];
 };
 
 /** The clicks of one referrer, country and so on; `name` is null if it is unknown. */
 export type ClicksByName<Name = string> = { name: Name | null; clicks: number };
 
-export const CLICK_PROPERTIES = ["referrer", "country", "device", "browser", "operating_system"] as const;
+export const CLICK_PROPERTIES = [
+  "referrer",
+  "country",
+  "device",
+  "browser",
+  "operating_system",
+  "destination",
+] as const;
 
 /** One referrer, country and so on, by which clicks are filtered; null if it is unknown. */
 export type ClickOrigin = { by: (typeof CLICK_PROPERTIES)[number]; value: string | null };

@@ -84,8 +84,11 @@ export type FieldErrors = Partial<Record<string, string>>;
 export function splitFieldErrors(problem: Problem | undefined): { error?: string; errors: FieldErrors } {
   if (!problem?.errors) return { ...(problem && { error: problem.message }), errors: {} };
   const errors: FieldErrors = {};
-  // A form has one field for a list: an error of tags.2 belongs to tags.
-  for (const { field, message } of problem.errors) errors[field.split(".")[0] ?? ""] ??= toSentence(message);
+  for (const { field, message } of problem.errors) {
+    errors[field] ??= toSentence(message);
+    // Most lists are one field of a form: an error of tags.2 belongs to tags.
+    errors[field.split(".")[0] ?? ""] ??= toSentence(message);
+  }
   return { error: "Fix the errors below and try again.", errors };
 }
 

@@ -1,4 +1,5 @@
 import type { LinkPreview } from "../../resources/links/service.ts";
+import { describeConditions } from "../ui/conditions.ts";
 import { breakable, day } from "../ui/controls.ts";
 import { type Html, html } from "../ui/html.ts";
 import { messagePage, page } from "../ui/page.ts";
@@ -11,15 +12,17 @@ export function unavailableLinkPage(status: number, detail: string): string {
 }
 
 /** Renders where a short link leads. Continuing follows the link, which counts as a click. */
-export function linkPreviewPage({ slug, url, title, createdAt }: LinkPreview): string {
+export function linkPreviewPage({ slug, url, title, createdAt, rules }: LinkPreview): string {
   const { host } = new URL(url);
   return page(
     `Link to ${host}`,
     html`<h1>This link leads to <bdi>${breakable(host)}</bdi></h1>
 ${title !== null && html`<p><bdi>${title}</bdi></p>`}
 <p class="destination"><bdi>${withStrongHost(url, host)}</bdi></p>
+${rules.length > 0 && html`<p>Some visitors go elsewhere:</p>
+<dl class="facts">${rules.map((rule) => html`<dt>${describeConditions(rule.if)}</dt><dd class="destination"><bdi>${withStrongHost(rule.url, new URL(rule.url).host)}</bdi></dd>`)}</dl>`}
 <p class="hint">Created ${day(createdAt)}. Continue only if you trust the destination.</p>
-<p><a class="button" href="/${slug}">Continue to ${host}</a></p>`,
+<p><a class="button" href="/${slug}">${rules.length > 0 ? "Continue" : `Continue to ${host}`}</a></p>`,
   );
 }
 

@@ -30,6 +30,7 @@ function viewOf(from: string, to: string, changes: Partial<AnalyticsView> = {}):
     devices: [{ device: "desktop", clicks: 5 }],
     browsers: [{ browser: "Firefox", clicks: 5 }],
     operating_systems: [{ operating_system: "Linux", clicks: 5 }],
+    destinations: [],
     ...changes,
   };
 }

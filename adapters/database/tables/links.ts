@@ -21,6 +21,9 @@ export const links = t.table(
     redirect_type: t.integer().as<RedirectType>(),
     fallback_url: t.text().nullable(),
     forward_query: t.flag().default(true),
+    forward_path: t.flag().default(false),
+    /** JSON. */
+    rules: t.longText(),
     /** Of people; those of known bots are counted apart. */
     clicks: t.count().default(0),
     bot_clicks: t.count().default(0),
@@ -51,7 +54,9 @@ export const clickCounts = t.table(
     /** Empty for the sum of all links. */
     link_id: t.id(),
     /** The names of `clicks` and `bots` are hours, those of `agent` a device, a browser and an operating system. */
-    dimension: t.key(8).as<"clicks" | "bots" | "referrer" | "country" | "agent" | "link">(),
+    dimension: t
+      .key(11)
+      .as<"clicks" | "bots" | "referrer" | "country" | "agent" | "destination" | "link">(),
     /** Days since January 1, 1970, UTC. */
     day: t.integer(),
     /** Empty if it is unknown. */

@@ -24,7 +24,7 @@ export function refusalOf(row: Fields, { refuses = {} }: Format): string | undef
  */
 export function toInput(
   row: Fields,
-  { columns, separator = "," }: Format,
+  { columns, separator = ",", rules }: Format,
 ): { input: Fields; refusal?: string } {
   const input: Fields = {};
   const refusals: string[] = [];
@@ -40,6 +40,7 @@ export function toInput(
       refusals.push(error.message);
     }
   }
+  if (rules) input.rules = rules((column) => clean(row[plainName(column)]));
   const { short_url, ...rest } = input;
   const slug = rest.slug ?? (short_url === undefined ? undefined : slugIn(short_url));
   return {
@@ -64,6 +65,7 @@ function convert(field: string, value: unknown, separator: string): unknown {
   if (field.endsWith("_at")) return toTime(value);
   switch (typeOfField(IMPORTED_FIELDS[field] as z.ZodType)) {
     case "record":
+    case "array": // rules
       return toObject(value, field);
     case "boolean":
       return toBoolean(value);

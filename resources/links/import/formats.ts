@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import { invalidField } from "../../http/validate.ts";
 import { linkSchemas } from "../schema.ts";
-import { toBoolean, withoutEscape } from "./values.ts";
+import { toBoolean, toObject, withoutEscape } from "./values.ts";
 
 export type Fields = Record<string, unknown>;
 
@@ -15,6 +15,8 @@ export type Format = {
   /** Columns whose links must not be imported if they would lose what the column says: the reason, for a value. */
   refuses?: Record<string, (value: unknown) => string | undefined>;
   separator?: string;
+  /** Converts columns that are destinations of some visitors. */
+  rules?(read: (column: string) => unknown): Fields[];
   /** What a cell of a CSV file stands for. */
   readCell?(text: string): string;
 };
@@ -136,6 +138,7 @@ const FORMATS: Format[] = [
       last_clicked_at: ["lastClicked"],
     },
     refuses: { password: ifSet(PROTECTED) },
+    rules: dubRules,
   },
   {
     name: "Bitly",
@@ -209,6 +212,15 @@ export function rejectRepeated(columns: string[], format: Format): void {
     (column, index) => names.indexOf(plainName(column)) < index && isRead(column, format),
   );
   if (repeated !== undefined) throw invalidField("file", `must not have the column ${repeated} twice`);
+}
+
+/** Dub has a destination for iOS, one for Android, and one for each country. */
+function dubRules(read: (column: string) => unknown): Fields[] {
+  const systems = ["iOS", "Android"].map((os) => ({ if: { os }, url: read(os) }));
+  const countries = Object.entries(Object(toObject(read("geo") ?? {}, "geo")));
+  return [...systems, ...countries.map(([country, url]) => ({ if: { country }, url }))].filter(
+    ({ url }) => url !== undefined,
+  );
 }
 
 function ifSet(reason: string) {

@@ -223,6 +223,7 @@ const SOURCES = {
   device: { title: "Devices", head: "Device", list: "devices" },
   browser: { title: "Browsers", head: "Browser", list: "browsers" },
   operating_system: { title: "Operating systems", head: "System", list: "operating_systems" },
+  destination: { title: "Destinations", head: "Destination", list: "destinations" },
 } as const;
 
 function nameOf({ by, value }: ClickOrigin): string {
@@ -245,6 +246,7 @@ function sources(analytics: AnalyticsView, { path = "", needsCountries }: Clicks
     const counted: Counted[] = analytics[list];
     if (by === "country" && counted.every(({ country }) => country === null))
       return needsCountries && UNKNOWN_COUNTRIES;
+    if (by === "destination" && counted.length === 0) return undefined;
     const rows = counted.map(({ clicks, [by]: value }) => {
       const origin = { by, value: value as string | null };
       const href = pathWith(path, { ...range, ...originQuery(origin) });

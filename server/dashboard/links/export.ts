@@ -65,8 +65,9 @@ async function* linksAsCsv(pages: AsyncIterable<Link[]> | Iterable<Link[]>, shor
   for await (const page of pages) yield toCsv(page.map((link) => toRow(toView(link, shortUrl))));
 }
 
-function toRow({ tags, metadata, ...fields }: ReturnType<typeof toView>): unknown[] {
-  return cellsOf(COLUMNS, { ...fields, tags: joinTags(tags), metadata: JSON.stringify(metadata) });
+function toRow({ tags, metadata, rules, ...fields }: ReturnType<typeof toView>): unknown[] {
+  const json = { metadata: JSON.stringify(metadata), rules: JSON.stringify(rules) };
+  return cellsOf(COLUMNS, { ...fields, ...json, tags: joinTags(tags) });
 }
 
 /** Joins tags by commas, or writes a JSON array if a tag would not be read as one again. */

@@ -6,6 +6,7 @@ import { type Html, html } from "../../ui/html.ts";
 import { table } from "../../ui/table.ts";
 import { UTM_FIELDS, type UtmField, utmOf, withUtm } from "../../ui/utm.js";
 import type { FieldErrors } from "../forms.ts";
+import { mergeRules, readRules, rulesFields, writeRules } from "./rules-form.ts";
 
 type FormField = {
   label: string;
@@ -48,6 +49,12 @@ const FIELDS = {
     read: toFlag,
     write: ({ forwardQuery }) => String(forwardQuery),
   },
+  forward_path: {
+    label: "Visitors’ paths",
+    read: toFlag,
+    write: ({ forwardPath }) => String(forwardPath),
+  },
+  rules: { label: "Rules", read: (text) => readRules(text, toUtcTime, toUrl), write: writeRules },
 } satisfies Record<string, FormField>;
 
 type FieldName = keyof typeof FIELDS;
@@ -59,7 +66,7 @@ type LinkFormValues = Record<FieldName, string> & UtmValues;
 /** Converts submitted fields to the input of the link service, leaving out those that still have their shown value. */
 export function toInput(fields: Input, shown?: LinkFormValues): Input {
   const input: Input = {};
-  for (const [name, value] of Object.entries(mergeUtm(fields, shown))) {
+  for (const [name, value] of Object.entries(mergeUtm(mergeRules(fields), shown))) {
     const text = withoutSpaces(name, textFieldOf(value));
     const isOmitted = shown ? text === shown[name as keyof LinkFormValues] : name === "slug" && text === "";
     if (!isOmitted) input[name] = toValue(name, text, value);
@@ -135,9 +142,15 @@ const FORWARDING = [
   ["false", "Left out"],
 ] as const;
 
+const PATHS = [
+  ["false", "Not found (default)"],
+  ["true", "Added to the destination"],
+] as const;
+
 const OPTIONS: Partial<Record<FieldName, readonly (readonly [value: string, text: string])[]>> = {
   redirect_type: REDIRECTS,
   forward_query: FORWARDING,
+  forward_path: PATHS,
 };
 
 const ADVANCED = ["expires_at", "max_clicks", "fallback_url", "external_id"] as const;
@@ -151,6 +164,7 @@ export function linkForm({ path, values, version, current, errors, shortUrl }: F
 ${!isNew && html`<input type="hidden" name="version" value="${version}">`}
 ${basicFields({ values, errors }, shortUrl, isNew)}
 ${utmFields(values)}
+${rulesFields(values.rules, errors)}
 ${advancedFields({ values, errors })}
 <div class="actions"><button type="submit">${isNew ? "Create link" : "Save link"}</button>${
     current && linkButton(`${path}/edit`, "Reload", "quiet")
@@ -198,7 +212,7 @@ function conflictPanel(current: LinkFormValues, submitted: LinkFormValues): Html
 }
 
 function shownValue(name: FieldName, value: string): Html {
-  if (value.trim() === "") return html`<span class="soft">empty</span>`;
+  if (value.trim() === "" || value === "[]") return html`<span class="soft">empty</span>`;
   const options = OPTIONS[name];
   if (options) return html`${options.find(([option]) => option === value)?.[1] ?? value}`;
   return html`<bdi>${breakable(name === "expires_at" ? value.replace("T", " ") : value)}</bdi>`;
@@ -226,12 +240,14 @@ function advancedFields({ values, errors }: FieldOptions): Html {
   const isOpen =
     ADVANCED.some((name) => values[name] || errors[name]) ||
     !["", "302"].includes(values.redirect_type) ||
-    values.forward_query === "false";
+    values.forward_query === "false" ||
+    values.forward_path === "true";
   return html`<details class="more"${isOpen && html` open`}><summary class="opener">More options</summary><div class="stack">
 ${field({ ...state("expires_at"), type: "datetime-local", hint: "After this time the link stops working. Leave empty for no expiry.", attributes: html`autocomplete="off"` })}
 ${field({ ...state("max_clicks"), type: "number", hint: "After this many clicks, known bots included, the link stops working. Leave empty for no limit.", attributes: html`min="1" max="2147483647" inputmode="numeric"` })}
 ${select({ ...state("redirect_type"), options: REDIRECTS, hint: "Browsers don’t cache any of them, so every click is counted." })}
 ${select({ ...state("forward_query"), options: FORWARDING, hint: "What visitors add to the short link, such as ?utm_source=mail. Parameters that the destination has are kept as they are." })}
+${select({ ...state("forward_path"), options: PATHS, hint: "What visitors add after the short link, such as /shoes." })}
 ${urlField({ ...state("fallback_url"), hint: "Visitors go here when the link is archived, expired or used up. Leave empty to use the organization’s fallback URL." })}
 ${field({ ...state("external_id"), hint: "Your own ID for the link, to find it in the API.", attributes: html`maxlength="255" autocomplete="off" autocapitalize="none"` })}
 </div></details>`;

@@ -188,6 +188,7 @@ const SUBJECTS: Record<string, string> = {
   clicks: "number of clicks",
   redirect_type: "redirect type",
   forward_query: "choice whether visitors’ parameters are added",
+  forward_path: "choice whether visitors’ paths are added",
 };
 
 /** “url must be …” → “The URL must be …” */

@@ -1,5 +1,6 @@
 import type { Context } from "koa";
 import type { Link } from "../../../resources/links/types.ts";
+import { describeConditions } from "../../ui/conditions.ts";
 import { CSRF_FIELD, copyable, field, formButton, linkButton, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { actorOf, pathTo } from "../access.ts";
@@ -84,12 +85,14 @@ function details(link: Link, path: string, shortUrl: string, creator: Html): Htm
   return html`<dl class="facts">
 <dt>Short link</dt><dd>${copyable(`${shortUrl}/${link.slug}`, "the short link")} ${statusBadge(link)}</dd>
 <dt>Destination</dt><dd><a class="long" href="${link.url}" rel="noreferrer">${link.url}</a></dd>
+${link.rules.map((rule) => html`<dt>${describeConditions(rule.if)}</dt><dd><a class="long" href="${rule.url}" rel="noreferrer">${rule.url}</a></dd>`)}
 <dt>Clicks</dt><dd>${clicksOf(link)}</dd>
 ${link.tags.length > 0 && html`<dt>Tags</dt><dd>${tagList(link, listPath)}</dd>`}
 ${link.expiresAt !== null && html`<dt>Expires</dt><dd>${time(link.expiresAt)}</dd>`}
 ${link.fallbackUrl !== null && html`<dt>Fallback URL</dt><dd><a class="long" href="${link.fallbackUrl}" rel="noreferrer">${link.fallbackUrl}</a></dd>`}
 <dt>Redirect</dt><dd>${link.redirectType} (${REDIRECT_NAMES[link.redirectType]})</dd>
 ${!link.forwardQuery && html`<dt>Visitors’ parameters</dt><dd>Left out</dd>`}
+${link.forwardPath && html`<dt>Visitors’ paths</dt><dd>Added to the destination</dd>`}
 ${link.externalId !== null && html`<dt>External ID</dt><dd><code>${link.externalId}</code></dd>`}
 ${Object.entries(link.metadata).map(([key, value]) => html`<dt><code>${key}</code></dt><dd>${String(value)}</dd>`)}
 <dt>Created</dt><dd>${time(link.createdAt)} ${creator}</dd>

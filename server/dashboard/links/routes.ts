@@ -18,6 +18,7 @@ import { linkForm, toFormValues, toInput, valuesOf } from "./form.ts";
 import { displayUrl, list } from "./list.ts";
 import { showLink } from "./page.ts";
 import { QR_FORMATS, type QrFormat, qrQuery } from "./qr-code.ts";
+import { mergeRules } from "./rules-form.ts";
 import { selection } from "./selection.ts";
 
 const LINKS = `${ORGANIZATION}/links`;
@@ -113,7 +114,7 @@ async function formPage(ctx: Context, shortUrl: string, problem?: Problem, link?
   const { errors, ...error } = splitFieldErrors(problem);
   const shown = link ? valuesOf(link) : { url: ctx.query.url };
   // The button that archives a link sends no other field.
-  const values = toFormValues({ ...shown, ...(problem && (await formFieldsOf(ctx))) });
+  const values = toFormValues({ ...shown, ...(problem && mergeRules(await formFieldsOf(ctx))) });
   if (problem?.code === "slug_taken") errors.slug = `“${values.slug.trim()}” is already taken.`;
   const hasConflict = problem?.code === "precondition_failed";
   const body = linkForm({

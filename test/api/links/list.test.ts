@@ -242,7 +242,8 @@ test("a link that is clicked between two pages is not listed again, and no other
   const first = await service.list(caller, { sort: "-clicks", limit: 5 });
   t.deepEqual(numbers(first), [3, 6, 0, 8, 5]);
   const source = { referrer: null, country: null, device: null, browser: null, operatingSystem: null };
-  for (let click = 0; click < 5; click++) await service.redirect("clicked-5", { ...source, bot: false });
+  const visit = { source: { ...source, bot: false }, isCounted: true, query: "", readLanguage: () => "en" };
+  for (let click = 0; click < 5; click++) await service.redirect("clicked-5", visit);
   const next = await service.list(caller, { sort: "-clicks", limit: 5, cursor: first.nextCursor });
   t.deepEqual(numbers(next), [2, 7, 4, 1]);
 });

@@ -28,6 +28,8 @@ const DEFAULTS = {
   redirect_type: 302,
   fallback_url: null,
   forward_query: true,
+  forward_path: false,
+  rules: [],
 };
 const STALE = '"999"';
 

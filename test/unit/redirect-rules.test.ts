@@ -1,0 +1,230 @@
+import type { IncomingMessage } from "node:http";
+import test from "ava";
+import fc from "fast-check";
+import { validate } from "../../resources/http/validate.ts";
+import { createReadClickSource } from "../../resources/links/redirect.ts";
+import { destinationOf, type Rule, varyOf } from "../../resources/links/redirect-rules.ts";
+import { linkSchemas } from "../../resources/links/schema.ts";
+import { DEVICES, SYSTEMS, type Visitor } from "../../resources/links/visitor.ts";
+
+const NOW = Date.UTC(2026, 5, 1, 12);
+const NOBODY: Visitor = {
+  device: null,
+  operatingSystem: null,
+  country: null,
+  query: "",
+  readLanguage: () => undefined,
+};
+
+const ruleOf = (conditions: Rule["if"], name = "rule"): Rule => ({
+  if: conditions,
+  url: `https://example.com/${name}`,
+});
+const isFor = (conditions: Rule["if"], visitor: Partial<Visitor>, now = NOW) =>
+  destinationOf([ruleOf(conditions)], { ...NOBODY, ...visitor }, now) !== undefined;
+
+const readSource = createReadClickSource(undefined);
+const visitorOf = (userAgent: string) =>
+  readSource({ headers: { "user-agent": userAgent } } as unknown as IncomingMessage);
+
+const WEBKIT = "AppleWebKit/605.1.15 (KHTML, like Gecko)";
+const BLINK = "AppleWebKit/537.36 (KHTML, like Gecko)";
+const BROWSERS = {
+  iOS: [
+    `${WEBKIT} Version/18.5 Mobile/15E148 Safari/604.1`,
+    `${WEBKIT} CriOS/140.0.7339.101 Mobile/15E148 Safari/604.1`,
+    `${WEBKIT} FxiOS/142.0 Mobile/15E148 Safari/605.1.15`,
+    `${WEBKIT} Version/18.0 EdgiOS/140.0.3485.54 Mobile/15E148 Safari/605.1.15`,
+    `${WEBKIT} Mobile/15E148 Instagram 390.0.0.28.85 (iPhone15,2; iOS 18_5; en_US; en; scale=3.00; 1179x2556)`,
+    `${WEBKIT} Mobile/15E148 [FBAN/FBIOS;FBAV/520.0.0.38.101;FBDV/iPhone15,2]`,
+    `${WEBKIT} GSA/380.0.788317806 Mobile/15E148 Safari/604.1`,
+  ],
+  phone: [
+    `${BLINK} Chrome/140.0.0.0 Mobile Safari/537.36`,
+    `${BLINK} SamsungBrowser/28.0 Chrome/130.0.0.0 Mobile Safari/537.36`,
+    `${BLINK} Chrome/140.0.0.0 Mobile Safari/537.36 EdgA/140.0.0.0`,
+    `${BLINK} Chrome/138.0.0.0 Mobile Safari/537.36 OPR/90.0.0.0`,
+    `${BLINK} Version/4.0 Chrome/139.0.7258.158 Mobile Safari/537.36 [FB_IAB/FB4A;FBAV/520.0.0.40.101;]`,
+  ],
+  tablet: [
+    `${BLINK} Chrome/140.0.0.0 Safari/537.36`,
+    `${BLINK} SamsungBrowser/28.0 Chrome/130.0.0.0 Safari/537.36`,
+  ],
+  desktop: [
+    `${BLINK} Chrome/140.0.0.0 Safari/537.36`,
+    `${BLINK} Chrome/140.0.0.0 Safari/537.36 Edg/140.0.0.0`,
+    `${BLINK} Chrome/138.0.0.0 Safari/537.36 OPR/122.0.0.0`,
+    `${BLINK} Chrome/139.0.0.0 Safari/537.36 Vivaldi/7.5.3735.74`,
+  ],
+};
+type Kind = keyof typeof BROWSERS;
+const SYSTEMS_OF_AGENTS: [system: string, kind: Kind, os: Rule["if"]["os"], device: Rule["if"]["device"]][] = [
+  ["iPhone; CPU iPhone OS 18_5 like Mac OS X", "iOS", "iOS", "mobile"],
+  ["iPhone; CPU iPhone OS 16_7_10 like Mac OS X", "iOS", "iOS", "mobile"],
+  ["iPad; CPU OS 17_7 like Mac OS X", "iOS", "iOS", "tablet"],
+  ["Linux; Android 15; Pixel 9", "phone", "Android", "mobile"],
+  ["Linux; Android 10; K", "phone", "Android", "mobile"],
+  ["Linux; Android 14; SM-S921B", "phone", "Android", "mobile"],
+  ["Linux; Android 15; SM-X710", "tablet", "Android", "tablet"],
+  ["Linux; Android 13; Lenovo TB-J606F", "tablet", "Android", "tablet"],
+  ["Windows NT 10.0; Win64; x64", "desktop", "Windows", "desktop"],
+  ["Macintosh; Intel Mac OS X 10_15_7", "desktop", "macOS", "desktop"],
+  ["X11; Linux x86_64", "desktop", "Linux", "desktop"],
+  ["X11; CrOS x86_64 14541.0.0", "desktop", "Chrome OS", "desktop"],
+];
+const FIREFOX: [userAgent: string, os: Rule["if"]["os"], device: Rule["if"]["device"]][] = [
+  ["Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:142.0) Gecko/20100101 Firefox/142.0", "Windows", "desktop"],
+  ["Mozilla/5.0 (Macintosh; Intel Mac OS X 10.15; rv:142.0) Gecko/20100101 Firefox/142.0", "macOS", "desktop"],
+  ["Mozilla/5.0 (X11; Linux x86_64; rv:142.0) Gecko/20100101 Firefox/142.0", "Linux", "desktop"],
+  ["Mozilla/5.0 (X11; Ubuntu; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", "Linux", "desktop"],
+  ["Mozilla/5.0 (Android 15; Mobile; rv:142.0) Gecko/142.0 Firefox/142.0", "Android", "mobile"],
+  ["Mozilla/5.0 (Android 14; Tablet; rv:142.0) Gecko/142.0 Firefox/142.0", "Android", "tablet"],
+];
+const AGENTS = [
+  ...SYSTEMS_OF_AGENTS.flatMap(([system, kind, os, device]) =>
+    BROWSERS[kind].map((browser) => [`Mozilla/5.0 (${system}) ${browser}`, os, device] as const),
+  ),
+  ...FIREFOX,
+];
+
+test(`devices and systems are those of ${AGENTS.length} user agents`, (t) => {
+  t.true(AGENTS.length >= 60);
+  for (const [userAgent, os, device] of AGENTS) {
+    const visitor = visitorOf(userAgent);
+    const systems = SYSTEMS.filter((system) => isFor({ os: system }, visitor));
+    const devices = DEVICES.filter((kind) => isFor({ device: kind }, visitor));
+    t.deepEqual([systems, devices], [[os], [device]], userAgent);
+  }
+  for (const userAgent of ["", "curl/8.5.0"]) {
+    const visitor = visitorOf(userAgent);
+    t.false([...SYSTEMS].some((os) => isFor({ os }, visitor)), userAgent);
+  }
+});
+
+const LANGUAGES: [range: string, preferred: string | undefined, applies: boolean][] = [
+  ["de", "de", true],
+  ["de", "de-AT", true],
+  ["DE", "de-at", true],
+  ["de-AT", "de-AT", true],
+  ["de-AT", "de", false],
+  ["de", "den", false],
+  ["de", "en", false],
+  ["zh-Hant", "zh-Hant-TW", true],
+  ["zh-Hant", "zh-TW", false],
+  ["de", "*", false],
+  ["de", undefined, false],
+];
+
+test("a language is a basic range, of the language that the visitor prefers (RFC 4647 §3.3.1)", (t) => {
+  for (const [language, preferred, applies] of LANGUAGES)
+    t.is(isFor({ language }, { readLanguage: () => preferred }), applies, `${language} of ${preferred}`);
+});
+
+const PARAMETERS: [wanted: string, query: string, applies: boolean][] = [
+  ["ref=mail", "ref=mail", true],
+  ["ref=mail", "a=1&ref=mail", true],
+  ["ref=mail", "ref=web&ref=mail", true],
+  ["ref=mail", "ref=Mail", false],
+  ["ref=mail", "Ref=mail", false],
+  ["ref=mail", "ref=mailing", false],
+  ["ref=mail", "", false],
+  ["ref", "ref=anything", true],
+  ["ref", "ref", true],
+  ["ref", "reference=1", false],
+  ["ref=a&lang=de", "lang=de&ref=a", true],
+  ["ref=a&lang=de", "ref=a", false],
+  ["ref=a%20b", "ref=a+b", true],
+];
+
+test("parameters have to be there with their values, in any order, or with any value", (t) => {
+  for (const [wanted, query, applies] of PARAMETERS)
+    t.is(isFor({ query: wanted }, { query }), applies, `${wanted} of ${query}`);
+});
+
+test("a rule begins and ends to the millisecond, and its country is exact", (t) => {
+  const span = { after: "2026-06-01T12:00:00.000Z", before: "2026-06-01T12:00:01.000Z" };
+  const applies = [-1, 0, 999, 1000].map((ms) => isFor(span, {}, NOW + ms));
+  t.deepEqual(applies, [false, true, true, false]);
+  t.deepEqual(
+    ["DE", "AT", null].map((country) => isFor({ country: "DE" }, { country })),
+    [true, false, false],
+  );
+});
+
+const conditions = fc.record(
+  {
+    device: fc.constantFrom(...DEVICES),
+    os: fc.constantFrom(...SYSTEMS),
+    country: fc.constantFrom("DE", "US"),
+    language: fc.constantFrom("de", "en"),
+    query: fc.constantFrom("a=1", "b"),
+  },
+  { requiredKeys: [], noNullPrototype: true },
+);
+const visitors = fc.record({
+  device: fc.constantFrom(null, ...DEVICES),
+  operatingSystem: fc.constantFrom(null, ...SYSTEMS),
+  country: fc.constantFrom(null, "DE", "US"),
+  query: fc.constantFrom("", "a=1", "b=2&a=1"),
+  readLanguage: fc.constantFrom("de", "en-US").map((language) => () => language),
+});
+
+test("the first rule that applies decides, and one with more conditions applies to no more visitors", (t) => {
+  fc.assert(
+    fc.property(fc.array(conditions, { maxLength: 20 }), visitors, (list, visitor) => {
+      const rules = list.map((condition, index) => ruleOf(condition, String(index)));
+      const first = rules.find((rule) => destinationOf([rule], visitor, NOW));
+      t.is(destinationOf(rules, visitor, NOW), first?.url);
+      for (const name of Object.keys(first?.if ?? {}) as (keyof Rule["if"])[])
+        t.true(isFor({ [name]: first?.if[name] }, visitor));
+    }),
+  );
+});
+
+test("Vary names what rules read of a request", (t) => {
+  const vary = (...all: Rule["if"][]) => varyOf(all.map((one) => ruleOf(one)));
+  t.is(vary({ query: "a" }, { after: "2026-06-01T12:00:00.000Z" }), "");
+  t.is(vary({ device: "mobile" }, { os: "iOS" }), "User-Agent");
+  t.is(vary({ os: "iOS", language: "de" }), "User-Agent, Accept-Language");
+  t.is(vary({ device: "mobile" }, { country: "DE" }), "*");
+});
+
+const { create } = linkSchemas({ ownHosts: new Set(["go.example"]), ownWords: new Set() });
+const URL = "https://example.com/";
+const read = (rules: unknown) => validate(create, { url: URL, rules }).rules;
+const INVALID: [rules: unknown, message: string][] = [
+  ["x", "rules must be an array of rules."],
+  [Array(21).fill({ if: { os: "iOS" }, url: URL }), "rules must have at most 20 rules."],
+  [[{ if: {}, url: URL }], "rules.0.if must have a condition."],
+  [[{ if: { os: "iOS" } }], "rules.0.url is required."],
+  [[{ url: URL }], "rules.0.if is required."],
+  [[{ if: { os: "iOS" }, url: "https://go.example/a" }], "rules.0.url must not point to this service."],
+  [[{ if: { os: "iOS", browser: "Safari" }, url: URL }], "rules.0.if.browser is not a known field."],
+  [[{ if: { device: "phone" }, url: URL }], "rules.0.if.device must be one of desktop, mobile, tablet."],
+  [[{ if: { os: "ios" }, url: URL }], `rules.0.if.os must be one of ${SYSTEMS.join(", ")}.`],
+  ...["", "*", "de_DE", "-de", "x".repeat(36)].map((language): [unknown, string] => [
+    [{ if: { language }, url: URL }],
+    "rules.0.if.language must be a language, such as de or pt-BR.",
+  ]),
+  ...["de", "DEU", ""].map((country): [unknown, string] => [
+    [{ if: { country }, url: URL }],
+    "rules.0.if.country must be the code of a country in capital letters, such as DE.",
+  ]),
+  ...["", "a b", "=1", "ä=1", "x".repeat(256)].map((query): [unknown, string] => [
+    [{ if: { query }, url: URL }],
+    "rules.0.if.query must be parameters, such as ref=mail, of at most 255 ASCII characters without spaces.",
+  ]),
+  [
+    [{ if: { after: "2030-01-01T00:00:00Z", before: "2030-01-01T00:00:00Z" }, url: URL }],
+    "rules.0.if.before must be later than after.",
+  ],
+];
+
+test("an invalid rule is refused with its place", (t) => {
+  for (const [rules, message] of INVALID) t.throws(() => read(rules), { message }, JSON.stringify(rules));
+});
+
+test("times of rules are kept in UTC", (t) => {
+  const rules = [{ if: { after: "2030-01-01T00:00:00+01:00" }, url: URL }];
+  t.deepEqual(read(rules), [{ if: { after: "2029-12-31T23:00:00.000Z" }, url: URL }]);
+});
