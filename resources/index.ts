@@ -130,8 +130,8 @@ export function createResources(options: ResourceOptions) {
       {
         at: [OTHER_SEGMENTS],
         steps: [
-          mount(redirects.isShortLink, [...linkSteps, requireRead, redirects.followLink]),
           mount(redirects.isPreview, [...linkSteps, requireRead, redirects.showPreview]),
+          mount(redirects.isShortLink, [...linkSteps, requireRead, redirects.followLink]),
         ],
       },
     ],

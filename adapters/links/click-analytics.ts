@@ -1,10 +1,5 @@
 import type { Knex } from "knex";
-import type {
-  Analytics,
-  ClickOrigin,
-  ClicksByName,
-  DailyClicks,
-} from "../../resources/links/types.ts";
+import type { Analytics, ClickOrigin, ClicksByName, DailyClicks } from "../../resources/links/types.ts";
 import type { Device } from "../../resources/links/visitor.ts";
 import type { Database } from "../database/index.ts";
 import type { ClickCountRow } from "../database/tables/links.ts";
@@ -52,7 +47,8 @@ export function createClickAnalytics({ knex, readAside }: Database, settled: () 
   /** Resolves to the names by which an origin is counted: its own, or those of the user agents that it is a part of. */
   async function namesOf({ by, value }: ClickOrigin, counts: Knex.QueryBuilder): Promise<Names> {
     const name = value ?? "";
-    if (by === "referrer" || by === "country" || by === "destination") return { dimension: by, names: [name] };
+    if (by === "referrer" || by === "country" || by === "destination")
+      return { dimension: by, names: [name] };
     const agents = counts.where({ dimension: "agent" }).distinct("name");
     const all = (await readAside<{ name: string }>(agents, READ_MS)).map((row) => row.name);
     const part = AGENT_PARTS.indexOf(by);

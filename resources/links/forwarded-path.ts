@@ -12,7 +12,8 @@ const DECODINGS = 4;
  */
 export function withForwardedPath(location: string, rest: string): string | undefined {
   if (rest.length > PATH_MAX || !rest.split("/").every(staysBelow)) return undefined;
-  const [, address = "", others = ""] = /^([^?#]*)([^]*)$/.exec(location) ?? [];
+  const [address = ""] = location.split(/[?#]/, 1);
+  const others = location.slice(address.length);
   const base = address.endsWith("/") ? address : `${address}/`;
   return base + rest.replace(UNSAFE, escapeByte) + others;
 }

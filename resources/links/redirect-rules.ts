@@ -11,7 +11,9 @@ const QUERY_MAX = 255;
 
 const language = stringThat(
   (text) =>
-    text.length > LANGUAGE_MAX || !LANGUAGE.test(text) ? "must be a language, such as de or pt-BR" : undefined,
+    text.length > LANGUAGE_MAX || !LANGUAGE.test(text)
+      ? "must be a language, such as de or pt-BR"
+      : undefined,
   { pattern: LANGUAGE.source, maxLength: LANGUAGE_MAX },
 );
 const country = stringThat(

@@ -213,7 +213,9 @@ export const linkSchema = z
       .describe("Whether parameters that a visitor adds to the short URL are added to the destination."),
     forward_path: z
       .boolean()
-      .describe("Whether what a visitor adds to the path of the short URL is added to that of the destination."),
+      .describe(
+        "Whether what a visitor adds to the path of the short URL is added to that of the destination.",
+      ),
     rules: shownRules.describe(
       "Where visitors go for whom a rule applies, instead of `url`. The first one that applies counts.",
     ),

@@ -96,7 +96,10 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
     const segments = path.split("/", SEGMENTS_MAX + 1);
     const slugs = segments.map((_, index) => segments.slice(0, index).join("/")).filter(isSlug);
     const links = await Promise.all(slugs.map((slug) => store.resolve(slug)));
-    const link = found(links.findLast((one) => one?.forwardPath && !one.isDeleted), "link");
+    const link = found(
+      links.findLast((one) => one?.forwardPath && !one.isDeleted),
+      "link",
+    );
     return { link: assertNotDisabled(link), rest: path.slice(link.slug.length + 1) };
   }
 
@@ -115,8 +118,7 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
     const hasRules = link.rules.length > 0;
     const click = { ...visit.source, clickedAt, destination: hasRules ? chosen : null };
     const isFollowed = isActive(link, clickedAt) && (!visit.isCounted || (await store.click(link, click)));
-    if (isFollowed)
-      return { status: link.redirectType, location, vary: hasRules ? varyOf(link.rules) : "" };
+    if (isFollowed) return { status: link.redirectType, location, vary: hasRules ? varyOf(link.rules) : "" };
     const fallback = await store.findFallback(link.id);
     if (fallback === null) throw gone(UNAVAILABLE);
     return { status: 302, location: toLocation(fallback), vary: "" };

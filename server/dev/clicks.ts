@@ -46,7 +46,15 @@ const BOTS = 0.06;
 const CLICKS_PER_SOURCE = 12;
 // The pages show these by the hour, so each click has a time of its own.
 const DETAILED_DAYS = 2;
-const BOT = { destination: null, referrer: null, country: "US", device: null, browser: null, operatingSystem: null, bot: true };
+const BOT = {
+  destination: null,
+  referrer: null,
+  country: "US",
+  device: null,
+  browser: null,
+  operatingSystem: null,
+  bot: true,
+};
 
 /** Returns a function for the clicks on a link in the last year: equal ones, and how many. In each process, it returns the same. */
 export function createClicks(now: number) {
@@ -89,7 +97,14 @@ export function createClicks(now: number) {
         const [device, browser, operatingSystem] = pick(sample.agents).split("/");
         const origin = tags.includes("print") ? "direct" : pick(referrers[tag] as Weights);
         const referrer = origin === "direct" ? null : origin;
-        const source = { destination: null, referrer, country: pick(countries), device, browser, operatingSystem } as Click;
+        const source = {
+          destination: null,
+          referrer,
+          country: pick(countries),
+          device,
+          browser,
+          operatingSystem,
+        } as Click;
         yield [{ ...source, clickedAt: pickTime(day), bot: false }, Math.floor((total + index) / sources)];
       }
       yield [{ ...BOT, clickedAt: pickTime(day) }, round(total * BOTS)];

@@ -19,8 +19,11 @@ export function linkPreviewPage({ slug, url, title, createdAt, rules }: LinkPrev
     html`<h1>This link leads to <bdi>${breakable(host)}</bdi></h1>
 ${title !== null && html`<p><bdi>${title}</bdi></p>`}
 <p class="destination"><bdi>${withStrongHost(url, host)}</bdi></p>
-${rules.length > 0 && html`<p>Some visitors go elsewhere:</p>
-<dl class="facts">${rules.map((rule) => html`<dt>${describeConditions(rule.if)}</dt><dd class="destination"><bdi>${withStrongHost(rule.url, new URL(rule.url).host)}</bdi></dd>`)}</dl>`}
+${
+  rules.length > 0 &&
+  html`<p>Some visitors go elsewhere:</p>
+<dl class="facts">${rules.map((rule) => html`<dt>${describeConditions(rule.if)}</dt><dd class="destination"><bdi>${withStrongHost(rule.url, new URL(rule.url).host)}</bdi></dd>`)}</dl>`
+}
 <p class="hint">Created ${day(createdAt)}. Continue only if you trust the destination.</p>
 <p><a class="button" href="/${slug}">${rules.length > 0 ? "Continue" : `Continue to ${host}`}</a></p>`,
   );

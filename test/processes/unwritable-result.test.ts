@@ -64,7 +64,8 @@ for (const WORKERS of ["1", "2"])
     const own = { PORT: "0", WORKERS };
     const first = new Program("bash", ["-c", `exec ${SERVER} > /dev/full`], { cwd, settings: own });
     await first.says(/^The log can't be written/m, "stderr");
-    t.is((await first.stop()).code, 0);
+    const { code, stderr } = await first.stop();
+    t.is(code, 0, stderr);
     const second = startServer({ cwd, settings: own });
     await second.says(/linkgate listening/);
     t.regex(second.stdout, /client secret {2}lgs_/);

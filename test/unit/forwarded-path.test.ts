@@ -19,7 +19,8 @@ test("what a visitor adds is appended to the path, before the query", (t) => {
     t.is(withForwardedPath(destination, rest), expected, `${destination} ${rest}`);
 });
 
-const LEAVING = `. .. a/../b .%2e %2E%2e %252e%252e %25252e. a%2f..%2fb a%2Fb a%252fb ..;a ..;/b .; %5c a%5C..%5Cb a%255cb
+const LEAVING =
+  `. .. a/../b .%2e %2E%2e %252e%252e %25252e. a%2f..%2fb a%2Fb a%252fb ..;a ..;/b .; %5c a%5C..%5Cb a%255cb
   \\ ..\\ a//b //example.net / %zz % a%00 a%0d%0ab %25252525252e ${"x".repeat(2049)}`.split(/\s+/);
 
 test("a path that a server could take for another one is not found", (t) => {

@@ -38,6 +38,32 @@ for (const [what, fields, input] of [
     t.deepEqual(toInput({ ...shown, ...fields }, shown), input);
   });
 
+const RULES: Link["rules"] = [
+  { if: { os: "iOS" }, url: "https://example.com/ios" },
+  { if: { language: "de", after: "2030-01-31T12:00:00.000Z" }, url: "https://example.com/de" },
+];
+const ROWS = {
+  ...{ "rule-0-device": "", "rule-0-os": "iOS", "rule-0-url": "https://example.com/ios" },
+  ...{ "rule-1-language": "de", "rule-1-after": "2030-01-31T12:00" },
+  ...{ "rule-1-url": "https://example.com/de", "rule-2-os": "", "rule-2-url": " " },
+};
+
+test("the fields of rules are one value: unchanged, changed, without an emptied rule, or removed", (t) => {
+  const withRules = valuesOf({ ...LINK_DEFAULTS, url: DESTINATION, slug: "spring", rules: RULES } as Link);
+  const send = (rows: object) => toInput({ ...withRules, ...rows }, withRules).rules;
+  const [first, second] = RULES as [Link["rules"][number], Link["rules"][number]];
+  const sent = { ...second, if: { ...second.if, after: "2030-01-31T12:00:00Z" } };
+  t.is(send(ROWS), undefined);
+  t.deepEqual(send({ ...ROWS, "rule-0-url": "example.com/new" }), [
+    { ...first, url: "https://example.com/new" },
+    sent,
+  ]);
+  t.deepEqual(send({ ...ROWS, "rule-0-os": "", "rule-0-url": "" }), [sent]);
+  t.deepEqual(send(Object.fromEntries(Object.keys(ROWS).map((name) => [name, ""]))), []);
+  t.is(send({ rules: "[" }), undefined, "only the fields of the form count");
+  t.deepEqual(toInput({ url: DESTINATION, ...ROWS }).rules, [first, sent]);
+});
+
 test("an empty short link of a new link is left out, and words other than true and false stay as they are", (t) => {
   t.deepEqual(toInput({ slug: " ", archived: "perhaps", unknown: 1 }), { archived: "perhaps", unknown: 1 });
   t.deepEqual(toInput({ archived: "true" }), { archived: true });

@@ -75,6 +75,27 @@ test("a file of each service is recognized, and its links keep what it says abou
   }
 });
 
+test("destinations that Dub has for systems and countries are rules", async (t) => {
+  const row = { url: "https://example.com/", key: "spring", shortLink: "https://dub.sh/spring" };
+  const { links } = await imported(
+    JSON.stringify([
+      { ...row, ios: "https://example.com/ios", android: null, geo: { DE: "https://example.com/de" } },
+      { ...row, key: "none", geo: null },
+      { ...row, key: "invalid", geo: { Germany: "https://example.com/de" } },
+    ]),
+  );
+  t.deepEqual(
+    links.map(({ rules }) => rules),
+    [
+      [
+        { if: { os: "iOS" }, url: "https://example.com/ios" },
+        { if: { country: "DE" }, url: "https://example.com/de" },
+      ],
+      [],
+    ],
+  );
+});
+
 const PROTECTED = "The link is protected by a password, which links can't be.";
 
 test("links that are protected by a password or banned are refused; the others of the file are not", async (t) => {

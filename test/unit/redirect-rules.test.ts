@@ -58,23 +58,28 @@ const BROWSERS = {
   ],
 };
 type Kind = keyof typeof BROWSERS;
-const SYSTEMS_OF_AGENTS: [system: string, kind: Kind, os: Rule["if"]["os"], device: Rule["if"]["device"]][] = [
-  ["iPhone; CPU iPhone OS 18_5 like Mac OS X", "iOS", "iOS", "mobile"],
-  ["iPhone; CPU iPhone OS 16_7_10 like Mac OS X", "iOS", "iOS", "mobile"],
-  ["iPad; CPU OS 17_7 like Mac OS X", "iOS", "iOS", "tablet"],
-  ["Linux; Android 15; Pixel 9", "phone", "Android", "mobile"],
-  ["Linux; Android 10; K", "phone", "Android", "mobile"],
-  ["Linux; Android 14; SM-S921B", "phone", "Android", "mobile"],
-  ["Linux; Android 15; SM-X710", "tablet", "Android", "tablet"],
-  ["Linux; Android 13; Lenovo TB-J606F", "tablet", "Android", "tablet"],
-  ["Windows NT 10.0; Win64; x64", "desktop", "Windows", "desktop"],
-  ["Macintosh; Intel Mac OS X 10_15_7", "desktop", "macOS", "desktop"],
-  ["X11; Linux x86_64", "desktop", "Linux", "desktop"],
-  ["X11; CrOS x86_64 14541.0.0", "desktop", "Chrome OS", "desktop"],
-];
+const SYSTEMS_OF_AGENTS: [system: string, kind: Kind, os: Rule["if"]["os"], device: Rule["if"]["device"]][] =
+  [
+    ["iPhone; CPU iPhone OS 18_5 like Mac OS X", "iOS", "iOS", "mobile"],
+    ["iPhone; CPU iPhone OS 16_7_10 like Mac OS X", "iOS", "iOS", "mobile"],
+    ["iPad; CPU OS 17_7 like Mac OS X", "iOS", "iOS", "tablet"],
+    ["Linux; Android 15; Pixel 9", "phone", "Android", "mobile"],
+    ["Linux; Android 10; K", "phone", "Android", "mobile"],
+    ["Linux; Android 14; SM-S921B", "phone", "Android", "mobile"],
+    ["Linux; Android 15; SM-X710", "tablet", "Android", "tablet"],
+    ["Linux; Android 13; Lenovo TB-J606F", "tablet", "Android", "tablet"],
+    ["Windows NT 10.0; Win64; x64", "desktop", "Windows", "desktop"],
+    ["Macintosh; Intel Mac OS X 10_15_7", "desktop", "macOS", "desktop"],
+    ["X11; Linux x86_64", "desktop", "Linux", "desktop"],
+    ["X11; CrOS x86_64 14541.0.0", "desktop", "Chrome OS", "desktop"],
+  ];
 const FIREFOX: [userAgent: string, os: Rule["if"]["os"], device: Rule["if"]["device"]][] = [
   ["Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:142.0) Gecko/20100101 Firefox/142.0", "Windows", "desktop"],
-  ["Mozilla/5.0 (Macintosh; Intel Mac OS X 10.15; rv:142.0) Gecko/20100101 Firefox/142.0", "macOS", "desktop"],
+  [
+    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10.15; rv:142.0) Gecko/20100101 Firefox/142.0",
+    "macOS",
+    "desktop",
+  ],
   ["Mozilla/5.0 (X11; Linux x86_64; rv:142.0) Gecko/20100101 Firefox/142.0", "Linux", "desktop"],
   ["Mozilla/5.0 (X11; Ubuntu; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", "Linux", "desktop"],
   ["Mozilla/5.0 (Android 15; Mobile; rv:142.0) Gecko/142.0 Firefox/142.0", "Android", "mobile"],
@@ -97,7 +102,10 @@ test(`devices and systems are those of ${AGENTS.length} user agents`, (t) => {
   }
   for (const userAgent of ["", "curl/8.5.0"]) {
     const visitor = visitorOf(userAgent);
-    t.false([...SYSTEMS].some((os) => isFor({ os }, visitor)), userAgent);
+    t.false(
+      [...SYSTEMS].some((os) => isFor({ os }, visitor)),
+      userAgent,
+    );
   }
 });
 

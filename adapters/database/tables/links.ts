@@ -54,9 +54,7 @@ export const clickCounts = t.table(
     /** Empty for the sum of all links. */
     link_id: t.id(),
     /** The names of `clicks` and `bots` are hours, those of `agent` a device, a browser and an operating system. */
-    dimension: t
-      .key(11)
-      .as<"clicks" | "bots" | "referrer" | "country" | "agent" | "destination" | "link">(),
+    dimension: t.key(11).as<"clicks" | "bots" | "referrer" | "country" | "agent" | "destination" | "link">(),
     /** Days since January 1, 1970, UTC. */
     day: t.integer(),
     /** Empty if it is unknown. */

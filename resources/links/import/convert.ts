@@ -40,7 +40,7 @@ export function toInput(
       refusals.push(error.message);
     }
   }
-  if (rules) input.rules = rules((column) => clean(row[plainName(column)]));
+  if (rules) input.rules = rules.convert((column) => clean(row[plainName(column)]));
   const { short_url, ...rest } = input;
   const slug = rest.slug ?? (short_url === undefined ? undefined : slugIn(short_url));
   return {

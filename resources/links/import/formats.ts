@@ -15,8 +15,8 @@ export type Format = {
   /** Columns whose links must not be imported if they would lose what the column says: the reason, for a value. */
   refuses?: Record<string, (value: unknown) => string | undefined>;
   separator?: string;
-  /** Converts columns that are destinations of some visitors. */
-  rules?(read: (column: string) => unknown): Fields[];
+  /** Columns that are destinations of some visitors. */
+  rules?: { columns: string[]; convert(read: (column: string) => unknown): Fields[] };
   /** What a cell of a CSV file stands for. */
   readCell?(text: string): string;
 };
@@ -138,7 +138,7 @@ const FORMATS: Format[] = [
       last_clicked_at: ["lastClicked"],
     },
     refuses: { password: ifSet(PROTECTED) },
-    rules: dubRules,
+    rules: { columns: ["ios", "android", "geo"], convert: dubRules },
   },
   {
     name: "Bitly",
@@ -200,8 +200,8 @@ export function formatOf(columns: string[]): Format {
 }
 
 /** Returns whether a column is one of those that the format has a use for. */
-export function isRead(column: string, { columns, refuses = {} }: Format): boolean {
-  const names = [...Object.values(columns).flat(), ...Object.keys(refuses)];
+export function isRead(column: string, { columns, refuses = {}, rules }: Format): boolean {
+  const names = [...Object.values(columns).flat(), ...Object.keys(refuses), ...(rules?.columns ?? [])];
   return names.some((name) => plainName(name) === plainName(column));
 }
 

@@ -15,7 +15,7 @@ type Convert = (text: string) => string;
 // Without JavaScript, saving adds more.
 const EMPTY_RULES = 2;
 const RULES_MAX = 20;
-const NAME = /^rules\.(\d{1,2})\.(?:if\.)?(\w{1,20})$/;
+const NAME = /^rule-(\d{1,2})-(\w{1,20})$/;
 
 const OPTIONS = {
   device: [["", "Any"], ...DEVICES.map((device) => [device, capitalized(device)] as const)],
@@ -96,12 +96,14 @@ ${shown.slice(0, RULES_MAX).map((rule, index) => ruleFields(rule, index, errors)
 }
 
 function ruleFields({ if: conditions, url }: FormRule, index: number, errors: FieldErrors): Html {
-  const state = (part: string, label: string, value: string) => {
-    const name = `rules.${index}.${part}`;
-    return { name, label, value, error: errors[name] };
-  };
+  const state = (part: string, label: string, value: string) => ({
+    name: `rule-${index}-${part}`,
+    label,
+    value,
+    error: errors[`rules.${index}.${part === "url" ? part : `if.${part}`}`],
+  });
   const controls = CONDITION_NAMES.map((name) => {
-    const common = state(`if.${name}`, CONDITIONS[name], conditions[name] ?? "");
+    const common = state(name, CONDITIONS[name], conditions[name] ?? "");
     if (name === "device" || name === "os") return select({ ...common, options: OPTIONS[name] });
     if (isTime(name)) return field({ ...common, type: "datetime-local" });
     const attributes = html`autocomplete="off" autocapitalize="none" spellcheck="false" ${TEXTS[name as keyof typeof TEXTS]}`;

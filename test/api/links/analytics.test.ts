@@ -41,7 +41,7 @@ async function analyticsAfter(t: { is(a: number, b: number): void }, clicks: Rec
 test("a link without clicks has analytics of the default range, without clicks", async (t) => {
   const { days, ...rest } = await analytics(await api.createLink());
   const lists = { referrers: [], countries: [], devices: [], browsers: [], operating_systems: [] };
-  t.deepEqual(rest, { clicks: 0, bot_clicks: 0, ...lists });
+  t.deepEqual(rest, { clicks: 0, bot_clicks: 0, ...lists, destinations: [] });
   t.is(days.length, 30);
   t.true(days.every(({ clicks, bot_clicks }) => clicks === 0 && bot_clicks === 0));
   t.is(days.at(-1)?.date, new Date(Date.now()).toISOString().slice(0, 10));
@@ -71,6 +71,7 @@ test("a click is counted immediately, with its referrer, country, device, browse
     devices: [{ device: "desktop", clicks: 3 }],
     browsers: [{ browser: "Firefox", clicks: 3 }],
     operating_systems: [{ operating_system: "Linux", clicks: 3 }],
+    destinations: [],
   });
 });
 

@@ -159,7 +159,7 @@ test("analytics read only the rows of their link, or of the sum of all, and of t
   const analytics = createClickAnalytics(own, async () => {});
   // A week, of 30 days.
   for (const link of [linkId, undefined]) await analytics.read(id, link, TODAY - 6, TODAY);
-  t.is(queries.length, 8);
+  t.is(queries.length, 10);
   for (const query of queries) t.regex(await explain(query), INDEXED);
 });
 

@@ -82,7 +82,14 @@ export function linkFields(changes: Partial<LinkFields> & Pick<LinkFields, "slug
 
 /** Returns a click of a person, with an unknown source unless it is given. */
 export function clickAt(at: number, source: Partial<Click> = {}): Click {
-  const unknown = { destination: null, referrer: null, country: null, device: null, browser: null, operatingSystem: null };
+  const unknown = {
+    destination: null,
+    referrer: null,
+    country: null,
+    device: null,
+    browser: null,
+    operatingSystem: null,
+  };
   return { clickedAt: at, ...unknown, bot: false, ...source };
 }
 

@@ -52,7 +52,10 @@ const optional = {
   fallback_url: fc.constantFrom(null, "https://example.com/gone"),
   forward_query: fc.boolean(),
   forward_path: fc.boolean(),
-  rules: fc.constantFrom([], [{ if: { device: "mobile", after: "2026-01-01T00:00:00.000Z" }, url: "https://example.com/m" }]),
+  rules: fc.constantFrom(
+    [],
+    [{ if: { device: "mobile", after: "2026-01-01T00:00:00.000Z" }, url: "https://example.com/m" }],
+  ),
 };
 const FAULTS: [input: Input, code: string][] = [
   [{ url: "ftp://example.com/" }, "invalid_url"],
