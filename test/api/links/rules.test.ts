@@ -69,11 +69,11 @@ test("a change of the rules counts at the next visit, and only then as a change"
   t.is((await patch({ rules })).body.updated_at, link.updated_at);
   t.deepEqual((await patch({ rules: [] })).body.rules, []);
   t.is(await iphone(), EVERYONE);
-  const { body } = await api.get<{ data: { type: string; data: { changed?: string[] } }[] }>("/v1/events");
-  const updates = body.data.filter(({ type }) => type === "link.updated");
+  const { body } = await api.get<{ data: { type: string; data: LinkBody }[] }>("/v1/events");
+  const updates = body.data.filter(({ type, data }) => type === "link.updated" && data.id === link.id);
   t.deepEqual(
-    updates.map(({ data }) => data.changed),
-    [["rules"]],
+    updates.map(({ data }) => data.rules),
+    [[]],
   );
   const refused = await patch({ rules: [{ if: { os: "iOS" }, url: service.url }] });
   isProblem(t, refused, { status: 422, code: "invalid_rules", fields: ["rules.0.url"] });
