@@ -46,7 +46,8 @@ export function toColumns(fields: Partial<LinkFields>): Record<string, Value> {
 
 function toValue(name: string, value: unknown): Value {
   if (name === "tags") return writeTags(value as string[]);
-  return name === "metadata" ? JSON.stringify(value) : (value as Value);
+  const isJson = name === "metadata" || (name === "card" && value !== null);
+  return isJson ? JSON.stringify(value) : (value as Value);
 }
 
 /** The content of a deleted link, whose row remains to reserve its slug. */
@@ -62,13 +63,14 @@ export function toLink(row: LinkRow | undefined): Link | undefined {
   if (!row) return undefined;
   const link: Record<string, unknown> = {};
   for (const [column, property] of PROPERTIES) link[property] = row[column];
-  const { tags, metadata, archived, forward_query } = row;
+  const { tags, metadata, archived, forward_query, card } = row;
   return {
     ...(link as Link),
     tags: readTags(tags),
     metadata: JSON.parse(metadata),
     archived: Boolean(archived),
     forwardQuery: Boolean(forward_query),
+    card: card === null ? null : JSON.parse(card),
   };
 }
 

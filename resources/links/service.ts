@@ -20,14 +20,14 @@ import { assertEnabled, assertNoConflict, tryCreateLink, upsertLink } from "./cr
 import { withForwardedQuery } from "./forwarded-query.ts";
 import { createLinkList, createMatches } from "./list.ts";
 import { isReserved, isSlug, type ReservedNames } from "./rules.ts";
-import { linkSchemas, linkTag, toFields, withExternalId } from "./schema.ts";
+import { type LinkInput, linkSchemas, linkTag, toFields, withExternalId } from "./schema.ts";
 import type {
+  Card,
   ClickedLink,
   ClickSource,
   Link,
   LinkChanges,
   LinkStore,
-  Metadata,
   RedirectType,
   ResolvedLink,
 } from "./types.ts";
@@ -39,7 +39,7 @@ const NORMALIZED_URL = /^https?:\/\/[a-z0-9.-]+\/[A-Za-z0-9\-_~!$&()*+,;=:@%/?.]
 
 const UNAVAILABLE = "The link has expired or was removed by its owner.";
 
-export type Redirect = { status: RedirectType; location: string };
+export type Redirect = { status: RedirectType; location: string; hasCard: boolean };
 
 /** What visitors may know about a link: where it leads, its title, and when it was created. */
 export type LinkPreview = Pick<Link, "slug" | "url" | "title" | "createdAt">;
@@ -93,11 +93,18 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
     if (isFollowed) {
       const destination = toLocation(link.url);
       const location = link.forwardQuery ? withForwardedQuery(destination, query) : destination;
-      return { status: link.redirectType, location };
+      return { status: link.redirectType, location, hasCard: link.hasCard };
     }
     const fallback = await store.findFallback(link.id);
     if (fallback === null) throw gone(UNAVAILABLE);
-    return { status: 302, location: toLocation(fallback) };
+    return { status: 302, location: toLocation(fallback), hasCard: false };
+  }
+
+  /** Resolves a slug to the card of its link, or null if it has none. Counts nothing. */
+  async function readCard(slug: string): Promise<Card | null> {
+    const { organizationId, id } = await resolve(slug);
+    const link = await store.find(organizationId, id);
+    return link?.card ?? null;
   }
 
   /** Resolves a slug to what visitors may know about its link. Never redirects, and counts nothing. */
@@ -136,6 +143,7 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
     list: createLinkList(store, cursors, queues),
     matches: createMatches(store, queues.reads),
     redirect,
+    readCard,
     preview,
     /** Creates up to as many links as the plan allows. Each counts as a call. Results are in input order. */
     createMany: (caller: Caller & { countFurther: CountFurther }, input: unknown, limits: Limits) =>
@@ -144,7 +152,7 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
           create(callerAt(caller, index), link),
         ),
       ),
-    /** Replaces the given fields; with `isMerge`, adds the given metadata to the current one instead (RFC 7396). */
+    /** Replaces the given fields; with `isMerge`, merges those that are objects with the current ones (RFC 7396). */
     async update(
       caller: Caller,
       id: string,
@@ -152,12 +160,10 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
       precondition?: Precondition,
       isMerge = false,
     ): Promise<Link> {
-      const given = toFields(validate(schemas.update, input));
-      const changes = ({ metadata }: Link) => ({
-        ...given,
-        ...(given.metadata && validate(schemas.update, { metadata: merge(metadata, given.metadata) })),
-      });
-      return change(caller, id, isMerge ? changes : given, await checkVersion(caller, id, precondition));
+      const given = validate(isMerge ? schemas.mergePatch : schemas.update, input);
+      const merged = (link: Link) => toFields(validate(schemas.update, { ...given, ...merge(link, given) }));
+      const changes = isMerge ? merged : toFields(given as LinkInput);
+      return change(caller, id, changes, await checkVersion(caller, id, precondition));
     },
     /** Creates the link with this external id, or replaces its fields; an omitted slug is kept. */
     async upsert(caller: Caller, externalId: string, input: unknown, precondition?: Precondition) {
@@ -232,7 +238,18 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
   };
 }
 
-function merge(current: Metadata, patch: Metadata): Metadata {
+type Keys = Record<string, unknown> | null | undefined;
+type Objects = { metadata?: Keys; card?: Keys };
+
+/** Returns the fields that are objects with the changes of a merge patch. */
+function merge(link: Objects, { metadata, card }: Objects): Objects {
+  return {
+    ...(metadata && { metadata: mergeKeys(link.metadata, metadata) }),
+    ...(card && { card: mergeKeys(link.card, card) }),
+  };
+}
+
+function mergeKeys(current: Keys, patch: NonNullable<Keys>): Keys {
   return Object.fromEntries(Object.entries({ ...current, ...patch }).filter(([key]) => patch[key] !== null));
 }
 

@@ -21,6 +21,8 @@ export const links = t.table(
     redirect_type: t.integer().as<RedirectType>(),
     fallback_url: t.text().nullable(),
     forward_query: t.flag().default(true),
+    /** JSON. */
+    card: t.longText().nullable(),
     /** Of people; those of known bots are counted apart. */
     clicks: t.count().default(0),
     bot_clicks: t.count().default(0),

@@ -64,6 +64,7 @@ function convert(field: string, value: unknown, separator: string): unknown {
   if (field.endsWith("_at")) return toTime(value);
   switch (typeOfField(IMPORTED_FIELDS[field] as z.ZodType)) {
     case "record":
+    case "object":
       return toObject(value, field);
     case "boolean":
       return toBoolean(value);

@@ -65,8 +65,13 @@ async function* linksAsCsv(pages: AsyncIterable<Link[]> | Iterable<Link[]>, shor
   for await (const page of pages) yield toCsv(page.map((link) => toRow(toView(link, shortUrl))));
 }
 
-function toRow({ tags, metadata, ...fields }: ReturnType<typeof toView>): unknown[] {
-  return cellsOf(COLUMNS, { ...fields, tags: joinTags(tags), metadata: JSON.stringify(metadata) });
+function toRow({ tags, metadata, card, ...fields }: ReturnType<typeof toView>): unknown[] {
+  const texts = {
+    tags: joinTags(tags),
+    metadata: JSON.stringify(metadata),
+    card: card && JSON.stringify(card),
+  };
+  return cellsOf(COLUMNS, { ...fields, ...texts });
 }
 
 /** Joins tags by commas, or writes a JSON array if a tag would not be read as one again. */

@@ -1,11 +1,12 @@
 import type { Link } from "../../../resources/links/types.ts";
 import { type Input, textFieldOf } from "../../http/request-body.ts";
 import { assetAddress } from "../../ui/asset-files.ts";
-import { breakable, CSRF_FIELD, field, linkButton, select } from "../../ui/controls.ts";
+import { breakable, CSRF_FIELD, field, linkButton, select, textArea } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { table } from "../../ui/table.ts";
 import { UTM_FIELDS, type UtmField, utmOf, withUtm } from "../../ui/utm.js";
 import type { FieldErrors } from "../forms.ts";
+import { CARD_FIELDS, mergeCard } from "./card.ts";
 
 type FormField = {
   label: string;
@@ -48,6 +49,8 @@ const FIELDS = {
     read: toFlag,
     write: ({ forwardQuery }) => String(forwardQuery),
   },
+  ...CARD_FIELDS,
+  card_image_url: { ...CARD_FIELDS.card_image_url, read: toUrl },
 } satisfies Record<string, FormField>;
 
 type FieldName = keyof typeof FIELDS;
@@ -64,7 +67,7 @@ export function toInput(fields: Input, shown?: LinkFormValues): Input {
     const isOmitted = shown ? text === shown[name as keyof LinkFormValues] : name === "slug" && text === "";
     if (!isOmitted) input[name] = toValue(name, text, value);
   }
-  return input;
+  return mergeCard(input, shown);
 }
 
 function toValue(name: string, text: string, value: unknown): unknown {
@@ -80,6 +83,12 @@ function toFlag(text: string): boolean | string {
 
 function formField(name: string): FormField | undefined {
   return Object.hasOwn(FIELDS, name) ? FIELDS[name as FieldName] : undefined;
+}
+
+/** Returns the field of the form that shows an error: an object has one for each of its fields, a list has one. */
+export function formFieldOf(field: string): string {
+  const nested = field.replace(".", "_");
+  return formField(nested) ? nested : (field.split(".")[0] ?? "");
 }
 
 export function toFormValues(fields: Input): LinkFormValues {
@@ -98,7 +107,7 @@ function splitTags(text: string): string[] {
 }
 
 function withoutSpaces(name: string, text: string): string {
-  return formField(name)?.keepsSpaces ? text : text.trim();
+  return formField(name)?.keepsSpaces ? text.replaceAll("\r\n", "\n") : text.trim();
 }
 
 function emptyToNull(text: string): string | null {
@@ -140,7 +149,10 @@ const OPTIONS: Partial<Record<FieldName, readonly (readonly [value: string, text
   forward_query: FORWARDING,
 };
 
-const ADVANCED = ["expires_at", "max_clicks", "fallback_url", "external_id"] as const;
+const ADVANCED = [
+  ...(["expires_at", "max_clicks", "fallback_url", "external_id"] as const),
+  ...(["card_title", "card_description", "card_image_url"] as const),
+];
 
 /** Renders the form of a link, new or not, with the errors of the last attempt beside their fields. */
 export function linkForm({ path, values, version, current, errors, shortUrl }: FormOptions): Html {
@@ -173,7 +185,7 @@ function preview({ url, slug, title }: LinkFormValues, shortUrl: string): Html {
 <dt>Leads to</dt><dd><strong>${shown("host", parsed?.host ?? "", "…")}</strong>${shown("path", path, "")}</dd>
 <dt>Title</dt><dd>${shown("title", title, "none")}</dd>
 </dl>
-<p class="hint">Visitors go straight to the destination. Chats and social networks follow the link, too, and show the title and image of the destination, not the title above.</p>
+<p class="hint">Visitors go straight to the destination. Chats and social networks follow the link, too, and show the title and image of the destination, not the title above. To choose what they show, fill in a card under More options.</p>
 <p class="hint">With a + after the short link, visitors see the destination and this title first.</p>
 </section>`;
 }
@@ -234,6 +246,9 @@ ${select({ ...state("redirect_type"), options: REDIRECTS, hint: "Browsers don’
 ${select({ ...state("forward_query"), options: FORWARDING, hint: "What visitors add to the short link, such as ?utm_source=mail. Parameters that the destination has are kept as they are." })}
 ${urlField({ ...state("fallback_url"), hint: "Visitors go here when the link is archived, expired or used up. Leave empty to use the organization’s fallback URL." })}
 ${field({ ...state("external_id"), hint: "Your own ID for the link, to find it in the API.", attributes: html`maxlength="255" autocomplete="off" autocapitalize="none"` })}
+${field({ ...state("card_title"), hint: "Chats and social networks show it with the description and image below. Leave empty to show the preview of the destination.", attributes: html`maxlength="255" autocomplete="off"` })}
+${textArea({ ...state("card_description"), attributes: html`maxlength="500" rows="2" autocomplete="off"` })}
+${urlField({ ...state("card_image_url"), hint: "A public address. 1200 × 630 pixels suit most services." })}
 </div></details>`;
 }
 

@@ -51,6 +51,13 @@ const optional = {
   redirect_type: fc.constantFrom(301, 302, 307, 308),
   fallback_url: fc.constantFrom(null, "https://example.com/gone"),
   forward_query: fc.boolean(),
+  card: fc.option(
+    fc.record({
+      title: fc.constantFrom("Spring", "<b>"),
+      description: fc.option(fc.constantFrom("Two\nlines")),
+      image_url: fc.option(fc.constantFrom("https://example.com/a.png")),
+    }),
+  ),
 };
 const FAULTS: [input: Input, code: string][] = [
   [{ url: "ftp://example.com/" }, "invalid_url"],
@@ -59,6 +66,7 @@ const FAULTS: [input: Input, code: string][] = [
   [{ fallback_url: "" }, "invalid_fallback_url"],
   [{ tags: [""] }, "invalid_tags"],
   [{ expires_at: "2001-01-01T00:00:00Z" }, "invalid_expires_at"],
+  [{ card: { description: "x" } }, "invalid_card"],
   [{ clicks: 5 }, "unknown_field"],
 ];
 

@@ -28,6 +28,7 @@ const DEFAULTS = {
   redirect_type: 302,
   fallback_url: null,
   forward_query: true,
+  card: null,
 };
 const STALE = '"999"';
 
