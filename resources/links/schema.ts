@@ -154,9 +154,7 @@ export function linkSchemas(reserved: ReservedNames) {
     forward_query: z
       .boolean()
       .describe("Whether the destination gets visitors' query parameters. Defaults to true."),
-    card: card
-      .nullable()
-      .describe("What chats and social networks show of the link."),
+    card: card.nullable().describe("What chats and social networks show of the link."),
   };
   const { url, ...optional } = fields;
   const create = z.strictObject({ url, ...z.object(optional).partial().shape }).meta({

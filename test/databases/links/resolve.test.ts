@@ -39,6 +39,8 @@ const CHANGES: [title: string, run: Run, expected: Partial<ResolvedLink>][] = [
   ["its URL", update({ url: `${URL}other` }), { url: `${URL}other` }],
   ["its redirect type", update({ redirectType: 301 }), { redirectType: 301 }],
   ["that it is archived", update({ archived: true }), { archived: true }],
+  ["its card", update({ card: { title: "Card", description: null, image_url: null } }), { hasCard: true }],
+  ["that it has no card", update({ card: null }), { hasCard: false }],
   ["its expiry", update({ expiresAt: 1 }), { expiresAt: 1 }],
   ["its limit of clicks", update({ maxClicks: 3 }), { maxClicks: 3 }],
   ["a click within that limit", click, { clicks: 1 }],
