@@ -505,7 +505,7 @@ export interface NewLink {
   fallback_url?: string | null;
   /** Whether the destination gets visitors' query parameters. Defaults to true. */
   forward_query?: boolean;
-  /** What chats and social networks show instead of the destination's preview. */
+  /** What chats and social networks show of the link. */
   card?: {
     title: string;
     description?: string | null;
@@ -536,7 +536,7 @@ export interface LinkChanges {
   fallback_url?: string | null;
   /** Whether the destination gets visitors' query parameters. Defaults to true. */
   forward_query?: boolean;
-  /** What chats and social networks show instead of the destination's preview. */
+  /** What chats and social networks show of the link. */
   card?: {
     title: string;
     description?: string | null;
@@ -705,7 +705,7 @@ export interface Operations {
     },
     options?: CallOptions,
   ): Promise<Link>;
-  /** Update a link. Updates the fields that you send and keeps the others. Send null to clear a nullable field. `tags`, `metadata` and `card` are replaced as a whole. With the content type `application/merge-patch+json` (RFC 7396), the keys of `metadata` and `card` are merged: those that you send are set, or removed if they are null. */
+  /** Update a link. Updates the fields that you send and keeps the others. Send null to clear a nullable field. `card`, `tags` and `metadata` are replaced as a whole. With the content type `application/merge-patch+json` (RFC 7396), the keys of `metadata` and `card` are merged: those that you send are set, or removed if they are null. */
   updateLink(
     input: {
       /** Link ID (lnk_…). */

@@ -246,9 +246,9 @@ ${select({ ...state("redirect_type"), options: REDIRECTS, hint: "Browsers don’
 ${select({ ...state("forward_query"), options: FORWARDING, hint: "What visitors add to the short link, such as ?utm_source=mail. Parameters that the destination has are kept as they are." })}
 ${urlField({ ...state("fallback_url"), hint: "Visitors go here when the link is archived, expired or used up. Leave empty to use the organization’s fallback URL." })}
 ${field({ ...state("external_id"), hint: "Your own ID for the link, to find it in the API.", attributes: html`maxlength="255" autocomplete="off" autocapitalize="none"` })}
-${field({ ...state("card_title"), hint: "Chats and social networks show it with the description and image below. Leave empty to show the preview of the destination.", attributes: html`maxlength="255" autocomplete="off"` })}
-${textArea({ ...state("card_description"), attributes: html`maxlength="500" rows="2" autocomplete="off"` })}
-${urlField({ ...state("card_image_url"), hint: "A public address. 1200 × 630 pixels suit most services." })}
+${field({ ...state("card_title"), hint: "Chats and social networks show it, with the description and image below, instead of a preview of the destination. Without a title, there is no card.", attributes: html`maxlength="255" autocomplete="off"` })}
+${textArea({ ...state("card_description"), attributes: html`class="prose" maxlength="500" rows="2" autocomplete="off"` })}
+${urlField({ ...state("card_image_url"), hint: "1200 × 630 pixels suit most services." })}
 </div></details>`;
 }
 
