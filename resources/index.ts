@@ -25,6 +25,7 @@ import { lazy } from "./lazy.ts";
 import {
   createRedirects,
   type FindCountry,
+  type RenderCard,
   type RenderErrorPage,
   type RenderPreview,
   showErrorPages,
@@ -62,6 +63,8 @@ export type ResourceOptions = {
   renderErrorPage: RenderErrorPage;
   /** Renders the page that says where a short link leads. */
   renderPreview: RenderPreview;
+  /** Renders the page with the card of a link. */
+  renderCard: RenderCard;
 };
 
 export type Resources = ReturnType<typeof createResources>;
@@ -70,7 +73,13 @@ export function createResources(options: ResourceOptions) {
   const { introspect, services, urls, origins, onError, version, webhookPageUrl } = options;
   const { links } = services;
 
-  const redirects = createRedirects(links, options.findCountry, urls.short, options.renderPreview);
+  const redirects = createRedirects(
+    links,
+    options.findCountry,
+    urls.short,
+    options.renderPreview,
+    options.renderCard,
+  );
   const runOnce = createRunOnce(options.idempotency, onError);
   const limits = createRateLimit(options.calls);
   const { isFirstUse, nonceSecret } = options.dpop;

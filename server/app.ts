@@ -20,7 +20,7 @@ import { assets, siteFiles } from "./http/assets.ts";
 import { trustProxies } from "./http/client-ip.ts";
 import { compressTexts } from "./http/compression.ts";
 import { createRespondWithError, handleErrors, type OnError } from "./http/error-pages.ts";
-import { linkPreviewPage, unavailableLinkPage } from "./http/link-pages.ts";
+import { linkCardPage, linkPreviewPage, unavailableLinkPage } from "./http/link-pages.ts";
 import { GUESSED_SEGMENTS, redirectDashboardSlash, redirectGuesses } from "./http/redirects.ts";
 import {
   checkFraming,
@@ -113,6 +113,7 @@ export function createApp(options: Dependencies) {
     onError,
     renderErrorPage: unavailableLinkPage,
     renderPreview: linkPreviewPage,
+    renderCard: linkCardPage,
   });
   const setHeaders = commonHeaders(urls.base.startsWith("https:"));
   const site: Part[] = [

@@ -46,7 +46,8 @@ export function toColumns(fields: Partial<LinkFields>): Record<string, Value> {
 
 function toValue(name: string, value: unknown): Value {
   if (name === "tags") return writeTags(value as string[]);
-  return name === "metadata" || name === "rules" ? JSON.stringify(value) : (value as Value);
+  const isJson = ["metadata", "rules", "card"].includes(name) && value !== null;
+  return isJson ? JSON.stringify(value) : (value as Value);
 }
 
 /** The content of a deleted link, whose row remains to reserve its slug. */
@@ -62,7 +63,7 @@ export function toLink(row: LinkRow | undefined): Link | undefined {
   if (!row) return undefined;
   const link: Record<string, unknown> = {};
   for (const [column, property] of PROPERTIES) link[property] = row[column];
-  const { tags, metadata, archived, forward_query, forward_path, rules } = row;
+  const { tags, metadata, archived, forward_query, forward_path, rules, card } = row;
   return {
     ...(link as Link),
     tags: readTags(tags),
@@ -71,6 +72,7 @@ export function toLink(row: LinkRow | undefined): Link | undefined {
     forwardQuery: Boolean(forward_query),
     forwardPath: Boolean(forward_path),
     rules: JSON.parse(rules),
+    card: card === null ? null : JSON.parse(card),
   };
 }
 

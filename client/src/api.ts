@@ -21,6 +21,12 @@ export interface Link {
   fallback_url: string | null;
   /** Whether parameters that a visitor adds to the short URL are added to the destination. */
   forward_query: boolean;
+  /** What chats and social networks show of the link. `null` stands for the preview of the destination. */
+  card: {
+    title: string;
+    description: string | null;
+    image_url: string | null;
+  } | null;
   /** The number of redirects, without those of known bots. If a server is killed, the clicks that it had not written are lost, except for links with `max_clicks`: those of its last 100 ms, or more if it was waiting for the processor or the database. */
   clicks: number;
   /** The number of redirects of known bots, whose user agents say that they are. */
@@ -499,6 +505,12 @@ export interface NewLink {
   fallback_url?: string | null;
   /** Whether the destination gets visitors' query parameters. Defaults to true. */
   forward_query?: boolean;
+  /** What chats and social networks show of the link. */
+  card?: {
+    title: string;
+    description?: string | null;
+    image_url?: string | null;
+  } | null;
 }
 
 export interface LinkChanges {
@@ -524,6 +536,12 @@ export interface LinkChanges {
   fallback_url?: string | null;
   /** Whether the destination gets visitors' query parameters. Defaults to true. */
   forward_query?: boolean;
+  /** What chats and social networks show of the link. */
+  card?: {
+    title: string;
+    description?: string | null;
+    image_url?: string | null;
+  } | null;
   /** Whether the link is archived. While it is, the short URL returns 410. */
   archived?: boolean;
 }
@@ -591,6 +609,7 @@ export type ProblemCode =
   | "insufficient_scope"
   | "internal_error"
   | "invalid_archived"
+  | "invalid_card"
   | "invalid_created_after"
   | "invalid_created_before"
   | "invalid_cursor"
@@ -686,7 +705,7 @@ export interface Operations {
     },
     options?: CallOptions,
   ): Promise<Link>;
-  /** Update a link. Updates the fields that you send and keeps the others. Send null to clear a nullable field. `tags` and `metadata` are replaced as a whole. With the content type `application/merge-patch+json` (RFC 7396), the keys of `metadata` are merged: those that you send are set, or removed if they are null. */
+  /** Update a link. Updates the fields that you send and keeps the others. Send null to clear a nullable field. `card`, `tags` and `metadata` are replaced as a whole. With the content type `application/merge-patch+json` (RFC 7396), the keys of `metadata` and `card` are merged: those that you send are set, or removed if they are null. */
   updateLink(
     input: {
       /** Link ID (lnk_…). */

@@ -4,8 +4,9 @@ import { isbot } from "isbot";
 import type { Context, Middleware } from "koa";
 import { LRUCache } from "lru-cache";
 import { getDomain } from "tldts";
+import { isPreviewProgram } from "./preview-programs.ts";
 import type { LinkPreview, LinkService } from "./service.ts";
-import type { Click, ClickSource } from "./types.ts";
+import type { Card, Click, ClickSource } from "./types.ts";
 import { DEVICES } from "./visitor.ts";
 
 // What follows the slug may be any path.
@@ -24,13 +25,17 @@ const PAGE_HEADERS = [
 /** Returns the ISO 3166-1 alpha-2 code of a visitor's country, if it is known. */
 export type FindCountry = (request: IncomingMessage) => string | null;
 export type RenderPreview = (preview: LinkPreview) => string;
+/** A card, with the short URL that it is about and the destination for people who open the page. */
+export type LinkCard = { card: Card; shortUrl: string; location: string };
+export type RenderCard = (card: LinkCard) => string;
 export type RenderErrorPage = (status: number, detail: string) => string;
 
 export function createRedirects(
-  links: Pick<LinkService, "redirect" | "preview" | "isReserved">,
+  links: Pick<LinkService, "redirect" | "readCard" | "preview" | "isReserved">,
   findCountry: FindCountry | undefined,
   shortUrl: string,
   renderPreview: RenderPreview,
+  renderCard: RenderCard,
 ) {
   const { host } = new URL(shortUrl);
   const readClickSource = createReadClickSource(findCountry);
@@ -41,26 +46,38 @@ export function createRedirects(
     return slug === undefined || links.isReserved(slug) ? undefined : slug;
   }
 
+  /** Resolves to whether the visitor is a program that shows previews, and got the card. */
+  async function showCard(ctx: Context, slug: string, location: string): Promise<boolean> {
+    ctx.vary("User-Agent");
+    if (!isPreviewProgram(userAgentOf(ctx.req))) return false;
+    const card = await links.readCard(slug);
+    if (!card) return false;
+    ctx.type = "html";
+    ctx.body = renderCard({ card, shortUrl: `${shortUrl}/${slug}`, location });
+    return true;
+  }
+
   return {
     isShortLink: (ctx: Context) => slugIn(ctx.path, LINK_PATH) !== undefined && ctx.host === host,
     isPreview: (ctx: Context) => slugIn(ctx.path, PREVIEW_PATH) !== undefined && ctx.host === host,
 
-    /** Redirects a short link to its destination. GET counts as a click, HEAD doesn't. */
+    /** Redirects a short link to its destination, or shows its card to programs that show previews. GET counts as a click, HEAD doesn't. */
     async followLink(ctx: Context): Promise<void> {
-      const { status, location, vary } = await links.redirect(ctx.path.slice(1), {
+      const { status, location, slug, vary, hasCard } = await links.redirect(ctx.path.slice(1), {
         source: readClickSource(ctx.req),
         isCounted: ctx.method === "GET",
         query: ctx.querystring,
         readLanguage: () => ctx.acceptsLanguages()[0],
       });
       ctx._matchedRoute = "/:slug";
-      ctx.status = status;
-      for (const name of PAGE_HEADERS) ctx.remove(name);
-      ctx.set("Location", location);
       // A permanent redirect cached by a browser would no longer be counted, and couldn't be changed.
       ctx.set("Cache-Control", "private, no-store");
       ctx.set("X-Robots-Tag", "noindex");
       if (vary) ctx.vary(vary);
+      if (hasCard && (await showCard(ctx, slug, location))) return;
+      ctx.status = status;
+      for (const name of PAGE_HEADERS) ctx.remove(name);
+      ctx.set("Location", location);
       ctx.body = "";
       ctx.remove("Content-Type");
     },
@@ -111,7 +128,7 @@ export function createReadClickSource(findCountry: FindCountry | undefined) {
   const agents = new LRUCache<string, Agent>({ max: USER_AGENTS_MAX, memoMethod: readAgent });
   return (request: IncomingMessage): ClickSource => {
     const { headers } = request;
-    const agent = agents.memo((headers["user-agent"] ?? "").slice(0, USER_AGENT_LENGTH));
+    const agent = agents.memo(userAgentOf(request));
     return {
       ...agent,
       bot: agent.bot || isInAdvance(headers),
@@ -119,6 +136,10 @@ export function createReadClickSource(findCountry: FindCountry | undefined) {
       country: findCountry?.(request) ?? null,
     };
   };
+}
+
+function userAgentOf({ headers }: IncomingMessage): string {
+  return (headers["user-agent"] ?? "").slice(0, USER_AGENT_LENGTH);
 }
 
 /** Returns whether a browser loads what its user may never open. */
@@ -131,7 +152,7 @@ const OPERATING_SYSTEMS = new Set(Object.values(Bowser.OS_MAP));
 
 /** Bowser also returns names that it doesn't know, and visitors can send any text. */
 function readAgent(userAgent: string): Agent {
-  const bot = isbot(userAgent);
+  const bot = isbot(userAgent) || isPreviewProgram(userAgent);
   if (userAgent === "") return { device: null, browser: null, operatingSystem: null, bot };
   const { platform, browser, os } = Bowser.parse(userAgent);
   return {

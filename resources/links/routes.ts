@@ -124,7 +124,7 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
     at: "PATCH /v1/links/{id}",
     summary: "Update a link",
     description:
-      "Updates the fields that you send and keeps the others. Send null to clear a nullable field. `tags` and `metadata` are replaced as a whole. With the content type `application/merge-patch+json` (RFC 7396), the keys of `metadata` are merged: those that you send are set, or removed if they are null.",
+      "Updates the fields that you send and keeps the others. Send null to clear a nullable field. `card`, `tags` and `metadata` are replaced as a whole. With the content type `application/merge-patch+json` (RFC 7396), the keys of `metadata` and `card` are merged: those that you send are set, or removed if they are null.",
     params: byId,
     headers: ["If-Match"],
     body: links.schemas.update,
@@ -133,7 +133,7 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
     tool: {
       name: "update_link",
       description:
-        'Updates only the given fields. "" or 0 clears an optional field. Visitors of an archived link get a 410 or the fallback.',
+        'Updates only the given fields. "", 0 or {} clears an optional field. Visitors of an archived link get a 410 or the fallback.',
       fieldsAsIn: "create_link",
       output: link,
     },

@@ -22,6 +22,7 @@ export const LINK_EXAMPLE = {
   forward_query: true,
   forward_path: false,
   rules: [],
+  card: null,
   clicks: 17,
   bot_clicks: 2,
   last_clicked_at: "2026-03-01T09:30:00.000Z",
@@ -39,6 +40,7 @@ const TAG_MAX = 50;
 const METADATA_KEYS_MAX = 50;
 const METADATA_KEY_MAX = 40;
 const METADATA_VALUE_MAX = 500;
+const CARD_DESCRIPTION_MAX = 500;
 const TIME_MAX = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 const INT32_MAX = 2 ** 31 - 1;
 
@@ -105,11 +107,29 @@ const maxClicks = z
   .min(1, { error: "must be at least 1" })
   .max(INT32_MAX, { error: `must be at most ${INT32_MAX}` });
 
+const cardDescription = stringThat(
+  (text) =>
+    hasAtMost(CARD_DESCRIPTION_MAX, text) && isText(text)
+      ? undefined
+      : `must be at most ${CARD_DESCRIPTION_MAX} characters of valid text`,
+  { maxLength: CARD_DESCRIPTION_MAX },
+);
+
 export function linkSchemas(reserved: ReservedNames) {
   const destination = stringThat((text) => validateDestination(text, reserved), {
     format: "uri",
     maxLength: URL_MAX,
   });
+  const cardTitle = singleLine(TEXT_MAX);
+  const ofCard = {
+    description: cardDescription.nullable().optional(),
+    image_url: destination.nullable().optional(),
+  };
+  const card = z.strictObject({ title: cardTitle, ...ofCard }).overwrite((given) => ({
+    title: given.title,
+    description: given.description || null,
+    image_url: given.image_url ?? null,
+  }));
   const fields = {
     url: destination.describe("The destination: an absolute http or https URL."),
     slug: stringThat((text) => validateSlug(text, reserved), {
@@ -143,6 +163,7 @@ export function linkSchemas(reserved: ReservedNames) {
     rules: rulesSchema(destination, anyTime).describe(
       "Other destinations: that of the first rule whose conditions all hold for a visitor.",
     ),
+    card: card.nullable().describe("What chats and social networks show of the link."),
   };
   const { url, ...optional } = fields;
   const create = z.strictObject({ url, ...z.object(optional).partial().shape }).meta({
@@ -160,6 +181,8 @@ export function linkSchemas(reserved: ReservedNames) {
     })
     .partial()
     .meta({ title: "LinkChanges", examples: [{ title: "Spring sale", expires_at: "2030-01-31T12:00:00Z" }] });
+  const patchedCard = z.strictObject({ title: cardTitle.nullable().optional(), ...ofCard });
+  const mergePatch = update.extend({ card: patchedCard.nullable().optional() });
   const count = z.int({ error: "must be a whole number" }).min(0, { error: "must be at least 0" });
   const imported = z.strictObject({
     ...create.shape,
@@ -171,7 +194,7 @@ export function linkSchemas(reserved: ReservedNames) {
     created_at: pastTime.optional(),
     last_clicked_at: pastTime.nullable().optional(),
   });
-  return { create, update, imported, fallbackUrl: destination.nullable() };
+  return { create, update, mergePatch, imported, fallbackUrl: destination.nullable() };
 }
 
 /** Builds the schema of an upsert: that of a new link, whose `external_id` may repeat the one in the path. */
@@ -219,6 +242,12 @@ export const linkSchema = z
     rules: shownRules.describe(
       "Where visitors go for whom a rule applies, instead of `url`. The first one that applies counts.",
     ),
+    card: z
+      .object({ title: z.string(), description: z.string().nullable(), image_url: z.string().nullable() })
+      .nullable()
+      .describe(
+        "What chats and social networks show of the link. `null` stands for the preview of the destination.",
+      ),
     clicks: z
       .int()
       .describe(

@@ -22,14 +22,14 @@ import { withForwardedQuery } from "./forwarded-query.ts";
 import { createLinkList, createMatches } from "./list.ts";
 import { destinationOf, varyOf } from "./redirect-rules.ts";
 import { isReserved, isSlug, type ReservedNames, SEGMENTS_MAX } from "./rules.ts";
-import { linkSchemas, linkTag, toFields, withExternalId } from "./schema.ts";
+import { type LinkInput, linkSchemas, linkTag, toFields, withExternalId } from "./schema.ts";
 import type {
+  Card,
   ClickedLink,
   ClickSource,
   Link,
   LinkChanges,
   LinkStore,
-  Metadata,
   RedirectType,
   ResolvedLink,
 } from "./types.ts";
@@ -45,8 +45,10 @@ const UNAVAILABLE = "The link has expired or was removed by its owner.";
 export type Redirect = {
   status: RedirectType;
   location: string;
+  slug: string;
   /** What the location depends on but the URL, as the value of `Vary`; empty for most links. */
   vary: string;
+  hasCard: boolean;
 };
 
 export type Visit = Pick<Visitor, "query" | "readLanguage"> & {
@@ -91,11 +93,14 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
     return assertNotDisabled(found(await store.resolve(slug), "link"));
   }
 
-  /** Resolves a path that isn't a slug to the link that forwards the rest of it: that with the longest slug. */
+  /** Resolves a path to its link, or to that with the longest slug of those that forward the rest of it. */
   async function resolvePath(path: string): Promise<{ link: ResolvedLink; rest: string }> {
+    const slug = path.endsWith("/") ? path.slice(0, -1) : path;
+    const exact = isSlug(slug) ? await store.resolve(slug) : undefined;
+    if (exact) return { link: assertNotDisabled(exact), rest: "" };
     const segments = path.split("/", SEGMENTS_MAX + 1);
     const slugs = segments.map((_, index) => segments.slice(0, index).join("/")).filter(isSlug);
-    const links = await Promise.all(slugs.map((slug) => store.resolve(slug)));
+    const links = await Promise.all(slugs.map((one) => store.resolve(one)));
     const link = found(
       links.findLast((one) => one?.forwardPath && !one.isDeleted),
       "link",
@@ -109,19 +114,26 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
    * @throws Problem 404 or 410
    */
   async function redirect(path: string, visit: Visit): Promise<Redirect> {
-    const slug = path.endsWith("/") ? path.slice(0, -1) : path;
-    const exact = isSlug(slug) ? await store.resolve(slug) : undefined;
-    const { link, rest } = exact ? { link: assertNotDisabled(exact), rest: "" } : await resolvePath(path);
+    const { link, rest } = await resolvePath(path);
     const clickedAt = Date.now();
     const chosen = chooseDestination(link, visit, clickedAt);
     const location = addToDestination(chosen, rest, link, visit.query);
-    const hasRules = link.rules.length > 0;
-    const click = { ...visit.source, clickedAt, destination: hasRules ? chosen : null };
-    const isFollowed = isActive(link, clickedAt) && (!visit.isCounted || (await store.click(link, click)));
-    if (isFollowed) return { status: link.redirectType, location, vary: hasRules ? varyOf(link.rules) : "" };
+    const { slug, rules, hasCard, redirectType: status } = link;
+    const destination = rules.length > 0 ? chosen : null;
+    const isFollowed =
+      isActive(link, clickedAt) &&
+      (!visit.isCounted || (await store.click(link, { ...visit.source, clickedAt, destination })));
+    if (isFollowed) return { status, location, slug, hasCard, vary: rules.length > 0 ? varyOf(rules) : "" };
     const fallback = await store.findFallback(link.id);
     if (fallback === null) throw gone(UNAVAILABLE);
-    return { status: 302, location: toLocation(fallback), vary: "" };
+    return { status: 302, location: toLocation(fallback), slug, hasCard: false, vary: "" };
+  }
+
+  /** Resolves a slug to the card of its link, or null if it has none. Counts nothing. */
+  async function readCard(slug: string): Promise<Card | null> {
+    const { organizationId, id } = await resolve(slug);
+    const link = await store.find(organizationId, id);
+    return link?.card ?? null;
   }
 
   /** Resolves a slug to what visitors may know about its link. Never redirects, and counts nothing. */
@@ -162,6 +174,7 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
     list: createLinkList(store, cursors, queues),
     matches: createMatches(store, queues.reads),
     redirect,
+    readCard,
     preview,
     /** Creates up to as many links as the plan allows. Each counts as a call. Results are in input order. */
     createMany: (caller: Caller & { countFurther: CountFurther }, input: unknown, limits: Limits) =>
@@ -170,7 +183,7 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
           create(callerAt(caller, index), link),
         ),
       ),
-    /** Replaces the given fields; with `isMerge`, adds the given metadata to the current one instead (RFC 7396). */
+    /** Replaces the given fields; with `isMerge`, merges those that are objects with the current ones (RFC 7396). */
     async update(
       caller: Caller,
       id: string,
@@ -178,12 +191,10 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
       precondition?: Precondition,
       isMerge = false,
     ): Promise<Link> {
-      const given = toFields(validate(schemas.update, input));
-      const changes = ({ metadata }: Link) => ({
-        ...given,
-        ...(given.metadata && validate(schemas.update, { metadata: merge(metadata, given.metadata) })),
-      });
-      return change(caller, id, isMerge ? changes : given, await checkVersion(caller, id, precondition));
+      const given = validate(isMerge ? schemas.mergePatch : schemas.update, input);
+      const merged = (link: Link) => toFields(validate(schemas.update, { ...given, ...merge(link, given) }));
+      const changes = isMerge ? merged : toFields(given as LinkInput);
+      return change(caller, id, changes, await checkVersion(caller, id, precondition));
     },
     /** Creates the link with this external id, or replaces its fields; an omitted slug is kept. */
     async upsert(caller: Caller, externalId: string, input: unknown, precondition?: Precondition) {
@@ -258,7 +269,18 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
   };
 }
 
-function merge(current: Metadata, patch: Metadata): Metadata {
+type Keys = Record<string, unknown> | null | undefined;
+type Objects = { metadata?: Keys; card?: Keys };
+
+/** Returns the fields that are objects with the changes of a merge patch. */
+function merge(link: Objects, { metadata, card }: Objects): Objects {
+  return {
+    ...(metadata && { metadata: mergeKeys(link.metadata, metadata) }),
+    ...(card && { card: mergeKeys(link.card, card) }),
+  };
+}
+
+function mergeKeys(current: Keys, patch: NonNullable<Keys>): Keys {
   return Object.fromEntries(Object.entries({ ...current, ...patch }).filter(([key]) => patch[key] !== null));
 }
 

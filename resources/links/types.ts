@@ -19,10 +19,12 @@ export const LINK_DEFAULTS: Omit<LinkFields, "url" | "slug"> = {
   forwardQuery: true,
   forwardPath: false,
   rules: [],
+  card: null,
 };
 
 export type RedirectType = Link["redirectType"];
 export type Metadata = Link["metadata"];
+export type Card = NonNullable<Link["card"]>;
 
 export type LinkFilter = {
   search?: string | undefined;
@@ -144,7 +146,8 @@ export type LinkConflict = { taken: "slug" | "external_id" };
 
 /** The part of a link that a redirect needs. */
 export type ResolvedLink = Pick<Link, "id" | "organizationId" | "clicks" | "botClicks"> &
-  Omit<LinkFields, "title" | "tags" | "externalId" | "metadata" | "fallbackUrl"> & {
+  Omit<LinkFields, "title" | "tags" | "externalId" | "metadata" | "fallbackUrl" | "card"> & {
+    hasCard: boolean;
     /** Whether the link, or its organization, was deleted. */
     isDeleted: boolean;
     /** Whether the operator disabled the link, or suspended its organization. */

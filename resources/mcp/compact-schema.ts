@@ -20,9 +20,10 @@ export const ARGUMENTS: Dropped = new Set([...NOTES, ...LIMITS]);
 export const KNOWN_ARGUMENTS: Dropped = new Set([...ARGUMENTS, "description", "enum"]);
 /**
  * For results, which explain themselves: names and types are enough to read and to check them. Values can be added to an
- * enumeration, and a client that still holds an older schema would reject them.
+ * enumeration, and a client that still holds an older schema would reject them. Which fields are always there makes no
+ * difference to a reader.
  */
-export const RESULTS: Dropped = new Set([...KNOWN_ARGUMENTS, "format"]);
+export const RESULTS: Dropped = new Set([...KNOWN_ARGUMENTS, "format", "required"]);
 
 // Keywords whose value is a schema, a list of schemas, or schemas by name.
 const SCHEMAS = new Set(["items", "additionalProperties"]);
@@ -35,12 +36,13 @@ const allowsUnions = (dropped: Dropped) => dropped === RESULTS;
 /** Removes what is of little use to a model, which holds all schemas. The result matches at least as much. */
 export function compactSchema(schema: JsonSchema, dropped: Dropped): JsonSchema {
   const compact = (value: unknown) => compactNested(value as JsonSchema, dropped);
-  const entries = Object.entries(mergeAlternatives(schema, dropped)).flatMap(([keyword, value]) => {
+  const merged = mergeAlternatives(schema, dropped);
+  const entries = Object.entries(merged).flatMap(([keyword, value]) => {
     const isSchema = SCHEMAS.has(keyword) || MAPS.has(keyword);
     if (isSchema && isEmpty(value) && schema.additionalProperties !== false) return [];
     // What a map may hold is said where it is described.
     if (keyword === "additionalProperties" && value !== false && dropped.has("description")) return [];
-    if (dropped.has(keyword) && !isNeeded(keyword, schema)) return [];
+    if (dropped.has(keyword) && !isNeeded(keyword, merged)) return [];
     if (keyword === "additionalProperties" && hasUnion(value) && !allowsUnions(dropped)) return [];
     if (SCHEMAS.has(keyword) && typeof value === "object") return [[keyword, compact(value)]];
     if (LISTS.has(keyword)) return [[keyword, (value as unknown[]).map(compact)]];
@@ -50,9 +52,9 @@ export function compactSchema(schema: JsonSchema, dropped: Dropped): JsonSchema 
   return Object.fromEntries(entries);
 }
 
-/** Compacts a schema within another one. A result shows what is in its small objects, and in lists of them. */
+/** Compacts a schema within another one. A result, or another tool, shows what is in small objects, and in lists of them. */
 function compactNested(schema: JsonSchema, dropped: Dropped): JsonSchema {
-  if (dropped !== RESULTS) return compactSchema(schema, dropped);
+  if (dropped === ARGUMENTS) return compactSchema(schema, dropped);
   const { type, items, ...object } = mergeAlternatives(schema, dropped);
   const { properties = {} } = (items ?? object) as JsonSchema;
   const values = Object.values(properties) as JsonSchema[];

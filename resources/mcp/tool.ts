@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import type { AuthenticatedCaller } from "../access/bearer.ts";
 import type { ApiScope } from "../access/scopes.ts";
@@ -37,6 +38,8 @@ const idempotencyKey = z
   .optional()
   .describe("Unique per call; retries reuse it.");
 
+// By type. That of a text is empty, too.
+const EMPTY: Record<string, unknown> = { number: 0, object: {} };
 const NO_PARAMS: z.ZodObject = z.object({});
 const deletionSchema = z.object({
   deleted: z.boolean(),
@@ -52,11 +55,11 @@ export function toolsOf({ tool, run, ...operation }: Operation, runOnce: RunOnce
   const { question, toResult, ...declared } = tool;
   const [{ body: output } = {}] = Object.values(responses);
   const fieldsOfBody: Record<string, z.ZodType> = (body as z.ZodObject | undefined)?.shape ?? {};
-  // Hosts accept only schemas with one type, so a text or number that can be null is cleared by "" or 0.
+  // Hosts accept only schemas with one type, so a field that can be null is cleared by an empty value of its type.
   const clearedBy = new Map(
     Object.entries(method === "patch" ? fieldsOfBody : {})
       .filter(([, field]) => field.safeParse(null).success)
-      .map(([name, field]) => [name, typeOfField(field) === "number" ? 0 : ""]),
+      .map(([name, field]) => [name, EMPTY[typeOfField(field)] ?? ""]),
   );
   const whole: z.ZodObject = z.strictObject({
     ...params.shape,
@@ -73,7 +76,10 @@ export function toolsOf({ tool, run, ...operation }: Operation, runOnce: RunOnce
 
   const perform = (caller: AuthenticatedCaller, input: Fields): Promise<OperationResponse> => {
     const fields = Object.fromEntries(
-      Object.entries(input).map(([name, value]) => [name, value === clearedBy.get(name) ? null : value]),
+      Object.entries(input).map(([name, value]) => [
+        name,
+        isDeepStrictEqual(value, clearedBy.get(name)) ? null : value,
+      ]),
     );
     const ofPath = pathOf(fields);
     const rest = Object.fromEntries(Object.entries(fields).filter(([name]) => !Object.hasOwn(ofPath, name)));

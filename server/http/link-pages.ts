@@ -1,3 +1,4 @@
+import type { LinkCard } from "../../resources/links/redirect.ts";
 import type { LinkPreview } from "../../resources/links/service.ts";
 import { describeConditions } from "../ui/conditions.ts";
 import { breakable, day } from "../ui/controls.ts";
@@ -27,6 +28,34 @@ ${
 <p class="hint">Created ${day(createdAt)}. Continue only if you trust the destination.</p>
 <p><a class="button" href="/${slug}">${rules.length > 0 ? "Continue" : `Continue to ${host}`}</a></p>`,
   );
+}
+
+/** Renders the card of a link. Programs read its tags; people who open it are sent on. */
+export function linkCardPage({ card, shortUrl, location }: LinkCard): string {
+  const { title, description, image_url: image } = card;
+  return html`<!doctype html>
+<html lang="en" prefix="og: https://ogp.me/ns#">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${title}</title>
+<meta property="og:type" content="website">
+<meta property="og:url" content="${shortUrl}">
+<meta property="og:title" content="${title}">
+${
+  description !== null &&
+  html`<meta property="og:description" content="${description}">
+<meta name="description" content="${description}">`
+}
+${image !== null && html`<meta property="og:image" content="${image}">`}
+<meta name="twitter:card" content="${image === null ? "summary" : "summary_large_image"}">
+<meta http-equiv="refresh" content="0; url=${location}">
+</head>
+<body>
+<p><a href="${location}">Continue to ${new URL(location).host}</a></p>
+</body>
+</html>
+`.toString();
 }
 
 /** Emphasizes the host of a URL that the URL parser returned, which is where a browser connects to. */

@@ -32,7 +32,10 @@ async function columnsWith(text: string): Promise<string[]> {
 
 test("after an account and an organization are deleted, only what the README lists remains", async (t) => {
   const { app, own, user, links } = await createTenants(service);
-  const content = { title: "erased-title", tags: ["erased-tag"], metadata: { key: "erased-metadata" } };
+  const content = {
+    ...{ title: "erased-title", tags: ["erased-tag"], metadata: { key: "erased-metadata" } },
+    card: { title: "erased-card" },
+  };
   const api = apiAt(service.url, await service.token(own));
   const created = await api.send("POST", "/v1/links", {
     json: { url: "https://example.com/", external_id: "erased-id", ...content },

@@ -63,6 +63,7 @@ test("known bots, and browsers that load a link in advance, don't count as peopl
   const bots: Record<string, string>[] = [
     { "user-agent": "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)" },
     { "user-agent": "curl/8.5.0" },
+    { "user-agent": "Viber/20.9.0.8 CFNetwork/1410.0.3 Darwin/22.6.0" },
     { "sec-purpose": "prefetch" },
     { "sec-purpose": "prefetch;prerender" },
     { "sec-purpose": "prefetch;anonymous-client-ip" },

@@ -14,15 +14,26 @@ const LONG = { ...KNOWN, title: "T", examples: ["a"], minLength: 1, pattern: "a"
 const TEXT: JsonSchema = { type: "string", format: "uri" };
 const DESCRIBED: JsonSchema = { ...KNOWN, ...TEXT };
 const CONSTANTS: JsonSchema = { anyOf: [301, 302].map((value) => ({ type: "number", const: value })) };
+const PLAIN: JsonSchema = { type: "string" };
+const OBJECT: JsonSchema = { type: "object", properties: { a: PLAIN }, additionalProperties: false };
 const objectOf = (list: JsonSchema): JsonSchema => ({ type: "object", properties: { list } });
 
 const CASES: [what: string, schema: JsonSchema, kind: typeof RESULTS, compact: JsonSchema][] = [
   ["descriptions and values of arguments stay, without limits, titles and examples", LONG, ARGUMENTS, KNOWN],
   ["arguments that another tool describes have names and types", DESCRIBED, KNOWN_ARGUMENTS, TEXT],
+  ["also those with a choice of constants", CONSTANTS, KNOWN_ARGUMENTS, { type: "number" }],
+  [
+    "what is in small objects is described once",
+    objectOf(OBJECT),
+    KNOWN_ARGUMENTS,
+    objectOf({ type: "object" }),
+  ],
+  ["where it is described, all of it is", objectOf(OBJECT), ARGUMENTS, objectOf(OBJECT)],
   ["a nullable argument has one type", NULLABLE_TEXT, ARGUMENTS, { ...TEXT, description: "A text." }],
   ["a nullable result has both types", NULLABLE_TEXT, RESULTS, { type: ["string", "null"] as never }],
   ["a choice of constants is a list of values", CONSTANTS, ARGUMENTS, { type: "number", enum: [301, 302] }],
   ["arguments that aren't known stay forbidden", CLOSED, ARGUMENTS, CLOSED],
+  ["a result doesn't say which fields are required", { ...OBJECT, required: ["a"] }, RESULTS, OBJECT],
   ["a result isn't described in its small objects", objectOf(LIST), RESULTS, objectOf({ type: "array" })],
 ];
 for (const [what, schema, kind, compact] of CASES)

@@ -116,6 +116,26 @@ const INVALID: Record<string, Record<string, unknown[]>> = {
     "must be a whole number": [1.5, "10", "", true, [], {}, 2 ** 53, 1e300],
     "must be at most 2147483647": [2 ** 31],
   },
+  card: {
+    "must be an object": ["a", 1, true, [], [1]],
+    "title: is required": [{}, { description: "x" }, { image_url: URL }],
+    "title: must be a string": NOT_STRINGS.map((title) => ({ title })),
+    "title: must be 1 to 255 characters without control characters": textsOver(255).map((title) => ({
+      title,
+    })),
+    "description: must be at most 500 characters of valid text": [
+      ...["x".repeat(501), "🎉".repeat(501), "nul\0", "lone \ud800"].map((text) => ({
+        title: "a",
+        description: text,
+      })),
+    ],
+    ...Object.fromEntries(
+      Object.entries(DESTINATIONS).map(([message, values]) => [
+        `image_url: ${message}`,
+        values.map((image_url) => ({ title: "a", image_url })),
+      ]),
+    ),
+  },
   redirect_type: {
     "must be 301, 302, 307 or 308": [null, 300, 303, 304, 200, 404, 0, -302, 302.5, "302", true, [302], {}],
   },
@@ -163,6 +183,11 @@ const VALID: Record<string, unknown[]> = {
   expires_at: [null, "2099-01-01T00:00:00Z", "2099-01-31T12:00:00+02:00", "9999-12-31T23:59:59.999Z"],
   max_clicks: [null, 1, 2 ** 31 - 1],
   redirect_type: [301, 302, 307, 308],
+  card: [
+    null,
+    { title: "🎉".repeat(255), description: "🎉".repeat(500), image_url: URL },
+    { title: `<b>"'&`, description: "Two\r\nlines\t", image_url: null },
+  ],
 };
 
 for (const [field, values] of Object.entries(VALID))
@@ -171,6 +196,18 @@ for (const [field, values] of Object.entries(VALID))
       for (const schema of [create, update])
         t.deepEqual(validate(schema, { url: URL, [field]: value })[field as "url"], value as string);
   });
+
+test("what a card doesn't have is null", (t) => {
+  const card = { title: "a", description: null, image_url: null };
+  t.deepEqual(validate(create, { url: URL, card: { title: "a" } }).card, card);
+  t.deepEqual(validate(create, { url: URL, card: { title: "a", description: "" } }).card, card);
+});
+
+test("an unknown field of a card is named", (t) => {
+  const { code, errors } = problemOf(create, { url: URL, card: { title: "a", image: URL } });
+  t.is(code, "unknown_field");
+  t.deepEqual(errors, [{ field: "card.image", message: "is not a known field" }]);
+});
 
 test("a tag that is sent twice is kept once", (t) => {
   t.deepEqual(validate(create, { url: URL, tags: ["a", "b", "a"] }).tags, ["a", "b"]);

@@ -1,9 +1,16 @@
 import test from "ava";
 import { LINK_DEFAULTS, type Link } from "../../resources/links/types.ts";
-import { toInput, valuesOf } from "../../server/dashboard/links/form.ts";
+import { formFieldOf, toInput, valuesOf } from "../../server/dashboard/links/form.ts";
 
 const DESTINATION = "https://example.com/a%20b?x=%2F&utm_source=old&y&utm_source=older#top";
-const shown = valuesOf({ ...LINK_DEFAULTS, url: DESTINATION, slug: "spring", title: "Spring" } as Link);
+const CARD = { title: "Card", description: "Two\r\nlines", image_url: null };
+const shown = valuesOf({
+  ...LINK_DEFAULTS,
+  url: DESTINATION,
+  slug: "spring",
+  title: "Spring",
+  card: CARD,
+} as Link);
 
 for (const [typed, url] of [
   ["example.com", "https://example.com"],
@@ -31,11 +38,34 @@ for (const [what, fields, input] of [
   ["tags", { tags: "mail, spring , ,mail" }, { tags: ["mail", "spring", "mail"] }],
   ["a time", { expires_at: "2030-01-31T12:00" }, { expires_at: "2030-01-31T12:00:00Z" }],
   ["a limit", { max_clicks: "100" }, { max_clicks: 100 }],
+  [
+    "another card title",
+    { card_title: " A " },
+    { card: { ...CARD, title: " A ", description: "Two\nlines" } },
+  ],
+  [
+    "a card image",
+    { card_image_url: " example.com/a.png" },
+    { card: { title: "Card", description: "Two\nlines", image_url: "https://example.com/a.png" } },
+  ],
+  ["no card description", { card_description: "" }, { card: { ...CARD, description: null } }],
+  ["no card", { card_title: " " }, { card: null }],
+  [
+    "no card, if all of its fields are empty",
+    { card_title: "", card_description: "", card_image_url: "" },
+    { card: null },
+  ],
+  [
+    "a card description without a title",
+    { card_title: "", card_description: "New" },
+    { card: { description: "New", image_url: null } },
+  ],
   ["another redirect", { redirect_type: "307" }, { redirect_type: 307 }],
 ] as const)
   test(`of a link that is shown, the form sends ${what}, and no field that is as it was`, (t) => {
     t.is(shown.utm_source, "old");
-    t.deepEqual(toInput({ ...shown, ...fields }, shown), input);
+    const submitted = { ...shown, card_description: "Two\r\nlines", ...fields };
+    t.deepEqual(toInput(submitted, shown), input);
   });
 
 const RULES: Link["rules"] = [
@@ -62,6 +92,31 @@ test("the fields of rules are one value: unchanged, changed, without an emptied 
   t.deepEqual(send(Object.fromEntries(Object.keys(ROWS).map((name) => [name, ""]))), []);
   t.is(send({ rules: "[" }), undefined, "only the fields of the form count");
   t.deepEqual(toInput({ url: DESTINATION, ...ROWS }).rules, [first, sent]);
+});
+
+test("of a new link, the form sends a card only if one of its fields is filled in", (t) => {
+  const empty = { card_title: "", card_description: "", card_image_url: "" };
+  t.deepEqual(toInput(empty), { card: null });
+  const filled = { title: "A", description: null, image_url: null };
+  t.deepEqual(toInput({ ...empty, card_title: "A" }), { card: filled });
+  t.deepEqual(toInput({ ...empty, card_image_url: "example.com" }), {
+    card: { description: null, image_url: "https://example.com" },
+  });
+});
+
+test("errors are shown beside the field of the form, those of a card beside its parts", (t) => {
+  for (const [field, shownBy] of [
+    ["url", "url"],
+    ["tags.2", "tags"],
+    ["card.title", "card_title"],
+    ["card.image_url", "card_image_url"],
+    ["metadata.a", "metadata"],
+    ["rules", "rules"],
+    ["rules.0.url", "rule-0-url"],
+    ["rules.19.if.language", "rule-19-language"],
+    ["rules.2.if", "rule-2"],
+  ] as const)
+    t.is(formFieldOf(field), shownBy);
 });
 
 test("an empty short link of a new link is left out, and words other than true and false stay as they are", (t) => {

@@ -150,6 +150,8 @@ const REFUSED: Record<string, [file: string, reason: string]> = {
   "a key __proto__": [`${METADATA}"{""__proto__"": ""x""}"`, "metadata must not have the key __proto__."],
   "nested metadata": [METADATA + "[".repeat(50_000), "metadata must not be nested more than 32 levels deep."],
   "many keys": [`${METADATA}"${MANY_KEYS.replaceAll('"', '""')}"`, "metadata must have at most 100 fields."],
+  "a card without a title": [row({ slug: "card", card: { description: "x" } }), "card.title is required."],
+  "a card that isn't JSON": [`url,slug,card\n${DESTINATION},a,Spring`, "card must be an object."],
   "tags of another type": [row({ slug: "tags-object", tags: { a: 1 } }), "tags must be an array of strings."],
   "a slug of another type": [row({ slug: ["list"] }), "slug must be a string."],
 };
@@ -160,6 +162,13 @@ test("a row that can't be imported as it is, is refused with its reason", async 
     t.deepEqual(links, [], what);
     t.is(results[0]?.reason, reason);
   }
+});
+
+test("a card is read from an object of JSON, or from its JSON in a cell", async (t) => {
+  const card = { title: "Spring", description: null, image_url: "https://example.com/a.png" };
+  const cell = JSON.stringify(card).replaceAll('"', '""');
+  for (const file of [row({ slug: "card", card }), `url,slug,card\n${DESTINATION},card,"${cell}"`])
+    t.deepEqual((await imported(file)).links[0]?.card, card);
 });
 
 test("quoted line breaks, empty lines and missing cells are read as spreadsheets write them", async (t) => {

@@ -24,6 +24,8 @@ export const links = t.table(
     forward_path: t.flag().default(false),
     /** JSON. */
     rules: t.longText(),
+    /** JSON. */
+    card: t.longText().nullable(),
     /** Of people; those of known bots are counted apart. */
     clicks: t.count().default(0),
     bot_clicks: t.count().default(0),

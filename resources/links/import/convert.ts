@@ -66,6 +66,7 @@ function convert(field: string, value: unknown, separator: string): unknown {
   switch (typeOfField(IMPORTED_FIELDS[field] as z.ZodType)) {
     case "record":
     case "array": // rules
+    case "object":
       return toObject(value, field);
     case "boolean":
       return toBoolean(value);

@@ -65,9 +65,14 @@ async function* linksAsCsv(pages: AsyncIterable<Link[]> | Iterable<Link[]>, shor
   for await (const page of pages) yield toCsv(page.map((link) => toRow(toView(link, shortUrl))));
 }
 
-function toRow({ tags, metadata, rules, ...fields }: ReturnType<typeof toView>): unknown[] {
-  const json = { metadata: JSON.stringify(metadata), rules: JSON.stringify(rules) };
-  return cellsOf(COLUMNS, { ...fields, ...json, tags: joinTags(tags) });
+function toRow({ tags, metadata, rules, card, ...fields }: ReturnType<typeof toView>): unknown[] {
+  const texts = {
+    tags: joinTags(tags),
+    metadata: JSON.stringify(metadata),
+    rules: JSON.stringify(rules),
+    card: card && JSON.stringify(card),
+  };
+  return cellsOf(COLUMNS, { ...fields, ...texts });
 }
 
 /** Joins tags by commas, or writes a JSON array if a tag would not be read as one again. */

@@ -1,12 +1,13 @@
 import type { Link } from "../../../resources/links/types.ts";
 import { type Input, textFieldOf } from "../../http/request-body.ts";
 import { assetAddress } from "../../ui/asset-files.ts";
-import { breakable, CSRF_FIELD, field, linkButton, select } from "../../ui/controls.ts";
+import { breakable, CSRF_FIELD, field, linkButton, select, textArea } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { table } from "../../ui/table.ts";
 import { UTM_FIELDS, type UtmField, utmOf, withUtm } from "../../ui/utm.js";
 import type { FieldErrors } from "../forms.ts";
-import { mergeRules, readRules, rulesFields, writeRules } from "./rules-form.ts";
+import { CARD_FIELDS, mergeCard } from "./card.ts";
+import { mergeRules, readRules, ruleFieldOf, rulesFields, writeRules } from "./rules-form.ts";
 
 type FormField = {
   label: string;
@@ -55,6 +56,8 @@ const FIELDS = {
     write: ({ forwardPath }) => String(forwardPath),
   },
   rules: { label: "Rules", read: (text) => readRules(text, toUtcTime, toUrl), write: writeRules },
+  ...CARD_FIELDS,
+  card_image_url: { ...CARD_FIELDS.card_image_url, read: toUrl },
 } satisfies Record<string, FormField>;
 
 type FieldName = keyof typeof FIELDS;
@@ -71,7 +74,7 @@ export function toInput(fields: Input, shown?: LinkFormValues): Input {
     const isOmitted = shown ? text === shown[name as keyof LinkFormValues] : name === "slug" && text === "";
     if (!isOmitted) input[name] = toValue(name, text, value);
   }
-  return input;
+  return mergeCard(input, shown);
 }
 
 function toValue(name: string, text: string, value: unknown): unknown {
@@ -87,6 +90,14 @@ function toFlag(text: string): boolean | string {
 
 function formField(name: string): FormField | undefined {
   return Object.hasOwn(FIELDS, name) ? FIELDS[name as FieldName] : undefined;
+}
+
+/** Returns the field of the form that shows an error: an object has one for each of its fields, a list has one. */
+export function formFieldOf(field: string): string {
+  const rule = ruleFieldOf(field);
+  if (rule) return rule;
+  const nested = field.replace(".", "_");
+  return formField(nested) ? nested : (field.split(".")[0] ?? "");
 }
 
 export function toFormValues(fields: Input): LinkFormValues {
@@ -105,7 +116,7 @@ function splitTags(text: string): string[] {
 }
 
 function withoutSpaces(name: string, text: string): string {
-  return formField(name)?.keepsSpaces ? text : text.trim();
+  return formField(name)?.keepsSpaces ? text.replaceAll("\r\n", "\n") : text.trim();
 }
 
 function emptyToNull(text: string): string | null {
@@ -153,7 +164,10 @@ const OPTIONS: Partial<Record<FieldName, readonly (readonly [value: string, text
   forward_path: PATHS,
 };
 
-const ADVANCED = ["expires_at", "max_clicks", "fallback_url", "external_id"] as const;
+const ADVANCED = [
+  ...(["expires_at", "max_clicks", "fallback_url", "external_id"] as const),
+  ...(["card_title", "card_description", "card_image_url"] as const),
+];
 
 /** Renders the form of a link, new or not, with the errors of the last attempt beside their fields. */
 export function linkForm({ path, values, version, current, errors, shortUrl }: FormOptions): Html {
@@ -187,7 +201,7 @@ function preview({ url, slug, title }: LinkFormValues, shortUrl: string): Html {
 <dt>Leads to</dt><dd><strong>${shown("host", parsed?.host ?? "", "…")}</strong>${shown("path", path, "")}</dd>
 <dt>Title</dt><dd>${shown("title", title, "none")}</dd>
 </dl>
-<p class="hint">Visitors go straight to the destination. Chats and social networks follow the link, too, and show the title and image of the destination, not the title above.</p>
+<p class="hint">Visitors go straight to the destination. Chats and social networks follow the link, too, and show the title and image of the destination, not the title above. To choose what they show, fill in a card under More options.</p>
 <p class="hint">With a + after the short link, visitors see the destination and this title first.</p>
 </section>`;
 }
@@ -250,6 +264,9 @@ ${select({ ...state("forward_query"), options: FORWARDING, hint: "What visitors 
 ${select({ ...state("forward_path"), options: PATHS, hint: "What visitors add after the short link, such as /shoes." })}
 ${urlField({ ...state("fallback_url"), hint: "Visitors go here when the link is archived, expired or used up. Leave empty to use the organization’s fallback URL." })}
 ${field({ ...state("external_id"), hint: "Your own ID for the link, to find it in the API.", attributes: html`maxlength="255" autocomplete="off" autocapitalize="none"` })}
+${field({ ...state("card_title"), hint: "Chats and social networks show it, with the description and image below, instead of a preview of the destination. Without a title, there is no card.", attributes: html`maxlength="255" autocomplete="off"` })}
+${textArea({ ...state("card_description"), attributes: html`class="prose" maxlength="500" rows="2" autocomplete="off"` })}
+${urlField({ ...state("card_image_url"), hint: "1200 × 630 pixels suit most services." })}
 </div></details>`;
 }
 

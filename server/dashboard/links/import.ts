@@ -189,10 +189,13 @@ const SUBJECTS: Record<string, string> = {
   redirect_type: "redirect type",
   forward_query: "choice whether visitors’ parameters are added",
   forward_path: "choice whether visitors’ paths are added",
+  "card.title": "card title",
+  "card.description": "card description",
+  "card.image_url": "card image URL",
 };
 
 /** “url must be …” → “The URL must be …” */
 function withSubjects(reason = ""): string {
-  const subject = /(?<=^|\. )([a-z_]+)(?:\.\d+)? (?=must |is )/g;
+  const subject = /(?<=^|\. )([a-z_]+(?:\.[a-z_]+)?)(?:\.\d+)? (?=must |is )/g;
   return reason.replaceAll(subject, (_, field) => `The ${SUBJECTS[field] ?? field} `);
 }

@@ -9,6 +9,7 @@ import { creatorOf } from "../creator.ts";
 import { showPage } from "../responses.ts";
 import type { DashboardOptions } from "../route.ts";
 import { clicksPanel, readPrevious } from "./analytics.ts";
+import { cardFacts } from "./card.ts";
 import { valuesOf } from "./form.ts";
 import { displayUrl, statusBadge, tagList } from "./list.ts";
 import { qrCode } from "./qr-code.ts";
@@ -93,6 +94,7 @@ ${link.fallbackUrl !== null && html`<dt>Fallback URL</dt><dd><a class="long" hre
 <dt>Redirect</dt><dd>${link.redirectType} (${REDIRECT_NAMES[link.redirectType]})</dd>
 ${!link.forwardQuery && html`<dt>Visitors’ parameters</dt><dd>Left out</dd>`}
 ${link.forwardPath && html`<dt>Visitors’ paths</dt><dd>Added to the destination</dd>`}
+${link.card && cardFacts(link.card)}
 ${link.externalId !== null && html`<dt>External ID</dt><dd><code>${link.externalId}</code></dd>`}
 ${Object.entries(link.metadata).map(([key, value]) => html`<dt><code>${key}</code></dt><dd>${String(value)}</dd>`)}
 <dt>Created</dt><dd>${time(link.createdAt)} ${creator}</dd>

@@ -14,7 +14,7 @@ import { type Done, signedConfirmation } from "../confirmation.ts";
 import { addForm, formFieldsOf, inputOf, isForm, splitFieldErrors } from "../forms.ts";
 import { respondToChange } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
-import { linkForm, toFormValues, toInput, valuesOf } from "./form.ts";
+import { formFieldOf, linkForm, toFormValues, toInput, valuesOf } from "./form.ts";
 import { displayUrl, list } from "./list.ts";
 import { showLink } from "./page.ts";
 import { QR_FORMATS, type QrFormat, qrQuery } from "./qr-code.ts";
@@ -111,7 +111,7 @@ ${linkButton(path, "Cancel", "quiet")}
 
 /** Returns the page with the form of a new link, or of the given one; after an error, with the submitted values. */
 async function formPage(ctx: Context, shortUrl: string, problem?: Problem, link?: Link) {
-  const { errors, ...error } = splitFieldErrors(problem);
+  const { errors, ...error } = splitFieldErrors(problem, formFieldOf);
   const shown = link ? valuesOf(link) : { url: ctx.query.url };
   // The button that archives a link sends no other field.
   const values = toFormValues({ ...shown, ...(problem && mergeRules(await formFieldsOf(ctx))) });

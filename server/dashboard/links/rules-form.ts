@@ -53,6 +53,12 @@ function hasValue({ if: conditions, url }: FormRule): boolean {
   return url !== "" || Object.keys(conditions).length > 0;
 }
 
+/** Returns the field that shows an error of a rule, such as that of `rules.0.if.language`; the rule for one of all. */
+export function ruleFieldOf(field: string): string | undefined {
+  const [, index, part] = /^rules\.(\d{1,2})(?:\.if)?(?:\.(\w{1,20}))?$/.exec(field) ?? [];
+  return index && ["rule", index, part].filter(Boolean).join("-");
+}
+
 /** Returns what the fields of the rules of a link, sent as they are shown, would be merged into. */
 export function writeRules({ rules }: Pick<Link, "rules">): string {
   const shown = rules.map((rule) => ({ if: shownConditions(rule.if), url: rule.url }));
@@ -87,10 +93,9 @@ function rulesIn(text: string): FormRule[] {
 export function rulesFields(text: string, errors: FieldErrors): Html {
   const rules = rulesIn(text);
   const shown = [...rules, ...Array.from({ length: EMPTY_RULES }, () => ({ if: {}, url: "" }))];
-  const isInRule = Object.keys(errors).some((name) => name.startsWith("rules."));
   return html`<details class="more"${rules.length > 0 && html` open`}><summary class="opener">Rules</summary><div class="stack">
 <p class="hint">Send some visitors elsewhere, such as those with an iPhone. The first rule whose conditions all hold counts; everyone else goes to the destination URL. Empty a rule to remove it, and save for more empty ones.</p>
-${!isInRule && errors.rules && html`<p class="error">${errors.rules}</p>`}
+${errors.rules && html`<p class="error">${errors.rules}</p>`}
 ${shown.slice(0, RULES_MAX).map((rule, index) => ruleFields(rule, index, errors))}
 </div></details>`;
 }
@@ -100,7 +105,7 @@ function ruleFields({ if: conditions, url }: FormRule, index: number, errors: Fi
     name: `rule-${index}-${part}`,
     label,
     value,
-    error: errors[`rules.${index}.${part === "url" ? part : `if.${part}`}`],
+    error: errors[`rule-${index}-${part}`],
   });
   const controls = CONDITION_NAMES.map((name) => {
     const common = state(name, CONDITIONS[name], conditions[name] ?? "");
@@ -109,7 +114,7 @@ function ruleFields({ if: conditions, url }: FormRule, index: number, errors: Fi
     const attributes = html`autocomplete="off" autocapitalize="none" spellcheck="false" ${TEXTS[name as keyof typeof TEXTS]}`;
     return field({ ...common, attributes });
   });
-  const general = errors[`rules.${index}.if`];
+  const general = errors[`rule-${index}`];
   return html`<fieldset class="rule"><legend>Rule ${index + 1}</legend>
 ${general && html`<p class="error">${general}</p>`}
 <div class="row">${controls}</div>

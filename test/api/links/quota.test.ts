@@ -82,6 +82,11 @@ test("a link of the maximum size, in characters of any encoded size, is created,
       external_id: `${character.charCodeAt(0)} `.padEnd(255, "€"),
       tags: Array.from({ length: 20 }, (_, n) => filled(50, n)),
       metadata: Object.fromEntries(keys.map((key) => [key, character.repeat(500)])),
+      card: {
+        title: "€".repeat(255),
+        description: "🎉".repeat(500),
+        image_url: `https://example.com/${"€".repeat(800)}`,
+      },
     };
     // In UTF-8, it may be larger than a request for one link.
     const created = await api.send<{ results: { link: LinkBody }[] }>("POST", "/v1/links/bulk", {

@@ -166,6 +166,7 @@ for (const era of ALL_ERAS) {
       expires_at: "2099-01-01T00:00:00.000Z",
       max_clicks: 3,
       redirect_type: 307,
+      card: { title: "Card", description: "By MCP", image_url: "https://example.com/a.png" },
     };
     const created = await call("create_link", fields);
     const { id } = created;
@@ -176,13 +177,15 @@ for (const era of ALL_ERAS) {
     t.deepEqual(page, { data: [created], next_cursor: null });
     const changes = { title: null, max_clicks: null, archived: true, tags: [] };
     t.like(await call("update_link", { id, ...changes }), { ...changes, url: fields.url });
-    // Hosts accept only schemas with one type, so "" and 0 clear what null clears.
+    // Hosts accept only schemas with one type, so "", 0 and {} clear what null clears.
     await call("update_link", { ...fields, id });
-    t.like(await call("update_link", { id, title: "", external_id: "", expires_at: "", max_clicks: 0 }), {
+    const cleared = { title: "", external_id: "", expires_at: "", max_clicks: 0, card: {} };
+    t.like(await call("update_link", { id, ...cleared }), {
       title: null,
       external_id: null,
       expires_at: null,
       max_clicks: null,
+      card: null,
     });
     const bulk = [{ url: fields.url, slug: `bulk-${era}` }, { url: fields.url, slug: fields.slug }, 5];
     const { results } = await call<{ results: { status: number }[] }>("create_links", { links: bulk });

@@ -67,6 +67,11 @@ test("the stored text is limited, for new links and for changes", async (t) => {
   await grow(1_500);
   const before = await first.links.usage(id);
   t.true(before.link_bytes <= MAX_BYTES);
+  const card = { title: "é", description: null, image_url: null };
+  await second.links.update(id, link.id, { card }, OPERATOR);
+  const added = Buffer.byteLength(JSON.stringify(card));
+  t.is((await first.links.usage(id)).link_bytes, before.link_bytes + added);
+  await second.links.update(id, link.id, { card: null }, OPERATOR);
   await first.links.remove(id, link.id, OPERATOR);
   t.deepEqual(await first.links.usage(id), { links: 1, link_bytes: before.link_bytes / 2 });
 });

@@ -39,6 +39,8 @@ const CHANGES: [title: string, run: Run, expected: Partial<ResolvedLink>][] = [
   ["its URL", update({ url: `${URL}other` }), { url: `${URL}other` }],
   ["its redirect type", update({ redirectType: 301 }), { redirectType: 301 }],
   ["that it is archived", update({ archived: true }), { archived: true }],
+  ["its card", update({ card: { title: "Card", description: null, image_url: null } }), { hasCard: true }],
+  ["that it has no card", update({ card: null }), { hasCard: false }],
   ["its expiry", update({ expiresAt: 1 }), { expiresAt: 1 }],
   ["its limit of clicks", update({ maxClicks: 3 }), { maxClicks: 3 }],
   ["a click within that limit", click, { clicks: 1 }],
@@ -108,7 +110,7 @@ if (engine === "sqlite")
     }
     // Clicks matter for links with a limit only, which aren't cached.
     t.deepEqual(await changing("links", id), [
-      ...["archived", "deleted_at", "disabled_at", "expires_at", "forward_path", "forward_query"],
+      ...["archived", "card", "deleted_at", "disabled_at", "expires_at", "forward_path", "forward_query"],
       ...["id", "max_clicks", "organization_id", "redirect_type", "rules", "slug", "url"],
     ]);
     t.deepEqual(await changing("organizations", organizationId), ["deleted_at", "suspended_at"]);

@@ -56,6 +56,13 @@ const optional = {
     [],
     [{ if: { device: "mobile", after: "2026-01-01T00:00:00.000Z" }, url: "https://example.com/m" }],
   ),
+  card: fc.option(
+    fc.record({
+      title: fc.constantFrom("Spring", "<b>"),
+      description: fc.option(fc.constantFrom("Two\nlines")),
+      image_url: fc.option(fc.constantFrom("https://example.com/a.png")),
+    }),
+  ),
 };
 const FAULTS: [input: Input, code: string][] = [
   [{ url: "ftp://example.com/" }, "invalid_url"],
@@ -64,6 +71,7 @@ const FAULTS: [input: Input, code: string][] = [
   [{ fallback_url: "" }, "invalid_fallback_url"],
   [{ tags: [""] }, "invalid_tags"],
   [{ expires_at: "2001-01-01T00:00:00Z" }, "invalid_expires_at"],
+  [{ card: { description: "x" } }, "invalid_card"],
   [{ clicks: 5 }, "unknown_field"],
 ];
 

@@ -30,6 +30,7 @@ const DEFAULTS = {
   forward_query: true,
   forward_path: false,
   rules: [],
+  card: null,
 };
 const STALE = '"999"';
 

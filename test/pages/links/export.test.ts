@@ -27,6 +27,10 @@ const ODD_LINKS = [
   { slug: "quoted", title: "'=1+1", tags: ["+tag", "two words"] },
   { slug: "several", title: "''@x; \"y\"", tags: ["[1]"], metadata: { text: 'a,"b"', number: 1, no: null } },
   { slug: "limited", max_clicks: 5, expires_at: "2099-01-01T00:00:00.000Z", redirect_type: 308 },
+  {
+    slug: "card",
+    card: { title: '"=1+1', description: "two\nlines, é", image_url: "https://example.com/a.png" },
+  },
   { slug: "numbered", external_id: "-7" },
   { slug: "plain", title: "null", url: "https://example.com/?a=1,2&b=%22" },
   { slug: "spaces", title: "  two  ", external_id: "crm-7 " },
