@@ -20,9 +20,10 @@ export const ARGUMENTS: Dropped = new Set([...NOTES, ...LIMITS]);
 export const KNOWN_ARGUMENTS: Dropped = new Set([...ARGUMENTS, "description", "enum"]);
 /**
  * For results, which explain themselves: names and types are enough to read and to check them. Values can be added to an
- * enumeration, and a client that still holds an older schema would reject them.
+ * enumeration, and a client that still holds an older schema would reject them. A list of the members that are always there
+ * would repeat nearly all names.
  */
-export const RESULTS: Dropped = new Set([...KNOWN_ARGUMENTS, "format"]);
+export const RESULTS: Dropped = new Set([...KNOWN_ARGUMENTS, "format", "required"]);
 
 // Keywords whose value is a schema, a list of schemas, or schemas by name.
 const SCHEMAS = new Set(["items", "additionalProperties"]);

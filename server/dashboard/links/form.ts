@@ -1,10 +1,10 @@
 import type { Link } from "../../../resources/links/types.ts";
+import { UTM_FIELDS, type UtmField, utmOf, withUtm } from "../../../resources/links/utm.js";
 import { type Input, textFieldOf } from "../../http/request-body.ts";
 import { assetAddress } from "../../ui/asset-files.ts";
 import { breakable, CSRF_FIELD, field, linkButton, select } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { table } from "../../ui/table.ts";
-import { UTM_FIELDS, type UtmField, utmOf, withUtm } from "../../ui/utm.js";
 import type { FieldErrors } from "../forms.ts";
 
 type FormField = {

@@ -1,6 +1,6 @@
 import type { Context } from "koa";
 import { invalidField } from "../../../resources/http/validate.ts";
-import { problemView } from "../../../resources/links/bulk.ts";
+import { changeResultView } from "../../../resources/links/bulk-update.ts";
 import { CHANGED_MAX, type ChangeResult, READ_MAX } from "../../../resources/links/change-many.ts";
 import { listQuery } from "../../../resources/links/list.ts";
 import type { Link } from "../../../resources/links/types.ts";
@@ -93,7 +93,8 @@ export const selection: RouteModule = (router, { services: { links }, urls, allo
     const ids = await findIds(ctx, fields);
     if (isPage && isOpen(fields, ids.length)) return ask(ctx, fields, ids);
     const results = await links.changeMany(actorOf(ctx), isForm(ctx) ? toInput(fields, ids) : fields);
-    if (!isPage) return sendJson(ctx, { results: results.map(resultView) });
+    if (!isPage)
+      return sendJson(ctx, { results: results.map((result) => changeResultView(result, urls.short)) });
     const failed = results.filter(({ error }) => error);
     if (failed.length === 0) return seeOther(ctx, listPath(ctx, fields, doneQuery(ctx, fields, results)));
     const ofFailed = failed.slice(0, READ_MAX).map(({ id }) => id);
@@ -159,10 +160,6 @@ function listQueryIn({ return_to, ...fields }: Input): Record<string, string> {
 /** Returns the path of the list with its filter; `return_to` can't lead elsewhere. */
 function listPath(ctx: Context, fields: Input, done?: Record<string, string>): string {
   return pathWith(pathTo(ctx, "links"), { ...listQueryIn(fields), ...done });
-}
-
-function resultView({ id, error }: ChangeResult): object {
-  return error ? { id, ...problemView(error) } : { id, status: 200 };
 }
 
 function describeError(errors: FieldErrors, fields: Input): string | undefined {

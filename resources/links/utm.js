@@ -1,4 +1,4 @@
-// Used by the server and by the script of the form, so that both treat a URL alike.
+// Used by the server and by the script of the form of a link, so that both treat a URL alike.
 
 export const UTM_FIELDS = ["utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content"];
 
