@@ -106,7 +106,7 @@ function emptyToNull(text: string): string | null {
 }
 
 /** Adds the time zone to a time that a browser sends without one: the form says that it is UTC. */
-function toUtcTime(text: string): string {
+export function toUtcTime(text: string): string {
   const time = /^(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2})(:\d{2})?$/.exec(text);
   return time ? `${time[1]}T${time[2]}${time[3] ?? ":00"}Z` : text;
 }
@@ -246,7 +246,7 @@ function fieldState({ values, errors }: FieldOptions) {
   });
 }
 
-const UTM: Record<UtmField, { label: string; hint: string }> = {
+export const UTM: Record<UtmField, { label: string; hint: string }> = {
   utm_source: { label: "Source", hint: "Where the link is shared, such as newsletter." },
   utm_medium: { label: "Medium", hint: "The kind of place, such as email." },
   utm_campaign: { label: "Campaign", hint: "Such as spring-sale." },
