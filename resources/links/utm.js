@@ -26,6 +26,7 @@ export function withUtm(url, values) {
   });
   const added = [...left].filter(([, value]) => value !== "").map(([name, value]) => encode(name, value));
   const query = [...kept, ...added].join("&");
+  if (query === pairs.join("&")) return url;
   return base + (query && `?${query}`) + fragment;
 }
 

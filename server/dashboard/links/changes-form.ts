@@ -1,24 +1,20 @@
 import type { FieldError } from "../../../resources/http/problem.ts";
-import { UTM_FIELDS } from "../../../resources/links/utm.js";
 import { type Input, textFieldOf } from "../../http/request-body.ts";
 import { field } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { toSentence } from "../forms.ts";
 import { toUtcTime, UTM } from "./form.ts";
 
-// Fields are named as errors name them.
-const EXPIRY = "changes.expires_at";
-const [FIND, WITH] = ["changes.replace_in_url.find", "changes.replace_in_url.with"] as const;
-const PARAMETERS = UTM_FIELDS.map((name) => ({
-  name: `changes.utm.${name.replace("utm_", "")}`,
-  ...UTM[name],
+const PARAMETERS = Object.entries(UTM).map(([name, { label }]) => ({
+  name: name.replace("utm_", ""),
+  label,
 }));
 
 /** Converts the fields of the form to changes. Empty ones change nothing, unless a checkbox says that they remove. */
 export function readChanges(fields: Input): object {
   const read = (name: string) => textFieldOf(fields[name]).trim();
-  const [expiry, replacement] = [read(EXPIRY), { find: read(FIND), with: read(WITH) }];
-  const utm = PARAMETERS.map(({ name }) => [name.split(".").at(-1), read(name) || null]);
+  const [expiry, replacement] = [read("expires_at"), { find: read("find"), with: read("with") }];
+  const utm = PARAMETERS.map(({ name }) => [name, read(name) || null]);
   const given = utm.filter(([, value]) => value !== null || fields.removes_utm === "true");
   return {
     ...(fields.removes_expiry === "true" && { expires_at: null }),
@@ -31,7 +27,7 @@ export function readChanges(fields: Input): object {
 /** Renders the fields of changes to several links, with what was entered and what is wrong with it. */
 export function changesFields(fields: Input, errors: readonly FieldError[] = []): Html {
   const input = (name: string, label: string, hint?: string, type = "text") => {
-    const { message } = errors.find((error) => error.field === name) ?? {};
+    const { message } = errors.find((error) => error.field.split(".").at(-1) === name) ?? {};
     const error = message && toSentence(message);
     const attributes = html`maxlength="2048" autocapitalize="none" autocomplete="off" spellcheck="false"`;
     return field({ name, label, hint, type, error, attributes, value: textFieldOf(fields[name]) });
@@ -40,10 +36,10 @@ export function changesFields(fields: Input, errors: readonly FieldError[] = [])
     html`<label class="option"><input type="checkbox" name="${name}" value="true"${fields[name] === "true" && html` checked`}>${text}</label>`;
   const isEmpty = errors.some((error) => error.field === "changes");
   return html`<p class="${isEmpty ? "error" : "hint"}">${isEmpty ? "Enter at least one change." : "What you leave empty stays as it is."}</p>
-${input(EXPIRY, "Expires (UTC)", undefined, "datetime-local")}
+${input("expires_at", "Expires (UTC)", undefined, "datetime-local")}
 ${checkbox("removes_expiry", "Remove the expiry")}
-${input(FIND, "Find in the destination", "Exactly this text, wherever it occurs.")}
-${input(WITH, "Replace with", "Leave empty to remove the text.")}
+${input("find", "Find in the destination", "Exactly this text, wherever it occurs.")}
+${input("with", "Replace with", "Leave empty to remove the text.")}
 <fieldset class="stack"><legend>UTM parameters</legend>
 ${PARAMETERS.map(({ name, label }) => input(name, label))}
 ${checkbox("removes_utm", "Remove those that are empty")}</fieldset>`;
