@@ -12,7 +12,7 @@ const partOfUrl = (minLength: number) =>
   stringThat(
     (text) =>
       text.length < minLength || !hasAtMost(URL_MAX, text)
-        ? `must be ${minLength} to ${URL_MAX} characters`
+        ? `must be ${minLength > 0 ? `${minLength} to` : "at most"} ${URL_MAX} characters`
         : undefined,
     { minLength, maxLength: URL_MAX },
   );

@@ -40,7 +40,6 @@ ${input("expires_at", "Expires (UTC)", undefined, "datetime-local")}
 ${checkbox("removes_expiry", "Remove the expiry")}
 ${input("find", "Find in the destination", "Exactly this text, wherever it occurs.")}
 ${input("with", "Replace with", "Leave empty to remove the text.")}
-<fieldset class="stack"><legend>UTM parameters</legend>
-${PARAMETERS.map(({ name, label }) => input(name, label))}
-${checkbox("removes_utm", "Remove those that are empty")}</fieldset>`;
+${PARAMETERS.map(({ name, label }) => input(name, `UTM ${label.toLowerCase()}`))}
+${checkbox("removes_utm", "Remove UTM parameters that are empty")}`;
 }

@@ -61,8 +61,9 @@ export const selection: RouteModule = (router, { services: { links }, urls, allo
       : idsIn(fields);
 
   /** Shows the page that asks for what the form left open, or that says why it was rejected. */
-  async function ask(ctx: Context, fields: Input, ids: unknown[], error?: string, problem?: Problem) {
+  async function ask(ctx: Context, fields: Input, ids: unknown[], problem?: Problem) {
     const form = formOf(ctx, fields);
+    const { error, errors } = splitFieldErrors(problem);
     const shown = await links.getMany(actorOf(ctx), { ids: ids.slice(0, READ_MAX) });
     const selected = { shown, ids: ids.length > READ_MAX ? ids.map(String) : shown.map(({ id }) => id) };
     const page = () => {
@@ -70,7 +71,7 @@ export const selection: RouteModule = (router, { services: { links }, urls, allo
       if (fields.action === "change")
         return changesPage(form, selected, changesFields(fields, problem?.errors));
       return isTagging(fields)
-        ? tagPage(form, selected, splitFieldErrors(problem).errors.tag)
+        ? tagPage(form, selected, errors.tag)
         : confirmationPage(form, selected, urls.short);
     };
     showPage(ctx, { section: "links", error, ...page() });
@@ -80,7 +81,7 @@ export const selection: RouteModule = (router, { services: { links }, urls, allo
     const fields = await formFieldsOf(ctx);
     const { errors } = splitFieldErrors(problem);
     if (isTagging(fields) ? errors.tag : errors.changes)
-      return ask(ctx, fields, await findIds(ctx, fields), error, problem);
+      return ask(ctx, fields, await findIds(ctx, fields), problem);
     const page = backPage(formOf(ctx, fields), describeError(errors, fields));
     showPage(ctx, { section: "links", error, ...page });
   };
