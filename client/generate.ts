@@ -65,7 +65,7 @@ export interface Operations {
 ${described.map(methodOf).join("\n")}
 }
 
-export const OPERATIONS: Record<keyof Operations, { method: string; path: string; hasBody?: true; isList?: true }> = {
+export const OPERATIONS: Record<keyof Operations, { method: string; path: string; hasBody?: true; hasKey?: true; isList?: true }> = {
 ${described.map(entryOf).join("\n")}
 };
 `;
@@ -155,6 +155,7 @@ function entryOf({ id, method, path, operation }: Described): string {
     method,
     path,
     ...(operation.requestBody && { hasBody: true }),
+    ...(operation.parameters.some(({ name }) => name === "Idempotency-Key") && { hasKey: true }),
     ...(isList(operation) && { isList: true }),
   };
   return `  ${id}: ${JSON.stringify(entry)},`;

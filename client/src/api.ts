@@ -50,6 +50,29 @@ export interface LinkPage {
   next_cursor: string | null;
 }
 
+export interface LinkChangeResults {
+  /** One result per link, in the order of the IDs, or newest first. */
+  results: {
+    /** The ID of the link. */
+    id: string;
+    /** The HTTP status that a request for this link by itself would return. */
+    status: number;
+    /** The link, unless there is an error. Omitted once the results have 1 MB of links; over MCP, 64 KB. */
+    link?: Link;
+    /** The error, if the link was not changed. */
+    error?: {
+      code: string;
+      detail: string;
+      errors?: {
+        /** The field, such as `url` or `metadata.key`. Empty for the body itself. */
+        field: string;
+        /** What is wrong with it, such as `must be a string`. */
+        message: string;
+      }[];
+    };
+  }[];
+}
+
 export interface LinkResults {
   /** One result per link, in the order of the request. */
   results: {
@@ -513,6 +536,55 @@ export interface NewLink {
   } | null;
 }
 
+export interface BulkLinkChanges {
+  /** The IDs of the links. Repeated ones count once. */
+  ids?: string[];
+  /** Instead of `ids`: which links, as in the query of their list. Without fields, all of them. */
+  filter?: {
+    /** Returns links with this text in their URL, slug or title. Ignores case, but not accents. */
+    search?: string;
+    /** Returns links with this tag. */
+    tag?: string;
+    /** true: only archived links; false: only the others. */
+    archived?: boolean;
+    /** Returns the link with this slug. */
+    slug?: string;
+    /** Returns links with exactly this URL, as it was sent. */
+    url?: string;
+    /** Returns the link with this external ID. */
+    external_id?: string;
+    /** Returns links created at this time or later. */
+    created_after?: string;
+    /** Returns links created before this time. */
+    created_before?: string;
+  };
+  /** How many links match the filter, up to the requests per minute of your plan. If another number matches, no link is changed. */
+  expected_count?: number;
+  changes: {
+    /** Tags to add, after the removal of others. */
+    add_tags?: string[];
+    /** Tags to remove. */
+    remove_tags?: string[];
+    /** Whether the links are archived. */
+    archived?: boolean;
+    /** When the links expire, or null for no expiry. */
+    expires_at?: string | null;
+    /** Replaces each occurrence of a text in the destination. Upper and lower case differ. */
+    replace_in_url?: {
+      find: string;
+      with: string;
+    };
+    /** UTM parameters to set in the destination after the replacement, or null to remove one. */
+    utm?: {
+      source?: string | null;
+      medium?: string | null;
+      campaign?: string | null;
+      term?: string | null;
+      content?: string | null;
+    };
+  };
+}
+
 export interface LinkChanges {
   /** The destination: an absolute http or https URL. */
   url?: string;
@@ -603,6 +675,7 @@ export type WebhookEvent =
 /** The code of an error of the API. */
 export type ProblemCode =
   | "body_too_large"
+  | "count_mismatch"
   | "external_id_taken"
   | "idempotency_key_in_use"
   | "idempotency_key_reused"
@@ -610,6 +683,7 @@ export type ProblemCode =
   | "internal_error"
   | "invalid_archived"
   | "invalid_card"
+  | "invalid_changes"
   | "invalid_created_after"
   | "invalid_created_before"
   | "invalid_cursor"
@@ -617,12 +691,15 @@ export type ProblemCode =
   | "invalid_enabled"
   | "invalid_event_type"
   | "invalid_events"
+  | "invalid_expected_count"
   | "invalid_expires_at"
   | "invalid_external_id"
   | "invalid_fallback_url"
+  | "invalid_filter"
   | "invalid_forward_query"
   | "invalid_from"
   | "invalid_idempotency_key"
+  | "invalid_ids"
   | "invalid_json"
   | "invalid_limit"
   | "invalid_links"
@@ -737,6 +814,8 @@ export interface Operations {
     } & NewLink,
     options?: CallOptions,
   ): Promise<Link>;
+  /** Update links in bulk. Makes the same changes to each link, as a separate request would. One that can't be changed doesn't affect the others, so check the status of every result. A link that the changes leave as it is has the status 200, too. Against the rate limit, each link counts as a request; if they exceed it, none is changed. */
+  updateLinks(input: BulkLinkChanges, options?: CallOptions): Promise<LinkChangeResults>;
   /** Create links in bulk. Creates each link as a separate request would. An invalid link doesn't affect the others, so check the status of every result. Against the rate limit, each link counts as a request; if they exceed it, none is created. */
   createLinks(input: NewLinks, options?: CallOptions): Promise<LinkResults>;
   /** Retrieve the analytics of a link. Analytics are stored separately from the `clicks` of a link. If a server is killed, those of its last 2 seconds may be lost. */
@@ -892,29 +971,34 @@ export interface Operations {
 
 export const OPERATIONS: Record<
   keyof Operations,
-  { method: string; path: string; hasBody?: true; isList?: true }
+  { method: string; path: string; hasBody?: true; hasKey?: true; isList?: true }
 > = {
-  createLink: { method: "POST", path: "/v1/links", hasBody: true },
+  createLink: { method: "POST", path: "/v1/links", hasBody: true, hasKey: true },
   listLinks: { method: "GET", path: "/v1/links", isList: true },
   getLink: { method: "GET", path: "/v1/links/{id}" },
   updateLink: { method: "PATCH", path: "/v1/links/{id}", hasBody: true },
   deleteLink: { method: "DELETE", path: "/v1/links/{id}" },
   getLinkByExternalId: { method: "GET", path: "/v1/links/by-external-id/{external_id}" },
   upsertLink: { method: "PUT", path: "/v1/links/by-external-id/{external_id}", hasBody: true },
-  createLinks: { method: "POST", path: "/v1/links/bulk", hasBody: true },
+  updateLinks: { method: "PATCH", path: "/v1/links/bulk", hasBody: true, hasKey: true },
+  createLinks: { method: "POST", path: "/v1/links/bulk", hasBody: true, hasKey: true },
   getLinkAnalytics: { method: "GET", path: "/v1/links/{id}/analytics" },
   getAnalytics: { method: "GET", path: "/v1/analytics" },
-  createWebhook: { method: "POST", path: "/v1/webhooks", hasBody: true },
+  createWebhook: { method: "POST", path: "/v1/webhooks", hasBody: true, hasKey: true },
   listWebhooks: { method: "GET", path: "/v1/webhooks", isList: true },
   getWebhook: { method: "GET", path: "/v1/webhooks/{id}" },
   updateWebhook: { method: "PATCH", path: "/v1/webhooks/{id}", hasBody: true },
   deleteWebhook: { method: "DELETE", path: "/v1/webhooks/{id}" },
-  rotateWebhookSecret: { method: "POST", path: "/v1/webhooks/{id}/rotate-secret" },
-  testWebhook: { method: "POST", path: "/v1/webhooks/{id}/test" },
+  rotateWebhookSecret: { method: "POST", path: "/v1/webhooks/{id}/rotate-secret", hasKey: true },
+  testWebhook: { method: "POST", path: "/v1/webhooks/{id}/test", hasKey: true },
   listDeliveries: { method: "GET", path: "/v1/webhooks/{id}/deliveries", isList: true },
   getDelivery: { method: "GET", path: "/v1/webhooks/{id}/deliveries/{delivery_id}" },
-  resendFailedDeliveries: { method: "POST", path: "/v1/webhooks/{id}/deliveries/resend-failed" },
-  resendDelivery: { method: "POST", path: "/v1/webhooks/{id}/deliveries/{delivery_id}/resend" },
+  resendFailedDeliveries: {
+    method: "POST",
+    path: "/v1/webhooks/{id}/deliveries/resend-failed",
+    hasKey: true,
+  },
+  resendDelivery: { method: "POST", path: "/v1/webhooks/{id}/deliveries/{delivery_id}/resend", hasKey: true },
   listEvents: { method: "GET", path: "/v1/events", isList: true },
   getOrganization: { method: "GET", path: "/v1/organization" },
 };

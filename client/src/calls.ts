@@ -1,7 +1,7 @@
 export type CallOptions = {
   /** Cancels the call with its retries, as in `AbortSignal.timeout(10_000)`. */
   signal?: AbortSignal;
-  /** For POST requests; the default is a new key for each call. Its retries send the same key. */
+  /** For POST requests and `updateLinks`; the default is a new key for each call. Its retries send the same key. */
   idempotencyKey?: string;
   /** An ETag: the call fails with `precondition_failed` if the resource has changed since. */
   ifMatch?: string;

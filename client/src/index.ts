@@ -53,14 +53,14 @@ export function createClient(options: ClientOptions): Linkgate {
   const client = createFetchClient<object>({ baseUrl, fetch: send });
   const request = client.request as (method: string, path: string, init: object) => Promise<Outcome>;
 
-  async function call({ method, path, hasBody }: Operation, input: Input, options: CallOptions) {
+  async function call({ method, path, hasBody, hasKey }: Operation, input: Input, options: CallOptions) {
     const { idempotencyKey = crypto.randomUUID(), ifMatch, signal, onResponse } = options;
     const { ids, rest } = split(path, input);
     const { data, error, response } = await request(method, path, {
       params: { path: ids, ...(!hasBody && { query: rest }) },
       ...(hasBody && { body: rest }),
       headers: {
-        ...(method === "POST" && { "Idempotency-Key": idempotencyKey }),
+        ...(hasKey && { "Idempotency-Key": idempotencyKey }),
         ...(ifMatch !== undefined && { "If-Match": ifMatch }),
       },
       signal: signal ?? null,

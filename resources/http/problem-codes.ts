@@ -75,6 +75,10 @@ const BY_STATUS = {
       meaning: "Another link of the organization has this external ID.",
       next: "Update that link, or choose another external ID.",
     },
+    count_mismatch: {
+      meaning: "The filter matches another number of links than `expected_count`. No link was changed.",
+      next: "List the links that match, and send their number if all of them should change.",
+    },
     idempotency_key_in_use: {
       meaning: "The first request with this idempotency key is still in progress.",
       next: "Retry the same request after the number of seconds in `Retry-After`.",

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Caller } from "../access/actor.ts";
 import { type Cursors, DEFAULT_LIMIT, pageQuery } from "../http/pagination.ts";
-import { type Problem, retryLater } from "../http/problem.ts";
+import { Problem, retryLater } from "../http/problem.ts";
 import { hasAtMost, isText, isUnbroken } from "../http/text.ts";
 import { invalidField, validate } from "../http/validate.ts";
 import type { Enqueue } from "../work-queue.ts";
@@ -180,7 +180,8 @@ function timeout(sort: LinkSort): Problem {
 // be searched for in all links. The search compares as many in one to three pieces, each of some milliseconds.
 const COMPARED_MAX = 10_000;
 
-const filterQuery = listQuery.pick({ search: true, tag: true, archived: true });
+/** Which links are in a list, without their order and pages. */
+export const linkFilter = listQuery.omit({ limit: true, cursor: true, sort: true });
 
 /** How many links match a filter, or at least match. */
 export type LinkCount = { links: number; isExact: boolean };
@@ -191,9 +192,10 @@ export function createMatches(store: Pick<LinkStore, "listIds">, reads: Enqueue)
     caller: Caller,
     query: unknown,
     limit: number,
-    { createdBefore, ...scope }: IdScope & Pick<LinkFilter, "createdBefore">,
+    { createdBefore, ...scope }: IdScope & Pick<LinkFilter, "createdBefore"> = {},
   ): Promise<FoundIds> {
-    const filter: LinkFilter = { ...validate(filterQuery, query), createdBefore };
+    const given = toFilter(validate(linkFilter, query));
+    const filter = { ...given, createdBefore: createdBefore ?? given.createdBefore };
     const { organizationId } = caller;
     const found = await reads(organizationId, () => store.listIds(organizationId, filter, limit, scope));
     if (found === "timeout") throw timeout("created_at");
@@ -218,5 +220,19 @@ export function createMatches(store: Pick<LinkStore, "listIds">, reads: Enqueue)
         throw invalidField("all", `must match at most ${CHANGED_MAX.toLocaleString("en")} links`);
       return ids;
     },
+
+    /** Returns the ids of all links that match, newest first. @throws Problem 409 unless they are as many as expected */
+    async findExpected(caller: Caller, query: unknown, expected: number): Promise<string[]> {
+      const { ids } = await find(caller, query, CHANGED_MAX + 1);
+      if (ids.length !== expected) throw countMismatch(ids.length, expected);
+      return ids;
+    },
   };
+}
+
+function countMismatch(found: number, expected: number): Problem {
+  const max = CHANGED_MAX.toLocaleString("en");
+  const count = found > CHANGED_MAX ? `more than ${max}` : found.toLocaleString("en");
+  const detail = `Links that match the filter: ${count}. Expected: ${expected.toLocaleString("en")}. No link was changed.`;
+  return new Problem(409, "count_mismatch", detail);
 }

@@ -4,6 +4,7 @@ import { type Declare, type Operation, pathParameter, sameAs } from "../openapi/
 import { LINKS_PER_BULK, limitsOf } from "../plans.ts";
 import { analyticsQuery, analyticsSchema } from "./analytics.ts";
 import { bulkBody, bulkResultSchema, bulkResults, bulkResultsSchema } from "./bulk.ts";
+import { bulkUpdateBody, changeResultsSchema, changeResultView } from "./bulk-update.ts";
 import { listQuery } from "./list.ts";
 import { createdLink, LINK_EXAMPLE, linkPageSchema, linkResponse, linkSchema, toView } from "./schema.ts";
 import type { LinkService } from "./service.ts";
@@ -54,6 +55,24 @@ const shownQuery = listQuery.extend({
 // Its fields, once more, would take 2 % of all schemas.
 const newLink = z.looseObject({ url: z.string() }).describe("The arguments of create_link.");
 const errorSchema = z.looseObject({ code: z.string(), detail: z.string() }).optional();
+
+const texts = z.array(z.string()).optional();
+// Names and types of the changes, and the filter of list_links.
+const shownUpdate = z.strictObject({
+  ids: texts,
+  filter: z.looseObject({}).optional().describe("Instead of ids: arguments of list_links."),
+  expected_count: z.int().optional().describe("How many links match filter."),
+  changes: z
+    .looseObject({
+      add_tags: texts,
+      remove_tags: texts,
+      archived: z.boolean().optional(),
+      expires_at: text,
+      replace_in_url: z.looseObject({ find: z.string(), with: z.string() }).optional(),
+      utm: z.looseObject({}).optional().describe("source, medium, campaign, term, content"),
+    })
+    .describe('"" clears expires_at and UTM parameters.'),
+});
 
 export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptions): void {
   declare({
@@ -116,6 +135,32 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
     params: byExternalId,
     run: async (caller, { params }) =>
       linkResponse(await links.getByExternalId(caller, params.external_id), shortUrl),
+  });
+
+  // Its path is also one of `updateLink`, and the first that matches is used.
+  declare({
+    ...WRITE,
+    id: "updateLinks",
+    at: "PATCH /v1/links/bulk",
+    summary: "Update links in bulk",
+    description:
+      "Makes the same changes to each link, as a separate request would. One that can't be changed doesn't affect the others, so check the status of every result. A link that the changes leave as it is has the status 200, too. Against the rate limit, each link counts as a request; if they exceed it, none is changed.",
+    hasKey: true,
+    body: bulkUpdateBody,
+    responses: { 200: { description: "One result per link.", body: changeResultsSchema } },
+    errors: ["count_mismatch"],
+    tool: {
+      name: "update_links",
+      annotations: { idempotentHint: false },
+      description:
+        "Changes several links. If expected_count is wrong, none. Check the status of every result.",
+      input: shownUpdate,
+      output: sameAs("create_links"),
+    },
+    async run(caller, { body, pageLength }) {
+      const results = await links.updateMany(caller, body, limitsOf(caller.plan), pageLength);
+      return { status: 200, body: { results: results.map((result) => changeResultView(result, shortUrl)) } };
+    },
   });
 
   declare({

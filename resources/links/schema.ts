@@ -44,7 +44,7 @@ const CARD_DESCRIPTION_MAX = 500;
 const TIME_MAX = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 const INT32_MAX = 2 ** 31 - 1;
 
-const singleLine = (max: number) =>
+export const singleLine = (max: number) =>
   stringThat(
     (text) =>
       text === "" || !hasAtMost(max, text) || !isLine(text)
@@ -60,7 +60,7 @@ export const anyTime = z.iso
   })
   // RFC 3339 §1: years have four digits, but a time zone offset can lead past the year 9999 in UTC.
   .refine((text) => Date.parse(text) <= TIME_MAX, { error: "must be before the year 10000 in UTC" });
-const futureTime = anyTime.refine((text) => Date.parse(text) > Date.now(), {
+export const futureTime = anyTime.refine((text) => Date.parse(text) > Date.now(), {
   error: "must be in the future",
 });
 const pastTime = anyTime
@@ -70,7 +70,7 @@ const pastTime = anyTime
 export const tag = singleLine(TAG_MAX);
 export const externalId = singleLine(TEXT_MAX);
 
-const tags = z
+export const tags = z
   .array(tag, { error: "must be an array of strings" })
   .max(TAGS_MAX, { error: `must have at most ${TAGS_MAX} tags` })
   .transform((values) => [...new Set(values)]);

@@ -15,7 +15,9 @@ import {
   toClicksFromView,
 } from "./analytics.ts";
 import { createLinksInBulk } from "./bulk.ts";
-import { type ChangeResult, changeLinks, selectionSchema } from "./change-many.ts";
+import { LINKS_LENGTH, readBulkUpdate } from "./bulk-update.ts";
+import { type ChangeResult, changeEach, readAction, selectionSchema } from "./change-many.ts";
+import { type Changes, updateOf } from "./changes.ts";
 import { assertEnabled, assertNoConflict, tryCreateLink, upsertLink } from "./create.ts";
 import { withForwardedPath } from "./forwarded-path.ts";
 import { withForwardedQuery } from "./forwarded-query.ts";
@@ -75,6 +77,7 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
     reads: createWorkQueue({ maxWaiting: MAX_WAITING_READS, pauses: false }),
     work: createWorkQueue(),
   };
+  const matches = createMatches(store, queues.reads);
   const create = async (caller: Caller, input: unknown) =>
     assertNoConflict(await tryCreateLink(store, caller, validate(schemas.create, input)));
 
@@ -157,6 +160,16 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
     return assertNoConflict(assertNotStale(assertEnabled(found(updated, "link")), "link"));
   }
 
+  /** Makes changes that depend on the link. Nothing is stored if it stays as it is. */
+  async function changeWith(caller: Caller, id: string, changes: Changes) {
+    let version = 0;
+    const link = await change(caller, id, (current) => {
+      version = current.version;
+      return toFields(validate(schemas.update, updateOf(current, changes)));
+    });
+    return { link, isChanged: link.version !== version };
+  }
+
   async function remove(caller: Caller, id: string, precondition?: Precondition): Promise<void> {
     const version = await checkVersion(caller, id, precondition);
     const result = await store.remove(caller.organizationId, id, caller.actor, version);
@@ -172,7 +185,7 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
       return found(await store.findByExternalId(organizationId, externalId), "link");
     },
     list: createLinkList(store, cursors, queues),
-    matches: createMatches(store, queues.reads),
+    matches,
     redirect,
     readCard,
     preview,
@@ -202,14 +215,33 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
       return upsertLink(store, caller, externalId, fields, precondition);
     },
     remove,
-    /** Archives, restores, tags or deletes up to 1,000 links, each as a request of its own would. */
-    changeMany: (caller: Caller, input: unknown): Promise<ChangeResult[]> =>
-      changeLinks(input, {
-        update: (id, changes) =>
-          change(caller, id, (link) => toFields(validate(schemas.update, changes(link)))),
-        remove: (id) => remove(caller, id),
+    /** Changes or deletes up to 1,000 selected links, each as a request of its own would. */
+    async changeMany(caller: Caller, input: unknown): Promise<ChangeResult[]> {
+      const { ids, changes } = readAction(input);
+      const apply = (id: string) =>
+        changes === "delete"
+          ? remove(caller, id).then(() => ({ isChanged: true }))
+          : changeWith(caller, id, changes);
+      return changeEach(ids, { apply, enqueue: (work) => queues.work(caller.organizationId, work) });
+    },
+    /** Changes up to 100 links, or those that match a filter. Each counts as a call. Returns links of up to `maxLength` characters. */
+    async updateMany(
+      caller: Caller & { countFurther: CountFurther },
+      input: unknown,
+      limits: Limits,
+      maxLength = LINKS_LENGTH,
+    ): Promise<ChangeResult[]> {
+      const { filter, changes, ...given } = readBulkUpdate(input, limits);
+      const { expected_count: expected = 0 } = given;
+      const ids = given.ids ?? (await matches.findExpected(caller, filter, expected));
+      if (ids.length > 1) await caller.countFurther(ids.length - 1);
+      const apply = (id: string) => changeWith(caller, id, changes);
+      return changeEach(ids, {
+        apply,
         enqueue: (work) => queues.work(caller.organizationId, work),
-      }),
+        maxLength,
+      });
+    },
     /** Returns those of up to 100 links that exist, newest first. */
     getMany({ organizationId }: Caller, input: unknown): Promise<Link[]> {
       const { ids } = validate(selectionSchema, input);

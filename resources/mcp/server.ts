@@ -23,7 +23,8 @@ import type { Tool, ToolResult } from "./tool.ts";
 const INSTRUCTIONS =
   "A link is a short URL that redirects to its destination and belongs to the organization that whoami returns. Before \
 you create a link, search for an existing one with list_links. If you have your own ID for a link, pass it to upsert_link as \
-external_id, which creates the link once and updates it after that. get_link_analytics and get_analytics return clicks by \
+external_id, which creates the link once and updates it after that. An idempotency_key is unique per call; retries reuse it. \
+get_link_analytics and get_analytics return clicks by \
 UTC day, referrer and country, with known bots counted separately.";
 
 // Lists depend only on the token, and change only with a new version of the service.

@@ -32,11 +32,11 @@ export type ToolResult = { body: Fields; isReplayed?: boolean | undefined };
 // About 100 links of the usual size, and 16,000 tokens for an agent.
 const PAGE_LENGTH = 64 * 1024;
 
+// The instructions of the server describe it.
 const idempotencyKey = z
   .string()
   .refine((key) => KEY.test(key), { error: KEY_RULE })
-  .optional()
-  .describe("Unique per call; retries reuse it.");
+  .optional();
 
 // By type. That of a text is empty, too.
 const EMPTY: Record<string, unknown> = { number: 0, object: {} };
@@ -47,20 +47,37 @@ const deletionSchema = z.object({
   reason: z.string().optional(),
 });
 
+type Shape = Record<string, z.ZodType>;
+
+/** Hosts accept only schemas with one type, so a field that can be null is cleared by an empty value of its type. */
+function withNulls(shape: Shape, fields: Fields): Fields {
+  const convert = ([name, value]: [string, unknown]): [string, unknown] => {
+    const field = Object.hasOwn(shape, name) ? shape[name] : undefined;
+    const isEmpty = field && isDeepStrictEqual(value, EMPTY[typeOfField(field)] ?? "");
+    if (isEmpty && field.safeParse(null).success) return [name, null];
+    const inner = shapeOf(field);
+    return [name, inner && isObject(value) ? withNulls(inner, value) : value];
+  };
+  return Object.fromEntries(Object.entries(fields).map(convert));
+}
+
+function isObject(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function shapeOf(field: z.ZodType | undefined): Shape | undefined {
+  if (field instanceof z.ZodOptional) return shapeOf(field.unwrap() as z.ZodType);
+  return field instanceof z.ZodObject ? field.shape : undefined;
+}
+
 /** Returns the tool of an operation, in a list: empty if it has none. */
 export function toolsOf({ tool, run, ...operation }: Operation, runOnce: RunOnce): Tool[] {
   if (!tool || !run) return [];
-  const { id, method, scopes, params = NO_PARAMS, query, body, responses } = operation;
+  const { id, method, hasKey, scopes, params = NO_PARAMS, query, body, responses } = operation;
   const { summary: title, description = "" } = operation;
   const { question, toResult, ...declared } = tool;
   const [{ body: output } = {}] = Object.values(responses);
-  const fieldsOfBody: Record<string, z.ZodType> = (body as z.ZodObject | undefined)?.shape ?? {};
-  // Hosts accept only schemas with one type, so a field that can be null is cleared by an empty value of its type.
-  const clearedBy = new Map(
-    Object.entries(method === "patch" ? fieldsOfBody : {})
-      .filter(([, field]) => field.safeParse(null).success)
-      .map(([name, field]) => [name, EMPTY[typeOfField(field)] ?? ""]),
-  );
+  const fieldsOfBody: Shape = (body as z.ZodObject | undefined)?.shape ?? {};
   const whole: z.ZodObject = z.strictObject({
     ...params.shape,
     ...query?.shape,
@@ -75,30 +92,24 @@ export function toolsOf({ tool, run, ...operation }: Operation, runOnce: RunOnce
     (path.safeParse(fields).data ?? validate(whole, fields)) as OperationRequest["params"];
 
   const perform = (caller: AuthenticatedCaller, input: Fields): Promise<OperationResponse> => {
-    const fields = Object.fromEntries(
-      Object.entries(input).map(([name, value]) => [
-        name,
-        isDeepStrictEqual(value, clearedBy.get(name)) ? null : value,
-      ]),
-    );
+    const fields = method === "patch" ? withNulls(fieldsOfBody, input) : input;
     const ofPath = pathOf(fields);
     const rest = Object.fromEntries(Object.entries(fields).filter(([name]) => !Object.hasOwn(ofPath, name)));
     return run(caller, { params: ofPath, query: rest, body: rest, pageLength: PAGE_LENGTH });
   };
 
-  /** A POST takes an idempotency key, which is looked up before the input is validated, so a replay always succeeds. */
-  function performPost(caller: AuthenticatedCaller, { idempotency_key: key, ...fields }: Fields) {
+  /** An idempotency key is looked up before the input is validated, so a replay always succeeds. */
+  function performOnce(caller: AuthenticatedCaller, { idempotency_key: key, ...fields }: Fields) {
     if (key === undefined) return perform(caller, fields);
     validate(z.object({ idempotency_key: idempotencyKey }), { idempotency_key: key });
     const request = { caller, key: key as string, operation: id, input: fields };
-    // No POST responds with 204, the only response without a body.
+    // No operation with a key responds with 204, the only response without a body.
     return runOnce(
       request,
       ({ linkId }) => perform({ ...caller, linkId }, fields) as Promise<ServiceResponse>,
     );
   }
 
-  const isPost = method === "post";
   return [
     {
       title,
@@ -113,11 +124,11 @@ export function toolsOf({ tool, run, ...operation }: Operation, runOnce: RunOnce
         ...declared.annotations,
       },
       scopes: scopes === "open" ? [] : scopes,
-      input: isPost ? input.extend({ idempotency_key: idempotencyKey }) : input,
+      input: hasKey ? input.extend({ idempotency_key: idempotencyKey }) : input,
       output: declared.output ?? (output as z.ZodObject | undefined) ?? deletionSchema,
       question: async (caller, fields) => question?.(caller, pathOf(fields)),
       async run(caller, fields) {
-        const response: OperationResponse & { isReplayed?: boolean } = await (isPost ? performPost : perform)(
+        const response: OperationResponse & { isReplayed?: boolean } = await (hasKey ? performOnce : perform)(
           caller,
           fields,
         );

@@ -75,7 +75,6 @@ export function describeOperation(operation: Operation): DescribedOperation {
     ...operation,
     security: scopes === "open" ? [] : [{ oauth2: [...scopes] }],
     isMergePatch: method === "patch",
-    hasKey: method === "post",
     errors: errorCodesOf(operation),
   };
 }

@@ -12,7 +12,7 @@ import { invalidField, readQuery } from "../http/validate.ts";
 import { type Attempt, type RunOnce, respondOnce, type ServiceResponse } from "../idempotency/run-once.ts";
 
 /** A declared operation, with the two parts of its address. */
-export type Operation = Declaration & { method: Lowercase<Method>; path: string };
+export type Operation = Declaration & { method: Lowercase<Method>; path: string; hasKey: boolean };
 
 type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
@@ -32,6 +32,8 @@ type Declaration = {
   /** The most bytes of the body; 64 KB by default. */
   bodyLimit?: number;
   headers?: readonly RequestHeader[];
+  /** Whether it takes an idempotency key; by default, if it is a POST. */
+  hasKey?: boolean;
   responses: Record<number, SuccessResponse>;
   /** Error codes in addition to those that follow from the token, the parameters, the headers and the body. */
   errors?: readonly ProblemCode[];
@@ -117,7 +119,8 @@ export function createDeclare(router: Router, options: DeclareOptions) {
   const operations: Operation[] = [];
   const declare: Declare = (declaration) => {
     const [method = "", path = ""] = declaration.at.split(" ");
-    const operation = { ...declaration, method: method.toLowerCase(), path } as Operation;
+    const { hasKey = method === "POST" } = declaration;
+    const operation = { ...declaration, method: method.toLowerCase(), path, hasKey } as Operation;
     operations.push(operation);
     router.register(toPattern(operation.path), [operation.method], middlewareOf(operation, options));
   };
@@ -136,7 +139,7 @@ function middlewareOf(operation: Operation, { bearerCheck, runOnce }: DeclareOpt
 
 type RunOperation = Extract<Operation, { run: unknown }>;
 
-function handlerOf({ id, method, run, headers = [] }: RunOperation, runOnce: RunOnce): Middleware {
+function handlerOf({ id, method, run, hasKey, headers = [] }: RunOperation, runOnce: RunOnce): Middleware {
   const isConditional = headers.includes("If-Match");
   // RFC 9110 §13.1.1: `*` requires that the resource exists. Other methods return 404 if it doesn't.
   const ifExists: Precondition | undefined = method === "put" ? () => true : undefined;
@@ -149,10 +152,10 @@ function handlerOf({ id, method, run, headers = [] }: RunOperation, runOnce: Run
       precondition: isConditional ? preconditionOf(ctx, ifExists) : undefined,
       isMergePatch: method === "patch" && isJson(ctx.get("content-type"), MERGE_PATCH),
     };
-    const hasKey = method === "post" && ctx.req.headers["idempotency-key"] !== undefined;
-    // No POST responds with 204, the only response without a body.
+    const isRepeatable = hasKey && ctx.req.headers["idempotency-key"] !== undefined;
+    // No operation with a key responds with 204, the only response without a body.
     const attempt = ({ linkId }: Attempt) => run({ ...caller, linkId }, request) as Promise<ServiceResponse>;
-    const response = hasKey
+    const response = isRepeatable
       ? await respondOnce(ctx, { caller, operation: id }, attempt, runOnce)
       : await run(caller, request);
     ctx.status = response.status;

@@ -29,6 +29,7 @@ const COUNTED_SENTENCES = {
   "links-restored": (links: string) => `${links} restored.`,
   "links-deleted": (links: string) => `${links} deleted.`,
   "links-tagged": (links: string) => `Tag added to ${links}.`,
+  "links-changed": (links: string) => `${links} changed.`,
   "links-untagged": (links: string) => `Tag removed from ${links}.`,
 } as const;
 

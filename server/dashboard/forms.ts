@@ -111,7 +111,7 @@ export function queryErrors(
 }
 
 /** Turns a rule such as “must be a URL” into the sentence that a form shows. */
-function toSentence(rule: string): string {
+export function toSentence(rule: string): string {
   const sentence = rule.charAt(0).toUpperCase() + rule.slice(1);
   return /[.!?]$/.test(sentence) ? sentence : `${sentence}.`;
 }

@@ -13,7 +13,7 @@ const DASHBOARD_SHEETS = ["components", "layout", "table", "links", "analytics",
 export const BASE_CSS = concatenate(BASE_SHEETS);
 
 const font = readFileSync(new URL("assets/inter.woff2", import.meta.url));
-const utm = read("./utm.js");
+const utm = read("../../resources/links/utm.js");
 const search = read(import.meta.resolve("minisearch")) + read("../docs/search.js");
 const webauthn = new URL("../dist/bundle/index.umd.min.js", import.meta.resolve("@simplewebauthn/browser"));
 

@@ -73,13 +73,14 @@ const GUIDES: Record<string, Guide> = {
       "Use your own IDs": /product-42/,
       "Create links in bulk": /201.*201.*422.*url must be an http or https URL/s,
       "Find links": /\/\w{7}\b.*\/\w{7}\b/s,
+      "Update links in bulk": /(200.*fall\/[ab]\?utm_source=newsletter.*){2}/s,
       "Update a link": /example\.com\/summer/,
       "Archive or delete a link": /^(204)?\s*$/,
     },
     async check(t, api) {
       const { body } = await api.get<PageBody>("/v1/links?limit=100");
       const destinations = body.data.map(({ url }) => new URL(url).pathname);
-      for (const path of ["/products/42", "/a", "/b"]) t.true(destinations.includes(path), path);
+      for (const path of ["/products/42", "/fall/a", "/fall/b"]) t.true(destinations.includes(path), path);
       t.false(destinations.includes("/summer"), "it was deleted");
     },
   },

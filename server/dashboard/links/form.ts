@@ -1,10 +1,10 @@
 import type { Link } from "../../../resources/links/types.ts";
+import { UTM_FIELDS, type UtmField, utmOf, withUtm } from "../../../resources/links/utm.js";
 import { type Input, textFieldOf } from "../../http/request-body.ts";
 import { assetAddress } from "../../ui/asset-files.ts";
 import { breakable, CSRF_FIELD, field, linkButton, select, textArea } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { table } from "../../ui/table.ts";
-import { UTM_FIELDS, type UtmField, utmOf, withUtm } from "../../ui/utm.js";
 import type { FieldErrors } from "../forms.ts";
 import { CARD_FIELDS, mergeCard } from "./card.ts";
 import { mergeRules, readRules, ruleFieldOf, rulesFields, writeRules } from "./rules-form.ts";
@@ -124,7 +124,7 @@ function emptyToNull(text: string): string | null {
 }
 
 /** Adds the time zone to a time that a browser sends without one: the form says that it is UTC. */
-function toUtcTime(text: string): string {
+export function toUtcTime(text: string): string {
   const time = /^(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2})(:\d{2})?$/.exec(text);
   return time ? `${time[1]}T${time[2]}${time[3] ?? ":00"}Z` : text;
 }
@@ -279,7 +279,7 @@ function fieldState({ values, errors }: FieldOptions) {
   });
 }
 
-const UTM: Record<UtmField, { label: string; hint: string }> = {
+export const UTM: Record<UtmField, { label: string; hint: string }> = {
   utm_source: { label: "Source", hint: "Where the link is shared, such as newsletter." },
   utm_medium: { label: "Medium", hint: "The kind of place, such as email." },
   utm_campaign: { label: "Campaign", hint: "Such as spring-sale." },

@@ -188,6 +188,7 @@ ${archived && archived !== "false" && html`<button type="submit" name="action" v
 <input name="tag" aria-label="Tag" placeholder="Tag" maxlength="50" list="tags" autocapitalize="none" autocomplete="off">
 <button type="submit" name="action" value="add-tag" class="quiet">${icon("tag")}Add</button>
 <button type="submit" name="action" value="remove-tag" class="quiet">Remove</button>
+<button type="submit" name="action" value="change" class="quiet">Change…</button>
 <button type="submit" name="action" value="export" class="quiet">${icon("download")}Export</button>
 <button type="submit" name="action" value="delete" class="danger">${icon("trash-2")}Delete</button></div></div>`;
 }

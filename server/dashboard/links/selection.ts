@@ -1,6 +1,7 @@
 import type { Context } from "koa";
+import type { Problem } from "../../../resources/http/problem.ts";
 import { invalidField } from "../../../resources/http/validate.ts";
-import { problemView } from "../../../resources/links/bulk.ts";
+import { changeResultView } from "../../../resources/links/bulk-update.ts";
 import { CHANGED_MAX, type ChangeResult, READ_MAX } from "../../../resources/links/change-many.ts";
 import { listQuery } from "../../../resources/links/list.ts";
 import type { Link } from "../../../resources/links/types.ts";
@@ -8,7 +9,7 @@ import { seeOther } from "../../http/redirects.ts";
 import { type Input, prefersHtml, textFieldOf } from "../../http/request-body.ts";
 import { breakable, field, formButton, hidden, linkButton, panelForm } from "../../ui/controls.ts";
 import type { PageContent } from "../../ui/dashboard-layout.ts";
-import { html } from "../../ui/html.ts";
+import { type Html, html } from "../../ui/html.ts";
 import { pathWith, table } from "../../ui/table.ts";
 import { pluralize } from "../../ui/text.ts";
 import { actorOf, pathTo } from "../access.ts";
@@ -23,6 +24,7 @@ import {
 } from "../forms.ts";
 import { sendJson, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
+import { changesFields, readChanges } from "./changes-form.ts";
 import { pages, sendLinks } from "./export.ts";
 import { displayUrl, filterOf } from "./list.ts";
 
@@ -43,6 +45,7 @@ const ACTIONS: Record<string, Action> = {
   },
   "add-tag": { verb: "Add tag", done: "links-tagged" },
   "remove-tag": { verb: "Remove tag", done: "links-untagged" },
+  change: { verb: "Change links", done: "links-changed" },
 };
 
 // Joins ids in one field.
@@ -58,14 +61,17 @@ export const selection: RouteModule = (router, { services: { links }, urls, allo
       : idsIn(fields);
 
   /** Shows the page that asks for what the form left open, or that says why it was rejected. */
-  async function ask(ctx: Context, fields: Input, ids: unknown[], error?: string, tagError?: string) {
+  async function ask(ctx: Context, fields: Input, ids: unknown[], problem?: Problem) {
     const form = formOf(ctx, fields);
+    const { error, errors } = splitFieldErrors(problem);
     const shown = await links.getMany(actorOf(ctx), { ids: ids.slice(0, READ_MAX) });
     const selected = { shown, ids: ids.length > READ_MAX ? ids.map(String) : shown.map(({ id }) => id) };
     const page = () => {
       if (shown.length === 0) return backPage(form, "These links no longer exist.");
+      if (fields.action === "change")
+        return changesPage(form, selected, changesFields(fields, problem?.errors));
       return isTagging(fields)
-        ? tagPage(form, selected, tagError)
+        ? tagPage(form, selected, errors.tag)
         : confirmationPage(form, selected, urls.short);
     };
     showPage(ctx, { section: "links", error, ...page() });
@@ -74,8 +80,8 @@ export const selection: RouteModule = (router, { services: { links }, urls, allo
   const show: Show = async (ctx, error, problem) => {
     const fields = await formFieldsOf(ctx);
     const { errors } = splitFieldErrors(problem);
-    if (errors.tag && isTagging(fields))
-      return ask(ctx, fields, await findIds(ctx, fields), error, errors.tag);
+    if (isTagging(fields) ? errors.tag : errors.changes)
+      return ask(ctx, fields, await findIds(ctx, fields), problem);
     const page = backPage(formOf(ctx, fields), describeError(errors, fields));
     showPage(ctx, { section: "links", error, ...page });
   };
@@ -93,7 +99,8 @@ export const selection: RouteModule = (router, { services: { links }, urls, allo
     const ids = await findIds(ctx, fields);
     if (isPage && isOpen(fields, ids.length)) return ask(ctx, fields, ids);
     const results = await links.changeMany(actorOf(ctx), isForm(ctx) ? toInput(fields, ids) : fields);
-    if (!isPage) return sendJson(ctx, { results: results.map(resultView) });
+    if (!isPage)
+      return sendJson(ctx, { results: results.map((result) => changeResultView(result, urls.short)) });
     const failed = results.filter(({ error }) => error);
     if (failed.length === 0) return seeOther(ctx, listPath(ctx, fields, doneQuery(ctx, fields, results)));
     const ofFailed = failed.slice(0, READ_MAX).map(({ id }) => id);
@@ -123,11 +130,13 @@ function isArchiving({ action }: Input): boolean {
   return action === "archive" || action === "restore";
 }
 
-/** Returns whether a form has to ask for the tag, or for the confirmation of what can't be undone. */
+/** Returns whether a form has to ask for the tag or the changes, or for the confirmation of what can't be undone. */
 function isOpen(fields: Input, count: number): boolean {
   if (isTagging(fields)) return textFieldOf(fields.tag) === "";
   if (fields.confirmed === "true") return false;
-  return fields.action === "delete" || (isArchiving(fields) && count > UNDONE_MAX);
+  return (
+    fields.action === "delete" || fields.action === "change" || (isArchiving(fields) && count > UNDONE_MAX)
+  );
 }
 
 /** The parser of forms turns more than 20 values into an object. A form of this module has all ids in one value. */
@@ -145,7 +154,12 @@ function shownAtIn({ shown_at }: Input): number {
 
 function toInput(fields: Input, ids: unknown[]): Input {
   const { action, tag } = fields;
-  return { ids, action, ...(isTagging(fields) && { tag }) };
+  return {
+    ids,
+    action,
+    ...(isTagging(fields) && { tag }),
+    ...(action === "change" && { changes: readChanges(fields) }),
+  };
 }
 
 /** Returns the query of the list that the form was sent from. A change of all links leads back to the first page. */
@@ -159,10 +173,6 @@ function listQueryIn({ return_to, ...fields }: Input): Record<string, string> {
 /** Returns the path of the list with its filter; `return_to` can't lead elsewhere. */
 function listPath(ctx: Context, fields: Input, done?: Record<string, string>): string {
   return pathWith(pathTo(ctx, "links"), { ...listQueryIn(fields), ...done });
-}
-
-function resultView({ id, error }: ChangeResult): object {
-  return error ? { id, ...problemView(error) } : { id, status: 200 };
 }
 
 function describeError(errors: FieldErrors, fields: Input): string | undefined {
@@ -200,7 +210,6 @@ function backPage({ list }: SelectionForm, error: string | undefined): PageConte
 /** Asks for the tag. */
 function tagPage(form: SelectionForm, { ids }: Selected, error: string | undefined): PageContent {
   const isAdded = form.action === "add-tag";
-  const panel = { action: form.path, submit: ACTIONS[form.action]?.verb ?? "", cancel: form.list };
   const tag = field({
     name: "tag",
     label: "Tag",
@@ -208,12 +217,20 @@ function tagPage(form: SelectionForm, { ids }: Selected, error: string | undefin
     error,
     attributes: html`required maxlength="50" autocapitalize="none"`,
   });
-  const others = Object.entries(fieldsOf(form, ids)).map(([name, value]) => hidden(name, value));
-  const body = panelForm(panel, html`${others}${tag}`);
-  return {
-    title: `${isAdded ? "Add a tag to" : "Remove a tag from"} ${pluralize(ids.length, "link")}`,
-    body,
-  };
+  const title = `${isAdded ? "Add a tag to" : "Remove a tag from"} ${pluralize(ids.length, "link")}`;
+  return { title, body: askingForm(form, fieldsOf(form, ids), tag) };
+}
+
+/** Asks for changes to the fields of the links. */
+function changesPage(form: SelectionForm, { ids }: Selected, fields: Html): PageContent {
+  const others = { ...fieldsOf(form, ids), confirmed: "true" };
+  return { title: `Change ${pluralize(ids.length, "link")}`, body: askingForm(form, others, fields) };
+}
+
+function askingForm(form: SelectionForm, others: Record<string, string>, fields: Html): Html {
+  const panel = { action: form.path, submit: ACTIONS[form.action]?.verb ?? "", cancel: form.list };
+  const sent = Object.entries(others).map(([name, value]) => hidden(name, value));
+  return panelForm(panel, html`${sent}${fields}`);
 }
 
 /** Asks whether to make a change that can't be undone, and names its links. */

@@ -92,6 +92,32 @@ test("a bulk request counts as many calls as it has links, and creates none of t
   t.is((await service.storage.links.usage(app.id)).links, 500);
 });
 
+test("a bulk update counts as many calls as it has links, and changes none of them over the limit", async (t) => {
+  const { app, from, api } = await caller();
+  const links = Array.from({ length: 100 }, () => ({ url: "https://example.com/" }));
+  await api.send("POST", "/v1/links/bulk", { json: { links }, headers: from });
+  const update = (target: object, tag: string, headers = {}) =>
+    api.send("PATCH", "/v1/links/bulk", {
+      json: { ...target, changes: { add_tags: [tag] } },
+      headers: { ...from, ...headers },
+    });
+  const all = { filter: {}, expected_count: 100 };
+  const once = { "idempotency-key": "bulk" };
+  const calls: [reply: Awaited<ReturnType<typeof update>>, status: number, left: number][] = [
+    [await update({ filter: {}, expected_count: 99 }, "a"), 409, GROWTH - 101],
+    [await update(all, "a", once), 200, GROWTH - 201],
+    [await update(all, "a", once), 200, GROWTH - 202],
+    [await update({ ids: ["lnk_x", "lnk_y"] }, "a"), 200, GROWTH - 204],
+  ];
+  for (const [{ status, headers }, expected, left] of calls)
+    t.deepEqual([status, parse(headers, "ratelimit").r], [expected, left]);
+  const replies = await atOnce(5, () => update(all, "b"));
+  t.is(replies.filter(({ status }) => status === 200).length, 3);
+  isProblem(t, await update(all, "c"), { status: 429, code: "rate_limited" });
+  const { ids } = (await service.storage.links.listIds(app.id, { tag: "c" }, 1)) as { ids: string[] };
+  t.deepEqual(ids, []);
+});
+
 test("every response shows the limit that it counted against", async (t) => {
   const { token, from } = await caller();
   const { app: free, token: downgraded } = await caller();

@@ -74,6 +74,18 @@ test("for await goes through all pages of a list", async (t) => {
   t.deepEqual(onSecond, found.slice(3, 6));
 });
 
+test("a bulk update is sent with an idempotency key", async (t) => {
+  const { id } = await linkgate.createLink({ url: "https://example.com/" });
+  const input = { ids: [id], changes: { add_tags: ["sale"] } };
+  const options = { idempotencyKey: "once" };
+  const { results } = await linkgate.updateLinks(input, options);
+  t.deepEqual(results[0]?.link?.tags, ["sale"]);
+  let replayed: string | null = "";
+  const onResponse = ({ headers }: Response) => (replayed = headers.get("Idempotency-Replayed"));
+  t.deepEqual(await linkgate.updateLinks(input, { ...options, onResponse }), { results });
+  t.is(replayed, "true");
+});
+
 test("an error on a later page ends the iteration", async (t) => {
   const pages = linkgate.listLinks({ cursor: "forged" });
   const error = await t.throwsAsync(Array.fromAsync(pages), { instanceOf: LinkgateError });

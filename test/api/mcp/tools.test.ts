@@ -85,7 +85,7 @@ const TOOLS: Record<string, string[]> = {
     ...["upsert_link", "update_link", "delete_link"],
     ...["update_webhook", "delete_webhook"],
   ],
-  destructiveHint: ["rotate_webhook_secret"],
+  destructiveHint: ["rotate_webhook_secret", "update_links"],
   openWorldHint: ["test_webhook", "resend_webhook_delivery", "resend_failed_webhook_deliveries"],
 };
 
@@ -125,6 +125,8 @@ const FAILURES: [tool: string, args: object, status: number, code: string, field
   ["create_link", { url: page, idempotency_key: "a b" }, 422, "invalid_idempotency_key", "idempotency_key"],
   ["get_link", {}, 422, "invalid_id", "id"],
   ["get_link", { id: "lnk_\u0000" }, 404, "not_found", ""],
+  ["update_links", { ids: ["lnk_x"], changes: null }, 422, "invalid_changes", "changes"],
+  ["update_links", { filter: {}, expected_count: 7, changes: { archived: true } }, 409, "count_mismatch", ""],
   ["list_links", { limit: "5" }, 422, "invalid_limit", "limit"],
   ["test_webhook", { id: "MINE" }, 409, "webhook_disabled", ""],
   ["resend_webhook_delivery", { id: "MINE" }, 422, "invalid_delivery_id", "delivery_id"],
@@ -136,6 +138,7 @@ const NEXT: Record<string, RegExp> = {
   idempotency_key_reused: /^Use a new key/,
   invalid_request: /^Fix what `detail`/,
   unknown_field: /^Remove the field/,
+  count_mismatch: /^List the links that match/,
   not_found: /^List the existing resources/,
   webhook_disabled: /^Enable the webhook/,
 };
@@ -191,6 +194,19 @@ for (const era of ALL_ERAS) {
     const { results } = await call<{ results: { status: number }[] }>("create_links", { links: bulk });
     const statuses = results.map(({ status }) => status);
     t.deepEqual(statuses, [201, 409, 422]);
+    const changed = await call<{ results: object[] }>("update_links", {
+      filter: { slug: `bulk-${era}` },
+      expected_count: 1,
+      changes: { expires_at: fields.expires_at, utm: { source: "mail" } },
+    });
+    const utmUrl = `${fields.url}?utm_source=mail`;
+    t.like(changed.results, [{ status: 200, link: { url: utmUrl, expires_at: fields.expires_at } }]);
+    const { id: changedId } = changed.results[0] as LinkBody;
+    const cleared = await call<{ results: object[] }>("update_links", {
+      ids: [changedId],
+      changes: { expires_at: "", utm: { source: "" } },
+    });
+    t.like(cleared.results, [{ id: changedId, status: 200, link: { url: fields.url, expires_at: null } }]);
     const put = { external_id: "put", url: fields.url };
     const first = await call<{ created: boolean; link: LinkBody }>("upsert_link", put);
     const second = await call<typeof first>("upsert_link", { ...put, title: "Second" });

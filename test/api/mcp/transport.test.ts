@@ -108,7 +108,7 @@ test("server/discover is the same for every token: revision, instructions, and c
   const constant = { listChanged: false };
   t.deepEqual(lists, { tools: constant, resources: constant, prompts: constant });
   const instructions = String(discovered.instructions);
-  t.is(instructions.split(/\.(?:\s|$)/).filter(Boolean).length, 4);
+  t.is(instructions.split(/\.(?:\s|$)/).filter(Boolean).length, 5);
   for (const name of ["whoami", "list_links", "upsert_link", "get_link_analytics"])
     t.true(instructions.includes(name), name);
 });

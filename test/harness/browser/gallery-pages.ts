@@ -180,6 +180,12 @@ function linkPages(gallery: Gallery): Pages {
       url: "https://a.example/",
       slug: "spring",
     }),
+    "links-change, owner": openThen(`${own}/links`, async (page) => {
+      await page.locator("[name=ids]").first().check({ force: true });
+      await press(page, "Change…");
+      await press(page, "Change links");
+      await waitForError(page);
+    }),
     "link-import-rejected, owner": openThen(`${own}/links/import`, (page) => preview(page, "name\nvalue\n")),
     "link-import-preview, owner": openThen(`${own}/links/import`, (page) => preview(page, IMPORTED)),
     "clicks-today, owner": `${own}/analytics?from=${dateBefore(0)}`,

@@ -324,3 +324,47 @@ test("up to 1,000 links are changed together, after a question that says how man
   t.is(archived.html.querySelectorAll("tbody tr").length, 0);
   t.is((await open()).html.querySelectorAll("tbody tr").length, 1);
 });
+
+test("a page asks what to change in the selected links, and changes only what was entered", async (t) => {
+  const { createMany, select, lookAll, browser } = await openLinks();
+  const links = await createMany(3, {
+    url: "https://example.com/spring",
+    expires_at: "2098-01-31T12:00:00Z",
+  });
+  const page = await select(links, { action: "change", tag: "", return_to: "?archived=all" });
+  t.is(headingOf(page), "Change 3 links");
+  t.is(alertOn(page), "");
+  const changed = await browser.press(page, "Change links", {
+    find: "/spring",
+    with: "/summer",
+    source: "mail & more",
+    term: "sale",
+  });
+  t.is(noticeOf(changed), "3 links changed.");
+  t.is(new URL(changed.url).searchParams.get("archived"), "all");
+  const url = "https://example.com/summer?utm_source=mail%20%26%20more&utm_term=sale";
+  const kept = { url, expires_at: "2098-01-31T12:00:00.000Z" };
+  t.like(await lookAll(links), [kept, kept, kept]);
+  const again = await select(links, { action: "change" });
+  const removal = { removes_expiry: "true", removes_utm: "true", medium: "email" };
+  await browser.press(again, "Change links", removal);
+  const removed = { url: "https://example.com/summer?utm_medium=email", expires_at: null };
+  t.like(await lookAll(links), [removed, removed, removed]);
+});
+
+test("changes that are missing or invalid are asked for again, with what was entered", async (t) => {
+  const { createMany, select, lookAll, browser } = await openLinks();
+  const links = await createMany(2, { url: "https://example.com/spring" });
+  const page = await select(links, { action: "change" });
+  const empty = await browser.press(page, "Change links", {});
+  t.is(empty.status, 422);
+  t.is(empty.html.querySelector("form.panel .error")?.text, "Enter at least one change.");
+  const invalid = await browser.press(empty, "Change links", { with: "/summer", source: "mail" });
+  t.is(invalid.status, 422);
+  isMarked(t, invalid, "find", /1 to 2048 characters/);
+  t.deepEqual([typedIn(invalid, "with"), typedIn(invalid, "source")], ["/summer", "mail"]);
+  const failed = await browser.press(invalid, "Change links", { find: "https:", with: "ftp:" });
+  t.is(alertOn(failed), "2 links could not be changed.");
+  t.regex(failed.html.querySelector("table")?.text ?? "", /must be an http or https URL/);
+  for (const { url } of await lookAll(links)) t.is(url, "https://example.com/spring");
+});

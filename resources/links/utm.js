@@ -1,4 +1,4 @@
-// Used by the server and by the script of the form, so that both treat a URL alike.
+// Used by the server and by the script of the form of a link, so that both treat a URL alike.
 
 export const UTM_FIELDS = ["utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content"];
 
@@ -26,6 +26,7 @@ export function withUtm(url, values) {
   });
   const added = [...left].filter(([, value]) => value !== "").map(([name, value]) => encode(name, value));
   const query = [...kept, ...added].join("&");
+  if (query === pairs.join("&")) return url;
   return base + (query && `?${query}`) + fragment;
 }
 

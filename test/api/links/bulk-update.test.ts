@@ -1,0 +1,269 @@
+import test from "ava";
+import { OPERATOR } from "../../../resources/events/types.ts";
+import { type Api, isProblem, type LinkBody, newApi, type PageBody } from "../../harness/clients/api.ts";
+import { atOnce } from "../../harness/database/storage.ts";
+import { startTestService } from "../../harness/service.ts";
+
+export const databases = "all";
+
+const service = await startTestService();
+test.after.always(() => service.close());
+
+type Result = {
+  id: string;
+  status: number;
+  link?: LinkBody;
+  error?: { code: string; detail: string; errors?: { field: string }[] };
+};
+
+const url = "https://example.com/spring";
+const update = (caller: Api, json: object, headers = {}) =>
+  caller.send<{ results: Result[] }>("PATCH", "/v1/links/bulk", { json, headers });
+const resultsOf = async (caller: Api, json: object) => {
+  const { status, body, text } = await update(caller, json);
+  if (status !== 200) throw new Error(text);
+  return body.results;
+};
+const linksOf = async (caller: Api, query = "") =>
+  (await caller.get<PageBody>(`/v1/links?limit=100${query}`)).body.data;
+
+async function newCaller(plan?: "growth" | "premium") {
+  const organization = await service.createOrganization(undefined, plan);
+  const api = await newApi({ ...service, createOrganization: async () => organization });
+  const countEvents = async () =>
+    (await service.storage.audit.list(organization.id, { types: ["link.updated"] }, 100)).length;
+  return { api, organization, countEvents };
+}
+
+test("all changes are made to each link, in the order of the IDs", async (t) => {
+  const { api, countEvents } = await newCaller();
+  const own = await Promise.all(
+    ["a", "b", "c"].map((name) => api.createLink({ url: `${url}?utm_term=${name}`, tags: ["old", name] })),
+  );
+  const ids = own.map(({ id }) => id).toReversed();
+  const results = await resultsOf(api, {
+    ids: [...ids, ids[0]],
+    changes: {
+      add_tags: ["new"],
+      remove_tags: ["old"],
+      archived: true,
+      expires_at: "2098-01-31T12:00:00Z",
+      replace_in_url: { find: "/spring", with: "/summer" },
+      utm: { source: "mail", term: null },
+    },
+  });
+  t.deepEqual(
+    results.map(({ id }) => id),
+    ids,
+  );
+  for (const [index, name] of ["c", "b", "a"].entries())
+    t.like(results[index], {
+      status: 200,
+      link: {
+        url: "https://example.com/summer?utm_source=mail",
+        tags: [name, "new"],
+        archived: true,
+        expires_at: "2098-01-31T12:00:00.000Z",
+      },
+    });
+  t.deepEqual(await linksOf(api), results.map(({ link }) => link) as LinkBody[]);
+  t.is(await countEvents(), 3);
+});
+
+test("a link that the changes leave as it is keeps its ETag, and stores no event", async (t) => {
+  const { api, countEvents } = await newCaller();
+  const { id } = await api.createLink({ url, tags: ["a"], expires_at: "2098-01-31T12:00:00Z" });
+  const before = await api.get(`/v1/links/${id}`);
+  const [result] = await resultsOf(api, {
+    ids: [id],
+    changes: {
+      add_tags: ["a"],
+      remove_tags: ["b"],
+      archived: false,
+      expires_at: "2098-01-31T13:00:00+01:00",
+      replace_in_url: { find: "winter", with: "fall" },
+      utm: { source: null },
+    },
+  });
+  t.deepEqual(result, { id, status: 200, link: before.body });
+  t.is((await api.get(`/v1/links/${id}`)).headers.get("etag"), before.headers.get("etag"));
+  t.is(await countEvents(), 0);
+});
+
+test("a link that can't be changed doesn't affect the others", async (t) => {
+  const { api, organization } = await newCaller();
+  const stranger = (await newCaller()).api;
+  const plain = await api.createLink({ url });
+  const full = await api.createLink({ url, tags: Array.from({ length: 20 }, (_, n) => `tag ${n}`) });
+  const disabled = await api.createLink({ url });
+  await service.storage.disabledLinks.disable(disabled.id, "phishing", OPERATOR);
+  const foreign = await stranger.createLink({ url });
+  const deleted = await api.createLink({ url });
+  await api.send("DELETE", `/v1/links/${deleted.id}`);
+  const last = await api.createLink({ url });
+  const { length } = await service.storage.webhooks.list(organization.id);
+  t.is(length, 0);
+  const outcomes: [id: string, outcome: number | string][] = [
+    [plain.id, 200],
+    [full.id, "invalid_tags"],
+    [disabled.id, "link_disabled"],
+    [foreign.id, "not_found"],
+    [deleted.id, "not_found"],
+    ["lnk_nothing", "not_found"],
+    ["\u0000\ud800", "not_found"],
+    [last.id, 200],
+  ];
+  const results = await resultsOf(api, {
+    ids: outcomes.map(([id]) => id),
+    changes: { add_tags: ["new"] },
+  });
+  t.deepEqual(
+    results.map(({ id, status, error }) => [id, error?.code ?? status]),
+    outcomes,
+  );
+  for (const { link, error } of results) t.is(link === undefined, error !== undefined);
+  t.deepEqual((await stranger.get(`/v1/links/${foreign.id}`)).body, foreign);
+});
+
+test("a replacement whose result is no valid destination is that link's error", async (t) => {
+  const { api } = await newCaller();
+  const plain = await api.createLink({ url: "https://example.com/a" });
+  const other = await api.createLink({ url: "http://example.com/a" });
+  const replacements: [find: string, text: string, message: RegExp][] = [
+    ["https:", "ftp:", /must be an http or https URL/],
+    ["https://example.com", service.url, /must not point to this service/],
+    ["https://example.com", "https:// example.com", /must not contain spaces/],
+    ["https://example.com/", `https://example.com/${"x".repeat(2027)}`, /at most 2048 characters/],
+  ];
+  for (const [find, text, message] of replacements) {
+    const changes = { replace_in_url: { find, with: text }, utm: { source: "mail" } };
+    const [refused, changed] = await resultsOf(api, { ids: [plain.id, other.id], changes });
+    t.like(refused, { id: plain.id, status: 422, error: { code: "invalid_url" } }, find);
+    t.regex(refused?.error?.detail ?? "", message);
+    t.is(changed?.status, 200);
+  }
+  t.is((await api.get(`/v1/links/${plain.id}`)).body.url, "https://example.com/a");
+});
+
+test("a filter changes the links that match if they are as many as expected, and otherwise none", async (t) => {
+  const { api, countEvents } = await newCaller();
+  const created: LinkBody[] = [];
+  for (let index = 0; index < 3; index++)
+    created.push(
+      await api.createLink({ url: `${url}/${index}`, tags: ["campaign"], external_id: `own-${index}` }),
+    );
+  const other = await api.createLink({ url });
+  const changes = { archived: true };
+  for (const [expected_count, found] of [
+    [2, "3"],
+    [4, "3"],
+  ] as const) {
+    const reply = await update(api, { filter: { tag: "campaign" }, expected_count, changes });
+    isProblem(t, reply, { status: 409, code: "count_mismatch" });
+    const { detail } = reply.body as unknown as { detail: string };
+    t.true(detail.includes(found) && detail.includes(String(expected_count)), detail);
+  }
+  t.is(await countEvents(), 0);
+  const results = await resultsOf(api, { filter: { tag: "campaign" }, expected_count: 3, changes });
+  t.deepEqual(
+    results.map(({ id, status }) => [id, status]),
+    created.toReversed().map(({ id }) => [id, 200]),
+  );
+  t.deepEqual(
+    (await linksOf(api, "&archived=false")).map(({ id }) => id),
+    [other.id],
+  );
+  const filters: [filter: object, count: number][] = [
+    [{ archived: false }, 1],
+    [{ url: `${url}/1`, archived: true }, 1],
+    [{ external_id: "own-2" }, 1],
+    [{ slug: other.slug }, 1],
+    [{ search: "SPRING/", tag: "campaign" }, 3],
+    [{ created_after: other.created_at }, 1],
+    [{ created_before: "2020-01-01T00:00:00Z" }, 0],
+    [{}, 4],
+  ];
+  for (const [filter, count] of filters) {
+    const json = { filter, expected_count: Math.max(1, count), changes: { add_tags: ["seen"] } };
+    const { status, body } = await update(api, json);
+    if (count === 0) t.is(status, 409);
+    else t.is(body.results.length, count, JSON.stringify(filter));
+  }
+});
+
+test("a change that matches no longer isn't repeated, and a key returns its results again", async (t) => {
+  const { api } = await newCaller();
+  const { id } = await api.createLink({ url, tags: ["once"] });
+  const json = {
+    filter: { tag: "once" },
+    expected_count: 1,
+    changes: { replace_in_url: { find: "spring", with: "springs" } },
+  };
+  const key = { "idempotency-key": "spring" };
+  const first = await update(api, json, key);
+  t.is(first.status, 200);
+  const again = await update(api, json, key);
+  t.is(again.headers.get("idempotency-replayed"), "true");
+  t.deepEqual(again.body, first.body);
+  const { body } = await api.get(`/v1/links/${id}`);
+  t.deepEqual(body, first.body.results[0]?.link as LinkBody);
+  const reused = await update(api, { ...json, expected_count: 2 }, key);
+  isProblem(t, reused, { status: 422, code: "idempotency_key_reused" });
+  isProblem(t, await update(api, json, { "idempotency-key": "a b" }), {
+    status: 422,
+    code: "invalid_idempotency_key",
+    fields: ["Idempotency-Key"],
+  });
+});
+
+test("of concurrent changes to one link, none is lost", async (t) => {
+  const { api, countEvents } = await newCaller();
+  const own = await Promise.all([0, 1, 2].map(() => api.createLink({ url, tags: [] })));
+  const ids = own.map(({ id }) => id);
+  await atOnce(8, (n) =>
+    n % 4 === 3
+      ? api.send("PATCH", `/v1/links/${ids[1]}`, { json: { title: `Title ${n}` } })
+      : update(api, { ids: n % 2 ? ids : ids.toReversed(), changes: { add_tags: [`tag ${n}`] } }),
+  );
+  const links = await linksOf(api);
+  for (const { tags } of links) t.is(tags.length, 6);
+  t.regex(links.find(({ id }) => id === ids[1])?.title ?? "", /^Title [37]$/);
+  t.is(await countEvents(), 3 * 6 + 2);
+});
+
+test("a request needs either IDs or a filter, a change, and links:write", async (t) => {
+  const { api, organization } = await newCaller();
+  const { id } = await api.createLink({ url });
+  const changes = { archived: true };
+  const invalid: [json: object, code: string, fields: string[]][] = [
+    [{ changes }, "invalid_request", [""]],
+    [{ ids: [id], filter: {}, expected_count: 1, changes }, "invalid_request", [""]],
+    [{ ids: [], changes }, "invalid_ids", ["ids"]],
+    [{ ids: [id] }, "invalid_changes", ["changes"]],
+    [{ ids: [id], changes: {} }, "invalid_changes", ["changes"]],
+    [{ ids: [id], changes: { utm: { source: 5 } } }, "invalid_changes", ["changes.utm.source"]],
+    [{ ids: [id], changes, atomic: true }, "unknown_field", ["atomic"]],
+    [{ filter: { tag: "a" }, expected_count: 601, changes }, "invalid_expected_count", ["expected_count"]],
+  ];
+  for (const [json, code, fields] of invalid)
+    isProblem(t, await update(api, json), { status: 422, code, fields });
+  const token = await service.token(organization, { scope: "links:read" });
+  const reader = await update(api, { ids: [id], changes }, { authorization: `Bearer ${token}` });
+  isProblem(t, reader, { status: 403, code: "insufficient_scope" });
+  t.is((await api.get(`/v1/links/${id}`)).body.archived, false);
+});
+
+test("results have all links unless they take more than 1 MB", async (t) => {
+  const { api } = await newCaller();
+  const metadata = Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`key${n}`, "x".repeat(500)]));
+  const ids: string[] = [];
+  for (let index = 0; index < 50; index++) ids.push((await api.createLink({ url, metadata })).id);
+  const { body, text } = await update(api, { ids, changes: { archived: true } });
+  const shown = body.results.filter(({ link }) => link);
+  t.true(text.length < 1.2 * 2 ** 20 && shown.length > 30 && shown.length < 50, `${shown.length}`);
+  t.deepEqual(
+    body.results.map(({ id, status }) => [id, status]),
+    ids.map((id) => [id, 200]),
+  );
+  t.is((await linksOf(api, "&archived=true")).length > 0, true);
+});
