@@ -144,15 +144,15 @@ export function linkSchemas(reserved: ReservedNames) {
     metadata: metadata.describe("Key-value pairs to store: strings, numbers, booleans or null."),
     expires_at: futureTime
       .nullable()
-      .describe("When the link expires. From then on, visitors get a 410 or the fallback."),
+      .describe("When the link expires: visitors then get a 410 or the fallback."),
     max_clicks: maxClicks
       .nullable()
-      .describe("The sum of `clicks` and `bot_clicks` after which visitors get a 410 or the fallback."),
+      .describe("After how many clicks, those of bots included, visitors get a 410 or the fallback."),
     redirect_type: redirectTypes.describe("The HTTP status of the redirect. Defaults to 302."),
     fallback_url: destination
       .nullable()
       .describe(
-        "The fallback: where a 302 that isn't counted sends visitors of an unavailable link. Defaults to the organization's.",
+        "The fallback: where visitors of an unavailable link go, uncounted. Defaults to the organization's.",
       ),
     forward_query: z
       .boolean()
@@ -161,7 +161,7 @@ export function linkSchemas(reserved: ReservedNames) {
       .boolean()
       .describe("Whether the destination gets what visitors add to the path. Defaults to false."),
     rules: rulesSchema(destination, anyTime).describe(
-      "Other destinations: that of the first rule whose conditions all hold for a visitor.",
+      "Destinations of some visitors. The first rule that applies counts.",
     ),
     card: card.nullable().describe("What chats and social networks show of the link."),
   };

@@ -17,13 +17,13 @@ const LIMITS = [
 
 export const ARGUMENTS: Dropped = new Set([...NOTES, ...LIMITS]);
 /** For arguments that another tool describes: names and types are enough to fill them in. */
-export const KNOWN_ARGUMENTS: Dropped = new Set([...ARGUMENTS, "description", "enum"]);
+export const KNOWN_ARGUMENTS: Dropped = new Set([...ARGUMENTS, "description", "enum", "format"]);
 /**
  * For results, which explain themselves: names and types are enough to read and to check them. Values can be added to an
  * enumeration, and a client that still holds an older schema would reject them. Which fields are always there makes no
  * difference to a reader.
  */
-export const RESULTS: Dropped = new Set([...KNOWN_ARGUMENTS, "format", "required"]);
+export const RESULTS: Dropped = new Set([...KNOWN_ARGUMENTS, "required"]);
 
 // Keywords whose value is a schema, a list of schemas, or schemas by name.
 const SCHEMAS = new Set(["items", "additionalProperties"]);
@@ -43,6 +43,7 @@ export function compactSchema(schema: JsonSchema, dropped: Dropped): JsonSchema 
     // What a map may hold is said where it is described.
     if (keyword === "additionalProperties" && value !== false && dropped.has("description")) return [];
     if (dropped.has(keyword) && !isNeeded(keyword, merged)) return [];
+    if (keyword === "format" && value === "uri") return []; // the name or the description says so
     if (keyword === "additionalProperties" && hasUnion(value) && !allowsUnions(dropped)) return [];
     if (SCHEMAS.has(keyword) && typeof value === "object") return [[keyword, compact(value)]];
     if (LISTS.has(keyword)) return [[keyword, (value as unknown[]).map(compact)]];
@@ -54,17 +55,30 @@ export function compactSchema(schema: JsonSchema, dropped: Dropped): JsonSchema 
 
 /** Compacts a schema within another one. A result, or another tool, shows what is in small objects, and in lists of them. */
 function compactNested(schema: JsonSchema, dropped: Dropped): JsonSchema {
-  if (dropped === ARGUMENTS) return compactSchema(schema, dropped);
+  // Other fields are refused within objects as well, which only the outermost one says.
+  if (dropped === ARGUMENTS) return withoutClosing(compactSchema(schema, dropped));
   const { type, items, ...object } = mergeAlternatives(schema, dropped);
   const { properties = {} } = (items ?? object) as JsonSchema;
   const values = Object.values(properties) as JsonSchema[];
   return values.length > 0 && values.every(isPlain)
     ? ({ type } as JsonSchema)
-    : compactSchema(schema, dropped);
+    : withoutClosing(compactSchema(schema, dropped));
 }
 
-function isPlain({ properties, items, anyOf = [] }: JsonSchema): boolean {
-  return !properties && !items && anyOf.every((option) => isPlain(option as JsonSchema));
+function withoutClosing({ additionalProperties, ...schema }: JsonSchema): JsonSchema {
+  return additionalProperties === false || additionalProperties === undefined
+    ? schema
+    : { ...schema, additionalProperties };
+}
+
+/** Objects of such objects aren't small. */
+function isPlain({ properties = {}, items, anyOf = [] }: JsonSchema): boolean {
+  const parts = Object.values(properties) as JsonSchema[];
+  return !items && parts.every(isLeaf) && anyOf.every((option) => isPlain(option as JsonSchema));
+}
+
+function isLeaf({ properties, items }: JsonSchema): boolean {
+  return !properties && !items;
 }
 
 function hasUnion(value: unknown): boolean {

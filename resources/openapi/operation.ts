@@ -106,7 +106,7 @@ export function pathParameter(description: string, example: string): z.ZodString
 
 /** Returns the schema of a result, with some fields more, that another tool's output schema describes in full. */
 export function sameAs(tool: string, more: z.ZodRawShape = {}): z.ZodObject {
-  return z.looseObject(more).describe(`As ${tool} returns it.`);
+  return z.looseObject(more).describe(`See ${tool}.`);
 }
 
 /** Adds an operation to the router and to the document, which therefore always agree. */

@@ -53,6 +53,8 @@ const deliveryParams = webhookParams.extend({
 const webhook = sameAs("get_webhook");
 const delivery = sameAs("list_webhook_deliveries");
 const { request_headers, response } = deliveryDetailsSchema.shape;
+// create_webhook has the list of them.
+const eventType = z.string().describe("As in create_webhook.");
 const SENDS = { openWorldHint: true };
 const SEE_SECRET = "Owners and admins view the secret at secret_url.";
 
@@ -216,6 +218,11 @@ export function webhookRoutes(
       name: "list_webhook_deliveries",
       title: "List webhook deliveries",
       description: "Lists deliveries with payloads and attempts, newest first.",
+      input: z.strictObject({
+        ...webhookParams.shape,
+        ...deliveryQuery.shape,
+        event_type: eventType.optional(),
+      }),
     },
     async run(caller, { params: { id }, query }) {
       const { deliveries, nextCursor } = await webhooks.deliveries(caller, id, query);
@@ -300,6 +307,7 @@ export function webhookRoutes(
       name: "list_events",
       description:
         "Lists events of the last 30 days with the data that webhooks get, oldest first, without clicks. resume_cursor gets later ones.",
+      input: eventQuery.extend({ type: z.array(eventType).optional() }),
       output: eventPageSchema.extend({ data: z.array(z.looseObject({})) }),
     },
     run: async (caller, { query }) => ({ status: 200, body: await listEvents(caller, query) }),

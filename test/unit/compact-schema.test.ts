@@ -11,11 +11,13 @@ const CLOSED: JsonSchema = { type: "object", properties: {}, additionalPropertie
 const LIST: JsonSchema = { type: "array", items: { type: "object", properties: { a: { type: "string" } } } };
 
 const LONG = { ...KNOWN, title: "T", examples: ["a"], minLength: 1, pattern: "a" };
-const TEXT: JsonSchema = { type: "string", format: "uri" };
-const DESCRIBED: JsonSchema = { ...KNOWN, ...TEXT };
+const TEXT: JsonSchema = { type: "string" };
+const TIME: JsonSchema = { type: "string", format: "date-time" };
+const DESCRIBED: JsonSchema = { ...KNOWN, ...TIME };
 const CONSTANTS: JsonSchema = { anyOf: [301, 302].map((value) => ({ type: "number", const: value })) };
 const PLAIN: JsonSchema = { type: "string" };
-const OBJECT: JsonSchema = { type: "object", properties: { a: PLAIN }, additionalProperties: false };
+const OPEN: JsonSchema = { type: "object", properties: { a: PLAIN } };
+const OBJECT: JsonSchema = { ...OPEN, additionalProperties: false };
 const objectOf = (list: JsonSchema): JsonSchema => ({ type: "object", properties: { list } });
 
 const CASES: [what: string, schema: JsonSchema, kind: typeof RESULTS, compact: JsonSchema][] = [
@@ -28,7 +30,19 @@ const CASES: [what: string, schema: JsonSchema, kind: typeof RESULTS, compact: J
     KNOWN_ARGUMENTS,
     objectOf({ type: "object" }),
   ],
-  ["where it is described, all of it is", objectOf(OBJECT), ARGUMENTS, objectOf(OBJECT)],
+  [
+    "where it is described, all of it is, but that others are forbidden",
+    objectOf(OBJECT),
+    ARGUMENTS,
+    objectOf(OPEN),
+  ],
+  [
+    "objects in small objects are small as well",
+    objectOf(objectOf(OPEN)),
+    RESULTS,
+    objectOf({ type: "object" }),
+  ],
+  ["the format of a time stays", TIME, ARGUMENTS, TIME],
   ["a nullable argument has one type", NULLABLE_TEXT, ARGUMENTS, { ...TEXT, description: "A text." }],
   ["a nullable result has both types", NULLABLE_TEXT, RESULTS, { type: ["string", "null"] as never }],
   ["a choice of constants is a list of values", CONSTANTS, ARGUMENTS, { type: "number", enum: [301, 302] }],

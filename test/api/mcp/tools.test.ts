@@ -202,11 +202,11 @@ for (const era of ALL_ERAS) {
     const utmUrl = `${fields.url}?utm_source=mail`;
     t.like(changed.results, [{ status: 200, link: { url: utmUrl, expires_at: fields.expires_at } }]);
     const { id: changedId } = changed.results[0] as LinkBody;
-    const cleared = await call<{ results: object[] }>("update_links", {
+    const again = await call<{ results: object[] }>("update_links", {
       ids: [changedId],
       changes: { expires_at: "", utm: { source: "" } },
     });
-    t.like(cleared.results, [{ id: changedId, status: 200, link: { url: fields.url, expires_at: null } }]);
+    t.like(again.results, [{ id: changedId, status: 200, link: { url: fields.url, expires_at: null } }]);
     const put = { external_id: "put", url: fields.url };
     const first = await call<{ created: boolean; link: LinkBody }>("upsert_link", put);
     const second = await call<typeof first>("upsert_link", { ...put, title: "Second" });

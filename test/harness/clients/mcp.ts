@@ -139,7 +139,7 @@ type Schema = { description?: string; [keyword: string]: unknown };
 function outputSchemaOf(tools: readonly Tool[], name: string): Schema {
   const find = (wanted: string) => tools.find((tool) => tool.name === wanted)?.outputSchema as Schema;
   return JSON.parse(JSON.stringify(find(name)), (_name, schema?: Schema) => {
-    const [, other] = /^As (\w+) returns it\.$/.exec(String(schema?.description)) ?? [];
+    const [, other] = /^See (\w+)\.$/.exec(String(schema?.description)) ?? [];
     return schema && other ? merge(schema, itemOf(find(other))) : schema;
   });
 }
