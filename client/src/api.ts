@@ -21,6 +21,27 @@ export interface Link {
   fallback_url: string | null;
   /** Whether parameters that a visitor adds to the short URL are added to the destination. */
   forward_query: boolean;
+  /** Whether what a visitor adds to the path of the short URL is added to that of the destination. */
+  forward_path: boolean;
+  /** Where visitors go for whom a rule applies, instead of `url`. The first one that applies counts. */
+  rules: {
+    /** All of these have to hold. */
+    if: {
+      device?: "desktop" | "mobile" | "tablet";
+      os?: "Android" | "Chrome OS" | "HarmonyOS" | "iOS" | "Linux" | "macOS" | "Tizen" | "WebOS" | "Windows";
+      /** The language that the visitor prefers: `de` stands for `de-AT`, too. */
+      language?: string;
+      /** ISO 3166-1 alpha-2. */
+      country?: string;
+      /** Parameters that the visitor adds. One without a value may have any. */
+      query?: string;
+      /** Inclusive. */
+      after?: string;
+      /** Exclusive. */
+      before?: string;
+    };
+    url: string;
+  }[];
   /** What chats and social networks show of the link. `null` stands for the preview of the destination. */
   card: {
     title: string;
@@ -142,6 +163,12 @@ export interface Analytics {
   /** The operating systems with the most clicks; null for clicks whose user agent doesn't tell. */
   operating_systems: {
     operating_system: string | null;
+    /** Clicks, without those of known bots. */
+    clicks: number;
+  }[];
+  /** Where clicks on links with rules led: the 20 URLs with the most clicks, of which the first 253 characters are kept. */
+  destinations: {
+    destination: string;
     /** Clicks, without those of known bots. */
     clicks: number;
   }[];
@@ -518,16 +545,31 @@ export interface NewLink {
   external_id?: string | null;
   /** Key-value pairs to store: strings, numbers, booleans or null. */
   metadata?: Record<string, string | number | boolean | null>;
-  /** When the link expires. From then on, visitors get a 410 or the fallback. */
+  /** When the link expires: visitors then get a 410 or the fallback. */
   expires_at?: string | null;
-  /** The sum of `clicks` and `bot_clicks` after which visitors get a 410 or the fallback. */
+  /** After how many clicks, those of bots included, visitors get a 410 or the fallback. */
   max_clicks?: number | null;
   /** The HTTP status of the redirect. Defaults to 302. */
   redirect_type?: 301 | 302 | 307 | 308;
-  /** The fallback: where a 302 that isn't counted sends visitors of an unavailable link. Defaults to the organization's. */
+  /** The fallback: where visitors of an unavailable link go, uncounted. Defaults to the organization's. */
   fallback_url?: string | null;
   /** Whether the destination gets visitors' query parameters. Defaults to true. */
   forward_query?: boolean;
+  /** Whether the destination gets what visitors add to the path. Defaults to false. */
+  forward_path?: boolean;
+  /** Destinations of some visitors. The first rule that applies counts. */
+  rules?: {
+    if: {
+      device?: "desktop" | "mobile" | "tablet";
+      os?: "Android" | "Chrome OS" | "HarmonyOS" | "iOS" | "Linux" | "macOS" | "Tizen" | "WebOS" | "Windows";
+      language?: string;
+      country?: string;
+      query?: string;
+      after?: string;
+      before?: string;
+    };
+    url: string;
+  }[];
   /** What chats and social networks show of the link. */
   card?: {
     title: string;
@@ -598,16 +640,31 @@ export interface LinkChanges {
   external_id?: string | null;
   /** Key-value pairs that replace all of those stored with the link. */
   metadata?: Record<string, string | number | boolean | null>;
-  /** When the link expires. From then on, visitors get a 410 or the fallback. */
+  /** When the link expires: visitors then get a 410 or the fallback. */
   expires_at?: string | null;
-  /** The sum of `clicks` and `bot_clicks` after which visitors get a 410 or the fallback. */
+  /** After how many clicks, those of bots included, visitors get a 410 or the fallback. */
   max_clicks?: number | null;
   /** The HTTP status of the redirect. Defaults to 302. */
   redirect_type?: 301 | 302 | 307 | 308;
-  /** The fallback: where a 302 that isn't counted sends visitors of an unavailable link. Defaults to the organization's. */
+  /** The fallback: where visitors of an unavailable link go, uncounted. Defaults to the organization's. */
   fallback_url?: string | null;
   /** Whether the destination gets visitors' query parameters. Defaults to true. */
   forward_query?: boolean;
+  /** Whether the destination gets what visitors add to the path. Defaults to false. */
+  forward_path?: boolean;
+  /** Destinations of some visitors. The first rule that applies counts. */
+  rules?: {
+    if: {
+      device?: "desktop" | "mobile" | "tablet";
+      os?: "Android" | "Chrome OS" | "HarmonyOS" | "iOS" | "Linux" | "macOS" | "Tizen" | "WebOS" | "Windows";
+      language?: string;
+      country?: string;
+      query?: string;
+      after?: string;
+      before?: string;
+    };
+    url: string;
+  }[];
   /** What chats and social networks show of the link. */
   card?: {
     title: string;
@@ -696,6 +753,7 @@ export type ProblemCode =
   | "invalid_external_id"
   | "invalid_fallback_url"
   | "invalid_filter"
+  | "invalid_forward_path"
   | "invalid_forward_query"
   | "invalid_from"
   | "invalid_idempotency_key"
@@ -707,6 +765,7 @@ export type ProblemCode =
   | "invalid_metadata"
   | "invalid_redirect_type"
   | "invalid_request"
+  | "invalid_rules"
   | "invalid_search"
   | "invalid_slug"
   | "invalid_sort"

@@ -69,7 +69,7 @@ test("a change of the rules counts at the next visit, and only then as a change"
   t.is((await patch({ rules })).body.updated_at, link.updated_at);
   t.deepEqual((await patch({ rules: [] })).body.rules, []);
   t.is(await iphone(), EVERYONE);
-  const { body } = await api.get<{ data: { type: string; data: LinkBody }[] }>("/v1/events");
+  const { body } = await api.get<{ data: { type: string; data: LinkBody }[] }>("/v1/events?limit=100");
   const updates = body.data.filter(({ type, data }) => type === "link.updated" && data.id === link.id);
   t.deepEqual(
     updates.map(({ data }) => data.rules),
