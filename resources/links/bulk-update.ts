@@ -34,7 +34,10 @@ const isTarget = ({ ids, filter, expected_count }: Partial<z.output<typeof body>
     : filter === undefined && expected_count === undefined;
 
 export const bulkUpdateBody = body
-  .refine(isTarget, { error: "must have either ids, or filter and expected_count" })
+  .refine(isTarget, {
+    error: "must have either ids, or filter and expected_count",
+    when: ({ issues }) => issues.length === 0,
+  })
   .meta({
     title: "BulkLinkChanges",
     examples: [

@@ -23,7 +23,6 @@ export const LINK_DEFAULTS: Omit<LinkFields, "url" | "slug"> = {
 };
 
 export type RedirectType = Link["redirectType"];
-export type Metadata = Link["metadata"];
 export type Card = NonNullable<Link["card"]>;
 
 export type LinkFilter = {

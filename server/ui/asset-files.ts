@@ -29,7 +29,7 @@ const FILES = {
   "search.js": search,
   "app.js": read("./app.js"),
   "shortcuts.js": read("./shortcuts.js"),
-  "link-form.js": read("./link-form.js").replace("./utm.js", addressOf("utm.js", utm)),
+  "link-form.js": read("./link-form.js").replace("../../resources/links/utm.js", addressOf("utm.js", utm)),
   "utm.js": utm,
   "passkeys.js": read(webauthn) + read("./passkeys.js"),
   "icon.svg": read("./assets/icon.svg"),

@@ -1,6 +1,6 @@
 // Improves the form of a link, which works without this script.
 
-import { UTM_FIELDS, utmOf, withUtm } from "./utm.js";
+import { UTM_FIELDS, utmOf, withUtm } from "../../resources/links/utm.js";
 
 const form = document.querySelector("form[data-link-form]");
 const { url, slug, title, expires_at: expiry } = form.elements;

@@ -133,10 +133,9 @@ function isArchiving({ action }: Input): boolean {
 /** Returns whether a form has to ask for the tag or the changes, or for the confirmation of what can't be undone. */
 function isOpen(fields: Input, count: number): boolean {
   if (isTagging(fields)) return textFieldOf(fields.tag) === "";
+  if (fields.action === "change") return fields.changes === undefined;
   if (fields.confirmed === "true") return false;
-  return (
-    fields.action === "delete" || fields.action === "change" || (isArchiving(fields) && count > UNDONE_MAX)
-  );
+  return fields.action === "delete" || (isArchiving(fields) && count > UNDONE_MAX);
 }
 
 /** The parser of forms turns more than 20 values into an object. A form of this module has all ids in one value. */
@@ -223,7 +222,7 @@ function tagPage(form: SelectionForm, { ids }: Selected, error: string | undefin
 
 /** Asks for changes to the fields of the links. */
 function changesPage(form: SelectionForm, { ids }: Selected, fields: Html): PageContent {
-  const others = { ...fieldsOf(form, ids), confirmed: "true" };
+  const others = { ...fieldsOf(form, ids), changes: "entered" };
   return { title: `Change ${pluralize(ids.length, "link")}`, body: askingForm(form, others, fields) };
 }
 

@@ -91,7 +91,7 @@ test("a link that the changes leave as it is keeps its ETag, and stores no event
 });
 
 test("a link that can't be changed doesn't affect the others", async (t) => {
-  const { api, organization } = await newCaller();
+  const { api } = await newCaller();
   const stranger = (await newCaller()).api;
   const plain = await api.createLink({ url });
   const full = await api.createLink({ url, tags: Array.from({ length: 20 }, (_, n) => `tag ${n}`) });
@@ -101,8 +101,6 @@ test("a link that can't be changed doesn't affect the others", async (t) => {
   const deleted = await api.createLink({ url });
   await api.send("DELETE", `/v1/links/${deleted.id}`);
   const last = await api.createLink({ url });
-  const { length } = await service.storage.webhooks.list(organization.id);
-  t.is(length, 0);
   const outcomes: [id: string, outcome: number | string][] = [
     [plain.id, 200],
     [full.id, "invalid_tags"],
@@ -220,7 +218,7 @@ test("of concurrent changes to one link, none is lost", async (t) => {
   const { api, countEvents } = await newCaller();
   const own = await Promise.all([0, 1, 2].map(() => api.createLink({ url, tags: [] })));
   const ids = own.map(({ id }) => id);
-  await atOnce(8, (n) =>
+  await atOnce<unknown>(8, (n) =>
     n % 4 === 3
       ? api.send("PATCH", `/v1/links/${ids[1]}`, { json: { title: `Title ${n}` } })
       : update(api, { ids: n % 2 ? ids : ids.toReversed(), changes: { add_tags: [`tag ${n}`] } }),

@@ -57,11 +57,14 @@ const optional = {
     [{ if: { device: "mobile", after: "2026-01-01T00:00:00.000Z" }, url: "https://example.com/m" }],
   ),
   card: fc.option(
-    fc.record({
-      title: fc.constantFrom("Spring", "<b>"),
-      description: fc.option(fc.constantFrom("Two\nlines")),
-      image_url: fc.option(fc.constantFrom("https://example.com/a.png")),
-    }),
+    fc.record(
+      {
+        title: fc.constantFrom("Spring", "<b>"),
+        description: fc.option(fc.constant("Two\nlines")),
+        image_url: fc.constantFrom(null, "https://example.com/a.png"),
+      },
+      { noNullPrototype: true },
+    ),
   ),
 };
 const FAULTS: [input: Input, code: string][] = [
