@@ -22,6 +22,7 @@ import {
 } from "./http/routing.ts";
 import { createRunOnce, type IdempotencyStore } from "./idempotency/run-once.ts";
 import { lazy } from "./lazy.ts";
+import { askForPasswords, type ShowPasswordPage } from "./links/passwords.ts";
 import {
   createRedirects,
   type FindCountry,
@@ -62,6 +63,7 @@ export type ResourceOptions = {
   renderErrorPage: RenderErrorPage;
   /** Renders the page that says where a short link leads. */
   renderPreview: RenderPreview;
+  showPasswordPage: ShowPasswordPage;
 };
 
 export type Resources = ReturnType<typeof createResources>;
@@ -130,7 +132,13 @@ export function createResources(options: ResourceOptions) {
       {
         at: [OTHER_SEGMENTS],
         steps: [
-          mount(redirects.isShortLink, [...linkSteps, requireRead, redirects.followLink]),
+          mount(redirects.isShortLink, [
+            ...linkSteps,
+            askForPasswords(options.showPasswordPage),
+            redirects.unlockLink,
+            requireRead,
+            redirects.followLink,
+          ]),
           mount(redirects.isPreview, [...linkSteps, requireRead, redirects.showPreview]),
         ],
       },

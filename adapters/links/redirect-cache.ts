@@ -57,14 +57,23 @@ function prepareSlugLookup({ lookup }: Pick<Database, "lookup">): Resolve {
   return async (slug) => {
     const [row] = await findBySlug(slug);
     if (!row) return undefined;
-    const { deletedAt, organizationDeletedAt, disabledAt, suspendedAt, archived, forwardQuery, ...link } =
-      row;
+    const {
+      deletedAt,
+      organizationDeletedAt,
+      disabledAt,
+      suspendedAt,
+      archived,
+      forwardQuery,
+      hasPassword,
+      ...link
+    } = row;
     const isDeleted = deletedAt !== null || organizationDeletedAt !== null;
     const isDisabled = disabledAt !== null || suspendedAt !== null;
     return {
       ...link,
       archived: Boolean(archived),
       forwardQuery: Boolean(forwardQuery),
+      hasPassword: Boolean(hasPassword),
       isDeleted,
       isDisabled,
     };
@@ -92,7 +101,8 @@ type ResolvedRow = Omit<ResolvedLink, "isDeleted" | "isDisabled"> & {
 
 const LINK_BY_SLUG = `select l.id, l.organization_id as "organizationId", l.slug, l.url, l.archived,
     l.expires_at as "expiresAt", l.clicks, l.bot_clicks as "botClicks", l.max_clicks as "maxClicks",
-    l.redirect_type as "redirectType", l.forward_query as "forwardQuery", l.deleted_at as "deletedAt", o.deleted_at as "organizationDeletedAt",
+    l.redirect_type as "redirectType", l.forward_query as "forwardQuery", l.password_hash is not null as "hasPassword",
+    l.deleted_at as "deletedAt", o.deleted_at as "organizationDeletedAt",
     l.disabled_at as "disabledAt", o.suspended_at as "suspendedAt"
   from links as l
   join organizations as o on o.id = l.organization_id

@@ -1,9 +1,10 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import Bowser from "bowser";
 import { isbot } from "isbot";
-import type { Context, Middleware } from "koa";
+import type { Context, Middleware, Next } from "koa";
 import { LRUCache } from "lru-cache";
 import { getDomain } from "tldts";
+import { readPassword } from "./passwords.ts";
 import type { LinkPreview, LinkService } from "./service.ts";
 import { type Click, type ClickSource, DEVICES } from "./types.ts";
 
@@ -25,7 +26,7 @@ export type RenderPreview = (preview: LinkPreview) => string;
 export type RenderErrorPage = (status: number, detail: string) => string;
 
 export function createRedirects(
-  links: Pick<LinkService, "redirect" | "preview" | "isReserved">,
+  links: Pick<LinkService, "redirect" | "unlock" | "isProtected" | "preview" | "isReserved">,
   findCountry: FindCountry | undefined,
   shortUrl: string,
   renderPreview: RenderPreview,
@@ -39,6 +40,9 @@ export function createRedirects(
     return slug === undefined || links.isReserved(slug) ? undefined : slug;
   }
 
+  /** The path is known to match, and a redirect is the most frequent request. */
+  const slugOf = ({ path }: Context) => path.slice(1, path.endsWith("/") ? -1 : undefined);
+
   return {
     isShortLink: (ctx: Context) => slugIn(ctx.path) !== undefined && ctx.host === host,
     isPreview: (ctx: Context) => slugIn(ctx.path, PREVIEW_PATH) !== undefined && ctx.host === host,
@@ -46,18 +50,17 @@ export function createRedirects(
     /** Redirects a short link to its destination. GET counts as a click, HEAD doesn't. */
     async followLink(ctx: Context): Promise<void> {
       const source = ctx.method === "GET" ? readClickSource(ctx.req) : undefined;
-      // The path is known to match, and this is the most frequent request.
-      const slug = ctx.path.slice(1, ctx.path.endsWith("/") ? -1 : undefined);
-      const { status, location } = await links.redirect(slug, source, ctx.querystring);
-      ctx._matchedRoute = "/:slug";
-      ctx.status = status;
-      for (const name of PAGE_HEADERS) ctx.remove(name);
-      ctx.set("Location", location);
-      // A permanent redirect cached by a browser would no longer be counted, and couldn't be changed.
-      ctx.set("Cache-Control", "private, no-store");
-      ctx.set("X-Robots-Tag", "noindex");
-      ctx.body = "";
-      ctx.remove("Content-Type");
+      sendRedirect(ctx, await links.redirect(slugOf(ctx), source, ctx.querystring));
+    },
+
+    /** Redirects a visitor who entered the password of a link, which counts as a click. Other links have no POST. */
+    async unlockLink(ctx: Context, next: Next): Promise<void> {
+      if (ctx.method !== "POST" || !(await links.isProtected(slugOf(ctx)))) return next();
+      const password = await readPassword(ctx);
+      const visitor = { source: readClickSource(ctx.req), query: ctx.querystring, address: ctx.ip };
+      const { location } = await links.unlock(slugOf(ctx), password, visitor);
+      // RFC 9110 §15.4.4: followed by a GET. A 307 or 308 would send the password to the destination.
+      sendRedirect(ctx, { status: 303, location });
     },
 
     /** Shows where a short link leads, without following it. */
@@ -71,11 +74,24 @@ export function createRedirects(
   };
 }
 
+function sendRedirect(ctx: Context, { status, location }: { status: number; location: string }): void {
+  ctx._matchedRoute = "/:slug";
+  ctx.status = status;
+  for (const name of PAGE_HEADERS) ctx.remove(name);
+  ctx.set("Location", location);
+  // A permanent redirect cached by a browser would no longer be counted, and couldn't be changed.
+  ctx.set("Cache-Control", "private, no-store");
+  ctx.set("X-Robots-Tag", "noindex");
+  ctx.body = "";
+  ctx.remove("Content-Type");
+}
+
 /** Replaces the errors of short links with pages in browsers. */
 export function showErrorPages(renderPage: RenderErrorPage): Middleware {
   return async function showErrorPage(ctx, next) {
     await next();
-    if (ctx.status < 400) return;
+    // A page that asks for a password is one already.
+    if (ctx.status < 400 || ctx.type === "text/html") return;
     // RFC 9110 §15.5.5 and §15.5.11: a 404 and a 410 are cacheable, but a link may be created or restored.
     ctx.set("Cache-Control", "no-store");
     ctx.vary("Accept");

@@ -19,6 +19,7 @@ export const LINK_EXAMPLE = {
   redirect_type: 302 as const,
   fallback_url: null,
   forward_query: true,
+  has_password: false,
   clicks: 17,
   bot_clicks: 2,
   last_clicked_at: "2026-03-01T09:30:00.000Z",
@@ -31,6 +32,8 @@ export const LINK_EXAMPLE = {
 };
 
 const TEXT_MAX = 255;
+const PASSWORD_MIN = 4;
+export const PASSWORD_MAX = 128;
 const TAGS_MAX = 20;
 const TAG_MAX = 50;
 const METADATA_KEYS_MAX = 50;
@@ -39,13 +42,13 @@ const METADATA_VALUE_MAX = 500;
 const TIME_MAX = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 const INT32_MAX = 2 ** 31 - 1;
 
-const singleLine = (max: number) =>
+const singleLine = (max: number, min = 1) =>
   stringThat(
     (text) =>
-      text === "" || !hasAtMost(max, text) || !isLine(text)
-        ? `must be 1 to ${max} characters without control characters`
+      !hasAtMost(max, text) || hasAtMost(min - 1, text) || !isLine(text)
+        ? `must be ${min} to ${max} characters without control characters`
         : undefined,
-    { minLength: 1, maxLength: max },
+    { minLength: min, maxLength: max },
   );
 export const anyTime = z.iso
   .datetime({
@@ -134,6 +137,10 @@ export function linkSchemas(reserved: ReservedNames) {
     forward_query: z
       .boolean()
       .describe("Whether the destination gets visitors' query parameters. Defaults to true."),
+    password: singleLine(PASSWORD_MAX, PASSWORD_MIN)
+      .nullable()
+      .meta({ writeOnly: true })
+      .describe("What visitors have to enter. It is never returned."),
   };
   const { url, ...optional } = fields;
   const create = z.strictObject({ url, ...z.object(optional).partial().shape }).meta({
@@ -152,8 +159,9 @@ export function linkSchemas(reserved: ReservedNames) {
     .partial()
     .meta({ title: "LinkChanges", examples: [{ title: "Spring sale", expires_at: "2030-01-31T12:00:00Z" }] });
   const count = z.int({ error: "must be a whole number" }).min(0, { error: "must be at least 0" });
+  const { password: _, ...importable } = create.shape;
   const imported = z.strictObject({
-    ...create.shape,
+    ...importable,
     slug: fields.slug,
     archived: archived.optional(),
     expires_at: anyTime.nullable().optional(),
@@ -202,6 +210,7 @@ export const linkSchema = z
     forward_query: z
       .boolean()
       .describe("Whether parameters that a visitor adds to the short URL are added to the destination."),
+    has_password: z.boolean().describe("Whether visitors have to enter a password."),
     clicks: z
       .int()
       .describe(
@@ -240,11 +249,14 @@ export type Link = { organizationId: string; version: number } & {
     ? number | Extract<LinkView[Name], null>
     : LinkView[Name];
 };
-/** The fields of a link that a caller may set. */
-export type LinkFields = Pick<Link, CamelCase<keyof LinkInput>>;
+/** The fields of a link that a caller may set. Only the store gets the hash of the password, an argon2id PHC string. */
+export type LinkFields = Pick<Link, CamelCase<Exclude<keyof LinkInput, "password">>> & {
+  passwordHash: string | null;
+};
 /** Changes to a link; fields that are absent or undefined stay as they are. */
 export type LinkChanges = { [Field in keyof LinkFields]?: LinkFields[Field] | undefined };
 
+/** Converts all fields but the password, which has to be hashed. */
 export function toFields(input: LinkInput): LinkChanges {
   const fields: Record<string, unknown> = {};
   for (const [name, property, isTime] of PROPERTIES) {

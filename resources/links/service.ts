@@ -3,6 +3,7 @@ import type { CountFurther } from "../access/bearer.ts";
 import { assertNotStale, type Precondition, preconditionFailed } from "../http/etag.ts";
 import type { Cursors } from "../http/pagination.ts";
 import { found, notFound, Problem } from "../http/problem.ts";
+import { hasAtMost } from "../http/text.ts";
 import { validate } from "../http/validate.ts";
 import { type Limits, throwQuotaProblem } from "../plans.ts";
 import { createWorkQueue } from "../work-queue.ts";
@@ -19,8 +20,9 @@ import { type ChangeResult, changeLinks, selectionSchema } from "./change-many.t
 import { assertEnabled, assertNoConflict, tryCreateLink, upsertLink } from "./create.ts";
 import { withForwardedQuery } from "./forwarded-query.ts";
 import { createLinkList, createMatches } from "./list.ts";
+import { type LinkPasswords, passwordRequired } from "./passwords.ts";
 import { isReserved, isSlug, type ReservedNames } from "./rules.ts";
-import { linkSchemas, linkTag, toFields, withExternalId } from "./schema.ts";
+import { type LinkInput, linkSchemas, linkTag, PASSWORD_MAX, toFields, withExternalId } from "./schema.ts";
 import type {
   ClickedLink,
   ClickSource,
@@ -32,7 +34,7 @@ import type {
   ResolvedLink,
 } from "./types.ts";
 
-type LinksOptions = { store: LinkStore; cursors: Cursors } & ReservedNames;
+type LinksOptions = { store: LinkStore; cursors: Cursors; passwords: LinkPasswords } & ReservedNames;
 
 // A URL that the URL parser would return unchanged. Most destinations match, and needn't be parsed for each redirect.
 const NORMALIZED_URL = /^https?:\/\/[a-z0-9.-]+\/[A-Za-z0-9\-_~!$&()*+,;=:@%/?.]*$/;
@@ -41,8 +43,13 @@ const UNAVAILABLE = "The link has expired or was removed by its owner.";
 
 export type Redirect = { status: RedirectType; location: string };
 
-/** What visitors may know about a link: where it leads, its title, and when it was created. */
-export type LinkPreview = Pick<Link, "slug" | "url" | "title" | "createdAt">;
+/** What visitors may know about a link: where it leads, its title, and when it was created; or that it has a password. */
+export type LinkPreview =
+  | Pick<Link, "slug" | "url" | "title" | "createdAt">
+  | { slug: string; hasPassword: true };
+
+/** A visitor who entered a password, with the query of the short URL. */
+export type Visitor = { source: ClickSource; query: string; address: string };
 
 export type LinkService = ReturnType<typeof createLinkService>;
 
@@ -53,15 +60,25 @@ const LINKS_WITH_SUGGESTED_TAGS = 1000;
 const SUGGESTED_TAGS = 100;
 
 /** Manages links for REST, MCP and the dashboard. Expected errors are thrown as `Problem`. */
-export function createLinkService({ store, cursors, ...reserved }: LinksOptions) {
+export function createLinkService({ store, cursors, passwords, ...reserved }: LinksOptions) {
   const schemas = linkSchemas(reserved);
   // Reads may take seconds, on a thread of their own; other work takes milliseconds of this one.
   const queues = {
     reads: createWorkQueue({ maxWaiting: MAX_WAITING_READS, pauses: false }),
     work: createWorkQueue(),
   };
-  const create = async (caller: Caller, input: unknown) =>
-    assertNoConflict(await tryCreateLink(store, caller, validate(schemas.create, input)));
+  const create = async (caller: Caller, input: unknown) => {
+    const fields = await hashPassword(caller, validate(schemas.create, input));
+    return assertNoConflict(await tryCreateLink(store, caller, fields));
+  };
+
+  /** Takes the time of a hash, so it comes after the validation, and before anything is locked. */
+  async function hashPassword({ organizationId }: Caller, input: LinkInput): Promise<LinkChanges> {
+    const { password } = input;
+    const fields = toFields(input);
+    if (password === undefined) return fields;
+    return { ...fields, passwordHash: password && (await passwords.hash(password, organizationId)) };
+  }
 
   async function get({ organizationId }: Caller, id: string): Promise<Link> {
     return found(await store.find(organizationId, id), "link");
@@ -83,10 +100,43 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
   /**
    * Resolves a slug to its redirect, and counts a click if its source is given (a HEAD request has none). The redirect
    * of an unavailable link is to its fallback, and isn't counted. @param query as the visitor sent it, without `?`
-   * @throws Problem 404 or 410
+   * @throws Problem 403 if the link has a password, 404 or 410
    */
   async function redirect(slug: string, source?: ClickSource, query = ""): Promise<Redirect> {
     const link = await resolve(slug);
+    if (link.hasPassword && isActive(link, Date.now()))
+      throw passwordRequired("The link is protected by a password.");
+    return follow(link, source, query);
+  }
+
+  /**
+   * As `redirect`, for a visitor who entered a password. A fallback needs none.
+   * @throws Problem 403 if it is wrong, 404, 410, 429 or 503
+   */
+  async function unlock(
+    slug: string,
+    password: string,
+    { source, query, address }: Visitor,
+  ): Promise<Redirect> {
+    const link = await resolve(slug);
+    if (isActive(link, Date.now()) && !(await isUnlockedBy(password, link.id, address)))
+      throw passwordRequired("The password is wrong.");
+    return follow(link, source, query);
+  }
+
+  async function isUnlockedBy(password: string, linkId: string, address: string): Promise<boolean> {
+    const hash = await store.findPasswordHash(linkId);
+    if (hash === null) return true;
+    // What no password can be isn't worth an attempt.
+    if (password === "" || !hasAtMost(PASSWORD_MAX, password)) return false;
+    return passwords.verify(hash, password, { linkId, address });
+  }
+
+  async function follow(
+    link: ResolvedLink,
+    source: ClickSource | undefined,
+    query: string,
+  ): Promise<Redirect> {
     const clickedAt = Date.now();
     const isFollowed =
       isActive(link, clickedAt) && (!source || (await store.click(link, { ...source, clickedAt })));
@@ -104,6 +154,7 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
   async function preview(slug: string): Promise<LinkPreview> {
     const resolved = await resolve(slug);
     const isFound = isActive(resolved, Date.now());
+    if (isFound && resolved.hasPassword) return { slug, hasPassword: true };
     const link = isFound ? await store.find(resolved.organizationId, resolved.id) : undefined;
     if (!link) throw gone(UNAVAILABLE);
     return { slug, url: toLocation(link.url), title: link.title, createdAt: link.createdAt };
@@ -136,6 +187,11 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
     list: createLinkList(store, cursors, queues),
     matches: createMatches(store, queues.reads),
     redirect,
+    unlock,
+    /** Returns whether a slug is that of a link with a password. */
+    async isProtected(slug: string): Promise<boolean> {
+      return (await store.resolve(slug))?.hasPassword === true;
+    },
     preview,
     /** Creates up to as many links as the plan allows. Each counts as a call. Results are in input order. */
     createMany: (caller: Caller & { countFurther: CountFurther }, input: unknown, limits: Limits) =>
@@ -152,16 +208,19 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
       precondition?: Precondition,
       isMerge = false,
     ): Promise<Link> {
-      const given = toFields(validate(schemas.update, input));
+      const valid = validate(schemas.update, input);
+      const version = await checkVersion(caller, id, precondition);
+      const given = await hashPassword(caller, valid);
       const changes = ({ metadata }: Link) => ({
         ...given,
         ...(given.metadata && validate(schemas.update, { metadata: merge(metadata, given.metadata) })),
       });
-      return change(caller, id, isMerge ? changes : given, await checkVersion(caller, id, precondition));
+      return change(caller, id, isMerge ? changes : given, version);
     },
     /** Creates the link with this external id, or replaces its fields; an omitted slug is kept. */
     async upsert(caller: Caller, externalId: string, input: unknown, precondition?: Precondition) {
-      const fields = validate(withExternalId(schemas.create, externalId), input);
+      const valid = validate(withExternalId(schemas.create, externalId), input);
+      const fields = await hashPassword(caller, valid);
       return upsertLink(store, caller, externalId, fields, precondition);
     },
     remove,

@@ -3,7 +3,12 @@ import { LINK_DEFAULTS, type Link } from "../../resources/links/types.ts";
 import { toInput, valuesOf } from "../../server/dashboard/links/form.ts";
 
 const DESTINATION = "https://example.com/a%20b?x=%2F&utm_source=old&y&utm_source=older#top";
-const shown = valuesOf({ ...LINK_DEFAULTS, url: DESTINATION, slug: "spring", title: "Spring" } as Link);
+const shown = valuesOf({
+  ...LINK_DEFAULTS,
+  url: DESTINATION,
+  slug: "spring",
+  title: "Spring",
+} as Partial<Link> as Link);
 
 for (const [typed, url] of [
   ["example.com", "https://example.com"],

@@ -21,6 +21,8 @@ export const links = t.table(
     redirect_type: t.integer().as<RedirectType>(),
     fallback_url: t.text().nullable(),
     forward_query: t.flag().default(true),
+    /** Argon2id, as a PHC string. */
+    password_hash: t.string(255).nullable(),
     /** Of people; those of known bots are counted apart. */
     clicks: t.count().default(0),
     bot_clicks: t.count().default(0),

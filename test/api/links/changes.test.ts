@@ -53,6 +53,7 @@ test("a link created from only a URL has defaults for all other fields, its Loca
     redirect_type: 302,
     fallback_url: null,
     forward_query: true,
+    has_password: false,
     clicks: 0,
     bot_clicks: 0,
     last_clicked_at: null,

@@ -109,7 +109,7 @@ if (engine === "sqlite")
     // Clicks matter for links with a limit only, which aren't cached.
     t.deepEqual(await changing("links", id), [
       ...["archived", "deleted_at", "disabled_at", "expires_at", "forward_query"],
-      ...["id", "max_clicks", "organization_id", "redirect_type", "slug", "url"],
+      ...["id", "max_clicks", "organization_id", "password_hash", "redirect_type", "slug", "url"],
     ]);
     t.deepEqual(await changing("organizations", organizationId), ["deleted_at", "suspended_at"]);
     const before = await versionOf();
