@@ -45,7 +45,7 @@ export function createIdempotencyStore(
   return {
     async begin(principal, idempotencyKey, fingerprint) {
       const key = rowKeyOf(principal, idempotencyKey);
-      // The request may have the password of a link, which could be guessed from a digest of the request only.
+      // The request may have the password of a link, which a digest of the request by itself would let others guess.
       const request_hash = sha256(JSON.stringify([idempotencyKey, fingerprint]));
       for (let tries = 0; tries < MAX_TRIES; tries++) {
         const now = Date.now();

@@ -12,8 +12,8 @@ import {
 } from "../resources/http/routing.ts";
 import { createResources, type Resources } from "../resources/index.ts";
 import { createServices } from "../resources/services.ts";
+import { createLinkPasswords } from "./auth/link-passwords.ts";
 import { authorizationServer } from "./authorization-server.ts";
-import { createLinkPasswords } from "./credentials/link-passwords.ts";
 import { createPasswords } from "./credentials/passwords.ts";
 import type { Dependencies } from "./dependencies.ts";
 import { createDocumentation } from "./docs/documentation.ts";

@@ -21,6 +21,8 @@ export interface Link {
   fallback_url: string | null;
   /** Whether parameters that a visitor adds to the short URL are added to the destination. */
   forward_query: boolean;
+  /** Whether visitors must enter a password. */
+  has_password: boolean;
   /** The number of redirects, without those of known bots. If a server is killed, the clicks that it had not written are lost, except for links with `max_clicks`: those of its last 100 ms, or more if it was waiting for the processor or the database. */
   clicks: number;
   /** The number of redirects of known bots, whose user agents say that they are. */
@@ -489,16 +491,18 @@ export interface NewLink {
   external_id?: string | null;
   /** Key-value pairs to store: strings, numbers, booleans or null. */
   metadata?: Record<string, string | number | boolean | null>;
-  /** When the link expires. From then on, visitors get a 410 or the fallback. */
+  /** From then on, visitors get a 410 or the fallback. */
   expires_at?: string | null;
   /** The sum of `clicks` and `bot_clicks` after which visitors get a 410 or the fallback. */
   max_clicks?: number | null;
   /** The HTTP status of the redirect. Defaults to 302. */
   redirect_type?: 301 | 302 | 307 | 308;
-  /** The fallback: where a 302 that isn't counted sends visitors of an unavailable link. Defaults to the organization's. */
+  /** Where a 302 that isn't counted sends visitors of an unavailable link. Defaults to the organization's. */
   fallback_url?: string | null;
   /** Whether the destination gets visitors' query parameters. Defaults to true. */
   forward_query?: boolean;
+  /** What visitors must enter. */
+  password?: string | null;
 }
 
 export interface LinkChanges {
@@ -514,16 +518,18 @@ export interface LinkChanges {
   external_id?: string | null;
   /** Key-value pairs that replace all of those stored with the link. */
   metadata?: Record<string, string | number | boolean | null>;
-  /** When the link expires. From then on, visitors get a 410 or the fallback. */
+  /** From then on, visitors get a 410 or the fallback. */
   expires_at?: string | null;
   /** The sum of `clicks` and `bot_clicks` after which visitors get a 410 or the fallback. */
   max_clicks?: number | null;
   /** The HTTP status of the redirect. Defaults to 302. */
   redirect_type?: 301 | 302 | 307 | 308;
-  /** The fallback: where a 302 that isn't counted sends visitors of an unavailable link. Defaults to the organization's. */
+  /** Where a 302 that isn't counted sends visitors of an unavailable link. Defaults to the organization's. */
   fallback_url?: string | null;
   /** Whether the destination gets visitors' query parameters. Defaults to true. */
   forward_query?: boolean;
+  /** What visitors must enter. */
+  password?: string | null;
   /** Whether the link is archived. While it is, the short URL returns 410. */
   archived?: boolean;
 }
@@ -609,6 +615,7 @@ export type ProblemCode =
   | "invalid_links"
   | "invalid_max_clicks"
   | "invalid_metadata"
+  | "invalid_password"
   | "invalid_redirect_type"
   | "invalid_request"
   | "invalid_search"
@@ -630,6 +637,7 @@ export type ProblemCode =
   | "not_found"
   | "organization_suspended"
   | "origin_not_allowed"
+  | "password_required"
   | "plan_required"
   | "precondition_failed"
   | "quota_exceeded"
@@ -710,7 +718,7 @@ export interface Operations {
     },
     options?: CallOptions,
   ): Promise<Link>;
-  /** Create or replace a link by external ID. Creates the link with this external ID, or replaces it. Omitted fields are cleared, but an omitted slug is kept, and so is the archived state. Concurrent requests create only one link. */
+  /** Create or replace a link by external ID. Creates the link with this external ID, or replaces it. Omitted fields are cleared, except for the slug, the password and the archived state. Concurrent requests create only one link. */
   upsertLink(
     input: {
       /** Your own ID for the link. */

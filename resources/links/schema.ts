@@ -122,9 +122,7 @@ export function linkSchemas(reserved: ReservedNames) {
     tags: tags.describe("Labels to filter links by."),
     external_id: externalId.nullable().describe("Your own ID for the link, unique in your organization."),
     metadata: metadata.describe("Key-value pairs to store: strings, numbers, booleans or null."),
-    expires_at: futureTime
-      .nullable()
-      .describe("When the link expires. From then on, visitors get a 410 or the fallback."),
+    expires_at: futureTime.nullable().describe("From then on, visitors get a 410 or the fallback."),
     max_clicks: maxClicks
       .nullable()
       .describe("The sum of `clicks` and `bot_clicks` after which visitors get a 410 or the fallback."),
@@ -132,7 +130,7 @@ export function linkSchemas(reserved: ReservedNames) {
     fallback_url: destination
       .nullable()
       .describe(
-        "The fallback: where a 302 that isn't counted sends visitors of an unavailable link. Defaults to the organization's.",
+        "Where a 302 that isn't counted sends visitors of an unavailable link. Defaults to the organization's.",
       ),
     forward_query: z
       .boolean()
@@ -140,7 +138,7 @@ export function linkSchemas(reserved: ReservedNames) {
     password: singleLine(PASSWORD_MAX, PASSWORD_MIN)
       .nullable()
       .meta({ writeOnly: true })
-      .describe("What visitors have to enter. It is never returned."),
+      .describe("What visitors must enter."),
   };
   const { url, ...optional } = fields;
   const create = z.strictObject({ url, ...z.object(optional).partial().shape }).meta({
@@ -210,7 +208,7 @@ export const linkSchema = z
     forward_query: z
       .boolean()
       .describe("Whether parameters that a visitor adds to the short URL are added to the destination."),
-    has_password: z.boolean().describe("Whether visitors have to enter a password."),
+    has_password: z.boolean().describe("Whether visitors must enter a password."),
     clicks: z
       .int()
       .describe(

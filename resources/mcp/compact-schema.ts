@@ -2,7 +2,7 @@ import type { JsonSchema } from "../openapi/json-schema.ts";
 
 export type Dropped = ReadonlySet<string>;
 
-const NOTES = ["title", "examples", "propertyNames"];
+const NOTES = ["title", "examples", "propertyNames", "writeOnly"];
 // A value over a limit is rejected with a message that names the limit, which a model needs only then.
 const LIMITS = [
   "minLength",
@@ -17,12 +17,12 @@ const LIMITS = [
 
 export const ARGUMENTS: Dropped = new Set([...NOTES, ...LIMITS]);
 /** For arguments that another tool describes: names and types are enough to fill them in. */
-export const KNOWN_ARGUMENTS: Dropped = new Set([...ARGUMENTS, "description", "enum"]);
+export const KNOWN_ARGUMENTS: Dropped = new Set([...ARGUMENTS, "description", "enum", "format"]);
 /**
  * For results, which explain themselves: names and types are enough to read and to check them. Values can be added to an
  * enumeration, and a client that still holds an older schema would reject them.
  */
-export const RESULTS: Dropped = new Set([...KNOWN_ARGUMENTS, "format"]);
+export const RESULTS: Dropped = new Set(KNOWN_ARGUMENTS);
 
 // Keywords whose value is a schema, a list of schemas, or schemas by name.
 const SCHEMAS = new Set(["items", "additionalProperties"]);
@@ -35,12 +35,13 @@ const allowsUnions = (dropped: Dropped) => dropped === RESULTS;
 /** Removes what is of little use to a model, which holds all schemas. The result matches at least as much. */
 export function compactSchema(schema: JsonSchema, dropped: Dropped): JsonSchema {
   const compact = (value: unknown) => compactNested(value as JsonSchema, dropped);
-  const entries = Object.entries(mergeAlternatives(schema, dropped)).flatMap(([keyword, value]) => {
+  const merged = mergeAlternatives(schema, dropped);
+  const entries = Object.entries(merged).flatMap(([keyword, value]) => {
     const isSchema = SCHEMAS.has(keyword) || MAPS.has(keyword);
     if (isSchema && isEmpty(value) && schema.additionalProperties !== false) return [];
     // What a map may hold is said where it is described.
     if (keyword === "additionalProperties" && value !== false && dropped.has("description")) return [];
-    if (dropped.has(keyword) && !isNeeded(keyword, schema)) return [];
+    if (dropped.has(keyword) && !isNeeded(keyword, merged)) return [];
     if (keyword === "additionalProperties" && hasUnion(value) && !allowsUnions(dropped)) return [];
     if (SCHEMAS.has(keyword) && typeof value === "object") return [[keyword, compact(value)]];
     if (LISTS.has(keyword)) return [[keyword, (value as unknown[]).map(compact)]];

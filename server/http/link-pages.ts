@@ -22,6 +22,7 @@ export function showPasswordPage(ctx: Context, error: string | undefined): void 
   ctx.body = page(
     PROTECTED,
     html`<h1>${PROTECTED}</h1>
+<p>Enter the password that you received with the link.</p>
 ${alert(error, "error")}<form method="post">
 <label for="password">Password</label>
 <input id="password" name="password" type="password" autocomplete="off" maxlength="128" required autofocus${describedBy(error)}>
@@ -49,7 +50,7 @@ function protectedPreviewPage(slug: string): string {
   return page(
     PROTECTED,
     html`<h1>${PROTECTED}</h1>
-<p>Where it leads is shown to those who enter the password.</p>
+<p>You need the password to see where it leads.</p>
 <p><a class="button" href="/${slug}">Enter the password</a></p>`,
   );
 }

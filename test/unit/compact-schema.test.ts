@@ -18,7 +18,13 @@ const objectOf = (list: JsonSchema): JsonSchema => ({ type: "object", properties
 
 const CASES: [what: string, schema: JsonSchema, kind: typeof RESULTS, compact: JsonSchema][] = [
   ["descriptions and values of arguments stay, without limits, titles and examples", LONG, ARGUMENTS, KNOWN],
-  ["arguments that another tool describes have names and types", DESCRIBED, KNOWN_ARGUMENTS, TEXT],
+  [
+    "arguments that another tool describes have names and types",
+    DESCRIBED,
+    KNOWN_ARGUMENTS,
+    { type: "string" },
+  ],
+  ["so have those with a choice of values", CONSTANTS, KNOWN_ARGUMENTS, { type: "number" }],
   ["a nullable argument has one type", NULLABLE_TEXT, ARGUMENTS, { ...TEXT, description: "A text." }],
   ["a nullable result has both types", NULLABLE_TEXT, RESULTS, { type: ["string", "null"] as never }],
   ["a choice of constants is a list of values", CONSTANTS, ARGUMENTS, { type: "number", enum: [301, 302] }],

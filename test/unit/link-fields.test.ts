@@ -186,7 +186,7 @@ test("a time with a zone is stored as its instant", (t) => {
 });
 
 const UNWRITABLE =
-  "id clicks bot_clicks last_clicked_at created_at updated_at created_by created_via short_url organization_id organizationId org_id organization plan version deleted_at deleted disabled_at disabled_reason maxClicks expiresAt redirectType externalId createdBy toString hasOwnProperty Url 🎉".split(
+  "id clicks bot_clicks last_clicked_at created_at updated_at created_by created_via short_url organization_id organizationId org_id organization plan version deleted_at deleted disabled_at disabled_reason has_password password_hash passwordHash maxClicks expiresAt redirectType externalId createdBy toString hasOwnProperty Url 🎉".split(
     " ",
   );
 

@@ -180,8 +180,8 @@ function preview({ url, slug, title }: LinkFormValues, shortUrl: string): Html {
 <dt>Leads to</dt><dd><strong>${shown("host", parsed?.host ?? "", "…")}</strong>${shown("path", path, "")}</dd>
 <dt>Title</dt><dd>${shown("title", title, "none")}</dd>
 </dl>
-<p class="hint">Visitors go straight to the destination. Chats and social networks follow the link, too, and show the title and image of the destination, not the title above.</p>
-<p class="hint">With a + after the short link, visitors see the destination and this title first.</p>
+<p class="hint">Without a password, visitors go straight to the destination. Chats and social networks follow the link, too, and show the title and image of the destination, not the title above.</p>
+<p class="hint">With a + after the short link, they see the destination and this title first.</p>
 </section>`;
 }
 

@@ -73,10 +73,10 @@ test.serial("of concurrent guesses at two services, no more are checked than in 
 });
 
 test.serial("guesses at many links from one network are limited", async (t) => {
-  const links = await atOnce(PER_NETWORK + 1, protect);
   const address = newAddress();
   const statuses: number[] = [];
-  for (const link of links) statuses.push((await enter(link, "guess", address)).status);
+  for (let links = 0; links <= PER_NETWORK; links++)
+    statuses.push((await enter(await protect(), "guess", address)).status);
   t.deepEqual([...new Set(statuses.slice(0, PER_NETWORK))], [403]);
   t.is(statuses.at(-1), 429);
 });

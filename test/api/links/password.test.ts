@@ -1,5 +1,6 @@
 import test from "ava";
 import { parse } from "node-html-parser";
+import { fingerprintOf } from "../../../resources/idempotency/run-once.ts";
 import { apiAt, isProblem, type LinkBody, type PageBody } from "../../harness/clients/api.ts";
 import { startServiceWithDatabase } from "../../harness/database/service.ts";
 
@@ -40,6 +41,8 @@ test("the password is stored as an argon2id hash, and neither returned nor recor
   const { id } = created.body;
   const replies = [created, await api.get(`/v1/links/${id}`), await api.get("/v1/links")];
   t.true(created.body.has_password);
+  const [stored] = await knex("idempotency_keys");
+  t.not(stored?.request_hash, fingerprintOf("createLink", json), "others could guess the password from it");
   const changed = await patch(id, { password: "another one" });
   const row = await knex("links").where({ id }).first();
   t.regex(String(row?.password_hash), /^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);

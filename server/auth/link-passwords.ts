@@ -1,6 +1,7 @@
 import type { SignInFailureStore } from "../../adapters/accounts/sign-in-failures.ts";
 import { RETRY_AFTER_S, retryLater } from "../../resources/http/problem.ts";
 import type { LinkPasswords } from "../../resources/links/passwords.ts";
+import { PasswordQueueFull, type Passwords } from "../credentials/passwords.ts";
 import { networkKeyOf, siteKeyOf } from "../http/client-ip.ts";
 import {
   countNetworks,
@@ -9,7 +10,6 @@ import {
   rewardNetworks,
   toSeconds,
 } from "../rate-limits/store.ts";
-import { PasswordQueueFull, type Passwords } from "./passwords.ts";
 
 // As for sign-ins. Of all links: each first attempt stores a row.
 const ATTEMPTS_PER_NETWORK = 50;
