@@ -45,13 +45,15 @@ export function createIdempotencyStore(
   return {
     async begin(principal, idempotencyKey, fingerprint) {
       const key = rowKeyOf(principal, idempotencyKey);
+      // The request may have the password of a link, which a digest of the request by itself would let others guess.
+      const request_hash = sha256(JSON.stringify([idempotencyKey, fingerprint]));
       for (let tries = 0; tries < MAX_TRIES; tries++) {
         const now = Date.now();
         const lease = { leased_by: randomUUID(), leased_until: now + LEASE_MS };
         const fresh: RowOf<typeof idempotencyKeys> = {
           ...key,
           ...lease,
-          request_hash: fingerprint,
+          request_hash,
           answer: null,
           ids_from: newIdSeed(),
           created_at: now,
@@ -61,7 +63,7 @@ export function createIdempotencyStore(
         const found = await rows(key).first();
         if (!found) continue;
         const isExpired = found.expires_at <= now;
-        if (!isExpired && found.request_hash !== fingerprint) return { refused: "reused" };
+        if (!isExpired && found.request_hash !== request_hash) return { refused: "reused" };
         if (!isExpired && found.answer !== null)
           return { answer: encryption.decrypt(found.answer, encryptionContext(key)) };
         if (!isExpired && found.leased_until > now) return { refused: "in_use" };

@@ -22,6 +22,7 @@ import {
 } from "./http/routing.ts";
 import { createRunOnce, type IdempotencyStore } from "./idempotency/run-once.ts";
 import { lazy } from "./lazy.ts";
+import { askForPasswords, type ShowPasswordPage } from "./links/passwords.ts";
 import {
   createRedirects,
   type FindCountry,
@@ -65,6 +66,7 @@ export type ResourceOptions = {
   renderPreview: RenderPreview;
   /** Renders the page with the card of a link. */
   renderCard: RenderCard;
+  showPasswordPage: ShowPasswordPage;
 };
 
 export type Resources = ReturnType<typeof createResources>;
@@ -140,7 +142,13 @@ export function createResources(options: ResourceOptions) {
         at: [OTHER_SEGMENTS],
         steps: [
           mount(redirects.isPreview, [...linkSteps, requireRead, redirects.showPreview]),
-          mount(redirects.isShortLink, [...linkSteps, requireRead, redirects.followLink]),
+          mount(redirects.isShortLink, [
+            ...linkSteps,
+            askForPasswords(options.showPasswordPage),
+            redirects.unlockLink,
+            requireRead,
+            redirects.followLink,
+          ]),
         ],
       },
     ],

@@ -1,6 +1,7 @@
 import type { PublicUrls } from "./access/resource-metadata.ts";
 import { createCursors } from "./http/pagination.ts";
 import { createImportLinks } from "./links/import/index.ts";
+import type { LinkPasswords } from "./links/passwords.ts";
 import { reservedNamesOf } from "./links/rules.ts";
 import { createLinkService } from "./links/service.ts";
 import type { LinkStore } from "./links/types.ts";
@@ -28,6 +29,7 @@ type ServiceOptions = {
     webhooks: WebhookStore;
     events: EventList;
   };
+  linkPasswords: LinkPasswords;
   /** Hosts that webhooks may use despite being private, and over plain http. */
   webhookAllowHosts: AllowedHosts;
   /** If absent, test events of webhooks aren't limited. */
@@ -42,7 +44,7 @@ export function createServices({ stores, webhookAllowHosts, urls, ...options }: 
   const own = reservedNamesOf(urls);
   const cursors = createCursors(options.cursorSecret);
   return {
-    links: createLinkService({ store: links, cursors, ...own }),
+    links: createLinkService({ store: links, cursors, passwords: options.linkPasswords, ...own }),
     importLinks: createImportLinks(links, own, createWorkQueue(), IMPORT_BATCH),
     webhooks: createWebhookService({
       store: webhooks,

@@ -12,7 +12,9 @@ import {
 } from "../resources/http/routing.ts";
 import { createResources, type Resources } from "../resources/index.ts";
 import { createServices } from "../resources/services.ts";
+import { createLinkPasswords } from "./auth/link-passwords.ts";
 import { authorizationServer } from "./authorization-server.ts";
+import { createPasswords } from "./credentials/passwords.ts";
 import type { Dependencies } from "./dependencies.ts";
 import { createDocumentation } from "./docs/documentation.ts";
 import { CLIENT_PATH, docs } from "./docs/index.ts";
@@ -20,7 +22,7 @@ import { assets, siteFiles } from "./http/assets.ts";
 import { trustProxies } from "./http/client-ip.ts";
 import { compressTexts } from "./http/compression.ts";
 import { createRespondWithError, handleErrors, type OnError } from "./http/error-pages.ts";
-import { linkCardPage, linkPreviewPage, unavailableLinkPage } from "./http/link-pages.ts";
+import { linkCardPage, linkPreviewPage, showPasswordPage, unavailableLinkPage } from "./http/link-pages.ts";
 import { GUESSED_SEGMENTS, redirectDashboardSlash, redirectGuesses } from "./http/redirects.ts";
 import {
   checkFraming,
@@ -63,8 +65,10 @@ export function createApp(options: Dependencies) {
   const respondWithError = createRespondWithError(urls, isOauthPath);
   const showErrors = handleErrors(onError, respondWithError);
 
+  const passwords = createPasswords(settings.RATE_LIMIT);
   const services = createServices({
     stores: storage,
+    linkPasswords: createLinkPasswords({ ...storage, passwords, rateLimitStore }),
     webhookAllowHosts: settings.WEBHOOK_ALLOW_HOSTS,
     countTest: createTestCounter(rateLimitStore),
     urls,
@@ -81,7 +85,7 @@ export function createApp(options: Dependencies) {
     close,
   } = remote
     ? { ...WITHOUT_SIGN_IN, parts: [{ at: [""], steps: [landing(urls)] }] }
-    : authorizationServer(app, { ...options, services }, onError, respondWithError);
+    : authorizationServer(app, { ...options, services, passwords }, onError, respondWithError);
   trustProxies(app, settings.TRUST_PROXY);
   extendRequests(app, urls.base);
   app.on("error", (error, ctx) => {
@@ -114,6 +118,7 @@ export function createApp(options: Dependencies) {
     renderErrorPage: unavailableLinkPage,
     renderPreview: linkPreviewPage,
     renderCard: linkCardPage,
+    showPasswordPage,
   });
   const setHeaders = commonHeaders(urls.base.startsWith("https:"));
   const site: Part[] = [

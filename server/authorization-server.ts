@@ -12,6 +12,7 @@ import { isRegistrationOpen } from "./auth/register.ts";
 import { describeError } from "./clients/metadata-documents.ts";
 import { createRegisteredClientIds } from "./clients/registered-client-id.ts";
 import { ExpiredRegistration } from "./clients/registered-clients.ts";
+import type { Passwords } from "./credentials/passwords.ts";
 import { dashboard, serveManagementDocument } from "./dashboard/index.ts";
 import type { Dependencies } from "./dependencies.ts";
 import type { Reader } from "./docs/index.ts";
@@ -44,7 +45,7 @@ import { authorizationErrorPage, expiredRegistrationPage } from "./ui/page.ts";
 
 export function authorizationServer(
   app: Koa,
-  options: Dependencies & { services: Services },
+  options: Dependencies & { services: Services; passwords: Passwords },
   onError: OnError,
   respondWithError: RespondWithError,
 ) {

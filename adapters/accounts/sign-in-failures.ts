@@ -12,6 +12,8 @@ const FIRST_DELAY_MS = 2000;
 const MAX_DELAY_MS = 15 * 60_000;
 // How long an unknown username is remembered. Reaching the maximum takes a day.
 const UNKNOWN_MS = 365 * 24 * 3600 * 1000;
+// How long wrong passwords of a link are remembered. They never block its visitors, who can't reset its password.
+const LINK_MS = 24 * 3600 * 1000;
 // Concurrent attempts count one after the other. Those that don't get their turn have to try again.
 const TURNS = 5;
 const NO_TURN_MS = 1000;
@@ -19,45 +21,53 @@ const NO_TURN_MS = 1000;
 /** Whether an attempt may be made now, later, or only from a known device. */
 export type Admission = { outcome: "allowed" | "blocked" } | { outcome: "delayed"; waitMs: number };
 
-type Counted = { account_key: string; userId: string | undefined; notice: NoticeKind };
+type Counted = {
+  account_key: string;
+  max: number;
+  /** How long the count is kept after the last failure; null for good. */
+  keptMs: number | null;
+  /** The user to notify of the last failure. */
+  owner?: { userId: string; kind: NoticeKind } | undefined;
+};
 
 export type SignInFailureStore = ReturnType<typeof createSignInFailureStore>;
 
-/** Counts wrong passwords and codes. Unknown usernames are counted, too, so answers don't reveal which exist. */
+/** Counts wrong passwords and codes, of users and of links. Unknown usernames are counted, too, so answers don't reveal which exist. */
 export function createSignInFailureStore({ knex, transaction }: Database) {
-  function insertFirst(account_key: string, expires_at: number | null): Promise<boolean> {
-    const first = { account_key, failures: 1, next_attempt_at: 0, expires_at };
+  function insertFirst(counted: Counted): Promise<boolean> {
+    const { account_key } = counted;
+    const first = { account_key, failures: 1, next_attempt_at: 0, expires_at: expiryOf(counted) };
     return knex("sign_in_failures")
       .insert(first)
       .then(() => true, ifDuplicate(false));
   }
 
-  async function countOne({ account_key, userId, notice }: Counted, failures: number): Promise<boolean> {
-    const isLast = failures + 1 >= MAX_FAILURES;
+  async function countOne(counted: Counted, failures: number): Promise<boolean> {
+    const { account_key, max, owner } = counted;
+    const isLast = failures + 1 >= max;
     const next = {
       failures: failures + 1,
       next_attempt_at: Date.now() + delayAfter(failures + 1),
-      expires_at: userId ? null : Date.now() + UNKNOWN_MS,
+      expires_at: expiryOf(counted),
     };
     const update = (trx: Knex) => trx("sign_in_failures").where({ account_key, failures }).update(next);
-    if (!isLast || !userId) return (await update(knex)) > 0;
+    if (!isLast || !owner) return (await update(knex)) > 0;
     return transaction(async (trx) => {
       if (!(await update(trx))) return false;
-      await recordNotice(trx, { userId, kind: notice, data: {} });
+      await recordNotice(trx, { ...owner, data: {} });
       return true;
     });
   }
 
   async function attempt(counted: Counted): Promise<Admission> {
-    const { account_key, userId } = counted;
+    const { account_key, max } = counted;
     for (let turn = 0; turn < TURNS; turn++) {
       const row = await knex("sign_in_failures").where({ account_key }).first("failures", "next_attempt_at");
       if (!row) {
-        if (await insertFirst(account_key, userId ? null : Date.now() + UNKNOWN_MS))
-          return { outcome: "allowed" };
+        if (await insertFirst(counted)) return { outcome: "allowed" };
         continue;
       }
-      if (row.failures >= MAX_FAILURES) return { outcome: "blocked" };
+      if (row.failures >= max) return { outcome: "blocked" };
       const waitMs = row.next_attempt_at - Date.now();
       if (waitMs > 0) return { outcome: "delayed", waitMs };
       if (await countOne(counted, row.failures)) return { outcome: "allowed" };
@@ -68,17 +78,36 @@ export function createSignInFailureStore({ knex, transaction }: Database) {
   return {
     /** Counts an attempt as failed before it is made, so concurrent attempts count. */
     attempt: (username: string, userId: string | undefined) =>
-      attempt({ account_key: passwordKey(username), userId, notice: "account_locked" }),
+      attempt(countedFor(userId, passwordKey(username), "account_locked")),
 
-    attemptFactor: (userId: string) =>
-      attempt({ account_key: factorKey(userId), userId, notice: "second_factor_locked" }),
+    attemptFactor: (userId: string) => attempt(countedFor(userId, factorKey(userId), "second_factor_locked")),
+
+    /** Counts the attempt of one network to enter the password of a link. It is never blocked, only delayed. */
+    attemptLink: (linkId: string, network: string) =>
+      attempt({ account_key: linkKey(linkId, network), max: Infinity, keptMs: LINK_MS }),
 
     /** Resets the count: the user has entered the right password on an unknown device. */
     reset: (username: string) => forgetFailures(knex, passwordKey(username)),
 
     /** Resets the count: the user has proved the second factor. */
     resetFactor: (userId: string) => forgetFailures(knex, factorKey(userId)),
+
+    /** Resets the count: a visitor from this network entered the password of the link. */
+    resetLink: (linkId: string, network: string) => forgetFailures(knex, linkKey(linkId, network)),
   };
+}
+
+function countedFor(userId: string | undefined, account_key: string, kind: NoticeKind): Counted {
+  return {
+    account_key,
+    max: MAX_FAILURES,
+    keptMs: userId ? null : UNKNOWN_MS,
+    owner: userId ? { userId, kind } : undefined,
+  };
+}
+
+function expiryOf({ keptMs }: Counted): number | null {
+  return keptMs === null ? null : Date.now() + keptMs;
 }
 
 export async function forgetFailures(knex: Knex, ...keys: string[]): Promise<void> {
@@ -109,4 +138,9 @@ export function passwordKey(username: string): string {
 /** Returns what the wrong codes of a user are counted by. No username has this key: none contains a line break. */
 export function factorKey(userId: string): string {
   return sha256(`second factor\n${userId}`);
+}
+
+/** Returns what the wrong passwords of a link are counted by. */
+function linkKey(linkId: string, network: string): string {
+  return sha256(`link\n${linkId}\n${network}`);
 }

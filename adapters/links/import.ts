@@ -134,6 +134,7 @@ async function readTaken(q: Knex, organizationId: string, links: ImportedLink[])
 function importedLink(organizationId: string, actor: Actor, link: ImportedLink): Link {
   return {
     ...link,
+    hasPassword: false,
     // Lists are sorted by id.
     id: newIdAt("lnk", link.createdAt),
     organizationId,

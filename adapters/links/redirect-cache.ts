@@ -68,6 +68,7 @@ function prepareSlugLookup({ lookup }: Pick<Database, "lookup">): Resolve {
       forwardPath: Boolean(link.forwardPath),
       rules: link.rules === "[]" ? NO_RULES : JSON.parse(link.rules),
       hasCard: Boolean(link.hasCard),
+      hasPassword: Boolean(link.hasPassword),
       isDeleted,
       isDisabled,
     };
@@ -99,7 +100,8 @@ type ResolvedRow = Omit<ResolvedLink, "isDeleted" | "isDisabled" | "rules"> & {
 const LINK_BY_SLUG = `select l.id, l.organization_id as "organizationId", l.slug, l.url, l.archived,
     l.expires_at as "expiresAt", l.clicks, l.bot_clicks as "botClicks", l.max_clicks as "maxClicks",
     l.redirect_type as "redirectType", l.forward_query as "forwardQuery", l.forward_path as "forwardPath", l.rules,
-    l.card is not null as "hasCard", l.deleted_at as "deletedAt", o.deleted_at as "organizationDeletedAt",
+    l.card is not null as "hasCard", l.password_hash is not null as "hasPassword",
+    l.deleted_at as "deletedAt", o.deleted_at as "organizationDeletedAt",
     l.disabled_at as "disabledAt", o.suspended_at as "suspendedAt"
   from links as l
   join organizations as o on o.id = l.organization_id

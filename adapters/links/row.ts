@@ -28,15 +28,26 @@ type Value = string | number | boolean | null;
 type Column = keyof LinkRow;
 
 const COLUMNS = Object.keys(links.columns) as Column[];
+const NOT_IN_LINK: Column[] = ["searched", "deleted_at", "password_hash"];
 /** The columns of a link. The properties have the same names in camel case. */
-const PROPERTIES = COLUMNS.filter((name) => name !== "searched" && name !== "deleted_at").map(
+const PROPERTIES = COLUMNS.filter((name) => !NOT_IN_LINK.includes(name)).map(
   (column) => [column, camelCase(column) as keyof Link] as const,
 );
 /** The columns of a new link. */
 export const ROW_COLUMNS = COLUMNS.filter((name) => name !== "deleted_at");
 
-const COLUMN_OF = new Map<string, Column>(PROPERTIES.map(([column, property]) => [property, column]));
-const SET_COLUMNS = ["url", "slug", ...Object.keys(toColumns(LINK_DEFAULTS))];
+const COLUMN_OF = new Map<string, Column>([
+  ...PROPERTIES.map(([column, property]) => [property, column] as const),
+  ["passwordHash", "password_hash"],
+]);
+const SET_COLUMNS = Object.keys(toColumns({ url: "", slug: "", ...LINK_DEFAULTS })).filter(
+  (column) => column !== "password_hash",
+);
+
+/** Links are returned, and stored in events: neither may have the hash of a password. */
+export function withoutHash<T extends Partial<LinkFields>>({ passwordHash, ...fields }: T) {
+  return { ...fields, ...(passwordHash !== undefined && { hasPassword: passwordHash !== null }) };
+}
 
 export function toColumns(fields: Partial<LinkFields>): Record<string, Value> {
   return Object.fromEntries(
@@ -54,7 +65,7 @@ function toValue(name: string, value: unknown): Value {
 export const ERASED = { ...toColumns(LINK_DEFAULTS), searched: "" };
 
 export function toRow(link: Link): Record<string, Value> {
-  const row: Record<string, Value> = { searched: searchedText(link) };
+  const row: Record<string, Value> = { searched: searchedText(link), password_hash: null };
   for (const [column, property] of PROPERTIES) row[column] = toValue(property, link[property]);
   return row;
 }
@@ -63,7 +74,7 @@ export function toLink(row: LinkRow | undefined): Link | undefined {
   if (!row) return undefined;
   const link: Record<string, unknown> = {};
   for (const [column, property] of PROPERTIES) link[property] = row[column];
-  const { tags, metadata, archived, forward_query, forward_path, rules, card } = row;
+  const { tags, metadata, archived, forward_query, forward_path, rules, card, password_hash } = row;
   return {
     ...(link as Link),
     tags: readTags(tags),
@@ -73,6 +84,7 @@ export function toLink(row: LinkRow | undefined): Link | undefined {
     forwardPath: Boolean(forward_path),
     rules: JSON.parse(rules),
     card: card === null ? null : JSON.parse(card),
+    hasPassword: password_hash !== null,
   };
 }
 

@@ -18,7 +18,17 @@ import { createClickAnalytics } from "./click-analytics.ts";
 import type { ClickBuffer } from "./click-buffer.ts";
 import { createLinkImports } from "./import.ts";
 import { findFallback, prepareResolve } from "./redirect-cache.ts";
-import { ERASED, ROW_COLUMNS, readTags, searchedText, storedBytes, toColumns, toLink, toRow } from "./row.ts";
+import {
+  ERASED,
+  ROW_COLUMNS,
+  readTags,
+  searchedText,
+  storedBytes,
+  toColumns,
+  toLink,
+  toRow,
+  withoutHash,
+} from "./row.ts";
 import { createSearch, SearchTimeout } from "./search.ts";
 import { createLinkUsage, type LimitsOf, type LinkUsage, readUsage } from "./usage.ts";
 
@@ -73,10 +83,11 @@ export function createLinkStore(
         const changed = changedFields(before, typeof changes === "function" ? changes(before) : changes);
         const columns = toColumns(changed);
         if (Object.keys(columns).length === 0) return before;
-        const after = { ...before, ...changed, version: before.version + 1, updatedAt: Date.now() };
+        const visible = withoutHash(changed);
+        const after = { ...before, ...visible, version: before.version + 1, updatedAt: Date.now() };
         const revision = { version: after.version, updated_at: after.updatedAt };
         await link.update({ ...columns, ...revision, searched: searchedText(after) });
-        await record(linkUpdated(after, changed, Object.keys(columns)));
+        await record(linkUpdated(after, visible, Object.keys(columns).map(fieldOf)));
         const link_bytes = storedBytes(toRow(after)) - storedBytes(toRow(before));
         if (link_bytes !== 0) await usage.add(trx, organizationId, { links: 0, link_bytes });
         return after;
@@ -131,6 +142,10 @@ export function createLinkStore(
     remove,
     resolve: prepareResolve(database),
     findFallback: (id) => findFallback(knex, id),
+    async findPasswordHash(id) {
+      const row = await knex("links").where({ id }).first("password_hash");
+      return row?.password_hash ?? null;
+    },
     click: clicks.count,
     analytics: analytics.read,
     clicksFrom: analytics.days,
@@ -158,7 +173,10 @@ function liveLinks(q: Knex, organizationId: string) {
 }
 
 function changedFields(link: Link, changes: LinkChanges): Partial<LinkFields> {
-  const differs = ([name, value]: [string, unknown]) => !isDeepStrictEqual(link[name as keyof Link], value);
+  const differs = ([name, value]: [string, unknown]) =>
+    name === "passwordHash"
+      ? value !== null || link.hasPassword // equal passwords have different hashes
+      : !isDeepStrictEqual(link[name as keyof Link], value);
   return Object.fromEntries(Object.entries(changes).filter(differs));
 }
 
@@ -179,8 +197,10 @@ function prepareCreate(
 
   return async (organizationId, actor, fields, givenId) => {
     const now = Date.now();
+    const { passwordHash, ...visible } = fields;
     const link: Link = {
-      ...fields,
+      ...visible,
+      hasPassword: passwordHash !== null,
       id: givenId ?? newId("lnk"),
       organizationId,
       clicks: 0,
@@ -194,7 +214,7 @@ function prepareCreate(
       disabledAt: null,
       disabledReason: null,
     };
-    const row = toRow(link);
+    const row = { ...toRow(link), password_hash: passwordHash };
     const event = eventRow(actor, linkCreated(link), outbox.trace.of("link.created"));
     const added = { links: 1, link_bytes: storedBytes(row) };
     try {
@@ -220,7 +240,12 @@ function linkCreated(link: Link): DomainEvent {
   return eventOf("link.created", link, { link });
 }
 
-function linkUpdated(link: Link, fields: Partial<LinkFields>, changed: string[]): DomainEvent {
+/** Returns the name of a column in the API. */
+function fieldOf(column: string): string {
+  return column === "password_hash" ? "password" : column;
+}
+
+function linkUpdated(link: Link, fields: Partial<Link>, changed: string[]): DomainEvent {
   const { id, slug, updatedAt } = link;
   const data = { link: { id, slug, updatedAt, ...withoutLargeMetadata(fields) }, changed };
   return { ...eventOf("link.updated", link, data), delivered: { link, changed } };

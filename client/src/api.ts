@@ -48,6 +48,8 @@ export interface Link {
     description: string | null;
     image_url: string | null;
   } | null;
+  /** Whether visitors must enter a password. */
+  has_password: boolean;
   /** The number of redirects, without those of known bots. If a server is killed, the clicks that it had not written are lost, except for links with `max_clicks`: those of its last 100 ms, or more if it was waiting for the processor or the database. */
   clicks: number;
   /** The number of redirects of known bots, whose user agents say that they are. */
@@ -545,7 +547,7 @@ export interface NewLink {
   external_id?: string | null;
   /** Key-value pairs to store: strings, numbers, booleans or null. */
   metadata?: Record<string, string | number | boolean | null>;
-  /** When the link expires: visitors then get a 410 or the fallback. */
+  /** From then on, visitors get a 410 or the fallback. */
   expires_at?: string | null;
   /** After how many clicks, those of bots included, visitors get a 410 or the fallback. */
   max_clicks?: number | null;
@@ -576,6 +578,8 @@ export interface NewLink {
     description?: string | null;
     image_url?: string | null;
   } | null;
+  /** What visitors must enter. */
+  password?: string | null;
 }
 
 export interface BulkLinkChanges {
@@ -640,7 +644,7 @@ export interface LinkChanges {
   external_id?: string | null;
   /** Key-value pairs that replace all of those stored with the link. */
   metadata?: Record<string, string | number | boolean | null>;
-  /** When the link expires: visitors then get a 410 or the fallback. */
+  /** From then on, visitors get a 410 or the fallback. */
   expires_at?: string | null;
   /** After how many clicks, those of bots included, visitors get a 410 or the fallback. */
   max_clicks?: number | null;
@@ -671,6 +675,8 @@ export interface LinkChanges {
     description?: string | null;
     image_url?: string | null;
   } | null;
+  /** What visitors must enter. */
+  password?: string | null;
   /** Whether the link is archived. While it is, the short URL returns 410. */
   archived?: boolean;
 }
@@ -763,6 +769,7 @@ export type ProblemCode =
   | "invalid_links"
   | "invalid_max_clicks"
   | "invalid_metadata"
+  | "invalid_password"
   | "invalid_redirect_type"
   | "invalid_request"
   | "invalid_rules"
@@ -785,6 +792,7 @@ export type ProblemCode =
   | "not_found"
   | "organization_suspended"
   | "origin_not_allowed"
+  | "password_required"
   | "plan_required"
   | "precondition_failed"
   | "quota_exceeded"
@@ -865,7 +873,7 @@ export interface Operations {
     },
     options?: CallOptions,
   ): Promise<Link>;
-  /** Create or replace a link by external ID. Creates the link with this external ID, or replaces it. Omitted fields are cleared, but an omitted slug is kept, and so is the archived state. Concurrent requests create only one link. */
+  /** Create or replace a link by external ID. Creates the link with this external ID, or replaces it. Omitted fields are cleared, except for the slug, the password and the archived state. Concurrent requests create only one link. */
   upsertLink(
     input: {
       /** Your own ID for the link. */

@@ -36,6 +36,10 @@ const BY_STATUS = {
       meaning: "The access token lacks a required scope. `WWW-Authenticate` lists all required scopes.",
       next: "Get an access token with the required scopes.",
     },
+    password_required: {
+      meaning: "The short link is protected by a password, or the password is wrong.",
+      next: "Open the short URL in a browser and enter the password.",
+    },
     plan_required: {
       meaning: "The organization's plan doesn't include this.",
       next: "Ask an owner of the organization to upgrade to a paid plan.",

@@ -3,8 +3,15 @@ import { type Precondition, preconditionFailed } from "../http/etag.ts";
 import { Problem, retryLater } from "../http/problem.ts";
 import { throwQuotaProblem } from "../plans.ts";
 import { randomSlug } from "./rules.ts";
-import { type LinkInput, linkTag, toFields } from "./schema.ts";
-import { LINK_DEFAULTS, type Link, type LinkConflict, type LinkFields, type LinkStore } from "./types.ts";
+import { linkTag } from "./schema.ts";
+import {
+  LINK_DEFAULTS,
+  type Link,
+  type LinkChanges,
+  type LinkConflict,
+  type LinkFields,
+  type LinkStore,
+} from "./types.ts";
 
 // If this many random slugs are taken, the cause is something other than chance.
 const MAX_SLUG_ATTEMPTS = 5;
@@ -13,9 +20,8 @@ const MAX_SLUG_ATTEMPTS = 5;
 export async function tryCreateLink(
   store: LinkStore,
   { organizationId, actor, linkId }: Caller,
-  input: LinkInput,
+  given: LinkChanges,
 ): Promise<Link | LinkConflict> {
-  const given = toFields(input);
   const id = linkId?.(0);
   for (let attempt = 0; attempt < MAX_SLUG_ATTEMPTS; attempt++) {
     const fields = { ...LINK_DEFAULTS, ...given, slug: given.slug ?? randomSlug() } as LinkFields;
@@ -40,7 +46,7 @@ export async function upsertLink(
   store: LinkStore,
   caller: Caller,
   externalId: string,
-  input: LinkInput,
+  given: LinkChanges,
   precondition?: Precondition,
 ): Promise<UpsertResult> {
   for (let attempt = 0; attempt < MAX_RACES; attempt++) {
@@ -48,8 +54,8 @@ export async function upsertLink(
     // RFC 9110 §13.1.1: If-Match is false for a resource that doesn't exist, even with "*".
     if (precondition && !(existing && precondition(linkTag(existing)))) throw preconditionFailed("link");
     const result = existing
-      ? await replaceLink(store, caller, existing, input, precondition && existing.version)
-      : await insertLink(store, caller, externalId, input);
+      ? await replaceLink(store, caller, existing, given, precondition && existing.version)
+      : await insertLink(store, caller, externalId, given);
     if (result) return result;
   }
   const detail = "Other requests keep creating and deleting this link. Try again.";
@@ -61,9 +67,9 @@ async function insertLink(
   store: LinkStore,
   caller: Caller,
   externalId: string,
-  input: LinkInput,
+  given: LinkChanges,
 ): Promise<UpsertResult | undefined> {
-  const result = await tryCreateLink(store, caller, input);
+  const result = await tryCreateLink(store, caller, given);
   if ("taken" in result) {
     // The winner of a race has the same slug as well, and databases differ in which of the two conflicts they report.
     const lostRace =
@@ -78,10 +84,12 @@ async function replaceLink(
   store: LinkStore,
   { organizationId, actor }: Caller,
   { id }: Link,
-  input: LinkInput,
+  given: LinkChanges,
   version: number | undefined,
 ): Promise<UpsertResult | undefined> {
-  const { archived, ...fields } = { ...LINK_DEFAULTS, ...toFields(input) };
+  // No client can read the password to send it again: one that omits it must not remove the protection.
+  const { archived, passwordHash, ...cleared } = LINK_DEFAULTS;
+  const fields = { ...cleared, ...given };
   const result = assertEnabled(
     await store.update(organizationId, id, fields, actor, version).catch(throwQuotaProblem),
   );

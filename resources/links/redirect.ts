@@ -1,11 +1,12 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import Bowser from "bowser";
 import { isbot } from "isbot";
-import type { Context, Middleware } from "koa";
+import type { Context, Middleware, Next } from "koa";
 import { LRUCache } from "lru-cache";
 import { getDomain } from "tldts";
+import { readPassword } from "./passwords.ts";
 import { isPreviewProgram } from "./preview-programs.ts";
-import type { LinkPreview, LinkService } from "./service.ts";
+import type { LinkPreview, LinkService, Visit } from "./service.ts";
 import type { Card, Click, ClickSource } from "./types.ts";
 import { DEVICES } from "./visitor.ts";
 
@@ -31,7 +32,7 @@ export type RenderCard = (card: LinkCard) => string;
 export type RenderErrorPage = (status: number, detail: string) => string;
 
 export function createRedirects(
-  links: Pick<LinkService, "redirect" | "readCard" | "preview" | "isReserved">,
+  links: Pick<LinkService, "redirect" | "unlock" | "isProtected" | "readCard" | "preview" | "isReserved">,
   findCountry: FindCountry | undefined,
   shortUrl: string,
   renderPreview: RenderPreview,
@@ -57,29 +58,38 @@ export function createRedirects(
     return true;
   }
 
+  function visitOf(ctx: Context): Visit {
+    return {
+      source: readClickSource(ctx.req),
+      isCounted: ctx.method !== "HEAD",
+      query: ctx.querystring,
+      readLanguage: () => ctx.acceptsLanguages()[0],
+    };
+  }
+
+  const pathOf = ({ path }: Context) => path.slice(1);
+
   return {
     isShortLink: (ctx: Context) => slugIn(ctx.path, LINK_PATH) !== undefined && ctx.host === host,
     isPreview: (ctx: Context) => slugIn(ctx.path, PREVIEW_PATH) !== undefined && ctx.host === host,
 
     /** Redirects a short link to its destination, or shows its card to programs that show previews. GET counts as a click, HEAD doesn't. */
     async followLink(ctx: Context): Promise<void> {
-      const { status, location, slug, vary, hasCard } = await links.redirect(ctx.path.slice(1), {
-        source: readClickSource(ctx.req),
-        isCounted: ctx.method === "GET",
-        query: ctx.querystring,
-        readLanguage: () => ctx.acceptsLanguages()[0],
-      });
-      ctx._matchedRoute = "/:slug";
-      // A permanent redirect cached by a browser would no longer be counted, and couldn't be changed.
-      ctx.set("Cache-Control", "private, no-store");
-      ctx.set("X-Robots-Tag", "noindex");
+      const { status, location, slug, vary, hasCard } = await links.redirect(pathOf(ctx), visitOf(ctx));
+      setHeaders(ctx);
       if (vary) ctx.vary(vary);
       if (hasCard && (await showCard(ctx, slug, location))) return;
-      ctx.status = status;
-      for (const name of PAGE_HEADERS) ctx.remove(name);
-      ctx.set("Location", location);
-      ctx.body = "";
-      ctx.remove("Content-Type");
+      sendRedirect(ctx, status, location);
+    },
+
+    /** Redirects a visitor who entered the password of a link, which counts as a click. Other links have no POST. */
+    async unlockLink(ctx: Context, next: Next): Promise<void> {
+      if (ctx.method !== "POST" || !(await links.isProtected(pathOf(ctx)))) return next();
+      const password = await readPassword(ctx);
+      const { location } = await links.unlock(pathOf(ctx), password, ctx.ip, visitOf(ctx));
+      setHeaders(ctx);
+      // RFC 9110 §15.4.4: followed by a GET. A 307 or 308 would send the password to the destination.
+      sendRedirect(ctx, 303, location);
     },
 
     /** Shows where a short link leads, without following it. */
@@ -93,11 +103,27 @@ export function createRedirects(
   };
 }
 
+function setHeaders(ctx: Context): void {
+  ctx._matchedRoute = "/:slug";
+  // A permanent redirect cached by a browser would no longer be counted, and couldn't be changed.
+  ctx.set("Cache-Control", "private, no-store");
+  ctx.set("X-Robots-Tag", "noindex");
+}
+
+function sendRedirect(ctx: Context, status: number, location: string): void {
+  ctx.status = status;
+  for (const name of PAGE_HEADERS) ctx.remove(name);
+  ctx.set("Location", location);
+  ctx.body = "";
+  ctx.remove("Content-Type");
+}
+
 /** Replaces the errors of short links with pages in browsers. */
 export function showErrorPages(renderPage: RenderErrorPage): Middleware {
   return async function showErrorPage(ctx, next) {
     await next();
-    if (ctx.status < 400) return;
+    // A page that asks for a password is one already.
+    if (ctx.status < 400 || ctx.type === "text/html") return;
     // RFC 9110 §15.5.5 and §15.5.11: a 404 and a 410 are cacheable, but a link may be created or restored.
     ctx.set("Cache-Control", "no-store");
     ctx.vary("Accept");

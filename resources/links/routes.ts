@@ -240,7 +240,7 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
     at: "PUT /v1/links/by-external-id/{external_id}",
     summary: "Create or replace a link by external ID",
     description:
-      "Creates the link with this external ID, or replaces it. Omitted fields are cleared, but an omitted slug is kept, and so is the archived state. Concurrent requests create only one link.",
+      "Creates the link with this external ID, or replaces it. Omitted fields are cleared, except for the slug, the password and the archived state. Concurrent requests create only one link.",
     params: byExternalId,
     headers: ["If-Match"],
     body: links.schemas.create,
@@ -253,7 +253,7 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
       name: "upsert_link",
       title: "Create or replace a link",
       description:
-        "Creates or replaces the link with this external_id. Omitted fields are cleared, except slug.",
+        "Creates or replaces the link with this external_id. Omitted fields but slug and password are cleared.",
       fieldsAsIn: "create_link",
       output: z.object({ created: z.boolean(), link }),
       toResult: ({ status, body }) => ({ created: status === 201, link: body }),

@@ -23,6 +23,7 @@ export const LINK_EXAMPLE = {
   forward_path: false,
   rules: [],
   card: null,
+  has_password: false,
   clicks: 17,
   bot_clicks: 2,
   last_clicked_at: "2026-03-01T09:30:00.000Z",
@@ -35,6 +36,8 @@ export const LINK_EXAMPLE = {
 };
 
 const TEXT_MAX = 255;
+const PASSWORD_MIN = 4;
+export const PASSWORD_MAX = 128;
 const TAGS_MAX = 20;
 const TAG_MAX = 50;
 const METADATA_KEYS_MAX = 50;
@@ -44,13 +47,13 @@ const CARD_DESCRIPTION_MAX = 500;
 const TIME_MAX = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 const INT32_MAX = 2 ** 31 - 1;
 
-export const singleLine = (max: number) =>
+export const singleLine = (max: number, min = 1) =>
   stringThat(
     (text) =>
-      text === "" || !hasAtMost(max, text) || !isLine(text)
-        ? `must be 1 to ${max} characters without control characters`
+      !hasAtMost(max, text) || hasAtMost(min - 1, text) || !isLine(text)
+        ? `must be ${min} to ${max} characters without control characters`
         : undefined,
-    { minLength: 1, maxLength: max },
+    { minLength: min, maxLength: max },
   );
 export const anyTime = z.iso
   .datetime({
@@ -142,9 +145,7 @@ export function linkSchemas(reserved: ReservedNames) {
     tags: tags.describe("Labels to filter links by."),
     external_id: externalId.nullable().describe("Your own ID for the link, unique in your organization."),
     metadata: metadata.describe("Key-value pairs to store: strings, numbers, booleans or null."),
-    expires_at: futureTime
-      .nullable()
-      .describe("When the link expires: visitors then get a 410 or the fallback."),
+    expires_at: futureTime.nullable().describe("From then on, visitors get a 410 or the fallback."),
     max_clicks: maxClicks
       .nullable()
       .describe("After how many clicks, those of bots included, visitors get a 410 or the fallback."),
@@ -164,6 +165,10 @@ export function linkSchemas(reserved: ReservedNames) {
       "Destinations of some visitors. The first rule that applies counts.",
     ),
     card: card.nullable().describe("What chats and social networks show of the link."),
+    password: singleLine(PASSWORD_MAX, PASSWORD_MIN)
+      .nullable()
+      .meta({ writeOnly: true })
+      .describe("What visitors must enter."),
   };
   const { url, ...optional } = fields;
   const create = z.strictObject({ url, ...z.object(optional).partial().shape }).meta({
@@ -184,8 +189,9 @@ export function linkSchemas(reserved: ReservedNames) {
   const patchedCard = z.strictObject({ title: cardTitle.nullable().optional(), ...ofCard });
   const mergePatch = update.extend({ card: patchedCard.nullable().optional() });
   const count = z.int({ error: "must be a whole number" }).min(0, { error: "must be at least 0" });
+  const { password: _, ...importable } = create.shape;
   const imported = z.strictObject({
-    ...create.shape,
+    ...importable,
     slug: fields.slug,
     archived: archived.optional(),
     expires_at: anyTime.nullable().optional(),
@@ -248,6 +254,7 @@ export const linkSchema = z
       .describe(
         "What chats and social networks show of the link. `null` stands for the preview of the destination.",
       ),
+    has_password: z.boolean().describe("Whether visitors must enter a password."),
     clicks: z
       .int()
       .describe(
@@ -286,11 +293,14 @@ export type Link = { organizationId: string; version: number } & {
     ? number | Extract<LinkView[Name], null>
     : LinkView[Name];
 };
-/** The fields of a link that a caller may set. */
-export type LinkFields = Pick<Link, CamelCase<keyof LinkInput>>;
+/** The fields of a link that a caller may set. Only the store gets the hash of the password, an argon2id PHC string. */
+export type LinkFields = Pick<Link, CamelCase<Exclude<keyof LinkInput, "password">>> & {
+  passwordHash: string | null;
+};
 /** Changes to a link; fields that are absent or undefined stay as they are. */
 export type LinkChanges = { [Field in keyof LinkFields]?: LinkFields[Field] | undefined };
 
+/** Converts all fields but the password, which has to be hashed. */
 export function toFields(input: LinkInput): LinkChanges {
   const fields: Record<string, unknown> = {};
   for (const [name, property, isTime] of PROPERTIES) {

@@ -3,6 +3,7 @@ import type { CountFurther } from "../access/bearer.ts";
 import { assertNotStale, type Precondition, preconditionFailed } from "../http/etag.ts";
 import type { Cursors } from "../http/pagination.ts";
 import { found, notFound, Problem } from "../http/problem.ts";
+import { hasAtMost } from "../http/text.ts";
 import { validate } from "../http/validate.ts";
 import { type Limits, throwQuotaProblem } from "../plans.ts";
 import { createWorkQueue } from "../work-queue.ts";
@@ -22,9 +23,10 @@ import { assertEnabled, assertNoConflict, tryCreateLink, upsertLink } from "./cr
 import { withForwardedPath } from "./forwarded-path.ts";
 import { withForwardedQuery } from "./forwarded-query.ts";
 import { createLinkList, createMatches } from "./list.ts";
+import { type LinkPasswords, passwordRequired } from "./passwords.ts";
 import { destinationOf, varyOf } from "./redirect-rules.ts";
 import { isReserved, isSlug, type ReservedNames, SEGMENTS_MAX } from "./rules.ts";
-import { type LinkInput, linkSchemas, linkTag, toFields, withExternalId } from "./schema.ts";
+import { type LinkInput, linkSchemas, linkTag, PASSWORD_MAX, toFields, withExternalId } from "./schema.ts";
 import type {
   Card,
   ClickedLink,
@@ -37,7 +39,7 @@ import type {
 } from "./types.ts";
 import type { Visitor } from "./visitor.ts";
 
-type LinksOptions = { store: LinkStore; cursors: Cursors } & ReservedNames;
+type LinksOptions = { store: LinkStore; cursors: Cursors; passwords: LinkPasswords } & ReservedNames;
 
 // A URL that the URL parser would return unchanged. Most destinations match, and needn't be parsed for each redirect.
 const NORMALIZED_URL = /^https?:\/\/[a-z0-9.-]+\/[A-Za-z0-9\-_~!$&()*+,;=:@%/?.]*$/;
@@ -58,8 +60,10 @@ export type Visit = Pick<Visitor, "query" | "readLanguage"> & {
   isCounted: boolean;
 };
 
-/** What visitors may know about a link: where it leads, its title, and when it was created. */
-export type LinkPreview = Pick<Link, "slug" | "url" | "title" | "createdAt" | "rules">;
+/** What visitors may know about a link: where it leads, its title, and when it was created; or that it has a password. */
+export type LinkPreview =
+  | Pick<Link, "slug" | "url" | "title" | "createdAt" | "rules">
+  | { slug: string; hasPassword: true };
 
 export type LinkService = ReturnType<typeof createLinkService>;
 
@@ -70,7 +74,7 @@ const LINKS_WITH_SUGGESTED_TAGS = 1000;
 const SUGGESTED_TAGS = 100;
 
 /** Manages links for REST, MCP and the dashboard. Expected errors are thrown as `Problem`. */
-export function createLinkService({ store, cursors, ...reserved }: LinksOptions) {
+export function createLinkService({ store, cursors, passwords, ...reserved }: LinksOptions) {
   const schemas = linkSchemas(reserved);
   // Reads may take seconds, on a thread of their own; other work takes milliseconds of this one.
   const queues = {
@@ -78,8 +82,20 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
     work: createWorkQueue(),
   };
   const matches = createMatches(store, queues.reads);
-  const create = async (caller: Caller, input: unknown) =>
-    assertNoConflict(await tryCreateLink(store, caller, validate(schemas.create, input)));
+  const create = async (caller: Caller, input: unknown) => {
+    const valid = validate(schemas.create, input);
+    const fields = { ...toFields(valid), ...(await hashPassword(caller, valid)) };
+    return assertNoConflict(await tryCreateLink(store, caller, fields));
+  };
+
+  /** Takes the time of a hash, so it comes after the validation, and before anything is locked. */
+  async function hashPassword(
+    { organizationId }: Caller,
+    { password }: Pick<LinkInput, "password">,
+  ): Promise<LinkChanges> {
+    if (password === undefined) return {};
+    return { passwordHash: password && (await passwords.hash(password, organizationId)) };
+  }
 
   async function get({ organizationId }: Caller, id: string): Promise<Link> {
     return found(await store.find(organizationId, id), "link");
@@ -114,10 +130,35 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
   /**
    * Resolves the path of a short link to its redirect, and counts a click. The redirect of an unavailable link is to its
    * fallback, and isn't counted. @param path without the slash in front
-   * @throws Problem 404 or 410
+   * @throws Problem 403 if the link has a password, 404 or 410
    */
   async function redirect(path: string, visit: Visit): Promise<Redirect> {
     const { link, rest } = await resolvePath(path);
+    if (link.hasPassword && isActive(link, Date.now()))
+      throw passwordRequired("The link is protected by a password.");
+    return follow(link, rest, visit);
+  }
+
+  /**
+   * As `redirect`, for a visitor who entered a password. A fallback needs none.
+   * @throws Problem 403 if it is wrong, 404, 410, 429 or 503
+   */
+  async function unlock(path: string, password: string, address: string, visit: Visit): Promise<Redirect> {
+    const { link, rest } = await resolvePath(path);
+    if (isActive(link, Date.now()) && !(await isUnlockedBy(password, link.id, address)))
+      throw passwordRequired("The password is wrong.");
+    return follow(link, rest, visit);
+  }
+
+  async function isUnlockedBy(password: string, linkId: string, address: string): Promise<boolean> {
+    const hash = await store.findPasswordHash(linkId);
+    if (hash === null) return true;
+    // What no password can be isn't worth an attempt.
+    if (password === "" || !hasAtMost(PASSWORD_MAX, password)) return false;
+    return passwords.verify(hash, password, { linkId, address });
+  }
+
+  async function follow(link: ResolvedLink, rest: string, visit: Visit): Promise<Redirect> {
     const clickedAt = Date.now();
     const chosen = chooseDestination(link, visit, clickedAt);
     const location = addToDestination(chosen, rest, link, visit.query);
@@ -143,6 +184,7 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
   async function preview(slug: string): Promise<LinkPreview> {
     const resolved = await resolve(slug);
     const isFound = isActive(resolved, Date.now());
+    if (isFound && resolved.hasPassword) return { slug, hasPassword: true };
     const link = isFound ? await store.find(resolved.organizationId, resolved.id) : undefined;
     if (!link) throw gone(UNAVAILABLE);
     const { title, createdAt } = link;
@@ -188,6 +230,11 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
     matches,
     redirect,
     readCard,
+    unlock,
+    /** Returns whether a path is that of a link with a password. */
+    async isProtected(path: string): Promise<boolean> {
+      return (await resolvePath(path)).link.hasPassword;
+    },
     preview,
     /** Creates up to as many links as the plan allows. Each counts as a call. Results are in input order. */
     createMany: (caller: Caller & { countFurther: CountFurther }, input: unknown, limits: Limits) =>
@@ -205,13 +252,19 @@ export function createLinkService({ store, cursors, ...reserved }: LinksOptions)
       isMerge = false,
     ): Promise<Link> {
       const given = validate(isMerge ? schemas.mergePatch : schemas.update, input);
-      const merged = (link: Link) => toFields(validate(schemas.update, { ...given, ...merge(link, given) }));
-      const changes = isMerge ? merged : toFields(given as LinkInput);
-      return change(caller, id, changes, await checkVersion(caller, id, precondition));
+      const version = await checkVersion(caller, id, precondition);
+      const secret = await hashPassword(caller, given);
+      const merged = (link: Link) => ({
+        ...toFields(validate(schemas.update, { ...given, ...merge(link, given) })),
+        ...secret,
+      });
+      const changes = isMerge ? merged : { ...toFields(given as LinkInput), ...secret };
+      return change(caller, id, changes, version);
     },
     /** Creates the link with this external id, or replaces its fields; an omitted slug is kept. */
     async upsert(caller: Caller, externalId: string, input: unknown, precondition?: Precondition) {
-      const fields = validate(withExternalId(schemas.create, externalId), input);
+      const valid = validate(withExternalId(schemas.create, externalId), input);
+      const fields = { ...toFields(valid), ...(await hashPassword(caller, valid)) };
       return upsertLink(store, caller, externalId, fields, precondition);
     },
     remove,

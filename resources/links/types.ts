@@ -20,6 +20,7 @@ export const LINK_DEFAULTS: Omit<LinkFields, "url" | "slug"> = {
   forwardPath: false,
   rules: [],
   card: null,
+  passwordHash: null,
 };
 
 export type RedirectType = Link["redirectType"];
@@ -63,7 +64,8 @@ export type IdScope = {
 export type FoundIds = { ids: string[]; isComplete: boolean };
 
 /** A link of another service, which keeps its times and its clicks so far. */
-export type ImportedLink = LinkFields & Pick<Link, "createdAt" | "clicks" | "botClicks" | "lastClickedAt">;
+export type ImportedLink = Omit<LinkFields, "passwordHash"> &
+  Pick<Link, "createdAt" | "clicks" | "botClicks" | "lastClickedAt">;
 
 /** `"exists"`: the organization has a link with this slug and URL. */
 export type ImportOutcome = "imported" | "exists" | LinkConflict;
@@ -111,6 +113,7 @@ export type LinkStore = {
   resolve(slug: string): Promise<ResolvedLink | undefined>;
   /** Resolves to where visitors of an unavailable link go; null if nowhere, or if the operator disabled the link. */
   findFallback(linkId: string): Promise<string | null>;
+  findPasswordHash(linkId: string): Promise<string | null>;
   /** Counts one click. Resolves to false if `max_clicks` is reached; the limit is exact under concurrency. */
   click(link: ResolvedLink, click: Click): Promise<boolean>;
   /** Sums clicks of one link, or of all, by day. `from` and `to` are inclusive, in days since 1970-01-01 UTC. */
@@ -144,8 +147,8 @@ export type LinkStore = {
 export type LinkConflict = { taken: "slug" | "external_id" };
 
 /** The part of a link that a redirect needs. */
-export type ResolvedLink = Pick<Link, "id" | "organizationId" | "clicks" | "botClicks"> &
-  Omit<LinkFields, "title" | "tags" | "externalId" | "metadata" | "fallbackUrl" | "card"> & {
+export type ResolvedLink = Pick<Link, "id" | "organizationId" | "clicks" | "botClicks" | "hasPassword"> &
+  Omit<LinkFields, "title" | "tags" | "externalId" | "metadata" | "fallbackUrl" | "card" | "passwordHash"> & {
     hasCard: boolean;
     /** Whether the link, or its organization, was deleted. */
     isDeleted: boolean;

@@ -2,7 +2,7 @@ import type { JsonSchema } from "../openapi/json-schema.ts";
 
 export type Dropped = ReadonlySet<string>;
 
-const NOTES = ["title", "examples", "propertyNames"];
+const NOTES = ["title", "examples", "propertyNames", "writeOnly"];
 // A value over a limit is rejected with a message that names the limit, which a model needs only then.
 const LIMITS = [
   "minLength",

@@ -1,5 +1,5 @@
 import type { Provider } from "oidc-provider";
-import { createPasswords } from "../credentials/passwords.ts";
+import type { Passwords } from "../credentials/passwords.ts";
 import type { Dependencies } from "../dependencies.ts";
 import { createCsrf } from "../http/csrf.ts";
 import type { OnError } from "../http/error-pages.ts";
@@ -19,14 +19,13 @@ import { createVerifyPassword } from "./verify-password.ts";
 export type AuthOptions = Dependencies & ReturnType<typeof createAuthOptions>;
 
 export function createAuthOptions(
-  { settings, urls, storage, keys, tracing }: Dependencies,
+  { settings, urls, storage, keys, tracing, passwords }: Dependencies & { passwords: Passwords },
   provider: Provider,
   authenticationLimits: AuthenticationLimits,
   onError: OnError,
 ) {
   const { base } = urls;
   const { accounts, knownDevices, replays, secondFactors, signInFailures } = storage;
-  const passwords = createPasswords(settings.RATE_LIMIT);
   const signInAudit = createSignInAudit(accounts, storage.memberEvents, onError);
   const devices = createDevices(knownDevices, base);
   const checks = { knownDevices, signInFailures, devices, isLimited: settings.RATE_LIMIT };

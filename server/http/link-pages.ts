@@ -1,19 +1,42 @@
+import type { Context } from "koa";
 import type { LinkCard } from "../../resources/links/redirect.ts";
 import type { LinkPreview } from "../../resources/links/service.ts";
 import { describeConditions } from "../ui/conditions.ts";
 import { breakable, day } from "../ui/controls.ts";
 import { type Html, html } from "../ui/html.ts";
-import { messagePage, page } from "../ui/page.ts";
+import { alert, describedBy, messagePage, page } from "../ui/page.ts";
+import { errorPage } from "./error-pages.ts";
+import { allowFormRedirects } from "./security-headers.ts";
 
 /** Renders what visitors see of a short link that doesn't work. */
 export function unavailableLinkPage(status: number, detail: string): string {
-  return status === 404
-    ? messagePage("Link not found", "Check the spelling. The link may have been deleted.")
-    : messagePage("This link is no longer available", detail);
+  if (status === 404)
+    return messagePage("Link not found", "Check the spelling. The link may have been deleted.");
+  return status === 410 ? messagePage("This link is no longer available", detail) : errorPage(status, detail);
+}
+
+const PROTECTED = "This link is protected by a password";
+
+/** Shows the form that asks for the password of a link. It is sent to the URL of the page, whose query stays. */
+export function showPasswordPage(ctx: Context, error: string | undefined): void {
+  allowFormRedirects(ctx);
+  ctx.type = "html";
+  ctx.body = page(
+    PROTECTED,
+    html`<h1>${PROTECTED}</h1>
+<p>Enter the password that you received with the link.</p>
+${alert(error, "error")}<form method="post">
+<label for="password">Password</label>
+<input id="password" name="password" type="password" autocomplete="off" maxlength="128" required autofocus${describedBy(error)}>
+<button type="submit">Continue</button>
+</form>`,
+  );
 }
 
 /** Renders where a short link leads. Continuing follows the link, which counts as a click. */
-export function linkPreviewPage({ slug, url, title, createdAt, rules }: LinkPreview): string {
+export function linkPreviewPage(preview: LinkPreview): string {
+  if ("hasPassword" in preview) return protectedPreviewPage(preview.slug);
+  const { slug, url, title, createdAt, rules } = preview;
   const { host } = new URL(url);
   return page(
     `Link to ${host}`,
@@ -56,6 +79,15 @@ ${image !== null && html`<meta property="og:image" content="${image}">`}
 </body>
 </html>
 `.toString();
+}
+
+function protectedPreviewPage(slug: string): string {
+  return page(
+    PROTECTED,
+    html`<h1>${PROTECTED}</h1>
+<p>You need the password to see where it leads.</p>
+<p><a class="button" href="/${slug}">Enter the password</a></p>`,
+  );
 }
 
 /** Emphasizes the host of a URL that the URL parser returned, which is where a browser connects to. */

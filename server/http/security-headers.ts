@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { Middleware } from "koa";
+import type { Context, Middleware } from "koa";
 
 const HSTS = "max-age=63072000; includeSubDomains"; // two years
 
@@ -22,6 +22,11 @@ const AUTHORIZATION_FORMS = /^\/interaction\//;
 // Apps may open an authorization in a popup. `same-origin` would disconnect it from its opener, even on a redirect.
 const AUTHORIZATION_STEPS = /^\/(oauth\/authorize|interaction|auth\/sso)(\/|$)/;
 
+/** Lets a form of this page lead to any origin by a redirect. The page must escape every value, as those above. */
+export function allowFormRedirects(ctx: Context): void {
+  ctx.set("Content-Security-Policy", POLICY);
+}
+
 /** The log contains the request ID, too. */
 export function commonHeaders(secure: boolean): Middleware {
   const headers = {
@@ -37,7 +42,7 @@ export function commonHeaders(secure: boolean): Middleware {
     ctx.state.requestId = id;
     ctx.set("X-Request-Id", id);
     ctx.set(headers);
-    if (AUTHORIZATION_FORMS.test(ctx.path)) ctx.set("Content-Security-Policy", POLICY);
+    if (AUTHORIZATION_FORMS.test(ctx.path)) allowFormRedirects(ctx);
     if (AUTHORIZATION_STEPS.test(ctx.path)) ctx.set("Cross-Origin-Opener-Policy", "unsafe-none");
     return next();
   };

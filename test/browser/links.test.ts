@@ -1,8 +1,9 @@
 import test from "ava";
 import type { Browser } from "playwright-core";
-import { tabTo, useChromium } from "../harness/browser/chromium.ts";
-import { fill, press } from "../harness/browser/page-actions.ts";
+import { openPage, tabTo, useChromium } from "../harness/browser/chromium.ts";
+import { fill, press, waitForError } from "../harness/browser/page-actions.ts";
 import { isReadable, openSignedIn } from "../harness/browser/readable.ts";
+import { startCallbackServer } from "../harness/callback.ts";
 import type { LinkBody } from "../harness/clients/api.ts";
 import { createTeam } from "../harness/clients/dashboard.ts";
 import { startTestService } from "../harness/service.ts";
@@ -93,6 +94,27 @@ inChromium(
     t.deepEqual(complaints, []);
   },
 );
+
+inChromium("a visitor enters the password of a link, and lands at another origin", async (t, browser) => {
+  const destination = await startCallbackServer();
+  t.teardown(destination.close);
+  const json = { url: destination.url, password: "früh 🌷", redirect_type: 308 };
+  const { body } = await member.api.send<LinkBody>("POST", `${base}/links`, { json });
+  const { page, complaints } = await openPage(browser);
+  await page.goto(`${body.short_url}?utm_source=mail#top`);
+  await page.keyboard.type("wrong");
+  await page.keyboard.press("Enter");
+  await waitForError(page);
+  t.is(await page.getByRole("alert").textContent(), "The password is wrong.");
+  t.deepEqual(destination.arrived, []);
+  await page.keyboard.type("früh 🌷");
+  await press(page, "Continue");
+  await page.getByRole("heading", { name: "Back in the app" }).waitFor();
+  t.is(page.url(), `${destination.url}?utm_source=mail#top`);
+  t.deepEqual(destination.arrived, ["/callback?utm_source=mail"]);
+  t.deepEqual(await page.context().cookies(), []);
+  t.deepEqual(complaints, []);
+});
 
 type Team = Awaited<ReturnType<typeof createTeam>>;
 

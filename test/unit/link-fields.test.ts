@@ -52,6 +52,10 @@ const DESTINATIONS: Record<string, unknown[]> = {
 const INVALID: Record<string, Record<string, unknown[]>> = {
   url: { ...DESTINATIONS, "must be a string": [null, ...NOT_STRINGS] },
   fallback_url: DESTINATIONS,
+  password: {
+    "must be a string": NOT_STRINGS,
+    "must be 4 to 128 characters without control characters": [...textsOver(128), "abc", "🎉🎉🎉"],
+  },
   slug: {
     "must be a string": [null, ...NOT_STRINGS],
     [SLUG_RULE]: [
@@ -174,6 +178,7 @@ const VALID: Record<string, unknown[]> = {
   fallback_url: [null, URL],
   slug: ["x".repeat(64), "-_-", "v1x", "MCP-1", "Tools"],
   title: [null, "x".repeat(255), "🎉", "🎉".repeat(255)],
+  password: [null, "0000", "    ", "🎉".repeat(4), "🎉".repeat(128)],
   tags: [[], names(20), ["x".repeat(50)], ["🎉".repeat(50)], ["50%_off", 'a "quoted" one']],
   external_id: [null, "x".repeat(255), "🎉".repeat(255)],
   metadata: [
@@ -218,7 +223,7 @@ test("a time with a zone is stored as its instant", (t) => {
 });
 
 const UNWRITABLE =
-  "id clicks bot_clicks last_clicked_at created_at updated_at created_by created_via short_url organization_id organizationId org_id organization plan version deleted_at deleted disabled_at disabled_reason maxClicks expiresAt redirectType externalId createdBy toString hasOwnProperty Url 🎉".split(
+  "id clicks bot_clicks last_clicked_at created_at updated_at created_by created_via short_url organization_id organizationId org_id organization plan version deleted_at deleted disabled_at disabled_reason has_password password_hash passwordHash maxClicks expiresAt redirectType externalId createdBy toString hasOwnProperty Url 🎉".split(
     " ",
   );
 

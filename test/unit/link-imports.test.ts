@@ -96,7 +96,7 @@ test("destinations that Dub has for systems and countries are rules", async (t) 
   );
 });
 
-const PROTECTED = "The link is protected by a password, which links can't be.";
+const PROTECTED = "The link is protected by a password, which can't be imported.";
 
 test("links that are protected by a password or banned are refused; the others of the file are not", async (t) => {
   const dub = await imported(sample("dub.json"));
@@ -146,6 +146,8 @@ const REFUSED: Record<string, [file: string, reason: string]> = {
   "more cells": [`url,slug\n${DESTINATION},a,one,two`, "The row has more cells than the file has columns."],
   "an unclear flag": [`address,target,banned\nflag,${DESTINATION},maybe`, "banned must be true or false."],
   "a password that says no": [row({ key: "no", domain: "go.example", password: "no" }), PROTECTED],
+  "a password": [`url,slug,password\n${DESTINATION},locked,spring`, PROTECTED],
+  "a link that had one": [`url,slug,has_password\n${DESTINATION},locked,true`, PROTECTED],
   "backslashes that may stand for one": [`keyword,url,title\npair,${DESTINATION},back\\\\slash`, UNCLEAR],
   "a key __proto__": [`${METADATA}"{""__proto__"": ""x""}"`, "metadata must not have the key __proto__."],
   "nested metadata": [METADATA + "[".repeat(50_000), "metadata must not be nested more than 32 levels deep."],

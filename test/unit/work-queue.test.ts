@@ -1,6 +1,7 @@
 import test from "ava";
 import { createCursors } from "../../resources/http/pagination.ts";
 import type { Problem } from "../../resources/http/problem.ts";
+import type { LinkPasswords } from "../../resources/links/passwords.ts";
 import { createLinkService } from "../../resources/links/service.ts";
 import type { LinkStore } from "../../resources/links/types.ts";
 import { createWorkQueue } from "../../resources/work-queue.ts";
@@ -37,7 +38,12 @@ test("more pieces than may wait are refused with Retry-After, and those of other
 
 const READS = 31;
 const callerOf = (organizationId: string) => ({ organizationId, actor: { id: "lgc_1" } });
-const RULES = { cursors: createCursors("secret"), ownHosts: new Set<string>(), ownWords: new Set<string>() };
+const RULES = {
+  cursors: createCursors("secret"),
+  passwords: {} as LinkPasswords,
+  ownHosts: new Set<string>(),
+  ownWords: new Set<string>(),
+};
 const serviceOf = (store: object) => createLinkService({ store: store as LinkStore, ...RULES });
 type Links = ReturnType<typeof createLinkService>;
 

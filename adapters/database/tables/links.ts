@@ -26,6 +26,8 @@ export const links = t.table(
     rules: t.longText(),
     /** JSON. */
     card: t.longText().nullable(),
+    /** Argon2id, as a PHC string. */
+    password_hash: t.string(255).nullable(),
     /** Of people; those of known bots are counted apart. */
     clicks: t.count().default(0),
     bot_clicks: t.count().default(0),

@@ -38,7 +38,7 @@ export type LinkFile = { format: Format; columns: string[]; rows: AsyncIterable<
 /** Called with the number of rows so far. May throw a Problem. */
 export type CheckRows = (count: number) => void;
 
-const PROTECTED = "The link is protected by a password, which links can't be.";
+const PROTECTED = "The link is protected by a password, which can't be imported.";
 const CREATED = ["created_at", "created", "date created", "created date"];
 
 /** The fields of the API that an import sets. The names that are reserved make no difference here. */
@@ -162,7 +162,11 @@ const FORMATS: Format[] = [
     columns: Object.fromEntries(
       [...Object.keys(IMPORTED_FIELDS), "short_url"].map((field) => [field, [field]]),
     ),
-    refuses: { disabled_at: ifSet("The link was disabled by the operator of its service.") },
+    refuses: {
+      disabled_at: ifSet("The link was disabled by the operator of its service."),
+      password: ifSet(PROTECTED),
+      has_password: ifTrue("has_password", PROTECTED),
+    },
     readCell: withoutEscape,
   },
 ];

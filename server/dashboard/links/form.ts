@@ -58,17 +58,22 @@ const FIELDS = {
   rules: { label: "Rules", read: (text) => readRules(text, toUtcTime, toUrl), write: writeRules },
   ...CARD_FIELDS,
   card_image_url: { ...CARD_FIELDS.card_image_url, read: toUrl },
+  // An empty field keeps the current password, which isn't known.
+  password: { label: "Password", read: (text) => text || null, write: () => "", keepsSpaces: true },
 } satisfies Record<string, FormField>;
 
 type FieldName = keyof typeof FIELDS;
 const FIELD_NAMES = Object.keys(FIELDS) as FieldName[];
 
+/** The name of the checkbox that removes the password. */
+const REMOVAL = "remove_password";
+
 type UtmValues = Record<UtmField, string>;
 type LinkFormValues = Record<FieldName, string> & UtmValues;
 
 /** Converts submitted fields to the input of the link service, leaving out those that still have their shown value. */
-export function toInput(fields: Input, shown?: LinkFormValues): Input {
-  const input: Input = {};
+export function toInput({ [REMOVAL]: removal, ...fields }: Input, shown?: LinkFormValues): Input {
+  const input: Input = removal === "true" ? { password: null } : {};
   for (const [name, value] of Object.entries(mergeUtm(mergeRules(fields), shown))) {
     const text = withoutSpaces(name, textFieldOf(value));
     const isOmitted = shown ? text === shown[name as keyof LinkFormValues] : name === "slug" && text === "";
@@ -137,6 +142,7 @@ type FormOptions = {
   version: number | undefined;
   /** The values of the link if it has changed since the form was shown. */
   current: LinkFormValues | undefined;
+  hasPassword: boolean;
   errors: FieldErrors;
   shortUrl: string;
 };
@@ -165,12 +171,13 @@ const OPTIONS: Partial<Record<FieldName, readonly (readonly [value: string, text
 };
 
 const ADVANCED = [
-  ...(["expires_at", "max_clicks", "fallback_url", "external_id"] as const),
+  ...(["expires_at", "max_clicks", "fallback_url", "password", "external_id"] as const),
   ...(["card_title", "card_description", "card_image_url"] as const),
 ];
 
 /** Renders the form of a link, new or not, with the errors of the last attempt beside their fields. */
-export function linkForm({ path, values, version, current, errors, shortUrl }: FormOptions): Html {
+export function linkForm(options: FormOptions): Html {
+  const { path, values, version, current, errors, shortUrl } = options;
   const isNew = version === undefined;
   return html`${current && conflictPanel(current, values)}
 <div class="beside">
@@ -179,7 +186,7 @@ ${!isNew && html`<input type="hidden" name="version" value="${version}">`}
 ${basicFields({ values, errors }, shortUrl, isNew)}
 ${utmFields(values)}
 ${rulesFields(values.rules, errors)}
-${advancedFields({ values, errors })}
+${advancedFields(options)}
 <div class="actions"><button type="submit">${isNew ? "Create link" : "Save link"}</button>${
     current && linkButton(`${path}/edit`, "Reload", "quiet")
   }${linkButton(path, "Cancel", "quiet")}</div>
@@ -201,8 +208,8 @@ function preview({ url, slug, title }: LinkFormValues, shortUrl: string): Html {
 <dt>Leads to</dt><dd><strong>${shown("host", parsed?.host ?? "", "…")}</strong>${shown("path", path, "")}</dd>
 <dt>Title</dt><dd>${shown("title", title, "none")}</dd>
 </dl>
-<p class="hint">Visitors go straight to the destination. Chats and social networks follow the link, too, and show the title and image of the destination, not the title above. To choose what they show, fill in a card under More options.</p>
-<p class="hint">With a + after the short link, visitors see the destination and this title first.</p>
+<p class="hint">Without a password, visitors go straight to the destination. Chats and social networks follow the link, too, and show the title and image of the destination, not the title above. To choose what they show, fill in a card under More options.</p>
+<p class="hint">With a + after the short link, they see the destination and this title first.</p>
 </section>`;
 }
 
@@ -212,7 +219,9 @@ function hostOf(shortUrl: string): string {
 
 function conflictPanel(current: LinkFormValues, submitted: LinkFormValues): Html {
   const values = { ...submitted, ...mergeUtm(submitted, current) };
-  const differing = FIELD_NAMES.filter((name) => current[name] !== withoutSpaces(name, values[name]));
+  const differing = FIELD_NAMES.filter(
+    (name) => name !== "password" && current[name] !== withoutSpaces(name, values[name]),
+  );
   if (differing.length === 0) return html`<p class="soft">Your values are the same as the current ones.</p>`;
   return table(
     "Differences",
@@ -249,9 +258,14 @@ ${field({ ...state("title"), hint: "Visible to your organization, and on the pre
 ${field({ ...state("tags"), hint: "Separate tags with commas.", attributes: html`autocomplete="off"` })}`;
 }
 
-function advancedFields({ values, errors }: FieldOptions): Html {
+function advancedFields({
+  values,
+  errors,
+  hasPassword,
+}: FieldOptions & Pick<FormOptions, "hasPassword">): Html {
   const state = fieldState({ values, errors });
   const isOpen =
+    hasPassword ||
     ADVANCED.some((name) => values[name] || errors[name]) ||
     !["", "302"].includes(values.redirect_type) ||
     values.forward_query === "false" ||
@@ -263,11 +277,19 @@ ${select({ ...state("redirect_type"), options: REDIRECTS, hint: "Browsers don’
 ${select({ ...state("forward_query"), options: FORWARDING, hint: "What visitors add to the short link, such as ?utm_source=mail. Parameters that the destination has are kept as they are." })}
 ${select({ ...state("forward_path"), options: PATHS, hint: "What visitors add after the short link, such as /shoes." })}
 ${urlField({ ...state("fallback_url"), hint: "Visitors go here when the link is archived, expired or used up. Leave empty to use the organization’s fallback URL." })}
+${field({ ...state("password"), hint: passwordHint(hasPassword), attributes: html`maxlength="128" autocomplete="off" autocapitalize="none" spellcheck="false"` })}
+${hasPassword && html`<label class="option"><input type="checkbox" name="${REMOVAL}" value="true"><span>Remove the password</span></label>`}
 ${field({ ...state("external_id"), hint: "Your own ID for the link, to find it in the API.", attributes: html`maxlength="255" autocomplete="off" autocapitalize="none"` })}
 ${field({ ...state("card_title"), hint: "Chats and social networks show it, with the description and image below, instead of a preview of the destination. Without a title, there is no card.", attributes: html`maxlength="255" autocomplete="off"` })}
 ${textArea({ ...state("card_description"), attributes: html`class="prose" maxlength="500" rows="2" autocomplete="off"` })}
 ${urlField({ ...state("card_image_url"), hint: "1200 × 630 pixels suit most services." })}
 </div></details>`;
+}
+
+function passwordHint(hasPassword: boolean): string {
+  return hasPassword
+    ? "Visitors have to enter the current password, which can’t be shown. Leave empty to keep it."
+    : "Visitors have to enter it each time. At least 4 characters. Leave empty for none.";
 }
 
 function fieldState({ values, errors }: FieldOptions) {

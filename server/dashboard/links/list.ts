@@ -168,7 +168,7 @@ function row(link: Link, { path, shortUrl, most }: { path: string; shortUrl: str
   const name = displayUrl(link, shortUrl);
   return html`<tr>
 <td><input type="checkbox" name="ids" value="${id}" aria-label="Select ${name}"></td>
-<td><div class="link">${initial(hostOf(url))}<span class="head"><a class="short" href="${path}/${id}">${name}</a>${statusBadge(link)}${copyIcon(`${shortUrl}/${slug}`, name)}</span>
+<td><div class="link">${initial(hostOf(url))}<span class="head"><a class="short" href="${path}/${id}">${name}</a>${statusBadge(link)}${passwordBadge(link)}${copyIcon(`${shortUrl}/${slug}`, name)}</span>
 <span class="where" title="${url}">${title && html`<strong>${title}</strong> · `}${url.replace(/^https?:\/\/(www\.)?/, "")}</span></div></td>
 <td>${tagList(link, path, MAX_TAGS_IN_LIST)}</td>
 <td class="end"><span class="count">${meter(clicks / most)}<span>${clicks.toLocaleString("en")}</span></span></td>
@@ -217,6 +217,10 @@ export function statusBadge(link: Link): Html {
   if (expiresAt !== null && expiresAt <= Date.now()) return badge("expired", "warn");
   if (hasReachedLimit(link)) return badge(describeLimit(link), "warn");
   return html``;
+}
+
+export function passwordBadge({ hasPassword }: Link): Html {
+  return hasPassword ? badge("password") : html``;
 }
 
 /** The clicks that are shown are those of people, but those of bots count toward the limit. */

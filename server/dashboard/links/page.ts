@@ -11,7 +11,7 @@ import type { DashboardOptions } from "../route.ts";
 import { clicksPanel, readPrevious } from "./analytics.ts";
 import { cardFacts } from "./card.ts";
 import { valuesOf } from "./form.ts";
-import { displayUrl, statusBadge, tagList } from "./list.ts";
+import { displayUrl, passwordBadge, statusBadge, tagList } from "./list.ts";
 import { qrCode } from "./qr-code.ts";
 
 const REDIRECT_NAMES = { 301: "permanent", 302: "temporary", 307: "temporary", 308: "permanent" };
@@ -84,7 +84,7 @@ function disabledAlert({ disabledAt, disabledReason }: Link): Html {
 function details(link: Link, path: string, shortUrl: string, creator: Html): Html {
   const listPath = path.slice(0, path.lastIndexOf("/"));
   return html`<dl class="facts">
-<dt>Short link</dt><dd>${copyable(`${shortUrl}/${link.slug}`, "the short link")} ${statusBadge(link)}</dd>
+<dt>Short link</dt><dd>${copyable(`${shortUrl}/${link.slug}`, "the short link")} ${statusBadge(link)}${passwordBadge(link)}</dd>
 <dt>Destination</dt><dd><a class="long" href="${link.url}" rel="noreferrer">${link.url}</a></dd>
 ${link.rules.map((rule) => html`<dt>${describeConditions(rule.if)}</dt><dd><a class="long" href="${rule.url}" rel="noreferrer">${rule.url}</a></dd>`)}
 <dt>Clicks</dt><dd>${clicksOf(link)}</dd>

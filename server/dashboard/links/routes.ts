@@ -122,6 +122,7 @@ async function formPage(ctx: Context, shortUrl: string, problem?: Problem, link?
     values,
     version: link?.version,
     current: link && hasConflict ? valuesOf(link) : undefined,
+    hasPassword: link?.hasPassword ?? false,
     errors,
     shortUrl,
   });

@@ -56,6 +56,7 @@ test("a link created from only a URL has defaults for all other fields, its Loca
     forward_path: false,
     rules: [],
     card: null,
+    has_password: false,
     clicks: 0,
     bot_clicks: 0,
     last_clicked_at: null,

@@ -2,6 +2,7 @@ import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { createCursors } from "../../../resources/http/pagination.ts";
 import type { LinkPage } from "../../../resources/links/list.ts";
+import type { LinkPasswords } from "../../../resources/links/passwords.ts";
 import { createLinkService } from "../../../resources/links/service.ts";
 import type { Link } from "../../../resources/links/types.ts";
 import { storeManyLinks } from "../../harness/database/many-links.ts";
@@ -14,6 +15,7 @@ const { first: storage, knex, createOrganization } = await openTestStorage();
 const service = createLinkService({
   store: storage.links,
   cursors: createCursors("secret"),
+  passwords: {} as LinkPasswords,
   ownHosts: new Set(),
   ownWords: new Set(),
 });

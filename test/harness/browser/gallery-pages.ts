@@ -176,6 +176,11 @@ function linkPages(gallery: Gallery): Pages {
     "link, owner": `${own}/links/${gallery.popular.id}`,
     "link-archived, owner": `${own}/links/${gallery.archived.id}`,
     "link-disabled, owner": `${own}/links/${gallery.disabled.id}`,
+    "link-protected, owner": `${own}/links/${gallery.locked.id}`,
+    "link-protected-edit, owner": `${own}/links/${gallery.locked.id}/edit`,
+    "link-password, visitor": `/${gallery.locked.slug}?utm_source=mail`,
+    "link-password-wrong, visitor": submit(`/${gallery.locked.slug}`, "Continue", { password: "wrong" }),
+    "link-password-preview, visitor": `/${gallery.locked.slug}+`,
     "link-new-rejected, owner": submit(`${own}/links/new`, "Create link", {
       url: "https://a.example/",
       slug: "spring",

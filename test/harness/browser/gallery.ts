@@ -64,7 +64,7 @@ export async function createGallery(service: TestService, receiver: Receiver) {
   await service.storage.suspensions.suspend(suspended.organization.id, "Reported for phishing", OPERATOR);
   await clients.disable(keyed.organization.id, "A key leaked", actor);
 
-  const { archived, disabled, popular } = await fillLinks(service, own);
+  const { archived, disabled, locked, popular } = await fillLinks(service, own);
   await clients.rotateSecret(id, { overlapMs: 7 * DAY_MS, compromised: false }, actor);
   await clients.setRedirectUris(id, [`${SITE}/oauth/callback`, "http://localhost/callback"], actor);
   await addTrustRules(service, own);
@@ -116,6 +116,7 @@ export async function createGallery(service: TestService, receiver: Receiver) {
     flows,
     archived,
     disabled,
+    locked,
     popular,
     ...webhooks,
     invitation: invited.body.url,
@@ -135,7 +136,8 @@ async function fillLinks(service: TestService, own: TestOrganization) {
   await api.send("PATCH", `/v1/links/${archived.id}`, { json: { archived: true } });
   const disabled = await api.createLink({ slug: "prize", title: "Claim your prize" });
   await service.storage.disabledLinks.disable(disabled.id, "Reported as phishing", OPERATOR);
-  return { archived, disabled, popular: links[0] as LinkBody };
+  const locked = await api.createLink({ slug: "price-list", title: "Prices of 2027", password: "roastery" });
+  return { archived, disabled, locked, popular: links[0] as LinkBody };
 }
 
 /** Follows a link as a visitor: the first links get more clicks than the last, and some come from a bot. */

@@ -29,6 +29,7 @@ export async function storeManyLinks(
       id: oldLinkId(firstId + number, prefix),
       organizationId,
       botClicks: 0,
+      hasPassword: false,
       version: 1,
       createdBy: "lgc_filler",
       createdVia: null,

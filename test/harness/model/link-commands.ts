@@ -73,6 +73,7 @@ const FAULTS: [input: Input, code: string][] = [
   [{ max_clicks: 0 }, "invalid_max_clicks"],
   [{ fallback_url: "" }, "invalid_fallback_url"],
   [{ tags: [""] }, "invalid_tags"],
+  [{ password: "abc" }, "invalid_password"],
   [{ expires_at: "2001-01-01T00:00:00Z" }, "invalid_expires_at"],
   [{ card: { description: "x" } }, "invalid_card"],
   [{ clicks: 5 }, "unknown_field"],

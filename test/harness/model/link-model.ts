@@ -31,6 +31,7 @@ const DEFAULTS = {
   forward_path: false,
   rules: [],
   card: null,
+  has_password: false,
 };
 const STALE = '"999"';
 
@@ -124,7 +125,7 @@ export class LinkModel {
 
   /** Replaces a link as PUT does. Omitted fields get their defaults, except the slug and the archived state. */
   replace(link: ModelLink, input: Input, response: LinkBody, shortUrl: string): void {
-    const { archived, ...defaults } = DEFAULTS;
+    const { archived, has_password, ...defaults } = DEFAULTS;
     const { external_id } = link.view;
     this.update(link, { ...defaults, external_id, ...input }, response, shortUrl);
   }
@@ -162,9 +163,11 @@ function holds(match: Match): boolean {
 
 /** Converts input to the form in which the API returns it. */
 function normalize(input: Input): Input {
-  const { tags, expires_at } = input as { tags?: string[]; expires_at?: string | null };
+  const { password, ...fields } = input;
+  const { tags, expires_at } = fields as { tags?: string[]; expires_at?: string | null };
   return {
-    ...input,
+    ...fields,
+    ...(password !== undefined && { has_password: password !== null }),
     ...(tags && { tags: [...new Set(tags)] }),
     ...(expires_at && { expires_at: new Date(expires_at).toISOString() }),
   };

@@ -7,7 +7,7 @@ import { isMarked, linksInBrowser, typedIn } from "../../harness/clients/pages.t
 import { alertOn, follow, textsOn } from "../../harness/clients/team-pages.ts";
 import type { Page } from "../../harness/clients/test-browser.ts";
 import { linkFields } from "../../harness/database/storage.ts";
-import { startTestService } from "../../harness/service.ts";
+import { postForm, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const elsewhere = await startTestService({ SHORT_URL: "https://go.example" });
@@ -107,6 +107,39 @@ test("the form creates and edits every field of a link", async (t) => {
   t.like((await look(link.id)) as object, { url, slug, ...none, tags: [], redirect_type: 302 });
 });
 
+test("the form sets, keeps, replaces and removes the password, which it never shows", async (t) => {
+  const { browser, list, look, open } = await linksInBrowser(service);
+  const url = "https://example.com/";
+  await browser.press(await open("/new"), "Create link", { url, password: "  open sesame " });
+  const [link] = await list();
+  if (!link) return t.fail();
+  const isOpenFor = async (password: string) =>
+    (await postForm(link.short_url, { password })).headers.get("location") === url;
+  t.true(await isOpenFor("  open sesame "));
+  const editing = async (fields: object) =>
+    browser.press(await open(`/${link.id}/edit`), "Save link", fields as Record<string, string>);
+  t.regex((await editing({ title: "Kept" })).text, /Link saved/);
+  t.true(await isOpenFor("  open sesame "));
+  await editing({ password: "tea and cake" });
+  t.deepEqual([await isOpenFor("  open sesame "), await isOpenFor("tea and cake")], [false, true]);
+  await editing({ password: "barbecue", remove_password: "true" });
+  t.true(await isOpenFor("barbecue"), "a new one isn't removed");
+  for (const page of ["", `/${link.id}`, `/${link.id}/edit`]) {
+    const { html, text } = await open(page);
+    t.notRegex(text, /sesame|tea and|barbecue|argon2/);
+    if (page.endsWith("edit")) t.is(typedIn({ html } as Page, "password"), "");
+    else
+      t.true(
+        html.querySelectorAll(".badge").some((badge) => badge.text === "password"),
+        page,
+      );
+  }
+  await editing({ remove_password: "true" });
+  t.like((await look(link.id)) as object, { has_password: false, title: "Kept" });
+  t.is((await visit(link)).status, 302);
+  t.is((await open(`/${link.id}/edit`)).html.querySelector("[name=remove_password]"), null);
+});
+
 const INVALID_VALUES: [field: string, value: string, message: RegExp][] = [
   ["url", "javascript:alert(1)", /http or https/],
   ["slug", "taken", /taken/],
@@ -115,6 +148,7 @@ const INVALID_VALUES: [field: string, value: string, message: RegExp][] = [
   ["max_clicks", "many", /whole number/],
   ["redirect_type", "200", /301, 302, 307 or 308/],
   ["title", "a".repeat(256), /1 to 255/],
+  ["password", "abc", /4 to 128/],
   ["external_id", "mine", /used by another link/],
   ["fallback_url", service.url, /this service/],
 ];
