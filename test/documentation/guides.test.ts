@@ -73,8 +73,8 @@ const GUIDES: Record<string, Guide> = {
       "Use your own IDs": /product-42/,
       "Create links in bulk": /201.*201.*422.*url must be an http or https URL/s,
       "Find links": /\/\w{7}\b.*\/\w{7}\b/s,
-      "Update links in bulk": /(200.*fall\/[ab]\?utm_source=newsletter.*){2}/s,
       "Update a link": /example\.com\/summer/,
+      "Update links in bulk": /(200.*fall\/[ab]\?utm_source=newsletter.*){2}/s,
       "Archive or delete a link": /^(204)?\s*$/,
     },
     async check(t, api) {

@@ -37,9 +37,9 @@ async function newCaller(plan?: "growth" | "premium") {
 
 test("all changes are made to each link, in the order of the IDs", async (t) => {
   const { api, countEvents } = await newCaller();
-  const own = await Promise.all(
-    ["a", "b", "c"].map((name) => api.createLink({ url: `${url}?utm_term=${name}`, tags: ["old", name] })),
-  );
+  const own: LinkBody[] = [];
+  for (const name of ["a", "b", "c"])
+    own.push(await api.createLink({ url: `${url}?utm_term=${name}`, tags: ["old", name] }));
   const ids = own.map(({ id }) => id).toReversed();
   const results = await resultsOf(api, {
     ids: [...ids, ids[0]],
