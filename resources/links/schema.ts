@@ -158,9 +158,7 @@ export function linkSchemas(reserved: ReservedNames) {
     forward_query: z
       .boolean()
       .describe("Whether the destination gets visitors' query parameters. Defaults to true."),
-    forward_path: z
-      .boolean()
-      .describe("Whether the destination gets what visitors add to the path. Defaults to false."),
+    forward_path: z.boolean().describe("Whether it also gets the rest of their path. Defaults to false."),
     rules: rulesSchema(destination, anyTime).describe(
       "Destinations of some visitors. The first rule that applies counts.",
     ),

@@ -27,6 +27,7 @@ import { type LinkPasswords, passwordRequired } from "./passwords.ts";
 import { destinationOf, varyOf } from "./redirect-rules.ts";
 import { isReserved, isSlug, type ReservedNames, SEGMENTS_MAX } from "./rules.ts";
 import { type LinkInput, linkSchemas, linkTag, PASSWORD_MAX, toFields, withExternalId } from "./schema.ts";
+import { createSuggestions } from "./suggestions.ts";
 import type {
   Card,
   ClickedLink,
@@ -69,9 +70,6 @@ export type LinkService = ReturnType<typeof createLinkService>;
 
 // Enough for an app that searches in parallel. Each read may take seconds in a large organization.
 const MAX_WAITING_READS = 30;
-// Few organizations use a tag that none of these has, and they are read in milliseconds.
-const LINKS_WITH_SUGGESTED_TAGS = 1000;
-const SUGGESTED_TAGS = 100;
 
 /** Manages links for REST, MCP and the dashboard. Expected errors are thrown as `Problem`. */
 export function createLinkService({ store, cursors, passwords, ...reserved }: LinksOptions) {
@@ -84,14 +82,14 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
   const matches = createMatches(store, queues.reads);
   const create = async (caller: Caller, input: unknown) => {
     const valid = validate(schemas.create, input);
-    const fields = { ...toFields(valid), ...(await hashPassword(caller, valid)) };
+    const fields = { ...toFields(valid), ...(await hashPassword(caller, valid.password)) };
     return assertNoConflict(await tryCreateLink(store, caller, fields));
   };
 
   /** Takes the time of a hash, so it comes after the validation, and before anything is locked. */
   async function hashPassword(
     { organizationId }: Caller,
-    { password }: Pick<LinkInput, "password">,
+    password: LinkInput["password"],
   ): Promise<LinkChanges> {
     if (password === undefined) return {};
     return { passwordHash: password && (await passwords.hash(password, organizationId)) };
@@ -112,19 +110,21 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
     return assertNotDisabled(found(await store.resolve(slug), "link"));
   }
 
-  /** Resolves a path to its link, or to that with the longest slug of those that forward the rest of it. */
-  async function resolvePath(path: string): Promise<{ link: ResolvedLink; rest: string }> {
+  /** Finds the link of a path, or that with the longest slug of those that forward the rest of it. */
+  async function findByPath(path: string): Promise<{ link: ResolvedLink; rest: string } | undefined> {
     const slug = path.endsWith("/") ? path.slice(0, -1) : path;
     const exact = isSlug(slug) ? await store.resolve(slug) : undefined;
-    if (exact) return { link: assertNotDisabled(exact), rest: "" };
+    if (exact) return { link: exact, rest: "" };
     const segments = path.split("/", SEGMENTS_MAX + 1);
     const slugs = segments.map((_, index) => segments.slice(0, index).join("/")).filter(isSlug);
     const links = await Promise.all(slugs.map((one) => store.resolve(one)));
-    const link = found(
-      links.findLast((one) => one?.forwardPath && !one.isDeleted),
-      "link",
-    );
-    return { link: assertNotDisabled(link), rest: path.slice(link.slug.length + 1) };
+    const link = links.findLast((one) => one?.forwardPath && !one.isDeleted);
+    return link && { link, rest: path.slice(link.slug.length + 1) };
+  }
+
+  async function resolvePath(path: string) {
+    const { link, rest } = found(await findByPath(path), "link");
+    return { link: assertNotDisabled(link), rest };
   }
 
   /**
@@ -233,7 +233,7 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
     unlock,
     /** Returns whether a path is that of a link with a password. */
     async isProtected(path: string): Promise<boolean> {
-      return (await resolvePath(path)).link.hasPassword;
+      return (await findByPath(path))?.link.hasPassword === true;
     },
     preview,
     /** Creates up to as many links as the plan allows. Each counts as a call. Results are in input order. */
@@ -253,7 +253,7 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
     ): Promise<Link> {
       const given = validate(isMerge ? schemas.mergePatch : schemas.update, input);
       const version = await checkVersion(caller, id, precondition);
-      const secret = await hashPassword(caller, given);
+      const secret = await hashPassword(caller, given.password);
       const merged = (link: Link) => ({
         ...toFields(validate(schemas.update, { ...given, ...merge(link, given) })),
         ...secret,
@@ -264,7 +264,7 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
     /** Creates the link with this external id, or replaces its fields; an omitted slug is kept. */
     async upsert(caller: Caller, externalId: string, input: unknown, precondition?: Precondition) {
       const valid = validate(withExternalId(schemas.create, externalId), input);
-      const fields = { ...toFields(valid), ...(await hashPassword(caller, valid)) };
+      const fields = { ...toFields(valid), ...(await hashPassword(caller, valid.password)) };
       return upsertLink(store, caller, externalId, fields, precondition);
     },
     remove,
@@ -306,25 +306,7 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
         ? store.find(organizationId, resolved.id)
         : undefined;
     },
-    /** Suggests slugs with a prefix, those of the newest links first. Resolves to none if the search takes too long. */
-    async suggestSlugs({ organizationId }: Caller, prefix: string, count: number): Promise<string[]> {
-      if (prefix !== "" && !isSlug(prefix.replace(/\/$/, ""))) return [];
-      const filter = prefix === "" ? {} : { slugPrefix: prefix };
-      const found = await queues.reads(organizationId, () => store.list(organizationId, filter, count));
-      return found === "timeout" ? [] : found.map(({ slug }) => slug);
-    },
-    /** Suggests tags with a prefix, in either case: those of the newest links, most used first. */
-    async suggestTags({ organizationId }: Caller, prefix = "", count = SUGGESTED_TAGS): Promise<string[]> {
-      const counts = new Map<string, number>();
-      for (const tag of (await store.newestTags(organizationId, LINKS_WITH_SUGGESTED_TAGS)).flat()) {
-        counts.set(tag, (counts.get(tag) ?? 0) + 1);
-      }
-      const mostUsed = [...counts].sort(([, one], [, other]) => other - one);
-      return mostUsed
-        .map(([tag]) => tag)
-        .filter((tag) => tag.toLowerCase().startsWith(prefix.toLowerCase()))
-        .slice(0, count);
-    },
+    ...createSuggestions(store, queues.reads),
     isReserved: (slug: string) => isReserved(slug, reserved),
     /** Returns the analytics of one link, or of all links if `id` is undefined. */
     async analytics(caller: Caller, id: string | undefined, query: unknown): Promise<AnalyticsView> {
@@ -389,12 +371,7 @@ function chooseDestination({ url, rules }: ResolvedLink, { source, ...visit }: V
 }
 
 /** @throws Problem 404 for a path that could leave that of the destination */
-function addToDestination(
-  destination: string,
-  rest: string,
-  { forwardQuery }: ResolvedLink,
-  query: string,
-): string {
+function addToDestination(destination: string, rest: string, { forwardQuery }: ResolvedLink, query: string) {
   const location = rest === "" ? destination : found(withForwardedPath(destination, rest), "link");
   return forwardQuery ? withForwardedQuery(location, query) : location;
 }

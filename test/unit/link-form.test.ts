@@ -79,7 +79,12 @@ const ROWS = {
 };
 
 test("the fields of rules are one value: unchanged, changed, without an emptied rule, or removed", (t) => {
-  const withRules = valuesOf({ ...LINK_DEFAULTS, url: DESTINATION, slug: "spring", rules: RULES } as Partial<Link> as Link);
+  const withRules = valuesOf({
+    ...LINK_DEFAULTS,
+    url: DESTINATION,
+    slug: "spring",
+    rules: RULES,
+  } as Partial<Link> as Link);
   const send = (rows: object) => toInput({ ...withRules, ...rows }, withRules).rules;
   const [first, second] = RULES as [Link["rules"][number], Link["rules"][number]];
   const sent = { ...second, if: { ...second.if, after: "2030-01-31T12:00:00Z" } };

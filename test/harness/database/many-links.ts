@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import { toRow } from "../../../adapters/links/row.ts";
+import { toRow, withoutHash } from "../../../adapters/links/row.ts";
 import type { Link, LinkFields } from "../../../resources/links/types.ts";
 import { linkFields } from "./storage.ts";
 
@@ -25,7 +25,7 @@ export async function storeManyLinks(
     (_, number): Link => ({
       clicks: 0,
       lastClickedAt: null,
-      ...linkFields({ slug: `${organizationId.slice(-8)}-${number}`, ...fieldsOf(number) }),
+      ...withoutHash(linkFields({ slug: `${organizationId.slice(-8)}-${number}`, ...fieldsOf(number) })),
       id: oldLinkId(firstId + number, prefix),
       organizationId,
       botClicks: 0,
