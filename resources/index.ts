@@ -22,8 +22,9 @@ import {
 } from "./http/routing.ts";
 import { createRunOnce, type IdempotencyStore } from "./idempotency/run-once.ts";
 import { lazy } from "./lazy.ts";
-import { askForPasswords, type ShowPasswordPage } from "./links/passwords.ts";
+import type { ShowPasswordPage } from "./links/passwords.ts";
 import {
+  askForPasswords,
   createRedirects,
   type FindCountry,
   type RenderCard,

@@ -1,4 +1,4 @@
-import type { Context, Middleware } from "koa";
+import type { Context } from "koa";
 import { readBody } from "../http/json-body.ts";
 import { Problem } from "../http/problem.ts";
 
@@ -13,12 +13,12 @@ export type LinkPasswords = {
 /** Shows the page with the form that asks for the password of a link, and what was wrong with the last one. */
 export type ShowPasswordPage = (ctx: Context, error: string | undefined) => void;
 
-const CODE = "password_required";
+export const PASSWORD_REQUIRED = "password_required";
 // A password of 128 characters has up to 1,536 bytes, because each byte of UTF-8 is encoded as three.
 const FORM_MAX = 4 * 1024;
 
 export function passwordRequired(detail: string): Problem {
-  return new Problem(403, CODE, detail);
+  return new Problem(403, PASSWORD_REQUIRED, detail);
 }
 
 /**
@@ -30,23 +30,4 @@ export async function readPassword(ctx: Context): Promise<string> {
     throw new Problem(415, "unsupported_media_type", "Send a form (application/x-www-form-urlencoded).");
   const form = new URLSearchParams((await readBody(ctx.req, FORM_MAX)).toString());
   return form.get("password") ?? "";
-}
-
-/** Asks in browsers for the password that a link requires. Programs get the problem. */
-export function askForPasswords(show: ShowPasswordPage): Middleware {
-  return async function askForPassword(ctx, next) {
-    try {
-      await next();
-    } catch (error) {
-      if (!(error instanceof Problem) || error.code !== CODE) throw error;
-      if (ctx.accepts("json", "html") !== "html") throw error;
-      const isWrong = ctx.method === "POST";
-      // RFC 9110 §15.5.2: a 401 needs a scheme of HTTP. Nothing has failed until a wrong password is entered.
-      ctx.status = isWrong ? error.status : 200;
-      ctx.set("Cache-Control", "private, no-store");
-      ctx.set("X-Robots-Tag", "noindex");
-      ctx.vary("Accept");
-      show(ctx, isWrong ? error.message : undefined);
-    }
-  };
 }

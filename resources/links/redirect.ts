@@ -4,7 +4,8 @@ import { isbot } from "isbot";
 import type { Context, Middleware, Next } from "koa";
 import { LRUCache } from "lru-cache";
 import { getDomain } from "tldts";
-import { readPassword } from "./passwords.ts";
+import { Problem } from "../http/problem.ts";
+import { PASSWORD_REQUIRED, readPassword, type ShowPasswordPage } from "./passwords.ts";
 import { isPreviewProgram } from "./preview-programs.ts";
 import type { LinkPreview, LinkService, Visit } from "./service.ts";
 import type { Card, Click, ClickSource } from "./types.ts";
@@ -116,6 +117,25 @@ function sendRedirect(ctx: Context, status: number, location: string): void {
   ctx.set("Location", location);
   ctx.body = "";
   ctx.remove("Content-Type");
+}
+
+/** Asks in browsers for the password that a link requires. Programs get the problem. */
+export function askForPasswords(show: ShowPasswordPage): Middleware {
+  return async function askForPassword(ctx, next) {
+    try {
+      await next();
+    } catch (error) {
+      if (!(error instanceof Problem) || error.code !== PASSWORD_REQUIRED) throw error;
+      if (ctx.accepts("json", "html") !== "html") throw error;
+      const isWrong = ctx.method === "POST";
+      // RFC 9110 §15.5.2: a 401 needs a scheme of HTTP. Nothing has failed until a wrong password is entered.
+      ctx.status = isWrong ? error.status : 200;
+      ctx.set("Cache-Control", "private, no-store");
+      ctx.set("X-Robots-Tag", "noindex");
+      ctx.vary("Accept");
+      show(ctx, isWrong ? error.message : undefined);
+    }
+  };
 }
 
 /** Replaces the errors of short links with pages in browsers. */

@@ -22,12 +22,11 @@ import { type Changes, updateOf } from "./changes.ts";
 import { assertEnabled, assertNoConflict, tryCreateLink, upsertLink } from "./create.ts";
 import { withForwardedPath } from "./forwarded-path.ts";
 import { withForwardedQuery } from "./forwarded-query.ts";
-import { createLinkList, createMatches } from "./list.ts";
+import { createLinkList, createMatches, createSuggestions } from "./list.ts";
 import { type LinkPasswords, passwordRequired } from "./passwords.ts";
 import { destinationOf, varyOf } from "./redirect-rules.ts";
 import { isReserved, isSlug, type ReservedNames, SEGMENTS_MAX } from "./rules.ts";
 import { type LinkInput, linkSchemas, linkTag, PASSWORD_MAX, toFields, withExternalId } from "./schema.ts";
-import { createSuggestions } from "./suggestions.ts";
 import type {
   Card,
   ClickedLink,
@@ -123,8 +122,10 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
   }
 
   async function resolvePath(path: string) {
-    const { link, rest } = found(await findByPath(path), "link");
-    return { link: assertNotDisabled(link), rest };
+    const resolved = await findByPath(path);
+    if (!resolved) throw notFound("link");
+    assertNotDisabled(resolved.link);
+    return resolved;
   }
 
   /**
