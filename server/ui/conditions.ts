@@ -9,9 +9,9 @@ export const CONDITIONS: Record<Condition, string> = {
   os: "System",
   language: "Language",
   country: "Country",
-  query: "Parameters",
   after: "From (UTC)",
   before: "Until (UTC)",
+  query: "Parameters",
 };
 export const CONDITION_NAMES = Object.keys(CONDITIONS) as Condition[];
 
