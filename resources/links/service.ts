@@ -366,9 +366,9 @@ function assertNotDisabled(link: ResolvedLink): ResolvedLink {
 }
 
 /** Returns where a visitor goes, without what the visitor adds. */
-function chooseDestination({ url, rules }: ResolvedLink, { source, ...visit }: Visit, now: number): string {
-  const chosen = rules.length > 0 ? destinationOf(rules, { ...source, ...visit }, now) : undefined;
-  return toLocation(chosen ?? url);
+function chooseDestination({ url, rules }: ResolvedLink, visit: Visit, now: number): string {
+  if (rules.length === 0) return toLocation(url);
+  return toLocation(destinationOf(rules, { ...visit.source, ...visit }, now) ?? url);
 }
 
 /** @throws Problem 404 for a path that could leave that of the destination */
