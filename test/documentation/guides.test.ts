@@ -70,6 +70,7 @@ const GUIDES: Record<string, Guide> = {
     },
     prints: {
       "Slug taken": /\/spring-2030\b/,
+      "Send visitors to different destinations": /"rules":\[\{"if":\{"os":"iOS"\}|^2$/m,
       "Use your own IDs": /product-42/,
       "Create links in bulk": /201.*201.*422.*url must be an http or https URL/s,
       "Find links": /\/\w{7}\b.*\/\w{7}\b/s,
