@@ -557,7 +557,7 @@ export interface NewLink {
   fallback_url?: string | null;
   /** Whether the destination gets visitors' query parameters. Defaults to true. */
   forward_query?: boolean;
-  /** Whether the destination gets what visitors add to the path. Defaults to false. */
+  /** Whether it also gets the rest of their path. Defaults to false. */
   forward_path?: boolean;
   /** Destinations of some visitors. The first rule that applies counts. */
   rules?: {
@@ -654,7 +654,7 @@ export interface LinkChanges {
   fallback_url?: string | null;
   /** Whether the destination gets visitors' query parameters. Defaults to true. */
   forward_query?: boolean;
-  /** Whether the destination gets what visitors add to the path. Defaults to false. */
+  /** Whether it also gets the rest of their path. Defaults to false. */
   forward_path?: boolean;
   /** Destinations of some visitors. The first rule that applies counts. */
   rules?: {

@@ -137,7 +137,7 @@ test.serial("100 concurrent clicks on a link take one query, one update and one 
     t.deepEqual((await waitForClicks()).referrers, [{ name: null, clicks: 100 }]);
   });
   t.deepEqual(clicks.map(verbOf), ["select", "update", "insert"]);
-  t.is(direct.length, 5, `not only those of the list and the analytics: ${direct.join("\n")}`);
+  t.is(direct.length, 6, `not only those of the list and the analytics: ${direct.join("\n")}`);
   t.is((await api.get(`/v1/links/${id}`)).body.clicks, 100);
 });
 
