@@ -11,8 +11,8 @@ import type { LinkPreview, LinkService, Visit } from "./service.ts";
 import type { Card, Click, ClickSource } from "./types.ts";
 import { DEVICES } from "./visitor.ts";
 
-// What follows the slug may be any path.
-const LINK_PATH = /^\/([A-Za-z0-9_-]{1,64})(?=\/|$)/;
+// What follows the slug may be any path without dot segments (RFC 3986 §3.3).
+const LINK_PATH = /^\/([A-Za-z0-9_-]{1,64})(?:$|\/(?!(?:.*\/)?\.{1,2}(?:\/|$)))/;
 // RFC 3986 §2.2: an encoded + isn't the same as a plain one, but some programs encode it when they send a URL.
 const PREVIEW_PATH = /^\/((?:[A-Za-z0-9_-]{1,64}\/){0,7}[A-Za-z0-9_-]{1,64})(?:\+|%2B)$/i;
 

@@ -63,7 +63,7 @@ inChromium(
       "Local",
     ]);
     await fill(page, { utm_campaign: "" });
-    await page.getByText("More options").click();
+    await page.getByText("More options", { exact: true }).click();
     await page.getByLabel("Expires (your time, America/New_York)").fill("2030-07-01T14:00");
     await press(page, "Create link");
     await page.waitForURL(/done=link-created/);

@@ -118,6 +118,6 @@ function ruleFields({ if: conditions, url }: FormRule, index: number, errors: Fi
   return html`<fieldset class="rule"><legend>Rule ${index + 1}</legend>
 ${general && html`<p class="error">${general}</p>`}
 <div class="row">${controls}</div>
-${field({ ...state("url", "Destination URL", url), isWide: true, attributes: html`inputmode="url" maxlength="2048" autocomplete="off" autocapitalize="none" spellcheck="false"` })}
+${field({ ...state("url", "Go to", url), isWide: true, attributes: html`inputmode="url" maxlength="2048" autocomplete="off" autocapitalize="none" spellcheck="false"` })}
 </fieldset>`;
 }
