@@ -2,7 +2,7 @@ import { z } from "zod";
 import { stringThat } from "../http/validate.ts";
 import { DEVICES, SYSTEMS, type Visitor } from "./visitor.ts";
 
-const RULES_MAX = 20;
+export const RULES_MAX = 20;
 const LANGUAGE_MAX = 35;
 // RFC 4647 §2.1: a basic language range, without the wildcard, which every visitor would match.
 const LANGUAGE = /^[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*$/;

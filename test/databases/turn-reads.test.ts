@@ -45,7 +45,7 @@ test.serial("reads of a turn see the same state, with every commit before them",
   }
 });
 
-test.serial("`run` reads at once", async (t) => {
+test.serial("`run` reads immediately", async (t) => {
   const { add, run } = createTurnReads(connection);
   let isDone = false;
   const last = add(() => {

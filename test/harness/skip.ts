@@ -8,7 +8,7 @@ const filesWithSkips = new Set<string>();
  */
 export function skip(title: string, missing: string): void {
   const marked = `${title} — SKIPPED: ${missing}`;
-  // biome-ignore lint/suspicious/noSkippedTests: it is listed as skipped; where nothing is missing, callers declare the test itself
+  // biome-ignore lint/suspicious/noSkippedTests: the run lists it, and callers declare the test itself where nothing is missing
   test.skip(marked, (t) => t.pass());
   // In a file whose tests are all skipped, ava runs no hooks either, and what the file opened would stay open.
   if (!filesWithSkips.has(test.meta.file))

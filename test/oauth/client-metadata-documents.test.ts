@@ -15,7 +15,7 @@ const start = (CIMD: string) => startTestService({ ...publisher.settings, CIMD }
 const known = await startTestService(publisher.settings, publisher.connections);
 const any = await start("any");
 const off = await start("off");
-// Nobody may connect to it, whatever a document says.
+// No document may make the server connect to it.
 let connections = 0;
 const site = createServer((socket) => {
   connections += 1;

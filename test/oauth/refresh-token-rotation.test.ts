@@ -106,7 +106,7 @@ const entriesOf = ({ own }: Made, type: "token.replay_detected" | "authorization
   service.storage.audit.list(own.id, { types: [type] }, 100);
 
 for (const [replayed, prepare] of Object.entries(REPLAYS))
-  test.serial(`the replay of a used ${replayed} is recorded once, however often it is seen`, async (t) => {
+  test.serial(`several replays of a used ${replayed} are recorded once`, async (t) => {
     const made = await createApp(service);
     const replay = await prepare(made);
     advanceClock(AFTER_RETRY_WINDOW);

@@ -233,27 +233,30 @@ test.serial(
   },
 );
 
-test.serial("a webhook created, updated or deleted on one server is at once so on the others", async (t) => {
-  const token = await cluster.token(await cluster.createOrganization());
-  const apis = resources.map(({ url }) => apiAt(url, token));
-  for (const [round, here] of apis.entries()) {
-    const there = apis[1 - round] as typeof here;
-    const [created, moved] = [`/created-${round}`, `/moved-${round}`];
-    const webhook = await createWebhook(here, receiver.url(created));
-    await there.createLink();
-    await receiver.waitFor(created, 1);
-    await here.send("PATCH", `/v1/webhooks/${webhook.id}`, { json: { url: receiver.url(moved) } });
-    const rotated = await there.send<NewWebhookBody>("POST", `/v1/webhooks/${webhook.id}/rotate-secret`);
-    await there.createLink();
-    const [request] = await receiver.waitFor(moved, 1);
-    if (!request) return t.fail();
-    for (const secret of [webhook.secret, rotated.body.secret]) t.truthy(verify(request, secret));
-    t.is((await there.send("DELETE", `/v1/webhooks/${webhook.id}`)).status, 204);
-    await here.createLink();
-    t.is(receiver.received(created).length, 1);
-    t.is(receiver.received(moved).length, 1);
-  }
-});
+test.serial(
+  "creating, updating or deleting a webhook on one server takes effect immediately on the others",
+  async (t) => {
+    const token = await cluster.token(await cluster.createOrganization());
+    const apis = resources.map(({ url }) => apiAt(url, token));
+    for (const [round, here] of apis.entries()) {
+      const there = apis[1 - round] as typeof here;
+      const [created, moved] = [`/created-${round}`, `/moved-${round}`];
+      const webhook = await createWebhook(here, receiver.url(created));
+      await there.createLink();
+      await receiver.waitFor(created, 1);
+      await here.send("PATCH", `/v1/webhooks/${webhook.id}`, { json: { url: receiver.url(moved) } });
+      const rotated = await there.send<NewWebhookBody>("POST", `/v1/webhooks/${webhook.id}/rotate-secret`);
+      await there.createLink();
+      const [request] = await receiver.waitFor(moved, 1);
+      if (!request) return t.fail();
+      for (const secret of [webhook.secret, rotated.body.secret]) t.truthy(verify(request, secret));
+      t.is((await there.send("DELETE", `/v1/webhooks/${webhook.id}`)).status, 204);
+      await here.createLink();
+      t.is(receiver.received(created).length, 1);
+      t.is(receiver.received(moved).length, 1);
+    }
+  },
+);
 
 const METADATA = "/.well-known/oauth-authorization-server";
 const RESOURCES = ["", "/v1", "/mcp"].map((path) => `/.well-known/oauth-protected-resource${path}`);

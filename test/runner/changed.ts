@@ -22,7 +22,7 @@ export function filesAffectedSince(root: string, commit: string, files: string[]
   // Sources name the other files that they read.
   const isNamed = (file: string, source: string) =>
     !IS_CODE.test(file) && readFileSync(path.join(root, source), "utf8").includes(path.basename(file));
-  // The loop goes on with those that it adds.
+  // The loop also visits the files that it adds.
   for (const file of affected)
     for (const { source, imported } of sources)
       if (imported.has(file) || isNamed(file, source)) affected.add(source);

@@ -96,6 +96,9 @@ test("the fields of rules are one value: unchanged, changed, without an emptied 
   t.deepEqual(send({ ...ROWS, "rule-0-os": "", "rule-0-url": "" }), [sent]);
   t.deepEqual(send(Object.fromEntries(Object.keys(ROWS).map((name) => [name, ""]))), []);
   t.is(send({ rules: "[" }), undefined, "only the fields of the form count");
+  const withSeconds = { if: { before: "2030-01-31T12:00:30.000Z" }, url: DESTINATION };
+  const precise = valuesOf({ ...LINK_DEFAULTS, rules: [withSeconds] } as Partial<Link> as Link);
+  t.regex(precise.rules, /"before":"2030-01-31T12:00:30"/);
   t.deepEqual(toInput({ url: DESTINATION, ...ROWS }).rules, [first, sent]);
 });
 

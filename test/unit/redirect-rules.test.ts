@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import test from "ava";
+import Bowser from "bowser";
 import fc from "fast-check";
 import { validate } from "../../resources/http/validate.ts";
 import { createReadClickSource } from "../../resources/links/redirect.ts";
@@ -187,6 +188,11 @@ test("the first rule that applies decides, and one with more conditions applies 
         t.true(isFor({ [name]: first?.if[name] }, visitor));
     }),
   );
+});
+
+test("the systems of rules are names that clicks have", (t) => {
+  const names: string[] = Object.values(Bowser.OS_MAP);
+  t.true(SYSTEMS.every((system) => names.includes(system)));
 });
 
 test("Vary names what rules read of a request", (t) => {

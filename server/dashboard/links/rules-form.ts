@@ -1,4 +1,4 @@
-import type { Rule } from "../../../resources/links/redirect-rules.ts";
+import { RULES_MAX, type Rule } from "../../../resources/links/redirect-rules.ts";
 import type { Link } from "../../../resources/links/types.ts";
 import { DEVICES, SYSTEMS } from "../../../resources/links/visitor.ts";
 import { type Input, textFieldOf } from "../../http/request-body.ts";
@@ -14,7 +14,6 @@ type Convert = (text: string) => string;
 
 // Without JavaScript, saving adds more.
 const EMPTY_RULES = 2;
-const RULES_MAX = 20;
 const NAME = /^rule-(\d{1,2})-(\w{1,20})$/;
 
 const OPTIONS = {
@@ -69,9 +68,14 @@ function shownConditions(conditions: Rule["if"]): Record<string, string> {
   const shown = CONDITION_NAMES.flatMap((name) => {
     const value = conditions[name];
     if (value === undefined) return [];
-    return [[name, isTime(name) ? value.slice(0, 16) : value]];
+    return [[name, isTime(name) ? shownTime(value) : value]];
   });
   return Object.fromEntries(shown);
+}
+
+/** Returns a time as a browser sends it, with seconds only if there are any: others keep theirs when a rule changes. */
+function shownTime(time: string): string {
+  return time.slice(0, time.slice(16, 19) === ":00" ? 16 : 19);
 }
 
 /** Converts the merged text to the input of the service. */
@@ -110,7 +114,10 @@ function ruleFields({ if: conditions, url }: FormRule, index: number, errors: Fi
   const controls = CONDITION_NAMES.map((name) => {
     const common = state(name, CONDITIONS[name], conditions[name] ?? "");
     if (name === "device" || name === "os") return select({ ...common, options: OPTIONS[name] });
-    if (isTime(name)) return field({ ...common, type: "datetime-local" });
+    if (isTime(name)) {
+      const attributes = html`${common.value.length > 16 && html`step="1"`}`;
+      return field({ ...common, type: "datetime-local", attributes });
+    }
     const attributes = html`autocomplete="off" autocapitalize="none" spellcheck="false" ${TEXTS[name as keyof typeof TEXTS]}`;
     return field({ ...common, attributes });
   });

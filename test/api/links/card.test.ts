@@ -88,7 +88,7 @@ test("what a card says is text, never markup", async (t) => {
   t.is(text.match(/[<>]script|["']\s*onload/), null);
 });
 
-test("everyone else is redirected as without a card, and caches are told why", async (t) => {
+test("other visitors are redirected, and Vary names the user agent", async (t) => {
   const link = await api.createLink({ url: URL, card: CARD, redirect_type: 308 });
   for (const agent of [undefined, GOOGLE, "curl/8.5.0"])
     for (const method of ["GET", "HEAD"]) {

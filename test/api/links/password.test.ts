@@ -195,7 +195,7 @@ test("an unavailable link doesn't ask: it answers as others do, and its fallback
   );
 });
 
-test("a link without a password has no POST, and one that loses it redirects at once", async (t) => {
+test("a link without a password refuses POST, and one whose password is removed redirects immediately", async (t) => {
   const open = await api.createLink();
   for (const path of [open.slug, "no-such-link"]) {
     const { status, headers } = await enter(path, PASSWORD);

@@ -89,7 +89,7 @@ test("a body that is no JSON object, and a field that is no string, are rejected
   isProblem(t, reply, { status: 422, code: "invalid_username", fields: ["username"] });
 });
 
-test("a login returns tokens, whatever the case of the username", async (t) => {
+test("a login returns tokens, and ignores the case of the username", async (t) => {
   const { user } = await register();
   const reply = await post("/auth/login", { username: user.username.toUpperCase(), password: PASSWORD });
   t.is(reply.status, 200);
