@@ -61,7 +61,8 @@ test("changing the password is a change with a version and an event, which has n
   t.false(link.has_password);
   const passwordOf = async () => (await knex("links").where({ id: link.id }).first())?.password_hash;
   const updates = async (): Promise<{ changed: string[]; link: { hasPassword?: boolean } }[]> => {
-    const events = await knex("events").where({ subject: link.id, type: "link.updated", audited: true });
+    const recorded = { subject: link.id, type: "link.updated" as const, audited: true };
+    const events = await knex("events").where(recorded).orderBy("id");
     return events.map(({ data }) => JSON.parse(data as string));
   };
   const etagOf = async (json: object) => (await patch(link.id, json)).headers.get("etag");
