@@ -16,6 +16,7 @@ import { createKeyStore } from "./crypto/keys.ts";
 import type { DatabaseOptions } from "./database/engine.ts";
 import { openDatabase } from "./database/index.ts";
 import { type OnPurge, purgeExpired } from "./database/purge-expired.ts";
+import { createDomainStore } from "./domains/store.ts";
 import { createAuditChain } from "./events/audit-chain.ts";
 import { createAuditStore } from "./events/audit-log.ts";
 import { createEventList } from "./events/event-list.ts";
@@ -28,6 +29,7 @@ import { createIdempotencyStore } from "./idempotency.ts";
 import { createLeakStore } from "./leaked-credentials.ts";
 import { createClickBuffer } from "./links/click-buffer.ts";
 import { createLinkDisablingStore } from "./links/disable.ts";
+import { prepareCurrentReads } from "./links/redirect-cache.ts";
 import { hasSearchIndex } from "./links/search.ts";
 import { createLinkStore } from "./links/store.ts";
 import { type LimitsOf, unlimited } from "./links/usage.ts";
@@ -83,6 +85,7 @@ export function openStorage(
   const auditChain = createAuditChain(database);
   const grantUse = createGrantUseRecorder(database);
   const clicks = createClickBuffer(database, outbox);
+  const currentReads = prepareCurrentReads(database);
   const accounts = createAccountStore(database, outbox);
   const clients = createClientStore(database, outbox);
   return {
@@ -92,6 +95,7 @@ export function openStorage(
     auditChain,
     clients,
     consents: createConsentStore(database, outbox),
+    domains: createDomainStore(database, outbox, currentReads),
     deliveries: createDeliveryQueue(database, outbox, encryption),
     events: createEventList(database),
     grants: createGrantStore(database, outbox, encryption),
@@ -102,7 +106,7 @@ export function openStorage(
     accountDeletions: createAccountDeletionStore(outbox),
     idempotency: createIdempotencyStore(database, encryption),
     identities: createIdentityStore(database, outbox),
-    links: createLinkStore(database, outbox, clicks, limitsOf),
+    links: createLinkStore(database, outbox, { clicks, limitsOf, currentReads }),
     emails: createEmailStore(database, encryption),
     mails: createMailQueue(database, encryption, resolveResetRequest),
     memberEvents: createMemberEventStore(outbox),

@@ -5,6 +5,8 @@ import { createCheckProof, createDpopNonces, type IsFirstUse } from "./access/dp
 import type { Introspect } from "./access/introspect.ts";
 import { type CallCounter, createRateLimit } from "./access/rate-limit.ts";
 import { metadataUrl, type PublicUrls, resourceMetadata, withSlash } from "./access/resource-metadata.ts";
+import { domainRoutes } from "./domains/routes.ts";
+import { domainSteps } from "./domains/site.ts";
 import { WEBHOOK_EVENT_SCHEMAS } from "./events/delivered-events.ts";
 import { allowEveryOrigin, allowOrigins } from "./http/cors.ts";
 import { ACCEPT_PATCH } from "./http/json-body.ts";
@@ -98,6 +100,7 @@ export function createResources(options: ResourceOptions) {
   const router = new Router({ sensitive: true, strict: true });
   const { declare, operations } = createDeclare(router, { bearerCheck: bearerCheckOf(urls.api), runOnce });
   linkRoutes(declare, { links, shortUrl: urls.short });
+  domainRoutes(declare, services.domains);
   webhookRoutes(declare, { ...services, shortUrl: urls.short, webhookPageUrl });
   organizationRoutes(declare, services.showOrganization);
   // Building it takes longer than the rest of the startup.
@@ -123,6 +126,13 @@ export function createResources(options: ResourceOptions) {
   const handleErrors = createErrorHandler({ base: urls.base, onError });
   const handleMcpErrors = createErrorHandler({ base: urls.base, onError, nextStep: nextStepOf });
   const linkSteps = [showErrorPages(options.renderErrorPage), handleErrors];
+  const preview = [requireRead, redirects.showPreview];
+  const follow = [
+    askForPasswords(options.showPasswordPage),
+    redirects.unlockLink,
+    requireRead,
+    redirects.followLink,
+  ];
   const partOf = (resource: string, handler: Middleware, steps: Middleware[]): Part => ({
     at: [firstSegmentOf(new URL(resource).pathname)],
     steps: [mount(isOfResource(resource), [handler, allowOrigins(origins), limits.address, ...steps])],
@@ -131,6 +141,8 @@ export function createResources(options: ResourceOptions) {
   return {
     document,
     tools,
+    /** What the host of a domain serves instead of these parts. */
+    domainSteps: [...linkSteps, ...domainSteps(services.domains, { ...redirects, preview, follow })],
     /** To be used in this order. */
     parts: [
       {
@@ -142,14 +154,8 @@ export function createResources(options: ResourceOptions) {
       {
         at: [OTHER_SEGMENTS],
         steps: [
-          mount(redirects.isPreview, [...linkSteps, requireRead, redirects.showPreview]),
-          mount(redirects.isShortLink, [
-            ...linkSteps,
-            askForPasswords(options.showPasswordPage),
-            redirects.unlockLink,
-            requireRead,
-            redirects.followLink,
-          ]),
+          mount(redirects.isPreview, [...linkSteps, ...preview]),
+          mount(redirects.isShortLink, [...linkSteps, ...follow]),
         ],
       },
     ],

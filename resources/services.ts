@@ -1,4 +1,6 @@
 import type { PublicUrls } from "./access/resource-metadata.ts";
+import { createDomainService, type ResolveTxt } from "./domains/service.ts";
+import type { DomainStore } from "./domains/types.ts";
 import { createCursors } from "./http/pagination.ts";
 import { createImportLinks } from "./links/import/index.ts";
 import type { LinkPasswords } from "./links/passwords.ts";
@@ -24,12 +26,17 @@ export type Services = ReturnType<typeof createServices>;
 type ServiceOptions = {
   stores: {
     links: LinkStore;
+    domains: DomainStore;
     organizations: OrganizationReader;
     organizationSettings: SettingsReader;
     webhooks: WebhookStore;
     events: EventList;
   };
   linkPasswords: LinkPasswords;
+  /** Reads the DNS records that verify domains. */
+  resolveTxt: ResolveTxt;
+  /** Whether hosts of this machine may be domains. */
+  allowsLocalhost: boolean;
   /** Hosts that webhooks may use despite being private, and over plain http. */
   webhookAllowHosts: AllowedHosts;
   /** If absent, test events of webhooks aren't limited. */
@@ -40,12 +47,21 @@ type ServiceOptions = {
 };
 
 export function createServices({ stores, webhookAllowHosts, urls, ...options }: ServiceOptions) {
-  const { organizations, organizationSettings, links, webhooks, events } = stores;
+  const { links, webhooks, events } = stores;
   const own = reservedNamesOf(urls);
   const cursors = createCursors(options.cursorSecret);
+  const passwords = options.linkPasswords;
+  const linkService = createLinkService({ store: links, cursors, passwords, ...own });
   return {
-    links: createLinkService({ store: links, cursors, passwords: options.linkPasswords, ...own }),
-    importLinks: createImportLinks(links, own, createWorkQueue(), IMPORT_BATCH),
+    links: linkService,
+    domains: createDomainService({
+      store: stores.domains,
+      links: linkService,
+      resolveTxt: options.resolveTxt,
+      allowsLocalhost: options.allowsLocalhost,
+      ...own,
+    }),
+    importLinks: createImportLinks(stores, own, createWorkQueue(), IMPORT_BATCH),
     webhooks: createWebhookService({
       store: webhooks,
       cursors,
@@ -53,6 +69,6 @@ export function createServices({ stores, webhookAllowHosts, urls, ...options }: 
       countTest: options.countTest,
     }),
     listEvents: createListEvents({ events, cursors, shortUrl: urls.short }),
-    showOrganization: createShowOrganization(organizations, organizationSettings, links, webhooks),
+    showOrganization: createShowOrganization(stores),
   };
 }

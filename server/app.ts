@@ -29,9 +29,10 @@ import {
   checkHost,
   extendRequests,
   normalizeRequests,
+  separateDomains,
   separateHosts,
 } from "./http/requests.ts";
-import { commonHeaders } from "./http/security-headers.ts";
+import { commonHeaders, domainHeaders } from "./http/security-headers.ts";
 import { createFindCountry } from "./http/visitor-country.ts";
 import { nonceSecretOf } from "./keys/shared-keys.ts";
 import { landing } from "./landing/routes.ts";
@@ -70,6 +71,8 @@ export function createApp(options: Dependencies) {
     stores: storage,
     linkPasswords: createLinkPasswords({ ...storage, passwords, rateLimitStore }),
     webhookAllowHosts: settings.WEBHOOK_ALLOW_HOSTS,
+    resolveTxt: options.resolveTxt,
+    allowsLocalhost: !settings.isProduction,
     countTest: createTestCounter(rateLimitStore),
     urls,
     cursorSecret: keys.signing,
@@ -150,10 +153,13 @@ export function createApp(options: Dependencies) {
     ...protectedParts.parts,
     ...signInParts,
   ];
+  const domainSite = [domainHeaders, observability.observe, ...protectedParts.domainSteps];
+  app.use(separateDomains(hostsOf(urls), services.domains.resolve, domainSite));
   app.use(bySegment(site));
   const listener = normalizeRequests(app.callback(), urls);
   return {
     app,
+    domains: services.domains,
     listener: tracing ? tracing.traceRequests(listener) : listener,
     observability,
     useKeys,

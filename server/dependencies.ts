@@ -1,6 +1,7 @@
 import type { Storage } from "../adapters/index.ts";
 import type { AppPolicyCheck } from "../adapters/oauth/app-policy.ts";
 import type { PublicUrls } from "../resources/access/resource-metadata.ts";
+import type { ResolveTxt } from "../resources/domains/service.ts";
 import type { GuardedFetch } from "../resources/outbound/guarded-fetch.ts";
 import type { Keys } from "./keys/shared-keys.ts";
 import type { Log } from "./log.ts";
@@ -24,6 +25,8 @@ export type Dependencies = {
   fetch: GuardedFetch;
   /** Fetches documents that the operator or an organization named, from the public internet. */
   fetchConfigured: GuardedFetch;
+  /** Reads the DNS records that verify domains. */
+  resolveTxt: ResolveTxt;
   /** The provider's host may be private, so what others name must not be fetched there. */
   fetchFromProvider: GuardedFetch;
 };

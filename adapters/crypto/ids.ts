@@ -19,6 +19,7 @@ export function newId(
     | "ntc"
     | "eml"
     | "app"
+    | "dom"
     | "lss"
     | "psk",
 ): string {

@@ -201,12 +201,21 @@ function addLinkCountsSql(engine: Engine): string {
 }
 
 function toEvent({ link, click, clicks, bot_clicks, trace }: PendingEvent) {
-  const { id, organizationId, slug } = link;
+  const { id, organizationId, domain, slug } = link;
   const { clickedAt, destination, referrer, country, device, browser, operatingSystem } = click;
   const clicked_at = new Date(clickedAt).toISOString();
   const source = { referrer, country, device, browser, operating_system: operatingSystem };
   const url = destination ?? link.url;
-  const data = { link_id: id, slug, url, clicked_at, clicks, bot_clicks, ...source };
+  const data = {
+    link_id: id,
+    ...(domain !== null && { domain }),
+    slug,
+    url,
+    clicked_at,
+    clicks,
+    bot_clicks,
+    ...source,
+  };
   return eventRow(SYSTEM, { organizationId, type: "link.clicked", subject: id, data }, trace);
 }
 

@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
+import { addressOf } from "../../resources/links/rules.ts";
 import type { Link } from "../../resources/links/types.ts";
 import type { Database } from "../database/index.ts";
 import type { Outbox } from "../events/outbox.ts";
@@ -33,11 +34,19 @@ export function createLinkDisablingStore({ knex }: Database, outbox: Outbox) {
     });
   }
 
+  async function addressIn(path: string): Promise<string> {
+    const [host = "", ...slug] = path.split("/");
+    const domain = slug.length > 0 && (await knex("domains").where({ live_host: host }).first());
+    if (!domain) return path;
+    return addressOf(slug.join("/"), { ...domain, caseSensitive: Boolean(domain.case_sensitive) });
+  }
+
   return {
+    /** Finds a link by its id or slug; on a domain, by `host/slug`. */
     async find(idOrSlug: string): Promise<OwnedLink | undefined> {
-      const findBy = async (key: { id: string } | { slug: string }) =>
+      const findBy = async (key: { id: string } | { address: string }) =>
         toLink(await liveLinks(knex).where(key).first());
-      const link = (await findBy({ id: idOrSlug })) ?? (await findBy({ slug: idOrSlug }));
+      const link = (await findBy({ id: idOrSlug })) ?? (await findBy({ address: await addressIn(idOrSlug) }));
       if (!link) return undefined;
       const organization = await knex("organizations").where({ id: link.organizationId }).first("id", "name");
       return organization && { link, organization };

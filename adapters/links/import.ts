@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
+import { addressOf, type LinkDomain } from "../../resources/links/rules.ts";
 import type {
   ImportedLink,
   ImportOutcome,
@@ -10,6 +11,7 @@ import type {
 import { newIdAt } from "../crypto/ids.ts";
 import { isDuplicate, isMissingValue } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
+import { listLinkDomains } from "../domains/store.ts";
 import { type Outbox, organizationEvent } from "../events/outbox.ts";
 import { storedBytes, toRow } from "./row.ts";
 import { exceedsRoom, type LinkUsage, type Room, type Usage } from "./usage.ts";
@@ -19,8 +21,9 @@ const MAX_ROWS = 500;
 // Each lost race is a slug that another request took meanwhile.
 const MAX_RACES = 5;
 
-/** The slugs that are taken, each with its URL if its link belongs to this organization; and its external ids. */
-type Taken = { slugs: Map<string, string | undefined>; externalIds: Set<string> };
+type Domains = Map<string, LinkDomain>;
+/** The addresses that are taken, each with its URL if its link belongs to this organization; and its external ids. */
+type Taken = { urls: Map<string, string | undefined>; externalIds: Set<string> };
 type Plan = { rows: ReturnType<typeof toRow>[]; added: Usage } & Awaited<ReturnType<LinkImport["add"]>>;
 
 export function createLinkImports(
@@ -29,13 +32,15 @@ export function createLinkImports(
   usage: LinkUsage,
 ): LinkStore["beginImport"] {
   return (organizationId, actor, format, isTrial) => {
-    const toNewRow = (link: ImportedLink) => toRow(importedLink(organizationId, actor, link));
+    const toNewRow = (link: ImportedLink, domain: LinkDomain | null) =>
+      toRow(importedLink(organizationId, actor, link), domain);
 
     const store: LinkImport["add"] = (links) =>
       outbox.change(actor, async ({ trx, record }) => {
         const room = await usage.lockRoom(trx, organizationId);
-        const taken = await readTaken(trx, organizationId, links);
-        const { rows, added, ...result } = planOf(links, toNewRow, taken, room);
+        const domains = await readDomains(trx, organizationId);
+        const taken = await readTaken(trx, organizationId, links, domains);
+        const { rows, added, ...result } = planOf(links, { toNewRow, domains, taken, room });
         if (rows.length === 0) return result;
         for (let start = 0; start < rows.length; start += MAX_ROWS)
           await trx("links").insert(rows.slice(start, start + MAX_ROWS) as never);
@@ -46,16 +51,17 @@ export function createLinkImports(
       });
 
     // For a trial: batches count as if they were stored.
-    const before: Taken = { slugs: new Map(), externalIds: new Set() };
+    const before: Taken = { urls: new Map(), externalIds: new Set() };
     const total: Usage = { links: 0, link_bytes: 0 };
     const planOnly: LinkImport["add"] = async (links) => {
-      const { slugs, externalIds } = await readTaken(knex, organizationId, links);
-      for (const [slug, url] of slugs) before.slugs.set(slug, url);
+      const domains = await readDomains(knex, organizationId);
+      const { urls, externalIds } = await readTaken(knex, organizationId, links, domains);
+      for (const [address, url] of urls) before.urls.set(address, url);
       for (const id of externalIds) before.externalIds.add(id);
       const room = await usage.readRoom(knex, organizationId);
       room.links -= total.links;
       room.link_bytes -= total.link_bytes;
-      const { rows, added, ...result } = planOf(links, toNewRow, before, room);
+      const { rows, added, ...result } = planOf(links, { toNewRow, domains, taken: before, room });
       total.links += added.links;
       total.link_bytes += added.link_bytes;
       return result;
@@ -78,44 +84,67 @@ function withoutRaces(store: LinkImport["add"]): LinkImport["add"] {
   };
 }
 
+type PlanOptions = {
+  toNewRow(link: ImportedLink, domain: LinkDomain | null): Plan["rows"][number];
+  domains: Domains;
+  taken: Taken;
+  room: Room;
+};
+
 /** Decides on links in their order, until one exceeds a quota. Adds those to be stored to what is taken. */
-function planOf(
-  links: ImportedLink[],
-  toNewRow: (link: ImportedLink) => Plan["rows"][number],
-  { slugs, externalIds }: Taken,
-  room: Room,
-): Plan {
+function planOf(links: ImportedLink[], { toNewRow, domains, taken, room }: PlanOptions): Plan {
+  const { urls, externalIds } = taken;
   const rows: Plan["rows"] = [];
   const outcomes: ImportOutcome[] = [];
   let added: Usage = { links: 0, link_bytes: 0 };
   for (const link of links) {
-    const { slug, url, externalId } = link;
-    if (slugs.has(slug)) {
-      outcomes.push(slugs.get(slug) === url ? "exists" : { taken: "slug" });
+    const { url, externalId } = link;
+    const domain = domainOf(link, domains);
+    const address = domain === undefined ? "" : addressOf(link.slug, domain);
+    if (domain === undefined) {
+      outcomes.push({ missing: "domain" });
+    } else if (urls.has(address)) {
+      outcomes.push(urls.get(address) === url ? "exists" : { taken: "slug" });
     } else if (externalId !== null && externalIds.has(externalId)) {
       outcomes.push({ taken: "external_id" });
     } else {
-      const row = toNewRow(link);
+      const row = toNewRow(link, domain);
       const next = { links: added.links + 1, link_bytes: added.link_bytes + storedBytes(row) };
       const exceeded = exceedsRoom(room, next);
       if (exceeded) return { rows, added, outcomes, exceeded };
       added = next;
       rows.push(row);
       outcomes.push("imported");
-      slugs.set(slug, url);
+      urls.set(address, url);
       if (externalId !== null) externalIds.add(externalId);
     }
   }
   return { rows, added, outcomes };
 }
 
-async function readTaken(q: Knex, organizationId: string, links: ImportedLink[]): Promise<Taken> {
+/** Returns null for the server's own host, and undefined for one that the organization doesn't have. */
+function domainOf({ domain }: ImportedLink, domains: Domains): LinkDomain | null | undefined {
+  return domain === null ? null : domains.get(domain);
+}
+
+async function readDomains(q: Knex, organizationId: string): Promise<Domains> {
+  const domains = await listLinkDomains(q, organizationId);
+  return new Map(domains.map((domain) => [domain.host, domain]));
+}
+
+async function readTaken(
+  q: Knex,
+  organizationId: string,
+  links: ImportedLink[],
+  domains: Domains,
+): Promise<Taken> {
+  const addresses = links.flatMap((link) => {
+    const domain = domainOf(link, domains);
+    return domain === undefined ? [] : addressOf(link.slug, domain);
+  });
   const found = await q("links")
-    .whereIn(
-      "slug",
-      links.map(({ slug }) => slug),
-    )
-    .select("slug", "url", "organization_id", "deleted_at");
+    .whereIn("address", addresses)
+    .select("address", "url", "organization_id", "deleted_at");
   const isOwn = (row: (typeof found)[number]) =>
     row.organization_id === organizationId && row.deleted_at === null;
   const ids = links.flatMap(({ externalId }) => externalId ?? []);
@@ -126,7 +155,7 @@ async function readTaken(q: Knex, organizationId: string, links: ImportedLink[])
         .pluck("external_id")
     : [];
   return {
-    slugs: new Map(found.map((row) => [row.slug, isOwn(row) ? row.url : undefined])),
+    urls: new Map(found.map((row) => [row.address, isOwn(row) ? row.url : undefined])),
     externalIds: new Set(externalIds as string[]),
   };
 }

@@ -1,64 +1,83 @@
 import { setImmediate } from "node:timers/promises";
 import type { Knex } from "knex";
 import { LRUCache } from "lru-cache";
+import type { DomainStore, ServedDomain } from "../../resources/domains/types.ts";
 import type { LinkStore, ResolvedLink } from "../../resources/links/types.ts";
 import type { Database } from "../database/index.ts";
 
-type Resolve = LinkStore["resolve"];
+/** What redirects and new links read, as current as their request. */
+export type CurrentReads = {
+  resolveLink: LinkStore["resolve"];
+  resolveDomain: DomainStore["resolve"];
+  findDefaultDomain: LinkStore["findDefaultDomain"];
+};
 
 // About 16,000 links with an ordinary destination.
 const CACHE_BYTES = 8 * 2 ** 20;
-// What a cached link takes without its slug and its destination.
-const LINK_BYTES = 400;
+// What a cached link takes without its slug and its destination; and a domain, or that there is none.
+const ITEM_BYTES = 400;
 
-export function prepareResolve(database: Pick<Database, "engine" | "lookup" | "prepare">): Resolve {
-  const find = prepareSlugLookup(database);
-  return database.engine === "sqlite" ? cached(database, find) : find;
+export function prepareCurrentReads(database: Pick<Database, "engine" | "lookup" | "prepare">): CurrentReads {
+  const reads = { resolveLink: prepareLinkLookup(database), ...prepareDomainLookups(database) };
+  return database.engine === "sqlite" ? cached(database, reads) : reads;
 }
 
 /** A redirect is as current as its request: the links' version is read once per turn, after requests arrived. */
-function cached({ prepare }: Pick<Database, "prepare">, find: Resolve): Resolve {
+function cached({ prepare }: Pick<Database, "prepare">, reads: CurrentReads): CurrentReads {
   const readVersion = prepare<{ version: number }[], never>("select version from link_changes");
-  const links = new LRUCache<string, ResolvedLink>({
+  const items = new LRUCache<string, { value: unknown }>({
     maxSize: CACHE_BYTES,
-    sizeCalculation: ({ slug, url, rules }) =>
-      rules.reduce((sum, rule) => sum + LINK_BYTES + rule.url.length, LINK_BYTES + slug.length + url.length),
+    sizeCalculation: ({ value }) => sizeOf(value as ResolvedLink | ServedDomain | string | undefined),
   });
   let cachedVersion: number | undefined;
   let reading: Promise<number | undefined> | undefined;
 
-  /** Forgets the links if one of them has changed. */
+  /** Forgets everything if a link or a domain has changed. */
   async function readCurrent(): Promise<number | undefined> {
     await setImmediate();
     reading = undefined; // the requests of the next turn need a read of their own
     const [row] = await readVersion({});
-    if (row?.version === undefined || row.version !== cachedVersion) links.clear();
+    if (row?.version === undefined || row.version !== cachedVersion) items.clear();
     cachedVersion = row?.version;
     return cachedVersion;
   }
 
-  return async (slug) => {
-    reading ??= readCurrent();
-    const version = await reading;
-    const known = links.get(slug);
-    if (known) return known;
-    const link = await find(slug);
+  /** `kind` keeps the keys of different reads apart. */
+  const remember =
+    <Value>(kind: string, find: (key: string) => Promise<Value>, isKept: (value: Value) => boolean) =>
+    async (key: string): Promise<Value> => {
+      reading ??= readCurrent();
+      const version = await reading;
+      const known = items.get(kind + key);
+      if (known) return known.value as Value;
+      const value = await find(key);
+      if (version === cachedVersion && isKept(value)) items.set(kind + key, { value });
+      return value;
+    };
+
+  return {
     // A link with a limit of clicks changes with each of them.
-    if (link?.maxClicks === null && version === cachedVersion) links.set(slug, link);
-    return link;
+    resolveLink: remember("", reads.resolveLink, (link) => link?.maxClicks === null),
+    resolveDomain: remember("host ", reads.resolveDomain, () => true),
+    findDefaultDomain: remember("default ", reads.findDefaultDomain, () => true),
   };
 }
 
-function prepareSlugLookup({ lookup }: Pick<Database, "lookup">): Resolve {
-  const findBySlug = lookup<ResolvedRow>({
-    sql: LINK_BY_SLUG,
-    column: "slug",
-    inTurn: true,
-  });
-  return async (slug) => {
-    const [row] = await findBySlug(slug);
+function sizeOf(value: ResolvedLink | ServedDomain | string | undefined): number {
+  if (typeof value !== "object" || !("rules" in value)) return ITEM_BYTES;
+  const { slug, url, rules } = value;
+  return rules.reduce(
+    (sum, rule) => sum + ITEM_BYTES + rule.url.length,
+    ITEM_BYTES + slug.length + url.length,
+  );
+}
+
+function prepareLinkLookup({ lookup }: Pick<Database, "lookup">): CurrentReads["resolveLink"] {
+  const findByAddress = lookup<ResolvedRow>({ sql: LINK_BY_ADDRESS, column: "address", inTurn: true });
+  return async (key) => {
+    const [row] = await findByAddress(key);
     if (!row) return undefined;
-    const { deletedAt, organizationDeletedAt, disabledAt, suspendedAt, archived, ...link } = row;
+    const { address, deletedAt, organizationDeletedAt, disabledAt, suspendedAt, archived, ...link } = row;
     const isDeleted = deletedAt !== null || organizationDeletedAt !== null;
     const isDisabled = disabledAt !== null || suspendedAt !== null;
     return {
@@ -75,21 +94,44 @@ function prepareSlugLookup({ lookup }: Pick<Database, "lookup">): Resolve {
   };
 }
 
-/** Reads what most redirects don't need. The fallback of a deleted link is erased, so it has its organization's. */
+function prepareDomainLookups({ lookup }: Pick<Database, "lookup">) {
+  const findByHost = lookup<ServedDomain>({ sql: DOMAIN_BY_HOST, column: "host", inTurn: true });
+  const findDefault = lookup<{ organizationId: string; host: string }>({
+    sql: DEFAULT_DOMAIN,
+    column: "organizationId",
+    inTurn: true,
+  });
+  return {
+    async resolveDomain(host: string): Promise<ServedDomain | undefined> {
+      const [row] = await findByHost(host);
+      return row && { ...row, caseSensitive: Boolean(row.caseSensitive) };
+    },
+    async findDefaultDomain(organizationId: string): Promise<string | undefined> {
+      const [row] = await findDefault(organizationId);
+      return row?.host;
+    },
+  };
+}
+
+/** Reads what most redirects don't need. The fallback of a deleted link is erased, so it has its domain's or organization's. */
 export async function findFallback(q: Knex, id: string): Promise<string | null> {
   const found = await q("links as l")
     .join("organizations as o", "o.id", "l.organization_id")
+    .leftJoin("domains as d", (join) =>
+      join.on("d.organization_id", "l.organization_id").andOn("d.live_host", "l.domain"),
+    )
     .where("l.id", id)
     .whereNull("l.disabled_at")
     .whereNull("o.suspended_at")
     .whereNull("o.deleted_at")
-    .first({ url: q.raw("coalesce(l.fallback_url, o.fallback_url)") });
+    .first({ url: q.raw("coalesce(l.fallback_url, d.fallback_url, o.fallback_url)") });
   return found?.url ?? null;
 }
 
 const NO_RULES: ResolvedLink["rules"] = [];
 
 type ResolvedRow = Omit<ResolvedLink, "isDeleted" | "isDisabled" | "rules"> & {
+  address: string;
   rules: string;
   deletedAt: number | null;
   organizationDeletedAt: number | null;
@@ -97,7 +139,7 @@ type ResolvedRow = Omit<ResolvedLink, "isDeleted" | "isDisabled" | "rules"> & {
   suspendedAt: number | null;
 };
 
-const LINK_BY_SLUG = `select l.id, l.organization_id as "organizationId", l.slug, l.url, l.archived,
+const LINK_BY_ADDRESS = `select l.address, l.id, l.organization_id as "organizationId", l.domain, l.slug, l.url, l.archived,
     l.expires_at as "expiresAt", l.clicks, l.bot_clicks as "botClicks", l.max_clicks as "maxClicks",
     l.redirect_type as "redirectType", l.forward_query as "forwardQuery", l.forward_path as "forwardPath", l.rules,
     l.card is not null as "hasCard", l.password_hash is not null as "hasPassword",
@@ -105,4 +147,14 @@ const LINK_BY_SLUG = `select l.id, l.organization_id as "organizationId", l.slug
     l.disabled_at as "disabledAt", o.suspended_at as "suspendedAt"
   from links as l
   join organizations as o on o.id = l.organization_id
-  where l.slug = :key`;
+  where l.address = :key`;
+
+const DOMAIN_BY_HOST = `select d.live_host as "host", d.id, d.organization_id as "organizationId",
+    d.case_sensitive as "caseSensitive", d.root_redirect_url as "rootRedirectUrl", d.not_found_url as "notFoundUrl"
+  from domains as d
+  join organizations as o on o.id = d.organization_id
+  where d.live_host = :key and o.deleted_at is null`;
+
+const DEFAULT_DOMAIN = `select organization_id as "organizationId", live_host as "host"
+  from domains
+  where organization_id = :key and is_default = true and live_host is not null`;

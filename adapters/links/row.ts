@@ -1,4 +1,5 @@
 import { camelCase } from "../../resources/http/text.ts";
+import { addressOf, type LinkDomain } from "../../resources/links/rules.ts";
 import { LINK_DEFAULTS, type Link, type LinkFields } from "../../resources/links/types.ts";
 import { type LinkRow, links } from "../database/tables/links.ts";
 
@@ -28,7 +29,7 @@ type Value = string | number | boolean | null;
 type Column = keyof LinkRow;
 
 const COLUMNS = Object.keys(links.columns) as Column[];
-const NOT_IN_LINK: Column[] = ["searched", "deleted_at", "password_hash"];
+const NOT_IN_LINK: Column[] = ["address", "searched", "deleted_at", "password_hash"];
 /** The columns of a link. The properties have the same names in camel case. */
 const PROPERTIES = COLUMNS.filter((name) => !NOT_IN_LINK.includes(name)).map(
   (column) => [column, camelCase(column) as keyof Link] as const,
@@ -61,11 +62,13 @@ function toValue(name: string, value: unknown): Value {
   return isJson ? JSON.stringify(value) : (value as Value);
 }
 
+const { domain: _, ...ERASED_FIELDS } = LINK_DEFAULTS;
 /** The content of a deleted link, whose row remains to reserve its slug. */
-export const ERASED = { ...toColumns(LINK_DEFAULTS), searched: "" };
+export const ERASED = { ...toColumns(ERASED_FIELDS), searched: "" };
 
-export function toRow(link: Link): Record<string, Value> {
-  const row: Record<string, Value> = { searched: searchedText(link), password_hash: null };
+export function toRow(link: Link, domain?: LinkDomain | null): Record<string, Value> {
+  const address = addressOf(link.slug, domain);
+  const row: Record<string, Value> = { address, searched: searchedText(link), password_hash: null };
   for (const [column, property] of PROPERTIES) row[column] = toValue(property, link[property]);
   return row;
 }

@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { addressOf } from "../../resources/links/rules.ts";
 import type {
   Boundary,
   FoundIds,
@@ -12,6 +13,7 @@ import { containsText, type Engine } from "../database/engine.ts";
 import { isCanceled } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
 import type { LinkRow } from "../database/tables/links.ts";
+import { listLinkDomains } from "../domains/store.ts";
 import { foldText, SEPARATOR_OF_TEXTS, tagPattern } from "./row.ts";
 
 export class SearchTimeout extends Error {
@@ -87,8 +89,8 @@ export function createSearch({ knex, engine, readAside }: Database): LinkSearch 
       const add = async (matches: Knex.QueryBuilder) => {
         found = [...found, ...(await read<Boundary>(firstOf(matches)))].sort(compare).slice(0, limit);
       };
-      if (isExact(filter)) {
-        await add(matchesExactly(organizationId, filter));
+      if (isExact(filter) || (isByCreation && isOfDomain(filter))) {
+        await add(matchesExactly(organizationId, filter, await addressesOf(organizationId, filter.slug)));
         return { found, isComplete: true };
       }
       const isUp = isByCreation && isAscending;
@@ -177,9 +179,11 @@ export function createSearch({ knex, engine, readAside }: Database): LinkSearch 
 
   function liveLinks(
     organizationId: string,
-    { archived, createdAfter, createdBefore }: LinkFilter,
+    { domain, archived, createdAfter, createdBefore }: LinkFilter,
   ): Knex.QueryBuilder {
     const links = knex("links").where({ organization_id: organizationId }).whereNull("deleted_at");
+    if (domain === null) links.whereNull("domain");
+    else if (domain !== undefined) links.where({ domain });
     if (archived !== undefined) links.where({ archived });
     if (createdAfter !== undefined) links.where("created_at", ">=", createdAfter);
     if (createdBefore !== undefined) links.where("created_at", "<", createdBefore);
@@ -204,10 +208,21 @@ export function createSearch({ knex, engine, readAside }: Database): LinkSearch 
     return within(links, piece);
   }
 
-  function matchesExactly(organizationId: string, filter: LinkFilter): Knex.QueryBuilder {
-    const { slug, url, externalId } = filter;
+  /** Returns the addresses that links with a slug can have; undefined without a slug. */
+  async function addressesOf(organizationId: string, slug: string | undefined) {
+    if (slug === undefined) return undefined;
+    const domains = await listLinkDomains(knex, organizationId);
+    return [null, ...domains].map((domain) => addressOf(slug, domain));
+  }
+
+  function matchesExactly(
+    organizationId: string,
+    filter: LinkFilter,
+    addresses: string[] | undefined,
+  ): Knex.QueryBuilder {
+    const { url, externalId } = filter;
     const links = matches(organizationId, filter);
-    if (slug !== undefined) links.where({ slug });
+    if (addresses) links.whereIn("address", addresses);
     if (externalId !== undefined) links.where({ external_id: externalId });
     if (url === undefined) return links;
     if (engine === "postgres") links.whereRaw(`${INDEXED_URL} = substr(?, 1, ${INDEXED_URL_LENGTH})`, [url]);
@@ -230,6 +245,11 @@ export function createSearch({ knex, engine, readAside }: Database): LinkSearch 
 /** Returns whether an index has the few links that a filter can match. */
 function isExact({ slug, url, externalId }: LinkFilter): boolean {
   return [slug, url, externalId].some((value) => value !== undefined);
+}
+
+/** Returns whether an index has the links that match, in the order of their creation. */
+function isOfDomain({ domain, search, tag, slugPrefix }: LinkFilter): boolean {
+  return typeof domain === "string" && [search, tag, slugPrefix].every((text) => text === undefined);
 }
 
 /** Returns the range of ids that links of a filter can have. */

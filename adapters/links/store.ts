@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Knex } from "knex";
 import type { EventType } from "../../resources/events/types.ts";
+import { addressOf, type LinkDomain } from "../../resources/links/rules.ts";
 import type {
   Link,
   LinkChanges,
@@ -13,11 +14,12 @@ import { newId } from "../crypto/ids.ts";
 import { isDuplicate, isMissingValue, violatedConstraint } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
 import type { LinkRow } from "../database/tables/links.ts";
+import { listLinkDomains } from "../domains/store.ts";
 import { type DomainEvent, deliveriesOf, EVENT_COLUMNS, eventRow, type Outbox } from "../events/outbox.ts";
 import { createClickAnalytics } from "./click-analytics.ts";
 import type { ClickBuffer } from "./click-buffer.ts";
 import { createLinkImports } from "./import.ts";
-import { findFallback, prepareResolve } from "./redirect-cache.ts";
+import { type CurrentReads, findFallback } from "./redirect-cache.ts";
 import {
   ERASED,
   ROW_COLUMNS,
@@ -40,8 +42,7 @@ const TAGS_MS = 1000;
 export function createLinkStore(
   database: Database,
   outbox: Outbox,
-  clicks: ClickBuffer,
-  limitsOf: LimitsOf,
+  { clicks, limitsOf, currentReads }: { clicks: ClickBuffer; limitsOf: LimitsOf; currentReads: CurrentReads },
 ): LinkStore {
   const { knex } = database;
   const search = createSearch(database);
@@ -85,9 +86,15 @@ export function createLinkStore(
         if (Object.keys(columns).length === 0) return before;
         const visible = withoutHash(changed);
         const after = { ...before, ...visible, version: before.version + 1, updatedAt: Date.now() };
+        const names = Object.keys(columns).map(fieldOf);
         const revision = { version: after.version, updated_at: after.updatedAt };
+        if ("slug" in columns || "domain" in columns) {
+          const domain = await findDomainOf(trx, after);
+          if (domain === undefined) return { missing: "domain" };
+          columns.address = addressOf(after.slug, domain);
+        }
         await link.update({ ...columns, ...revision, searched: searchedText(after) });
-        await record(linkUpdated(after, visible, Object.keys(columns).map(fieldOf)));
+        await record(linkUpdated(after, visible, names));
         const link_bytes = storedBytes(toRow(after)) - storedBytes(toRow(before));
         if (link_bytes !== 0) await usage.add(trx, organizationId, { links: 0, link_bytes });
         return after;
@@ -140,7 +147,8 @@ export function createLinkStore(
     listIds: (...query) => withTimeout(search.findIds(...query)),
     update,
     remove,
-    resolve: prepareResolve(database),
+    resolve: currentReads.resolveLink,
+    findDefaultDomain: currentReads.findDefaultDomain,
     findFallback: (id) => findFallback(knex, id),
     async findPasswordHash(id) {
       const row = await knex("links").where({ id }).first("password_hash");
@@ -190,7 +198,7 @@ function prepareCreate(
       { name: "links", columns: ROW_COLUMNS },
       { name: "events", columns: [...EVENT_COLUMNS, ...outbox.trace.columns] },
     ],
-    uniqueColumn: "slug",
+    uniqueColumn: "address",
     counter: usage.counter,
     follow: (rows) => deliveriesOf(engine, rows),
   });
@@ -214,7 +222,9 @@ function prepareCreate(
       disabledAt: null,
       disabledReason: null,
     };
-    const row = { ...toRow(link), password_hash: passwordHash };
+    const domain = await findDomainOf(knex, link);
+    if (domain === undefined) return { missing: "domain" };
+    const row = { ...toRow(link, domain), password_hash: passwordHash };
     const event = eventRow(actor, linkCreated(link), outbox.trace.of("link.created"));
     const added = { links: 1, link_bytes: storedBytes(row) };
     try {
@@ -226,6 +236,15 @@ function prepareCreate(
     outbox.notify();
     return link;
   };
+}
+
+/** Resolves to null for a link on the server's own host, and to undefined if the organization has no such domain. */
+async function findDomainOf(
+  q: Knex,
+  { domain, organizationId }: Link,
+): Promise<LinkDomain | null | undefined> {
+  if (domain === null) return null;
+  return (await listLinkDomains(q, organizationId)).find(({ host }) => host === domain);
 }
 
 function toConflict(error: unknown): LinkConflict {
@@ -246,8 +265,8 @@ function fieldOf(column: string): string {
 }
 
 function linkUpdated(link: Link, fields: Partial<Link>, changed: string[]): DomainEvent {
-  const { id, slug, updatedAt } = link;
-  const data = { link: { id, slug, updatedAt, ...withoutLargeMetadata(fields) }, changed };
+  const { id, domain, slug, updatedAt } = link;
+  const data = { link: { id, domain, slug, updatedAt, ...withoutLargeMetadata(fields) }, changed };
   return { ...eventOf("link.updated", link, data), delivered: { link, changed } };
 }
 

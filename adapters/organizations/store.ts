@@ -151,7 +151,7 @@ export async function removeOrganization(change: Change, id: string, reason?: st
   // Memberships before grants: an approval locks its membership until the grant is stored.
   await trx("memberships").where(own).delete();
   await revokeGrants(change, own);
-  for (const table of ["invitations", "trust_rules", "approved_apps"] as const)
+  for (const table of ["invitations", "trust_rules", "approved_apps", "domains"] as const)
     await trx(table).where(own).delete();
   await record(organizationEvent(id, "organization.deleted", { ...(reason && { reason }) }));
   return true;

@@ -1,9 +1,18 @@
-export const API_SCOPES = ["links:read", "links:write", "webhooks:read", "webhooks:write"] as const;
+export const API_SCOPES = [
+  "links:read",
+  "links:write",
+  "domains:read",
+  "domains:write",
+  "webhooks:read",
+  "webhooks:write",
+] as const;
 export type ApiScope = (typeof API_SCOPES)[number];
 
 export const SCOPE_DESCRIPTIONS: Record<ApiScope, string> = {
   "links:read": "View links, their clicks, and the organization.",
   "links:write": "Create, update and delete links.",
+  "domains:read": "View the domains of the organization.",
+  "domains:write": "Add, change, verify and delete domains.",
   "webhooks:read": "View webhooks and their deliveries.",
   "webhooks:write": "Create, update, test and delete webhooks.",
 };

@@ -1,4 +1,4 @@
-import { toView } from "../links/schema.ts";
+import { shortUrlOf, toView } from "../links/schema.ts";
 import type { Link } from "../links/types.ts";
 import { EVENT_DATA_SCHEMAS } from "./schemas.ts";
 import type { EventType } from "./types.ts";
@@ -18,8 +18,12 @@ export function toPublicData({ type, data }: StoredEvent, shortUrl: string): Eve
   return Object.fromEntries(Object.entries(composed).filter(([name]) => Object.hasOwn(schema.shape, name)));
 }
 
+function clickedLink({ domain, slug }: EventData) {
+  return { domain: typeof domain === "string" ? domain : null, slug: String(slug) };
+}
+
 function compose({ type, data }: StoredEvent, shortUrl: string): EventData {
-  if (type === "link.clicked") return { ...data, short_url: `${shortUrl}/${data.slug}` };
+  if (type === "link.clicked") return { ...data, short_url: shortUrlOf(clickedLink(data), shortUrl) };
   const { link, changed = [] } = data as { link?: Partial<Link>; changed?: string[] };
   if (!link) return data;
   const view = toView(link as Link, shortUrl);

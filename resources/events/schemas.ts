@@ -59,6 +59,7 @@ const revoked = authorization.extend({
     .describe("Why the service itself revoked the access. Absent if a user, an app or the operator did."),
 });
 const link = z.object({ link: linkSchema });
+const domain = z.object({ domain_id: z.string(), host: z.string() });
 const webhook = z.object({ url: z.string(), events: z.array(z.string()), enabled: z.boolean() });
 
 const foundAt = {
@@ -137,6 +138,12 @@ export const EVENT_DATA_SCHEMAS = {
   "member.data_exported": z.object({ user_id: z.string() }),
   "invitation.created": invitation,
   "invitation.revoked": invitation,
+  "domain.created": domain,
+  "domain.updated": domain.extend({ changed }),
+  "domain.verified": domain,
+  "domain.record_lost": domain,
+  "domain.taken_over": domain,
+  "domain.deleted": domain,
   "app.approved": client,
   "app.approval_withdrawn": client,
   "client.created": client,

@@ -96,6 +96,26 @@ const BY_STATUS = {
       meaning: "The operator disabled the link, so it can't be changed. `disabled_reason` says why.",
       next: "Delete the link, or ask the operator to enable it.",
     },
+    domain_limit: {
+      meaning: "The organization has reached its plan's limit of domains.",
+      next: "Delete a domain that you no longer need, or upgrade the plan.",
+    },
+    domain_exists: {
+      meaning: "The organization already has this domain.",
+      next: "Use that domain.",
+    },
+    domain_unproven: {
+      meaning: "The DNS record that verifies the domain isn't there, or has another value.",
+      next: "Create the record in `dns`, wait until name servers know it, and verify again.",
+    },
+    domain_taken: {
+      meaning: "Another organization has proved the same host.",
+      next: "Remove the record of the other organization, and verify again 7 days later.",
+    },
+    domain_in_use: {
+      meaning: "The domain has links, some of which couldn't be moved or deleted.",
+      next: "Move or delete its links, then delete it.",
+    },
     webhook_limit: {
       meaning: "The organization has reached its plan's limit of webhooks.",
       next: "Delete a webhook that you no longer need.",

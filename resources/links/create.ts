@@ -1,8 +1,9 @@
 import type { Caller } from "../access/actor.ts";
 import { type Precondition, preconditionFailed } from "../http/etag.ts";
 import { Problem, retryLater } from "../http/problem.ts";
+import { invalidField } from "../http/validate.ts";
 import { throwQuotaProblem } from "../plans.ts";
-import { randomSlug } from "./rules.ts";
+import { isReserved, type ReservedNames, randomSlug } from "./rules.ts";
 import { linkTag } from "./schema.ts";
 import {
   LINK_DEFAULTS,
@@ -13,6 +14,7 @@ import {
   type LinkStore,
 } from "./types.ts";
 
+const DOMAIN_RULE = "must be a verified domain of your organization, or the host of this service";
 // If this many random slugs are taken, the cause is something other than chance.
 const MAX_SLUG_ATTEMPTS = 5;
 
@@ -21,10 +23,14 @@ export async function tryCreateLink(
   store: LinkStore,
   { organizationId, actor, linkId }: Caller,
   given: LinkChanges,
+  reserved: ReservedNames,
 ): Promise<Link | LinkConflict> {
   const id = linkId?.(0);
+  const domain =
+    given.domain === undefined ? ((await store.findDefaultDomain(organizationId)) ?? null) : given.domain;
+  assertAllowedSlug({ ...given, domain }, reserved);
   for (let attempt = 0; attempt < MAX_SLUG_ATTEMPTS; attempt++) {
-    const fields = { ...LINK_DEFAULTS, ...given, slug: given.slug ?? randomSlug() } as LinkFields;
+    const fields = { ...LINK_DEFAULTS, ...given, domain, slug: given.slug ?? randomSlug() } as LinkFields;
     const result = await store.create(organizationId, actor, fields, id).catch(throwQuotaProblem);
     if (!("taken" in result)) return result;
     // A retried request conflicts with the link that its first attempt created.
@@ -35,6 +41,12 @@ export async function tryCreateLink(
   throw new Error("no free slug was found");
 }
 
+/** @throws Problem 422 for a slug that the service needs on its own host */
+export function assertAllowedSlug({ slug, domain }: LinkChanges, reserved: ReservedNames): void {
+  if (domain === null && slug && isReserved(slug, reserved)) throw invalidField("slug", "is reserved");
+}
+
+type UpsertOptions = { reserved: ReservedNames; precondition?: Precondition | undefined };
 type UpsertResult = { link: Link; isNew: boolean };
 
 // Each lost race is one that another request won. A link that appears and disappears this often is being fought over.
@@ -47,15 +59,19 @@ export async function upsertLink(
   caller: Caller,
   externalId: string,
   given: LinkChanges,
-  precondition?: Precondition,
+  { reserved, precondition }: UpsertOptions,
 ): Promise<UpsertResult> {
   for (let attempt = 0; attempt < MAX_RACES; attempt++) {
     const existing = await store.findByExternalId(caller.organizationId, externalId);
     // RFC 9110 §13.1.1: If-Match is false for a resource that doesn't exist, even with "*".
     if (precondition && !(existing && precondition(linkTag(existing)))) throw preconditionFailed("link");
     const result = existing
-      ? await replaceLink(store, caller, existing, given, precondition && existing.version)
-      : await insertLink(store, caller, externalId, given);
+      ? await replaceLink(store, caller, existing, {
+          given,
+          reserved,
+          version: precondition && existing.version,
+        })
+      : await insertLink(store, caller, externalId, { given, reserved });
     if (result) return result;
   }
   const detail = "Other requests keep creating and deleting this link. Try again.";
@@ -67,9 +83,9 @@ async function insertLink(
   store: LinkStore,
   caller: Caller,
   externalId: string,
-  given: LinkChanges,
+  { given, reserved }: Pick<ReplaceOptions, "given" | "reserved">,
 ): Promise<UpsertResult | undefined> {
-  const result = await tryCreateLink(store, caller, given);
+  const result = await tryCreateLink(store, caller, given, reserved);
   if ("taken" in result) {
     // The winner of a race has the same slug as well, and databases differ in which of the two conflicts they report.
     const lostRace =
@@ -79,19 +95,21 @@ async function insertLink(
   return { link: assertNoConflict(result), isNew: true };
 }
 
+type ReplaceOptions = { given: LinkChanges; reserved: ReservedNames; version: number | undefined };
+
 /** Resolves to `undefined` if another request changed or deleted the link first. */
 async function replaceLink(
   store: LinkStore,
   { organizationId, actor }: Caller,
-  { id }: Link,
-  given: LinkChanges,
-  version: number | undefined,
+  link: Link,
+  { given, reserved, version }: ReplaceOptions,
 ): Promise<UpsertResult | undefined> {
+  assertAllowedSlug({ ...link, ...given }, reserved);
   // No client can read the password to send it again: one that omits it must not remove the protection.
-  const { archived, passwordHash, ...cleared } = LINK_DEFAULTS;
+  const { archived, passwordHash, domain, ...cleared } = LINK_DEFAULTS;
   const fields = { ...cleared, ...given };
   const result = assertEnabled(
-    await store.update(organizationId, id, fields, actor, version).catch(throwQuotaProblem),
+    await store.update(organizationId, link.id, fields, actor, version).catch(throwQuotaProblem),
   );
   if (!result || result === "stale") return undefined;
   return { link: assertNoConflict(result), isNew: false };
@@ -104,11 +122,13 @@ export function assertEnabled<T>(result: T | "disabled"): T {
 }
 
 export function assertNoConflict(result: Link | LinkConflict): Link {
-  if ("taken" in result) throw conflictProblem(result);
+  if ("taken" in result || "missing" in result) throw conflictProblem(result);
   return result;
 }
 
-export function conflictProblem({ taken: field }: LinkConflict): Problem {
+export function conflictProblem(conflict: LinkConflict): Problem {
+  if ("missing" in conflict) return invalidField("domain", DOMAIN_RULE);
+  const { taken: field } = conflict;
   const message = field === "slug" ? "is already taken" : "is already used by another link";
   return new Problem(409, `${field}_taken`, `${field} ${message}.`, { errors: [{ field, message }] });
 }

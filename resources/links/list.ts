@@ -6,7 +6,7 @@ import { hasAtMost, isText, isUnbroken } from "../http/text.ts";
 import { invalidField, validate } from "../http/validate.ts";
 import type { Enqueue } from "../work-queue.ts";
 import { CHANGED_MAX } from "./change-many.ts";
-import { isSlug, SLUG, SLUG_MAX, SLUG_RULE, URL_MAX } from "./rules.ts";
+import { HOST_MAX, isSlug, SLUG, SLUG_MAX, SLUG_RULE, toHost, URL_MAX } from "./rules.ts";
 import { anyTime, externalId, tag } from "./schema.ts";
 import type { Boundary, FoundIds, IdScope, Link, LinkFilter, LinkSort, LinkStore } from "./types.ts";
 
@@ -39,12 +39,17 @@ export const listQuery = pageQuery.extend({
     .describe("Returns links with this text in their URL, slug or title. Ignores case, but not accents."),
   tag: tag.optional().describe("Returns links with this tag."),
   archived: z.boolean().optional().describe("true: only archived links; false: only the others."),
+  domain: z
+    .string()
+    .refine((text) => hasAtMost(HOST_MAX, text), { error: `must be at most ${HOST_MAX} characters` })
+    .optional()
+    .describe("Returns links with this host in their short URL."),
   slug: z
     .string()
     .refine(isSlug, SLUG_RULE)
     .meta({ pattern: SLUG.source, maxLength: SLUG_MAX })
     .optional()
-    .describe("Returns the link with this slug."),
+    .describe("Returns links with this slug, one per domain at most."),
   url: z
     .string()
     .refine((text) => text !== "" && hasAtMost(URL_MAX, text) && isUnbroken(text), URL_RULE)
@@ -74,6 +79,7 @@ export function createLinkList(
   store: Pick<LinkStore, "list">,
   cursors: Cursors,
   queues: { reads: Enqueue; work: Enqueue },
+  shortHost: string,
 ) {
   /** A page ends where its JSON text would have more than `maxLength` characters. */
   return async function list(caller: Caller, query: unknown, maxLength = PAGE_LENGTH): Promise<LinkPage> {
@@ -82,7 +88,7 @@ export function createLinkList(
     const { limit, sort: order, ...given } = listed;
     const binding = JSON.stringify([organizationId, order, given]);
     const sort = order.replace("-", "") as LinkSort;
-    const filter = toFilter(given);
+    const filter = toFilter(given, shortHost);
     const cursorAt = (boundary: Boundary | undefined, isBackward: boolean, above: number) => {
       if (!boundary) return null;
       return cursors.write(JSON.stringify([boundary.id, boundary.value, isBackward, above]), binding);
@@ -146,9 +152,14 @@ export function createLinkList(
 
 type Given = Omit<z.output<typeof listQuery>, "limit" | "cursor" | "sort">;
 
-function toFilter({ external_id, created_after, created_before, ...same }: Given): LinkFilter {
+function toFilter(
+  { external_id, created_after, created_before, domain, ...same }: Given,
+  shortHost: string,
+): LinkFilter {
+  const host = domain === undefined ? undefined : toHost(domain);
   return {
     ...same,
+    domain: host === shortHost ? null : host,
     externalId: external_id,
     createdAfter: created_after === undefined ? undefined : Date.parse(created_after),
     createdBefore: created_before === undefined ? undefined : Date.parse(created_before),
@@ -190,14 +201,14 @@ export const linkFilter = listQuery.omit({ limit: true, cursor: true, sort: true
 export type LinkCount = { links: number; isExact: boolean };
 
 /** Creates what looks at all links that match a filter instead of a page of them. Searches wait for their turns. */
-export function createMatches(store: Pick<LinkStore, "listIds">, reads: Enqueue) {
+export function createMatches(store: Pick<LinkStore, "listIds">, reads: Enqueue, shortHost: string) {
   async function find(
     caller: Caller,
     query: unknown,
     limit: number,
     { createdBefore, ...scope }: IdScope & Pick<LinkFilter, "createdBefore"> = {},
   ): Promise<FoundIds> {
-    const given = toFilter(validate(linkFilter, query));
+    const given = toFilter(validate(linkFilter, query), shortHost);
     const filter = { ...given, createdBefore: createdBefore ?? given.createdBefore };
     const { organizationId } = caller;
     const found = await reads(organizationId, () => store.listIds(organizationId, filter, limit, scope));

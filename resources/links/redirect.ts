@@ -7,8 +7,9 @@ import { getDomain } from "tldts";
 import { Problem } from "../http/problem.ts";
 import { PASSWORD_REQUIRED, readPassword, type ShowPasswordPage } from "./passwords.ts";
 import { isPreviewProgram } from "./preview-programs.ts";
-import type { LinkPreview, LinkService, Visit } from "./service.ts";
-import type { Card, Click, ClickSource } from "./types.ts";
+import { shortUrlOf } from "./schema.ts";
+import type { LinkPreview, LinkService, Place, Visit } from "./service.ts";
+import type { Card, Click, ClickSource, ResolvedLink } from "./types.ts";
 import { DEVICES } from "./visitor.ts";
 
 // What follows the slug may be any path without dot segments (RFC 3986 §3.3).
@@ -26,11 +27,12 @@ const PAGE_HEADERS = [
 
 /** Returns the ISO 3166-1 alpha-2 code of a visitor's country, if it is known. */
 export type FindCountry = (request: IncomingMessage) => string | null;
-export type RenderPreview = (preview: LinkPreview) => string;
+/** A page of a domain shows its host instead of the name of the service. */
+export type RenderPreview = (preview: LinkPreview, domain: string | undefined) => string;
 /** A card, with the short URL that it is about and the destination for people who open the page. */
 export type LinkCard = { card: Card; shortUrl: string; location: string };
 export type RenderCard = (card: LinkCard) => string;
-export type RenderErrorPage = (status: number, detail: string) => string;
+export type RenderErrorPage = (status: number, detail: string, domain: string | undefined) => string;
 
 export function createRedirects(
   links: Pick<LinkService, "redirect" | "unlock" | "isProtected" | "readCard" | "preview" | "isReserved">,
@@ -42,20 +44,21 @@ export function createRedirects(
   const { host } = new URL(shortUrl);
   const readClickSource = createReadClickSource(findCountry);
 
-  /** Returns the slug in a path, unless it is reserved. */
-  function slugIn(path: string, pattern: RegExp): string | undefined {
-    const slug = pattern.exec(path)?.[1];
-    return slug === undefined || links.isReserved(slug) ? undefined : slug;
+  /** Returns whether a path can be that of a link. On the server's own host, some are reserved. */
+  function isAt(ctx: Context, pattern: RegExp): boolean {
+    const slug = pattern.exec(ctx.path)?.[1];
+    if (slug === undefined) return false;
+    return ctx.state.domain !== undefined || (ctx.host === host && !links.isReserved(slug));
   }
 
   /** Resolves to whether the visitor is a program that shows previews, and got the card. */
-  async function showCard(ctx: Context, slug: string, location: string): Promise<boolean> {
+  async function showCard(ctx: Context, link: ResolvedLink, location: string): Promise<boolean> {
     ctx.vary("User-Agent");
     if (!isPreviewProgram(userAgentOf(ctx.req))) return false;
-    const card = await links.readCard(slug);
+    const card = await links.readCard(link);
     if (!card) return false;
     ctx.type = "html";
-    ctx.body = renderCard({ card, shortUrl: `${shortUrl}/${slug}`, location });
+    ctx.body = renderCard({ card, shortUrl: shortUrlOf(link, shortUrl), location });
     return true;
   }
 
@@ -68,26 +71,26 @@ export function createRedirects(
     };
   }
 
-  const pathOf = ({ path }: Context) => path.slice(1);
+  const placeOf = ({ path, state }: Context): Place => ({ path: path.slice(1), domain: state.domain });
 
   return {
-    isShortLink: (ctx: Context) => slugIn(ctx.path, LINK_PATH) !== undefined && ctx.host === host,
-    isPreview: (ctx: Context) => slugIn(ctx.path, PREVIEW_PATH) !== undefined && ctx.host === host,
+    isShortLink: (ctx: Context) => isAt(ctx, LINK_PATH),
+    isPreview: (ctx: Context) => isAt(ctx, PREVIEW_PATH),
 
     /** Redirects a short link to its destination, or shows its card to programs that show previews. GET counts as a click, HEAD doesn't. */
     async followLink(ctx: Context): Promise<void> {
-      const { status, location, slug, vary, hasCard } = await links.redirect(pathOf(ctx), visitOf(ctx));
+      const { status, location, vary, card } = await links.redirect(placeOf(ctx), visitOf(ctx));
       setHeaders(ctx);
       if (vary) ctx.vary(vary);
-      if (hasCard && (await showCard(ctx, slug, location))) return;
+      if (card && (await showCard(ctx, card, location))) return;
       sendRedirect(ctx, status, location);
     },
 
     /** Redirects a visitor who entered the password of a link, which counts as a click. Other links have no POST. */
     async unlockLink(ctx: Context, next: Next): Promise<void> {
-      if (ctx.method !== "POST" || !(await links.isProtected(pathOf(ctx)))) return next();
+      if (ctx.method !== "POST" || !(await links.isProtected(placeOf(ctx)))) return next();
       const password = await readPassword(ctx);
-      const { location } = await links.unlock(pathOf(ctx), password, ctx.ip, visitOf(ctx));
+      const { location } = await links.unlock(placeOf(ctx), password, ctx.ip, visitOf(ctx));
       setHeaders(ctx);
       // RFC 9110 §15.4.4: followed by a GET. A 307 or 308 would send the password to the destination.
       sendRedirect(ctx, 303, location);
@@ -95,11 +98,12 @@ export function createRedirects(
 
     /** Shows where a short link leads, without following it. */
     async showPreview(ctx: Context): Promise<void> {
-      const preview = await links.preview(slugIn(ctx.path, PREVIEW_PATH) as string);
+      const [, path = ""] = PREVIEW_PATH.exec(ctx.path) ?? [];
+      const preview = await links.preview({ path, domain: ctx.state.domain });
       ctx.set("Cache-Control", "no-store");
       ctx.set("X-Robots-Tag", "noindex");
       ctx.type = "html";
-      ctx.body = renderPreview(preview);
+      ctx.body = renderPreview(preview, ctx.state.domain?.host);
     },
   };
 }
@@ -149,7 +153,7 @@ export function showErrorPages(renderPage: RenderErrorPage): Middleware {
     ctx.vary("Accept");
     if (ctx.accepts("json", "html") === "html") {
       const { detail } = ctx.body as { detail: string };
-      ctx.body = renderPage(ctx.status, detail);
+      ctx.body = renderPage(ctx.status, detail, ctx.state.domain?.host);
       ctx.type = "html";
     }
   };

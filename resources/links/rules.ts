@@ -1,10 +1,12 @@
 import { hash, randomInt } from "node:crypto";
 import type { PublicUrls } from "../access/resource-metadata.ts";
+import type { ServedDomain } from "../domains/types.ts";
 import { hasAtMost, isUnbroken } from "../http/text.ts";
 
 export const URL_MAX = 2048;
 // A non-ASCII character takes up to nine in the Location header, and clients accept about 16 KB of headers.
 const ENCODED_URL_MAX = 8192;
+export const HOST_MAX = 253;
 export const SEGMENTS_MAX = 8;
 /** Segments of a path, such as `spring/sale`. */
 export const SLUG = /^(?:[A-Za-z0-9_-]{1,64}\/){0,7}[A-Za-z0-9_-]{1,64}$/;
@@ -22,8 +24,18 @@ const RESERVED = new Set(
 signin signup static public help support status about terms privacy www".split(" "),
 );
 
-/** The service's own hosts, where links could cause redirect loops, and path segments, which can't be slugs. */
-export type ReservedNames = { ownHosts: ReadonlySet<string>; ownWords: ReadonlySet<string> };
+/**
+ * The service's own hosts, where links could cause redirect loops; the one that has short links; and path segments, which
+ * can't be slugs there.
+ */
+export type ReservedNames = {
+  ownHosts: ReadonlySet<string>;
+  shortHost: string;
+  ownWords: ReadonlySet<string>;
+};
+
+/** Where the slugs of links are: on a domain of their organization. */
+export type LinkDomain = Pick<ServedDomain, "id" | "caseSensitive">;
 
 /** Returns why a text isn't a valid destination URL, or `undefined` if it is. */
 export function validateDestination(text: string, { ownHosts }: ReservedNames): string | undefined {
@@ -41,11 +53,19 @@ export function validateDestination(text: string, { ownHosts }: ReservedNames): 
   return undefined;
 }
 
-/** Returns why a text isn't a valid slug, or `undefined` if it is. */
-export function validateSlug(slug: string, reserved: ReservedNames): string | undefined {
-  if (!isSlug(slug)) return SLUG_RULE;
-  if (isReserved(slug, reserved)) return "is reserved";
-  return undefined;
+/** For what has no hosts and addresses of its own. */
+export const NO_NAMES: ReservedNames = { ownHosts: new Set(), shortHost: "", ownWords: new Set() };
+
+/** Returns a host in the form of a Host header: in lower case, and with A-labels (RFC 5890 §2.3.2.1). */
+export function toHost(text: string): string {
+  if (/[/?#@\\\s]/.test(text)) return text;
+  return URL.parse(`https://${text}`)?.host.replace(/\.(?=:|$)/, "") ?? text;
+}
+
+/** What tells a slug of a domain from the same one of another domain, or of the server's own host. */
+export function addressOf(slug: string, domain: LinkDomain | null | undefined): string {
+  if (!domain) return slug;
+  return `${domain.id}/${domain.caseSensitive ? slug : slug.toLowerCase()}`;
 }
 
 export function isSlug(text: string): boolean {
@@ -82,5 +102,9 @@ export function reservedNamesOf(urls: PublicUrls): ReservedNames {
   const [base, mcp, short] = [new URL(urls.base), new URL(urls.mcp), new URL(urls.short)];
   // Its path is configured, and on the host of short links it can't be a slug.
   const ownWords = mcp.host === short.host ? mcp.pathname.split("/").slice(1, 2) : [];
-  return { ownHosts: new Set([base.host, mcp.host, short.host]), ownWords: new Set(ownWords) };
+  return {
+    ownHosts: new Set([base.host, mcp.host, short.host]),
+    shortHost: short.host,
+    ownWords: new Set(ownWords),
+  };
 }

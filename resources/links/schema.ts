@@ -3,12 +3,23 @@ import { pageOf } from "../http/pagination.ts";
 import { type CamelCase, camelCase, hasAtMost, isLine, isText } from "../http/text.ts";
 import { stringThat } from "../http/validate.ts";
 import { rulesSchema, shownRules } from "./redirect-rules.ts";
-import { type ReservedNames, SLUG, SLUG_MAX, URL_MAX, validateDestination, validateSlug } from "./rules.ts";
+import {
+  HOST_MAX,
+  isSlug,
+  type ReservedNames,
+  SLUG,
+  SLUG_MAX,
+  SLUG_RULE,
+  toHost,
+  URL_MAX,
+  validateDestination,
+} from "./rules.ts";
 
 export const LINK_EXAMPLE = {
   id: "lnk_01JAV4T9Q5YQ8Z6K3W2N7R1XCE",
   url: "https://example.com/spring",
   short_url: "https://go.example/spring",
+  domain: "go.example",
   slug: "spring",
   title: null,
   tags: ["mail"],
@@ -135,7 +146,15 @@ export function linkSchemas(reserved: ReservedNames) {
   }));
   const fields = {
     url: destination.describe("The destination: an absolute http or https URL."),
-    slug: stringThat((text) => validateSlug(text, reserved), {
+    domain: stringThat(
+      (text) => (hasAtMost(HOST_MAX, text) ? undefined : `must be at most ${HOST_MAX} characters`),
+      { maxLength: HOST_MAX },
+    )
+      .transform((text) => toHost(text))
+      .transform((host) => (host === reserved.shortHost ? null : host))
+      .nullable()
+      .describe("The host of the short URL: a domain of the organization, or that of this service."),
+    slug: stringThat((text) => (isSlug(text) ? undefined : SLUG_RULE), {
       pattern: SLUG.source,
       maxLength: SLUG_MAX,
     }).describe("The path of the short URL. Defaults to a random slug."),
@@ -220,6 +239,7 @@ export const linkSchema = z
     // Without the format: a URL is kept as it was sent, and browsers accept more than RFC 3986.
     url: z.string().describe("The destination."),
     short_url: z.string().meta({ format: "uri" }).describe("The URL to share."),
+    domain: z.string().describe("The host of the short URL."),
     slug: z.string().describe("The path of the short URL."),
     title: z.string().nullable(),
     tags: z.array(z.string()),
@@ -286,8 +306,13 @@ export type LinkInput = z.output<ReturnType<typeof linkSchemas>["update"]>;
 type LinkView = Omit<z.output<typeof linkSchema>, "short_url">;
 
 /** A link as it is stored. Times are epoch milliseconds, and every change but a click increments `version`. */
-export type Link = { organizationId: string; version: number } & {
-  [Name in keyof LinkView as CamelCase<Name>]: Name extends `${string}_at`
+export type Link = {
+  organizationId: string;
+  version: number;
+  /** The host of the organization's domain that has the link. Null for the server's own. */
+  domain: string | null;
+} & {
+  [Name in keyof Omit<LinkView, "domain"> as CamelCase<Name>]: Name extends `${string}_at`
     ? number | Extract<LinkView[Name], null>
     : LinkView[Name];
 };
@@ -312,7 +337,18 @@ export function toView(link: Link, shortUrl: string): z.output<typeof linkSchema
   const view: Record<string, unknown> = {};
   for (const [name, property, isTime] of PROPERTIES)
     view[name] = isTime ? toTime(link[property] as number | null) : link[property];
-  return { ...(view as LinkView), short_url: `${shortUrl}/${link.slug}` };
+  const url = shortUrlOf(link, shortUrl);
+  return { ...(view as LinkView), domain: hostIn(url), short_url: url };
+}
+
+/** @param shortUrl the origin of short links on the server's own host, whose scheme those of domains have, too */
+export function shortUrlOf({ domain, slug }: Pick<Link, "domain" | "slug">, shortUrl: string): string {
+  return domain ? `${shortUrl.slice(0, shortUrl.indexOf("//") + 2)}${domain}/${slug}` : `${shortUrl}/${slug}`;
+}
+
+function hostIn(url: string): string {
+  const [, , host = ""] = url.split("/", 3);
+  return host;
 }
 
 function toTime(ms: number | null | undefined): string | null {

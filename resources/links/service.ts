@@ -1,5 +1,6 @@
 import type { Caller } from "../access/actor.ts";
 import type { CountFurther } from "../access/bearer.ts";
+import type { ServedDomain } from "../domains/types.ts";
 import { assertNotStale, type Precondition, preconditionFailed } from "../http/etag.ts";
 import type { Cursors } from "../http/pagination.ts";
 import { found, notFound, Problem } from "../http/problem.ts";
@@ -17,15 +18,15 @@ import {
 } from "./analytics.ts";
 import { createLinksInBulk } from "./bulk.ts";
 import { LINKS_LENGTH, readBulkUpdate } from "./bulk-update.ts";
-import { type ChangeResult, changeEach, readAction, selectionSchema } from "./change-many.ts";
+import { CHANGED_MAX, type ChangeResult, changeEach, readAction, selectionSchema } from "./change-many.ts";
 import { type Changes, updateOf } from "./changes.ts";
-import { assertEnabled, assertNoConflict, tryCreateLink, upsertLink } from "./create.ts";
+import { assertAllowedSlug, assertEnabled, assertNoConflict, tryCreateLink, upsertLink } from "./create.ts";
 import { withForwardedPath } from "./forwarded-path.ts";
 import { withForwardedQuery } from "./forwarded-query.ts";
 import { createLinkList, createMatches, createSuggestions } from "./list.ts";
 import { type LinkPasswords, passwordRequired } from "./passwords.ts";
 import { destinationOf, varyOf } from "./redirect-rules.ts";
-import { isReserved, isSlug, type ReservedNames, SEGMENTS_MAX } from "./rules.ts";
+import { addressOf, isReserved, isSlug, type ReservedNames, SEGMENTS_MAX } from "./rules.ts";
 import { type LinkInput, linkSchemas, linkTag, PASSWORD_MAX, toFields, withExternalId } from "./schema.ts";
 import type {
   Card,
@@ -49,11 +50,14 @@ const UNAVAILABLE = "The link has expired or was removed by its owner.";
 export type Redirect = {
   status: RedirectType;
   location: string;
-  slug: string;
+  /** The link, if it has a card. */
+  card: ResolvedLink | undefined;
   /** What the location depends on but the URL, as the value of `Vary`; empty for most links. */
   vary: string;
-  hasCard: boolean;
 };
+
+/** Where a link is looked for: a path without the slash in front, on the server's own host or on that of a domain. */
+export type Place = { path: string; domain?: ServedDomain | undefined };
 
 export type Visit = Pick<Visitor, "query" | "readLanguage"> & {
   source: ClickSource;
@@ -78,11 +82,11 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
     reads: createWorkQueue({ maxWaiting: MAX_WAITING_READS, pauses: false }),
     work: createWorkQueue(),
   };
-  const matches = createMatches(store, queues.reads);
+  const matches = createMatches(store, queues.reads, reserved.shortHost);
   const create = async (caller: Caller, input: unknown) => {
     const valid = validate(schemas.create, input);
     const fields = { ...toFields(valid), ...(await hashPassword(caller, valid.password)) };
-    return assertNoConflict(await tryCreateLink(store, caller, fields));
+    return assertNoConflict(await tryCreateLink(store, caller, fields, reserved));
   };
 
   /** Takes the time of a hash, so it comes after the validation, and before anything is locked. */
@@ -105,24 +109,25 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
     return link.version;
   }
 
-  async function resolve(slug: string): Promise<ResolvedLink> {
-    return assertNotDisabled(found(await store.resolve(slug), "link"));
-  }
+  const resolveAt = ({ path, domain }: Place) => store.resolve(addressOf(path, domain));
 
   /** Finds the link of a path, or that with the longest slug of those that forward the rest of it. */
-  async function findByPath(path: string): Promise<{ link: ResolvedLink; rest: string } | undefined> {
+  async function findByPath({
+    path,
+    domain,
+  }: Place): Promise<{ link: ResolvedLink; rest: string } | undefined> {
     const slug = path.endsWith("/") ? path.slice(0, -1) : path;
-    const exact = isSlug(slug) ? await store.resolve(slug) : undefined;
+    const exact = isSlug(slug) ? await resolveAt({ path: slug, domain }) : undefined;
     if (exact) return { link: exact, rest: "" };
     const segments = path.split("/", SEGMENTS_MAX + 1);
     const slugs = segments.map((_, index) => segments.slice(0, index).join("/")).filter(isSlug);
-    const links = await Promise.all(slugs.map((one) => store.resolve(one)));
+    const links = await Promise.all(slugs.map((one) => resolveAt({ path: one, domain })));
     const link = links.findLast((one) => one?.forwardPath && !one.isDeleted);
     return link && { link, rest: path.slice(link.slug.length + 1) };
   }
 
-  async function resolvePath(path: string) {
-    const resolved = await findByPath(path);
+  async function resolvePath(place: Place) {
+    const resolved = await findByPath(place);
     if (!resolved) throw notFound("link");
     assertNotDisabled(resolved.link);
     return resolved;
@@ -130,11 +135,11 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
 
   /**
    * Resolves the path of a short link to its redirect, and counts a click. The redirect of an unavailable link is to its
-   * fallback, and isn't counted. @param path without the slash in front
+   * fallback, and isn't counted.
    * @throws Problem 403 if the link has a password, 404 or 410
    */
-  async function redirect(path: string, visit: Visit): Promise<Redirect> {
-    const { link, rest } = await resolvePath(path);
+  async function redirect(place: Place, visit: Visit): Promise<Redirect> {
+    const { link, rest } = await resolvePath(place);
     if (link.hasPassword && isActive(link, Date.now()))
       throw passwordRequired("The link is protected by a password.");
     return follow(link, rest, visit);
@@ -144,8 +149,8 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
    * As `redirect`, for a visitor who entered a password. A fallback needs none.
    * @throws Problem 403 if it is wrong, 404, 410, 429 or 503
    */
-  async function unlock(path: string, password: string, address: string, visit: Visit): Promise<Redirect> {
-    const { link, rest } = await resolvePath(path);
+  async function unlock(place: Place, password: string, address: string, visit: Visit): Promise<Redirect> {
+    const { link, rest } = await resolvePath(place);
     if (isActive(link, Date.now()) && !(await isUnlockedBy(password, link.id, address)))
       throw passwordRequired("The password is wrong.");
     return follow(link, rest, visit);
@@ -163,27 +168,28 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
     const clickedAt = Date.now();
     const chosen = chooseDestination(link, visit, clickedAt);
     const location = addToDestination(chosen, rest, link, visit.query);
-    const { slug, rules, hasCard, redirectType: status } = link;
+    const { rules, hasCard, redirectType: status } = link;
     const destination = rules.length > 0 ? chosen : null;
     const isFollowed =
       isActive(link, clickedAt) &&
       (!visit.isCounted || (await store.click(link, { ...visit.source, clickedAt, destination })));
-    if (isFollowed) return { status, location, slug, hasCard, vary: rules.length > 0 ? varyOf(rules) : "" };
+    const card = hasCard ? link : undefined;
+    if (isFollowed) return { status, location, card, vary: rules.length > 0 ? varyOf(rules) : "" };
     const fallback = await store.findFallback(link.id);
     if (fallback === null) throw gone(UNAVAILABLE);
-    return { status: 302, location: toLocation(fallback), slug, hasCard: false, vary: "" };
+    return { status: 302, location: toLocation(fallback), card: undefined, vary: "" };
   }
 
-  /** Resolves a slug to the card of its link, or null if it has none. Counts nothing. */
-  async function readCard(slug: string): Promise<Card | null> {
-    const { organizationId, id } = await resolve(slug);
+  /** Resolves to the card of a link, or null if it has none. Counts nothing. */
+  async function readCard({ organizationId, id }: ResolvedLink): Promise<Card | null> {
     const link = await store.find(organizationId, id);
     return link?.card ?? null;
   }
 
-  /** Resolves a slug to what visitors may know about its link. Never redirects, and counts nothing. */
-  async function preview(slug: string): Promise<LinkPreview> {
-    const resolved = await resolve(slug);
+  /** Resolves to what visitors may know about the link with a slug. Never redirects, and counts nothing. */
+  async function preview(place: Place): Promise<LinkPreview> {
+    const resolved = assertNotDisabled(found(await resolveAt(place), "link"));
+    const { slug } = resolved;
     const isFound = isActive(resolved, Date.now());
     if (isFound && resolved.hasPassword) return { slug, hasPassword: true };
     const link = isFound ? await store.find(resolved.organizationId, resolved.id) : undefined;
@@ -199,7 +205,13 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
     changes: LinkChanges | ((link: Link) => LinkChanges),
     version?: number,
   ): Promise<Link> {
-    const updated = await store.update(organizationId, id, changes, actor, version).catch(throwQuotaProblem);
+    const checked = (link: Link) => {
+      const changed = typeof changes === "function" ? changes(link) : changes;
+      if (changed.slug !== undefined || changed.domain !== undefined)
+        assertAllowedSlug({ ...link, ...withoutAbsent(changed) }, reserved);
+      return changed;
+    };
+    const updated = await store.update(organizationId, id, checked, actor, version).catch(throwQuotaProblem);
     return assertNoConflict(assertNotStale(assertEnabled(found(updated, "link")), "link"));
   }
 
@@ -227,14 +239,14 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
     async getByExternalId({ organizationId }: Caller, externalId: string): Promise<Link> {
       return found(await store.findByExternalId(organizationId, externalId), "link");
     },
-    list: createLinkList(store, cursors, queues),
+    list: createLinkList(store, cursors, queues, reserved.shortHost),
     matches,
     redirect,
     readCard,
     unlock,
     /** Returns whether a path is that of a link with a password. */
-    async isProtected(path: string): Promise<boolean> {
-      return (await findByPath(path))?.link.hasPassword === true;
+    async isProtected(place: Place): Promise<boolean> {
+      return (await findByPath(place))?.link.hasPassword === true;
     },
     preview,
     /** Creates up to as many links as the plan allows. Each counts as a call. Results are in input order. */
@@ -266,7 +278,7 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
     async upsert(caller: Caller, externalId: string, input: unknown, precondition?: Precondition) {
       const valid = validate(withExternalId(schemas.create, externalId), input);
       const fields = { ...toFields(valid), ...(await hashPassword(caller, valid.password)) };
-      return upsertLink(store, caller, externalId, fields, precondition);
+      return upsertLink(store, caller, externalId, fields, { reserved, precondition });
     },
     remove,
     /** Changes or deletes up to 1,000 selected links, each as a request of its own would. */
@@ -277,6 +289,30 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
           ? remove(caller, id).then(() => ({ isChanged: true }))
           : changeWith(caller, id, changes);
       return changeEach(ids, { apply, enqueue: (work) => queues.work(caller.organizationId, work) });
+    },
+    /**
+     * Moves the links of a domain to the server's own host, or deletes them.
+     * @throws Problem 409 if they are more than 1,000, or some of them can't be moved
+     */
+    async leaveDomain(caller: Caller, domain: string, how: "move" | "delete"): Promise<void> {
+      const { organizationId } = caller;
+      const found = await store.listIds(organizationId, { domain }, CHANGED_MAX + 1);
+      if (found === "timeout" || found.ids.length > CHANGED_MAX)
+        throw inUse(
+          `${domain} has more than ${CHANGED_MAX.toLocaleString("en")} links. Move or delete some first.`,
+        );
+      const apply = async (id: string) => {
+        if (how === "delete") await remove(caller, id);
+        else await change(caller, id, { domain: null });
+        return { isChanged: true };
+      };
+      const results = await changeEach(found.ids, {
+        apply,
+        enqueue: (work) => queues.work(organizationId, work),
+      });
+      const kept = results.filter(({ error }) => error && error.status !== 404);
+      if (kept.length > 0)
+        throw inUse(`${kept.length} of ${results.length} links keep the domain: ${kept[0]?.error?.message}`);
     },
     /** Changes up to 100 links, or those that match a filter. Each counts as a call. Returns links of up to `maxLength` characters. */
     async updateMany(
@@ -301,11 +337,11 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
       const { ids } = validate(selectionSchema, input);
       return queues.work(organizationId, () => store.findMany(organizationId, ids));
     },
+    /** Finds a link by its slug, on the server's own host before those of domains. */
     async findBySlug({ organizationId }: Caller, slug: string): Promise<Link | undefined> {
-      const resolved = isSlug(slug) ? await store.resolve(slug) : undefined;
-      return resolved?.organizationId === organizationId
-        ? store.find(organizationId, resolved.id)
-        : undefined;
+      const found = isSlug(slug) ? await store.list(organizationId, { slug }, 50) : [];
+      const links = found === "timeout" ? [] : found;
+      return links.find(({ domain }) => domain === null) ?? links[0];
     },
     ...createSuggestions(store, queues.reads),
     isReserved: (slug: string) => isReserved(slug, reserved),
@@ -354,6 +390,15 @@ function mergeKeys(current: Keys, patch: NonNullable<Keys>): Keys {
 
 function callerAt({ linkId, ...caller }: Caller, index: number): Caller {
   return { ...caller, ...(linkId && { linkId: () => linkId(index) }) };
+}
+
+function inUse(detail: string): Problem {
+  return new Problem(409, "domain_in_use", detail);
+}
+
+/** A field that is undefined stays as it is. */
+function withoutAbsent(changes: LinkChanges): LinkChanges {
+  return Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined));
 }
 
 function gone(detail: string): Problem {

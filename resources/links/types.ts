@@ -7,6 +7,7 @@ export type { Link, LinkChanges, LinkFields };
 
 /** The fields of a link that was created with a URL and a slug only. */
 export const LINK_DEFAULTS: Omit<LinkFields, "url" | "slug"> = {
+  domain: null,
   title: null,
   tags: [],
   externalId: null,
@@ -32,6 +33,8 @@ export type LinkFilter = {
   archived?: boolean | undefined;
   slugPrefix?: string | undefined;
   slug?: string | undefined;
+  /** The host of a domain; null for the server's own. */
+  domain?: string | null | undefined;
   url?: string | undefined;
   externalId?: string | undefined;
   /** Epoch milliseconds, inclusive. */
@@ -110,7 +113,10 @@ export type LinkStore = {
   ): Promise<Link | LinkConflict | "stale" | "disabled" | undefined>;
   /** Resolves to whether the link existed, or to `"stale"` if `version` is given and isn't the current one. */
   remove(organizationId: string, id: string, actor: Actor, version?: number): Promise<boolean | "stale">;
-  resolve(slug: string): Promise<ResolvedLink | undefined>;
+  /** Resolves to the host of the domain that new links of an organization get. */
+  findDefaultDomain(organizationId: string): Promise<string | undefined>;
+  /** Finds a link by its address, see `addressOf`. */
+  resolve(address: string): Promise<ResolvedLink | undefined>;
   /** Resolves to where visitors of an unavailable link go; null if nowhere, or if the operator disabled the link. */
   findFallback(linkId: string): Promise<string | null>;
   findPasswordHash(linkId: string): Promise<string | null>;
@@ -143,8 +149,8 @@ export type LinkStore = {
   usage(organizationId: string): Promise<Pick<Limits, "links" | "link_bytes">>;
 };
 
-/** The unique field whose value belongs to another link. */
-export type LinkConflict = { taken: "slug" | "external_id" };
+/** The unique field whose value belongs to another link; or that the organization has no such domain. */
+export type LinkConflict = { taken: "slug" | "external_id" } | { missing: "domain" };
 
 /** The part of a link that a redirect needs. */
 export type ResolvedLink = Pick<Link, "id" | "organizationId" | "clicks" | "botClicks" | "hasPassword"> &

@@ -15,6 +15,7 @@ const SCHEMAS = "#/components/schemas/";
 
 const TAGS: Record<Operation["tag"], string> = {
   Links: "Short links, and the URLs that they redirect to.",
+  Domains: "The hosts of an organization’s short links.",
   Analytics: "Clicks of links by day and origin.",
   Webhooks: "Events, and the endpoints that receive them.",
   Organization: "The organization that a token acts for.",

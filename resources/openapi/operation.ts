@@ -21,7 +21,7 @@ type Declaration = {
   id: string;
   /** The method and the path, in the syntax of OpenAPI: `GET /v1/links/{id}`. */
   at: `${Method} /v1/${string}`;
-  tag: "Links" | "Analytics" | "Webhooks" | "Organization" | "Documentation";
+  tag: "Links" | "Domains" | "Analytics" | "Webhooks" | "Organization" | "Documentation";
   summary: string;
   description?: string;
   /** All required scopes; `open` requires no token. */

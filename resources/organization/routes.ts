@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { API_SCOPES, ROLES, scopesOfRole } from "../access/scopes.ts";
+import type { DomainStore } from "../domains/types.ts";
 import { found } from "../http/problem.ts";
 import type { LinkStore } from "../links/types.ts";
 import type { Declare } from "../openapi/operation.ts";
@@ -12,7 +13,7 @@ const EXAMPLE = {
   plan: "growth" as const,
   fallback_url: null,
   limits: limitsOf("growth"),
-  usage: { links: 42, link_bytes: 4_200, webhooks: 3, deliveries_today: 118 },
+  usage: { links: 42, link_bytes: 4_200, domains: 1, webhooks: 3, deliveries_today: 118 },
 };
 
 export const organizationSchema = z
@@ -28,6 +29,7 @@ export const organizationSchema = z
     usage: z.object({
       links: z.int().describe("Current number of links."),
       link_bytes: z.int(),
+      domains: z.int(),
       webhooks: z.int().describe("Current number of webhooks."),
       deliveries_today: z.int().describe("Webhook deliveries since 00:00 UTC."),
     }),
@@ -56,18 +58,28 @@ const callerOrganizationSchema = organizationSchema
 
 export type OrganizationView = z.output<typeof organizationSchema>;
 
+type OrganizationStores = {
+  organizations: OrganizationReader;
+  organizationSettings: SettingsReader;
+  links: Pick<LinkStore, "usage">;
+  domains: Pick<DomainStore, "count">;
+  webhooks: Pick<WebhookStore, "count" | "countDeliveriesToday">;
+};
+
 /** Returns an organization with its limits and usage. @throws Problem 404 if it was deleted */
-export function createShowOrganization(
-  organizations: OrganizationReader,
-  settings: SettingsReader,
-  links: Pick<LinkStore, "usage">,
-  webhooks: Pick<WebhookStore, "count" | "countDeliveriesToday">,
-) {
+export function createShowOrganization({
+  organizations,
+  organizationSettings: settings,
+  links,
+  domains,
+  webhooks,
+}: OrganizationStores) {
   return async (organizationId: string): Promise<OrganizationView> => {
     const organization = found(await organizations.find(organizationId), "organization");
-    const [own, used, webhookCount, deliveries_today] = await Promise.all([
+    const [own, used, domainCount, webhookCount, deliveries_today] = await Promise.all([
       settings.find(organizationId),
       links.usage(organizationId),
+      domains.count(organizationId),
       webhooks.count(organizationId),
       webhooks.countDeliveriesToday(organizationId),
     ]);
@@ -75,7 +87,7 @@ export function createShowOrganization(
       ...organization,
       fallback_url: own?.fallbackUrl ?? null,
       limits: limitsOf(organization.plan),
-      usage: { ...used, webhooks: webhookCount, deliveries_today },
+      usage: { ...used, domains: domainCount, webhooks: webhookCount, deliveries_today },
     };
   };
 }

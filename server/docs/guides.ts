@@ -3,7 +3,7 @@ import path from "node:path";
 import { lexer, type Token, type Tokens } from "marked";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import { lazy } from "../../resources/lazy.ts";
-import { isReserved } from "../../resources/links/rules.ts";
+import { isReserved, NO_NAMES } from "../../resources/links/rules.ts";
 
 /** A page of the documentation. */
 export type DocsPage = {
@@ -28,7 +28,6 @@ const ROOT = new URL("../../", import.meta.url);
 const FOLDER = new URL("docs/", ROOT);
 export const START = "/docs";
 // If short links have a host of their own, what isn't reserved on it belongs to links.
-const NO_NAMES = { ownHosts: new Set<string>(), ownWords: new Set<string>() };
 
 /** The files below `docs/` that a page may link to, by their address. */
 export function listFiles(): ReadonlyMap<string, URL> {

@@ -66,10 +66,12 @@ ${main}
 ${aside}
 </div>
 </body>`,
-    html`
+    {
+      extraHead: html`
 <link rel="stylesheet" href="${assetAddress("dashboard.css")}">
 <link rel="stylesheet" href="${assetAddress("docs.css")}">
 <script src="${assetAddress("docs.js")}" type="module"></script>${head}`,
+    },
   );
 }
 

@@ -1,8 +1,9 @@
 import type { Context, Middleware } from "koa";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import { Problem, toProblem, toProblemBody } from "../../resources/http/problem.ts";
-import { EMBEDDED_STYLE, messagePage, type PageLink, standalonePage } from "../ui/page.ts";
+import { messagePage, type PageLink, standalonePage } from "../ui/page.ts";
 import { compress } from "./compression.ts";
+import { STANDALONE_POLICY } from "./security-headers.ts";
 
 const TITLES: Record<number, string> = {
   403: "Access denied",
@@ -23,15 +24,15 @@ const OAUTH_CODES: Record<string, string> = {
   unsupported_media_type: "invalid_request",
 };
 
-/** A foreign host doesn't serve the style sheet. */
-const STANDALONE_POLICY = `default-src 'none'; style-src ${EMBEDDED_STYLE}; frame-ancestors 'none'; base-uri 'none'`;
-
 export type RespondWithError = (ctx: Context, problem: Problem) => void;
 
 /** `title` may be the status that it is derived from. */
 export function errorPage(title: string | number, text: string, link?: PageLink): string {
-  const heading = typeof title === "string" ? title : TITLES[title];
-  return messagePage(heading ?? "Something went wrong", text, link);
+  return messagePage(typeof title === "string" ? title : titleOf(title), text, link);
+}
+
+export function titleOf(status: number): string {
+  return TITLES[status] ?? "Something went wrong";
 }
 
 /** Programs get RFC 6749 §5.2 below `/oauth`, else RFC 9457. */

@@ -4,22 +4,26 @@ import type { LinkPreview } from "../../resources/links/service.ts";
 import { describeConditions } from "../ui/conditions.ts";
 import { breakable, day } from "../ui/controls.ts";
 import { type Html, html } from "../ui/html.ts";
-import { alert, describedBy, messagePage, page } from "../ui/page.ts";
-import { errorPage } from "./error-pages.ts";
+import { alert, describedBy, lookOf, messagePage, page } from "../ui/page.ts";
+import { titleOf } from "./error-pages.ts";
 import { allowFormRedirects } from "./security-headers.ts";
 
 /** Renders what visitors see of a short link that doesn't work. */
-export function unavailableLinkPage(status: number, detail: string): string {
-  if (status === 404)
-    return messagePage("Link not found", "Check the spelling. The link may have been deleted.");
-  return status === 410 ? messagePage("This link is no longer available", detail) : errorPage(status, detail);
+export function unavailableLinkPage(status: number, detail: string, domain: string | undefined): string {
+  const [title, text] =
+    status === 404
+      ? ["Link not found", "Check the spelling. The link may have been deleted."]
+      : [status === 410 ? "This link is no longer available" : titleOf(status), detail];
+  return messagePage(title, text, undefined, lookOf(domain));
 }
 
 const PROTECTED = "This link is protected by a password";
 
 /** Shows the form that asks for the password of a link. It is sent to the URL of the page, whose query stays. */
 export function showPasswordPage(ctx: Context, error: string | undefined): void {
-  allowFormRedirects(ctx);
+  const domain = ctx.state.domain?.host;
+  // The policy of domains has no rule for forms.
+  if (domain === undefined) allowFormRedirects(ctx);
   ctx.type = "html";
   ctx.body = page(
     PROTECTED,
@@ -30,12 +34,13 @@ ${alert(error, "error")}<form method="post">
 <input id="password" name="password" type="password" autocomplete="off" maxlength="128" required autofocus${describedBy(error)}>
 <button type="submit">Continue</button>
 </form>`,
+    lookOf(domain),
   );
 }
 
 /** Renders where a short link leads. Continuing follows the link, which counts as a click. */
-export function linkPreviewPage(preview: LinkPreview): string {
-  if ("hasPassword" in preview) return protectedPreviewPage(preview.slug);
+export function linkPreviewPage(preview: LinkPreview, domain: string | undefined): string {
+  if ("hasPassword" in preview) return protectedPreviewPage(preview.slug, domain);
   const { slug, url, title, createdAt, rules } = preview;
   const { host } = new URL(url);
   return page(
@@ -50,6 +55,7 @@ ${
 }
 <p class="hint">Created ${day(createdAt)}. Continue only if you trust the destination.</p>
 <p><a class="button" href="/${slug}">${rules.length > 0 ? "Continue" : `Continue to ${host}`}</a></p>`,
+    lookOf(domain),
   );
 }
 
@@ -81,12 +87,13 @@ ${image !== null && html`<meta property="og:image" content="${image}">`}
 `.toString();
 }
 
-function protectedPreviewPage(slug: string): string {
+function protectedPreviewPage(slug: string, domain: string | undefined): string {
   return page(
     PROTECTED,
     html`<h1>${PROTECTED}</h1>
 <p>You need the password to see where it leads.</p>
 <p><a class="button" href="/${slug}">Enter the password</a></p>`,
+    lookOf(domain),
   );
 }
 

@@ -2,7 +2,9 @@ import type { IncomingMessage, RequestListener } from "node:http";
 import { type ParsedUrlQuery, parse } from "node:querystring";
 import type Koa from "koa";
 import type { Context, Middleware } from "koa";
+import compose from "koa-compose";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
+import type { ServedDomain } from "../../resources/domains/types.ts";
 import { Problem } from "../../resources/http/problem.ts";
 import { isOfResource, isSentTwice } from "../../resources/http/routing.ts";
 
@@ -23,6 +25,22 @@ export function checkHost(hosts: ReadonlySet<string>, base: string): Middleware 
     // Not `ctx.host`, which a proxy header can set.
     if (hosts.has(ctx.get("host")) && !isForOtherHost(ctx.req)) return next();
     throw misdirected(base);
+  };
+}
+
+/** Serves hosts of domains apart: no request to one passes a step of the service's own hosts. */
+export function separateDomains(
+  hosts: ReadonlySet<string>,
+  resolve: (host: string) => Promise<ServedDomain | undefined>,
+  steps: Middleware[],
+): Middleware {
+  const serve = compose(steps);
+  return async function serveDomain(ctx, next) {
+    const host = ctx.get("host");
+    const domain = hosts.has(host) || !DOMAIN.test(host) ? undefined : await resolve(host);
+    if (!domain || isForOtherHost(ctx.req)) return next();
+    ctx.state.domain = domain;
+    return serve(ctx, async () => {});
   };
 }
 
@@ -69,6 +87,8 @@ export function normalizeRequests(listener: RequestListener, urls: PublicUrls): 
 
 type CanonicalHost = (host: string) => string;
 
+// What can be a domain of an organization: no address of this machine, whose probes need no database.
+const DOMAIN = /^(?=.{1,260}$)[\w-][\w.-]*\.[a-z][\w-]*(?::\d+)?$/;
 // A name has at most 253 characters. Without `@`, a slash and the like, nothing but a host and a port can be meant.
 const HOST = /^[\w.:[\]-]{1,300}$/;
 
@@ -76,12 +96,13 @@ const HOST = /^[\w.:[\]-]{1,300}$/;
 function createCanonicalHost(urls: PublicUrls): CanonicalHost {
   const own = [urls.base, urls.mcp, urls.short].map((url) => new URL(url));
   const hosts = new Set(own.map(({ host }) => host));
+  const canonical = (protocol: string, host: string) =>
+    URL.parse(`${protocol}//${host}`)?.host.replace(/\.(?=:|$)/, "");
   return function canonicalHost(host) {
     if (hosts.has(host) || !HOST.test(host)) return host;
-    const same = own.find(
-      (url) => URL.parse(`${url.protocol}//${host}`)?.host.replace(/\.(?=:|$)/, "") === url.host,
-    );
-    return same?.host ?? host;
+    const same = own.find((url) => canonical(url.protocol, host) === url.host);
+    // Domains are served with the scheme of short links.
+    return same?.host ?? canonical(new URL(urls.short).protocol, host) ?? host;
   };
 }
 

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Context, Middleware } from "koa";
+import { EMBEDDED_STYLE } from "../ui/page.ts";
 
 const HSTS = "max-age=63072000; includeSubDomains"; // two years
 
@@ -27,7 +28,28 @@ export function allowFormRedirects(ctx: Context): void {
   ctx.set("Content-Security-Policy", POLICY);
 }
 
+/** For hosts that don't serve the style sheet. */
+export const STANDALONE_POLICY = `default-src 'none'; style-src ${EMBEDDED_STYLE}; frame-ancestors 'none'; base-uri 'none'`;
+
+/** Those of a domain's pages, which load nothing. Whether a browser may use http there is its owner's choice. */
+export const domainHeaders: Middleware = function setDomainHeaders(ctx, next) {
+  setRequestId(ctx);
+  ctx.set({
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": STANDALONE_POLICY,
+  });
+  return next();
+};
+
 /** The log contains the request ID, too. */
+function setRequestId(ctx: Context): void {
+  const id = randomUUID();
+  ctx.state.requestId = id;
+  ctx.set("X-Request-Id", id);
+}
+
 export function commonHeaders(secure: boolean): Middleware {
   const headers = {
     "X-Content-Type-Options": "nosniff",
@@ -38,9 +60,7 @@ export function commonHeaders(secure: boolean): Middleware {
     ...(secure && { "Strict-Transport-Security": HSTS }),
   };
   return function setCommonHeaders(ctx, next) {
-    const id = randomUUID();
-    ctx.state.requestId = id;
-    ctx.set("X-Request-Id", id);
+    setRequestId(ctx);
     ctx.set(headers);
     if (AUTHORIZATION_FORMS.test(ctx.path)) allowFormRedirects(ctx);
     if (AUTHORIZATION_STEPS.test(ctx.path)) ctx.set("Cross-Origin-Opener-Policy", "unsafe-none");

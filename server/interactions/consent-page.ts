@@ -77,7 +77,7 @@ ${canAllow && html`<button type="submit" name="decision" value="allow">Allow</bu
 </form>
 </main>
 </body>`;
-    ctx.body = document(canAllow ? "Allow access" : REFUSED, body, DASHBOARD_STYLE);
+    ctx.body = document(canAllow ? "Allow access" : REFUSED, body, { extraHead: DASHBOARD_STYLE });
   }
 
   return {

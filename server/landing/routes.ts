@@ -77,7 +77,8 @@ ${tile("MCP", "Connect an AI assistant to the MCP endpoint. It can do only what 
 </dl></section>
 </main>
 </body>`,
-    html`
+    {
+      extraHead: html`
 <meta name="description" content="${DESCRIPTION}">
 <meta property="og:type" content="website">
 <meta property="og:site_name" content="linkgate">
@@ -86,6 +87,7 @@ ${tile("MCP", "Connect an AI assistant to the MCP endpoint. It can do only what 
 <meta property="og:url" content="${base}/">
 <link rel="stylesheet" href="${assetAddress("dashboard.css")}">
 <script src="${assetAddress("app.js")}" defer></script>`,
+    },
   );
 }
 

@@ -72,14 +72,14 @@ function draftOf(mail: Mail, base: string): Draft {
 }
 
 function noticeDraft(kind: NoticeKind, { data, createdAt }: Mail, base: string): Draft {
-  const { title, advice } = describeNotice({ kind, data });
+  const { title, advice, isFact } = describeNotice({ kind, data });
   const from = typeof data.address === "string" ? ` from ${data.address}` : "";
   return {
     subject: title,
     paragraphs: [
       `${title}.`,
       `Account: ${data.username}. Time: ${formatTime(createdAt)}${from}.`,
-      `If this was you, there is nothing to do. If it wasn’t: ${advice}`,
+      isFact ? advice : `If this was you, there is nothing to do. If it wasn’t: ${advice}`,
     ],
     link: { text: "Review your security notices", url: `${base}/dashboard/notices` },
   };

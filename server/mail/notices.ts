@@ -1,7 +1,12 @@
 import type { Notice, NoticeKind } from "../../adapters/accounts/notices.ts";
 
 /** What a notice says: what happened, and what to do if it wasn't the user. */
-export type NoticeText = { title: string; advice: string };
+export type NoticeText = {
+  title: string;
+  advice: string;
+  /** Whether nobody did it. */
+  isFact?: boolean;
+};
 
 type Describe = (notice: Pick<Notice, "data">) => NoticeText;
 
@@ -59,6 +64,18 @@ const KINDS: Record<NoticeKind, Describe> = {
     title: `Leaked and revoked: ${data.name}`,
     advice:
       "It was found in a public place. The audit log says where. If an application needs it, give it a new credential and keep that out of source code.",
+  }),
+  domain_record_lost: ({ data }) => ({
+    title: `The DNS record of ${data.name} is missing`,
+    advice:
+      "Create it again: the Domains page shows it. The domain keeps working, but after 7 days without the record, another organization that proves the domain gets it.",
+    isFact: true,
+  }),
+  domain_taken_over: ({ data }) => ({
+    title: `${data.name} belongs to another organization now`,
+    advice:
+      "Its DNS record was missing for 7 days, and the other organization has proved the domain. Your links on it no longer work there: move them to another domain.",
+    isFact: true,
   }),
   account_locked: () => ({
     title: "Your password was entered incorrectly too often",

@@ -1,6 +1,7 @@
 import type { Context, Next } from "koa";
 import type { KoaContextWithOIDC } from "oidc-provider";
 import { isAt, mount, requireRead } from "../../resources/http/routing.ts";
+import { HOST_MAX, toHost } from "../../resources/links/rules.ts";
 import type { Dependencies } from "../dependencies.ts";
 import { forwardedFor } from "../http/client-ip.ts";
 import { isText } from "../log-output.ts";
@@ -34,6 +35,7 @@ const FIXED_ROUTES = new Set([
 ]);
 
 const FIRST_ERROR = 400;
+const DOMAIN_PROBE = "/healthz/domain";
 
 export function createObservability({ settings, urls, storage, metrics, tracing, log }: Dependencies) {
   const { ACCESS_LOG_SAMPLE, LOG_FORMAT, METRICS_PORT, METRICS_TOKEN, TRUST_PROXY } = settings;
@@ -41,7 +43,8 @@ export function createObservability({ settings, urls, storage, metrics, tracing,
   const operatorAccess = { publicHost: new URL(urls.base).host, token: METRICS_TOKEN };
   const serveMetrics = metrics.serve(storage);
   const readiness = createReadiness(storage, log);
-  const probePaths = new Set(["/healthz", "/readyz", ...(METRICS_PORT === undefined ? ["/metrics"] : [])]);
+  const ownPort = METRICS_PORT === undefined ? ["/metrics", DOMAIN_PROBE] : [];
+  const probePaths = new Set(["/healthz", "/readyz", ...ownPort]);
   const isProbe = ({ path }: Context) => probePaths.has(path);
   const isMcp = [urls.mcp, `${urls.mcp}/`].map(isAt);
   let isStopping = false;
@@ -80,8 +83,21 @@ export function createObservability({ settings, urls, storage, metrics, tracing,
     };
   }
 
+  /** Tells a proxy whether it may request a certificate for a host. */
+  async function probeDomain(ctx: Context): Promise<void> {
+    // Caddy adds `domain`.
+    const { name = ctx.query.domain } = ctx.query;
+    const isHost = typeof name === "string" && name.length <= HOST_MAX;
+    const isVerified = isHost && (await storage.domains.resolve(toHost(name))) !== undefined;
+    ctx.status = isVerified ? 200 : 404;
+    ctx.set("Cache-Control", "no-store");
+    ctx.body = { status: isVerified ? "verified" : "unknown" };
+  }
+
   return {
-    metrics: serveMetrics,
+    /** For `METRICS_PORT`. */
+    metrics: (ctx: Context, next: Next) =>
+      ctx.path === DOMAIN_PROBE ? requireRead(ctx, () => probeDomain(ctx)) : serveMetrics(ctx, next),
 
     /** Makes `/readyz` fail from now on. */
     announceStop(): void {
@@ -95,6 +111,7 @@ export function createObservability({ settings, urls, storage, metrics, tracing,
           ctx.body = { status: "ok" };
           return;
         }
+        if (ctx.path === DOMAIN_PROBE) return probeDomain(ctx);
         const isTrusted = isOperator(ctx, operatorAccess);
         if (ctx.path === "/readyz") {
           const state = isStopping ? "stopping" : await readiness();

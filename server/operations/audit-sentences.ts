@@ -106,6 +106,13 @@ const SENTENCES: Record<AuditedType, (entry: Entry) => string> = {
     `turned the FAPI 2.0 Security Profile ${data.enabled ? "on" : "off"} for the client`,
   "token.leaked": ({ data, app }) =>
     `revoked ${data.token_type === "refresh_token" ? "a refresh token" : "an access token"} of ${app}, because it leaked${foundAt(data)}`,
+  "domain.created": ({ data }) => `added domain ${data.host}`,
+  "domain.updated": ({ data }) => `changed domain ${data.host}`,
+  "domain.verified": ({ data }) => `verified domain ${data.host}`,
+  "domain.record_lost": ({ data }) => `found no DNS record of domain ${data.host}`,
+  "domain.taken_over": ({ data }) =>
+    `gave ${data.host} to another organization, which has proved it, after 7 days without a DNS record`,
+  "domain.deleted": ({ data }) => `deleted domain ${data.host}`,
   "trust_rule.created": ({ data }) =>
     `added trust rule “${data.name}” for ${data.subject} of ${data.issuer}: ${list(data.scopes)}`,
   "trust_rule.deleted": ({ data }) => `deleted trust rule “${data.name}”`,

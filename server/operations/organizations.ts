@@ -81,9 +81,7 @@ export const getOrganization = onOrganization({
   description: "Returns it with the limits of its plan and its current usage.",
   output: z.object({ organization: organizationSchema.extend({ role: z.enum(ROLES).optional() }) }),
   async run({ storage, organization, member }) {
-    const { organizations, organizationSettings, links, webhooks } = storage;
-    const show = createShowOrganization(organizations, organizationSettings, links, webhooks);
-    const shown = await show(organization.id);
+    const shown = await createShowOrganization(storage)(organization.id);
     return { organization: { ...shown, ...(member && { role: member.role }) } };
   },
 });

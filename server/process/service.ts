@@ -1,10 +1,12 @@
 import cluster from "node:cluster";
+import { Resolver } from "node:dns/promises";
 import type { RequestListener } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import Koa from "koa";
 import { observeWithAll, type StatementObserver } from "../../adapters/database/statement-observer.ts";
 import { openStorage, type Storage } from "../../adapters/index.ts";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
+import type { ResolveTxt } from "../../resources/domains/service.ts";
 import { createGuardedFetch } from "../../resources/outbound/guarded-fetch.ts";
 import type { AllowedHosts } from "../../resources/outbound/ssrf-guard.ts";
 import { limitsOf } from "../../resources/plans.ts";
@@ -43,6 +45,9 @@ export type Service = RunningProcess & {
 const WORK_MS = 10_500;
 
 const CHAIN_EVERY_MS = 1000;
+// Each domain is due once a day.
+const DOMAIN_CHECKS_MS = 10 * 60_000;
+const DNS = { timeout: 3000, tries: 2 };
 // Soon after the start, because rows may have expired while the server was down, but not during it.
 const PURGES = { firstAfterMs: 5000, everyMs: 60_000 };
 
@@ -52,6 +57,8 @@ type ServiceOptions = {
   /** Takes the place of the server of `SMTP_URL`. */
   mailer?: Mailer;
   showDemo?: ShowDemo;
+  /** Takes the place of the resolver of this machine. */
+  resolveTxt?: ResolveTxt;
 };
 
 /** Throws StartupError if the database or a port can't be used, or WrongEncryptionKey. */
@@ -59,7 +66,13 @@ export async function startService(
   settings: Settings,
   log: Log,
   sendDefaults: SendDefaults = {},
-  { observer, mailer = createMailer(settings), showDemo, ...shutdown }: ServiceOptions = {},
+  {
+    observer,
+    mailer = createMailer(settings),
+    showDemo,
+    resolveTxt = createResolveTxt(),
+    ...shutdown
+  }: ServiceOptions = {},
 ): Promise<Service> {
   const appPolicyCheck = appPolicyCheckOf(settings);
   const metrics = createMetrics(log);
@@ -99,7 +112,7 @@ export async function startService(
     const createFetch = (passedOn: PassedOn, allowed: AllowedHosts) =>
       createGuardedFetch({ ...sendDefaults, allowed, userAgent, trace: tracing?.traceOutgoing(passedOn) });
     const fetchable = fetchableHosts(settings);
-    const { listener, observability, useKeys, close } = createApp({
+    const { listener, observability, domains, useKeys, close } = createApp({
       settings,
       urls,
       storage,
@@ -115,6 +128,7 @@ export async function startService(
         "traceparent",
         new Set([...fetchable, ...identityProviderHosts(settings)]),
       ),
+      resolveTxt,
     });
     answerWith(listener);
     if (cluster.isWorker) joinSharedPort(web.server);
@@ -126,6 +140,11 @@ export async function startService(
     const sweeper = schedulePurge(storage, log);
     const keyRefresh = startKeyRefresh({ storage, settings, log, keys, use: useKeys });
     const auditChain = scheduleAuditChain(storage, log);
+    const domainChecks = schedule(
+      domains.checkRecords,
+      (error) => log.warn({ err: error }, "checking domains failed, will retry"),
+      { everyMs: DOMAIN_CHECKS_MS },
+    );
     const send = createSend({ ...sendDefaults, allowed: settings.WEBHOOK_ALLOW_HOSTS, userAgent });
     const deliveries = startDeliveries({
       queue: storage.deliveries,
@@ -161,6 +180,7 @@ export async function startService(
           waitFor("sweep", sweeper.stop()),
           waitFor("keys", keyRefresh.stop()),
           waitFor("audit log", auditChain.stop()),
+          waitFor("domains", domainChecks.stop()),
           waitFor("deliveries", deliveries.stop()),
           mails && waitFor("mails", mails.stop()),
         ]);
@@ -185,6 +205,11 @@ export async function startService(
     await storage.close();
     throw error;
   }
+}
+
+function createResolveTxt(): ResolveTxt {
+  const resolver = new Resolver(DNS);
+  return (name) => resolver.resolveTxt(name);
 }
 
 function schedulePurge(storage: Storage, log: Log): Schedule {

@@ -84,7 +84,7 @@ ${body}
 </main>
 </div>
 </body>`,
-    HEAD,
+    { extraHead: HEAD },
   );
 }
 

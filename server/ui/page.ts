@@ -11,15 +11,21 @@ const EMBEDDED = html`<style>${trusted(BASE_CSS)}</style>`;
 /** The source expression of the embedded style sheet, for `style-src` (CSP Level 3 §2.3.1). */
 export const EMBEDDED_STYLE = `'sha256-${createHash("sha256").update(BASE_CSS).digest("base64")}'`;
 
+type DocumentOptions = { extraHead?: Html; style?: Html | undefined; suffix?: string | undefined };
+
 /** Renders an HTML document. Every value is escaped, and nothing is loaded from another origin. */
-export function document(title: string, body: Html, extraHead: Html = html``, style = LINKED): string {
+export function document(
+  title: string,
+  body: Html,
+  { extraHead = html``, style = LINKED, suffix = "linkgate" }: DocumentOptions = {},
+): string {
   return html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>${title} · linkgate</title>
+<title>${title} · ${suffix}</title>
 ${style}${extraHead}
 </head>
 ${body}
@@ -30,18 +36,24 @@ ${body}
 /** The name of the service with its mark. */
 export const BRAND = html`<img src="${assetAddress("icon.svg")}" alt="" width="24" height="24">linkgate`;
 
-export function page(title: string, body: Html, style?: Html): string {
+export function page(title: string, body: Html, { brand = BRAND, style, suffix }: PageLook = {}): string {
   return document(
     title,
     html`<body>
 <main class="card">
-<p class="brand">${style ? "linkgate" : BRAND}</p>
+<p class="brand">${brand}</p>
 ${body}
 </main>
 </body>`,
-    undefined,
-    style,
+    { style, suffix },
   );
+}
+
+type PageLook = { brand?: Html; style?: Html | undefined; suffix?: string | undefined };
+
+/** How a page on the host of a domain looks: the host stands for the service. */
+export function lookOf(domain: string | undefined): PageLook {
+  return domain === undefined ? {} : { brand: html`${domain}`, style: EMBEDDED, suffix: domain };
 }
 
 export type PageLink = { href: string; text: string };
@@ -49,13 +61,13 @@ export type PageLink = { href: string; text: string };
 /** The way on from a page of an authorization that can't continue. */
 export const HOME: PageLink = { href: "/", text: "Go to the home page" };
 
-export function messagePage(title: string, text: string, next?: PageLink): string {
-  return page(title, message(title, text, next));
+export function messagePage(title: string, text: string, next?: PageLink, look?: PageLook): string {
+  return page(title, message(title, text, next), look);
 }
 
 /** Like `messagePage`, for hosts that don't serve the style sheet. Needs `EMBEDDED_STYLE` in the content security policy. */
 export function standalonePage(title: string, text: string, next: PageLink): string {
-  return page(title, message(title, text, next), EMBEDDED);
+  return messagePage(title, text, next, { brand: html`linkgate`, style: EMBEDDED });
 }
 
 function message(title: string, text: string, next?: PageLink): Html {

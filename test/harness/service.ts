@@ -3,6 +3,7 @@ import { hash } from "@node-rs/argon2";
 import type { Storage } from "../../adapters/index.ts";
 import type { NewClient } from "../../adapters/oauth/clients.ts";
 import type { Role } from "../../resources/access/scopes.ts";
+import type { ResolveTxt } from "../../resources/domains/service.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
 import type { Plan } from "../../resources/plans.ts";
 import type { SendDefaults } from "../../resources/webhooks/send.ts";
@@ -32,12 +33,12 @@ const LEAST_EFFORT = { memoryCost: 8, timeCost: 1, parallelism: 1 };
 
 /**
  * Starts a service; `settings` are environment variables. The caller closes it. Closing doesn't wait for requests that are
- * still on the network, unless `shutdown` is `{}`, as in production.
+ * still on the network, unless the options have no `lingerMs`, as in production.
  */
 export async function startTestService(
   settings: Record<string, string> = {},
   sendDefaults: SendDefaults = {},
-  shutdown: { lingerMs?: number } = { lingerMs: 0 },
+  options: { lingerMs?: number; resolveTxt?: ResolveTxt } = { lingerMs: 0 },
 ): Promise<OwnService> {
   const database = settings.DATABASE_URL ? undefined : await createTestDatabase();
   const { observer, onStatement } = createStatementListeners();
@@ -53,7 +54,7 @@ export async function startTestService(
     }),
     createLog("silent"),
     sendDefaults,
-    { ...shutdown, observer },
+    { ...options, observer },
   );
   const url = service.urls.base;
   return {

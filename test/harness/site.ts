@@ -69,6 +69,7 @@ export async function createSites(options?: Parameters<typeof openObserved>[2]) 
         fetch: unused,
         fetchConfigured: unused,
         fetchFromProvider: unused,
+        resolveTxt: unused,
       });
       const port = await listen(createServer(TIMEOUTS, listener), settings.PORT);
       return { port, urls, observability, logged };

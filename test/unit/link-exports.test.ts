@@ -2,6 +2,7 @@ import { createReadStream } from "node:fs";
 import test from "ava";
 import { toInput } from "../../resources/links/import/convert.ts";
 import { readLinkFile } from "../../resources/links/import/read-file.ts";
+import { NO_NAMES } from "../../resources/links/rules.ts";
 import { linkSchemas } from "../../resources/links/schema.ts";
 
 /** Links of Short.io, whose exports say most of their links. */
@@ -28,7 +29,7 @@ const EXPORTS: Record<string, string> = {
   "a JSON API": "api.json",
 };
 
-const schema = linkSchemas({ ownHosts: new Set(), ownWords: new Set() }).imported;
+const schema = linkSchemas(NO_NAMES).imported;
 
 /** Reads a file as far as an import checks it: each link, or why its row can't be read. */
 async function read(name: string) {

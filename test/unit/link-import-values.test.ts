@@ -1,9 +1,10 @@
 import test from "ava";
 import { toTime } from "../../resources/links/import/times.ts";
 import { toBoolean, toNumber } from "../../resources/links/import/values.ts";
+import { NO_NAMES } from "../../resources/links/rules.ts";
 import { linkSchemas } from "../../resources/links/schema.ts";
 
-const { shape } = linkSchemas({ ownHosts: new Set(), ownWords: new Set() }).imported;
+const { shape } = linkSchemas(NO_NAMES).imported;
 const { created_at: time, archived, clicks } = shape;
 
 /** Returns what is stored of a value, or "refused". */

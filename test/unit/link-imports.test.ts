@@ -3,6 +3,7 @@ import test from "ava";
 import { OPERATOR } from "../../resources/events/types.ts";
 import { createImportLinks, type RowResult } from "../../resources/links/import/index.ts";
 import { readLinkFile } from "../../resources/links/import/read-file.ts";
+import { NO_NAMES } from "../../resources/links/rules.ts";
 import type { ImportedLink, LinkStore } from "../../resources/links/types.ts";
 import { createWorkQueue } from "../../resources/work-queue.ts";
 
@@ -18,8 +19,8 @@ async function imported(content: string | Uint8Array) {
       },
     }),
   };
-  const own = { ownHosts: new Set<string>(), ownWords: new Set<string>() };
-  const importLinks = createImportLinks(store as unknown as LinkStore, own, createWorkQueue(), 500);
+  const stores = { links: store as unknown as LinkStore, domains: { list: async () => [] } };
+  const importLinks = createImportLinks(stores, NO_NAMES, createWorkQueue(), 500);
   const file = await readLinkFile(async function* () {
     yield Buffer.from(content);
   });

@@ -5,6 +5,7 @@ import fc from "fast-check";
 import { validate } from "../../resources/http/validate.ts";
 import { createReadClickSource } from "../../resources/links/redirect.ts";
 import { destinationOf, type Rule, varyOf } from "../../resources/links/redirect-rules.ts";
+import { NO_NAMES } from "../../resources/links/rules.ts";
 import { linkSchemas } from "../../resources/links/schema.ts";
 import { DEVICES, SYSTEMS, type Visitor } from "../../resources/links/visitor.ts";
 
@@ -203,7 +204,7 @@ test("Vary names what rules read of a request", (t) => {
   t.is(vary({ device: "mobile" }, { country: "DE" }), "*");
 });
 
-const { create } = linkSchemas({ ownHosts: new Set(["go.example"]), ownWords: new Set() });
+const { create } = linkSchemas({ ...NO_NAMES, ownHosts: new Set(["go.example"]) });
 const URL = "https://example.com/";
 const read = (rules: unknown) => validate(create, { url: URL, rules }).rules;
 const INVALID: [rules: unknown, message: string][] = [

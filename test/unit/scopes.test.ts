@@ -13,6 +13,8 @@ test("a write scope includes its read scope, and no scope includes another", (t)
   const included: Record<ApiScope, ApiScope[]> = {
     "links:read": ["links:read"],
     "links:write": ["links:read", "links:write"],
+    "domains:read": ["domains:read"],
+    "domains:write": ["domains:read", "domains:write"],
     "webhooks:read": ["webhooks:read"],
     "webhooks:write": ["webhooks:read", "webhooks:write"],
   };

@@ -2,6 +2,7 @@ import test from "ava";
 import { createCursors } from "../../resources/http/pagination.ts";
 import type { Problem } from "../../resources/http/problem.ts";
 import type { LinkPasswords } from "../../resources/links/passwords.ts";
+import { NO_NAMES } from "../../resources/links/rules.ts";
 import { createLinkService } from "../../resources/links/service.ts";
 import type { LinkStore } from "../../resources/links/types.ts";
 import { createWorkQueue } from "../../resources/work-queue.ts";
@@ -41,8 +42,7 @@ const callerOf = (organizationId: string) => ({ organizationId, actor: { id: "lg
 const RULES = {
   cursors: createCursors("secret"),
   passwords: {} as LinkPasswords,
-  ownHosts: new Set<string>(),
-  ownWords: new Set<string>(),
+  ...NO_NAMES,
 };
 const serviceOf = (store: object) => createLinkService({ store: store as LinkStore, ...RULES });
 type Links = ReturnType<typeof createLinkService>;

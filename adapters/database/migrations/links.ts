@@ -20,6 +20,10 @@ export async function finishLinks(knex: Knex, engine: Engine): Promise<void> {
     knex,
     `create unique index links_external_id on links (organization_id, external_id)${engine === "mysql" ? "" : " where external_id is not null"}`,
   );
+  await createOnce(
+    knex,
+    `create index links_domain on links (organization_id, domain, id)${engine === "mysql" ? "" : " where domain is not null"}`,
+  );
   if (engine === "postgres") await createSearchIndex(knex);
   if (engine === "sqlite") await createLinkChanges(knex);
 }
@@ -70,6 +74,9 @@ async function createLinkChanges(knex: Knex) {
     ["link_removed", "delete on links"],
     ["organization_changed", "update of suspended_at, deleted_at on organizations"],
     ["organization_removed", "delete on organizations"],
+    ["domain_added", "insert on domains"],
+    ["domain_changed", "update on domains"],
+    ["domain_removed", "delete on domains"],
   ])
     await createOnce(knex, `create trigger ${name} after ${change} ${CHANGE}`);
 }

@@ -127,7 +127,9 @@ export type NoticeKind =
   | "email_changed"
   | "account_locked"
   | "second_factor_locked"
-  | "credential_leaked";
+  | "credential_leaked"
+  | "domain_record_lost"
+  | "domain_taken_over";
 
 export const notices = t.table(
   "notices",

@@ -6,7 +6,11 @@ export const links = t.table(
   {
     id: t.id().primary(),
     organization_id: t.id(),
-    slug: t.key(255).unique(),
+    /** The host of the organization's domain that has the link. Null for the server's own. */
+    domain: t.key(t.HOST).nullable(),
+    slug: t.key(255),
+    /** What a request is looked up by, see `addressOf`. */
+    address: t.key(t.ID + 256).unique(),
     url: t.text(),
     title: t.string(255).nullable(),
     tags: t.binaryText(),

@@ -91,6 +91,36 @@ export const trustRules = t.table("trust_rules", {
 });
 export type TrustRuleRow = t.RowOf<typeof trustRules>;
 
+/** The hosts of organizations for their short links. Several may have added one, and one of them has it. */
+export const domains = t.table(
+  "domains",
+  {
+    id: t.id().primary(),
+    organization_id: t.id(),
+    host: t.key(t.HOST),
+    /** The host, while it is verified and belongs to no other organization. */
+    live_host: t.key(t.HOST).unique().nullable(),
+    /** What its DNS record has to contain. */
+    token: t.key(43),
+    /** Since when the record of a verified domain is missing. */
+    lost_at: t.time().nullable(),
+    checked_at: t.time().indexed().nullable(),
+    /** New links get it. At most one per organization. */
+    is_default: t.flag().default(false),
+    case_sensitive: t.flag(),
+    root_redirect_url: t.text().nullable(),
+    not_found_url: t.text().nullable(),
+    fallback_url: t.text().nullable(),
+    /** JSON. */
+    app_links: t.longText(),
+    version: t.integer().default(1),
+    created_at: t.time(),
+    updated_at: t.time(),
+  },
+  { unique: [["organization_id", "host"]] },
+);
+export type DomainRow = t.RowOf<typeof domains>;
+
 export const ORGANIZATION_TABLES = [
   organizations,
   organizationUsage,
@@ -98,4 +128,5 @@ export const ORGANIZATION_TABLES = [
   invitations,
   approvedApps,
   trustRules,
+  domains,
 ] as const;

@@ -42,9 +42,8 @@ export function toInput(
   }
   if (rules) input.rules = rules.convert((column) => clean(row[plainName(column)]));
   const { short_url, ...rest } = input;
-  const slug = rest.slug ?? (short_url === undefined ? undefined : slugIn(short_url));
   return {
-    input: { ...rest, ...(slug !== undefined && { slug }) },
+    input: { ...(short_url !== undefined && partsOf(short_url)), ...rest },
     ...(refusals[0] !== undefined && { refusal: refusals[0] }),
   };
 }
@@ -78,9 +77,9 @@ function convert(field: string, value: unknown, separator: string): unknown {
   }
 }
 
-/** Returns the path of a short URL, with or without a scheme. */
-function slugIn(shortUrl: unknown): unknown {
-  if (typeof shortUrl !== "string") return shortUrl;
+/** Returns the host and the path of a short URL, with or without a scheme. */
+function partsOf(shortUrl: unknown): Fields {
+  if (typeof shortUrl !== "string") return { slug: shortUrl };
   const url = URL.parse(/^https?:\/\//i.test(shortUrl) ? shortUrl : `https://${shortUrl}`);
-  return url ? url.pathname.slice(1) : shortUrl;
+  return url ? { domain: url.host, slug: url.pathname.slice(1) } : { slug: shortUrl };
 }

@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import { invalidField } from "../../http/validate.ts";
+import { NO_NAMES } from "../rules.ts";
 import { linkSchemas } from "../schema.ts";
 import { toBoolean, toObject, withoutEscape } from "./values.ts";
 
@@ -42,10 +43,7 @@ const PROTECTED = "The link is protected by a password, which can't be imported.
 const CREATED = ["created_at", "created", "date created", "created date"];
 
 /** The fields of the API that an import sets. The names that are reserved make no difference here. */
-export const IMPORTED_FIELDS: Record<string, z.ZodType> = linkSchemas({
-  ownHosts: new Set(),
-  ownWords: new Set(),
-}).imported.shape;
+export const IMPORTED_FIELDS: Record<string, z.ZodType> = linkSchemas(NO_NAMES).imported.shape;
 
 /** In the order in which they are recognized: those with the rarest columns first. */
 const FORMATS: Format[] = [
@@ -54,6 +52,7 @@ const FORMATS: Format[] = [
     needs: [["longUrl", "shortCode"]],
     columns: {
       url: ["longUrl"],
+      domain: ["domain"],
       slug: ["shortCode"],
       title: ["title"],
       tags: ["tags"],
@@ -85,6 +84,7 @@ const FORMATS: Format[] = [
     needs: [["address", "target"]],
     columns: {
       url: ["target"],
+      domain: ["domain"],
       slug: ["address"],
       title: ["description"],
       created_at: ["created_at"],
@@ -125,6 +125,7 @@ const FORMATS: Format[] = [
     ],
     columns: {
       url: ["Destination URL", "url"],
+      domain: ["domain"],
       slug: ["key"],
       short_url: ["Short link"],
       title: ["title"],

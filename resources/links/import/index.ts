@@ -1,12 +1,14 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { z } from "zod";
 import type { Caller } from "../../access/actor.ts";
+import type { DomainStore } from "../../domains/types.ts";
 import { Problem } from "../../http/problem.ts";
+import { hasAtMost } from "../../http/text.ts";
 import { validate } from "../../http/validate.ts";
 import { toQuotaProblem } from "../../plans.ts";
 import type { Enqueue } from "../../work-queue.ts";
-import { conflictProblem } from "../create.ts";
-import { type ReservedNames, randomSlug, slugOf } from "../rules.ts";
+import { assertAllowedSlug, conflictProblem } from "../create.ts";
+import { HOST_MAX, type ReservedNames, randomSlug, slugOf, toHost } from "../rules.ts";
 import { linkSchemas, toFields } from "../schema.ts";
 import {
   type ImportedLink,
@@ -57,6 +59,7 @@ const MAX_SLUGS = 12;
 
 /** A valid row, waiting for its batch. A slug that the file lacks follows from the URL and the attempt. */
 type Pending = { link: ImportedLink; attempt: number | undefined };
+type Target = { organizationId: string; place(domain: unknown): string | null };
 type Checked = { row: FileRow; input: Fields; pending?: Pending; refusal?: string };
 
 /**
@@ -64,21 +67,35 @@ type Checked = { row: FileRow; input: Fields; pending?: Pending; refusal?: strin
  * @param batchSize how many links a transaction stores. On SQLite, it holds the process for some 30 ms for 500 links.
  */
 export function createImportLinks(
-  store: LinkStore,
+  { links: store, domains }: { links: LinkStore; domains: Pick<DomainStore, "list"> },
   reserved: ReservedNames,
   enqueue: Enqueue,
   batchSize: number,
 ) {
   const schema = linkSchemas(reserved).imported;
 
-  function check(row: FileRow, format: Format, organizationId: string): Checked {
-    const { input, ...converted } = toInput(row.fields, format);
+  /** Links of a domain that the organization has keep it. Others get the default. */
+  async function createPlace(organizationId: string) {
+    const verified = (await domains.list(organizationId)).filter(({ verified }) => verified);
+    const hosts = new Set([reserved.shortHost, ...verified.map(({ host }) => host)]);
+    const byDefault = verified.find((domain) => domain.default)?.host ?? null;
+    return (given: unknown): string | null => {
+      const host = typeof given === "string" && hasAtMost(HOST_MAX, given) ? toHost(given) : undefined;
+      return host !== undefined && hosts.has(host) ? host : byDefault;
+    };
+  }
+
+  function check(row: FileRow, format: Format, { organizationId, place }: Target): Checked {
+    const { input: read, ...converted } = toInput(row.fields, format);
+    const input: Fields = { ...read, domain: place(read.domain) };
     const refusal = row.refusal ?? refusalOf(row.fields, format) ?? converted.refusal;
     if (refusal) return { row, input, refusal };
     const attempt = input.slug === undefined ? 0 : undefined;
     const slug = input.slug ?? derivedSlug(organizationId, input.url, 0);
     try {
-      return { row, input, pending: { link: toLink(validate(schema, { ...input, slug })), attempt } };
+      const link = toLink(validate(schema, { ...input, slug }));
+      assertAllowedSlug(link, reserved);
+      return { row, input, pending: { link, attempt } };
     } catch (error) {
       if (error instanceof Problem) return { row, input, refusal: error.message };
       throw error;
@@ -90,6 +107,7 @@ export function createImportLinks(
     { format, rows }: LinkFile,
     { isTrial = false, onRow, onBatch }: ImportOptions = {},
   ): Promise<ImportReport> {
+    const target = { organizationId, place: await createPlace(organizationId) };
     const { add } = store.beginImport(organizationId, actor, format.name, isTrial);
     const addEnqueued: Add = (links) => enqueue(organizationId, () => add(links));
     const report: ImportReport = {
@@ -121,7 +139,7 @@ export function createImportLinks(
 
     let batch: Checked[] = [];
     for await (const row of rows) {
-      batch.push(check(row, format, organizationId));
+      batch.push(check(row, format, target));
       if (batch.length % ROWS_PER_TURN === 0) await nextTurn();
       if (batch.length < batchSize) continue;
       await finish(batch);
@@ -142,7 +160,7 @@ async function addAll(pending: Pending[], organizationId: string, add: Add) {
     const again: Pending[] = [];
     for (const [index, outcome] of result.outcomes.entries()) {
       const one = waiting[index] as Pending;
-      const isTaken = typeof outcome === "object" && outcome.taken === "slug";
+      const isTaken = typeof outcome === "object" && "taken" in outcome && outcome.taken === "slug";
       if (isTaken && deriveNext(one, organizationId)) again.push(one);
       else outcomes.set(one, outcome);
     }

@@ -67,7 +67,7 @@ async function importFile({
   await checkFile(file, settings);
   const shown: ImportResult["refusals"] = [];
   const printProgress = createProgress("rows");
-  const importLinks = createImportLinks(storage.links, reservedNamesOf(urls), (_, work) => work(), BATCH);
+  const importLinks = createImportLinks(storage, reservedNamesOf(urls), (_, work) => work(), BATCH);
   let done = 0;
   printProgress(done, 0);
   try {

@@ -2,7 +2,7 @@ import type { Context } from "koa";
 import { readQuery } from "../../../resources/http/validate.ts";
 import { CHANGED_MAX } from "../../../resources/links/change-many.ts";
 import { type LinkCount, type LinkPage, listQuery } from "../../../resources/links/list.ts";
-import { toView } from "../../../resources/links/schema.ts";
+import { shortUrlOf, toView } from "../../../resources/links/schema.ts";
 import { hasReachedLimit } from "../../../resources/links/service.ts";
 import type { Link } from "../../../resources/links/types.ts";
 import { isPaid } from "../../../resources/plans.ts";
@@ -164,11 +164,11 @@ function describeCount({ links, offset, count }: LinksPage): string {
 }
 
 function row(link: Link, { path, shortUrl, most }: { path: string; shortUrl: string; most: number }): Html {
-  const { id, slug, url, title, clicks, lastClickedAt, createdAt } = link;
+  const { id, url, title, clicks, lastClickedAt, createdAt } = link;
   const name = displayUrl(link, shortUrl);
   return html`<tr>
 <td><input type="checkbox" name="ids" value="${id}" aria-label="Select ${name}"></td>
-<td><div class="link">${initial(hostOf(url))}<span class="head"><a class="short" href="${path}/${id}">${name}</a>${statusBadge(link)}${passwordBadge(link)}${copyIcon(`${shortUrl}/${slug}`, name)}</span>
+<td><div class="link">${initial(hostOf(url))}<span class="head"><a class="short" href="${path}/${id}">${name}</a>${statusBadge(link)}${passwordBadge(link)}${copyIcon(shortUrlOf(link, shortUrl), name)}</span>
 <span class="where" title="${url}">${title && html`<strong>${title}</strong> · `}${url.replace(/^https?:\/\/(www\.)?/, "")}</span></div></td>
 <td>${tagList(link, path, MAX_TAGS_IN_LIST)}</td>
 <td class="end"><span class="count">${meter(clicks / most)}<span>${clicks.toLocaleString("en")}</span></span></td>
@@ -201,8 +201,8 @@ function selectAll({ links, isExact }: LinkCount): Html {
   return html`<label class="option" data-others="${count}"><input type="checkbox" name="all" value="true">Select all ${count} links</label>`;
 }
 
-export function displayUrl({ slug }: Pick<Link, "slug">, shortUrl: string): string {
-  return `${shortUrl.replace(/^https?:\/\//, "")}/${slug}`;
+export function displayUrl(link: Pick<Link, "domain" | "slug">, shortUrl: string): string {
+  return shortUrlOf(link, shortUrl).replace(/^https?:\/\//, "");
 }
 
 function hostOf(url: string): string {

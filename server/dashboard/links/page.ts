@@ -1,4 +1,5 @@
 import type { Context } from "koa";
+import { shortUrlOf } from "../../../resources/links/schema.ts";
 import type { Link } from "../../../resources/links/types.ts";
 import { describeConditions } from "../../ui/conditions.ts";
 import { CSRF_FIELD, copyable, field, formButton, linkButton, time } from "../../ui/controls.ts";
@@ -84,7 +85,7 @@ function disabledAlert({ disabledAt, disabledReason }: Link): Html {
 function details(link: Link, path: string, shortUrl: string, creator: Html): Html {
   const listPath = path.slice(0, path.lastIndexOf("/"));
   return html`<dl class="facts">
-<dt>Short link</dt><dd>${copyable(`${shortUrl}/${link.slug}`, "the short link")} ${statusBadge(link)}${passwordBadge(link)}</dd>
+<dt>Short link</dt><dd>${copyable(shortUrlOf(link, shortUrl), "the short link")} ${statusBadge(link)}${passwordBadge(link)}</dd>
 <dt>Destination</dt><dd><a class="long" href="${link.url}" rel="noreferrer">${link.url}</a></dd>
 ${link.rules.map((rule) => html`<dt>${describeConditions(rule.if)}</dt><dd><a class="long" href="${rule.url}" rel="noreferrer">${rule.url}</a></dd>`)}
 <dt>Clicks</dt><dd>${clicksOf(link)}</dd>

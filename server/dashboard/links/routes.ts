@@ -2,7 +2,7 @@ import type { Context } from "koa";
 import { preconditionOf } from "../../../resources/http/etag.ts";
 import type { Problem } from "../../../resources/http/problem.ts";
 import { readQuery, validate } from "../../../resources/http/validate.ts";
-import { linkTag, toView } from "../../../resources/links/schema.ts";
+import { linkTag, shortUrlOf, toView } from "../../../resources/links/schema.ts";
 import type { Link } from "../../../resources/links/types.ts";
 import { seeOther } from "../../http/redirects.ts";
 import { type Input, prefersHtml } from "../../http/request-body.ts";
@@ -57,12 +57,12 @@ export const links: RouteModule = (router, options) => {
 
   for (const format of Object.keys(QR_FORMATS) as QrFormat[])
     router.get(`${LINK}/qr.${format}`, allow(), readQuery(qrQuery), async (ctx) => {
-      const { slug } = await find(ctx);
+      const link = await find(ctx);
       const { download, ...query } = validate(qrQuery, ctx.state.query);
-      if (download !== undefined) ctx.attachment(`${slug.replaceAll("/", "-")}.${format}`);
+      if (download !== undefined) ctx.attachment(`${link.slug.replaceAll("/", "-")}.${format}`);
       const { type, render } = QR_FORMATS[format];
       ctx.type = type;
-      ctx.body = await render(`${urls.short}/${slug}`, query);
+      ctx.body = await render(shortUrlOf(link, urls.short), query);
     });
 
   addForm(router, {

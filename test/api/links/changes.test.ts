@@ -43,6 +43,7 @@ test("a link created from only a URL has defaults for all other fields, its Loca
   t.deepEqual(rest, {
     url,
     short_url: `${service.url}/${slug}`,
+    domain: new URL(service.url).host,
     title: null,
     tags: [],
     external_id: null,

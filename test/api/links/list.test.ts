@@ -3,6 +3,7 @@ import { OPERATOR } from "../../../resources/events/types.ts";
 import { createCursors } from "../../../resources/http/pagination.ts";
 import type { LinkPage } from "../../../resources/links/list.ts";
 import type { LinkPasswords } from "../../../resources/links/passwords.ts";
+import { NO_NAMES } from "../../../resources/links/rules.ts";
 import { createLinkService } from "../../../resources/links/service.ts";
 import type { Link } from "../../../resources/links/types.ts";
 import { storeManyLinks } from "../../harness/database/many-links.ts";
@@ -16,8 +17,7 @@ const service = createLinkService({
   store: storage.links,
   cursors: createCursors("secret"),
   passwords: {} as LinkPasswords,
-  ownHosts: new Set(),
-  ownWords: new Set(),
+  ...NO_NAMES,
 });
 
 const createCaller = async () => ({ organizationId: await createOrganization(), actor: OPERATOR });
@@ -245,7 +245,7 @@ test("a link that is clicked between two pages is not listed again, and no other
   t.deepEqual(numbers(first), [3, 6, 0, 8, 5]);
   const source = { referrer: null, country: null, device: null, browser: null, operatingSystem: null };
   const visit = { source: { ...source, bot: false }, isCounted: true, query: "", readLanguage: () => "en" };
-  for (let click = 0; click < 5; click++) await service.redirect("clicked-5", visit);
+  for (let click = 0; click < 5; click++) await service.redirect({ path: "clicked-5" }, visit);
   const next = await service.list(caller, { sort: "-clicks", limit: 5, cursor: first.nextCursor });
   t.deepEqual(numbers(next), [2, 7, 4, 1]);
 });

@@ -155,7 +155,7 @@ test.serial("an exact filter is looked up in an index", async (t) => {
   const explain = engine === "sqlite" ? "explain query plan" : "explain";
   for (const [index, filter] of Object.entries({
     links_url: { url: SAME_URL },
-    slug: { slug: "same-44" },
+    address: { slug: "same-44" },
     external_id: { externalId: "own 700" },
   })) {
     const plans: string[] = [];

@@ -39,7 +39,7 @@ export async function storeManyLinks(
       disabledReason: null,
     }),
   );
-  const rows = links.map(toRow);
+  const rows = links.map((link) => toRow(link));
   for (let start = 0; start < count; start += CHUNK) {
     await knex("links").insert(rows.slice(start, start + CHUNK) as never);
   }

@@ -8,10 +8,12 @@ import { createTestDatabase } from "./test-database.ts";
 export async function startServiceWithDatabase(
   settings: Record<string, string> = {},
   sendDefaults: SendDefaults = {},
+  options?: Parameters<typeof startTestService>[2],
 ) {
   const { url, drop } = await createTestDatabase();
   const ENCRYPTION_KEY = randomBytes(32).toString("base64url");
-  const service = await startTestService({ DATABASE_URL: url, ENCRYPTION_KEY, ...settings }, sendDefaults);
+  const own = { DATABASE_URL: url, ENCRYPTION_KEY, ...settings };
+  const service = await startTestService(own, sendDefaults, options);
   const { knex, close } = openDatabase(url);
   return {
     service,

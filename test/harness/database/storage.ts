@@ -60,7 +60,7 @@ export async function createTestStorage({ migrated = true, options = "", limitsO
     async createLink(organizationId: string, fields: Partial<LinkFields> = {}, by: Storage = first) {
       const all = linkFields({ slug: `stored-link-${++count}`, ...fields });
       const created = await by.links.create(organizationId, OPERATOR, all);
-      if (!("id" in created)) throw new Error(`the ${created.taken} is taken`);
+      if (!("id" in created)) throw new Error(JSON.stringify(created));
       return created;
     },
     /** Creates a webhook for new links with a URL of its own, as far as `changes` don't differ. */

@@ -102,6 +102,7 @@ export class LinkModel {
       ...normalize(input),
       ...{ id, slug, created_at, updated_at, created_by, created_via },
       short_url: `${shortUrl}/${slug}`,
+      domain: new URL(shortUrl).host,
       clicks: 0,
       bot_clicks: 0,
       last_clicked_at: null,

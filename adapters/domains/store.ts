@@ -1,0 +1,235 @@
+import { isDeepStrictEqual } from "node:util";
+import type { Knex } from "knex";
+import type { Actor } from "../../resources/access/actor.ts";
+import type { Domain, DomainChanges, DomainStore } from "../../resources/domains/types.ts";
+import type { EventType } from "../../resources/events/types.ts";
+import { limitsOf } from "../../resources/plans.ts";
+import { type NoticeKind, recordNotice } from "../accounts/notices.ts";
+import { newId } from "../crypto/ids.ts";
+import { ifDuplicate } from "../database/errors.ts";
+import type { Database } from "../database/index.ts";
+import type { DomainRow } from "../database/tables/organizations.ts";
+import type { Change, Outbox } from "../events/outbox.ts";
+import type { CurrentReads } from "../links/redirect-cache.ts";
+import { lockOrganization } from "../locks.ts";
+
+const TAKEOVER_MS = 7 * 24 * 60 * 60 * 1000;
+
+export function createDomainStore(
+  { knex }: Database,
+  outbox: Outbox,
+  { resolveDomain }: CurrentReads,
+): DomainStore {
+  /** Runs `work` while the organization and the domain are locked. Resolves to undefined if there is none. */
+  function changeDomain<T>(
+    organizationId: string,
+    id: string,
+    actor: Actor,
+    work: (change: Change, before: DomainRow) => Promise<T>,
+  ): Promise<T | undefined> {
+    return outbox.change(actor, async (change) => {
+      if (!(await lockOrganization(change.trx, organizationId))) return undefined;
+      const row = await domainsOf(change.trx, organizationId).where({ id }).first();
+      return row && work(change, row);
+    });
+  }
+
+  return {
+    create: (organizationId, actor, { token, ...fields }, isVerified) =>
+      outbox
+        .change(actor, async ({ trx, record }) => {
+          const organization = await lockOrganization(trx, organizationId);
+          const limit = organization ? limitsOf(organization.plan).domains : 0;
+          if ((await count(trx, organizationId)) >= limit) return { limit };
+          const now = Date.now();
+          const row: DomainRow = {
+            ...(toColumns(fields) as Required<ReturnType<typeof toColumns>>),
+            id: newId("dom"),
+            organization_id: organizationId,
+            host: fields.host,
+            live_host: isVerified ? fields.host : null,
+            token,
+            lost_at: null,
+            checked_at: null,
+            case_sensitive: fields.caseSensitive,
+            version: 1,
+            created_at: now,
+            updated_at: now,
+          };
+          if (fields.default) await domainsOf(trx, organizationId).update({ is_default: false });
+          await trx("domains").insert(row);
+          await record(domainEvent("domain.created", row));
+          return toDomain(row);
+        })
+        .catch(ifDuplicate({ isDuplicate: true as const })),
+
+    async find(organizationId, id) {
+      const row = await domainsOf(knex, organizationId).where({ id }).first();
+      return row && toDomain(row);
+    },
+
+    list: async (organizationId) => (await domainsOf(knex, organizationId).orderBy("host")).map(toDomain),
+    count: (organizationId) => count(knex, organizationId),
+
+    update: (organizationId, id, changes, actor, version) =>
+      changeDomain(organizationId, id, actor, async ({ trx, record }, before) => {
+        if (version !== undefined && before.version !== version) return "stale";
+        const domain = toDomain(before);
+        const changed = Object.entries(changes).filter(
+          ([name, value]) => !isDeepStrictEqual(domain[name as keyof Domain], value),
+        );
+        if (changed.length === 0) return domain;
+        if (changes.default) await domainsOf(trx, organizationId).update({ is_default: false });
+        const columns = toColumns(Object.fromEntries(changed));
+        const after = { ...before, ...columns, ...revisionOf(before) };
+        await trx("domains")
+          .where({ id })
+          .update({ ...columns, ...revisionOf(before) });
+        const names = Object.keys(columns).map((name) => (name === "is_default" ? "default" : name));
+        await record(domainEvent("domain.updated", after, { changed: names }));
+        return toDomain(after);
+      }),
+
+    async remove(organizationId, id, actor, version) {
+      const removed = await changeDomain(organizationId, id, actor, async ({ trx, record }, row) => {
+        if (version !== undefined && row.version !== version) return "stale";
+        const own = { organization_id: organizationId, domain: row.host };
+        if (await trx("links").where(own).whereNull("deleted_at").first("id")) return "in_use";
+        await trx("domains").where({ id }).delete();
+        await record(domainEvent("domain.deleted", row));
+        return true;
+      });
+      return removed ?? false;
+    },
+
+    recordCheck: (id, tokens, actor) =>
+      outbox.change(actor, async (change) => {
+        const { trx, record } = change;
+        const domain = await trx("domains").where({ id }).first();
+        if (!domain || !(await lockOwners(trx, domain.host))) return undefined;
+        const row = await trx("domains").where({ id }).first();
+        if (!row) return undefined;
+        const { host } = row;
+        const holder = await trx("domains").where({ live_host: host }).first();
+        if (holder) await recordPresence(change, holder, tokens.includes(holder.token));
+        if (!tokens.includes(row.token)) return "missing";
+        if (holder?.id === id) return toDomain((await trx("domains").where({ id }).first()) as DomainRow);
+        if (holder) {
+          const lostAt = tokens.includes(holder.token) ? null : (holder.lost_at ?? Date.now());
+          if (lostAt === null || lostAt > Date.now() - TAKEOVER_MS) return "taken";
+          await trx("domains")
+            .where({ id: holder.id })
+            .update({ live_host: null, lost_at: null, is_default: false, ...revisionOf(holder) });
+          await record(domainEvent("domain.taken_over", holder));
+          await notifyManagers(trx, holder, "domain_taken_over");
+        }
+        const state = { live_host: host, lost_at: null, checked_at: Date.now(), ...revisionOf(row) };
+        await trx("domains").where({ id }).update(state);
+        await record(domainEvent("domain.verified", row));
+        return toDomain({ ...row, ...state });
+      }),
+
+    async takeUnchecked(since, count) {
+      const due = await knex("domains")
+        .whereNotNull("live_host")
+        .where((domain) => domain.whereNull("checked_at").orWhere("checked_at", "<", since))
+        .limit(count)
+        .select("id", "host", "checked_at");
+      const taken = [];
+      for (const { id, host, checked_at } of due)
+        if (await knex("domains").where({ id, checked_at }).update({ checked_at: Date.now() }))
+          taken.push({ id, host });
+      return taken;
+    },
+
+    resolve: resolveDomain,
+
+    async findAppLinks(id) {
+      const row = await knex("domains").where({ id }).first("app_links");
+      return row && JSON.parse(row.app_links);
+    },
+  };
+}
+
+function domainsOf(q: Knex, organizationId: string) {
+  return q("domains").where({ organization_id: organizationId });
+}
+
+async function count(q: Knex, organizationId: string): Promise<number> {
+  const [row] = await domainsOf(q, organizationId).count({ total: "*" });
+  return Number(row?.total);
+}
+
+/** Lists the verified domains of an organization, which its links can have. */
+export async function listLinkDomains(q: Knex, organizationId: string) {
+  const rows = await domainsOf(q, organizationId)
+    .whereNotNull("live_host")
+    .select("id", "host", "case_sensitive");
+  return rows.map(({ id, host, case_sensitive }) => ({ id, host, caseSensitive: Boolean(case_sensitive) }));
+}
+
+/** Locks the organizations that have added a host, in the order of their ids. Resolves to whether there are any. */
+async function lockOwners(trx: Knex.Transaction, host: string): Promise<boolean> {
+  const ids = await trx("domains").where({ host }).orderBy("organization_id").pluck("organization_id");
+  for (const id of ids) await lockOrganization(trx, id);
+  return ids.length > 0;
+}
+
+/** Marks a verified domain whose record is gone, or is there again. */
+async function recordPresence({ trx, record }: Change, row: DomainRow, isPresent: boolean): Promise<void> {
+  if (isPresent === (row.lost_at === null)) return;
+  const lost_at = isPresent ? null : Date.now();
+  await trx("domains")
+    .where({ id: row.id })
+    .update({ lost_at, ...revisionOf(row) });
+  await record(domainEvent(isPresent ? "domain.verified" : "domain.record_lost", row));
+  if (!isPresent) await notifyManagers(trx, row, "domain_record_lost");
+}
+
+async function notifyManagers(trx: Knex.Transaction, { organization_id, host }: DomainRow, kind: NoticeKind) {
+  const managers: string[] = await trx("memberships")
+    .where({ organization_id })
+    .whereIn("role", ["owner", "admin"])
+    .orderBy("user_id")
+    .pluck("user_id");
+  for (const userId of managers) await recordNotice(trx, { userId, kind, data: { name: host } });
+}
+
+function domainEvent(type: EventType, { id, organization_id, host }: DomainRow, more: object = {}) {
+  return { organizationId: organization_id, type, subject: id, data: { domain_id: id, host, ...more } };
+}
+
+function revisionOf({ version }: DomainRow) {
+  return { version: version + 1, updated_at: Date.now() };
+}
+
+function toColumns(fields: DomainChanges): Partial<DomainRow> {
+  const { default: isDefault, rootRedirectUrl, notFoundUrl, fallbackUrl, appLinks } = fields;
+  return {
+    ...(isDefault !== undefined && { is_default: isDefault }),
+    ...(rootRedirectUrl !== undefined && { root_redirect_url: rootRedirectUrl }),
+    ...(notFoundUrl !== undefined && { not_found_url: notFoundUrl }),
+    ...(fallbackUrl !== undefined && { fallback_url: fallbackUrl }),
+    ...(appLinks !== undefined && { app_links: JSON.stringify(appLinks) }),
+  };
+}
+
+function toDomain(row: DomainRow): Domain {
+  return {
+    id: row.id,
+    organizationId: row.organization_id,
+    host: row.host,
+    verified: row.live_host !== null,
+    token: row.token,
+    lostAt: row.lost_at,
+    default: Boolean(row.is_default),
+    caseSensitive: Boolean(row.case_sensitive),
+    rootRedirectUrl: row.root_redirect_url,
+    notFoundUrl: row.not_found_url,
+    fallbackUrl: row.fallback_url,
+    appLinks: JSON.parse(row.app_links),
+    version: row.version,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
+}

@@ -1,0 +1,61 @@
+import type { Actor } from "../access/actor.ts";
+import type { CamelCase } from "../http/text.ts";
+import type { DomainInput, DomainView } from "./schema.ts";
+
+/** A domain of an organization. Times are epoch milliseconds, and every change increments `version`. */
+export type Domain = { organizationId: string; token: string; version: number; lostAt: number | null } & {
+  [Name in keyof Omit<DomainView, "dns" | "record_lost_at"> as CamelCase<Name>]: Name extends `${string}_at`
+    ? number
+    : DomainView[Name];
+};
+
+export type DomainFields = Pick<Domain, CamelCase<keyof DomainInput>>;
+export type DomainChanges = { [Field in keyof Omit<DomainFields, "host">]?: DomainFields[Field] | undefined };
+
+/** What a request for the host of a domain needs. */
+export type ServedDomain = Pick<
+  Domain,
+  "id" | "organizationId" | "host" | "caseSensitive" | "rootRedirectUrl" | "notFoundUrl"
+>;
+
+/** `"taken"`: another organization has the host. */
+export type Verification = Domain | "missing" | "taken" | undefined;
+
+/** The storage port of the domains of organizations. Every change is stored with an event. */
+export type DomainStore = {
+  /** Resolves to the limit of the plan if it is reached; `isDuplicate`: the organization already has the host. */
+  create(
+    organizationId: string,
+    actor: Actor,
+    fields: DomainFields & { token: string },
+    isVerified: boolean,
+  ): Promise<Domain | { limit: number } | { isDuplicate: true }>;
+  find(organizationId: string, id: string): Promise<Domain | undefined>;
+  /** In the order of their hosts. */
+  list(organizationId: string): Promise<Domain[]>;
+  count(organizationId: string): Promise<number>;
+  update(
+    organizationId: string,
+    id: string,
+    changes: DomainChanges,
+    actor: Actor,
+    version?: number,
+  ): Promise<Domain | "stale" | undefined>;
+  /** `"in_use"`: the domain has links. */
+  remove(
+    organizationId: string,
+    id: string,
+    actor: Actor,
+    version?: number,
+  ): Promise<boolean | "stale" | "in_use">;
+  /**
+   * Stores which tokens the DNS record of a domain has. One that has its token is verified, and takes over a host that
+   * another organization has lost for 7 days; one without is marked as lost.
+   */
+  recordCheck(id: string, tokens: readonly string[], actor: Actor): Promise<Verification>;
+  /** Takes up to `count` verified domains that weren't checked since then, which no other process takes. */
+  takeUnchecked(since: number, count: number): Promise<Pick<Domain, "id" | "host">[]>;
+  /** Resolves to the verified domain with a host, unless its organization was deleted or suspended. */
+  resolve(host: string): Promise<ServedDomain | undefined>;
+  findAppLinks(id: string): Promise<Domain["appLinks"] | undefined>;
+};

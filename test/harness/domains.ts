@@ -1,0 +1,60 @@
+import type { DomainView } from "../../resources/domains/schema.ts";
+import type { ResolveTxt } from "../../resources/domains/service.ts";
+import { type Api, BROWSER } from "./clients/api.ts";
+import { sendRaw } from "./clients/raw.ts";
+import { startServiceWithDatabase } from "./database/service.ts";
+
+type Visit = { method?: string; headers?: Record<string, string>; body?: string };
+
+/** Starts a service that looks its DNS records up in a map: `records.get("_linkgate.go.example")`. The caller closes it. */
+export async function startDomainService(settings: Record<string, string> = {}) {
+  const records = new Map<string, string[] | "SERVFAIL">();
+  const resolveTxt: ResolveTxt = async (name) => {
+    const values = records.get(name) ?? [];
+    if (values === "SERVFAIL") throw Object.assign(new Error("queryTxt ESERVFAIL"), { code: "ESERVFAIL" });
+    if (values.length === 0) throw Object.assign(new Error("queryTxt ENOTFOUND"), { code: "ENOTFOUND" });
+    // Longer texts come in parts.
+    return values.map((text) => [text.slice(0, 7), text.slice(7)]);
+  };
+  const { service, knex, close } = await startServiceWithDatabase(settings, {}, { lingerMs: 0, resolveTxt });
+
+  return {
+    service,
+    knex,
+    close,
+    records,
+
+    /** Sends a request for a host. `body` is that of a JSON response. */
+    async at(host: string, path: string, { headers = {}, ...options }: Visit = {}) {
+      const named = Object.entries({ "user-agent": BROWSER, ...headers, host }).flat();
+      const { headers: received, ...reply } = await sendRaw(service.url, path, {
+        ...options,
+        headers: named,
+      });
+      const isJson = /json\b/.test(received["content-type"] ?? "");
+      const body: unknown = isJson && reply.text ? JSON.parse(reply.text) : undefined;
+      return { ...reply, headers: new Headers(received as Record<string, string>), body };
+    },
+
+    /** Adds a domain with its DNS record, and verifies it. */
+    async addDomain(api: Api, host: string, fields: object = {}): Promise<DomainView> {
+      const created = await create(api, host, fields);
+      const { name, value } = created.dns;
+      const values = records.get(name);
+      records.set(name, [...(Array.isArray(values) ? values : []), value]);
+      const verified = await api.send<DomainView>("POST", `/v1/domains/${created.id}/verify`);
+      if (verified.status !== 200) throw new Error(`${host} wasn't verified: ${verified.text}`);
+      return verified.body;
+    },
+
+    create,
+  };
+
+  async function create(api: Api, host: string, fields: object = {}): Promise<DomainView> {
+    const { status, body, text } = await api.send<DomainView>("POST", "/v1/domains", {
+      json: { host, ...fields },
+    });
+    if (status !== 201) throw new Error(`${host} wasn't added: ${status} ${text}`);
+    return body;
+  }
+}
