@@ -4,6 +4,7 @@ import path from "node:path";
 import { Router } from "@koa/router";
 import type { BearerCheck } from "../resources/access/bearer.ts";
 import { WEBHOOK_EVENT_SCHEMAS } from "../resources/events/delivered-events.ts";
+import { domainRoutes } from "../resources/domains/routes.ts";
 import { PROBLEM_CODES } from "../resources/http/problem-codes.ts";
 import { linkRoutes } from "../resources/links/routes.ts";
 import { buildDocument } from "../resources/openapi/document.ts";
@@ -31,6 +32,7 @@ function documentOfApi() {
   const bearerCheck = { bearer: pass } as unknown as BearerCheck;
   const { declare, operations } = createDeclare(new Router(), { bearerCheck, runOnce: pass as never });
   linkRoutes(declare, { links: services.links, shortUrl: base });
+  domainRoutes(declare, services.domains);
   webhookRoutes(declare, { ...services, shortUrl: base, webhookPageUrl: () => "" });
   organizationRoutes(declare, services.showOrganization);
   return buildDocument(operations, { urls, version: VERSION, events: WEBHOOK_EVENT_SCHEMAS });

@@ -59,8 +59,8 @@ export function createDomainService({ store, links, resolveTxt, ...rules }: Opti
     schemas,
     get,
     list: ({ organizationId }: Caller): Promise<Domain[]> => store.list(organizationId),
-    resolve: store.resolve,
-    findAppLinks: store.findAppLinks,
+    resolve: (host: string) => store.resolve(host),
+    findAppLinks: (id: string) => store.findAppLinks(id),
 
     async create({ organizationId, actor }: Caller, input: unknown): Promise<Domain> {
       const { host, ...given } = toFields(validate(schemas.create, input));
