@@ -17,7 +17,9 @@ function same(shown, real) {
   if (typeof shown !== "object" || !shown) return shown === real || Date.parse(shown) === real;
   const camelCase = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
   const realPart = (name) => real[name] ?? real[camelCase(name)] ?? null;
-  return Object.keys(shown).every((name) => name === "short_url" || same(shown[name], realPart(name)));
+  // The record of a link on the server's own host has none.
+  const isAdded = (name) => name === "short_url" || (name === "domain" && realPart(name) === null);
+  return Object.keys(shown).every((name) => isAdded(name) || same(shown[name], realPart(name)));
 }
 for (const [index, entry] of entries.entries()) {
   const { seq, previous_hash, hash, record, data, actor_name, via_name, summary, ...columns } = entry;

@@ -2,10 +2,9 @@ import { isIP } from "node:net";
 import { getDomain } from "tldts";
 import { z } from "zod";
 import { pageOf } from "../http/pagination.ts";
-import { camelCase, hasAtMost } from "../http/text.ts";
+import { type CamelCase, camelCase, hasAtMost } from "../http/text.ts";
 import { stringThat } from "../http/validate.ts";
 import { HOST_MAX, type ReservedNames, toHost, URL_MAX, validateDestination } from "../links/rules.ts";
-import type { Domain, DomainChanges, DomainFields } from "./types.ts";
 
 // RFC 1035 §2.3.4: a name is longer, and this label comes before it.
 const LABEL = "_linkgate";
@@ -136,6 +135,16 @@ export const domainPageSchema = pageOf(domainSchema, "DomainPage", DOMAIN_EXAMPL
 export type DomainView = z.output<typeof domainSchema>;
 type Schemas = ReturnType<typeof domainSchemas>;
 export type DomainInput = z.output<Schemas["create"]>;
+
+/** A domain of an organization. Times are epoch milliseconds, and every change increments `version`. */
+export type Domain = { organizationId: string; token: string; version: number; lostAt: number | null } & {
+  [Name in keyof Omit<DomainView, "dns" | "record_lost_at"> as CamelCase<Name>]: Name extends `${string}_at`
+    ? number
+    : DomainView[Name];
+};
+
+export type DomainFields = Pick<Domain, CamelCase<keyof DomainInput>>;
+export type DomainChanges = { [Field in keyof Omit<DomainFields, "host">]?: DomainFields[Field] | undefined };
 
 /** Returns the fields that a request sets. */
 export function toFields(input: DomainInput): Partial<DomainFields> & Pick<DomainFields, "host">;

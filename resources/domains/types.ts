@@ -1,16 +1,7 @@
 import type { Actor } from "../access/actor.ts";
-import type { CamelCase } from "../http/text.ts";
-import type { DomainInput, DomainView } from "./schema.ts";
+import type { Domain, DomainChanges, DomainFields } from "./schema.ts";
 
-/** A domain of an organization. Times are epoch milliseconds, and every change increments `version`. */
-export type Domain = { organizationId: string; token: string; version: number; lostAt: number | null } & {
-  [Name in keyof Omit<DomainView, "dns" | "record_lost_at"> as CamelCase<Name>]: Name extends `${string}_at`
-    ? number
-    : DomainView[Name];
-};
-
-export type DomainFields = Pick<Domain, CamelCase<keyof DomainInput>>;
-export type DomainChanges = { [Field in keyof Omit<DomainFields, "host">]?: DomainFields[Field] | undefined };
+export type { Domain, DomainChanges, DomainFields };
 
 /** What a request for the host of a domain needs. */
 export type ServedDomain = Pick<

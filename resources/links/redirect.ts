@@ -8,9 +8,10 @@ import { Problem } from "../http/problem.ts";
 import { PASSWORD_REQUIRED, readPassword, type ShowPasswordPage } from "./passwords.ts";
 import { isPreviewProgram } from "./preview-programs.ts";
 import { shortUrlOf } from "./schema.ts";
-import type { LinkPreview, LinkService, Place, Visit } from "./service.ts";
+import type { LinkService } from "./service.ts";
 import type { Card, Click, ClickSource, ResolvedLink } from "./types.ts";
 import { DEVICES } from "./visitor.ts";
+import type { LinkPreview, Place, Visit } from "./visits.ts";
 
 // What follows the slug may be any path without dot segments (RFC 3986 §3.3).
 const LINK_PATH = /^\/([A-Za-z0-9_-]{1,64})(?:$|\/(?!(?:.*\/)?\.{1,2}(?:\/|$)))/;

@@ -1,10 +1,8 @@
 import type { Caller } from "../access/actor.ts";
 import type { CountFurther } from "../access/bearer.ts";
-import type { ServedDomain } from "../domains/types.ts";
 import { assertNotStale, type Precondition, preconditionFailed } from "../http/etag.ts";
 import type { Cursors } from "../http/pagination.ts";
 import { found, notFound, Problem } from "../http/problem.ts";
-import { hasAtMost } from "../http/text.ts";
 import { validate } from "../http/validate.ts";
 import { type Limits, throwQuotaProblem } from "../plans.ts";
 import { createWorkQueue } from "../work-queue.ts";
@@ -21,53 +19,14 @@ import { LINKS_LENGTH, readBulkUpdate } from "./bulk-update.ts";
 import { CHANGED_MAX, type ChangeResult, changeEach, readAction, selectionSchema } from "./change-many.ts";
 import { type Changes, updateOf } from "./changes.ts";
 import { assertAllowedSlug, assertEnabled, assertNoConflict, tryCreateLink, upsertLink } from "./create.ts";
-import { withForwardedPath } from "./forwarded-path.ts";
-import { withForwardedQuery } from "./forwarded-query.ts";
 import { createLinkList, createMatches, createSuggestions } from "./list.ts";
-import { type LinkPasswords, passwordRequired } from "./passwords.ts";
-import { destinationOf, varyOf } from "./redirect-rules.ts";
-import { addressOf, isReserved, isSlug, type ReservedNames, SEGMENTS_MAX } from "./rules.ts";
-import { type LinkInput, linkSchemas, linkTag, PASSWORD_MAX, toFields, withExternalId } from "./schema.ts";
-import type {
-  Card,
-  ClickedLink,
-  ClickSource,
-  Link,
-  LinkChanges,
-  LinkStore,
-  RedirectType,
-  ResolvedLink,
-} from "./types.ts";
-import type { Visitor } from "./visitor.ts";
+import type { LinkPasswords } from "./passwords.ts";
+import { isReserved, isSlug, type ReservedNames } from "./rules.ts";
+import { type LinkInput, linkSchemas, linkTag, toFields, withExternalId } from "./schema.ts";
+import type { ClickedLink, Link, LinkChanges, LinkStore } from "./types.ts";
+import { createVisits } from "./visits.ts";
 
 type LinksOptions = { store: LinkStore; cursors: Cursors; passwords: LinkPasswords } & ReservedNames;
-
-// A URL that the URL parser would return unchanged. Most destinations match, and needn't be parsed for each redirect.
-const NORMALIZED_URL = /^https?:\/\/[a-z0-9.-]+\/[A-Za-z0-9\-_~!$&()*+,;=:@%/?.]*$/;
-
-const UNAVAILABLE = "The link has expired or was removed by its owner.";
-
-export type Redirect = {
-  status: RedirectType;
-  location: string;
-  /** The link, if it has a card. */
-  card: ResolvedLink | undefined;
-  /** What the location depends on but the URL, as the value of `Vary`; empty for most links. */
-  vary: string;
-};
-
-/** Where a link is looked for: a path without the slash in front, on the server's own host or on that of a domain. */
-export type Place = { path: string; domain?: ServedDomain | undefined };
-
-export type Visit = Pick<Visitor, "query" | "readLanguage"> & {
-  source: ClickSource;
-  isCounted: boolean;
-};
-
-/** What visitors may know about a link: where it leads, its title, and when it was created; or that it has a password. */
-export type LinkPreview =
-  | Pick<Link, "slug" | "url" | "title" | "createdAt" | "rules">
-  | { slug: string; hasPassword: true };
 
 export type LinkService = ReturnType<typeof createLinkService>;
 
@@ -107,96 +66,6 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
     const link = await get(caller, id);
     if (!precondition(linkTag(link))) throw preconditionFailed("link");
     return link.version;
-  }
-
-  const resolveAt = ({ path, domain }: Place) => store.resolve(addressOf(path, domain));
-
-  /** Finds the link of a path, or that with the longest slug of those that forward the rest of it. */
-  async function findByPath({
-    path,
-    domain,
-  }: Place): Promise<{ link: ResolvedLink; rest: string } | undefined> {
-    const slug = path.endsWith("/") ? path.slice(0, -1) : path;
-    const exact = isSlug(slug) ? await resolveAt({ path: slug, domain }) : undefined;
-    if (exact) return { link: exact, rest: "" };
-    const segments = path.split("/", SEGMENTS_MAX + 1);
-    const slugs = segments.map((_, index) => segments.slice(0, index).join("/")).filter(isSlug);
-    const links = await Promise.all(slugs.map((one) => resolveAt({ path: one, domain })));
-    const link = links.findLast((one) => one?.forwardPath && !one.isDeleted);
-    return link && { link, rest: path.slice(link.slug.length + 1) };
-  }
-
-  async function resolvePath(place: Place) {
-    const resolved = await findByPath(place);
-    if (!resolved) throw notFound("link");
-    assertNotDisabled(resolved.link);
-    return resolved;
-  }
-
-  /**
-   * Resolves the path of a short link to its redirect, and counts a click. The redirect of an unavailable link is to its
-   * fallback, and isn't counted.
-   * @throws Problem 403 if the link has a password, 404 or 410
-   */
-  async function redirect(place: Place, visit: Visit): Promise<Redirect> {
-    const { link, rest } = await resolvePath(place);
-    if (link.hasPassword && isActive(link, Date.now()))
-      throw passwordRequired("The link is protected by a password.");
-    return follow(link, rest, visit);
-  }
-
-  /**
-   * As `redirect`, for a visitor who entered a password. A fallback needs none.
-   * @throws Problem 403 if it is wrong, 404, 410, 429 or 503
-   */
-  async function unlock(place: Place, password: string, address: string, visit: Visit): Promise<Redirect> {
-    const { link, rest } = await resolvePath(place);
-    if (isActive(link, Date.now()) && !(await isUnlockedBy(password, link.id, address)))
-      throw passwordRequired("The password is wrong.");
-    return follow(link, rest, visit);
-  }
-
-  async function isUnlockedBy(password: string, linkId: string, address: string): Promise<boolean> {
-    const hash = await store.findPasswordHash(linkId);
-    if (hash === null) return true;
-    // What no password can be isn't worth an attempt.
-    if (password === "" || !hasAtMost(PASSWORD_MAX, password)) return false;
-    return passwords.verify(hash, password, { linkId, address });
-  }
-
-  async function follow(link: ResolvedLink, rest: string, visit: Visit): Promise<Redirect> {
-    const clickedAt = Date.now();
-    const chosen = chooseDestination(link, visit, clickedAt);
-    const location = addToDestination(chosen, rest, link, visit.query);
-    const { rules, hasCard, redirectType: status } = link;
-    const destination = rules.length > 0 ? chosen : null;
-    const isFollowed =
-      isActive(link, clickedAt) &&
-      (!visit.isCounted || (await store.click(link, { ...visit.source, clickedAt, destination })));
-    const card = hasCard ? link : undefined;
-    if (isFollowed) return { status, location, card, vary: rules.length > 0 ? varyOf(rules) : "" };
-    const fallback = await store.findFallback(link.id);
-    if (fallback === null) throw gone(UNAVAILABLE);
-    return { status: 302, location: toLocation(fallback), card: undefined, vary: "" };
-  }
-
-  /** Resolves to the card of a link, or null if it has none. Counts nothing. */
-  async function readCard({ organizationId, id }: ResolvedLink): Promise<Card | null> {
-    const link = await store.find(organizationId, id);
-    return link?.card ?? null;
-  }
-
-  /** Resolves to what visitors may know about the link with a slug. Never redirects, and counts nothing. */
-  async function preview(place: Place): Promise<LinkPreview> {
-    const resolved = assertNotDisabled(found(await resolveAt(place), "link"));
-    const { slug } = resolved;
-    const isFound = isActive(resolved, Date.now());
-    if (isFound && resolved.hasPassword) return { slug, hasPassword: true };
-    const link = isFound ? await store.find(resolved.organizationId, resolved.id) : undefined;
-    if (!link) throw gone(UNAVAILABLE);
-    const { title, createdAt } = link;
-    const rules = link.rules.map((rule) => ({ ...rule, url: toLocation(rule.url) }));
-    return { slug, url: toLocation(link.url), title, createdAt, rules };
   }
 
   async function change(
@@ -241,14 +110,7 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
     },
     list: createLinkList(store, cursors, queues, reserved.shortHost),
     matches,
-    redirect,
-    readCard,
-    unlock,
-    /** Returns whether a path is that of a link with a password. */
-    async isProtected(place: Place): Promise<boolean> {
-      return (await findByPath(place))?.link.hasPassword === true;
-    },
-    preview,
+    ...createVisits(store, passwords),
     /** Creates up to as many links as the plan allows. Each counts as a call. Results are in input order. */
     createMany: (caller: Caller & { countFurther: CountFurther }, input: unknown, limits: Limits) =>
       queues.work(caller.organizationId, () =>
@@ -399,44 +261,4 @@ function inUse(detail: string): Problem {
 /** A field that is undefined stays as it is. */
 function withoutAbsent(changes: LinkChanges): LinkChanges {
   return Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined));
-}
-
-function gone(detail: string): Problem {
-  return new Problem(410, "link_gone", detail);
-}
-
-function assertNotDisabled(link: ResolvedLink): ResolvedLink {
-  if (link.isDisabled && !link.isDeleted) throw gone("The link has been disabled.");
-  return link;
-}
-
-/** Returns where a visitor goes, without what the visitor adds. */
-function chooseDestination({ url, rules }: ResolvedLink, visit: Visit, now: number): string {
-  if (rules.length === 0) return toLocation(url);
-  return toLocation(destinationOf(rules, { ...visit.source, ...visit }, now) ?? url);
-}
-
-/** @throws Problem 404 for a path that could leave that of the destination */
-function addToDestination(destination: string, rest: string, { forwardQuery }: ResolvedLink, query: string) {
-  const location = rest === "" ? destination : found(withForwardedPath(destination, rest), "link");
-  return forwardQuery ? withForwardedQuery(location, query) : location;
-}
-
-/** Links keep a URL as it was sent, but a header holds only ASCII. */
-function toLocation(url: string): string {
-  return NORMALIZED_URL.test(url) ? url : new URL(url).href;
-}
-
-function isActive(link: ResolvedLink, now: number): boolean {
-  const { isDeleted, archived, expiresAt } = link;
-  return !isDeleted && !archived && (expiresAt ?? Infinity) > now && !hasReachedLimit(link);
-}
-
-/** The limit is of all clicks, those of known bots included. */
-export function hasReachedLimit({
-  clicks,
-  botClicks,
-  maxClicks,
-}: Pick<Link, "clicks" | "botClicks" | "maxClicks">): boolean {
-  return maxClicks !== null && clicks + botClicks >= maxClicks;
 }

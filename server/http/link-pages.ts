@@ -1,6 +1,6 @@
 import type { Context } from "koa";
 import type { LinkCard } from "../../resources/links/redirect.ts";
-import type { LinkPreview } from "../../resources/links/service.ts";
+import type { LinkPreview } from "../../resources/links/visits.ts";
 import { describeConditions } from "../ui/conditions.ts";
 import { breakable, day } from "../ui/controls.ts";
 import { type Html, html } from "../ui/html.ts";

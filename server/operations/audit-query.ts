@@ -25,7 +25,7 @@ const CATEGORIES: Record<string, [label: string, ...prefixes: string[]]> = {
   ],
   members: ["Members and invitations", "member.", "invitation."],
   access: ["Apps, clients and tokens", "app.", "authorization.", "token.", "client.", "trust_rule."],
-  links: ["Links", "link"],
+  links: ["Links and domains", "link", "domain."],
   webhooks: ["Webhooks", "webhook."],
   organization: [
     "Organization and plan",

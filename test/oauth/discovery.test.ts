@@ -85,7 +85,10 @@ const LISTED: Record<string, unknown> = {
   [`token_${ALGORITHMS}`]: ["RS256", "PS256", "ES256", "ES384", "EdDSA", "Ed25519"],
   [`revocation_${ALGORITHMS}`]: [...SIGNING_ALGORITHMS],
   [`introspection_${ALGORITHMS}`]: [...SIGNING_ALGORITHMS],
-  scopes_supported: "openid offline_access links:read links:write webhooks:read webhooks:write".split(" "),
+  scopes_supported:
+    "openid offline_access links:read links:write domains:read domains:write webhooks:read webhooks:write".split(
+      " ",
+    ),
   protected_resources: [service.url, `${service.url}/v1`, `${service.url}/mcp`],
 };
 

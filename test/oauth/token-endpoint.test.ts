@@ -175,7 +175,7 @@ const introspect = async (token: unknown) =>
 
 test("the response to client credentials has neither a refresh token nor an id_token", async (t) => {
   for (const [scope, granted] of [
-    [undefined, "links:read links:write webhooks:read webhooks:write"],
+    [undefined, "links:read links:write domains:read domains:write webhooks:read webhooks:write"],
     ["openid offline_access links:read", "links:read"],
   ] as const) {
     const { status, body } = await requestOwn({ scope });

@@ -90,7 +90,8 @@ test("no command is outside of the declarations, except those about the process 
 
 /** What records the events that no operation declares. */
 const OTHER_EVENTS: Record<string, RegExp> = {
-  "links and webhooks, as the API has them": /^(link\.(created|updated|deleted|clicked)|links|webhook)\b/,
+  "links, domains and webhooks, as the API has them":
+    /^(link\.(created|updated|deleted|clicked)|links|domain|webhook)\b/,
   "signing in": /^member\.(reauthenticated|identity_linked|signed_in|sign_in_\w+|second_factor_failed)$/,
   "the authorization server": /^(authorization\.granted|client\.secret_leaked|token\.leaked)$/,
   "every command that changes something": /^operator\./,

@@ -36,7 +36,7 @@ test("an event type and a category narrow the log together", (t) => {
 test("the filter names each audited event in words, in groups", (t) => {
   t.is(
     EVENT_GROUPS.map(([label]) => label).join("; "),
-    "Sign-ins and sessions; Members and invitations; Apps, clients and tokens; Links; Webhooks; Organization and plan",
+    "Sign-ins and sessions; Members and invitations; Apps, clients and tokens; Links and domains; Webhooks; Organization and plan",
   );
   const types = EVENT_GROUPS.flatMap(([, types]) => types);
   const delivered = WEBHOOK_EVENTS.filter((type) => type !== "link.clicked" && type !== "webhook.test");

@@ -1,14 +1,14 @@
 import test from "ava";
 import type { Problem } from "../../resources/http/problem.ts";
 import { validate } from "../../resources/http/validate.ts";
+import { assertAllowedSlug } from "../../resources/links/create.ts";
 import { reservedNamesOf, SLUG_RULE } from "../../resources/links/rules.ts";
 import { linkSchemas, toFields, withExternalId } from "../../resources/links/schema.ts";
 
 const BASE = "http://localhost:3000";
 const SHORT = "https://go.example";
-const { create, update, fallbackUrl } = linkSchemas(
-  reservedNamesOf({ base: BASE, api: `${BASE}/v1`, mcp: `${SHORT}/tools/mcp`, short: SHORT }),
-);
+const own = reservedNamesOf({ base: BASE, api: `${BASE}/v1`, mcp: `${SHORT}/tools/mcp`, short: SHORT });
+const { create, update, fallbackUrl } = linkSchemas(own);
 const URL = "https://example.com/";
 
 const names = (count: number) => Array.from({ length: count }, (_, index) => `t${index}`);
@@ -73,10 +73,6 @@ const INVALID: Record<string, Record<string, unknown[]>> = {
         `a/${"x".repeat(65)}`,
       ],
       ...["1/2/3/4/5/6/7/8/9", Array(4).fill("x".repeat(64)).join("/")],
-    ],
-    "is reserved": [
-      ...["v1", "V1", "mcp", "MCP", "oauth", "OAuth", "auth", "dashboard", "Dashboard", "DASHBOARD", "docs"],
-      ...["healthz", "readyz", "metrics", "assets", "tools", "v1/links", "OAuth/a/b", "tools/a"],
     ],
   },
   title: {
@@ -144,6 +140,24 @@ const INVALID: Record<string, Record<string, unknown[]>> = {
     "must be 301, 302, 307 or 308": [null, 300, 303, 304, 200, 404, 0, -302, 302.5, "302", true, [302], {}],
   },
 };
+
+const RESERVED = [
+  ...["v1", "V1", "mcp", "MCP", "oauth", "OAuth", "auth", "dashboard", "Dashboard", "DASHBOARD", "docs"],
+  ...["healthz", "readyz", "metrics", "assets", "tools", "v1/links", "OAuth/a/b", "tools/a"],
+];
+
+test("the addresses of the service are no slugs on its own host, but on domains", (t) => {
+  const errors = [{ field: "slug", message: "is reserved" }];
+  for (const slug of RESERVED) {
+    t.throws(() => assertAllowedSlug({ slug, domain: null }, own), { code: "invalid_slug" }, slug);
+    t.like(
+      t.throws(() => assertAllowedSlug({ slug, domain: null }, own)),
+      { errors },
+    );
+    t.notThrows(() => assertAllowedSlug({ slug, domain: "go.acme.example" }, own));
+  }
+  t.notThrows(() => assertAllowedSlug({ slug: "spring", domain: null }, own));
+});
 
 function problemOf(schema: Parameters<typeof validate>[0], input: object): Problem {
   try {

@@ -28,7 +28,7 @@ test("a resource is the same in any case of scheme and host and with a trailing 
   for (const resource of OTHERS) t.not(canonicalResource(resource), API, JSON.stringify(resource));
 });
 
-const ALL = "links:read links:write webhooks:read webhooks:write";
+const ALL = "links:read links:write domains:read domains:write webhooks:read webhooks:write";
 const GRANTED: [requested: string, granted: string][] = [
   ["", ALL],
   ["webhooks:read", "webhooks:read"],

@@ -63,7 +63,8 @@ const VALID: [what: string, changes: object][] = [
 for (const [what, changes] of VALID)
   test(`a rule with ${what} is accepted`, (t) => t.like(validate({ ...RULE, ...changes }), changes));
 
-const SCOPE_LIST = "must be a list of one or more of links:read, links:write, webhooks:read, webhooks:write";
+const SCOPE_LIST =
+  "must be a list of one or more of links:read, links:write, domains:read, domains:write, webhooks:read, webhooks:write";
 const TEXT = "must be one line without spaces at the beginning and the end";
 const EXACT_URL = "must be an https URL, exactly as in the iss claim of the tokens";
 const NO_QUERY = "must not contain a query or a fragment";

@@ -3,8 +3,8 @@ import { readQuery } from "../../../resources/http/validate.ts";
 import { CHANGED_MAX } from "../../../resources/links/change-many.ts";
 import { type LinkCount, type LinkPage, listQuery } from "../../../resources/links/list.ts";
 import { shortUrlOf, toView } from "../../../resources/links/schema.ts";
-import { hasReachedLimit } from "../../../resources/links/service.ts";
 import type { Link } from "../../../resources/links/types.ts";
+import { hasReachedLimit } from "../../../resources/links/visits.ts";
 import { isPaid } from "../../../resources/plans.ts";
 import { prefersHtml, textFieldOf } from "../../http/request-body.ts";
 import {

@@ -26,7 +26,7 @@ const { url } = service;
 const api = apiAt(url);
 const WELL_KNOWN = "/.well-known/oauth-protected-resource";
 
-const ALL = ["links:read", "links:write", "webhooks:read", "webhooks:write"];
+const ALL = ["links:read", "links:write", "domains:read", "domains:write", "webhooks:read", "webhooks:write"];
 const documents: [path: string, resource: string, scopes: string[]][] = [
   [WELL_KNOWN, url, ALL],
   [`${WELL_KNOWN}/v1`, `${url}/v1`, ALL],

@@ -8,15 +8,24 @@ import { bearer, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const app = await service.createOrganization();
-const SCOPES = ["links:read", "links:write", "webhooks:read", "webhooks:write"];
+const SCOPES = [
+  "links:read",
+  "links:write",
+  "domains:read",
+  "domains:write",
+  "webhooks:read",
+  "webhooks:write",
+];
 const mcp = `${service.url}/mcp`;
 
-/** A token for each set of scopes. The one without scopes is a user's, because client credentials get at least one. */
+/**
+ * A token with all scopes, for each scope one with only it and one without it, and a user's without any, because client
+ * credentials get at least one.
+ */
 const tokenByScopes = new Map<string, string>();
-for (let set = 1; set < 2 ** SCOPES.length; set++) {
-  const scope = SCOPES.filter((_, bit) => (set >> bit) & 1).join(" ");
+const others = SCOPES.map((one) => SCOPES.filter((scope) => scope !== one).join(" "));
+for (const scope of [SCOPES.join(" "), ...SCOPES, ...others])
   tokenByScopes.set(scope, await service.token(app, { scope }));
-}
 const user = await service.createUser([app.id]);
 const parameters = { scope: "openid" };
 tokenByScopes.set("openid", (await tokensFor(service, app, user, { parameters })).access_token);
@@ -44,7 +53,8 @@ const EVENTS = ["links:read", "webhooks:read"];
 /** Returns the scopes that the documented rule requires, independently of the code. */
 function requiredFor(method: string, path: string): string[] {
   if (path === "/v1/events") return EVENTS;
-  const family = path.startsWith("/v1/webhooks") ? "webhooks" : "links";
+  const [, resource = ""] = /^\/v1\/(domains|webhooks)/.exec(path) ?? [];
+  const family = resource || "links";
   return [`${family}:${method === "GET" ? "read" : "write"}`];
 }
 
@@ -96,7 +106,8 @@ for (const { id, method, path, declared, isOpen } of operations) {
 function requiredForTool(name: string): string[] {
   if (name === "whoami") return ["links:read"];
   if (name === "list_events") return EVENTS;
-  const family = name.includes("webhook") ? "webhooks" : "links";
+  const [resource] = /domain|webhook/.exec(name) ?? ["link"];
+  const family = `${resource}s`;
   return [`${family}:${/^(get|list)_/.test(name) ? "read" : "write"}`];
 }
 

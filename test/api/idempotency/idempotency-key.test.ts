@@ -102,7 +102,8 @@ test("the document describes the key for every POST and for the bulk update, and
       .filter(([, { parameters }]) => parameters.some(({ name }) => name === "Idempotency-Key"))
       .map(([method]) => method),
   );
-  t.deepEqual(methods.toSorted(), ["patch", ...Array(POSTS.length + 2).fill("post")]);
+  const posts = Object.values(document.paths).filter((path) => "post" in path);
+  t.deepEqual(methods.toSorted(), ["patch", ...posts.map(() => "post")]);
 });
 
 test("50 concurrent POSTs with one key create one link; the others are rejected with Retry-After", async (t) => {

@@ -1,4 +1,5 @@
 import test from "ava";
+import type { DomainView } from "../../../resources/domains/schema.ts";
 import type { JsonSchema } from "../../../resources/openapi/json-schema.ts";
 import { type Api, isProblem, newApi, type Reply } from "../../harness/clients/api.ts";
 import { contractOf } from "../../harness/clients/contract.ts";
@@ -12,6 +13,10 @@ const links = await newApi(service);
 const webhooks = await newApi(service);
 const { document, allows } = await contractOf(service.url);
 const link = await links.createLink();
+const domains = await newApi(service);
+const { body: domain } = await domains.send<DomainView>("POST", "/v1/domains", {
+  json: { host: "go.localhost" },
+});
 const webhook = await createWebhook(webhooks, "http://localhost:1/", ["webhook.test"]);
 test.after.always(() => service.close());
 
@@ -31,7 +36,13 @@ const bodies: Body[] = Object.entries(document.paths).flatMap(([template, operat
     const reference = requestBody?.content["application/json"]?.schema as { $ref: string } | undefined;
     if (!reference) return [];
     const schema = document.components.schemas[reference.$ref.split("/").at(-1) as string] as Body["schema"];
-    const [api, { id }] = template.startsWith("/v1/links") ? [links, link] : [webhooks, webhook];
+    const resources = {
+      links: [links, link],
+      domains: [domains, domain],
+      webhooks: [webhooks, webhook],
+    } as const;
+    const [, kind] = template.split("/").filter(Boolean);
+    const [api, { id }] = resources[kind as keyof typeof resources];
     return {
       name: `${method.toUpperCase()} ${template}`,
       api,

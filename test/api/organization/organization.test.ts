@@ -22,14 +22,17 @@ test("an organization has its name, plan, limits and usage", async (t) => {
   const app = await service.createOrganization(name, "premium");
   const { status, body } = await apiAt(service.url, await service.token(app)).get<Organization>(PATH);
   t.is(status, 200);
-  const usage = { links: 0, link_bytes: 0, webhooks: 0, deliveries_today: 0 };
+  const usage = { links: 0, link_bytes: 0, domains: 0, webhooks: 0, deliveries_today: 0 };
   const { limits, ...rest } = body;
   t.deepEqual(rest, { id: app.id, name, plan: "premium", fallback_url: null, usage });
   t.true(Object.values(limits).every((limit) => Number.isInteger(limit) && limit > 0));
 });
 
 for (const [role, scopes] of [
-  ["owner", ["links:read", "links:write", "webhooks:read", "webhooks:write"]],
+  [
+    "owner",
+    ["links:read", "links:write", "domains:read", "domains:write", "webhooks:read", "webhooks:write"],
+  ],
   ["member", ["links:read", "links:write"]],
 ] as const) {
   test(`the token of a user shows the role ${role} and its scopes, also after the role changed`, async (t) => {

@@ -53,7 +53,7 @@ test("every tab is a link that shows the steps of its host, with a copy button f
   t.truthy(html.querySelector(`main a[href="${base}/apps"]`), "where to revoke access");
 });
 
-const SCOPES = { owner: 4, admin: 4, member: 2 };
+const SCOPES = { owner: 6, admin: 6, member: 2 };
 
 test("the page has the scopes of the role, and quick starts for managers", async (t) => {
   for (const role of ["owner", "admin", "member"] as const) {
