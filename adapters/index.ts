@@ -16,7 +16,7 @@ import { createKeyStore } from "./crypto/keys.ts";
 import type { DatabaseOptions } from "./database/engine.ts";
 import { openDatabase } from "./database/index.ts";
 import { type OnPurge, purgeExpired } from "./database/purge-expired.ts";
-import { createDomainStore } from "./domains/store.ts";
+import { createDomainStore } from "./domains.ts";
 import { createAuditChain } from "./events/audit-chain.ts";
 import { createAuditStore } from "./events/audit-log.ts";
 import { createEventList } from "./events/event-list.ts";

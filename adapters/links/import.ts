@@ -11,8 +11,8 @@ import type {
 import { newIdAt } from "../crypto/ids.ts";
 import { isDuplicate, isMissingValue } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
-import { listLinkDomains } from "../domains/store.ts";
 import { type Outbox, organizationEvent } from "../events/outbox.ts";
+import { listLinkDomains } from "./link-domains.ts";
 import { storedBytes, toRow } from "./row.ts";
 import { exceedsRoom, type LinkUsage, type Room, type Usage } from "./usage.ts";
 

@@ -13,7 +13,7 @@ import { containsText, type Engine } from "../database/engine.ts";
 import { isCanceled } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
 import type { LinkRow } from "../database/tables/links.ts";
-import { listLinkDomains } from "../domains/store.ts";
+import { listLinkDomains } from "./link-domains.ts";
 import { foldText, SEPARATOR_OF_TEXTS, tagPattern } from "./row.ts";
 
 export class SearchTimeout extends Error {

@@ -14,11 +14,11 @@ import { newId } from "../crypto/ids.ts";
 import { isDuplicate, isMissingValue, violatedConstraint } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
 import type { LinkRow } from "../database/tables/links.ts";
-import { listLinkDomains } from "../domains/store.ts";
 import { type DomainEvent, deliveriesOf, EVENT_COLUMNS, eventRow, type Outbox } from "../events/outbox.ts";
 import { createClickAnalytics } from "./click-analytics.ts";
 import type { ClickBuffer } from "./click-buffer.ts";
 import { createLinkImports } from "./import.ts";
+import { listLinkDomains } from "./link-domains.ts";
 import { type CurrentReads, findFallback } from "./redirect-cache.ts";
 import {
   ERASED,

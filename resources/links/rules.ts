@@ -1,6 +1,5 @@
 import { hash, randomInt } from "node:crypto";
 import type { PublicUrls } from "../access/resource-metadata.ts";
-import type { ServedDomain } from "../domains/types.ts";
 import { hasAtMost, isUnbroken } from "../http/text.ts";
 
 export const URL_MAX = 2048;
@@ -35,7 +34,7 @@ export type ReservedNames = {
 };
 
 /** Where the slugs of links are: on a domain of their organization. */
-export type LinkDomain = Pick<ServedDomain, "id" | "caseSensitive">;
+export type LinkDomain = { id: string; caseSensitive: boolean };
 
 /** Returns why a text isn't a valid destination URL, or `undefined` if it is. */
 export function validateDestination(text: string, { ownHosts }: ReservedNames): string | undefined {

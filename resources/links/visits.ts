@@ -1,11 +1,10 @@
-import type { ServedDomain } from "../domains/types.ts";
 import { found, notFound, Problem } from "../http/problem.ts";
 import { hasAtMost } from "../http/text.ts";
 import { withForwardedPath } from "./forwarded-path.ts";
 import { withForwardedQuery } from "./forwarded-query.ts";
 import { type LinkPasswords, passwordRequired } from "./passwords.ts";
 import { destinationOf, varyOf } from "./redirect-rules.ts";
-import { addressOf, isSlug, SEGMENTS_MAX } from "./rules.ts";
+import { addressOf, isSlug, type LinkDomain, SEGMENTS_MAX } from "./rules.ts";
 import { PASSWORD_MAX } from "./schema.ts";
 import type { Card, ClickSource, Link, LinkStore, RedirectType, ResolvedLink } from "./types.ts";
 import type { Visitor } from "./visitor.ts";
@@ -25,7 +24,7 @@ export type Redirect = {
 };
 
 /** Where a link is looked for: a path without the slash in front, on the server's own host or on that of a domain. */
-export type Place = { path: string; domain?: ServedDomain | undefined };
+export type Place = { path: string; domain?: LinkDomain | undefined };
 
 export type Visit = Pick<Visitor, "query" | "readLanguage"> & {
   source: ClickSource;

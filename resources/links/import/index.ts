@@ -1,7 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { z } from "zod";
 import type { Caller } from "../../access/actor.ts";
-import type { DomainStore } from "../../domains/types.ts";
 import { Problem } from "../../http/problem.ts";
 import { hasAtMost } from "../../http/text.ts";
 import { validate } from "../../http/validate.ts";
@@ -59,6 +58,9 @@ const MAX_SLUGS = 12;
 
 /** A valid row, waiting for its batch. A slug that the file lacks follows from the URL and the attempt. */
 type Pending = { link: ImportedLink; attempt: number | undefined };
+type Domains = {
+  list(organizationId: string): Promise<{ host: string; verified: boolean; default: boolean }[]>;
+};
 type Target = { organizationId: string; place(domain: unknown): string | null };
 type Checked = { row: FileRow; input: Fields; pending?: Pending; refusal?: string };
 
@@ -67,7 +69,7 @@ type Checked = { row: FileRow; input: Fields; pending?: Pending; refusal?: strin
  * @param batchSize how many links a transaction stores. On SQLite, it holds the process for some 30 ms for 500 links.
  */
 export function createImportLinks(
-  { links: store, domains }: { links: LinkStore; domains: Pick<DomainStore, "list"> },
+  { links: store, domains }: { links: LinkStore; domains: Domains },
   reserved: ReservedNames,
   enqueue: Enqueue,
   batchSize: number,

@@ -69,7 +69,7 @@ const optional = {
 };
 const FAULTS: [input: Input, code: string][] = [
   [{ url: "ftp://example.com/" }, "invalid_url"],
-  [{ slug: "v1" }, "invalid_slug"],
+  [{ slug: "v1//a" }, "invalid_slug"],
   [{ max_clicks: 0 }, "invalid_max_clicks"],
   [{ fallback_url: "" }, "invalid_fallback_url"],
   [{ tags: [""] }, "invalid_tags"],

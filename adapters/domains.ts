@@ -1,17 +1,17 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Knex } from "knex";
-import type { Actor } from "../../resources/access/actor.ts";
-import type { Domain, DomainChanges, DomainStore } from "../../resources/domains/types.ts";
-import type { EventType } from "../../resources/events/types.ts";
-import { limitsOf } from "../../resources/plans.ts";
-import { type NoticeKind, recordNotice } from "../accounts/notices.ts";
-import { newId } from "../crypto/ids.ts";
-import { ifDuplicate } from "../database/errors.ts";
-import type { Database } from "../database/index.ts";
-import type { DomainRow } from "../database/tables/organizations.ts";
-import type { Change, Outbox } from "../events/outbox.ts";
-import type { CurrentReads } from "../links/redirect-cache.ts";
-import { lockOrganization } from "../locks.ts";
+import type { Actor } from "../resources/access/actor.ts";
+import type { Domain, DomainChanges, DomainStore } from "../resources/domains/types.ts";
+import type { EventType } from "../resources/events/types.ts";
+import { limitsOf } from "../resources/plans.ts";
+import { type NoticeKind, recordNotice } from "./accounts/notices.ts";
+import { newId } from "./crypto/ids.ts";
+import { ifDuplicate } from "./database/errors.ts";
+import type { Database } from "./database/index.ts";
+import type { DomainRow } from "./database/tables/organizations.ts";
+import type { Change, Outbox } from "./events/outbox.ts";
+import type { CurrentReads } from "./links/redirect-cache.ts";
+import { lockOrganization } from "./locks.ts";
 
 const TAKEOVER_MS = 7 * 24 * 60 * 60 * 1000;
 
@@ -158,14 +158,6 @@ function domainsOf(q: Knex, organizationId: string) {
 async function count(q: Knex, organizationId: string): Promise<number> {
   const [row] = await domainsOf(q, organizationId).count({ total: "*" });
   return Number(row?.total);
-}
-
-/** Lists the verified domains of an organization, which its links can have. */
-export async function listLinkDomains(q: Knex, organizationId: string) {
-  const rows = await domainsOf(q, organizationId)
-    .whereNotNull("live_host")
-    .select("id", "host", "case_sensitive");
-  return rows.map(({ id, host, case_sensitive }) => ({ id, host, caseSensitive: Boolean(case_sensitive) }));
 }
 
 /** Locks the organizations that have added a host, in the order of their ids. Resolves to whether there are any. */
