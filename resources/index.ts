@@ -141,8 +141,12 @@ export function createResources(options: ResourceOptions) {
   return {
     document,
     tools,
-    /** What the host of a domain serves instead of these parts. */
-    domainSteps: [...linkSteps, ...domainSteps(services.domains, { ...redirects, preview, follow })],
+    /** What the host of a domain serves instead of these parts, after a check of the request. */
+    domainSteps: (check: Middleware): Middleware[] => [
+      ...linkSteps,
+      check,
+      ...domainSteps(services.domains, { ...redirects, preview, follow }),
+    ],
     /** To be used in this order. */
     parts: [
       {

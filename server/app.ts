@@ -153,7 +153,7 @@ export function createApp(options: Dependencies) {
     ...protectedParts.parts,
     ...signInParts,
   ];
-  const domainSite = [domainHeaders, observability.observe, ...protectedParts.domainSteps];
+  const domainSite = [domainHeaders, observability.observe, ...protectedParts.domainSteps(checkFraming)];
   app.use(separateDomains(hostsOf(urls), services.domains.resolve, domainSite));
   app.use(bySegment(site));
   const listener = normalizeRequests(app.callback(), urls);

@@ -1,10 +1,12 @@
 import type { DomainView } from "../../resources/domains/schema.ts";
-import type { ResolveTxt } from "../../resources/domains/service.ts";
+import { createDomainService, type ResolveTxt } from "../../resources/domains/service.ts";
+import { NO_NAMES } from "../../resources/links/rules.ts";
 import { type Api, BROWSER } from "./clients/api.ts";
 import { sendRaw } from "./clients/raw.ts";
 import { startServiceWithDatabase } from "./database/service.ts";
+import { type OwnService, startTestService } from "./service.ts";
 
-type Visit = { method?: string; headers?: Record<string, string>; body?: string };
+type Visit = { method?: string; headers?: Record<string, string>; body?: string; url?: string };
 
 /** Starts a service that looks its DNS records up in a map: `records.get("_linkgate.go.example")`. The caller closes it. */
 export async function startDomainService(settings: Record<string, string> = {}) {
@@ -16,18 +18,39 @@ export async function startDomainService(settings: Record<string, string> = {}) 
     // Longer texts come in parts.
     return values.map((text) => [text.slice(0, 7), text.slice(7)]);
   };
-  const { service, knex, close } = await startServiceWithDatabase(settings, {}, { lingerMs: 0, resolveTxt });
+  const options = { lingerMs: 0, resolveTxt };
+  const { service, settings: own, knex, close } = await startServiceWithDatabase(settings, {}, options);
+  const others: OwnService[] = [];
 
   return {
     service,
     knex,
-    close,
     records,
 
+    async close() {
+      for (const other of others) await other.close();
+      await close();
+    },
+
+    /** Starts another service on the same database. */
+    async startAnother(): Promise<OwnService> {
+      const other = await startTestService(own, {}, options);
+      others.push(other);
+      return other;
+    },
+
+    /** Checks the records of the domains that are due, as a service does in the background. */
+    async checkRecords(): Promise<void> {
+      const { domains: store } = service.storage;
+      const links = { leaveDomain: () => Promise.reject(new Error("a check moves no links")) };
+      const domains = createDomainService({ store, links, resolveTxt, ...NO_NAMES, allowsLocalhost: true });
+      await domains.checkRecords(new AbortController().signal);
+    },
+
     /** Sends a request for a host. `body` is that of a JSON response. */
-    async at(host: string, path: string, { headers = {}, ...options }: Visit = {}) {
+    async at(host: string, path: string, { headers = {}, url = service.url, ...options }: Visit = {}) {
       const named = Object.entries({ "user-agent": BROWSER, ...headers, host }).flat();
-      const { headers: received, ...reply } = await sendRaw(service.url, path, {
+      const { headers: received, ...reply } = await sendRaw(url, path, {
         ...options,
         headers: named,
       });

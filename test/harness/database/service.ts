@@ -17,6 +17,8 @@ export async function startServiceWithDatabase(
   const { knex, close } = openDatabase(url);
   return {
     service,
+    /** The settings of the service, for another one on the same database. */
+    settings: own,
     knex,
     async close() {
       await Promise.all([service.close(), close()]);
