@@ -6,7 +6,7 @@ import type { Introspect } from "./access/introspect.ts";
 import { type CallCounter, createRateLimit } from "./access/rate-limit.ts";
 import { metadataUrl, type PublicUrls, resourceMetadata, withSlash } from "./access/resource-metadata.ts";
 import { domainRoutes } from "./domains/routes.ts";
-import { domainSteps } from "./domains/site.ts";
+import { domainSteps, redirectRoot, redirectUnknown, type SiteRedirects } from "./domains/site.ts";
 import { WEBHOOK_EVENT_SCHEMAS } from "./events/delivered-events.ts";
 import { allowEveryOrigin, allowOrigins } from "./http/cors.ts";
 import { ACCEPT_PATCH } from "./http/json-body.ts";
@@ -14,6 +14,7 @@ import { createErrorHandler, notFound } from "./http/problem.ts";
 import { nextStepOf } from "./http/problem-codes.ts";
 import {
   firstSegmentOf,
+  isAt,
   isBelow,
   isOfResource,
   mount,
@@ -70,6 +71,8 @@ export type ResourceOptions = {
   /** Renders the page with the card of a link. */
   renderCard: RenderCard;
   showPasswordPage: ShowPasswordPage;
+  /** Those of the host of short links, if it has nothing else. */
+  shortRedirects: SiteRedirects;
 };
 
 export type Resources = ReturnType<typeof createResources>;
@@ -126,6 +129,7 @@ export function createResources(options: ResourceOptions) {
   const handleErrors = createErrorHandler({ base: urls.base, onError });
   const handleMcpErrors = createErrorHandler({ base: urls.base, onError, nextStep: nextStepOf });
   const linkSteps = [showErrorPages(options.renderErrorPage), handleErrors];
+  const shortRedirects = () => options.shortRedirects;
   const preview = [requireRead, redirects.showPreview];
   const follow = [
     askForPasswords(options.showPasswordPage),
@@ -155,11 +159,12 @@ export function createResources(options: ResourceOptions) {
       },
       partOf(urls.api, handleErrors, [...routesOf(router, ACCEPT_PATCH), rejectUnknownPaths]),
       partOf(urls.mcp, handleMcpErrors, mcpEndpoints),
+      { at: [""], steps: [mount(isAt(`${urls.short}/`), [redirectRoot(shortRedirects)])] },
       {
         at: [OTHER_SEGMENTS],
         steps: [
-          mount(redirects.isPreview, [...linkSteps, ...preview]),
-          mount(redirects.isShortLink, [...linkSteps, ...follow]),
+          mount(redirects.isPreview, [...linkSteps, redirectUnknown(shortRedirects), ...preview]),
+          mount(redirects.isShortLink, [...linkSteps, redirectUnknown(shortRedirects), ...follow]),
         ],
       },
     ],

@@ -122,6 +122,10 @@ export function createApp(options: Dependencies) {
     renderPreview: linkPreviewPage,
     renderCard: linkCardPage,
     showPasswordPage,
+    shortRedirects: {
+      rootRedirectUrl: settings.SHORT_ROOT_REDIRECT_URL ?? null,
+      notFoundUrl: settings.SHORT_NOT_FOUND_URL ?? null,
+    },
   });
   const setHeaders = commonHeaders(urls.base.startsWith("https:"));
   const site: Part[] = [

@@ -19,7 +19,9 @@ const APP_LINKS = new Map<string, keyof Domain["appLinks"]>([
   ["/.well-known/assetlinks.json", "assetlinks"],
 ]);
 
-/** The steps of a request to a domain, without what every request passes. */
+/** Where visitors go who ask for a host itself, or for what isn't there. */
+export type SiteRedirects = Pick<ServedDomain, "rootRedirectUrl" | "notFoundUrl">;
+
 type LinkSteps = {
   isPreview(ctx: Context): boolean;
   preview: Middleware[];
@@ -34,8 +36,8 @@ export function domainSteps(
 ): Middleware[] {
   const isFile = ({ path }: Context) => path === "/robots.txt" || APP_LINKS.has(path);
   return [
-    redirectUnknown,
-    mount(({ path }) => path === "/", [requireRead, redirectRoot]),
+    redirectUnknown(domainOf),
+    mount(({ path }) => path === "/", [redirectRoot(domainOf)]),
     mount(isFile, [
       requireRead,
       async function serveFile(ctx, next) {
@@ -58,22 +60,26 @@ function domainOf({ state }: Context): ServedDomain {
   return state.domain as ServedDomain;
 }
 
-/** Sends visitors who find nothing to where the owner wants them. */
-const redirectUnknown: Middleware = async function redirectNotFound(ctx, next) {
-  const { notFoundUrl } = domainOf(ctx);
-  try {
-    await next();
-  } catch (error) {
-    const isMissing = error instanceof Problem && error.status === 404;
-    if (!isMissing || notFoundUrl === null || !["GET", "HEAD"].includes(ctx.method)) throw error;
-    sendTo(ctx, notFoundUrl);
-  }
-};
+/** Sends visitors who find nothing to where the owner of the host wants them. */
+export function redirectUnknown(redirectsOf: (ctx: Context) => SiteRedirects): Middleware {
+  return async function redirectNotFound(ctx, next) {
+    try {
+      await next();
+    } catch (error) {
+      const { notFoundUrl } = redirectsOf(ctx);
+      const isMissing = error instanceof Problem && error.status === 404;
+      if (!isMissing || notFoundUrl === null || !["GET", "HEAD"].includes(ctx.method)) throw error;
+      sendTo(ctx, notFoundUrl);
+    }
+  };
+}
 
-const redirectRoot: Middleware = function redirectHost(ctx, next) {
-  const { rootRedirectUrl } = domainOf(ctx);
-  return rootRedirectUrl === null ? next() : sendTo(ctx, rootRedirectUrl);
-};
+export function redirectRoot(redirectsOf: (ctx: Context) => SiteRedirects): Middleware {
+  return function redirectHost(ctx, next) {
+    const { rootRedirectUrl } = redirectsOf(ctx);
+    return rootRedirectUrl === null ? next() : requireRead(ctx, async () => sendTo(ctx, rootRedirectUrl));
+  };
+}
 
 function sendTo(ctx: Context, url: string): void {
   ctx.set("Cache-Control", "private, no-store");

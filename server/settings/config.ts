@@ -52,6 +52,8 @@ const schema = z.object({
       : "must have no credentials, query, fragment or trailing slash",
   ).optional(),
   SHORT_URL: secureOrigin.optional(),
+  SHORT_ROOT_REDIRECT_URL: httpUrl(() => undefined).optional(),
+  SHORT_NOT_FOUND_URL: httpUrl(() => undefined).optional(),
   DATABASE_URL: z
     .string()
     .refine((text) => /^(sqlite:[^?]|(postgres(ql)?|mysql|mariadb):\/\/)/.test(text), {
@@ -154,6 +156,8 @@ const IDENTITY_PROVIDER = ["IDP_ISSUER", "IDP_CLIENT_ID", "IDP_CLIENT_SECRET", "
 const COMPANIONS = [
   ["INTROSPECTION_URL", "INTROSPECTION_CLIENT_SECRET"],
   ["INTROSPECTION_CLIENT_ID", "INTROSPECTION_URL"],
+  ["SHORT_ROOT_REDIRECT_URL", "SHORT_URL"],
+  ["SHORT_NOT_FOUND_URL", "SHORT_URL"],
   ["SMTP_URL", "SMTP_FROM"],
   ["SMTP_FROM", "SMTP_URL"],
 ] as const;

@@ -62,6 +62,35 @@ test("each host serves what is its own, and all serve their icon, robots.txt and
     t.is((await send(origin, path, method)).status, status, `${method} ${origin} ${path}`);
 });
 
+test("the host of SHORT_URL redirects visitors of its root and of unknown links, if it has settings for them", async (t) => {
+  const other = await freePort();
+  const own = await startTestService({
+    PORT: String(other),
+    BASE_URL: `http://localhost:${other}`,
+    SHORT_URL: `http://127.0.0.1:${other}`,
+    SHORT_ROOT_REDIRECT_URL: "https://acme.example/",
+    SHORT_NOT_FOUND_URL: "https://acme.example/not-found",
+  });
+  t.teardown(() => own.close());
+  await apiAt(own.url, await own.token(await own.createOrganization())).createLink({ slug: "here" });
+  const at = (origin: string, path: string, method = "GET") =>
+    sendRaw(own.url, path, { method, headers: ["host", new URL(origin).host] });
+  for (const [origin, path, status, location] of [
+    [own.urls.short, "/", 302, "https://acme.example/"],
+    [own.urls.short, "/nowhere", 302, "https://acme.example/not-found"],
+    [own.urls.short, "/nowhere%2B", 302, "https://acme.example/not-found"],
+    [own.urls.short, "/here", 302, "https://example.com/"],
+    [own.urls.short, "/dashboard", 421, undefined],
+    [own.urls.base, "/", 200, undefined],
+    [own.urls.base, "/nowhere", 404, undefined],
+  ] as const) {
+    const { headers, ...reply } = await at(origin, path);
+    t.deepEqual([reply.status, headers.location], [status, location], `${origin}${path}`);
+  }
+  t.is((await at(own.urls.short, "/", "POST")).status, 405);
+  t.is((await at(short, "/")).status, 421, "another service's host");
+});
+
 // Each is served on the host of BASE_URL, or would be if it was normalized.
 const SPELLINGS = [
   ...["/V1/links", "//v1/links", "/./v1/links", "/x/../v1/links", "/v1%2Flinks", "/%76%31/links"],
