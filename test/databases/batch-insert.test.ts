@@ -90,7 +90,7 @@ if (engine !== "sqlite") {
       t.teardown(each.onStatement((sql) => void (/insert into .links/.test(sql) && statements++)));
     // While this transaction is open, "order-m" cannot be created.
     const holder = await knex.transaction();
-    await holder("links").where({ slug: "order-m" }).delete();
+    await holder("links").where({ address: "order-m" }).delete();
     const created = Promise.all([createAll(first, slugs), createAll(second, slugs.toReversed())]);
     while ((await waitingStatements()) < 2) await sleep(10);
     await holder.commit();
@@ -114,7 +114,7 @@ if (engine !== "sqlite") {
     const create = await createCreator();
     await create({ slug: "stalled" });
     const holder = await knex.transaction();
-    await holder("links").where({ slug: "stalled" }).delete();
+    await holder("links").where({ address: "stalled" }).delete();
     const stalled: Promise<unknown>[] = [];
     for (let index = 0; index < 3; index++) {
       const { promise: sent, resolve } = Promise.withResolvers<void>();

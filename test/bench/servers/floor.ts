@@ -18,7 +18,7 @@ const group = createGroup();
 type Row = Record<string, unknown>;
 type Data = { link: Record<string, unknown> };
 // New rows differ from these, which linkgate wrote, only in what has to differ.
-const linkRow = database.prepare("select * from links where slug = ?").get(SLUG) as Row;
+const linkRow = database.prepare("select * from links where address = ?").get(SLUG) as Row;
 const eventRow = database.prepare("select * from events where subject = ?").get(linkRow.id) as Row;
 const { link: linkData } = JSON.parse(eventRow.data as string) as Data;
 
@@ -41,7 +41,7 @@ const findToken = database.prepare<[string], { expires_at: number }>(
 const insertLink = prepareInsert("links", linkRow);
 const insertEvent = prepareInsert("events", eventRow);
 const findLink = database.prepare<[string], { id: string; url: string }>(
-  "select id, url from links where slug = ?",
+  "select id, url from links where address = ?",
 );
 const countClicks = database.prepare("update links set clicks = clicks + ? where id = ?");
 
@@ -66,7 +66,7 @@ async function createLink(url: string) {
   const data = JSON.stringify({ link });
   const event = { id: newId("evt"), subject: id, data, created_at: now, seq: ++seq, hash: sha256(data) };
   await group(() => {
-    insertLink.run({ ...linkRow, id, slug, url, created_at: now, updated_at: now });
+    insertLink.run({ ...linkRow, id, slug, address: slug, url, created_at: now, updated_at: now });
     insertEvent.run({ ...eventRow, ...event });
   });
   return link;
