@@ -3,12 +3,13 @@ import type { Knex } from "knex";
 import type { Actor } from "../resources/access/actor.ts";
 import type { Domain, DomainChanges, DomainStore } from "../resources/domains/types.ts";
 import type { EventType } from "../resources/events/types.ts";
+import { camelCase } from "../resources/http/text.ts";
 import { limitsOf } from "../resources/plans.ts";
 import { type NoticeKind, recordNotice } from "./accounts/notices.ts";
 import { newId } from "./crypto/ids.ts";
 import { ifDuplicate } from "./database/errors.ts";
 import type { Database } from "./database/index.ts";
-import type { DomainRow } from "./database/tables/organizations.ts";
+import { type DomainRow, domains } from "./database/tables/organizations.ts";
 import type { Change, Outbox } from "./events/outbox.ts";
 import type { CurrentReads } from "./links/redirect-cache.ts";
 import { lockOrganization } from "./locks.ts";
@@ -42,21 +43,19 @@ export function createDomainStore(
           const limit = organization ? limitsOf(organization.plan).domains : 0;
           if ((await count(trx, organizationId)) >= limit) return { limit };
           const now = Date.now();
-          const row: DomainRow = {
-            ...(toColumns(fields) as Required<ReturnType<typeof toColumns>>),
+          const row = {
+            ...toColumns(fields),
             id: newId("dom"),
             organization_id: organizationId,
-            host: fields.host,
             live_host: isVerified ? fields.host : null,
             token,
             lost_at: null,
             checked_at: null,
-            case_sensitive: fields.caseSensitive,
             version: 1,
             created_at: now,
             updated_at: now,
-          };
-          if (fields.default) await domainsOf(trx, organizationId).update({ is_default: false });
+          } as DomainRow;
+          if (fields.default) await clearDefault(trx, organizationId);
           await trx("domains").insert(row);
           await record(domainEvent("domain.created", row));
           return toDomain(row);
@@ -79,14 +78,11 @@ export function createDomainStore(
           ([name, value]) => !isDeepStrictEqual(domain[name as keyof Domain], value),
         );
         if (changed.length === 0) return domain;
-        if (changes.default) await domainsOf(trx, organizationId).update({ is_default: false });
+        if (changes.default) await clearDefault(trx, organizationId);
         const columns = toColumns(Object.fromEntries(changed));
         const after = { ...before, ...columns, ...revisionOf(before) };
-        await trx("domains")
-          .where({ id })
-          .update({ ...columns, ...revisionOf(before) });
-        const names = Object.keys(columns).map((name) => (name === "is_default" ? "default" : name));
-        await record(domainEvent("domain.updated", after, { changed: names }));
+        await trx("domains").where({ id }).update(after);
+        await record(domainEvent("domain.updated", after, { changed: Object.keys(columns) }));
         return toDomain(after);
       }),
 
@@ -119,7 +115,7 @@ export function createDomainStore(
           if (lostAt === null || lostAt > Date.now() - TAKEOVER_MS) return "taken";
           await trx("domains")
             .where({ id: holder.id })
-            .update({ live_host: null, lost_at: null, is_default: false, ...revisionOf(holder) });
+            .update({ live_host: null, lost_at: null, default: false, ...revisionOf(holder) });
           await record(domainEvent("domain.taken_over", holder));
           await notifyManagers(trx, holder, "domain_taken_over");
         }
@@ -160,6 +156,11 @@ async function count(q: Knex, organizationId: string): Promise<number> {
   return Number(row?.total);
 }
 
+async function clearDefault(trx: Knex.Transaction, organizationId: string): Promise<void> {
+  const version = trx.raw("version + 1");
+  await domainsOf(trx, organizationId).where({ default: true }).update({ default: false, version });
+}
+
 /** Locks the organizations that have added a host, in the order of their ids. Resolves to whether there are any. */
 async function lockOwners(trx: Knex.Transaction, host: string): Promise<boolean> {
   const ids = await trx("domains").where({ host }).orderBy("organization_id").pluck("organization_id");
@@ -195,33 +196,24 @@ function revisionOf({ version }: DomainRow) {
   return { version: version + 1, updated_at: Date.now() };
 }
 
-function toColumns(fields: DomainChanges): Partial<DomainRow> {
-  const { default: isDefault, rootRedirectUrl, notFoundUrl, fallbackUrl, appLinks } = fields;
-  return {
-    ...(isDefault !== undefined && { is_default: isDefault }),
-    ...(rootRedirectUrl !== undefined && { root_redirect_url: rootRedirectUrl }),
-    ...(notFoundUrl !== undefined && { not_found_url: notFoundUrl }),
-    ...(fallbackUrl !== undefined && { fallback_url: fallbackUrl }),
-    ...(appLinks !== undefined && { app_links: JSON.stringify(appLinks) }),
-  };
+// The properties have the names of the columns in camel case.
+const COLUMN_OF = new Map(
+  Object.keys(domains.columns).map((column) => [camelCase(column), column as keyof DomainRow]),
+);
+
+function toColumns({ appLinks, ...fields }: DomainChanges): Partial<DomainRow> {
+  const given = Object.entries(fields).filter(([, value]) => value !== undefined);
+  const columns = given.map(([name, value]) => [COLUMN_OF.get(name), value]);
+  return { ...Object.fromEntries(columns), ...(appLinks && { app_links: JSON.stringify(appLinks) }) };
 }
 
 function toDomain(row: DomainRow): Domain {
+  const properties = [...COLUMN_OF].map(([name, column]) => [name, row[column]]);
   return {
-    id: row.id,
-    organizationId: row.organization_id,
-    host: row.host,
+    ...Object.fromEntries(properties),
     verified: row.live_host !== null,
-    token: row.token,
-    lostAt: row.lost_at,
-    default: Boolean(row.is_default),
+    default: Boolean(row.default),
     caseSensitive: Boolean(row.case_sensitive),
-    rootRedirectUrl: row.root_redirect_url,
-    notFoundUrl: row.not_found_url,
-    fallbackUrl: row.fallback_url,
     appLinks: JSON.parse(row.app_links),
-    version: row.version,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
   };
 }

@@ -157,4 +157,4 @@ const DOMAIN_BY_HOST = `select d.live_host as "host", d.id, d.organization_id as
 
 const DEFAULT_DOMAIN = `select organization_id as "organizationId", live_host as "host"
   from domains
-  where organization_id = :key and is_default = true and live_host is not null`;
+  where organization_id = :key and "default" = true and live_host is not null`;

@@ -154,20 +154,13 @@ export function toFields(input: object): object {
   return Object.fromEntries(given.map(([name, value]) => [camelCase(name), value]));
 }
 
-export function toView({ organizationId, token, version, lostAt, ...domain }: Domain): DomainView {
-  const { id, host, verified, createdAt, updatedAt } = domain;
+export function toView(domain: Domain): DomainView {
+  const { host, token, lostAt, createdAt, updatedAt } = domain;
+  const same = Object.keys(domainSchema.shape).map((name) => [name, domain[camelCase(name) as keyof Domain]]);
   return {
-    id,
-    host,
-    verified,
+    ...Object.fromEntries(same),
     dns: { type: "TXT", name: recordName(host), value: token },
     record_lost_at: lostAt === null ? null : new Date(lostAt).toISOString(),
-    default: domain.default,
-    root_redirect_url: domain.rootRedirectUrl,
-    not_found_url: domain.notFoundUrl,
-    fallback_url: domain.fallbackUrl,
-    case_sensitive: domain.caseSensitive,
-    app_links: domain.appLinks,
     created_at: new Date(createdAt).toISOString(),
     updated_at: new Date(updatedAt).toISOString(),
   };

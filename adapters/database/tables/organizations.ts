@@ -106,7 +106,7 @@ export const domains = t.table(
     lost_at: t.time().nullable(),
     checked_at: t.time().indexed().nullable(),
     /** New links get it. At most one per organization. */
-    is_default: t.flag().default(false),
+    default: t.flag().default(false),
     case_sensitive: t.flag(),
     root_redirect_url: t.text().nullable(),
     not_found_url: t.text().nullable(),
