@@ -29,7 +29,8 @@ export function createDomainStore(
   ): Promise<T | undefined> {
     return outbox.change(actor, async (change) => {
       if (!(await lockOrganization(change.trx, organizationId))) return undefined;
-      const row = await domainsOf(change.trx, organizationId).where({ id }).first();
+      // Waits for the changes that give a link the domain.
+      const row = await domainsOf(change.trx, organizationId).where({ id }).forUpdate().first();
       return row && work(change, row);
     });
   }
@@ -160,11 +161,19 @@ async function count(q: Knex, organizationId: string): Promise<number> {
   return Number(row?.total);
 }
 
-/** Lists the verified domains of an organization, which its links can have. */
-export async function listLinkDomains(q: Knex, organizationId: string) {
-  const rows = await domainsOf(q, organizationId)
-    .whereNotNull("live_host")
-    .select("id", "host", "case_sensitive");
+/**
+ * Lists the domains of an organization that its links have; those that new ones can have are verified. `isLocked`: none is
+ * deleted until the transaction ends.
+ */
+export async function listLinkDomains(
+  q: Knex,
+  organizationId: string,
+  { isVerified = true, isLocked = false } = {},
+) {
+  const domains = domainsOf(q, organizationId).select("id", "host", "case_sensitive");
+  if (isVerified) domains.whereNotNull("live_host");
+  if (isLocked) domains.forShare();
+  const rows = await domains;
   return rows.map(({ id, host, case_sensitive }) => ({ id, host, caseSensitive: Boolean(case_sensitive) }));
 }
 
