@@ -30,7 +30,8 @@ export function createDomainStore(
   ): Promise<T | undefined> {
     return outbox.change(actor, async (change) => {
       if (!(await lockOrganization(change.trx, organizationId))) return undefined;
-      const row = await domainsOf(change.trx, organizationId).where({ id }).first();
+      // Waits for the changes that give a link the domain.
+      const row = await domainsOf(change.trx, organizationId).where({ id }).forUpdate().first();
       return row && work(change, row);
     });
   }

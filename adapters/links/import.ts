@@ -38,7 +38,7 @@ export function createLinkImports(
     const store: LinkImport["add"] = (links) =>
       outbox.change(actor, async ({ trx, record }) => {
         const room = await usage.lockRoom(trx, organizationId);
-        const domains = await readDomains(trx, organizationId);
+        const domains = await readDomains(trx, organizationId, true);
         const taken = await readTaken(trx, organizationId, links, domains);
         const { rows, added, ...result } = planOf(links, { toNewRow, domains, taken, room });
         if (rows.length === 0) return result;
@@ -127,8 +127,8 @@ function domainOf({ domain }: ImportedLink, domains: Domains): LinkDomain | null
   return domain === null ? null : domains.get(domain);
 }
 
-async function readDomains(q: Knex, organizationId: string): Promise<Domains> {
-  const domains = await listLinkDomains(q, organizationId);
+async function readDomains(q: Knex, organizationId: string, isLocked = false): Promise<Domains> {
+  const domains = await listLinkDomains(q, organizationId, { isLocked });
   return new Map(domains.map((domain) => [domain.host, domain]));
 }
 

@@ -150,7 +150,9 @@ const LINK_BY_ADDRESS = `select l.address, l.id, l.organization_id as "organizat
   where l.address = :key`;
 
 const DOMAIN_BY_HOST = `select d.live_host as "host", d.id, d.organization_id as "organizationId",
-    d.case_sensitive as "caseSensitive", d.root_redirect_url as "rootRedirectUrl", d.not_found_url as "notFoundUrl"
+    d.case_sensitive as "caseSensitive",
+    case when o.suspended_at is null then d.root_redirect_url end as "rootRedirectUrl",
+    case when o.suspended_at is null then d.not_found_url end as "notFoundUrl"
   from domains as d
   join organizations as o on o.id = d.organization_id
   where d.live_host = :key and o.deleted_at is null`;

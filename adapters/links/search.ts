@@ -211,7 +211,7 @@ export function createSearch({ knex, engine, readAside }: Database): LinkSearch 
   /** Returns the addresses that links with a slug can have; undefined without a slug. */
   async function addressesOf(organizationId: string, slug: string | undefined) {
     if (slug === undefined) return undefined;
-    const domains = await listLinkDomains(knex, organizationId);
+    const domains = await listLinkDomains(knex, organizationId, { isVerified: false });
     return [null, ...domains].map((domain) => addressOf(slug, domain));
   }
 

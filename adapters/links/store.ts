@@ -89,7 +89,7 @@ export function createLinkStore(
         const names = Object.keys(columns).map(fieldOf);
         const revision = { version: after.version, updated_at: after.updatedAt };
         if ("slug" in columns || "domain" in columns) {
-          const domain = await findDomainOf(trx, after);
+          const domain = await findDomainOf(trx, after, true);
           if (domain === undefined) return { missing: "domain" };
           columns.address = addressOf(after.slug, domain);
         }
@@ -133,8 +133,18 @@ export function createLinkStore(
       .slice(0, count);
   };
 
+  const insert = prepareCreate(database, outbox, usage);
+
   return {
-    create: prepareCreate(database, outbox, usage),
+    async create(organizationId, actor, ...link) {
+      const created = await insert(organizationId, actor, ...link);
+      // A deletion of its domain that began before can't have seen the link.
+      if ("id" in created && (await findDomainOf(knex, created, true)) === undefined) {
+        await remove(organizationId, created.id, actor);
+        return { missing: "domain" };
+      }
+      return created;
+    },
     beginImport: createLinkImports(database, outbox, usage),
     find: (organizationId, id) => findBy(organizationId, { id }),
     findByExternalId: (organizationId, externalId) => findBy(organizationId, { external_id: externalId }),
@@ -242,9 +252,11 @@ function prepareCreate(
 async function findDomainOf(
   q: Knex,
   { domain, organizationId }: Link,
+  isLocked = false,
 ): Promise<LinkDomain | null | undefined> {
   if (domain === null) return null;
-  return (await listLinkDomains(q, organizationId)).find(({ host }) => host === domain);
+  const domains = await listLinkDomains(q, organizationId, { isLocked });
+  return domains.find(({ host }) => host === domain);
 }
 
 function toConflict(error: unknown): LinkConflict {

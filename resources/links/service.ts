@@ -30,6 +30,8 @@ type LinksOptions = { store: LinkStore; cursors: Cursors; passwords: LinkPasswor
 
 export type LinkService = ReturnType<typeof createLinkService>;
 
+// Of the links that keep a domain.
+const NAMED_MAX = 10;
 // Enough for an app that searches in parallel. Each read may take seconds in a large organization.
 const MAX_WAITING_READS = 30;
 
@@ -173,8 +175,12 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
         enqueue: (work) => queues.work(organizationId, work),
       });
       const kept = results.filter(({ error }) => error && error.status !== 404);
-      if (kept.length > 0)
-        throw inUse(`${kept.length} of ${results.length} links keep the domain: ${kept[0]?.error?.message}`);
+      if (kept.length === 0) return;
+      const ids = kept.slice(0, NAMED_MAX).map(({ id }) => id);
+      const slugs = (await store.findMany(organizationId, ids)).map(({ slug }) => slug);
+      throw inUse(
+        `${kept.length} of ${results.length} links keep the domain, such as ${slugs.join(", ")}: ${kept[0]?.error?.message}`,
+      );
     },
     /** Changes up to 100 links, or those that match a filter. Each counts as a call. Returns links of up to `maxLength` characters. */
     async updateMany(
