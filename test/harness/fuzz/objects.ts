@@ -66,6 +66,7 @@ export function namedValues(operationId: string, objects: Objects): Record<strin
       { weight: 8, arbitrary: fc.constantFrom(...existing[of], `${of}_none`) },
       { weight: 1, arbitrary: fc.constantFrom(...unavailable[of]) },
     );
+  const tags = fc.subarray(["red", "Red", "blue green", "مرحبا"]);
   const cursor = fc.constantFrom(undefined, undefined, undefined, cursors.get(operationId) ?? "none");
   const url = {
     link: fc.oneof(
@@ -85,7 +86,19 @@ export function namedValues(operationId: string, objects: Objects): Record<strin
       number.map((one) => `id-${one}`),
     ),
     max_clicks: fc.constantFrom(null, 1, 2 ** 31 - 1),
-    tags: fc.subarray(["red", "Red", "blue green", "مرحبا"]),
+    tags,
+    add_tags: tags,
+    remove_tags: tags,
+    password: fc.constantFrom(null, "früh ling"),
+    if: fc.constantFrom(
+      { device: "mobile" },
+      { language: "de", os: "iOS" },
+      { after: "2026-01-01T00:00:00Z" },
+    ),
+    // Either these, or the IDs.
+    filter: fc.constantFrom(undefined, undefined, undefined, {}),
+    expected_count: fc.constantFrom(undefined, undefined, undefined, 2),
+    ids: fc.uniqueArray(id("link"), { minLength: 1, maxLength: 3 }),
     expires_at: fc.constantFrom(null, "2099-01-31T12:00:00+02:00", "9999-12-31T23:59:59.999Z"),
     events: fc.subarray(["link.created", "link.deleted", "webhook.test"], { minLength: 1 }),
     enabled: fc.constantFrom(true, true, true, false),
