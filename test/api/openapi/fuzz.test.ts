@@ -14,7 +14,7 @@ export const stage = "long";
 const LENGTH = 50;
 const SEQUENCES = 20;
 // Rare operations may need several rounds to succeed once.
-const MAX_ROUNDS = 5;
+const MAX_ROUNDS = 10;
 // A request is repeated once in a while, for its idempotency key to be seen again.
 const AGAIN_ONE_IN = 20;
 

@@ -1,10 +1,11 @@
 import fc from "fast-check";
-import { apiAt, newApi } from "../clients/api.ts";
+import type { DomainView } from "../../../resources/domains/schema.ts";
+import { type Api, apiAt, newApi } from "../clients/api.ts";
 import type { Receiver } from "../receiver.ts";
 import type { TestService } from "../service.ts";
 import { createWebhook } from "../webhooks.ts";
 
-type Kind = "link" | "webhook" | "delivery";
+type Kind = "link" | "domain" | "webhook" | "delivery";
 
 export type Objects = Awaited<ReturnType<typeof createObjects>>;
 
@@ -21,14 +22,25 @@ export async function createObjects(service: TestService, receiver: Receiver) {
   const second = await api.createLink({ external_id: "y/z" });
   const deleted = await api.createLink();
   await api.send("DELETE", `/v1/links/${deleted.id}`);
+  // Domains of this machine need no DNS record.
+  const createDomain = async (by: Api, host: string) =>
+    (await by.send<DomainView>("POST", "/v1/domains", { json: { host } })).body;
+  const domain = await createDomain(api, `${prefix}.localhost`);
   const theirs = await createWebhook(foreign, receiver.url(`/${prefix}-foreign`));
   return {
     api,
     reader: await service.token(own, { scope: "links:read" }),
-    existing: { link: [first.id, second.id], webhook: [webhook.id], delivery: [delivery.body.id] },
+    host: domain.host,
+    existing: {
+      link: [first.id, second.id],
+      domain: [domain.id],
+      webhook: [webhook.id],
+      delivery: [delivery.body.id],
+    },
     /** Those that were deleted, or belong to another organization. */
     unavailable: {
       link: [deleted.id, (await foreign.createLink()).id],
+      domain: [(await createDomain(foreign, `${prefix}-foreign.localhost`)).id],
       webhook: [theirs.id],
       delivery: ["evt_none"],
     },
@@ -40,11 +52,11 @@ export async function createObjects(service: TestService, receiver: Receiver) {
 }
 
 export function noteChange({ existing, unavailable }: Objects, text: string, deleted?: string): void {
-  for (const [, id = "", prefix = ""] of text.matchAll(/"id":"((lnk|whk|evt)_\w+)"/g)) {
-    const kind = { lnk: "link", whk: "webhook", evt: "delivery" }[prefix] as Kind;
+  for (const [, id = "", prefix = ""] of text.matchAll(/"id":"((lnk|dom|whk|evt)_\w+)"/g)) {
+    const kind = { lnk: "link", dom: "domain", whk: "webhook", evt: "delivery" }[prefix] as Kind;
     if (![...existing[kind], ...unavailable[kind]].includes(id)) existing[kind].push(id);
   }
-  for (const kind of ["link", "webhook"] as const) {
+  for (const kind of ["link", "domain", "webhook"] as const) {
     if (!deleted || !existing[kind].includes(deleted)) continue;
     existing[kind] = existing[kind].filter((id) => id !== deleted);
     unavailable[kind].push(deleted);
@@ -59,8 +71,10 @@ const number = fc.oneof({ weight: 1, arbitrary: fc.nat(3) }, { weight: 2, arbitr
 
 /** Values by the names of their members, where few of those that a schema allows are accepted: some of most, so that they collide. */
 export function namedValues(operationId: string, objects: Objects): Record<string, fc.Arbitrary<unknown>> {
-  const { existing, unavailable, cursors, slugPrefix, receiver } = objects;
-  const kind = /webhook|deliver/i.test(operationId) ? "webhook" : "link";
+  const { existing, unavailable, cursors, slugPrefix, receiver, host } = objects;
+  const isOfDomain = /domain/i.test(operationId);
+  const isOfWebhook = /webhook|deliver/i.test(operationId);
+  const kind = isOfDomain ? "domain" : isOfWebhook ? "webhook" : "link";
   const id = (of: Kind) =>
     fc.oneof(
       { weight: 8, arbitrary: fc.constantFrom(...existing[of], `${of}_none`) },
@@ -78,7 +92,9 @@ export function namedValues(operationId: string, objects: Objects): Record<strin
   };
   return {
     id: id(kind),
-    url: url[kind],
+    url: isOfWebhook ? url.webhook : url.link,
+    host: number.map((one) => `${slugPrefix}-${one}.localhost`),
+    domain: fc.constantFrom(undefined, undefined, host, "none.example"),
     delivery_id: id("delivery"),
     slug: number.map((one) => `${slugPrefix}-${one}`),
     external_id: fc.oneof(
