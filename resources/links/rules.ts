@@ -65,7 +65,8 @@ export function toHost(text: string): string {
 /** What tells a slug of a domain from the same one of another domain, or of the server's own host. */
 export function addressOf(slug: string, domain: LinkDomain | null | undefined): string {
   if (!domain) return slug;
-  return `${domain.id}/${domain.caseSensitive ? slug : slug.toLowerCase()}`;
+  // No slug has a colon, so none of the server's own host begins with a domain.
+  return `${domain.id}:${domain.caseSensitive ? slug : slug.toLowerCase()}`;
 }
 
 export function isSlug(text: string): boolean {
