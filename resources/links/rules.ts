@@ -58,7 +58,7 @@ export const NO_NAMES: ReservedNames = { ownHosts: new Set(), shortHost: "", own
 
 /** Returns a host in the form of a Host header: in lower case, and with A-labels (RFC 5890 §2.3.2.1). */
 export function toHost(text: string): string {
-  if (/[/?#@\\\s]/.test(text)) return text;
+  if (/[/?#@\\\s\p{Cc}]/u.test(text)) return text;
   return URL.parse(`https://${text}`)?.host.replace(/\.(?=:|$)/, "") ?? text;
 }
 
