@@ -1,4 +1,3 @@
-import { isIP } from "node:net";
 import { getDomain } from "tldts";
 import { z } from "zod";
 import { pageOf } from "../http/pagination.ts";
@@ -11,7 +10,8 @@ const LABEL = "_linkgate";
 const APP_LINKS_MAX = 20_000;
 
 const HOST_RULE = "must be the host of a domain, for example go.example.com, without https:// and a path";
-const HOST = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?::\d{1,5})?$/;
+// What ends in a number can only be an IPv4 address (WHATWG URL, "ends in a number").
+const HOST = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?(?::\d{1,5})?$/;
 
 export type DomainRules = ReservedNames & {
   /** Whether hosts below `localhost` may be used, with a port. */
@@ -26,7 +26,7 @@ export function isLocalhost(host: string): boolean {
 function validateHost(text: string, { ownHosts, allowsLocalhost }: DomainRules): string | undefined {
   if (!hasAtMost(HOST_MAX, text)) return `must be at most ${HOST_MAX} characters`;
   const host = toHost(text);
-  if (!HOST.test(host) || isIP(host) || `${LABEL}.${host}`.length > HOST_MAX) return HOST_RULE;
+  if (!HOST.test(host) || `${LABEL}.${host}`.length > HOST_MAX) return HOST_RULE;
   if (ownHosts.has(host)) return "must not be a host of this service";
   if (isLocalhost(host)) return allowsLocalhost ? undefined : "must be public";
   if (host.includes(":")) return "must not have a port";

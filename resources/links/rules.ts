@@ -57,14 +57,15 @@ export const NO_NAMES: ReservedNames = { ownHosts: new Set(), shortHost: "", own
 
 /** Returns a host in the form of a Host header: in lower case, and with A-labels (RFC 5890 §2.3.2.1). */
 export function toHost(text: string): string {
-  if (/[/?#@\\\s]/.test(text)) return text;
+  if (/[/?#@\\\s\p{Cc}]/u.test(text)) return text;
   return URL.parse(`https://${text}`)?.host.replace(/\.(?=:|$)/, "") ?? text;
 }
 
 /** What tells a slug of a domain from the same one of another domain, or of the server's own host. */
 export function addressOf(slug: string, domain: LinkDomain | null | undefined): string {
   if (!domain) return slug;
-  return `${domain.id}/${domain.caseSensitive ? slug : slug.toLowerCase()}`;
+  // No slug has a colon, so none of the server's own host begins with a domain.
+  return `${domain.id}:${domain.caseSensitive ? slug : slug.toLowerCase()}`;
 }
 
 export function isSlug(text: string): boolean {

@@ -283,6 +283,19 @@ test("a domain is no origin and no return address of the service", async (t) => 
   }
 });
 
+test("no slug of the service's own host is that of a domain, nor the other way round", async (t) => {
+  const host = "apart.iso.example";
+  const { id } = await addDomain(api, host);
+  const stranger = await newApi(service);
+  await stranger.createLink({ url: `${URL}?stranger`, domain: own, slug: `${id}/spring` });
+  t.is((await at(host, "/spring")).status, 404);
+  await api.createLink({ url: URL, domain: host, slug: "summer" });
+  for (const separator of ["/", "//", ":", "%3A", "."])
+    t.is((await at(own, `/${id}${separator}summer`)).status, 404, separator);
+  const taken = { json: { url: URL, domain: host, slug: "spring" } };
+  t.is((await api.send("POST", "/v1/links", taken)).status, 201, "nor does it take the slug");
+});
+
 const CARD = { title: "Spring sale", description: null, image_url: null };
 const PREVIEW_PROGRAM = "Slackbot-LinkExpanding 1.0 (+https://api.slack.com/robots)";
 
