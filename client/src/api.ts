@@ -7,6 +7,8 @@ export interface Link {
   url: string;
   /** The URL to share. */
   short_url: string;
+  /** The host of the short URL. */
+  domain: string;
   /** The path of the short URL. */
   slug: string;
   title: string | null;
@@ -174,6 +176,39 @@ export interface Analytics {
     /** Clicks, without those of known bots. */
     clicks: number;
   }[];
+}
+
+export interface Domain {
+  id: string;
+  host: string;
+  /** Whether the host serves the links of the organization. */
+  verified: boolean;
+  /** The DNS record that verifies the domain, and has to stay. */
+  dns: {
+    type: "TXT";
+    name: string;
+    value: string;
+  };
+  /** Since when the record of a verified domain is missing. After 7 days, another organization that proves the host gets it. */
+  record_lost_at: string | null;
+  /** Whether new links without a `domain` get this one. */
+  default: boolean;
+  root_redirect_url: string | null;
+  not_found_url: string | null;
+  fallback_url: string | null;
+  case_sensitive: boolean;
+  app_links: {
+    apple_app_site_association: Record<string, unknown> | null;
+    assetlinks: Record<string, unknown>[] | null;
+  };
+  created_at: string;
+  updated_at: string;
+}
+
+export interface DomainPage {
+  data: Domain[];
+  /** The cursor of the next page; null on the last page. */
+  next_cursor: string | null;
 }
 
 export interface WebhookWithSecret {
@@ -371,6 +406,8 @@ export interface CallerOrganization {
     links_per_bulk: number;
     /** Webhooks per organization. */
     webhooks: number;
+    /** Domains per organization. */
+    domains: number;
     links: number;
     /** Stored text of all links. */
     link_bytes: number;
@@ -383,6 +420,7 @@ export interface CallerOrganization {
     /** Current number of links. */
     links: number;
     link_bytes: number;
+    domains: number;
     /** Current number of webhooks. */
     webhooks: number;
     /** Webhook deliveries since 00:00 UTC. */
@@ -391,7 +429,14 @@ export interface CallerOrganization {
   /** The user's role in the organization. Absent for tokens without a user. */
   role?: "owner" | "admin" | "member";
   /** The scopes that this role allows. The token has those of them that were granted. */
-  role_scopes?: ("links:read" | "links:write" | "webhooks:read" | "webhooks:write")[];
+  role_scopes?: (
+    | "links:read"
+    | "links:write"
+    | "domains:read"
+    | "domains:write"
+    | "webhooks:read"
+    | "webhooks:write"
+  )[];
 }
 
 export interface Problem {
@@ -537,6 +582,8 @@ export interface WebhookTestEvent {
 export interface NewLink {
   /** The destination: an absolute http or https URL. */
   url: string;
+  /** The host of the short URL: a domain of the organization, or that of this service. */
+  domain?: string | null;
   /** The path of the short URL. Defaults to a random slug. */
   slug?: string;
   /** A display name, shown to visitors only on the preview page. */
@@ -593,7 +640,9 @@ export interface BulkLinkChanges {
     tag?: string;
     /** true: only archived links; false: only the others. */
     archived?: boolean;
-    /** Returns the link with this slug. */
+    /** Returns links with this host in their short URL. */
+    domain?: string;
+    /** Returns links with this slug, one per domain at most. */
     slug?: string;
     /** Returns links with exactly this URL, as it was sent. */
     url?: string;
@@ -634,6 +683,8 @@ export interface BulkLinkChanges {
 export interface LinkChanges {
   /** The destination: an absolute http or https URL. */
   url?: string;
+  /** The host of the short URL: a domain of the organization, or that of this service. */
+  domain?: string | null;
   /** The path of the short URL. Defaults to a random slug. */
   slug?: string;
   /** A display name, shown to visitors only on the preview page. */
@@ -683,6 +734,46 @@ export interface LinkChanges {
 
 export interface NewLinks {
   links: NewLink[];
+}
+
+export interface NewDomain {
+  /** The host, such as go.example.com. */
+  host: string;
+  /** Whether Sale and sale are two slugs. Can't be changed later. Defaults to true. */
+  case_sensitive?: boolean;
+  /** Whether new links without a `domain` get this one. */
+  default?: boolean;
+  /** Where visitors of the host itself go. `null` for a 404. */
+  root_redirect_url?: string | null;
+  /** Where visitors go who find no link. `null` for a 404. */
+  not_found_url?: string | null;
+  /** Where visitors of unavailable links without a `fallback_url` go. `null` for that of the organization. */
+  fallback_url?: string | null;
+  /** What connects the domain with apps on iOS and Android. */
+  app_links?: {
+    /** Served as `/.well-known/apple-app-site-association`. */
+    apple_app_site_association?: Record<string, unknown> | null;
+    /** Served as `/.well-known/assetlinks.json`. */
+    assetlinks?: Record<string, unknown>[] | null;
+  };
+}
+
+export interface DomainChanges {
+  /** Whether new links without a `domain` get this one. */
+  default?: boolean;
+  /** Where visitors of the host itself go. `null` for a 404. */
+  root_redirect_url?: string | null;
+  /** Where visitors go who find no link. `null` for a 404. */
+  not_found_url?: string | null;
+  /** Where visitors of unavailable links without a `fallback_url` go. `null` for that of the organization. */
+  fallback_url?: string | null;
+  /** What connects the domain with apps on iOS and Android. */
+  app_links?: {
+    /** Served as `/.well-known/apple-app-site-association`. */
+    apple_app_site_association?: Record<string, unknown> | null;
+    /** Served as `/.well-known/assetlinks.json`. */
+    assetlinks?: Record<string, unknown>[] | null;
+  };
 }
 
 export interface NewWebhook {
@@ -739,17 +830,26 @@ export type WebhookEvent =
 export type ProblemCode =
   | "body_too_large"
   | "count_mismatch"
+  | "domain_exists"
+  | "domain_in_use"
+  | "domain_limit"
+  | "domain_taken"
+  | "domain_unproven"
   | "external_id_taken"
   | "idempotency_key_in_use"
   | "idempotency_key_reused"
   | "insufficient_scope"
   | "internal_error"
+  | "invalid_app_links"
   | "invalid_archived"
   | "invalid_card"
+  | "invalid_case_sensitive"
   | "invalid_changes"
   | "invalid_created_after"
   | "invalid_created_before"
   | "invalid_cursor"
+  | "invalid_default"
+  | "invalid_domain"
   | "invalid_dpop_proof"
   | "invalid_enabled"
   | "invalid_event_type"
@@ -762,6 +862,7 @@ export type ProblemCode =
   | "invalid_forward_path"
   | "invalid_forward_query"
   | "invalid_from"
+  | "invalid_host"
   | "invalid_idempotency_key"
   | "invalid_ids"
   | "invalid_json"
@@ -769,9 +870,11 @@ export type ProblemCode =
   | "invalid_links"
   | "invalid_max_clicks"
   | "invalid_metadata"
+  | "invalid_not_found_url"
   | "invalid_password"
   | "invalid_redirect_type"
   | "invalid_request"
+  | "invalid_root_redirect_url"
   | "invalid_rules"
   | "invalid_search"
   | "invalid_slug"
@@ -828,7 +931,9 @@ export interface Operations {
       tag?: string;
       /** true: only archived links; false: only the others. */
       archived?: boolean;
-      /** Returns the link with this slug. */
+      /** Returns links with this host in their short URL. */
+      domain?: string;
+      /** Returns links with this slug, one per domain at most. */
       slug?: string;
       /** Returns links with exactly this URL, as it was sent. */
       url?: string;
@@ -907,6 +1012,44 @@ export interface Operations {
     },
     options?: CallOptions,
   ): Promise<Analytics>;
+  /** Add a domain. Adds a domain for short links. It serves links once its DNS record is verified, so create the record in `dns`, then send `POST /v1/domains/{id}/verify`. */
+  createDomain(input: NewDomain, options?: CallOptions): Promise<Domain>;
+  /** List domains. Returns all domains of the organization, in the order of their hosts. */
+  listDomains(input?: Record<string, never>, options?: CallOptions): Promise<DomainPage>;
+  /** Retrieve a domain */
+  getDomain(
+    input: {
+      /** Domain ID (dom_…). */
+      id: string;
+    },
+    options?: CallOptions,
+  ): Promise<Domain>;
+  /** Update a domain. Updates the fields that you send and keeps the others. Send null to clear a nullable field. `app_links` is replaced as a whole. The next visitor sees the change. */
+  updateDomain(
+    input: {
+      /** Domain ID (dom_…). */
+      id: string;
+    } & DomainChanges,
+    options?: CallOptions,
+  ): Promise<Domain>;
+  /** Delete a domain. Deletes a domain, whose host then serves nothing. With links, the request fails unless `links` says what happens to them. A link that can’t be moved, because its slug is taken or reserved, keeps the domain. */
+  deleteDomain(
+    input: {
+      /** Domain ID (dom_…). */
+      id: string;
+      /** What happens to the links of the domain, up to 1,000: they are moved to the server’s own host, or deleted. */
+      links?: "move" | "delete";
+    },
+    options?: CallOptions,
+  ): Promise<void>;
+  /** Verify a domain. Looks for the DNS record in `dns`. From then on, the host serves the links of the organization. The record is checked again every day. A domain that has lost it keeps working, but if it stays lost for 7 days, another organization that proves the host gets it. */
+  verifyDomain(
+    input: {
+      /** Domain ID (dom_…). */
+      id: string;
+    },
+    options?: CallOptions,
+  ): Promise<Domain>;
   /** Create a webhook. Requests follow Standard Webhooks 1.0.0 and are signed with the returned secret, which is not shown again. The endpoint first gets a test event; other events wait until it responds with 2xx. */
   createWebhook(input: NewWebhook, options?: CallOptions): Promise<WebhookWithSecret>;
   /** List webhooks. Returns webhooks, newest first. */
@@ -1051,6 +1194,12 @@ export const OPERATIONS: Record<
   createLinks: { method: "POST", path: "/v1/links/bulk", hasBody: true, hasKey: true },
   getLinkAnalytics: { method: "GET", path: "/v1/links/{id}/analytics" },
   getAnalytics: { method: "GET", path: "/v1/analytics" },
+  createDomain: { method: "POST", path: "/v1/domains", hasBody: true, hasKey: true },
+  listDomains: { method: "GET", path: "/v1/domains" },
+  getDomain: { method: "GET", path: "/v1/domains/{id}" },
+  updateDomain: { method: "PATCH", path: "/v1/domains/{id}", hasBody: true },
+  deleteDomain: { method: "DELETE", path: "/v1/domains/{id}" },
+  verifyDomain: { method: "POST", path: "/v1/domains/{id}/verify", hasKey: true },
   createWebhook: { method: "POST", path: "/v1/webhooks", hasBody: true, hasKey: true },
   listWebhooks: { method: "GET", path: "/v1/webhooks", isList: true },
   getWebhook: { method: "GET", path: "/v1/webhooks/{id}" },
