@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { request } from "node:https";
+import path from "node:path";
 import test from "ava";
 import { parse, parseAllDocuments } from "yaml";
 import manifest from "../../package.json" with { type: "json" };
@@ -77,6 +78,25 @@ test("pods run without privileges, as the user of the image, and can't write to 
     readOnlyRootFilesystem: true,
     capabilities: { drop: ["ALL"] },
   });
+});
+
+test("the files for Traefik refer to each other by names that exist", (t) => {
+  const { entryPoints, certificatesResolvers, providers } = parse(read("traefik.yaml"));
+  const { routers, services } = parse(read("traefik-routers.yaml")).http;
+  const [web, secure] = [entryPoints.web.http.redirections.entryPoint, entryPoints.websecure.http];
+  t.true(Object.hasOwn(entryPoints, web.to));
+  const { acme } = certificatesResolvers[secure.tls.certResolver];
+  t.true(Object.hasOwn(entryPoints, acme.httpChallenge.entryPoint));
+  t.is(path.basename(providers.file.filename), "traefik-routers.yaml");
+  const all = Object.values<{ rule: string; entryPoints: string[]; service: string }>(routers);
+  t.deepEqual(
+    all.map(({ rule }) => rule),
+    ["Host(`links.example.com`)", "Host(`go.example.com`)"],
+  );
+  for (const router of all) {
+    t.deepEqual(router.entryPoints, [web.to]);
+    t.is(services[router.service].loadBalancer.healthCheck.path, "/readyz");
+  }
 });
 
 const ANALYZE = "/usr/bin/systemd-analyze";
