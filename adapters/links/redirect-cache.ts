@@ -153,7 +153,7 @@ const DOMAIN_BY_HOST = `select d.live_host as "host", d.id, d.organization_id as
     d.case_sensitive as "caseSensitive", d.root_redirect_url as "rootRedirectUrl", d.not_found_url as "notFoundUrl"
   from domains as d
   join organizations as o on o.id = d.organization_id
-  where d.live_host = :key and o.deleted_at is null`;
+  where d.live_host = :key and o.deleted_at is null and o.suspended_at is null`;
 
 const DEFAULT_DOMAIN = `select organization_id as "organizationId", live_host as "host"
   from domains
