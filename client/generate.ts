@@ -27,7 +27,12 @@ const BIOME = path.join(import.meta.dirname, "../node_modules/.bin/biome");
 function documentOfApi() {
   const base = "https://links.example";
   const urls = { base, api: `${base}/v1`, mcp: `${base}/mcp`, short: base };
-  const services = createServices({ stores: {}, urls, webhookAllowHosts: [], cursorSecret: "" } as never);
+  const services = createServices({
+    stores: { domains: {} },
+    urls,
+    webhookAllowHosts: [],
+    cursorSecret: "",
+  } as never);
   const pass = () => () => undefined;
   const bearerCheck = { bearer: pass } as unknown as BearerCheck;
   const { declare, operations } = createDeclare(new Router(), { bearerCheck, runOnce: pass as never });

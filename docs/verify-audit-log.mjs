@@ -17,9 +17,9 @@ function same(shown, real) {
   if (typeof shown !== "object" || !shown) return shown === real || Date.parse(shown) === real;
   const camelCase = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
   const realPart = (name) => real[name] ?? real[camelCase(name)] ?? null;
-  // The record of a link on the server's own host has none.
-  const isAdded = (name) => name === "short_url" || (name === "domain" && realPart(name) === null);
-  return Object.keys(shown).every((name) => isAdded(name) || same(shown[name], realPart(name)));
+  // These follow from the settings of the server, unless the link has a domain of its organization.
+  const isDerived = (name) => ["short_url", "domain"].includes(name) && realPart(name) === null;
+  return Object.keys(shown).every((name) => isDerived(name) || same(shown[name], realPart(name)));
 }
 for (const [index, entry] of entries.entries()) {
   const { seq, previous_hash, hash, record, data, actor_name, via_name, summary, ...columns } = entry;

@@ -3,6 +3,7 @@ import path from "node:path";
 import test from "ava";
 import pLimit from "p-limit";
 import manifest from "../../package.json" with { type: "json" };
+import { OPERATOR } from "../../resources/events/types.ts";
 import { commands } from "../../server/cli/commands/index.ts";
 import { createProgram } from "../../server/cli/program.ts";
 import { apiAt } from "../harness/clients/api.ts";
@@ -66,6 +67,13 @@ const PREPARED: Record<string, (reader: Reader) => Promise<Preparation>> = {
     const { text } = await api.get(`${log}.csv`);
     return { files: { [`audit-${id}.csv`]: text }, variables: { NOTED_HASH: body.head.hash } };
   },
+  async "docs/custom-domains.md"({ service, organization }) {
+    const fields = { host: "go.example.com", token: "proof", default: false, caseSensitive: true };
+    const urls = { rootRedirectUrl: null, notFoundUrl: null, fallbackUrl: null };
+    const appLinks = { apple_app_site_association: null, assetlinks: null };
+    await service.storage.domains.create(organization.id, OPERATOR, { ...fields, ...urls, appLinks }, true);
+    return { files: {} };
+  },
   "docs/import.md": async () => ({ files: { "links.csv": blockIn("docs/import.md", "csv") } }),
   async "docs/operate/checks.md"({ service, organization }) {
     const { redirect_uri, ...config } = JSON.parse(blockIn("docs/operate/checks.md", "json")); // it needs a browser
@@ -77,6 +85,7 @@ const PREPARED: Record<string, (reader: Reader) => Promise<Preparation>> = {
 
 /** What the commands of a document print. */
 const PRINTS: Record<string, RegExp> = {
+  "docs/custom-domains.md": /"verified"[\s\S]*"verified"/,
   "docs/audit-log.md": /are unchanged[\s\S]*are unchanged[\s\S]*operator/,
   "docs/mcp.md": /"name":"create_link"/,
   "docs/users.md": /"access_token":"lga_/,

@@ -20,7 +20,7 @@ const documents = await Array.fromAsync(
   }),
 );
 
-const REQUIREMENTS = 145;
+const REQUIREMENTS = 148;
 const folder = new URL("../", import.meta.url).pathname;
 const readme = readFileSync(`${folder}README.md`, "utf8");
 const files = await Array.fromAsync(glob("**/*.test.ts", { cwd: folder }));

@@ -1,6 +1,9 @@
 import { globSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import test, { type ExecutionContext } from "ava";
+import type { z } from "zod";
+import { type domainPageSchema, recordName } from "../../resources/domains/schema.ts";
+import type { ResolveTxt } from "../../resources/domains/service.ts";
 import type { AnalyticsView } from "../../resources/links/analytics.ts";
 import { type Api, apiAt, BROWSER, type LinkBody, type PageBody } from "../harness/clients/api.ts";
 import { PYTHON } from "../harness/clients/python.ts";
@@ -34,6 +37,8 @@ type Guide = {
 const SIGNATURES = "Verify signatures";
 const SETUP = "Get a token";
 const LINK_ID = /lnk_[0-9A-Z]{26}/;
+
+type DomainPage = z.output<typeof domainPageSchema>;
 
 const receiver = await startReceiver();
 
@@ -83,6 +88,25 @@ const GUIDES: Record<string, Guide> = {
       const destinations = body.data.map(({ url }) => new URL(url).pathname);
       for (const path of ["/products/42", "/fall/a", "/fall/b"]) t.true(destinations.includes(path), path);
       t.false(destinations.includes("/summer"), "it was deleted");
+    },
+  },
+  "custom-domains.md": {
+    async prepare(api) {
+      return { LINK_ID: (await api.createLink({ slug: "moved" })).id };
+    },
+    prints: {
+      "Add a domain": /\b_linkgate\.go\.example\.com\b.*[\w-]{22}/,
+      "Verify the domain": /"verified":true|^true$/im,
+      "Create links on the domain": /go\.example\.com\/spring\b/,
+      "Choose what the domain shows":
+        /"default":true.*"https:\/\/example\.com\/"|^https:\/\/example\.com\/$/m,
+      "Move links to another domain": /go\.example\.com\/moved\b/,
+      "Delete a domain": /^\s*$/,
+    },
+    async check(t, api, { url }) {
+      t.deepEqual((await api.get<DomainPage>("/v1/domains")).body.data, []);
+      const { body } = await api.get<PageBody>("/v1/links");
+      t.deepEqual(body.data.map(({ short_url }) => short_url).sort(), [`${url}/moved`, `${url}/spring`]);
     },
   },
   "requests.md": {
@@ -158,15 +182,21 @@ for (const [name, { prepare, prints, check }] of Object.entries(GUIDES)) {
       continue;
     }
     test(title, async (t) => {
-      const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "localhost:8080,127.0.0.1" });
+      // A reader creates the DNS records that the dashboard shows.
+      const resolveTxt: ResolveTxt = async (record) =>
+        (await service.storage.domains.list(client.id))
+          .filter(({ host }) => recordName(host) === record)
+          .map(({ token }) => [token]);
+      const settings = { WEBHOOK_ALLOW_HOSTS: "localhost:8080,127.0.0.1" };
+      const service = await startTestService(settings, {}, { lingerMs: 0, resolveTxt });
+      const client = await service.createOrganization();
       try {
-        const client = await service.createOrganization();
         const api = apiAt(service.url, await service.token(client));
         const credentials = { CLIENT_ID: client.clientId, CLIENT_SECRET: client.clientSecret };
-        const settings = { ...credentials, ...(await prepare?.(api, service)) };
+        const variables = { ...credentials, ...(await prepare?.(api, service)) };
         const examples = examplesWithSetup(`docs/${name}`, language);
         const program = toProgram(language, examples, service.url);
-        const outputs = await outputsOf(...commandFor(language, program), settings);
+        const outputs = await outputsOf(...commandFor(language, program), variables);
         for (const [section, expected] of Object.entries(prints)) {
           const own = outputs.filter((_, index) => examples[index]?.heading === section);
           t.regex(own.join(""), expected, section);

@@ -24,6 +24,7 @@ test("each limit of each plan is documented", (t) => {
     ["Links per bulk request", ...ofPlans((plan) => number(limitsOf(plan).links_per_bulk))],
     ["Webhooks", ...ofPlans((plan) => number(limitsOf(plan).webhooks))],
     ["Webhook deliveries per day", ...ofPlans((plan) => number(limitsOf(plan).deliveries_per_day))],
+    ["Domains", ...ofPlans((plan) => number(limitsOf(plan).domains))],
     ["Links", ...ofPlans((plan) => number(limitsOf(plan).links))],
     ["Link data", ...ofPlans((plan) => `${number(limitsOf(plan).link_bytes / 1_000_000)} MB`)],
     ["Members", ...ofPlans((plan) => number(limitsOf(plan).members))],

@@ -8,7 +8,8 @@ import { Program, ROOT } from "./program.ts";
 import { until } from "./webhooks.ts";
 
 const CADDY = "/usr/bin/caddy";
-const EXAMPLE = `${ROOT}docs/operate/deploy/Caddyfile`;
+// A Caddyfile has at most one.
+const OPTIONS = /^\{\n([\s\S]*?)^\}\n/m;
 export const HAS_CADDY = existsSync(CADDY);
 
 async function canConnect(port: number): Promise<boolean> {
@@ -23,26 +24,32 @@ async function canConnect(port: number): Promise<boolean> {
   }
 }
 
-/** Prepares the example configuration, with ports of its own. The name localhost gets a certificate of Caddy's own CA. */
-export async function prepareCaddy(): Promise<TestProxy> {
+/** Prepares an example configuration, with ports of its own. Hosts get a certificate of Caddy's own CA. */
+export async function prepareCaddy(example = "Caddyfile"): Promise<TestProxy> {
   const folder = temporaryFolder("caddy");
   const [http, https] = [await freePort(), await freePort()];
   let program: Program | undefined;
+  const readRoot = () => readFileSync(`${folder}/data/caddy/pki/authorities/local/root.crt`, "utf8");
 
   return {
     url: `https://localhost:${https}`,
+    httpPort: http,
 
     get certificate() {
-      return readFileSync(`${folder}/data/caddy/pki/authorities/local/root.crt`, "utf8");
+      return readRoot();
     },
 
+    certify: async () => readRoot(),
+
     async start(ports) {
-      const example = readFileSync(EXAMPLE, "utf8")
+      const configuration = readFileSync(`${ROOT}docs/operate/deploy/${example}`, "utf8")
         .replace(/\b300([01])\b/g, (_, server) => String(ports[Number(server)]))
         .replaceAll("links.example.com", `localhost:${https}`);
+      // These options keep it from the files, ports and certificate authorities outside of this test.
+      const options = `\tadmin off\n\tskip_install_trust\n\tlocal_certs\n\thttp_port ${http}\n\thttps_port ${https}\n`;
+      const [block = "", own = ""] = OPTIONS.exec(configuration) ?? [];
       const file = `${folder}/Caddyfile`;
-      // These options keep it from the files and ports of a Caddy of this machine.
-      writeFileSync(file, `{\n\tadmin off\n\tskip_install_trust\n\thttp_port ${http}\n}\n${example}`);
+      writeFileSync(file, `{\n${options}${own}}\n${configuration.replace(block, "")}`);
       program = new Program(CADDY, ["run", "--config", file, "--adapter", "caddyfile"], {
         settings: { XDG_DATA_HOME: `${folder}/data`, XDG_CONFIG_HOME: `${folder}/config`, HOME: folder },
       });

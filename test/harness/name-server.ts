@@ -4,7 +4,7 @@ import { isIPv4 } from "node:net";
 import ipaddr from "ipaddr.js";
 
 const HEADER_BYTES = 12;
-const KINDS: Record<number, string> = { 1: "A", 28: "AAAA" };
+const KINDS: Record<number, string> = { 1: "A", 16: "TXT", 28: "AAAA" };
 const ANSWER = 0x8180;
 const NO_SUCH_NAME = 0x8183;
 
@@ -17,6 +17,7 @@ const encode = (name: string) =>
 /** Starts a DNS server (RFC 1035 §4) on loopback, with names that the test defines. The caller closes it. */
 export async function startNameServer() {
   const names = new Map<string, string[][]>();
+  const texts = new Map<string, string[]>();
   const questions: { name: string; kind: string }[] = [];
   const kindsOf = (name: string) =>
     questions.filter((question) => question.name === name).map(({ kind }) => kind);
@@ -29,8 +30,12 @@ export async function startNameServer() {
     const turn = kindsOf(name).filter((other) => other === kind).length;
     questions.push({ name, kind });
     const addresses = answers?.[Math.min(turn, answers.length - 1)] ?? [];
-    const records = addresses.filter((address) => isIPv4(address) === (kind === "A")).map(toRecord);
-    const counts = words(answers ? ANSWER : NO_SUCH_NAME, 1, records.length, 0, 0);
+    const records =
+      kind === "TXT"
+        ? (texts.get(name) ?? []).map(toText)
+        : addresses.filter((address) => isIPv4(address) === (kind === "A")).map(toAddress);
+    const exists = answers !== undefined || texts.has(name);
+    const counts = words(exists ? ANSWER : NO_SUCH_NAME, 1, records.length, 0, 0);
     const question = query.subarray(HEADER_BYTES, end + 5);
     const answer = Buffer.concat([query.subarray(0, 2), counts, question, ...records]);
     socket.send(answer, peer.port, peer.address);
@@ -43,15 +48,23 @@ export async function startNameServer() {
     address: `127.0.0.1:${socket.address().port}`,
     /** Sets what a name resolves to. Each list answers one query per record type; the last list answers all later queries. */
     resolve: (name: string, ...answers: string[][]) => void names.set(encode(name), answers),
-    /** Returns the record types queried for a name, in order: `A` or `AAAA`. */
+    /** Sets the TXT records of a name, of up to 255 bytes each. */
+    setTexts: (name: string, ...values: string[]) => void texts.set(encode(name), values),
+    /** Returns the record types queried for a name, in order: `A`, `AAAA` or `TXT`. */
     asked: (name: string) => kindsOf(encode(name)),
     close: () => once(socket.close(), "close"),
   };
 }
 
-/** Encodes an answer to the question of the message: a pointer to its name, type, class, TTL and address. */
-function toRecord(address: string): Buffer {
-  const bytes = ipaddr.parse(address).toByteArray();
-  const head = words(0xc000 + HEADER_BYTES, isIPv4(address) ? 1 : 28, 1, 0, 0, bytes.length);
-  return Buffer.concat([head, Buffer.from(bytes)]);
+function toAddress(address: string): Buffer {
+  return toRecord(isIPv4(address) ? 1 : 28, Buffer.from(ipaddr.parse(address).toByteArray()));
+}
+
+function toText(text: string): Buffer {
+  return toRecord(16, Buffer.from(String.fromCharCode(text.length) + text, "latin1"));
+}
+
+/** Encodes an answer to the question of the message: a pointer to its name, type, class, TTL and data. */
+function toRecord(type: number, data: Buffer): Buffer {
+  return Buffer.concat([words(0xc000 + HEADER_BYTES, type, 1, 0, 0, data.length), data]);
 }

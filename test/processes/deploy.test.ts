@@ -1,15 +1,23 @@
 import { execFileSync } from "node:child_process";
+import { Resolver } from "node:dns/promises";
+import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
+import { request } from "node:https";
+import path from "node:path";
 import test from "ava";
 import { parse, parseAllDocuments } from "yaml";
 import manifest from "../../package.json" with { type: "json" };
+import type { DomainView } from "../../resources/domains/schema.ts";
 import { HAS_CADDY, prepareCaddy } from "../harness/caddy.ts";
 import { basic } from "../harness/clients/oauth.ts";
+import { sendRaw } from "../harness/clients/raw.ts";
+import { startNameServer } from "../harness/name-server.ts";
 import { prepareServers } from "../harness/new-server.ts";
-import { HAS_NGINX, prepareNginx } from "../harness/nginx.ts";
+import { HAS_NGINX, prepareNginx, type TestProxy } from "../harness/nginx.ts";
 import { freePort } from "../harness/port.ts";
 import { ROOT } from "../harness/program.ts";
-import { bearer } from "../harness/service.ts";
+import { bearer, startTestService } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
 import { sendRequest } from "../harness/steady-load.ts";
 
@@ -70,6 +78,25 @@ test("pods run without privileges, as the user of the image, and can't write to 
     readOnlyRootFilesystem: true,
     capabilities: { drop: ["ALL"] },
   });
+});
+
+test("the files for Traefik refer to each other by names that exist", (t) => {
+  const { entryPoints, certificatesResolvers, providers } = parse(read("traefik.yaml"));
+  const { routers, services } = parse(read("traefik-routers.yaml")).http;
+  const [web, secure] = [entryPoints.web.http.redirections.entryPoint, entryPoints.websecure.http];
+  t.true(Object.hasOwn(entryPoints, web.to));
+  const { acme } = certificatesResolvers[secure.tls.certResolver];
+  t.true(Object.hasOwn(entryPoints, acme.httpChallenge.entryPoint));
+  t.is(path.basename(providers.file.filename), "traefik-routers.yaml");
+  const all = Object.values<{ rule: string; entryPoints: string[]; service: string }>(routers);
+  t.deepEqual(
+    all.map(({ rule }) => rule),
+    ["Host(`links.example.com`)", "Host(`go.example.com`)"],
+  );
+  for (const router of all) {
+    t.deepEqual(router.entryPoints, [web.to]);
+    t.is(services[router.service].loadBalancer.healthCheck.path, "/readyz");
+  }
 });
 
 const ANALYZE = "/usr/bin/systemd-analyze";
@@ -163,5 +190,89 @@ for (const { name, isInstalled, prepare } of PROXIES) {
       }
     };
     await t.throwsAsync(guess(), { message: /^429 / });
+  });
+}
+
+/** Requests a path of a host from a proxy, as its visitors do, who trust a certificate. */
+async function visit({ url }: TestProxy, host: string, path: string, ca: string): Promise<IncomingMessage> {
+  const { port } = new URL(url);
+  const sent = request({
+    hostname: "127.0.0.1",
+    port,
+    path,
+    servername: host,
+    headers: { host },
+    ca,
+    agent: false,
+  });
+  sent.end();
+  const [response] = (await once(sent, "response")) as [IncomingMessage];
+  await response.resume().toArray();
+  return response;
+}
+
+const HOST = "go.acme.example";
+const NO_CERTIFICATE = { message: /alert internal error/ };
+const WITH_DOMAINS = [
+  { name: "nginx", isInstalled: HAS_NGINX, prepare: () => prepareNginx("domains.nginx.conf") },
+  { name: "Caddy", isInstalled: HAS_CADDY, prepare: () => prepareCaddy("domains.Caddyfile") },
+];
+for (const { name, isInstalled, prepare } of WITH_DOMAINS) {
+  const title = `${name} serves a domain once its DNS record is verified, and has no certificate for other hosts`;
+  if (!isInstalled) {
+    skip(title, `${name} is not installed`);
+    continue;
+  }
+  test(title, async (t) => {
+    const [names, proxy, port] = [await startNameServer(), await prepare(), await freePort()];
+    const resolver = new Resolver();
+    resolver.setServers([names.address]);
+    const service = await startTestService(
+      { BASE_URL: proxy.url, TRUST_PROXY: "1", PORT: String(port) },
+      {},
+      { lingerMs: 0, resolveTxt: (record) => resolver.resolveTxt(record) },
+    );
+    t.teardown(() => Promise.all([service.close(), proxy.stop(), names.close()]));
+    await proxy.start([port, await freePort()]);
+    const app = await service.createOrganization();
+    const send = async (
+      method: string,
+      path: string,
+      expected: number,
+      body?: string,
+      headers: object = {},
+    ) =>
+      JSON.parse(
+        await sendRequest(proxy, {
+          ...{ method, path, expected, ...(body !== undefined && { body }) },
+          headers: { "content-type": "application/json", ...headers },
+        }),
+      );
+    const form = { "content-type": "application/x-www-form-urlencoded", ...basic(app) };
+    const { access_token } = await send("POST", "/oauth/token", 200, "grant_type=client_credentials", form);
+    const call = (method: string, path: string, expected: number, json?: object) =>
+      send(method, path, expected, JSON.stringify(json), bearer(access_token));
+    const isRefused = (host: string) =>
+      t.throwsAsync(visit(proxy, host, "/spring", proxy.certificate), NO_CERTIFICATE, host);
+
+    const { id, dns } = (await call("POST", "/v1/domains", 201, { host: HOST })) as DomainView;
+    t.like(await call("POST", `/v1/domains/${id}/verify`, 409), { code: "domain_unproven" });
+    await isRefused(HOST);
+    names.setTexts(dns.name, "v=spf1 -all", dns.value);
+    t.like(await call("POST", `/v1/domains/${id}/verify`, 200), { verified: true });
+    const url = "https://example.com/spring";
+    const link = await call("POST", "/v1/links", 201, { url, domain: HOST, slug: "spring" });
+    t.is(link.short_url, `https://${HOST}/spring`);
+
+    const trusted = await proxy.certify(HOST);
+    const { statusCode, headers } = await visit(proxy, HOST, "/spring?a=1", trusted);
+    t.deepEqual([statusCode, headers.location], [302, `${url}?a=1`]);
+    t.is((await visit(proxy, HOST, "/dashboard", trusted)).statusCode, 404, "nothing else is there");
+    const insecure = await sendRaw(`http://127.0.0.1:${proxy.httpPort}`, "/spring", {
+      headers: ["host", HOST],
+    });
+    t.regex(insecure.headers.location ?? "", new RegExp(`^https://${HOST}(:\\d+)?/spring$`));
+    for (const other of ["unknown.acme.example", "acme.example"]) await isRefused(other);
+    t.is((await visit(proxy, HOST, "/spring", trusted)).statusCode, 302, "the domain still works");
   });
 }

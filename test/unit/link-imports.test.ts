@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import test from "ava";
+import type { Domain } from "../../resources/domains/types.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
 import { createImportLinks, type RowResult } from "../../resources/links/import/index.ts";
 import { readLinkFile } from "../../resources/links/import/read-file.ts";
@@ -7,8 +8,16 @@ import { NO_NAMES } from "../../resources/links/rules.ts";
 import type { ImportedLink, LinkStore } from "../../resources/links/types.ts";
 import { createWorkQueue } from "../../resources/work-queue.ts";
 
-/** Imports a file into a store that has room for all links. */
-async function imported(content: string | Uint8Array) {
+const OWN_HOST = "links.example";
+const DOMAINS = [
+  { host: "go.acme.example", verified: true, default: false },
+  { host: "xn--gre-6ka8i.example", verified: true, default: false }, // größe.example
+  { host: "acme.example", verified: true, default: true },
+  { host: "new.acme.example", verified: false, default: false },
+] as Domain[];
+
+/** Imports a file into a store that has room for all links, for an organization with these domains. */
+async function imported(content: string | Uint8Array, domains: Domain[] = []) {
   const links: ImportedLink[] = [];
   const results: RowResult[] = [];
   const store = {
@@ -19,8 +28,9 @@ async function imported(content: string | Uint8Array) {
       },
     }),
   };
-  const stores = { links: store as unknown as LinkStore, domains: { list: async () => [] } };
-  const importLinks = createImportLinks(stores, NO_NAMES, createWorkQueue(), 500);
+  const stores = { links: store as unknown as LinkStore, domains: { list: async () => domains } };
+  const reserved = { ...NO_NAMES, shortHost: OWN_HOST };
+  const importLinks = createImportLinks(stores, reserved, createWorkQueue(), 500);
   const file = await readLinkFile(async function* () {
     yield Buffer.from(content);
   });
@@ -74,6 +84,60 @@ test("a file of each service is recognized, and its links keep what it says abou
       { slug: `${prefix}-jobs`, ...DEFAULTS, ...JOBS, ...jobs },
     ]);
   }
+});
+
+// Two of them have no domain, and the third has bit.ly.
+const WITHOUT_DOMAIN = ["yourls.csv", "plain.csv", "bitly.csv"];
+
+test("links keep the domain of each service if the organization has it, and get the default otherwise", async (t) => {
+  for (const name of [...Object.keys(SAMPLES), "dub.json", "kutt.json"]) {
+    const [host, other] = WITHOUT_DOMAIN.includes(name) ? ["acme.example", null] : ["go.acme.example", null];
+    const domainsOf = async (domains: Domain[]) =>
+      (await imported(sample(name), domains)).links.map(({ domain }) => domain);
+    t.deepEqual(new Set(await domainsOf(DOMAINS)), new Set([host]), name);
+    t.deepEqual(new Set(await domainsOf([])), new Set([other]), `${name}, without domains`);
+  }
+});
+
+/** What a file can say of a domain → the one that the link gets. */
+const PLACES: [fields: object, domain: string | null][] = [
+  [{ domain: "GO.acme.example." }, "go.acme.example"],
+  [{ domain: "größe.example" }, "xn--gre-6ka8i.example"],
+  [{ domain: OWN_HOST }, null],
+  [{ short_url: `https://${OWN_HOST}/spring` }, null],
+  [{ short_url: "go.acme.example/spring" }, "go.acme.example"],
+  [{ domain: "go.acme.example", short_url: "https://acme.example/spring" }, "go.acme.example"],
+  ...[
+    "new.acme.example",
+    "bit.ly",
+    "go.acme.example:8443",
+    "https://go.acme.example/",
+    "x".repeat(300),
+    7,
+    ["a"],
+  ].map((domain): [object, string] => [{ domain }, "acme.example"]),
+  [{}, "acme.example"],
+];
+
+test("a domain is recognized however it is written, and only if it is verified", async (t) => {
+  for (const [fields, domain] of PLACES) {
+    const { links, results } = await imported(row({ slug: "spring", ...fields }), DOMAINS);
+    t.deepEqual(
+      links.map((link) => link.domain),
+      [domain],
+      JSON.stringify([fields, results]),
+    );
+  }
+});
+
+test("a slug that the service needs on its own host is imported on a domain", async (t) => {
+  const files = [
+    row({ slug: "dashboard", domain: "go.acme.example" }),
+    row({ slug: "dashboard", domain: OWN_HOST }),
+  ];
+  const [onDomain, onHost] = await Promise.all(files.map((file) => imported(file, DOMAINS)));
+  t.like(onDomain?.links, [{ slug: "dashboard", domain: "go.acme.example" }]);
+  t.is(onHost?.results[0]?.reason, "slug is reserved.");
 });
 
 test("destinations that Dub has for systems and countries are rules", async (t) => {

@@ -11,7 +11,7 @@ export type Format = {
   name: string;
   /** The file has this format if it has all columns of one of these lists. */
   needs: string[][];
-  /** By the field of the API. A slug can also be the path of a `short_url`. */
+  /** By the field of the API. Without them, domain and slug are those of a `short_url`. */
   columns: Record<string, string[]>;
   /** Columns whose links must not be imported if they would lose what the column says: the reason, for a value. */
   refuses?: Record<string, (value: unknown) => string | undefined>;
@@ -54,6 +54,7 @@ const FORMATS: Format[] = [
       url: ["longUrl"],
       domain: ["domain"],
       slug: ["shortCode"],
+      short_url: ["shortUrl"],
       title: ["title"],
       tags: ["tags"],
       created_at: ["createdAt", "dateCreated"],
@@ -86,6 +87,7 @@ const FORMATS: Format[] = [
       url: ["target"],
       domain: ["domain"],
       slug: ["address"],
+      short_url: ["link"],
       title: ["description"],
       created_at: ["created_at"],
       clicks: ["visit_count"],

@@ -19,6 +19,11 @@ function imported(slug: string, changes: Partial<ImportedLink> = {}): ImportedLi
   return { ...linkFields({ slug }), ...usual, ...changes };
 }
 
+const NEW_DOMAIN = {
+  ...{ token: "proof", default: false, rootRedirectUrl: null, notFoundUrl: null, fallbackUrl: null },
+  appLinks: { apple_app_site_association: null, assetlinks: null },
+};
+
 const many = (length: number, prefix = `import-${++count}`) =>
   Array.from({ length }, (_, index) => imported(`${prefix}-${index}`));
 
@@ -82,6 +87,32 @@ test("a link that exists is recognized by its slug and URL; other slugs that are
   const taken = { taken: "slug" };
   const others = ["imported", "imported", "exists", { taken: "external_id" }];
   t.deepEqual<unknown, unknown>(outcomes, ["exists", taken, taken, taken, ...others]);
+});
+
+test("on each domain, a slug is apart, and recognized by what the domain says of case", async (t) => {
+  const id = await createOrganization();
+  const prefix = `domain-${++count}`;
+  const [exact, folded, absent] = ["exact", "folded", "absent"].map((name) => `${name}.${prefix}.example`);
+  for (const [host, caseSensitive] of [
+    [exact, true],
+    [folded, false],
+  ] as const)
+    await first.domains.create(id, OPERATOR, { ...NEW_DOMAIN, host: host as string, caseSensitive }, true);
+  const links = [null, exact, folded].map((domain = null) => imported(`${prefix}-Sale`, { domain }));
+  t.deepEqual((await begin(id).add(links)).outcomes, ["imported", "imported", "imported"]);
+  t.deepEqual((await begin(id).add(links)).outcomes, ["exists", "exists", "exists"]);
+  const url = "https://example.com/another";
+  const { outcomes } = await begin(id).add([
+    imported(`${prefix}-sALE`, { domain: exact as string, url }),
+    imported(`${prefix}-sALE`, { domain: folded as string, url }),
+    imported(`${prefix}-sALE`, { domain: folded as string }),
+    imported(`${prefix}-Sale`, { domain: absent as string }),
+  ]);
+  t.deepEqual<unknown, unknown>(outcomes, ["imported", { taken: "slug" }, "exists", { missing: "domain" }]);
+  t.is(await countOf(id), 4);
+  const other = await createOrganization();
+  const foreign = await begin(other).add([imported(`${prefix}-Sale`, { domain: exact as string })]);
+  t.deepEqual<unknown, unknown>(foreign.outcomes, [{ missing: "domain" }], "another organization's");
 });
 
 test("of concurrent imports of the same links in two processes, each link is stored once", async (t) => {

@@ -94,7 +94,7 @@ const oauth = ENDPOINT_LIST.filter(({ name }) => name !== "leak_reports").flatMa
   methods.map((method): Route => ({ method, path })),
 );
 const others: Route[] = `
-  / /docs /docs/search /docs/webhooks /llms.txt /assets/style.css /robots.txt /favicon.ico /healthz /readyz /metrics
+  / /docs /docs/search /docs/webhooks /llms.txt /assets/style.css /robots.txt /favicon.ico /healthz /healthz/domain /readyz /metrics
   /.well-known/oauth-authorization-server /.well-known/oauth-protected-resource /oauth/authorize/:uid
   /some-slug /some-slug+`
   .trim()

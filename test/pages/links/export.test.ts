@@ -1,9 +1,10 @@
 import test from "ava";
 import { parse } from "csv-parse/sync";
+import { OPERATOR } from "../../../resources/events/types.ts";
 import { importLinks } from "../../harness/clients/link-import.ts";
 import { linksInBrowser } from "../../harness/clients/pages.ts";
 import { advanceToNoon } from "../../harness/clock.ts";
-import { startTestService } from "../../harness/service.ts";
+import { startTestService, type TestService } from "../../harness/service.ts";
 
 export const databases = "all";
 
@@ -51,9 +52,48 @@ test("the export of all links can be imported by another service, and every fiel
   const expected = { format: "linkgate", imported: ODD_LINKS.length + 1, refused: 0 };
   t.like((await importLinks(to.owner.api, to.base, text)).body, expected);
   const linksOf = async ({ list }: Team) =>
-    (await list()).map(({ id, short_url, updated_at, created_by, ...link }) => link);
+    (await list()).map(({ id, short_url, domain, updated_at, created_by, ...link }) => link);
   t.deepEqual(await linksOf(to), await linksOf(from));
   t.like((await importLinks(to.owner.api, to.base, text)).body, { imported: 0, skipped: rows.length });
+});
+
+const NEW_DOMAIN = {
+  ...{ token: "proof", default: false, caseSensitive: true, rootRedirectUrl: null, notFoundUrl: null },
+  ...{ fallbackUrl: null, appLinks: { apple_app_site_association: null, assetlinks: null } },
+};
+
+test("links keep their domains, with one slug on several, and get the default where theirs is missing", async (t) => {
+  const [from, to] = [await linksInBrowser(service), await linksInBrowser(other)];
+  const add = ({ organization }: Team, { storage }: TestService, host: string, fields: object = {}) =>
+    storage.domains.create(organization.id, OPERATOR, { ...NEW_DOMAIN, host, ...fields }, true);
+  for (const host of ["a", "b", "c"]) await add(from, service, `${host}.export.example`);
+  await add(to, other, "a.export.example");
+  await add(to, other, "b.export.example", { case_sensitive: false });
+  await add(to, other, "d.export.example", { default: true });
+  const own = new URL(service.url).host;
+  const hosts = [own, ...["a", "b", "c"].map((name) => `${name}.export.example`)];
+  for (const [index, domain] of hosts.entries())
+    await from.create({ slug: index === 3 ? "Other" : "Same", domain, url: `https://example.com/${index}` });
+  const { text, rows } = await download(from, "/links.csv");
+  t.deepEqual(
+    rows.map(({ domain }) => domain),
+    hosts.toReversed(),
+  );
+
+  const placesOf = async ({ list }: Team) =>
+    (await list()).map(({ domain, slug, url }) => `${domain}/${slug} ${url.slice(-1)}`);
+  const places = (from: string) => [
+    `${from === own ? "c" : "d"}.export.example/Other 3`,
+    "b.export.example/Same 2",
+    "a.export.example/Same 1",
+    `${from === own ? own : "d.export.example"}/Same 0`,
+  ];
+  t.like((await importLinks(to.owner.api, to.base, text)).body, { imported: 4, skipped: 0, refused: 0 });
+  t.deepEqual(await placesOf(to), places("elsewhere"));
+  t.like((await importLinks(to.owner.api, to.base, text)).body, { imported: 0, skipped: 4, refused: 0 });
+  // Here as well, where each of them keeps its domain.
+  t.like((await importLinks(from.owner.api, from.base, text)).body, { imported: 0, skipped: 4, refused: 0 });
+  t.deepEqual(await placesOf(from), places(own));
 });
 
 test("the export says which links have a password, and an import refuses these", async (t) => {

@@ -32,6 +32,8 @@ const { id: linkId } = await api.createLink({
   expires_at: "2030-01-01T00:00:00Z",
 });
 await api.send("PATCH", `/v1/links/${linkId}`, { json: { title: "-2" } });
+await api.send("POST", "/v1/domains", { json: { host: "go.audit.localhost" } });
+await api.createLink({ domain: "go.audit.localhost" });
 for (const name of ["=A1", "'quoted", "+1"])
   await team.owner.api.send("PATCH", team.base, { json: { name } });
 const csv = (await team.owner.api.get(`${team.base}/audit.csv`)).text;
@@ -216,6 +218,7 @@ const TAMPERING: Record<string, (text: string) => string> = {
   "a changed type": (text) => text.replace(",link.created,", ",link.deleted,"),
   "changed data": (text) => text.replace('""to"":""growth""', '""to"":""premium""'),
   "changed data of a link": (text) => text.replace('""redirect_type"":302', '""redirect_type"":301'),
+  "another domain of a link": (text) => text.replace('""domain"":""go.', '""domain"":""no.'),
   "a changed record": (text) => text.replace('""seq"":3', '""seq"":4'),
   "a deleted line": (text) => text.replace(/^.*,plan\.changed,.*\n/m, ""),
   "a line that is there twice": (text) => text.replace(/^(.*,plan\.changed,.*\n)/m, "$1$1"),

@@ -1,4 +1,5 @@
 import test from "ava";
+import { OPERATOR } from "../../../resources/events/types.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
 import { freePort } from "../../harness/port.ts";
 import { bearer, startTestService } from "../../harness/service.ts";
@@ -10,6 +11,10 @@ const [service, apart] = await Promise.all([
 ]);
 test.after.always(() => Promise.all([service.close(), apart.close()]));
 
+const NEW_DOMAIN = {
+  ...{ token: "proof", default: false, caseSensitive: true, rootRedirectUrl: null, notFoundUrl: null },
+  ...{ fallbackUrl: null, appLinks: { apple_app_site_association: null, assetlinks: null } },
+};
 const FOREIGN = ["host", "evil.test"];
 
 test("/healthz, /readyz and /metrics respond for any Host", async (t) => {
@@ -56,6 +61,39 @@ test("with METRICS_PORT, that port serves /metrics and nothing else, and the mai
   for (const path of ["/", "/v1/links", "/oauth/token", "/.well-known/openid-configuration"])
     t.is((await sendRaw(metrics, path)).status, 404, path);
   t.is((await sendRaw(apart.url, "/healthz")).status, 200);
+});
+
+test("/healthz/domain says for which hosts a proxy may get a certificate, on METRICS_PORT if there is one", async (t) => {
+  for (const [{ storage, createOrganization, url }, probes] of [
+    [service, service.url],
+    [apart, `http://127.0.0.1:${metricsPort}`],
+  ] as const) {
+    const { id } = await createOrganization();
+    await storage.domains.create(id, OPERATOR, { ...NEW_DOMAIN, host: "go.acme.example" }, true);
+    await storage.domains.create(id, OPERATOR, { ...NEW_DOMAIN, host: "new.acme.example" }, false);
+    const ask = async (query: string, method = "GET") =>
+      (await sendRaw(probes, `/healthz/domain${query}`, { method, headers: FOREIGN })).status;
+    // Caddy adds `domain`.
+    for (const query of ["?name=go.acme.example", "?domain=go.acme.example", "?name=GO.acme.example."])
+      t.is(await ask(query), 200, query);
+    t.is(await ask("?name=go.acme.example", "HEAD"), 200);
+    t.is(await ask("?name=go.acme.example", "POST"), 405);
+    for (const name of [
+      "new.acme.example",
+      "acme.example",
+      "x.go.acme.example",
+      new URL(url).host,
+      "",
+      "%00",
+      "a".repeat(5000),
+    ])
+      t.is(await ask(`?name=${name}`), 404, name.slice(0, 30));
+    for (const query of ["", "?name=go.acme.example&name=go.acme.example", "?name[]=go.acme.example"])
+      t.is(await ask(query), 404, query);
+    await storage.suspensions.suspend(id, "phishing", OPERATOR);
+    t.is(await ask("?name=go.acme.example"), 404, "its organization is suspended");
+  }
+  t.is((await sendRaw(apart.url, "/healthz/domain?name=go.acme.example")).status, 404);
 });
 
 const PATHS = [
