@@ -112,7 +112,7 @@ test("a suspension of its owner counts for the next visitor of a domain at every
   await api.send("POST", `/v1/domains/${domain.id}/verify`);
   t.deepEqual(await bothAt(domain.host, "/"), BOTH(URL));
   await service.storage.suspensions.suspend(organization.id, null, OPERATOR);
-  t.deepEqual(await bothAt(domain.host, "/"), BOTH(421));
+  t.deepEqual(await bothAt(domain.host, "/"), BOTH(404));
   await service.storage.suspensions.resume(organization.id, OPERATOR);
   t.deepEqual(await bothAt(domain.host, "/"), BOTH(URL));
   await service.storage.organizations.remove(organization.id, OPERATOR);

@@ -90,8 +90,8 @@ test("/healthz/domain says for which hosts a proxy may get a certificate, on MET
       t.is(await ask(`?name=${name}`), 404, name.slice(0, 30));
     for (const query of ["", "?name=go.acme.example&name=go.acme.example", "?name[]=go.acme.example"])
       t.is(await ask(query), 404, query);
-    await storage.suspensions.suspend(id, "phishing", OPERATOR);
-    t.is(await ask("?name=go.acme.example"), 404, "its organization is suspended");
+    await storage.organizations.remove(id, OPERATOR);
+    t.is(await ask("?name=go.acme.example"), 404, "its organization is deleted");
   }
   t.is((await sendRaw(apart.url, "/healthz/domain?name=go.acme.example")).status, 404);
 });
