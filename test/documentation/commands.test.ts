@@ -47,6 +47,11 @@ const NOT_RUN: Record<string, string[]> = {
     "sudo",
     "npx --prefix /opt/linkgate",
   ],
+  "needs a certificate authority; test/processes/deploy.test.ts runs nginx with the certificates": [
+    "sudo certbot",
+    "sudo chgrp www-data",
+    "sudo chmod 640",
+  ],
   "test/conformance/oidf/plan.test.ts runs the program": ["npm run --silent conformance:oidf"],
   "needs a registry of images; test/release/container.test.ts builds the image and runs it": ["podman"],
   "the suite of the OpenID Foundation is downloaded, and runs in containers":
