@@ -130,6 +130,10 @@ export function createResources(options: ResourceOptions) {
   const handleMcpErrors = createErrorHandler({ base: urls.base, onError, nextStep: nextStepOf });
   const linkSteps = [showErrorPages(options.renderErrorPage), handleErrors];
   const shortRedirects = () => options.shortRedirects;
+  const onShortHost = [
+    ...linkSteps,
+    ...(shortRedirects().notFoundUrl ? [redirectUnknown(shortRedirects)] : []),
+  ];
   const preview = [requireRead, redirects.showPreview];
   const follow = [
     askForPasswords(options.showPasswordPage),
@@ -163,8 +167,8 @@ export function createResources(options: ResourceOptions) {
       {
         at: [OTHER_SEGMENTS],
         steps: [
-          mount(redirects.isPreview, [...linkSteps, redirectUnknown(shortRedirects), ...preview]),
-          mount(redirects.isShortLink, [...linkSteps, redirectUnknown(shortRedirects), ...follow]),
+          mount(redirects.isPreview, [...onShortHost, ...preview]),
+          mount(redirects.isShortLink, [...onShortHost, ...follow]),
         ],
       },
     ],

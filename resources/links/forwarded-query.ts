@@ -8,7 +8,7 @@ const UNSAFE = /%(?![\dA-F]{2})|[^\w\-.~!$'()*+,:@/?%=[\]]/gi;
  * visitor changes what its owner set. @param location a normalized URL @param query as it was sent, without `?`
  */
 export function withForwardedQuery(location: string, query: string): string {
-  if (query === "" || location.length + query.length > LOCATION_MAX) return location;
+  if (location.length + query.length > LOCATION_MAX) return location;
   const [, address = "", own, fragment = ""] = /^([^?#]*)(?:\?([^#]*))?(#.*)?$/.exec(location) ?? [];
   const taken = new Set(
     [own, own?.replaceAll(";", "&")].flatMap((text) => parametersOf(text).flatMap(readings)),

@@ -368,3 +368,12 @@ export function createdLink(link: Link, shortUrl: string) {
   const { headers, body } = linkResponse(link, shortUrl);
   return { status: 201, headers: { Location: `/v1/links/${link.id}`, ...headers }, body };
 }
+
+/** The limit is of all clicks, those of known bots included. */
+export function hasReachedLimit({
+  clicks,
+  botClicks,
+  maxClicks,
+}: Pick<Link, "clicks" | "botClicks" | "maxClicks">): boolean {
+  return maxClicks !== null && clicks + botClicks >= maxClicks;
+}

@@ -21,7 +21,7 @@ import { type Changes, updateOf } from "./changes.ts";
 import { assertAllowedSlug, assertEnabled, assertNoConflict, tryCreateLink, upsertLink } from "./create.ts";
 import { createLinkList, createMatches, createSuggestions } from "./list.ts";
 import type { LinkPasswords } from "./passwords.ts";
-import { isReserved, isSlug, type ReservedNames } from "./rules.ts";
+import { isSlug, type ReservedNames } from "./rules.ts";
 import { type LinkInput, linkSchemas, linkTag, toFields, withExternalId } from "./schema.ts";
 import type { ClickedLink, Link, LinkChanges, LinkStore } from "./types.ts";
 import { createVisits } from "./visits.ts";
@@ -112,7 +112,7 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
     },
     list: createLinkList(store, cursors, queues, reserved.shortHost),
     matches,
-    ...createVisits(store, passwords),
+    ...createVisits(store, passwords, reserved),
     /** Creates up to as many links as the plan allows. Each counts as a call. Results are in input order. */
     createMany: (caller: Caller & { countFurther: CountFurther }, input: unknown, limits: Limits) =>
       queues.work(caller.organizationId, () =>
@@ -212,7 +212,6 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
       return links.find(({ domain }) => domain === null) ?? links[0];
     },
     ...createSuggestions(store, queues.reads),
-    isReserved: (slug: string) => isReserved(slug, reserved),
     /** Returns the analytics of one link, or of all links if `id` is undefined. */
     async analytics(caller: Caller, id: string | undefined, query: unknown): Promise<AnalyticsView> {
       const { from, to } = parseDateRange(query);

@@ -4,8 +4,8 @@ import { withForwardedPath } from "./forwarded-path.ts";
 import { withForwardedQuery } from "./forwarded-query.ts";
 import { type LinkPasswords, passwordRequired } from "./passwords.ts";
 import { destinationOf, varyOf } from "./redirect-rules.ts";
-import { addressOf, isSlug, type LinkDomain, SEGMENTS_MAX } from "./rules.ts";
-import { PASSWORD_MAX } from "./schema.ts";
+import { addressOf, isReserved, isSlug, type LinkDomain, type ReservedNames, SEGMENTS_MAX } from "./rules.ts";
+import { hasReachedLimit, PASSWORD_MAX } from "./schema.ts";
 import type { Card, ClickSource, Link, LinkStore, RedirectType, ResolvedLink } from "./types.ts";
 import type { Visitor } from "./visitor.ts";
 
@@ -37,7 +37,7 @@ export type LinkPreview =
   | { slug: string; hasPassword: true };
 
 /** What visitors of short links do. */
-export function createVisits(store: LinkStore, passwords: LinkPasswords) {
+export function createVisits(store: LinkStore, passwords: LinkPasswords, reserved: ReservedNames) {
   const resolveAt = ({ path, domain }: Place) => store.resolve(addressOf(path, domain));
 
   /** Finds the link of a path, or that with the longest slug of those that forward the rest of it. */
@@ -137,6 +137,7 @@ export function createVisits(store: LinkStore, passwords: LinkPasswords) {
       return (await findByPath(place))?.link.hasPassword === true;
     },
     preview,
+    isReserved: (slug: string) => isReserved(slug, reserved),
   };
 }
 
@@ -158,7 +159,7 @@ function chooseDestination({ url, rules }: ResolvedLink, visit: Visit, now: numb
 /** @throws Problem 404 for a path that could leave that of the destination */
 function addToDestination(destination: string, rest: string, { forwardQuery }: ResolvedLink, query: string) {
   const location = rest === "" ? destination : found(withForwardedPath(destination, rest), "link");
-  return forwardQuery ? withForwardedQuery(location, query) : location;
+  return forwardQuery && query !== "" ? withForwardedQuery(location, query) : location;
 }
 
 /** Links keep a URL as it was sent, but a header holds only ASCII. */
@@ -169,13 +170,4 @@ function toLocation(url: string): string {
 function isActive(link: ResolvedLink, now: number): boolean {
   const { isDeleted, archived, expiresAt } = link;
   return !isDeleted && !archived && (expiresAt ?? Infinity) > now && !hasReachedLimit(link);
-}
-
-/** The limit is of all clicks, those of known bots included. */
-export function hasReachedLimit({
-  clicks,
-  botClicks,
-  maxClicks,
-}: Pick<Link, "clicks" | "botClicks" | "maxClicks">): boolean {
-  return maxClicks !== null && clicks + botClicks >= maxClicks;
 }

@@ -2,9 +2,8 @@ import type { Context } from "koa";
 import { readQuery } from "../../../resources/http/validate.ts";
 import { CHANGED_MAX } from "../../../resources/links/change-many.ts";
 import { type LinkCount, type LinkPage, listQuery } from "../../../resources/links/list.ts";
-import { shortUrlOf, toView } from "../../../resources/links/schema.ts";
+import { hasReachedLimit, shortUrlOf, toView } from "../../../resources/links/schema.ts";
 import type { Link } from "../../../resources/links/types.ts";
-import { hasReachedLimit } from "../../../resources/links/visits.ts";
 import { isPaid } from "../../../resources/plans.ts";
 import { prefersHtml, textFieldOf } from "../../http/request-body.ts";
 import {
