@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import test from "ava";
 import { parse } from "node-html-parser";
+import type { DomainView } from "../../../resources/domains/schema.ts";
 import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { ROOT } from "../../harness/program.ts";
@@ -13,7 +14,12 @@ export const stage = "long";
 
 const run = promisify(execFile);
 const receiver = await startReceiver();
-const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: new URL(receiver.url("/")).host });
+const records = new Map<string, string>();
+const service = await startTestService(
+  { WEBHOOK_ALLOW_HOSTS: new URL(receiver.url("/")).host },
+  {},
+  { lingerMs: 0, resolveTxt: async (name) => [[records.get(name) ?? ""]] },
+);
 const { body: document } = await apiAt(service.url).get<OpenApiDocument>("/v1/openapi.json");
 
 test.after.always(async () => {
@@ -56,6 +62,12 @@ for (const [path, operations] of Object.entries(document.paths)) {
         if (path.startsWith("/v1/links/by-external-id/"))
           await api.createLink({ external_id: "spring-sale" });
         if (path.startsWith("/v1/links/{id}")) code = code.replace(/lnk_\w+/, (await api.createLink()).id);
+        if (path.startsWith("/v1/domains/{id}")) {
+          const json = { host: `${operationId}-${language}.example.com` };
+          const { body: domain } = await api.send<DomainView>("POST", "/v1/domains", { json });
+          records.set(domain.dns.name, domain.dns.value);
+          code = code.replace(/dom_\w+/, domain.id);
+        }
         if (path.startsWith("/v1/webhooks/{id}")) {
           const webhook = await createWebhook(api, receiver.url("/"), ["webhook.test"]);
           const { body: sent } = await api.send<{ id: string }>("POST", `/v1/webhooks/${webhook.id}/test`);
