@@ -153,7 +153,7 @@ export function linkSchemas(reserved: ReservedNames) {
       .transform((text) => toHost(text))
       .transform((host) => (host === reserved.shortHost ? null : host))
       .nullable()
-      .describe("The host of the short URL: a domain of the organization, or that of this service."),
+      .describe("The host of the short URL: one of your domains, or this service's."),
     slug: stringThat((text) => (isSlug(text) ? undefined : SLUG_RULE), {
       pattern: SLUG.source,
       maxLength: SLUG_MAX,

@@ -8,13 +8,19 @@ import { bearer, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const app = await service.createOrganization();
-const SCOPES = ["links:read", "links:write", "webhooks:read", "webhooks:write"];
+const KINDS = ["links", "webhooks", "domains"];
+const SCOPES = KINDS.flatMap((kind) => [`${kind}:read`, `${kind}:write`]);
+// No operation requires more than two.
+const SETS = [
+  ...SCOPES.flatMap((one, index) => SCOPES.slice(index).map((other) => new Set([one, other]))),
+  SCOPES,
+];
 const mcp = `${service.url}/mcp`;
 
-/** A token for each set of scopes. The one without scopes is a user's, because client credentials get at least one. */
+/** A token for each set of up to two scopes, and for all. The one without scopes is a user's, because client credentials get at least one. */
 const tokenByScopes = new Map<string, string>();
-for (let set = 1; set < 2 ** SCOPES.length; set++) {
-  const scope = SCOPES.filter((_, bit) => (set >> bit) & 1).join(" ");
+for (const set of SETS) {
+  const scope = [...set].join(" ");
   tokenByScopes.set(scope, await service.token(app, { scope }));
 }
 const user = await service.createUser([app.id]);
@@ -44,7 +50,7 @@ const EVENTS = ["links:read", "webhooks:read"];
 /** Returns the scopes that the documented rule requires, independently of the code. */
 function requiredFor(method: string, path: string): string[] {
   if (path === "/v1/events") return EVENTS;
-  const family = path.startsWith("/v1/webhooks") ? "webhooks" : "links";
+  const family = KINDS.find((one) => path.startsWith(`/v1/${one}`)) ?? "links";
   return [`${family}:${method === "GET" ? "read" : "write"}`];
 }
 
@@ -96,7 +102,7 @@ for (const { id, method, path, declared, isOpen } of operations) {
 function requiredForTool(name: string): string[] {
   if (name === "whoami") return ["links:read"];
   if (name === "list_events") return EVENTS;
-  const family = name.includes("webhook") ? "webhooks" : "links";
+  const family = KINDS.find((one) => name.includes(one.slice(0, -1))) ?? "links";
   return [`${family}:${/^(get|list)_/.test(name) ? "read" : "write"}`];
 }
 
