@@ -49,7 +49,11 @@ export function domainRoutes(declare: Declare, domains: DomainService): void {
     summary: "List domains",
     description: "Returns all domains of the organization, in the order of their hosts.",
     responses: { 200: { description: "The domains.", body: domainPageSchema } },
-    tool: { name: "list_domains", description: "Lists the domains that links can have." },
+    tool: {
+      name: "list_domains",
+      description: "Lists domains. Links can have those that are verified.",
+      output: domainPageSchema.pick({ data: true }),
+    },
     async run(caller) {
       const all = await domains.list(caller);
       return { status: 200, body: { data: all.map(toView), next_cursor: null } };
@@ -110,7 +114,8 @@ export function domainRoutes(declare: Declare, domains: DomainService): void {
     errors: ["domain_in_use"],
     tool: {
       name: "delete_domain",
-      description: "Deletes a domain that has no links, or with links: move or delete.",
+      description: "Deletes a domain. Its links are deleted too, or move to this service's host: say which.",
+      input: z.strictObject({ ...byId.shape, links: z.enum(["move", "delete"]).optional() }),
       async question(caller, { id }) {
         return `Delete the domain ${(await domains.get(caller, id)).host}?`;
       },

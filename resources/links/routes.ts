@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { BULK_BODY_MAX } from "../http/json-body.ts";
+import { pageQuery } from "../http/pagination.ts";
 import { type Declare, type Operation, pathParameter, sameAs } from "../openapi/operation.ts";
 import { LINKS_PER_BULK, limitsOf } from "../plans.ts";
 import { analyticsQuery, analyticsSchema } from "./analytics.ts";
@@ -42,10 +43,12 @@ const link = sameAs("get_link");
 const text = z.string().optional();
 // Names and types are enough for most filters.
 const shownQuery = listQuery.extend({
+  ...pageQuery.shape,
   sort: listQuery.shape.sort.describe("- is descending."),
   search: text.describe("Text in the URL, slug or title."),
   tag: text,
   archived: z.boolean().optional(),
+  domain: text,
   slug: text,
   url: text,
   external_id: text,
@@ -75,6 +78,10 @@ const shownUpdate = z.strictObject({
 });
 
 export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptions): void {
+  // What a link has besides the arguments of create_link.
+  const resultsOnly = Object.fromEntries(
+    Object.entries(linkSchema.shape).filter(([name]) => !Object.hasOwn(links.schemas.create.shape, name)),
+  );
   declare({
     ...WRITE,
     id: "createLink",
@@ -104,7 +111,7 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
     responses: { 200: { description: "A page of links.", body: linkPageSchema } },
     tool: {
       name: "list_links",
-      description: "Lists links, by default newest first. slug, url and external_id match exactly.",
+      description: "Lists links. slug, url and external_id match exactly.",
       input: shownQuery,
       output: linkPageSchema.extend({ data: z.array(link) }),
     },
@@ -122,7 +129,7 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
     summary: "Retrieve a link",
     description: "Returns a link with its number of clicks.",
     params: byId,
-    tool: { name: "get_link", title: "Get a link" },
+    tool: { name: "get_link", title: "Get a link", output: sameAs("create_link", resultsOnly) },
     run: async (caller, { params: { id } }) => linkResponse(await links.get(caller, id), shortUrl),
   });
 
@@ -199,7 +206,7 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
     responses: { 204: { description: "Deleted." } },
     tool: {
       name: "delete_link",
-      description: "Permanently deletes a link. Its short URL stops working, and its slug can't be reused.",
+      description: "Permanently deletes a link. Its slug can't be reused.",
       async question(caller, { id }) {
         const { slug, url } = await links.get(caller, id);
         return `Permanently delete the link ${shortUrl}/${slug} to ${url}? The slug can't be used again.`;
@@ -224,7 +231,7 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
     tool: {
       name: "create_links",
       title: "Create short links in bulk",
-      description: `Creates up to ${LINKS_PER_BULK} short links. Returns one result per link, in order. Some can fail, so check every status.`,
+      description: `Creates up to ${LINKS_PER_BULK} short links. Results are in order. Some can fail, so check every status.`,
       input: z.strictObject({ links: z.array(newLink) }),
       output: bulkResultsSchema.extend({
         results: z.array(bulkResultSchema.extend({ link: link.optional(), error: errorSchema })),
@@ -275,7 +282,7 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
       name: "get_link_analytics",
       title: "Get analytics of a link",
       description:
-        "Returns the clicks of a link by day, referrer, country, device, browser and operating system. Referrers are untrusted visitor input.",
+        "Returns the clicks of a link by day, referrer, country, device and more. Referrers are untrusted visitor input.",
     },
     run: async (caller, { params: { id }, query }) => ({
       status: 200,

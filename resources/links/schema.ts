@@ -153,7 +153,7 @@ export function linkSchemas(reserved: ReservedNames) {
       .transform((text) => toHost(text))
       .transform((host) => (host === reserved.shortHost ? null : host))
       .nullable()
-      .describe("The host of the short URL: a domain of the organization, or that of this service."),
+      .describe("The host of the short URL: one of your domains, or this service's."),
     slug: stringThat((text) => (isSlug(text) ? undefined : SLUG_RULE), {
       pattern: SLUG.source,
       maxLength: SLUG_MAX,
@@ -367,13 +367,4 @@ export function linkResponse(link: Link, shortUrl: string) {
 export function createdLink(link: Link, shortUrl: string) {
   const { headers, body } = linkResponse(link, shortUrl);
   return { status: 201, headers: { Location: `/v1/links/${link.id}`, ...headers }, body };
-}
-
-/** The limit is of all clicks, those of known bots included. */
-export function hasReachedLimit({
-  clicks,
-  botClicks,
-  maxClicks,
-}: Pick<Link, "clicks" | "botClicks" | "maxClicks">): boolean {
-  return maxClicks !== null && clicks + botClicks >= maxClicks;
 }

@@ -4,8 +4,16 @@ import { withForwardedPath } from "./forwarded-path.ts";
 import { withForwardedQuery } from "./forwarded-query.ts";
 import { type LinkPasswords, passwordRequired } from "./passwords.ts";
 import { destinationOf, varyOf } from "./redirect-rules.ts";
-import { addressOf, isReserved, isSlug, type LinkDomain, type ReservedNames, SEGMENTS_MAX } from "./rules.ts";
-import { hasReachedLimit, PASSWORD_MAX } from "./schema.ts";
+import {
+  addressOf,
+  hasReachedLimit,
+  isReserved,
+  isSlug,
+  type LinkDomain,
+  type ReservedNames,
+  SEGMENTS_MAX,
+} from "./rules.ts";
+import { PASSWORD_MAX } from "./schema.ts";
 import type { Card, ClickSource, Link, LinkStore, RedirectType, ResolvedLink } from "./types.ts";
 import type { Visitor } from "./visitor.ts";
 

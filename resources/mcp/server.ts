@@ -12,7 +12,7 @@ import type { Context } from "koa";
 import { covers } from "../access/scopes.ts";
 import { toProblem } from "../http/problem.ts";
 import { nextStepOf } from "../http/problem-codes.ts";
-import { toJsonSchema } from "../openapi/json-schema.ts";
+import { type JsonSchema, toJsonSchema } from "../openapi/json-schema.ts";
 import { createWorkQueue } from "../work-queue.ts";
 import { ARGUMENTS, compactSchema, KNOWN_ARGUMENTS, RESULTS } from "./compact-schema.ts";
 import { type Confirmations, createConfirmations } from "./confirmation.ts";
@@ -45,7 +45,8 @@ export type McpOptions = ResourceSources & {
 /** @returns a function that creates the server of one request, with the tools that its scopes allow */
 function createServerFactory(options: McpOptions, confirmations: Confirmations) {
   const { tools, extensions, version } = options;
-  const described = tools.map((tool) => ({ tool, ...schemasOf(tool) }));
+  const known = new Set<string>();
+  const described = tools.map((tool) => ({ tool, ...schemasOf(tool, known) }));
 
   return function createServer(request: McpRequest): McpServer {
     const server = new McpServer(
@@ -116,14 +117,27 @@ function withoutNull(_name: string, value: unknown): unknown {
   return value === null ? undefined : value;
 }
 
-function schemasOf(tool: Tool) {
+/** `known` has what earlier tools say of their arguments, which a model needn't read again. */
+function schemasOf(tool: Tool, known: Set<string>) {
   const dropped = tool.fieldsAsIn ? KNOWN_ARGUMENTS : ARGUMENTS;
-  const input = compactSchema(toJsonSchema(tool.input, "input"), dropped);
+  const input = withoutKnown(compactSchema(toJsonSchema(tool.input, "input"), dropped), known);
   const output = compactSchema(toJsonSchema(tool.output, "output"), RESULTS);
   return {
     inputSchema: fromJsonSchema(asJsonSchemaType(input), acceptAll),
     outputSchema: fromJsonSchema(asJsonSchemaType(output), acceptAll),
   };
+}
+
+function withoutKnown({ properties = {}, ...schema }: JsonSchema, known: Set<string>): JsonSchema {
+  const describeOnce = ([name, property]: [string, JsonSchema]) => {
+    const { description, ...rest } = property;
+    const said = `${name}: ${description}`;
+    if (description === undefined || known.has(said)) return [name, rest];
+    known.add(said);
+    return [name, property];
+  };
+  const shown = Object.entries(properties as Record<string, JsonSchema>).map(describeOnce);
+  return { ...schema, properties: Object.fromEntries(shown) };
 }
 
 /** Passes a schema to the SDK: Zod and the SDK declare the same JSON Schema with types that don't match. */

@@ -17,7 +17,7 @@ type Fields = Record<string, unknown>;
 export type Tool = Pick<ToolDeclaration, "name" | "fieldsAsIn"> & {
   title: string;
   description: string;
-  annotations: Required<NonNullable<ToolDeclaration["annotations"]>>;
+  annotations: NonNullable<ToolDeclaration["annotations"]>;
   scopes: readonly ApiScope[];
   /** The schemas shown to agents. The operation validates its input, so its errors are those of REST. */
   input: z.ZodObject;
@@ -41,11 +41,8 @@ const idempotencyKey = z
 // By type. That of a text is empty, too.
 const EMPTY: Record<string, unknown> = { number: 0, object: {} };
 const NO_PARAMS: z.ZodObject = z.object({});
-const deletionSchema = z.object({
-  deleted: z.boolean(),
-  id: z.string(),
-  reason: z.string().optional(),
-});
+// With the ID, and the reason if it is kept.
+const deletionSchema = z.looseObject({ deleted: z.boolean() });
 
 type Shape = Record<string, z.ZodType>;
 
@@ -115,11 +112,11 @@ export function toolsOf({ tool, run, ...operation }: Operation, runOnce: RunOnce
       title,
       description,
       ...declared,
-      // All four are explicit: the defaults of an absent hint are those of the most dangerous tool.
+      // Explicit, because the defaults of an absent hint are those of the most dangerous tool.
       annotations: {
         readOnlyHint: method === "get",
-        destructiveHint: !["get", "post"].includes(method),
-        idempotentHint: method !== "post",
+        // MCP, "ToolAnnotations": these two mean something only if the tool isn't read-only.
+        ...(method !== "get" && { destructiveHint: method !== "post", idempotentHint: method !== "post" }),
         openWorldHint: false,
         ...declared.annotations,
       },

@@ -123,7 +123,7 @@ export function webhookRoutes(
     responses: {
       200: { description: "The webhook.", body: webhookSchema, headers: ["ETag"] },
     },
-    tool: { name: "get_webhook", title: "Get a webhook" },
+    tool: { name: "get_webhook", title: "Get a webhook", description: "Returns a webhook." },
     run: async (caller, { params: { id } }) => webhookResponse(await webhooks.get(caller, id)),
   });
 
@@ -217,7 +217,7 @@ export function webhookRoutes(
     tool: {
       name: "list_webhook_deliveries",
       title: "List webhook deliveries",
-      description: "Lists deliveries with payloads and attempts, newest first.",
+      description: "Lists deliveries, newest first.",
       input: z.strictObject({
         ...webhookParams.shape,
         ...deliveryQuery.shape,
@@ -263,7 +263,7 @@ export function webhookRoutes(
     tool: {
       name: "resend_failed_webhook_deliveries",
       title: "Resend failed webhook deliveries",
-      description: "Resends up to 10,000 deliveries that have failed, with the same IDs.",
+      description: "Resends up to 10,000 failed deliveries with the same IDs.",
       annotations: SENDS,
     },
     run: async (caller, { params: { id } }) => ({
@@ -306,8 +306,8 @@ export function webhookRoutes(
     tool: {
       name: "list_events",
       description:
-        "Lists events of the last 30 days with the data that webhooks get, oldest first, without clicks. resume_cursor gets later ones.",
-      input: eventQuery.extend({ type: z.array(eventType).optional() }),
+        "Lists events of the last 30 days with the data that webhooks get, oldest first, without clicks.",
+      input: eventQuery.extend({ limit: pageQuery.shape.limit, type: z.array(eventType).optional() }),
       output: eventPageSchema.extend({ data: z.array(z.looseObject({})) }),
     },
     run: async (caller, { query }) => ({ status: 200, body: await listEvents(caller, query) }),

@@ -1,5 +1,6 @@
 import type { Tool } from "@modelcontextprotocol/client";
 import test, { type ExecutionContext } from "ava";
+import type { DomainView } from "../../../resources/domains/schema.ts";
 import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
 import { apiAt, type LinkBody, type PageBody } from "../../harness/clients/api.ts";
 import {
@@ -45,8 +46,12 @@ const NAMES: Record<string, string> = {
   resendDelivery: "resend_webhook_delivery",
   resendFailedDeliveries: "resend_failed_webhook_deliveries",
 };
-// The first describes REST only; list_links has the second one's parameter.
-const REST_ONLY = new Set(["getDocument", "getLinkByExternalId"]);
+// The first describes REST only; list_links has the second one's parameter, and list_domains shows what the third does.
+// How a domain looks to visitors is set over REST or in the dashboard.
+const REST_ONLY = new Set(["getDocument", "getLinkByExternalId", "getDomain", "updateDomain"]);
+const NOT_SHOWN: Record<string, string[]> = {
+  create_domain: ["app_links", "case_sensitive", "fallback_url", "not_found_url", "root_redirect_url"],
+};
 
 test("every operation of the REST API is a tool with the same parameters, and every tool is an operation", async (t) => {
   const { body } = await apiAt(service.url).get<OpenApiDocument>("/v1/openapi.json");
@@ -64,7 +69,7 @@ test("every operation of the REST API is a tool with the same parameters, and ev
   const expected = operations.map((operation) => {
     const { operationId: id } = operation;
     const name = NAMES[id] ?? id.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-    return [name, parametersOf(operation)];
+    return [name, parametersOf(operation).filter((one) => !NOT_SHOWN[name]?.includes(one))];
   });
   const actual = tools.map(({ name, inputSchema }) => [
     name,
@@ -73,17 +78,19 @@ test("every operation of the REST API is a tool with the same parameters, and ev
   t.deepEqual(Object.fromEntries(actual), Object.fromEntries(expected));
 });
 
+// MCP: those in the middle mean something only if the tool isn't read-only.
 const HINTS = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"] as const;
+const READ_HINTS = ["readOnlyHint", "openWorldHint"] as const;
 /** By the hints that are true, the tools that have them. */
 const TOOLS: Record<string, string[]> = {
-  "readOnlyHint idempotentHint": [
+  readOnlyHint: [
     ...["whoami", "get_link", "list_links", "get_link_analytics", "get_analytics", "list_events"],
-    ...["list_webhooks", "get_webhook", "list_webhook_deliveries", "get_webhook_delivery"],
+    ...["list_webhooks", "get_webhook", "list_webhook_deliveries", "get_webhook_delivery", "list_domains"],
   ],
-  "": ["create_link", "create_links", "create_webhook"],
+  "": ["create_link", "create_links", "create_webhook", "create_domain", "verify_domain"],
   "destructiveHint idempotentHint": [
     ...["upsert_link", "update_link", "delete_link"],
-    ...["update_webhook", "delete_webhook"],
+    ...["update_webhook", "delete_webhook", "delete_domain"],
   ],
   destructiveHint: ["rotate_webhook_secret", "update_links"],
   openWorldHint: ["test_webhook", "resend_webhook_delivery", "resend_failed_webhook_deliveries"],
@@ -91,7 +98,7 @@ const TOOLS: Record<string, string[]> = {
 
 const hintsOf = (annotations: Tool["annotations"]) => HINTS.filter((hint) => annotations?.[hint]).join(" ");
 
-test("every tool has a title, a description, schemas of one type each, and all four hints", (t) => {
+test("every tool has a title, a description, schemas of one type each, and all hints that count", (t) => {
   t.is(tools.length, Object.values(TOOLS).flat().length);
   const named = (some: readonly { name: string }[]) => some.map(({ name }) => name).sort();
   for (const [hints, names] of Object.entries(TOOLS)) {
@@ -100,7 +107,9 @@ test("every tool has a title, a description, schemas of one type each, and all f
   }
   for (const { name, title, description, annotations = {}, inputSchema, outputSchema } of tools) {
     t.truthy(title && description, name);
-    for (const hint of HINTS) t.is(typeof annotations[hint], "boolean", `${name} ${hint}`);
+    const said = annotations.readOnlyHint ? READ_HINTS : HINTS;
+    for (const hint of said) t.is(typeof annotations[hint], "boolean", `${name} ${hint}`);
+    t.is(Object.keys(annotations).length, said.length, name);
     t.is(inputSchema.additionalProperties, false);
     t.is(outputSchema?.type, "object");
     // Validators of several hosts accept no unions.
@@ -108,6 +117,14 @@ test("every tool has a title, a description, schemas of one type each, and all f
   }
   const warned = tools.filter(({ description }) => description?.includes("Referrers are untrusted"));
   t.deepEqual(named(warned), ["get_analytics", "get_link_analytics"]);
+  // An argument that several tools have is described once.
+  const described = tools.flatMap(({ inputSchema }) =>
+    Object.entries((inputSchema.properties ?? {}) as Record<string, { description?: string }>).flatMap(
+      ([name, { description }]) => (description ? `${name}: ${description}` : []),
+    ),
+  );
+  t.deepEqual(described.toSorted(), [...new Set(described)].sort());
+  t.true(described.includes("id: The webhook ID.") && described.includes("id: Link ID (lnk_…)."));
   // About 5,000 tokens of a model's context.
   t.true(Buffer.byteLength(JSON.stringify(tools)) < 20_000);
 });
@@ -248,6 +265,23 @@ for (const era of ALL_ERAS) {
     t.deepEqual(await call<object>("delete_webhook", { id: webhookId }), { deleted: true, id: webhookId });
     t.is((await api.get(`/v1/webhooks/${webhookId}`)).status, 404);
 
+    // Needs no DNS record.
+    const host = `tools-${era}.localhost`;
+    const domain = await call<DomainView>("create_domain", { host, default: true });
+    t.like(domain, { host, verified: true, default: true });
+    t.deepEqual((await call<{ data: DomainView[] }>("list_domains")).data, [domain]);
+    t.deepEqual(await call<DomainView>("verify_domain", { id: domain.id }), domain);
+    const here = await call<LinkBody>("create_link", { url: fields.url, domain: host });
+    t.is(here.domain, host);
+    t.deepEqual(
+      (await call<PageBody>("list_links", { domain: host })).data.map(({ id }) => id),
+      [here.id],
+    );
+    t.deepEqual(await call<object>("delete_domain", { id: domain.id, links: "delete" }), {
+      deleted: true,
+      id: domain.id,
+    });
+
     t.deepEqual([...called].sort(), tools.map(({ name }) => name).sort());
   });
 
@@ -273,21 +307,26 @@ for (const era of ALL_ERAS) {
     }
   });
 
-  test(`${era}: no tool finds a link, webhook or delivery of another organization`, async (t) => {
+  test(`${era}: no tool finds a link, webhook, delivery or domain of another organization`, async (t) => {
     const { client } = await newCaller(t, era);
     const { api: stranger } = await newCaller(t);
     const link = await stranger.createLink();
     const { secret, ...webhook } = await createWebhook(stranger, receiver.url("/theirs"));
     const [delivery] = await allDeliveriesOf(stranger, webhook);
     const withId = tools.filter(({ inputSchema }) => "id" in (inputSchema.properties ?? {}));
-    t.is(withId.length, 13);
+    const domain = await stranger.send<DomainView>("POST", "/v1/domains", {
+      json: { host: `${era}.foreign.example` },
+    });
+    t.is(withId.length, 15);
     for (const { name, inputSchema } of withId) {
       const call = async (id: string) => {
         const more = "delivery_id" in (inputSchema.properties ?? {}) && { delivery_id: delivery?.id };
         const failure = refusalOf(await client.callTool({ name, arguments: { id, ...more } }));
         return { ...failure, request_id: "" };
       };
-      const foreign = await call(name.includes("webhook") ? webhook.id : link.id);
+      const ids = { webhook: webhook.id, domain: domain.body.id };
+      const [, id = link.id] = Object.entries(ids).find(([kind]) => name.includes(kind)) ?? [];
+      const foreign = await call(id);
       t.is(foreign.code, "not_found", name);
       t.deepEqual(foreign, await call("unknown_01ARZ3NDEKTSV4RRFFQ69G5FAV"), name);
     }
