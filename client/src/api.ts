@@ -582,7 +582,7 @@ export interface WebhookTestEvent {
 export interface NewLink {
   /** The destination: an absolute http or https URL. */
   url: string;
-  /** The host of the short URL: a domain of the organization, or that of this service. */
+  /** The host of the short URL: one of your domains, or this service's. */
   domain?: string | null;
   /** The path of the short URL. Defaults to a random slug. */
   slug?: string;
@@ -683,7 +683,7 @@ export interface BulkLinkChanges {
 export interface LinkChanges {
   /** The destination: an absolute http or https URL. */
   url?: string;
-  /** The host of the short URL: a domain of the organization, or that of this service. */
+  /** The host of the short URL: one of your domains, or this service's. */
   domain?: string | null;
   /** The path of the short URL. Defaults to a random slug. */
   slug?: string;
