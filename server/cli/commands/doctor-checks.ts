@@ -168,7 +168,8 @@ function checkAddresses({ settings, urls }: CommandContext): string {
 
 async function checkServer({ urls: { base, mcp, short } }: CommandContext): Promise<string> {
   const metadata = await request(`${base}/.well-known/oauth-authorization-server`).catch((error) => {
-    if (base.startsWith("https:") || !(error instanceof Unreachable)) throw error;
+    const isStopped = error instanceof Unreachable && error.reason === "ECONNREFUSED";
+    if (base.startsWith("https:") || !isStopped) throw error;
   });
   if (!metadata) return `not running at ${base}`;
   const { issuer } = (await metadata.json().catch(() => ({}))) as { issuer?: string };
@@ -185,7 +186,14 @@ async function checkServer({ urls: { base, mcp, short } }: CommandContext): Prom
 
 const REQUEST_MS = 5_000;
 
-class Unreachable extends Error {}
+class Unreachable extends Error {
+  readonly reason: string;
+
+  constructor(reason: string, message: string) {
+    super(message);
+    this.reason = reason;
+  }
+}
 
 /** The error says what could be wrong between here and the server. */
 async function request(url: string, headers: Record<string, string> = {}): Promise<Response> {
@@ -196,6 +204,7 @@ async function request(url: string, headers: Record<string, string> = {}): Promi
     const reason = error.name === "TimeoutError" ? "timed out" : code || message || error.message;
     const secure = protocol === "https:" ? ", the proxy and its TLS certificate" : "";
     throw new Unreachable(
+      reason,
       `${origin} can't be reached from here (${reason}). Start the server, and check the name${secure}`,
     );
   });

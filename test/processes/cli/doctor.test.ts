@@ -63,6 +63,7 @@ const append = (headers: IncomingHttpHeaders): IncomingHttpHeaders => ({
 
 const unused = await freePort();
 const other = await startImitation({ issuer: "https://other.example" });
+const mute = await listen(() => {});
 const ahead = await startImitation({ aheadMs: 90_000 });
 
 const silent = await startTcpProxy("redis://127.0.0.1:1");
@@ -121,6 +122,7 @@ const PROBLEMS: Record<string, [changed: Settings, check: string, detail: RegExp
   "a public service outside production": [{ BASE_URL: LINKS }, "environment", /Set NODE_ENV=production$/],
   "a service without TLS": [{ ...PRODUCTION, BASE_URL: other }, "addresses", /set BASE_URL to an https URL$/],
   "an address that can't be reached": [{ BASE_URL: `https://localhost:${unused}` }, "server", UNREACHABLE],
+  "a server that doesn't answer": [{ BASE_URL: mute }, "server", /can't be reached from here \(timed out\)/],
   "another service at the public address": [{ BASE_URL: other }, "server", /something other than linkgate /],
   "a clock that is off": [{ BASE_URL: ahead }, "server", AHEAD],
   "a Redis that can't be reached": [{ REDIS_URL }, "rate limits", NO_REDIS],
@@ -157,8 +159,9 @@ function isFound(t: ExecutionContext, { ok, detail }: Check, expected: RegExp): 
   t.regex(detail, expected);
 }
 
+// One after the other: the servers are in this process, and have to answer within seconds on a busy machine.
 for (const [what, [changed, check, expected]] of Object.entries(PROBLEMS))
-  test(`${what} is found`, async (t) => isFound(t, await inspect(check, changed), expected));
+  test.serial(`${what} is found`, async (t) => isFound(t, await inspect(check, changed), expected));
 
 test("doctor says what production, registration and plans mean, and which Host headers a proxy has to pass on", async (t) => {
   for (const [changed, check, detail] of REMARKS)
