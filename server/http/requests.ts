@@ -24,11 +24,16 @@ export function checkHost(hosts: ReadonlySet<string>, base: string): Middleware 
   return function rejectForeignHost(ctx, next) {
     // Not `ctx.host`, which a proxy header can set.
     if (hosts.has(ctx.get("host")) && !isForOtherHost(ctx.req)) return next();
-    throw misdirected(base);
+    // Browsers would require https of all hosts below this one, for years.
+    ctx.remove("Strict-Transport-Security");
+    throw ctx.state.hostError ?? misdirected(base);
   };
 }
 
-/** Serves hosts of domains apart: no request to one passes a step of the service's own hosts. */
+/**
+ * Serves hosts of domains apart: no request to one passes a step of the service's own hosts, unless the database can't be
+ * read. Health checks don't need it, and `checkHost` throws the error.
+ */
 export function separateDomains(
   hosts: ReadonlySet<string>,
   resolve: (host: string) => Promise<ServedDomain | undefined>,
@@ -37,8 +42,11 @@ export function separateDomains(
   const serve = compose(steps);
   return async function serveDomain(ctx, next) {
     const host = ctx.get("host");
-    const domain = hosts.has(host) || !DOMAIN.test(host) ? undefined : await resolve(host);
-    if (!domain || isForOtherHost(ctx.req)) return next();
+    if (hosts.has(host) || !DOMAIN.test(host) || isForOtherHost(ctx.req)) return next();
+    const domain = await resolve(host).catch((error: unknown) => {
+      ctx.state.hostError = error;
+    });
+    if (!domain) return next();
     ctx.state.domain = domain;
     return serve(ctx, async () => {});
   };

@@ -221,6 +221,13 @@ function testOutages(context: Awaited<ReturnType<typeof connectThroughProxy>>) {
         t.regex(headers.get("retry-after") ?? "", /^\d+$/);
       }
       t.is((await visitor.get("/healthz")).status, 200);
+      // Which hosts are domains is in the database.
+      const atHost = (path: string) =>
+        sendRaw(service.url, path, { headers: ["host", "go.outage.example", "accept", "application/json"] });
+      const { status, headers, text } = await atHost(`/${slug}`);
+      t.deepEqual([status, JSON.parse(text).code], [503, "temporarily_unavailable"]);
+      t.regex(headers["retry-after"] ?? "", /^\d+$/);
+      t.is((await atHost("/healthz")).status, 200, "a process lives without it");
       await proxy.restore();
       t.is((await requestToken()).status, 200);
       t.is((await visitor.get("/readyz")).status, 200);

@@ -40,8 +40,8 @@ export async function startDomainService(settings: Record<string, string> = {}) 
     },
 
     /** Checks the records of the domains that are due, as a service does in the background. */
-    async checkRecords(): Promise<void> {
-      const { domains: store } = service.storage;
+    async checkRecords({ storage }: Pick<OwnService, "storage"> = service): Promise<void> {
+      const { domains: store } = storage;
       const links = { leaveDomain: () => Promise.reject(new Error("a check moves no links")) };
       const domains = createDomainService({ store, links, resolveTxt, ...NO_NAMES, allowsLocalhost: true });
       await domains.checkRecords(new AbortController().signal);

@@ -216,7 +216,12 @@ test("a domain of a service with https has its spellings with that port, and no 
     t.is(statusOf(response), 404, host);
     t.notRegex(response, /strict-transport-security|linkgate/i, host);
   }
-  t.is(statusOf(await answerFor(`${HOST}:80`)), 421);
+  // A host that isn't verified yet, too: what a browser remembers would hold for all hosts below it.
+  for (const host of [`${HOST}:80`, "soon.iso.example"]) {
+    const response = await answerFor(host);
+    t.is(statusOf(response), 421, host);
+    t.notRegex(response, /strict-transport-security/i, host);
+  }
   const twice = request("GET", "/", `Host: ${HOST}`, `Host: ${HOST}`, "Accept: text/html", CLOSE);
   t.notRegex(await send(secure.port, twice), /strict-transport-security/i, "also in an error");
 });
@@ -230,7 +235,8 @@ const DEFAULTS = {
   appLinks: { apple_app_site_association: null, assetlinks: null },
 };
 
-const VOLATILE = /\b(lg[a-z]_|req_|usr_|lnk_)?[\w-]{16,}\b|\d{4,}|0\.\d+|\b\d+ s\b/g;
+// Tokens, and the numbers of limits and times.
+const VOLATILE = /[\w-]{16,}|\d+/g;
 
 test("a domain changes nothing at the service's own host", async (t) => {
   const other = await newApi(service);

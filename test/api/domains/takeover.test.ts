@@ -165,7 +165,7 @@ test.serial("the daily check marks a domain without its record, and one that has
 });
 
 test.serial(
-  "a domain that is lost for months keeps redirecting while nobody else proves its host",
+  "a domain that is lost for months keeps redirecting while no other organization proves its host",
   async (t) => {
     const { organization, api } = await newParty();
     const domain = await addDomain(api, "months.example");
@@ -182,6 +182,17 @@ test.serial(
     isProblem(t, await verify(late, domain), { status: 503, code: "temporarily_unavailable" });
   },
 );
+
+test.serial("every domain that is due is checked, whichever of several processes takes it", async (t) => {
+  const { organization, api } = await newParty("premium");
+  const hosts = Array.from({ length: 45 }, (_, number) => `due${number}.example`);
+  for (const host of hosts) await addDomain(api, host);
+  for (const host of hosts) records.set(`_linkgate.${host}`, []);
+  advanceClock(DAY_MS + 1000);
+  await Promise.all([checkRecords(), checkRecords(other)]);
+  const lost = await knex("domains").where({ organization_id: organization.id }).whereNotNull("lost_at");
+  t.is(lost.length, hosts.length);
+});
 
 test("one of two organizations that prove a host at the same time has it", async (t) => {
   for (let round = 0; round < 5; round++) {
