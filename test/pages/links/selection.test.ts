@@ -184,7 +184,7 @@ test("the selected links are exported as CSV, and no others", async (t) => {
   t.regex(headers.get("content-type") ?? "", /^text\/csv/);
   t.regex(headers.get("content-disposition") ?? "", /^attachment; filename="links-org_\w+\.csv"$/);
   const [head = "", ...rows] = text.trim().split("\n");
-  t.regex(head, /\bid,url,short_url,slug\b/);
+  t.regex(head, /\bid,url,short_url,domain,slug\b/);
   t.deepEqual(
     rows.map((row) => row.split(",")[0]),
     [third.id, first.id],

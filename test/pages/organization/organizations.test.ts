@@ -37,7 +37,7 @@ test("an organization is shown with its limits and usage", async (t) => {
   await member.api.send("POST", `${base}/links`, { json: { url: "https://example.com/" } });
   const { body } = await member.api.send<{ organization: object }>("GET", base);
   const stored = await service.storage.links.usage(organization.id);
-  const usage = { ...stored, links: 1, webhooks: 0, deliveries_today: 0 };
+  const usage = { ...stored, links: 1, domains: 0, webhooks: 0, deliveries_today: 0 };
   const shown = { role: "member", fallback_url: null, limits: limitsOf("growth"), usage };
   t.deepEqual(body.organization, { ...organization, ...shown });
 });
