@@ -5,13 +5,17 @@ import { CONFIRMATIONS } from "../operations/index.ts";
 import { pluralize } from "../ui/text.ts";
 import { signedInUserOf } from "./access.ts";
 
-/** What pages say after a change of links or webhooks: the value of `done` in the URL → the sentence. */
+/** What pages say after a change of links, domains or webhooks: the value of `done` in the URL → the sentence. */
 const SENTENCES = {
   "link-created": "Link created.",
   "link-saved": "Link saved.",
   "link-archived": "Link archived. Visitors now see that it’s no longer available.",
   "link-restored": "Link restored.",
   "link-deleted": "Link deleted.",
+  "domain-added": "Domain added. Create its DNS record, then verify it.",
+  "domain-verified": "Domain verified. Your links can use it now.",
+  "domain-saved": "Domain saved.",
+  "domain-deleted": "Domain deleted.",
   "webhook-saved": "Webhook saved.",
   "webhook-enabled": "Webhook enabled.",
   "webhook-disabled": "Webhook disabled.",

@@ -2,6 +2,7 @@ import type { Router } from "@koa/router";
 import type { Context, Middleware } from "koa";
 import { Problem } from "../../resources/http/problem.ts";
 import { requireRecentSignIn } from "../auth/authenticate.ts";
+import { isChange } from "../http/csrf.ts";
 import { type Input, prefersHtml, readInput } from "../http/request-body.ts";
 import type { PageContent, Section } from "../ui/dashboard-layout.ts";
 import { showPage } from "./responses.ts";
@@ -13,7 +14,7 @@ const INPUT_ERRORS = [409, 412, 422];
 // Refusals that depend on the input, although their status says that the user may not do this.
 const REFUSED_INPUT = ["quota_exceeded", "shared_account"];
 
-/** In a browser, shows the page of a rejected form again, with the errors. */
+/** In a browser, shows the page of a rejected form again, with the errors, or one that may be sent again later. */
 export function redisplayForm(show: Show): Middleware {
   return async function showPageAgain(ctx, next) {
     try {
@@ -21,9 +22,12 @@ export function redisplayForm(show: Show): Middleware {
     } catch (error) {
       const isInputError =
         error instanceof Problem &&
-        (INPUT_ERRORS.includes(error.status) || REFUSED_INPUT.includes(error.code));
+        (INPUT_ERRORS.includes(error.status) ||
+          REFUSED_INPUT.includes(error.code) ||
+          (error.status === 503 && isChange(ctx)));
       if (!isInputError || !prefersHtml(ctx)) throw error;
       ctx.status = error.status;
+      ctx.set(error.headers);
       await show(ctx, error.message, error);
     }
   };

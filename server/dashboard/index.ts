@@ -17,6 +17,7 @@ import { quickStartRoutes } from "./api-access/quick-start.ts";
 import { clientRoutes } from "./api-access/routes.ts";
 import { workloadIdentityRoutes } from "./api-access/workload-identity.ts";
 import { connectRoutes } from "./connect/routes.ts";
+import { domains } from "./domains/routes.ts";
 import { analytics } from "./links/analytics.ts";
 import { linkExports } from "./links/export.ts";
 import { linkImport } from "./links/import.ts";
@@ -45,6 +46,7 @@ const ROUTE_MODULES: RouteModule[] = [
   settingsRoutes,
   links,
   analytics,
+  domains,
   webhooks,
   deliveries,
   memberRoutes,

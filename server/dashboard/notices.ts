@@ -68,13 +68,17 @@ ${notices.length > 1 && formButton({ action: `${PATH}/dismiss`, text: "Dismiss a
 }
 
 function openNotice(notice: Notice): Html {
-  const { title, advice } = describeNotice(notice);
+  const { title, advice, isFact } = describeNotice(notice);
   return html`<section class="panel"><h2>${title}</h2>
 <p class="soft">${circumstances(notice)}</p>
-<details><summary>This wasn’t me</summary>
+${
+  isFact
+    ? html`<p>${advice}</p>`
+    : html`<details><summary>This wasn’t me</summary>
 <p>${advice}</p>
 <p>${linkButton("/dashboard/account", "Secure your account")}</p>
-</details>
+</details>`
+}
 <p>${formButton({ action: `${PATH}/${notice.id}/dismiss`, text: "Dismiss", about: title })}</p>
 </section>`;
 }

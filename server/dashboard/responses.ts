@@ -30,7 +30,8 @@ export function showPage(ctx: Context, content: PageContent): void {
 function noticesBanner([latest, ...others]: Notice[]): Html {
   if (!latest) return html``;
   const more = others.length > 0 ? html` and ${others.length} more` : html``;
-  return html`<p class="alert"><strong>Security notice:</strong> ${describeNotice(latest).title} (${time(latest.createdAt)})${more}. <a href="/dashboard/notices">Review</a></p>`;
+  const { title, isFact } = describeNotice(latest);
+  return html`<p class="alert"><strong>${isFact ? "Notice" : "Security notice"}:</strong> ${title} (${time(latest.createdAt)})${more}. <a href="/dashboard/notices">Review</a></p>`;
 }
 
 type Changed = {

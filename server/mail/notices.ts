@@ -4,7 +4,7 @@ import type { Notice, NoticeKind } from "../../adapters/accounts/notices.ts";
 export type NoticeText = {
   title: string;
   advice: string;
-  /** Whether nobody did it. */
+  /** Whether it is something that no user did. */
   isFact?: boolean;
 };
 

@@ -105,7 +105,7 @@ type Field = {
   hidesLabel?: boolean;
   value?: string | number | undefined;
   /** What the value follows, inside the border of the field. */
-  prefix?: string;
+  prefix?: Html;
   hint?: string | undefined;
   error?: string | undefined;
 };
@@ -127,23 +127,29 @@ export function field({
 ${prefix ? html`<div class="prefixed"><span id="${name}-prefix">${prefix}</span>${input}</div>` : input}${about(field)}</div>`;
 }
 
-type Options = readonly (readonly [value: string, name: string])[];
+export type Options = readonly (readonly [value: string, name: string])[];
 
-export function select({
-  options,
-  groups = [],
-  ...field
-}: Field & { options: Options; groups?: readonly (readonly [label: string, options: Options])[] }): Html {
+type Select = Field & {
+  options: Options;
+  groups?: readonly (readonly [label: string, options: Options])[];
+};
+
+export function select(field: Select): Html {
+  return html`<div class="field">${labelOf(field)}
+${selectBox(field)}${about(field)}</div>`;
+}
+
+/** Renders only the control of `select`. */
+export function selectBox({ options, groups = [], ...field }: Select): Html {
   const { name, value } = field;
   const render = (listed: Options) =>
     listed.map(
       ([option, text]) =>
         html`<option value="${option}"${option === value && html` selected`}>${text}</option>`,
     );
-  return html`<div class="field">${labelOf(field)}
-<select id="${name}" name="${name}"${describedBy(field)}>${render(options)}${groups.map(
+  return html`<select id="${name}" name="${name}"${describedBy(field)}>${render(options)}${groups.map(
     ([label, listed]) => html`<optgroup label="${label}">${render(listed)}</optgroup>`,
-  )}</select>${about(field)}</div>`;
+  )}</select>`;
 }
 
 type Checkboxes = {

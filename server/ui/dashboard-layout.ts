@@ -28,6 +28,7 @@ const SECTIONS = {
   overview: ["Overview", "house"],
   links: ["Links", "link-2"],
   analytics: ["Analytics", "chart-column"],
+  domains: ["Domains", "globe"],
   connect: ["Connect", "plug"],
   client: ["API access", "key-round"],
   webhooks: ["Webhooks", "webhook"],
@@ -40,13 +41,13 @@ const SECTIONS = {
 
 /** The groups of the navigation: heading → sections. */
 const PARTS = {
-  "": ["overview", "links", "analytics"],
+  "": ["overview", "links", "analytics", "domains"],
   Developers: ["connect", "client", "webhooks", "apps"],
   Organization: ["members", "plan", "audit", "settings"],
 } satisfies Record<string, Section[]>;
 
 export type Section = keyof typeof SECTIONS;
-const MANAGERS_ONLY: readonly Section[] = ["webhooks", "client", "audit"];
+const MANAGERS_ONLY: readonly Section[] = ["domains", "webhooks", "client", "audit"];
 
 export type PageContent = {
   title: string;

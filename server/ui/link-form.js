@@ -3,7 +3,7 @@
 import { UTM_FIELDS, utmOf, withUtm } from "../../resources/links/utm.js";
 
 const form = document.querySelector("form[data-link-form]");
-const { url, slug, title, expires_at: expiry } = form.elements;
+const { url, domain, slug, title, expires_at: expiry } = form.elements;
 
 keepUtmFields();
 enterExpiryInLocalTime();
@@ -59,6 +59,7 @@ function showPreview() {
   const update = () => {
     const typed = url.value.trim();
     const parsed = URL.parse(/^[a-z][a-z\d+.-]*:\/\//i.test(typed) ? typed : `https://${typed}`);
+    if (domain) show("domain", domain.selectedOptions[0].text);
     show("slug", slug.value.trim());
     show("host", parsed?.host);
     show("path", parsed?.href.slice(parsed.href.indexOf(parsed.host) + parsed.host.length));

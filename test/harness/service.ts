@@ -54,7 +54,7 @@ export async function startTestService(
     }),
     createLog("silent"),
     sendDefaults,
-    { ...options, observer },
+    { resolveTxt: noRecord, ...options, observer },
   );
   const url = service.urls.base;
   return {
@@ -68,6 +68,10 @@ export async function startTestService(
     },
   };
 }
+
+/** Tests ask no name server of the machine. */
+const noRecord: ResolveTxt = (name) =>
+  Promise.reject(Object.assign(new Error(`queryTxt ENOTFOUND ${name}`), { code: "ENOTFOUND" }));
 
 export function populate(url: string, storage: Storage): Population {
   return {

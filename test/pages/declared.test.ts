@@ -38,8 +38,8 @@ const ROUTES: Record<string, string[]> = {
     auth/index auth/login auth/password-reset auth/program-login auth/register auth/second-factors/routes`),
   "redirects to the identity provider": ["auth/sso/routes", "dashboard/account/identities"],
   "the routes of forms and operations": ["dashboard/forms", "dashboard/operation-routes"],
-  "links and webhooks, as the API has them": words(`
-    dashboard/links/analytics dashboard/links/list dashboard/links/routes dashboard/links/selection
+  "links, domains and webhooks, as the API has them": words(`
+    dashboard/domains/routes dashboard/links/analytics dashboard/links/list dashboard/links/routes dashboard/links/selection
     dashboard/webhooks/deliveries dashboard/webhooks/routes dashboard/webhooks/secrets`),
   "what is shown once": words(`
     dashboard/account/second-factors dashboard/api-access/secrets dashboard/organization/invitations
@@ -62,9 +62,9 @@ test("each declared operation of a member is served", (t) => {
       t.true(new RegExp(`add(Operation|OperationPage|Reading|Tab)\\([^)]*\\b${id}\\b`).test(served), id);
 });
 
-/** The files with forms that aren't of an operation: links and webhooks have those of the API. */
+/** The files with forms that aren't of an operation: links, domains and webhooks have those of the API. */
 const FORMS = words(`
-  dashboard/forms dashboard/links/import dashboard/links/routes dashboard/operation-routes
+  dashboard/domains/routes dashboard/forms dashboard/links/import dashboard/links/routes dashboard/operation-routes
   dashboard/webhooks/deliveries dashboard/webhooks/form dashboard/webhooks/secrets`);
 
 test("no form of the dashboard is outside of the declarations", (t) => {

@@ -30,7 +30,7 @@ const RULES: [route: RegExp, roles: Role[]][] = [
   [/ \/members\/require-second-factor$/, OWNERS],
   [/ \/client\/(disable|enable|fapi|require-dpop)$/, OWNERS],
   [/ \/apps\/enterprise-authorization$/, OWNERS],
-  [/ \/(client|workload-identity|webhooks|invitations|fallback-url)\b/, MANAGERS],
+  [/ \/(client|workload-identity|webhooks|domains|invitations|fallback-url)\b/, MANAGERS],
   [/ \/audit(\.csv)?$/, MANAGERS],
   [/ \/apps\/approve/, MANAGERS],
   [/^(PUT|POST) \/(apps|plan)$|^GET \/plan\/:plan$/, MANAGERS],
@@ -79,6 +79,7 @@ async function createThings(): Promise<Record<string, string>> {
   const things: Record<string, string | undefined> = {
     link_id: await create("/links", { url: "https://example.com/" }),
     webhook_id: await create("/webhooks", webhook),
+    domain_id: await create("/domains", { host: "go.others.example" }),
     key_id: await create("/client/keys", { key: publicKey.export({ format: "jwk" }) }),
     rule_id: await create("/workload-identity", rule),
     invitation_id: await create("/invitations", {}),
@@ -100,6 +101,7 @@ function requestOf(route: string, base: string): [method: string, path: string, 
   const changes: Record<string, object> = {
     link_id: { archived: true },
     webhook_id: { enabled: true },
+    domain_id: { default: true },
     user_id: { role: "member" },
   };
   const hasBody = ["POST", "PUT", "PATCH"].includes(method);
@@ -146,7 +148,16 @@ test("nothing of another organization is found below the user's own", async (t) 
   const { stranger, owner, other, base } = team;
   const stateOf = () =>
     Promise.all(
-      ["/links", "/webhooks", "/client", "/workload-identity", "/invitations", "/apps", "/members"].map(
+      [
+        "/links",
+        "/domains",
+        "/webhooks",
+        "/client",
+        "/workload-identity",
+        "/invitations",
+        "/apps",
+        "/members",
+      ].map(
         async (path) => (await stranger.api.get<object>(`/dashboard/organizations/${other.id}${path}`)).body,
       ),
     );

@@ -17,7 +17,7 @@ const CLICK_COLUMNS = ["date", "link_id", "slug", "clicks", "bot_clicks"];
 const PAGE = 100;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-const exportQuery = listQuery.pick({ search: true, tag: true }).extend({
+const exportQuery = listQuery.pick({ search: true, tag: true, domain: true }).extend({
   archived: z.union([z.boolean(), z.literal("all")], { error: "must be true, false or all" }).default("all"),
 });
 

@@ -2,7 +2,16 @@ import type { Link } from "../../../resources/links/types.ts";
 import { UTM_FIELDS, type UtmField, utmOf, withUtm } from "../../../resources/links/utm.js";
 import { type Input, textFieldOf } from "../../http/request-body.ts";
 import { assetAddress } from "../../ui/asset-files.ts";
-import { breakable, CSRF_FIELD, field, linkButton, select, textArea } from "../../ui/controls.ts";
+import {
+  breakable,
+  CSRF_FIELD,
+  field,
+  linkButton,
+  type Options,
+  select,
+  selectBox,
+  textArea,
+} from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { table } from "../../ui/table.ts";
 import type { FieldErrors } from "../forms.ts";
@@ -20,6 +29,8 @@ type FormField = {
 
 const FIELDS = {
   url: { label: "Destination URL", write: ({ url }) => url },
+  // Empty for the host of this service.
+  domain: { label: "Domain", read: emptyToNull, write: ({ domain }) => domain ?? "" },
   slug: { label: "Short link", write: ({ slug }) => slug },
   title: { label: "Title", read: emptyToNull, write: ({ title }) => title ?? "", keepsSpaces: true },
   tags: { label: "Tags", read: splitTags, write: ({ tags }) => tags.join(", ") },
@@ -144,7 +155,8 @@ type FormOptions = {
   current: LinkFormValues | undefined;
   hasPassword: boolean;
   errors: FieldErrors;
-  shortUrl: string;
+  /** The hosts that the link can have, with the value of each in the form. */
+  hosts: Options;
 };
 
 const REDIRECTS = [
@@ -164,7 +176,7 @@ const PATHS = [
   ["true", "Added to the destination"],
 ] as const;
 
-const OPTIONS: Partial<Record<FieldName, readonly (readonly [value: string, text: string])[]>> = {
+const OPTIONS: Partial<Record<FieldName, Options>> = {
   redirect_type: REDIRECTS,
   forward_query: FORWARDING,
   forward_path: PATHS,
@@ -177,34 +189,34 @@ const ADVANCED = [
 
 /** Renders the form of a link, new or not, with the errors of the last attempt beside their fields. */
 export function linkForm(options: FormOptions): Html {
-  const { path, values, version, current, errors, shortUrl } = options;
+  const { path, values, version, current, hosts } = options;
   const isNew = version === undefined;
-  return html`${current && conflictPanel(current, values)}
+  return html`${current && conflictPanel(current, values, hosts)}
 <div class="beside">
 <form method="post" action="${path}" class="panel stack" data-link-form>${CSRF_FIELD}
 ${!isNew && html`<input type="hidden" name="version" value="${version}">`}
-${basicFields({ values, errors }, shortUrl, isNew)}
+${basicFields(options, isNew)}
 ${utmFields(values)}
-${rulesFields(values.rules, errors)}
+${rulesFields(values.rules, options.errors)}
 ${advancedFields(options)}
 <div class="actions"><button type="submit">${isNew ? "Create link" : "Save link"}</button>${
     current && linkButton(`${path}/edit`, "Reload", "quiet")
   }${linkButton(path, "Cancel", "quiet")}</div>
 </form>
-${preview(values, shortUrl)}
+${preview(values, hosts)}
 </div>
 <script type="module" src="${assetAddress("link-form.js")}"></script>`;
 }
 
 /** Renders what visitors see. The script keeps it current; nothing is loaded from the destination. */
-function preview({ url, slug, title }: LinkFormValues, shortUrl: string): Html {
+function preview({ url, domain, slug, title }: LinkFormValues, hosts: Options): Html {
   const parsed = URL.parse(toUrl(url));
   const path = parsed?.href.slice(parsed.href.indexOf(parsed.host) + parsed.host.length) ?? "";
   const shown = (name: string, value: string, empty: string) =>
     html`<span data-preview="${name}" data-empty="${empty}">${value.trim() || empty}</span>`;
   return html`<section class="panel preview" aria-labelledby="preview"><h2 id="preview">Preview</h2>
 <dl class="facts">
-<dt>Short link</dt><dd>${hostOf(shortUrl)}/${shown("slug", slug, "…")}</dd>
+<dt>Short link</dt><dd>${shown("domain", nameOf(hosts, domain), "")}/${shown("slug", slug, "…")}</dd>
 <dt>Leads to</dt><dd><strong>${shown("host", parsed?.host ?? "", "…")}</strong>${shown("path", path, "")}</dd>
 <dt>Title</dt><dd>${shown("title", title, "none")}</dd>
 </dl>
@@ -213,11 +225,11 @@ function preview({ url, slug, title }: LinkFormValues, shortUrl: string): Html {
 </section>`;
 }
 
-function hostOf(shortUrl: string): string {
-  return shortUrl.replace(/^https?:\/\//, "");
+function nameOf(options: Options, value: string): string {
+  return options.find(([option]) => option === value)?.[1] ?? value;
 }
 
-function conflictPanel(current: LinkFormValues, submitted: LinkFormValues): Html {
+function conflictPanel(current: LinkFormValues, submitted: LinkFormValues, hosts: Options): Html {
   const values = { ...submitted, ...mergeUtm(submitted, current) };
   const differing = FIELD_NAMES.filter(
     (name) => name !== "password" && current[name] !== withoutSpaces(name, values[name]),
@@ -227,35 +239,43 @@ function conflictPanel(current: LinkFormValues, submitted: LinkFormValues): Html
     "Differences",
     {
       Field: (name) => FIELDS[name].label,
-      "Current value": (name) => shownValue(name, current[name]),
-      "Your value": (name) => shownValue(name, values[name]),
+      "Current value": (name) => shownValue(name, current[name], hosts),
+      "Your value": (name) => shownValue(name, values[name], hosts),
     },
     differing,
   );
 }
 
-function shownValue(name: FieldName, value: string): Html {
+function shownValue(name: FieldName, value: string, hosts: Options): Html {
+  const options = name === "domain" ? hosts : OPTIONS[name];
+  if (options) return html`${nameOf(options, value)}`;
   if (value.trim() === "" || value === "[]") return html`<span class="soft">empty</span>`;
-  const options = OPTIONS[name];
-  if (options) return html`${options.find(([option]) => option === value)?.[1] ?? value}`;
   return html`<bdi>${breakable(name === "expires_at" ? value.replace("T", " ") : value)}</bdi>`;
 }
 
 type FieldOptions = Pick<FormOptions, "values" | "errors">;
 
-function basicFields(options: FieldOptions, shortUrl: string, isNew: boolean): Html {
+function basicFields(options: FieldOptions & Pick<FormOptions, "hosts">, isNew: boolean): Html {
   const state = fieldState(options);
   return html`${urlField({ ...state("url"), isRequired: true })}
 ${field({
   ...state("slug"),
-  prefix: `${hostOf(shortUrl)}/`,
+  prefix: hostPrefix(options),
   hint: isNew
     ? "Letters, digits, - and _, and / between segments of up to 64. Leave empty for a random one."
     : "Changing this breaks the old short link.",
   attributes: html`maxlength="255" autocapitalize="none" autocomplete="off" spellcheck="false"${!isNew && html` required`}`,
 })}
+${options.errors.domain && html`<p class="error" id="domain-error">${options.errors.domain}</p>`}
 ${field({ ...state("title"), hint: "Visible to your organization, and on the preview page of the link.", attributes: html`maxlength="255" autocomplete="off"` })}
 ${field({ ...state("tags"), hint: "Separate tags with commas.", attributes: html`autocomplete="off"` })}`;
+}
+
+/** Renders the host before the slug; the choice of one if there are several. */
+function hostPrefix({ values, errors, hosts }: FieldOptions & Pick<FormOptions, "hosts">): Html {
+  if (hosts.length === 1) return html`${hosts[0]?.[1]}/`;
+  const state = fieldState({ values, errors })("domain");
+  return html`<label for="domain" class="visually-hidden">${state.label}</label>${selectBox({ ...state, options: hosts })}/`;
 }
 
 function advancedFields({

@@ -32,7 +32,10 @@ import { ORGANIZATION, type RouteModule } from "../route.ts";
 const FREE_PLAN_NOTE = "The API is available on Growth and Premium.";
 
 /** Adds the list of links, and counts those that match its filter. */
-export const list: RouteModule = (router, { services: { links, showOrganization }, urls, allow }) => {
+export const list: RouteModule = (
+  router,
+  { services: { links, domains, showOrganization }, urls, allow },
+) => {
   async function countMatches(ctx: Context, filter: object, page: LinkPage): Promise<LinkCount> {
     if (page.offset === 0 && page.nextCursor === null) return { links: page.links.length, isExact: true };
     const isFiltered = Object.values(filter).some((value) => value !== undefined);
@@ -49,12 +52,15 @@ export const list: RouteModule = (router, { services: { links, showOrganization 
     const { error, errors } = queryErrors(problem, ["search", "tag"]);
     const shownAt = Date.now();
     const query = problem ? {} : (ctx.query as Record<string, string>);
-    const [page, tags] = await Promise.all([
+    const [page, tags, listed] = await Promise.all([
       links.list(actorOf(ctx), { ...(problem ? {} : pagingOf(ctx)), ...filterOf(query) }),
       links.suggestTags(actorOf(ctx)),
+      domains.list(actorOf(ctx)),
     ]);
     const count = await countMatches(ctx, filterOf(query), page);
     const path = pathTo(ctx, "links");
+    const hosts = [new URL(urls.short).host, ...listed.map(({ host }) => host)];
+    const content = { path, query, errors, shortUrl: urls.short, hosts, count, tags, shownAt, ...page };
     showPage(ctx, {
       title: "Links",
       intro: isPaid(membershipOf(ctx).plan) ? undefined : FREE_PLAN_NOTE,
@@ -62,7 +68,7 @@ export const list: RouteModule = (router, { services: { links, showOrganization 
       error,
       undo: undoForm(ctx),
       actions: quickForm(path),
-      body: linksPage({ path, query, errors, shortUrl: urls.short, count, tags, shownAt, ...page }),
+      body: linksPage(content),
     });
   };
   router.get(`${ORGANIZATION}/links`, allow(), readQuery(listQuery), redisplayForm(show), (ctx) => show(ctx));
@@ -97,6 +103,8 @@ type LinksPage = LinkPage & {
   /** Tags to choose from. */
   tags: string[];
   shortUrl: string;
+  /** The hosts that links can have. */
+  hosts: string[];
 };
 
 // The page of a link shows all of its tags.
@@ -105,7 +113,7 @@ const MAX_TAGS_IN_LIST = 2;
 /** Renders the list of links with its filter, or how to start. */
 function linksPage(page: LinksPage): Html {
   const { path, query, errors, links } = page;
-  const isFiltered = Boolean(query.search || query.tag || query.archived || query.sort);
+  const isFiltered = ["search", "tag", "domain", "archived", "sort"].some((name) => query[name]);
   if (links.length > 0 || isFiltered || query.cursor || Object.keys(errors).length > 0)
     return html`${filterForm(page)}
 <div data-results>${links.length > 0 ? results(page) : noMatches(path)}</div>`;
@@ -116,10 +124,11 @@ function linksPage(page: LinksPage): Html {
 const ARCHIVED: Record<string, boolean | undefined> = { "": false, false: false, true: true, all: undefined };
 
 /** Returns the filter in a query of the list: empty fields don't filter, and archived links are hidden by default. */
-export function filterOf({ search, tag, archived = "" }: Query): object {
+export function filterOf({ search, tag, domain, archived = "" }: Query): object {
   return {
     search: search || undefined,
     tag: tag || undefined,
+    domain: domain || undefined,
     archived: Object.hasOwn(ARCHIVED, archived) ? ARCHIVED[archived] : archived,
   };
 }
@@ -266,7 +275,9 @@ const STATES = [
 ] as const;
 
 function filterForm(page: LinksPage): Html {
-  const { path, query, errors, tags } = page;
+  const { path, query, errors, tags, hosts } = page;
+  const { domain = "", archived = "false" } = query;
+  const domains = ["", ...new Set([...hosts, ...(domain ? [domain] : [])])];
   return html`<form method="get" action="${path}" class="row" role="search" aria-label="Links" data-filter>
 <div class="field find">${icon("search")}<label for="search" class="visually-hidden">Search</label>
 <input id="search" name="search" type="search" value="${query.search}" maxlength="255" placeholder="Search URL, slug or title"${errors.search && html` aria-invalid="true" aria-describedby="search-error"`}>${
@@ -274,9 +285,10 @@ function filterForm(page: LinksPage): Html {
   }</div>
 ${field({ name: "tag", label: "Tag", hidesLabel: true, value: query.tag, error: errors.tag, attributes: html`maxlength="50" list="tags" placeholder="Any tag" autocapitalize="none" autocomplete="off"` })}
 <datalist id="tags">${tags.map((tag) => html`<option value="${tag}"></option>`)}</datalist>
-${select({ name: "archived", label: "Show", hidesLabel: true, value: query.archived ?? "false", options: STATES })}
+${domains.length > 2 && select({ name: "domain", label: "Domain", hidesLabel: true, value: domain, options: domains.map((host) => [host, host || "Any domain"]) })}
+${select({ name: "archived", label: "Show", hidesLabel: true, value: archived, options: STATES })}
 ${select({ name: "sort", label: "Sort", hidesLabel: true, value: query.sort ?? "-created_at", options: SORTS })}
 <button type="submit" class="quiet" data-apply>Apply</button>
-<span class="actions">${linkButton(`${path}/import`, "Import", "quiet")}<a class="button quiet" href="${pathWith(`${path}.csv`, { search: query.search, tag: query.tag, archived: query.archived ?? "false" })}" data-export>Export ${describeCount(page)}<span class="visually-hidden"> as CSV</span></a></span>
+<span class="actions">${linkButton(`${path}/import`, "Import", "quiet")}<a class="button quiet" href="${pathWith(`${path}.csv`, { search: query.search, tag: query.tag, domain, archived })}" data-export>Export ${describeCount(page)}<span class="visually-hidden"> as CSV</span></a></span>
 </form>`;
 }

@@ -13,7 +13,7 @@ import { actorOf, pathTo } from "../access.ts";
 import { type Done, signedConfirmation } from "../confirmation.ts";
 import { addForm, formFieldsOf, inputOf, isForm, splitFieldErrors } from "../forms.ts";
 import { respondToChange } from "../responses.ts";
-import { ORGANIZATION, type RouteModule } from "../route.ts";
+import { type DashboardOptions, ORGANIZATION, type RouteModule } from "../route.ts";
 import { formFieldOf, linkForm, toFormValues, toInput, valuesOf } from "./form.ts";
 import { displayUrl, list } from "./list.ts";
 import { showLink } from "./page.ts";
@@ -40,7 +40,7 @@ export const links: RouteModule = (router, options) => {
     ...common,
     path: `${LINKS}/new`,
     action: LINKS,
-    render: (ctx, problem) => formPage(ctx, urls.short, problem),
+    render: (ctx, problem) => formPage(ctx, options, problem),
     async change(ctx) {
       const link = await links.create(actorOf(ctx), await inputOf(ctx, toInput));
       respondWithLink(ctx, link, urls.short, { done: "link-created", status: 201 });
@@ -70,7 +70,7 @@ export const links: RouteModule = (router, options) => {
     path: `${LINK}/edit`,
     action: LINK,
     program: ["patch", LINK],
-    render: async (ctx, problem) => formPage(ctx, urls.short, problem, await find(ctx)),
+    render: async (ctx, problem) => formPage(ctx, options, problem, await find(ctx)),
     async change(ctx) {
       const before = await find(ctx);
       const fields = await formFieldsOf(ctx);
@@ -110,9 +110,17 @@ ${linkButton(path, "Cancel", "quiet")}
 }
 
 /** Returns the page with the form of a new link, or of the given one; after an error, with the submitted values. */
-async function formPage(ctx: Context, shortUrl: string, problem?: Problem, link?: Link) {
+async function formPage(
+  ctx: Context,
+  { services: { domains }, urls }: DashboardOptions,
+  problem?: Problem,
+  link?: Link,
+) {
   const { errors, ...error } = splitFieldErrors(problem, formFieldOf);
-  const shown = link ? valuesOf(link) : { url: ctx.query.url };
+  const listed = await domains.list(actorOf(ctx));
+  const possible = listed.filter(({ verified, host }) => verified || host === link?.domain);
+  const byDefault = possible.find((domain) => domain.default)?.host;
+  const shown = link ? valuesOf(link) : { url: ctx.query.url, domain: byDefault };
   // The button that archives a link sends no other field.
   const values = toFormValues({ ...shown, ...(problem && mergeRules(await formFieldsOf(ctx))) });
   if (problem?.code === "slug_taken") errors.slug = `“${values.slug.trim()}” is already taken.`;
@@ -124,9 +132,9 @@ async function formPage(ctx: Context, shortUrl: string, problem?: Problem, link?
     current: link && hasConflict ? valuesOf(link) : undefined,
     hasPassword: link?.hasPassword ?? false,
     errors,
-    shortUrl,
+    hosts: [["", new URL(urls.short).host], ...possible.map(({ host }) => [host, host] as const)],
   });
-  const title = link ? `Edit ${displayUrl(link, shortUrl)}` : "New link";
+  const title = link ? `Edit ${displayUrl(link, urls.short)}` : "New link";
   return { title, ...error, ...(hasConflict && { error: EDIT_CONFLICT }), body };
 }
 

@@ -61,7 +61,7 @@ function plansList(membership: Membership, isSelfService: boolean): Html {
     const isCurrent = plan === membership.plan;
     return html`<li class="panel${isCurrent ? " current" : ""}">
 <h2>${capitalized(plan)}${isCurrent && html` ${badge("current", "good")}`}</h2>
-${plan === "premium" && html`<p class="soft">Everything in Growth, with:</p>`}<ul class="benefits">${benefits(plan).map((line) => html`<li>${line}</li>`)}${!isPaid(plan) && html`<li class="missing">No API, MCP or webhooks</li>`}</ul>
+${plan === "premium" && html`<p class="soft">Everything in Growth, with:</p>`}<ul class="benefits">${benefits(plan).map((line) => html`<li>${line}</li>`)}${!isPaid(plan) && html`<li class="missing">No API, MCP, webhooks or domains of your own</li>`}</ul>
 ${canChange && !isCurrent && changeButton(membership, plan)}
 </li>`;
   })}</ul>
@@ -97,6 +97,7 @@ function benefits(plan: Plan): string[] {
     ...always,
     `${formatCount(requests_per_minute)} requests per minute`,
     `${formatCount(deliveries_per_day)} webhook deliveries per day`,
+    `${formatCount(limits.domains)} domains of your own`,
   ];
   if (plan === "premium") return larger;
   return [
@@ -142,7 +143,7 @@ function downgradePage(
   const kept = isPaid(to)
     ? ["The client, its secrets and tokens, authorized apps and webhooks stay as they are."]
     : [
-        "Short links keep working, and members can still manage them here.",
+        "Short links keep working, also on your own domains, and members can still manage them here.",
         "The client, its secrets and app authorizations are kept, and work again if you upgrade.",
       ];
   return html`<div class="panel">

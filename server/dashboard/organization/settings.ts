@@ -181,7 +181,7 @@ function deletionForm({ id, name }: Membership): Html {
     html`<p>You can’t undo this. Deleting the organization immediately:</p>
 <ul>
 <li>revokes all of its tokens and the access of its authorized apps</li>
-<li>deletes its client, secrets, webhooks and invitations, and removes its members</li>
+<li>deletes its client, secrets, domains, webhooks and invitations, and removes its members</li>
 <li>stops its short links from working; their slugs can’t be used again</li>
 </ul>
 ${field({ name: "name", label: `Type “${name}” to confirm`, attributes: html`required autocomplete="off"` })}`,

@@ -32,6 +32,7 @@ export function galleryPages(
     ...organizationPages(gallery),
     ...clientForms(gallery),
     ...linkPages(gallery),
+    ...domainPages(gallery),
     ...webhookPages(gallery, receiver),
     ...accountPages(gallery),
   };
@@ -39,7 +40,7 @@ export function galleryPages(
 }
 
 /** Returns the pages that only have to be opened, each named after its path. */
-function plainPages({ paths, popular, webhook }: Gallery): Pages {
+function plainPages({ paths, popular, domain, newDomain, webhook }: Gallery): Pages {
   const { own, ownEmpty, ownKeyed, ownSuspended, ownFresh } = paths;
   const rows: [name: string, who: Who, base: string, below: string][] = [
     ["dashboard", "owner", "/dashboard", "account notices organizations/new nothing"],
@@ -49,7 +50,7 @@ function plainPages({ paths, popular, webhook }: Gallery): Pages {
       "owner",
       own,
       `settings delete members plan plan/free apps audit audit?type=organization.deleted
-      links links/new links/import links?search=nothing webhooks webhooks/new
+      links links/new links/import links?search=nothing domains domains/new webhooks webhooks/new
       analytics analytics?by=referrer&value=news.example analytics?from=2026-01-02&to=2026-01-01
       client client/rotate client/redirect-uris client/keys client/keys/new client/profile client/security
       client/endpoints client/quick-start client/secrets/remove client/disable
@@ -58,15 +59,17 @@ function plainPages({ paths, popular, webhook }: Gallery): Pages {
       connect connect?host=vscode connect?host=cursor connect?host=scripts`,
     ],
     ["link", "owner", `${own}/links/${popular.id}`, "edit delete analytics analytics?by=browser"],
+    ["domain", "owner", `${own}/domains/${domain.id}`, "delete"],
+    ["domain-new", "owner", `${own}/domains/${newDomain.id}`, "delete"],
     ["webhook", "owner", `${own}/webhooks/${webhook.id}`, "edit rotate-secret delete"],
-    ["empty", "owner", ownEmpty, "webhooks client/redirect-uris client/keys workload-identity"],
+    ["empty", "owner", ownEmpty, "domains webhooks client/redirect-uris client/keys workload-identity"],
     ["keyed", "owner", ownKeyed, "client client/rotate"],
-    ["suspended", "owner", ownSuspended, "links webhooks client apps members plan connect settings"],
+    ["suspended", "owner", ownSuspended, "links domains webhooks client apps members plan connect settings"],
     [
       "free",
       "founder",
       ownFresh,
-      "members members/me/delete links analytics webhooks plan client workload-identity connect apps",
+      "members members/me/delete links analytics domains webhooks plan client workload-identity connect apps",
     ],
     ["admin", "admin", own, "settings members/me/delete"],
     [
@@ -209,6 +212,22 @@ async function preview(page: Page, csv: string): Promise<void> {
   await page.locator("[name=file]").setInputFiles(file);
   await press(page, "Preview");
   await page.locator("main table, [role=alert]").first().waitFor();
+}
+
+function domainPages({ paths: { own }, domain, lostDomain, newDomain }: Gallery): Pages {
+  const pathOf = ({ id }: { id: string }) => `${own}/domains/${id}`;
+  return {
+    "domain, owner": pathOf(domain),
+    "domain-lost, owner": pathOf(lostDomain),
+    "domain-new, owner": pathOf(newDomain),
+    "domain-unproven, owner": submit(pathOf(newDomain), "Verify domain", {}),
+    "domain-rejected, owner": submit(pathOf(domain), "Save settings", { not_found_url: "ftp://a.example/" }),
+    "domain-add-rejected, owner": submit(`${own}/domains/new`, "Add domain", { host: "https://a.example/" }),
+    "links-of-domain, owner": `${own}/links?domain=${domain.host}`,
+    "link-of-domain, owner": openThen(`${own}/links/new`, (page) =>
+      page.getByLabel("Domain").selectOption(lostDomain.host),
+    ),
+  };
 }
 
 function webhookPages(gallery: Gallery, receiver: Receiver): Pages {

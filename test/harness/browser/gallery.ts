@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { DomainView } from "../../../resources/domains/schema.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { type Api, apiAt, type LinkBody } from "../clients/api.ts";
 import { createKeyFor } from "../clients/client-key.ts";
@@ -87,6 +88,7 @@ export async function createGallery(service: TestService, receiver: Receiver) {
 
   const api = apiAt(service.url, await service.token(own));
   const webhooks = await fillWebhooks(api, receiver);
+  const domains = await fillDomains(service, api);
 
   // A user with a new organization, and a user without an organization.
   const founder = await service.createUser([], "mary.jackson");
@@ -119,6 +121,7 @@ export async function createGallery(service: TestService, receiver: Receiver) {
     locked,
     popular,
     ...webhooks,
+    ...domains,
     invitation: invited.body.url,
   };
 }
@@ -147,6 +150,22 @@ async function followLink({ urls }: TestService, day: number, visit: number): Pr
   const agent = visit % 7 === 6 ? "Googlebot/2.1" : "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0";
   const headers = { "user-agent": agent, ...(referer && { referer }) };
   await fetch(`${urls.short}/${slug}`, { redirect: "manual", headers });
+}
+
+/** Adds a verified domain, one whose DNS record is missing, and one that waits for its record. */
+async function fillDomains({ storage }: TestService, api: Api) {
+  const add = async (host: string, fields: object = {}) =>
+    (await api.send<DomainView>("POST", "/v1/domains", { json: { host, ...fields } })).body;
+  const domain = await add("go.northwind.example", {
+    root_redirect_url: `${SITE}/`,
+    app_links: { assetlinks: [{ relation: ["delegate_permission/common.handle_all_urls"] }] },
+  });
+  const lostDomain = await add("offers-and-everything-else.of-the-roastery.northwind.example");
+  for (const { id, dns } of [domain, lostDomain])
+    await storage.domains.recordCheck(id, [dns.value], OPERATOR);
+  await storage.domains.recordCheck(lostDomain.id, [], OPERATOR);
+  await api.createLink({ slug: "beans", domain: domain.host });
+  return { domain, lostDomain, newDomain: await add("new.northwind.example", { case_sensitive: false }) };
 }
 
 async function addTrustRules(service: TestService, own: TestOrganization) {

@@ -1,0 +1,155 @@
+import type { Context } from "koa";
+import { MANAGERS } from "../../../resources/access/scopes.ts";
+import { domainTag, toView } from "../../../resources/domains/schema.ts";
+import type { Domain } from "../../../resources/domains/types.ts";
+import { preconditionOf } from "../../../resources/http/etag.ts";
+import { type Input, prefersHtml } from "../../http/request-body.ts";
+import { pathWith } from "../../ui/table.ts";
+import { actorOf, membershipOf, pathTo } from "../access.ts";
+import type { Done } from "../confirmation.ts";
+import {
+  addChange,
+  addForm,
+  formFieldsOf,
+  inputOf,
+  isForm,
+  type Show,
+  splitFieldErrors,
+  withoutEmpty,
+} from "../forms.ts";
+import { respondToChange, sendJson, showPage } from "../responses.ts";
+import { ORGANIZATION, type RouteModule } from "../route.ts";
+import { requirePlan } from "../webhooks/context.ts";
+import { deletionForm, domainPage, domainsPage, formFieldOf, newForm, toInput } from "./pages.ts";
+
+const DOMAINS = `${ORGANIZATION}/domains`;
+const DOMAIN = `${DOMAINS}/:domain_id`;
+
+const EDIT_CONFLICT =
+  "This domain was changed while you were editing it. If you save again, your values replace the current ones.";
+
+/** Adds the list of domains, the page of a domain, and the forms that add, verify, change and delete it. */
+export const domains: RouteModule = (router, { services: { domains, links }, urls, allow }) => {
+  const access = [allow(...MANAGERS)];
+  const shortHost = new URL(urls.short).host;
+  const find = (ctx: Context) => domains.get(actorOf(ctx), idOf(ctx));
+
+  router.get(DOMAINS, ...access, async (ctx) => {
+    const all = await domains.list(actorOf(ctx));
+    if (!prefersHtml(ctx)) return sendJson(ctx, { data: all.map(toView), next_cursor: null });
+    const { plan } = membershipOf(ctx);
+    const page = domainsPage({ domains: all, plan, path: pathOf(ctx), planPath: pathTo(ctx, "plan") });
+    showPage(ctx, {
+      title: "Domains",
+      intro: "Use your own domains in short links.",
+      section: "domains",
+      ...page,
+    });
+  });
+
+  addForm(router, {
+    access: [...access, requirePlan],
+    section: "domains",
+    path: `${DOMAINS}/new`,
+    action: DOMAINS,
+    async render(ctx, problem) {
+      const { errors, ...error } = splitFieldErrors(problem);
+      const fields = problem ? await formFieldsOf(ctx) : {};
+      return { title: "Add domain", ...error, body: newForm(pathOf(ctx), fields, errors) };
+    },
+    async change(ctx) {
+      const input = await inputOf(ctx, (fields) => ({
+        ...fields,
+        case_sensitive: fields.case_sensitive !== "false",
+      }));
+      respondWithDomain(ctx, await domains.create(actorOf(ctx), input), {
+        done: "domain-added",
+        status: 201,
+      });
+    },
+  });
+
+  const show: Show = async (ctx, _error, problem) => {
+    const domain = await find(ctx);
+    if (!prefersHtml(ctx)) return respondWithDomain(ctx, domain);
+    const { errors, ...error } = splitFieldErrors(problem, formFieldOf);
+    const sent = problem ? await formFieldsOf(ctx) : {};
+    const page = domainPage({
+      domain,
+      path: pathOf(ctx, domain),
+      links: pathWith(pathTo(ctx, "links"), { domain: domain.host }),
+      shortHost,
+      // The button that verifies it sends none.
+      sent: sent.version === undefined ? undefined : sent,
+      errors,
+    });
+    const conflict = problem?.code === "precondition_failed" && { error: EDIT_CONFLICT };
+    showPage(ctx, { section: "domains", ...page, ...error, ...conflict });
+  };
+  router.get(DOMAIN, ...access, (ctx) => show(ctx));
+
+  addChange(router, {
+    access,
+    show,
+    action: DOMAIN,
+    program: ["patch", DOMAIN],
+    async change(ctx) {
+      const fields = await formFieldsOf(ctx);
+      const { input, precondition } = isForm(ctx)
+        ? changesIn(fields)
+        : { input: fields, precondition: preconditionOf(ctx) };
+      const domain = await domains.update(actorOf(ctx), idOf(ctx), input, precondition);
+      respondWithDomain(ctx, domain, { done: "domain-saved" });
+    },
+  });
+
+  addChange(router, {
+    access,
+    show,
+    action: `${DOMAIN}/verify`,
+    async change(ctx) {
+      respondWithDomain(ctx, await domains.verify(actorOf(ctx), idOf(ctx)), { done: "domain-verified" });
+    },
+  });
+
+  addForm(router, {
+    access,
+    section: "domains",
+    path: `${DOMAIN}/delete`,
+    program: ["delete", DOMAIN],
+    async render(ctx) {
+      const domain = await find(ctx);
+      const count = await links.matches.count(actorOf(ctx), { domain: domain.host });
+      return { title: `Delete ${domain.host}?`, body: deletionForm(pathOf(ctx, domain), count, shortHost) };
+    },
+    async change(ctx) {
+      const query = ctx.method === "DELETE" ? ctx.query : withoutEmpty(await formFieldsOf(ctx));
+      await domains.remove(actorOf(ctx), idOf(ctx), query, preconditionOf(ctx));
+      respondToChange(ctx, { to: pathOf(ctx), done: "domain-deleted" });
+    },
+  });
+};
+
+function idOf(ctx: Context): string {
+  return ctx.params.domain_id as string;
+}
+
+function pathOf(ctx: Context, domain?: Domain): string {
+  const path = pathTo(ctx, "domains");
+  return domain ? `${path}/${domain.id}` : path;
+}
+
+function respondWithDomain(
+  ctx: Context,
+  domain: Domain,
+  { done, status }: { done?: Done; status?: number } = {},
+): void {
+  if (!prefersHtml(ctx)) ctx.set("ETag", domainTag(domain));
+  respondToChange(ctx, { to: pathOf(ctx, domain), done, status, body: toView(domain) });
+}
+
+/** Returns the changes in a submitted form, on the condition that the domain still has the version that the form showed. */
+function changesIn({ version, ...fields }: Input) {
+  const isShownVersion = (current: string) => current === domainTag({ version: Number(version) });
+  return { input: toInput(fields), precondition: version === undefined ? undefined : isShownVersion };
+}
