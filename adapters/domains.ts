@@ -37,7 +37,7 @@ export function createDomainStore(
   }
 
   return {
-    create: (organizationId, actor, { token, ...fields }, isVerified) =>
+    create: (organizationId, actor, { token, ...fields }) =>
       outbox
         .change(actor, async ({ trx, record }) => {
           const organization = await lockOrganization(trx, organizationId);
@@ -48,7 +48,7 @@ export function createDomainStore(
             ...toColumns(fields),
             id: newId("dom"),
             organization_id: organizationId,
-            live_host: isVerified ? fields.host : null,
+            live_host: null,
             token,
             lost_at: null,
             checked_at: null,

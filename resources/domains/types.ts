@@ -19,7 +19,6 @@ export type DomainStore = {
     organizationId: string,
     actor: Actor,
     fields: DomainFields & { token: string },
-    isVerified: boolean,
   ): Promise<Domain | { limit: number } | { isDuplicate: true }>;
   find(organizationId: string, id: string): Promise<Domain | undefined>;
   /** In the order of their hosts. */

@@ -60,7 +60,7 @@ test("after an account and an organization are deleted, only what the README lis
   ]);
   // The text that is searched is in lower case, as a random slug may be.
   const withSlug = new Set(await columnsWith(links.own.slug)).difference(new Set(["links.searched"]));
-  t.deepEqual([...withSlug], ["events.data", "links.slug"]);
+  t.deepEqual([...withSlug], ["events.data", "links.address", "links.slug"]);
   advanceClock(61_000);
   await until(() => service.storage.purgeExpired());
   t.deepEqual(await columnsWith("erased-"), ["events.data"]);

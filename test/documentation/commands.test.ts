@@ -3,13 +3,13 @@ import path from "node:path";
 import test from "ava";
 import pLimit from "p-limit";
 import manifest from "../../package.json" with { type: "json" };
-import { OPERATOR } from "../../resources/events/types.ts";
 import { commands } from "../../server/cli/commands/index.ts";
 import { createProgram } from "../../server/cli/program.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import { firstPartyToken } from "../harness/clients/dashboard.ts";
 import { createTestDatabase, serverOf } from "../harness/database/test-database.ts";
 import { createCheckout, runScript, withoutCommand } from "../harness/documented-commands.ts";
+import { storeDomain } from "../harness/domains.ts";
 import { blocksOf, DOCUMENTS } from "../harness/examples.ts";
 import { settingsFor } from "../harness/inhabited.ts";
 import { ROOT, runShell, stopPrograms } from "../harness/program.ts";
@@ -73,10 +73,7 @@ const PREPARED: Record<string, (reader: Reader) => Promise<Preparation>> = {
     return { files: { [`audit-${id}.csv`]: text }, variables: { NOTED_HASH: body.head.hash } };
   },
   async "docs/custom-domains.md"({ service, organization }) {
-    const fields = { host: "go.example.com", token: "proof", default: false, caseSensitive: true };
-    const urls = { rootRedirectUrl: null, notFoundUrl: null, fallbackUrl: null };
-    const appLinks = { apple_app_site_association: null, assetlinks: null };
-    await service.storage.domains.create(organization.id, OPERATOR, { ...fields, ...urls, appLinks }, true);
+    await storeDomain(service.storage, organization.id, "go.example.com");
     return { files: {} };
   },
   "docs/import.md": async () => ({ files: { "links.csv": blockIn("docs/import.md", "csv") } }),

@@ -1,5 +1,8 @@
+import type { Storage } from "../../adapters/index.ts";
 import type { DomainView } from "../../resources/domains/schema.ts";
 import { createDomainService, type ResolveTxt } from "../../resources/domains/service.ts";
+import type { DomainFields } from "../../resources/domains/types.ts";
+import { OPERATOR } from "../../resources/events/types.ts";
 import { NO_NAMES } from "../../resources/links/rules.ts";
 import { type Api, BROWSER } from "./clients/api.ts";
 import { sendRaw } from "./clients/raw.ts";
@@ -7,6 +10,23 @@ import { startServiceWithDatabase } from "./database/service.ts";
 import { type OwnService, startTestService } from "./service.ts";
 
 type Visit = { method?: string; headers?: Record<string, string>; body?: string; url?: string };
+
+export const NEW_DOMAIN = {
+  ...{ token: "proof", default: false, caseSensitive: true, rootRedirectUrl: null, notFoundUrl: null },
+  ...{ fallbackUrl: null, appLinks: { apple_app_site_association: null, assetlinks: null } },
+};
+
+/** Stores a domain with its DNS record. */
+export async function storeDomain(
+  { domains }: Pick<Storage, "domains">,
+  organizationId: string,
+  host: string,
+  fields: Partial<DomainFields> = {},
+): Promise<void> {
+  const created = await domains.create(organizationId, OPERATOR, { ...NEW_DOMAIN, host, ...fields });
+  if (!("id" in created)) throw new Error(JSON.stringify(created));
+  await domains.recordCheck(created.id, [NEW_DOMAIN.token], OPERATOR);
+}
 
 /** Starts a service that looks its DNS records up in a map: `records.get("_linkgate.go.example")`. The caller closes it. */
 export async function startDomainService(settings: Record<string, string> = {}) {

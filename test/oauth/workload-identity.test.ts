@@ -163,7 +163,10 @@ test("a token may be requested for one resource and fewer scopes", async (t) => 
 test("the client's secret works beside trust rules, and revokes the tokens of jobs", async (t) => {
   const fields = { grant_type: "client_credentials" };
   const own = await postAsClient(service, "token", organization, fields);
-  t.like(own.body, { expires_in: 3600, scope: "links:read links:write webhooks:read webhooks:write" });
+  t.like(own.body, {
+    expires_in: 3600,
+    scope: "links:read links:write domains:read domains:write webhooks:read webhooks:write",
+  });
   const token = String((await send()).body.access_token);
   t.true(await isAcceptedByApi(service, token));
   t.is((await postAsClient(service, "revoke", organization, { token })).status, 200);

@@ -2,6 +2,7 @@ import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import type { ImportedLink, Link } from "../../../resources/links/types.ts";
 import { atOnce, linkFields, openTestStorage } from "../../harness/database/open-storage.ts";
+import { storeDomain } from "../../harness/domains.ts";
 
 export const databases = "all";
 
@@ -18,11 +19,6 @@ function imported(slug: string, changes: Partial<ImportedLink> = {}): ImportedLi
   const usual = { clicks: 0, botClicks: 0, lastClickedAt: null, createdAt: DAY_MS };
   return { ...linkFields({ slug }), ...usual, ...changes };
 }
-
-const NEW_DOMAIN = {
-  ...{ token: "proof", default: false, rootRedirectUrl: null, notFoundUrl: null, fallbackUrl: null },
-  appLinks: { apple_app_site_association: null, assetlinks: null },
-};
 
 const many = (length: number, prefix = `import-${++count}`) =>
   Array.from({ length }, (_, index) => imported(`${prefix}-${index}`));
@@ -97,7 +93,7 @@ test("on each domain, a slug is apart, and recognized by what the domain says of
     [exact, true],
     [folded, false],
   ] as const)
-    await first.domains.create(id, OPERATOR, { ...NEW_DOMAIN, host: host as string, caseSensitive }, true);
+    await storeDomain(first, id, host as string, { caseSensitive });
   const links = [null, exact, folded].map((domain = null) => imported(`${prefix}-Sale`, { domain }));
   t.deepEqual((await begin(id).add(links)).outcomes, ["imported", "imported", "imported"]);
   t.deepEqual((await begin(id).add(links)).outcomes, ["exists", "exists", "exists"]);

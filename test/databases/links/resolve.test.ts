@@ -110,16 +110,8 @@ if (engine === "sqlite")
     }
     // Clicks matter for links with a limit only, which aren't cached.
     t.deepEqual(await changing("links", id), [
-      ...[
-        "archived",
-        "card",
-        "deleted_at",
-        "disabled_at",
-        "expires_at",
-        "forward_path",
-        "forward_query",
-        "id",
-      ],
+      ...["address", "archived", "card", "deleted_at", "disabled_at", "domain", "expires_at"],
+      ...["forward_path", "forward_query", "id"],
       ...["max_clicks", "organization_id", "password_hash", "redirect_type", "rules", "slug", "url"],
     ]);
     t.deepEqual(await changing("organizations", organizationId), ["deleted_at", "suspended_at"]);

@@ -1,9 +1,10 @@
 import test from "ava";
 import { parse } from "csv-parse/sync";
-import { OPERATOR } from "../../../resources/events/types.ts";
+import type { DomainFields } from "../../../resources/domains/types.ts";
 import { importLinks } from "../../harness/clients/link-import.ts";
 import { linksInBrowser } from "../../harness/clients/pages.ts";
 import { advanceToNoon } from "../../harness/clock.ts";
+import { storeDomain } from "../../harness/domains.ts";
 import { startTestService, type TestService } from "../../harness/service.ts";
 
 export const databases = "all";
@@ -57,18 +58,17 @@ test("the export of all links can be imported by another service, and every fiel
   t.like((await importLinks(to.owner.api, to.base, text)).body, { imported: 0, skipped: rows.length });
 });
 
-const NEW_DOMAIN = {
-  ...{ token: "proof", default: false, caseSensitive: true, rootRedirectUrl: null, notFoundUrl: null },
-  ...{ fallbackUrl: null, appLinks: { apple_app_site_association: null, assetlinks: null } },
-};
-
 test("links keep their domains, with one slug on several, and get the default where theirs is missing", async (t) => {
   const [from, to] = [await linksInBrowser(service), await linksInBrowser(other)];
-  const add = ({ organization }: Team, { storage }: TestService, host: string, fields: object = {}) =>
-    storage.domains.create(organization.id, OPERATOR, { ...NEW_DOMAIN, host, ...fields }, true);
+  const add = (
+    { organization }: Team,
+    { storage }: TestService,
+    host: string,
+    fields: Partial<DomainFields> = {},
+  ) => storeDomain(storage, organization.id, host, fields);
   for (const host of ["a", "b", "c"]) await add(from, service, `${host}.export.example`);
   await add(to, other, "a.export.example");
-  await add(to, other, "b.export.example", { case_sensitive: false });
+  await add(to, other, "b.export.example", { caseSensitive: false });
   await add(to, other, "d.export.example", { default: true });
   const own = new URL(service.url).host;
   const hosts = [own, ...["a", "b", "c"].map((name) => `${name}.export.example`)];

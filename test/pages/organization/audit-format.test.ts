@@ -104,6 +104,9 @@ const AUDITED_CHANGES = {
   },
   "trust_rule.created": by("POST", "/workload-identity", TRUST_RULE),
   "trust_rule.deleted": after("/workload-identity", TRUST_RULE, "DELETE"),
+  "domain.created": by("POST", "/domains", { host: "a.acme.example" }),
+  "domain.updated": after("/domains", { host: "b.acme.example" }, "PATCH", "", { not_found_url: LINK.url }),
+  "domain.deleted": after("/domains", { host: "c.acme.example" }, "DELETE"),
   "link.created": by("POST", "/links", LINK),
   "link.updated": after("/links", LINK, "PATCH", "", { archived: true }),
   "link.deleted": after("/links", LINK, "DELETE"),
@@ -180,10 +183,10 @@ const OTHER_CHANGES: Change[] = [
 ];
 
 // The log of a deleted organization can't be read; clicks and test events aren't audited. Sign-ins, exports, replays,
-// leaks and quotas have tests of their own.
+// leaks, quotas and the DNS records of domains have tests of their own.
 const NOT_SHOWN = ["organization.deleted", "link.clicked", "webhook.test"];
 const ELSEWHERE =
-  /^(member\.(sign_in|reauth|logged|session|data)|audit_log|token|client\.secret_leaked|webhook\.quota)/;
+  /^(member\.(sign_in|reauth|logged|session|data)|audit_log|token|client\.secret_leaked|webhook\.quota|domain\.(verified|record|taken))/;
 const AUDITED = [...AUDIT_EVENTS, ...WEBHOOK_EVENTS].filter(
   (type) => !NOT_SHOWN.includes(type) && !ELSEWHERE.test(type),
 );

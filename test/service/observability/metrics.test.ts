@@ -1,6 +1,7 @@
 import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
+import { NEW_DOMAIN, storeDomain } from "../../harness/domains.ts";
 import { freePort } from "../../harness/port.ts";
 import { bearer, startTestService } from "../../harness/service.ts";
 
@@ -11,10 +12,6 @@ const [service, apart] = await Promise.all([
 ]);
 test.after.always(() => Promise.all([service.close(), apart.close()]));
 
-const NEW_DOMAIN = {
-  ...{ token: "proof", default: false, caseSensitive: true, rootRedirectUrl: null, notFoundUrl: null },
-  ...{ fallbackUrl: null, appLinks: { apple_app_site_association: null, assetlinks: null } },
-};
 const FOREIGN = ["host", "evil.test"];
 
 test("/healthz, /readyz and /metrics respond for any Host", async (t) => {
@@ -69,8 +66,8 @@ test("/healthz/domain says for which hosts a proxy may get a certificate, on MET
     [apart, `http://127.0.0.1:${metricsPort}`],
   ] as const) {
     const { id } = await createOrganization();
-    await storage.domains.create(id, OPERATOR, { ...NEW_DOMAIN, host: "go.acme.example" }, true);
-    await storage.domains.create(id, OPERATOR, { ...NEW_DOMAIN, host: "new.acme.example" }, false);
+    await storeDomain(storage, id, "go.acme.example");
+    await storage.domains.create(id, OPERATOR, { ...NEW_DOMAIN, host: "new.acme.example" });
     const ask = async (query: string, method = "GET") =>
       (await sendRaw(probes, `/healthz/domain${query}`, { method, headers: FOREIGN })).status;
     // Caddy adds `domain`.
