@@ -9,6 +9,7 @@ import { MANAGEMENT } from "../../harness/clients/contract.ts";
 import { authorizeUrl, createApp } from "../../harness/clients/oauth.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
+import { domainFields } from "../../harness/database/storage.ts";
 import { startDomainService } from "../../harness/domains.ts";
 import { createSites, request, send } from "../../harness/site.ts";
 
@@ -204,8 +205,7 @@ test("no header but one Host chooses a domain", async (t) => {
 test("a domain of a service with https has its spellings with that port, and no HSTS", async (t) => {
   const { storage, serve } = sites;
   const { organization } = await storage.organizations.create("Secure", "growth", OPERATOR);
-  const fields = { ...DEFAULTS, host: HOST, token: "token" };
-  const created = await storage.domains.create(organization.id, OPERATOR, fields, false);
+  const created = await storage.domains.create(organization.id, OPERATOR, domainFields(HOST), false);
   if (!("id" in created)) throw new Error("no domain was added");
   await storage.domains.recordCheck(created.id, ["token"], OPERATOR);
   const secure = await serve();
@@ -225,15 +225,6 @@ test("a domain of a service with https has its spellings with that port, and no 
   const twice = request("GET", "/", `Host: ${HOST}`, `Host: ${HOST}`, "Accept: text/html", CLOSE);
   t.notRegex(await send(secure.port, twice), /strict-transport-security/i, "also in an error");
 });
-
-const DEFAULTS = {
-  default: false,
-  caseSensitive: true,
-  rootRedirectUrl: null,
-  notFoundUrl: null,
-  fallbackUrl: null,
-  appLinks: { apple_app_site_association: null, assetlinks: null },
-};
 
 // Tokens, and the numbers of limits and times.
 const VOLATILE = /[\w-]{16,}|\d+/g;
