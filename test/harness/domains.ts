@@ -7,14 +7,10 @@ import { NO_NAMES } from "../../resources/links/rules.ts";
 import { type Api, BROWSER } from "./clients/api.ts";
 import { sendRaw } from "./clients/raw.ts";
 import { startServiceWithDatabase } from "./database/service.ts";
+import { domainFields } from "./database/storage.ts";
 import { type OwnService, startTestService } from "./service.ts";
 
 type Visit = { method?: string; headers?: Record<string, string>; body?: string; url?: string };
-
-export const NEW_DOMAIN = {
-  ...{ token: "proof", default: false, caseSensitive: true, rootRedirectUrl: null, notFoundUrl: null },
-  ...{ fallbackUrl: null, appLinks: { apple_app_site_association: null, assetlinks: null } },
-};
 
 /** Stores a domain with its DNS record. */
 export async function storeDomain(
@@ -23,9 +19,9 @@ export async function storeDomain(
   host: string,
   fields: Partial<DomainFields> = {},
 ): Promise<void> {
-  const created = await domains.create(organizationId, OPERATOR, { ...NEW_DOMAIN, host, ...fields });
+  const created = await domains.create(organizationId, OPERATOR, { ...domainFields(host), ...fields });
   if (!("id" in created)) throw new Error(JSON.stringify(created));
-  await domains.recordCheck(created.id, [NEW_DOMAIN.token], OPERATOR);
+  await domains.recordCheck(created.id, [created.token], OPERATOR);
 }
 
 /** Starts a service that looks its DNS records up in a map: `records.get("_linkgate.go.example")`. The caller closes it. */

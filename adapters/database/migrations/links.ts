@@ -61,6 +61,9 @@ const WITHOUT_EFFECT: (keyof LinkRow)[] = [
 const REDIRECT_COLUMNS = Object.keys(links.columns)
   .filter((name) => !WITHOUT_EFFECT.includes(name as keyof LinkRow))
   .join(", ");
+// What redirects and new links read of a domain, but not when its record was checked.
+const DOMAIN_COLUMNS =
+  'id, organization_id, live_host, "default", case_sensitive, root_redirect_url, not_found_url';
 
 /** The version tells a process whether its cached links are current. Triggers see all processes. */
 async function createLinkChanges(knex: Knex) {
@@ -75,7 +78,7 @@ async function createLinkChanges(knex: Knex) {
     ["organization_changed", "update of suspended_at, deleted_at on organizations"],
     ["organization_removed", "delete on organizations"],
     ["domain_added", "insert on domains"],
-    ["domain_changed", "update on domains"],
+    ["domain_changed", `update of ${DOMAIN_COLUMNS} on domains`],
     ["domain_removed", "delete on domains"],
   ])
     await createOnce(knex, `create trigger ${name} after ${change} ${CHANGE}`);

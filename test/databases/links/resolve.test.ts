@@ -4,6 +4,7 @@ import type { Storage } from "../../../adapters/index.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import type { Link, ResolvedLink } from "../../../resources/links/types.ts";
 import { atOnce, clickAt, openTestStorage } from "../../harness/database/open-storage.ts";
+import { domainFields } from "../../harness/database/storage.ts";
 import { engine } from "../../harness/database/test-database.ts";
 
 export const databases = "all";
@@ -97,7 +98,7 @@ if (engine === "sqlite")
   test.serial("SQLite: exactly what a redirect reads changes the version of links", async (t) => {
     const { id, organizationId } = await createLink(await createOrganization());
     const versionOf = async () => (await knex("link_changes"))[0]?.version as number;
-    async function changing(table: "links" | "organizations", key: string) {
+    async function changing(table: "links" | "organizations" | "domains", key: string) {
       const names: string[] = [];
       for (const name of Object.keys(await knex(table).columnInfo())) {
         const before = await versionOf();
@@ -115,6 +116,12 @@ if (engine === "sqlite")
       ...["max_clicks", "organization_id", "password_hash", "redirect_type", "rules", "slug", "url"],
     ]);
     t.deepEqual(await changing("organizations", organizationId), ["deleted_at", "suspended_at"]);
+    const fields = domainFields("go.version.example");
+    const domain = await first.domains.create(organizationId, OPERATOR, fields);
+    t.deepEqual(await changing("domains", (domain as { id: string }).id), [
+      ...["case_sensitive", "default", "id", "live_host", "not_found_url", "organization_id"],
+      "root_redirect_url",
+    ]);
     const before = await versionOf();
     await knex("links").where({ id }).delete();
     t.true((await versionOf()) > before);

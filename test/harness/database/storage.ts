@@ -80,6 +80,20 @@ export function linkFields(changes: Partial<LinkFields> & Pick<LinkFields, "slug
   return { url: "https://example.com/", ...LINK_DEFAULTS, ...changes };
 }
 
+/** Returns the fields of a domain whose record has the text `token`. */
+export function domainFields(host: string) {
+  return {
+    host,
+    token: "token",
+    default: false,
+    caseSensitive: true,
+    rootRedirectUrl: null,
+    notFoundUrl: null,
+    fallbackUrl: null,
+    appLinks: { apple_app_site_association: null, assetlinks: null },
+  };
+}
+
 /** Returns a click of a person, with an unknown source unless it is given. */
 export function clickAt(at: number, source: Partial<Click> = {}): Click {
   const unknown = {

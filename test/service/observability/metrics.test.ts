@@ -1,7 +1,8 @@
 import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
-import { NEW_DOMAIN, storeDomain } from "../../harness/domains.ts";
+import { domainFields } from "../../harness/database/storage.ts";
+import { storeDomain } from "../../harness/domains.ts";
 import { freePort } from "../../harness/port.ts";
 import { bearer, startTestService } from "../../harness/service.ts";
 
@@ -67,7 +68,7 @@ test("/healthz/domain says for which hosts a proxy may get a certificate, on MET
   ] as const) {
     const { id } = await createOrganization();
     await storeDomain(storage, id, "go.acme.example");
-    await storage.domains.create(id, OPERATOR, { ...NEW_DOMAIN, host: "new.acme.example" });
+    await storage.domains.create(id, OPERATOR, domainFields("new.acme.example"));
     const ask = async (query: string, method = "GET") =>
       (await sendRaw(probes, `/healthz/domain${query}`, { method, headers: FOREIGN })).status;
     // Caddy adds `domain`.
