@@ -10,8 +10,8 @@ const LABEL = "_linkgate";
 const APP_LINKS_MAX = 20_000;
 
 const HOST_RULE = "must be the host of a domain, for example go.example.com, without https:// and a path";
-// What ends in a number can only be an IPv4 address (WHATWG URL, "ends in a number").
-const HOST = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?(?::\d{1,5})?$/;
+// RFC 1123 §2.1.
+const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
 export type DomainRules = ReservedNames & {
   /** Whether hosts below `localhost` may be used, with a port. */
@@ -23,10 +23,18 @@ export function isLocalhost(host: string): boolean {
   return /\.localhost(?::\d+)?$/.test(host);
 }
 
+function isHost(text: string): boolean {
+  const [name = "", port = "0", ...others] = text.split(":");
+  const labels = name.split(".");
+  // What ends in a number can only be an IPv4 address (WHATWG URL, "ends in a number").
+  const isNamed = labels.length > 1 && /^[a-z]/.test(labels.at(-1) ?? "");
+  return others.length === 0 && isNamed && labels.every((label) => HOST_LABEL.test(label)) && /^\d{1,5}$/.test(port);
+}
+
 function validateHost(text: string, { ownHosts, allowsLocalhost }: DomainRules): string | undefined {
   if (!hasAtMost(HOST_MAX, text)) return `must be at most ${HOST_MAX} characters`;
   const host = toHost(text);
-  if (!HOST.test(host) || `${LABEL}.${host}`.length > HOST_MAX) return HOST_RULE;
+  if (!isHost(host) || `${LABEL}.${host}`.length > HOST_MAX) return HOST_RULE;
   if (ownHosts.has(host)) return "must not be a host of this service";
   if (isLocalhost(host)) return allowsLocalhost ? undefined : "must be public";
   if (host.includes(":")) return "must not have a port";

@@ -101,6 +101,8 @@ const REFUSED: Record<string, [rule: RegExp, hosts: string[]]> = {
         "go.example.com;x",
         "go.example.com other.example",
         "mailto:a@b.example",
+        "go.example.com:80:80",
+        "go.localhost:1:2",
       ],
     ],
   ],
