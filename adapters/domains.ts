@@ -26,18 +26,19 @@ export function createDomainStore(
     organizationId: string,
     id: string,
     actor: Actor,
-    work: (change: Change, before: DomainRow) => Promise<T>,
+    work: (change: Change, before: DomainRow, defaultHost: string | null) => Promise<T>,
   ): Promise<T | undefined> {
     return outbox.change(actor, async (change) => {
-      if (!(await lockOrganization(change.trx, organizationId))) return undefined;
+      const organization = await lockOrganization(change.trx, organizationId);
+      if (!organization) return undefined;
       // Waits for the changes that give a link the domain.
       const row = await domainsOf(change.trx, organizationId).where({ id }).forUpdate().first();
-      return row && work(change, row);
+      return row && work(change, row, organization.default_domain);
     });
   }
 
   return {
-    create: (organizationId, actor, { token, ...fields }) =>
+    create: (organizationId, actor, { default: isDefault, token, ...fields }) =>
       outbox
         .change(actor, async ({ trx, record }) => {
           const organization = await lockOrganization(trx, organizationId);
@@ -56,46 +57,59 @@ export function createDomainStore(
             created_at: now,
             updated_at: now,
           } as DomainRow;
-          if (fields.default) await clearDefault(trx, organizationId);
           await trx("domains").insert(row);
+          if (isDefault) await setDefault(trx, row, row.host);
           await record(domainEvent("domain.created", row));
-          return toDomain(row);
+          return toDomain(row, isDefault ? row.host : null);
         })
         .catch(ifDuplicate({ isDuplicate: true as const })),
 
     async find(organizationId, id) {
       const row = await domainsOf(knex, organizationId).where({ id }).first();
-      return row && toDomain(row);
+      return row && toDomain(row, await findDefault(knex, organizationId));
     },
 
-    list: async (organizationId) => (await domainsOf(knex, organizationId).orderBy("host")).map(toDomain),
+    async list(organizationId) {
+      const rows = await domainsOf(knex, organizationId).orderBy("host");
+      const defaultHost = await findDefault(knex, organizationId);
+      return rows.map((row) => toDomain(row, defaultHost));
+    },
+
     count: (organizationId) => count(knex, organizationId),
 
     update: (organizationId, id, changes, actor, version) =>
-      changeDomain(organizationId, id, actor, async ({ trx, record }, before) => {
+      changeDomain(organizationId, id, actor, async ({ trx, record }, before, defaultHost) => {
         if (version !== undefined && before.version !== version) return "stale";
-        const domain = toDomain(before);
+        const domain = toDomain(before, defaultHost);
         const changed = Object.entries(changes).filter(
           ([name, value]) => !isDeepStrictEqual(domain[name as keyof Domain], value),
         );
         if (changed.length === 0) return domain;
-        if (changes.default) await clearDefault(trx, organizationId);
-        const columns = toColumns(Object.fromEntries(changed));
+        const { default: isDefault, ...fields }: DomainChanges = Object.fromEntries(changed);
+        const columns = toColumns(fields);
         const after = { ...before, ...columns, ...revisionOf(before) };
         await trx("domains").where({ id }).update(after);
-        await record(domainEvent("domain.updated", after, { changed: Object.keys(columns) }));
-        return toDomain(after);
+        if (isDefault !== undefined) await setDefault(trx, before, isDefault ? before.host : null);
+        const names = [...Object.keys(columns), ...(isDefault === undefined ? [] : ["default"])];
+        await record(domainEvent("domain.updated", after, { changed: names }));
+        return { ...toDomain(after, null), default: changes.default ?? domain.default };
       }),
 
     async remove(organizationId, id, actor, version) {
-      const removed = await changeDomain(organizationId, id, actor, async ({ trx, record }, row) => {
-        if (version !== undefined && row.version !== version) return "stale";
-        const own = { organization_id: organizationId, domain: row.host };
-        if (await trx("links").where(own).whereNull("deleted_at").first("id")) return "in_use";
-        await trx("domains").where({ id }).delete();
-        await record(domainEvent("domain.deleted", row));
-        return true;
-      });
+      const removed = await changeDomain(
+        organizationId,
+        id,
+        actor,
+        async ({ trx, record }, row, defaultHost) => {
+          if (version !== undefined && row.version !== version) return "stale";
+          const own = { organization_id: organizationId, domain: row.host };
+          if (await trx("links").where(own).whereNull("deleted_at").first("id")) return "in_use";
+          await trx("domains").where({ id }).delete();
+          if (row.host === defaultHost) await setDefault(trx, row, null);
+          await record(domainEvent("domain.deleted", row));
+          return true;
+        },
+      );
       return removed ?? false;
     },
 
@@ -110,20 +124,23 @@ export function createDomainStore(
         const holder = await trx("domains").where({ live_host: host }).first();
         if (holder) await recordPresence(change, holder, tokens.includes(holder.token));
         if (!tokens.includes(row.token)) return "missing";
-        if (holder?.id === id) return toDomain((await trx("domains").where({ id }).first()) as DomainRow);
+        const defaultHost = await findDefault(trx, row.organization_id);
+        if (holder?.id === id)
+          return toDomain((await trx("domains").where({ id }).first()) as DomainRow, defaultHost);
         if (holder) {
           const lostAt = tokens.includes(holder.token) ? null : (holder.lost_at ?? Date.now());
           if (lostAt === null || lostAt > Date.now() - TAKEOVER_MS) return "taken";
           await trx("domains")
             .where({ id: holder.id })
-            .update({ live_host: null, lost_at: null, default: false, ...revisionOf(holder) });
+            .update({ live_host: null, lost_at: null, ...revisionOf(holder) });
+          if (host === (await findDefault(trx, holder.organization_id))) await setDefault(trx, holder, null);
           await record(domainEvent("domain.taken_over", holder));
           await notifyManagers(trx, holder, "domain_taken_over");
         }
         const state = { live_host: host, lost_at: null, checked_at: Date.now(), ...revisionOf(row) };
         await trx("domains").where({ id }).update(state);
         await record(domainEvent("domain.verified", row));
-        return toDomain({ ...row, ...state });
+        return toDomain({ ...row, ...state }, defaultHost);
       }),
 
     async takeUnchecked(since, count) {
@@ -157,9 +174,13 @@ async function count(q: Knex, organizationId: string): Promise<number> {
   return Number(row?.total);
 }
 
-async function clearDefault(trx: Knex.Transaction, organizationId: string): Promise<void> {
-  const version = trx.raw("version + 1");
-  await domainsOf(trx, organizationId).where({ default: true }).update({ default: false, version });
+async function findDefault(q: Knex, id: string): Promise<string | null> {
+  const row = await q("organizations").where({ id }).first("default_domain");
+  return row?.default_domain ?? null;
+}
+
+async function setDefault(trx: Knex.Transaction, { organization_id }: DomainRow, host: string | null) {
+  await trx("organizations").where({ id: organization_id }).update({ default_domain: host });
 }
 
 /** Locks the organizations that have added a host, in the order of their ids. Resolves to whether there are any. */
@@ -208,12 +229,12 @@ function toColumns({ appLinks, ...fields }: DomainChanges): Partial<DomainRow> {
   return { ...Object.fromEntries(columns), ...(appLinks && { app_links: JSON.stringify(appLinks) }) };
 }
 
-function toDomain(row: DomainRow): Domain {
+function toDomain(row: DomainRow, defaultHost: string | null): Domain {
   const properties = [...COLUMN_OF].map(([name, column]) => [name, row[column]]);
   return {
     ...Object.fromEntries(properties),
     verified: row.live_host !== null,
-    default: Boolean(row.default),
+    default: row.host === defaultHost,
     caseSensitive: Boolean(row.case_sensitive),
     appLinks: JSON.parse(row.app_links),
   };

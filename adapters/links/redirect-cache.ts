@@ -5,11 +5,10 @@ import type { DomainStore, ServedDomain } from "../../resources/domains/types.ts
 import type { LinkStore, ResolvedLink } from "../../resources/links/types.ts";
 import type { Database } from "../database/index.ts";
 
-/** What redirects and new links read, as current as their request. */
+/** What redirects read, as current as their request. */
 export type CurrentReads = {
   resolveLink: LinkStore["resolve"];
   resolveDomain: DomainStore["resolve"];
-  findDefaultDomain: LinkStore["findDefaultDomain"];
 };
 
 // About 16,000 links with an ordinary destination.
@@ -18,7 +17,7 @@ const CACHE_BYTES = 8 * 2 ** 20;
 const ITEM_BYTES = 400;
 
 export function prepareCurrentReads(database: Pick<Database, "engine" | "lookup" | "prepare">): CurrentReads {
-  const reads = { resolveLink: prepareLinkLookup(database), ...prepareDomainLookups(database) };
+  const reads = { resolveLink: prepareLinkLookup(database), resolveDomain: prepareDomainLookup(database) };
   return database.engine === "sqlite" ? cached(database, reads) : reads;
 }
 
@@ -27,7 +26,7 @@ function cached({ prepare }: Pick<Database, "prepare">, reads: CurrentReads): Cu
   const readVersion = prepare<{ version: number }[], never>("select version from link_changes");
   const items = new LRUCache<string, { value: unknown }>({
     maxSize: CACHE_BYTES,
-    sizeCalculation: ({ value }) => sizeOf(value as ResolvedLink | ServedDomain | string | undefined),
+    sizeCalculation: ({ value }) => sizeOf(value as ResolvedLink | ServedDomain | undefined),
   });
   let cachedVersion: number | undefined;
   let reading: Promise<number | undefined> | undefined;
@@ -59,12 +58,11 @@ function cached({ prepare }: Pick<Database, "prepare">, reads: CurrentReads): Cu
     // A link with a limit of clicks changes with each of them.
     resolveLink: remember("", reads.resolveLink, (link) => link?.maxClicks === null),
     resolveDomain: remember("host ", reads.resolveDomain, () => true),
-    findDefaultDomain: remember("default ", reads.findDefaultDomain, () => true),
   };
 }
 
-function sizeOf(value: ResolvedLink | ServedDomain | string | undefined): number {
-  if (typeof value !== "object" || !("rules" in value)) return ITEM_BYTES;
+function sizeOf(value: ResolvedLink | ServedDomain | undefined): number {
+  if (!value || !("rules" in value)) return ITEM_BYTES;
   const { slug, url, rules } = value;
   return rules.reduce(
     (sum, rule) => sum + ITEM_BYTES + rule.url.length,
@@ -94,22 +92,11 @@ function prepareLinkLookup({ lookup }: Pick<Database, "lookup">): CurrentReads["
   };
 }
 
-function prepareDomainLookups({ lookup }: Pick<Database, "lookup">) {
+function prepareDomainLookup({ lookup }: Pick<Database, "lookup">): CurrentReads["resolveDomain"] {
   const findByHost = lookup<ServedDomain>({ sql: DOMAIN_BY_HOST, column: "host", inTurn: true });
-  const findDefault = lookup<{ organizationId: string; host: string }>({
-    sql: DEFAULT_DOMAIN,
-    column: "organizationId",
-    inTurn: true,
-  });
-  return {
-    async resolveDomain(host: string): Promise<ServedDomain | undefined> {
-      const [row] = await findByHost(host);
-      return row && { ...row, caseSensitive: Boolean(row.caseSensitive) };
-    },
-    async findDefaultDomain(organizationId: string): Promise<string | undefined> {
-      const [row] = await findDefault(organizationId);
-      return row?.host;
-    },
+  return async (host) => {
+    const [row] = await findByHost(host);
+    return row && { ...row, caseSensitive: Boolean(row.caseSensitive) };
   };
 }
 
@@ -156,7 +143,3 @@ const DOMAIN_BY_HOST = `select d.live_host as "host", d.id, d.organization_id as
   from domains as d
   join organizations as o on o.id = d.organization_id
   where d.live_host = :key and o.deleted_at is null`;
-
-const DEFAULT_DOMAIN = `select organization_id as "organizationId", live_host as "host"
-  from domains
-  where organization_id = :key and "default" = true and live_host is not null`;

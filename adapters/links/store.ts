@@ -158,7 +158,10 @@ export function createLinkStore(
     update,
     remove,
     resolve: currentReads.resolveLink,
-    findDefaultDomain: currentReads.findDefaultDomain,
+    async findDefaultDomain(id) {
+      const row = await knex("organizations").where({ id }).first("default_domain");
+      return row?.default_domain ?? null;
+    },
     findFallback: (id) => findFallback(knex, id),
     async findPasswordHash(id) {
       const row = await knex("links").where({ id }).first("password_hash");

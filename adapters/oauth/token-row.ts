@@ -41,12 +41,12 @@ export function toStored(payload: { jti?: string | undefined }): string {
 export const TOKEN_BY_HASH: LookupQuery<JoinedTokenRow> = {
   sql: `select t.id_hash as hash, t.payload, t.kind, t.expires_at as "expiresAt", t.consumed_at as "consumedAt",
       t.generation, t.client_id as "clientId", c.generation as "clientGeneration",
-      co.id as "clientOrganizationId", co.plan as "clientPlan", co.suspended_at as "clientSuspendedAt",
+      co.id as "clientOrganizationId", co.plan as "clientPlan", co.default_domain as "clientDefaultDomain", co.suspended_at as "clientSuspendedAt",
       c.disabled_at as "clientDisabledAt", co.require_dpop as "clientRequiresDpop", c.fapi as "clientFapi",
       g.id as "grantId", case when t.kind in ('AuthorizationCode', 'RefreshToken') then g.payload end as "grantPayload",
       g.user_id as "userId", g.last_used_at as "lastUsedAt", g.revoked_at as "revokedAt",
       g.expires_at as "grantExpiresAt", u.username, u.disabled_at as "disabledAt", m.role,
-      granting.id as "organizationId", granting.plan, granting.suspended_at as "suspendedAt",
+      granting.id as "organizationId", granting.plan, granting.default_domain as "defaultDomain", granting.suspended_at as "suspendedAt",
       granting.document_clients as "allowedClients", granting.member_apps as "memberApps",
       a.client_id as "approvedClientId", granting.require_dpop as "requiresDpop"
     from tokens as t
@@ -73,6 +73,7 @@ export type JoinedTokenRow = {
   clientGeneration: number | null;
   clientOrganizationId: string | null;
   clientPlan: Plan | null;
+  clientDefaultDomain: string | null;
   clientSuspendedAt: number | null;
   clientDisabledAt: number | null;
   clientRequiresDpop: Flag | null;
@@ -90,6 +91,7 @@ export type JoinedTokenRow = {
   role: Role | null;
   organizationId: string | null;
   plan: Plan | null;
+  defaultDomain: string | null;
   suspendedAt: number | null;
   allowedClients: AllowedClients | null;
   memberApps: MemberApps | null;
@@ -190,11 +192,15 @@ export function toGrantHolder(row: JoinedTokenRow, appPolicyCheck: AppPolicyChec
 
 const NOT_STORED = new Set<ClientKind>(["document", "registered"]);
 
-type TokenCaller = Pick<ActiveToken, "clientId" | "userId" | "organizationId" | "plan" | "role">;
+type TokenCaller = Pick<
+  ActiveToken,
+  "clientId" | "userId" | "organizationId" | "plan" | "role" | "defaultDomain"
+>;
 
 function clientOf(row: JoinedTokenRow): TokenCaller | undefined {
-  if (!row.clientOrganizationId || row.generation === null) return undefined;
-  return { clientId: row.clientId, organizationId: row.clientOrganizationId, plan: row.clientPlan as Plan };
+  const { clientId, clientOrganizationId: organizationId, clientDefaultDomain: defaultDomain } = row;
+  if (!organizationId || row.generation === null) return undefined;
+  return { clientId, organizationId, plan: row.clientPlan as Plan, defaultDomain };
 }
 
 function userOf(row: JoinedTokenRow, appPolicyCheck: AppPolicyCheck): TokenCaller | undefined {
@@ -208,5 +214,6 @@ function userOf(row: JoinedTokenRow, appPolicyCheck: AppPolicyCheck): TokenCalle
   if (!isStored && !NOT_STORED.has(clientKindOf(row.clientId))) return undefined;
   if (!status.isClientAllowed) return undefined;
   const plan = isStored && row.clientPlan === "free" ? "free" : status.plan;
-  return { clientId: row.clientId, userId, organizationId: status.organizationId, plan, role };
+  const { clientId, defaultDomain } = row;
+  return { clientId, userId, organizationId: status.organizationId, plan, role, defaultDomain };
 }

@@ -9,6 +9,8 @@ export type Actor = {
 export type Caller = {
   organizationId: string;
   actor: Actor;
+  /** As in an active token. */
+  defaultDomain?: string | null;
   /** Returns the ids of links to create: the same in each attempt at an idempotent request. */
   linkId?: (index: number) => string;
 };

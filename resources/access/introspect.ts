@@ -8,6 +8,8 @@ export type ActiveToken = {
   userId?: string;
   organizationId: string;
   plan: Plan;
+  /** The host of the domain that new links get; null for none, absent if it isn't known. */
+  defaultDomain?: string | null;
   suspended?: boolean;
   /** The user's current role there; absent for client credentials, and if `scopes` is already limited. */
   role?: Role;

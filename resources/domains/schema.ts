@@ -28,7 +28,12 @@ function isHost(text: string): boolean {
   const labels = name.split(".");
   // What ends in a number can only be an IPv4 address (WHATWG URL, "ends in a number").
   const isNamed = labels.length > 1 && /^[a-z]/.test(labels.at(-1) ?? "");
-  return others.length === 0 && isNamed && labels.every((label) => HOST_LABEL.test(label)) && /^\d{1,5}$/.test(port);
+  return (
+    others.length === 0 &&
+    isNamed &&
+    labels.every((label) => HOST_LABEL.test(label)) &&
+    /^\d{1,5}$/.test(port)
+  );
 }
 
 function validateHost(text: string, { ownHosts, allowsLocalhost }: DomainRules): string | undefined {
@@ -179,6 +184,7 @@ export function recordName(host: string): string {
   return `${LABEL}.${host}`;
 }
 
-export function domainTag({ version }: Pick<Domain, "version">): string {
-  return `"${version}"`;
+/** Another domain that becomes the default changes this one, too. */
+export function domainTag({ version, ...domain }: Pick<Domain, "version" | "default">): string {
+  return domain.default ? `"${version}-default"` : `"${version}"`;
 }

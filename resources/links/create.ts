@@ -21,17 +21,20 @@ const MAX_SLUG_ATTEMPTS = 5;
 /** Creates a link, under a random slug if it has none. Resolves to the conflict with another link. */
 export async function tryCreateLink(
   store: LinkStore,
-  { organizationId, actor, linkId }: Caller,
+  caller: Caller,
   given: LinkChanges,
   reserved: ReservedNames,
 ): Promise<Link | LinkConflict> {
+  const { organizationId, actor, linkId, defaultDomain } = caller;
   const id = linkId?.(0);
-  const domain =
-    given.domain === undefined ? ((await store.findDefaultDomain(organizationId)) ?? null) : given.domain;
+  const { domain = defaultDomain ?? (await findDefault(store, caller)) } = given;
   assertAllowedSlug({ ...given, domain }, reserved);
   for (let attempt = 0; attempt < MAX_SLUG_ATTEMPTS; attempt++) {
     const fields = { ...LINK_DEFAULTS, ...given, domain, slug: given.slug ?? randomSlug() } as LinkFields;
     const result = await store.create(organizationId, actor, fields, id).catch(throwQuotaProblem);
+    // The default is used once it is verified.
+    if ("missing" in result && given.domain === undefined)
+      return tryCreateLink(store, caller, { ...given, domain: null }, reserved);
     if (!("taken" in result)) return result;
     // A retried request conflicts with the link that its first attempt created.
     const existing = id && (await store.find(organizationId, id));
@@ -39,6 +42,13 @@ export async function tryCreateLink(
     if (given.slug || result.taken !== "slug") return result;
   }
   throw new Error("no free slug was found");
+}
+
+async function findDefault(
+  store: LinkStore,
+  { organizationId, defaultDomain }: Caller,
+): Promise<string | null> {
+  return defaultDomain === null ? null : store.findDefaultDomain(organizationId);
 }
 
 /** @throws Problem 422 for a slug that the service needs on its own host */

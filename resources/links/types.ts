@@ -114,7 +114,7 @@ export type LinkStore = {
   /** Resolves to whether the link existed, or to `"stale"` if `version` is given and isn't the current one. */
   remove(organizationId: string, id: string, actor: Actor, version?: number): Promise<boolean | "stale">;
   /** Resolves to the host of the domain that new links of an organization get. */
-  findDefaultDomain(organizationId: string): Promise<string | undefined>;
+  findDefaultDomain(organizationId: string): Promise<string | null>;
   /** Finds a link by its address, see `addressOf`. */
   resolve(address: string): Promise<ResolvedLink | undefined>;
   /** Resolves to where visitors of an unavailable link go; null if nowhere, or if the operator disabled the link. */

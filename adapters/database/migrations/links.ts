@@ -61,9 +61,8 @@ const WITHOUT_EFFECT: (keyof LinkRow)[] = [
 const REDIRECT_COLUMNS = Object.keys(links.columns)
   .filter((name) => !WITHOUT_EFFECT.includes(name as keyof LinkRow))
   .join(", ");
-// What redirects and new links read of a domain, but not when its record was checked.
-const DOMAIN_COLUMNS =
-  'id, organization_id, live_host, "default", case_sensitive, root_redirect_url, not_found_url';
+// What redirects read of a domain, but not when its record was checked.
+const DOMAIN_COLUMNS = "id, organization_id, live_host, case_sensitive, root_redirect_url, not_found_url";
 
 /** The version tells a process whether its cached links are current. Triggers see all processes. */
 async function createLinkChanges(knex: Knex) {

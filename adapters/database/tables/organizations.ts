@@ -21,6 +21,8 @@ export const organizations = t.table("organizations", {
   require_second_factor: t.flag().default(false),
   /** Where visitors go when a short link is no longer available. */
   fallback_url: t.text().nullable(),
+  /** The host of the domain that new links get, once it is verified. */
+  default_domain: t.key(t.HOST).nullable(),
 });
 export type OrganizationRow = t.RowOf<typeof organizations>;
 
@@ -105,8 +107,6 @@ export const domains = t.table(
     /** Since when the record of a verified domain is missing. */
     lost_at: t.time().nullable(),
     checked_at: t.time().indexed().nullable(),
-    /** New links get it. At most one per organization. */
-    default: t.flag().default(false),
     case_sensitive: t.flag(),
     root_redirect_url: t.text().nullable(),
     not_found_url: t.text().nullable(),

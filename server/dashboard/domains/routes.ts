@@ -150,6 +150,7 @@ function respondWithDomain(
 
 /** Returns the changes in a submitted form, on the condition that the domain still has the version that the form showed. */
 function changesIn({ version, ...fields }: Input) {
-  const isShownVersion = (current: string) => current === domainTag({ version: Number(version) });
+  const tags = [true, false].map((one) => domainTag({ version: Number(version), default: one }));
+  const isShownVersion = (current: string) => tags.includes(current);
   return { input: toInput(fields), precondition: version === undefined ? undefined : isShownVersion };
 }

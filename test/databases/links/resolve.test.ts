@@ -119,7 +119,7 @@ if (engine === "sqlite")
     const fields = domainFields("go.version.example");
     const domain = await first.domains.create(organizationId, OPERATOR, fields);
     t.deepEqual(await changing("domains", (domain as { id: string }).id), [
-      ...["case_sensitive", "default", "id", "live_host", "not_found_url", "organization_id"],
+      ...["case_sensitive", "id", "live_host", "not_found_url", "organization_id"],
       "root_redirect_url",
     ]);
     const before = await versionOf();
