@@ -114,12 +114,16 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
     matches,
     ...createVisits(store, passwords, reserved),
     /** Creates up to as many links as the plan allows. Each counts as a call. Results are in input order. */
-    createMany: (caller: Caller & { countFurther: CountFurther }, input: unknown, limits: Limits) =>
-      queues.work(caller.organizationId, () =>
-        createLinksInBulk(input, limits, caller.countFurther, (link, index) =>
-          create(callerAt(caller, index), link),
+    async createMany(caller: Caller & { countFurther: CountFurther }, input: unknown, limits: Limits) {
+      const { organizationId, countFurther } = caller;
+      // Read once: links that wait for it apart may be created in another order.
+      const { defaultDomain = await store.findDefaultDomain(organizationId) } = caller;
+      return queues.work(organizationId, () =>
+        createLinksInBulk(input, limits, countFurther, (link, index) =>
+          create({ ...callerAt(caller, index), defaultDomain }, link),
         ),
-      ),
+      );
+    },
     /** Replaces the given fields; with `isMerge`, merges those that are objects with the current ones (RFC 7396). */
     async update(
       caller: Caller,

@@ -98,6 +98,19 @@ test("new links get the default domain", async (t) => {
   t.is((await api.createLink()).domain, new globalThis.URL(service.url).host);
 });
 
+test("links that are created in bulk on a domain are in the order of the request", async (t) => {
+  const api = await newApi(service);
+  await addDomain(api, "bulk.example", { default: true });
+  const links = Array.from({ length: 100 }, (_, n) => ({ url: URL, title: `Link ${n}` }));
+  const own = links.map((link, n) => (n % 2 === 0 ? link : { ...link, domain: "bulk.example" }));
+  await api.send("POST", "/v1/links/bulk", { json: { links: own } });
+  const { body } = await api.get<PageBody>("/v1/links?limit=100&domain=bulk.example");
+  t.deepEqual(
+    body.data.map(({ title }) => title),
+    links.map(({ title }) => title).toReversed(),
+  );
+});
+
 test("a domain has a root, a page for unknown links, a fallback, robots.txt and the documents of apps", async (t) => {
   const api = await newApi(service);
   const { id, host } = await addDomain(api, "site.example");
