@@ -29,24 +29,26 @@ function cached({ prepare }: Pick<Database, "prepare">, reads: CurrentReads): Cu
     sizeCalculation: ({ value }) => sizeOf(value as ResolvedLink | ServedDomain | undefined),
   });
   let cachedVersion: number | undefined;
-  let reading: Promise<number | undefined> | undefined;
+  let reading: Promise<void> | undefined;
 
   /** Forgets everything if a link or a domain has changed. */
-  async function readCurrent(): Promise<number | undefined> {
+  async function readCurrent(): Promise<void> {
     await setImmediate();
     reading = undefined; // the requests of the next turn need a read of their own
     const [row] = await readVersion({});
     if (row?.version === undefined || row.version !== cachedVersion) items.clear();
     cachedVersion = row?.version;
-    return cachedVersion;
   }
 
   /** `kind` keeps the keys of different reads apart. */
   const remember =
     <Value>(kind: string, find: (key: string) => Promise<Value>, isKept: (value: Value) => boolean) =>
-    async (key: string): Promise<Value> => {
-      reading ??= readCurrent();
-      const version = await reading;
+    async (key: string, asOf?: number): Promise<Value> => {
+      if (asOf === undefined || asOf !== cachedVersion) {
+        reading ??= readCurrent();
+        await reading;
+      }
+      const version = cachedVersion;
       const known = items.get(kind + key);
       if (known) return known.value as Value;
       const value = await find(key);
@@ -54,10 +56,14 @@ function cached({ prepare }: Pick<Database, "prepare">, reads: CurrentReads): Cu
       return value;
     };
 
+  const findDomain = remember("host ", reads.resolveDomain, () => true);
   return {
     // A link with a limit of clicks changes with each of them.
     resolveLink: remember("", reads.resolveLink, (link) => link?.maxClicks === null),
-    resolveDomain: remember("host ", reads.resolveDomain, () => true),
+    async resolveDomain(host) {
+      const domain = await findDomain(host);
+      return domain && { ...domain, asOf: cachedVersion };
+    },
   };
 }
 

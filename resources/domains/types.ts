@@ -1,4 +1,5 @@
 import type { Actor } from "../access/actor.ts";
+import type { LinkDomain } from "../links/rules.ts";
 import type { Domain, DomainChanges, DomainFields } from "./schema.ts";
 
 export type { Domain, DomainChanges, DomainFields };
@@ -7,7 +8,8 @@ export type { Domain, DomainChanges, DomainFields };
 export type ServedDomain = Pick<
   Domain,
   "id" | "organizationId" | "host" | "caseSensitive" | "rootRedirectUrl" | "notFoundUrl"
->;
+> &
+  Pick<LinkDomain, "asOf">;
 
 /** `"taken"`: another organization has the host. */
 export type Verification = Domain | "missing" | "taken" | undefined;

@@ -34,7 +34,12 @@ export type ReservedNames = {
 };
 
 /** Where the slugs of links are: on a domain of their organization. */
-export type LinkDomain = { id: string; caseSensitive: boolean };
+export type LinkDomain = {
+  id: string;
+  caseSensitive: boolean;
+  /** When it was read for a request, which may read its link as of then. */
+  asOf?: number | undefined;
+};
 
 /** Returns why a text isn't a valid destination URL, or `undefined` if it is. */
 export function validateDestination(text: string, { ownHosts }: ReservedNames): string | undefined {

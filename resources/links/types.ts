@@ -115,8 +115,8 @@ export type LinkStore = {
   remove(organizationId: string, id: string, actor: Actor, version?: number): Promise<boolean | "stale">;
   /** Resolves to the host of the domain that new links of an organization get. */
   findDefaultDomain(organizationId: string): Promise<string | null>;
-  /** Finds a link by its address, see `addressOf`. */
-  resolve(address: string): Promise<ResolvedLink | undefined>;
+  /** Finds a link by its address, see `addressOf`; `asOf` is that of its domain. */
+  resolve(address: string, asOf?: number): Promise<ResolvedLink | undefined>;
   /** Resolves to where visitors of an unavailable link go; null if nowhere, or if the operator disabled the link. */
   findFallback(linkId: string): Promise<string | null>;
   findPasswordHash(linkId: string): Promise<string | null>;

@@ -46,7 +46,7 @@ export type LinkPreview =
 
 /** What visitors of short links do. */
 export function createVisits(store: LinkStore, passwords: LinkPasswords, reserved: ReservedNames) {
-  const resolveAt = ({ path, domain }: Place) => store.resolve(addressOf(path, domain));
+  const resolveAt = ({ path, domain }: Place) => store.resolve(addressOf(path, domain), domain?.asOf);
 
   /** Finds the link of a path, or that with the longest slug of those that forward the rest of it. */
   async function findByPath({
