@@ -69,6 +69,8 @@ export function redirectUnknown(redirectsOf: (ctx: Context) => SiteRedirects): M
       const { notFoundUrl } = redirectsOf(ctx);
       const isMissing = error instanceof Problem && error.status === 404;
       if (!isMissing || notFoundUrl === null || !["GET", "HEAD"].includes(ctx.method)) throw error;
+      // What was not found either.
+      if (isRequestFor(ctx, notFoundUrl)) throw error;
       sendTo(ctx, notFoundUrl);
     }
   };
@@ -77,8 +79,16 @@ export function redirectUnknown(redirectsOf: (ctx: Context) => SiteRedirects): M
 export function redirectRoot(redirectsOf: (ctx: Context) => SiteRedirects): Middleware {
   return function redirectHost(ctx, next) {
     const { rootRedirectUrl } = redirectsOf(ctx);
-    return rootRedirectUrl === null ? next() : requireRead(ctx, async () => sendTo(ctx, rootRedirectUrl));
+    return rootRedirectUrl === null || isRequestFor(ctx, rootRedirectUrl)
+      ? next()
+      : requireRead(ctx, async () => sendTo(ctx, rootRedirectUrl));
   };
+}
+
+/** Returns whether a redirect to a URL would be a loop. */
+function isRequestFor(ctx: Context, url: string): boolean {
+  const { host, pathname } = new URL(url);
+  return ctx.path === pathname && ctx.get("host") === host;
 }
 
 function sendTo(ctx: Context, url: string): void {

@@ -145,6 +145,18 @@ test("a domain has a root, a page for unknown links, a fallback, robots.txt and 
   }
 });
 
+test("a root or a not-found URL that leads to itself is no loop", async (t) => {
+  const api = await newApi(service);
+  const { id, host } = await addDomain(api, "loop.example");
+  const json = { root_redirect_url: `https://${host}/`, not_found_url: `https://${host}/lost` };
+  await api.send("PATCH", `/v1/domains/${id}`, { json });
+  t.is((await at(host, "/absent")).headers.get("location"), json.not_found_url);
+  for (const path of ["/lost", "/lost?a=1"]) t.is((await at(host, path)).status, 404, path);
+  t.is((await at(host, "/")).headers.get("location"), json.not_found_url);
+  await api.createLink({ url: URL, domain: host, slug: "lost" });
+  t.is((await at(host, "/lost")).headers.get("location"), URL);
+});
+
 test("a domain with links is deleted only with what happens to them", async (t) => {
   const api = await newApi(service);
   const { id, host } = await addDomain(api, "leaving.example");
