@@ -8,7 +8,7 @@ import { validate } from "../http/validate.ts";
 import type { LinkService } from "../links/service.ts";
 import { planRequired } from "../plans.ts";
 import { type DomainRules, domainSchemas, domainTag, isLocalhost, recordName, toFields } from "./schema.ts";
-import type { Domain, DomainStore } from "./types.ts";
+import { DOMAIN_DEFAULTS, type Domain, type DomainStore } from "./types.ts";
 
 /** Resolves a name to its TXT records, each in parts. Rejects with `ENOTFOUND` or `ENODATA` if there is none. */
 export type ResolveTxt = (name: string) => Promise<string[][]>;
@@ -65,7 +65,7 @@ export function createDomainService({ store, links, resolveTxt, ...rules }: Opti
     async create({ organizationId, actor }: Caller, input: unknown): Promise<Domain> {
       const { host, ...given } = toFields(validate(schemas.create, input));
       const token = randomBytes(16).toString("base64url");
-      const fields = { ...DEFAULTS, ...given, host, token };
+      const fields = { ...DOMAIN_DEFAULTS, ...given, host, token };
       const created = await store.create(organizationId, actor, fields);
       if ("limit" in created) {
         const detail = `Your organization has reached its limit of ${created.limit} domains. Delete one first.`;
@@ -140,15 +140,6 @@ export function createDomainService({ store, links, resolveTxt, ...rules }: Opti
     return domain.version;
   }
 }
-
-const DEFAULTS = {
-  default: false,
-  caseSensitive: true,
-  rootRedirectUrl: null,
-  notFoundUrl: null,
-  fallbackUrl: null,
-  appLinks: { apple_app_site_association: null, assetlinks: null },
-};
 
 function inUse(host: string): Problem {
   const detail = `${host} has links. Move or delete them first, or say with \`links\` what happens to them.`;

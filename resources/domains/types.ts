@@ -4,6 +4,16 @@ import type { Domain, DomainChanges, DomainFields } from "./schema.ts";
 
 export type { Domain, DomainChanges, DomainFields };
 
+/** The fields of a domain that was added with its host only. */
+export const DOMAIN_DEFAULTS: Omit<DomainFields, "host"> = {
+  default: false,
+  caseSensitive: true,
+  rootRedirectUrl: null,
+  notFoundUrl: null,
+  fallbackUrl: null,
+  appLinks: { apple_app_site_association: null, assetlinks: null },
+};
+
 /** What a request for the host of a domain needs. */
 export type ServedDomain = Pick<
   Domain,

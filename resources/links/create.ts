@@ -27,7 +27,9 @@ export async function tryCreateLink(
 ): Promise<Link | LinkConflict> {
   const { organizationId, actor, linkId, defaultDomain } = caller;
   const id = linkId?.(0);
-  const { domain = defaultDomain ?? (await findDefault(store, caller)) } = given;
+  const {
+    domain = defaultDomain === undefined ? await store.findDefaultDomain(organizationId) : defaultDomain,
+  } = given;
   assertAllowedSlug({ ...given, domain }, reserved);
   for (let attempt = 0; attempt < MAX_SLUG_ATTEMPTS; attempt++) {
     const fields = { ...LINK_DEFAULTS, ...given, domain, slug: given.slug ?? randomSlug() } as LinkFields;
@@ -42,13 +44,6 @@ export async function tryCreateLink(
     if (given.slug || result.taken !== "slug") return result;
   }
   throw new Error("no free slug was found");
-}
-
-async function findDefault(
-  store: LinkStore,
-  { organizationId, defaultDomain }: Caller,
-): Promise<string | null> {
-  return defaultDomain === null ? null : store.findDefaultDomain(organizationId);
 }
 
 /** @throws Problem 422 for a slug that the service needs on its own host */

@@ -10,7 +10,7 @@ import { linkSchemas } from "../../resources/links/schema.ts";
 import { DEVICES, SYSTEMS, type Visitor } from "../../resources/links/visitor.ts";
 
 const NOW = Date.UTC(2026, 5, 1, 12);
-const NOBODY: Visitor = {
+const UNKNOWN: Visitor = {
   device: null,
   operatingSystem: null,
   country: null,
@@ -23,7 +23,7 @@ const ruleOf = (conditions: Rule["if"], name = "rule"): Rule => ({
   url: `https://example.com/${name}`,
 });
 const isFor = (conditions: Rule["if"], visitor: Partial<Visitor>, now = NOW) =>
-  destinationOf([ruleOf(conditions)], { ...NOBODY, ...visitor }, now) !== undefined;
+  destinationOf([ruleOf(conditions)], { ...UNKNOWN, ...visitor }, now) !== undefined;
 
 const readSource = createReadClickSource(undefined);
 const visitorOf = (userAgent: string) =>

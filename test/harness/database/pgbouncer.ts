@@ -42,7 +42,7 @@ export async function startPgBouncer(url: string, { poolSize = 4 } = {}) {
   const own = `listen_addr = 127.0.0.1\nlisten_port = ${port}\nunix_socket_dir =\nauth_type = any\n`;
   writeFileSync(config, `${documentedConfiguration(target, poolSize)}\n${own}`);
   chmodSync(folder, 0o755);
-  // It refuses to run as root. `nobody` is the user without permissions (Debian Policy, section 9.2.2).
+  // It refuses to run as root. Debian Policy 9.2.2: the user `nobody` has no permissions.
   const user = process.getuid?.() === 0 ? ["-u", "nobody"] : [];
   const program = new Program(PROGRAM, [...user, config]);
   await program.says(/process up/, "stderr");

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { openDatabase } from "../../../adapters/database/index.ts";
 import { openStorage, type Storage } from "../../../adapters/index.ts";
 import type { Role } from "../../../resources/access/scopes.ts";
+import { DOMAIN_DEFAULTS } from "../../../resources/domains/types.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { type Click, LINK_DEFAULTS, type LinkFields } from "../../../resources/links/types.ts";
 import type { Plan } from "../../../resources/plans.ts";
@@ -82,16 +83,7 @@ export function linkFields(changes: Partial<LinkFields> & Pick<LinkFields, "slug
 
 /** Returns the fields of a domain whose record has the text `token`. */
 export function domainFields(host: string) {
-  return {
-    host,
-    token: "token",
-    default: false,
-    caseSensitive: true,
-    rootRedirectUrl: null,
-    notFoundUrl: null,
-    fallbackUrl: null,
-    appLinks: { apple_app_site_association: null, assetlinks: null },
-  };
+  return { ...DOMAIN_DEFAULTS, host, token: "token" };
 }
 
 /** Returns a click of a person, with an unknown source unless it is given. */
