@@ -1,8 +1,8 @@
 import { once } from "node:events";
-import { get } from "node:http";
 import { connect, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import test, { type ExecutionContext } from "ava";
+import { sendRaw } from "../harness/clients/raw.ts";
 import { prepareServers } from "../harness/new-server.ts";
 import { addressOf, Program, stopPrograms } from "../harness/program.ts";
 
@@ -34,13 +34,8 @@ async function open(port: number, count: number): Promise<Socket[]> {
 }
 
 /** Sends a request from an address of this machine, and resolves to the status of the response. */
-async function statusFrom(localAddress: string, port: number): Promise<number | undefined> {
-  const signal = AbortSignal.timeout(30_000);
-  const sent = get({ host: "127.0.0.1", port, path: "/healthz", localAddress, agent: false, signal });
-  const [response] = await once(sent, "response");
-  response.resume();
-  return response.statusCode;
-}
+const statusFrom = async (localAddress: string, port: number) =>
+  (await sendRaw(`http://127.0.0.1:${port}`, "/healthz", { localAddress })).status;
 
 test("one address can't take the connections of all others", async (t) => {
   const port = await start(t);

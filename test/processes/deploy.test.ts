@@ -1,9 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { Resolver } from "node:dns/promises";
-import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
-import type { IncomingMessage } from "node:http";
-import { request } from "node:https";
 import path from "node:path";
 import test from "ava";
 import { parse, parseAllDocuments } from "yaml";
@@ -11,15 +8,14 @@ import manifest from "../../package.json" with { type: "json" };
 import type { DomainView } from "../../resources/domains/schema.ts";
 import { HAS_CADDY, prepareCaddy } from "../harness/caddy.ts";
 import { basic } from "../harness/clients/oauth.ts";
-import { sendRaw } from "../harness/clients/raw.ts";
+import { sendRaw, sendRequest } from "../harness/clients/raw.ts";
 import { startNameServer } from "../harness/name-server.ts";
 import { prepareServers } from "../harness/new-server.ts";
 import { HAS_NGINX, prepareNginx, type TestProxy } from "../harness/nginx.ts";
 import { freePort } from "../harness/port.ts";
 import { ROOT } from "../harness/program.ts";
-import { bearer, startTestService } from "../harness/service.ts";
+import { bearer, startTestService, type TestOrganization } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
-import { sendRequest } from "../harness/steady-load.ts";
 
 const read = (file: string) => readFileSync(`${ROOT}docs/operate/deploy/${file}`, "utf8");
 const compose = parse(read("compose.yaml"));
@@ -125,6 +121,19 @@ async function formOf(bytes: number, token: string) {
   return { body: await encoded.text(), headers: { ...type, ...bearer(token) } };
 }
 
+type Sent = { body?: string | undefined; headers?: Record<string, string> };
+
+/** Sends JSON, unless the headers say otherwise, and returns the JSON of the response. */
+async function sendTo(proxy: TestProxy, method: string, path: string, expected: number, sent: Sent) {
+  const headers = { "content-type": "application/json", ...sent.headers };
+  return JSON.parse(await sendRequest(proxy, { ...sent, method, path, expected, headers }));
+}
+
+const tokenRequest = (app: TestOrganization): Sent => ({
+  body: "grant_type=client_credentials",
+  headers: { "content-type": "application/x-www-form-urlencoded", ...basic(app) },
+});
+
 const PROXIES = [
   { name: "nginx", isInstalled: HAS_NGINX, prepare: prepareNginx },
   { name: "Caddy", isInstalled: HAS_CADDY, prepare: prepareCaddy },
@@ -150,19 +159,9 @@ for (const { name, isInstalled, prepare } of PROXIES) {
 
     const app = await createOrganization("Acme", "premium");
     const { username, password } = await createUser([app.id]);
-    type Sent = { body: string; headers?: Record<string, string> };
-    const post = async (path: string, expected: number, { body, headers = {} }: Sent) =>
-      JSON.parse(
-        await sendRequest(proxy, {
-          ...{ method: "POST", path, expected, body },
-          headers: { "content-type": "application/json", ...headers },
-        }),
-      );
+    const post = (path: string, expected: number, sent: Sent) => sendTo(proxy, "POST", path, expected, sent);
     const login = await post("/auth/login", 200, { body: JSON.stringify({ username, password }) });
-    const token = await post("/oauth/token", 200, {
-      body: "grant_type=client_credentials",
-      headers: { "content-type": "application/x-www-form-urlencoded", ...basic(app) },
-    });
+    const token = await post("/oauth/token", 200, tokenRequest(app));
     const padded = (value: object, bytes: number) => ({
       body: JSON.stringify(value).padEnd(bytes),
       headers: bearer(token.access_token),
@@ -194,21 +193,10 @@ for (const { name, isInstalled, prepare } of PROXIES) {
 }
 
 /** Requests a path of a host from a proxy, as its visitors do, who trust a certificate. */
-async function visit({ url }: TestProxy, host: string, path: string, ca: string): Promise<IncomingMessage> {
-  const { port } = new URL(url);
-  const sent = request({
-    hostname: "127.0.0.1",
-    port,
-    path,
-    servername: host,
-    headers: { host },
-    ca,
-    agent: false,
-  });
-  sent.end();
-  const [response] = (await once(sent, "response")) as [IncomingMessage];
-  await response.resume().toArray();
-  return response;
+function visit({ url }: TestProxy, host: string, path: string, ca: string) {
+  const address = new URL(url);
+  address.hostname = "127.0.0.1";
+  return sendRaw(address.href, path, { headers: ["host", host], servername: host, ca });
 }
 
 const HOST = "go.acme.example";
@@ -235,23 +223,9 @@ for (const { name, isInstalled, prepare } of WITH_DOMAINS) {
     t.teardown(() => Promise.all([service.close(), proxy.stop(), names.close()]));
     await proxy.start([port, await freePort()]);
     const app = await service.createOrganization();
-    const send = async (
-      method: string,
-      path: string,
-      expected: number,
-      body?: string,
-      headers: object = {},
-    ) =>
-      JSON.parse(
-        await sendRequest(proxy, {
-          ...{ method, path, expected, ...(body !== undefined && { body }) },
-          headers: { "content-type": "application/json", ...headers },
-        }),
-      );
-    const form = { "content-type": "application/x-www-form-urlencoded", ...basic(app) };
-    const { access_token } = await send("POST", "/oauth/token", 200, "grant_type=client_credentials", form);
+    const { access_token } = await sendTo(proxy, "POST", "/oauth/token", 200, tokenRequest(app));
     const call = (method: string, path: string, expected: number, json?: object) =>
-      send(method, path, expected, JSON.stringify(json), bearer(access_token));
+      sendTo(proxy, method, path, expected, { body: JSON.stringify(json), headers: bearer(access_token) });
     const isRefused = (host: string) =>
       t.throwsAsync(visit(proxy, host, "/spring", proxy.certificate), NO_CERTIFICATE, host);
 
@@ -265,14 +239,14 @@ for (const { name, isInstalled, prepare } of WITH_DOMAINS) {
     t.is(link.short_url, `https://${HOST}/spring`);
 
     const trusted = await proxy.certify(HOST);
-    const { statusCode, headers } = await visit(proxy, HOST, "/spring?a=1", trusted);
-    t.deepEqual([statusCode, headers.location], [302, `${url}?a=1`]);
-    t.is((await visit(proxy, HOST, "/dashboard", trusted)).statusCode, 404, "nothing else is there");
+    const { status, headers } = await visit(proxy, HOST, "/spring?a=1", trusted);
+    t.deepEqual([status, headers.location], [302, `${url}?a=1`]);
+    t.is((await visit(proxy, HOST, "/dashboard", trusted)).status, 404, "nothing else is there");
     const insecure = await sendRaw(`http://127.0.0.1:${proxy.httpPort}`, "/spring", {
       headers: ["host", HOST],
     });
     t.regex(insecure.headers.location ?? "", new RegExp(`^https://${HOST}(:\\d+)?/spring$`));
     for (const other of ["unknown.acme.example", "acme.example"]) await isRefused(other);
-    t.is((await visit(proxy, HOST, "/spring", trusted)).statusCode, 302, "the domain still works");
+    t.is((await visit(proxy, HOST, "/spring", trusted)).status, 302, "the domain still works");
   });
 }

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import test from "ava";
 import { childrenOf } from "../harness/child-processes.ts";
 import { basic } from "../harness/clients/oauth.ts";
+import { type LoadRequest, sendRequest, type Target } from "../harness/clients/raw.ts";
 import { atOnce } from "../harness/database/storage.ts";
 import { prepareServers } from "../harness/new-server.ts";
 import { HAS_NGINX, prepareNginx, type TestProxy } from "../harness/nginx.ts";
@@ -12,7 +13,6 @@ import { addressOf, type Program } from "../harness/program.ts";
 import { rounds } from "../harness/rounds.ts";
 import { populate } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
-import { type LoadRequest, sendRequest, type Target } from "../harness/steady-load.ts";
 
 export const stage = "races";
 
