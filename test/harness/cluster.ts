@@ -13,7 +13,7 @@ import { serviceAt } from "./two-versions.ts";
 export async function startCluster(changes: Record<string, string> = {}) {
   const ports: Backends = { authorization: [], resources: [] };
   const balancer = await startBalancer(ports);
-  const { settings, storage, start, close } = await prepareServers({
+  const { storage, start, close } = await prepareServers({
     BASE_URL: balancer.url,
     LOG_LEVEL: "silent",
     // On a machine that is busy with other tests, a server with less patience would rightly refuse requests.
@@ -57,7 +57,6 @@ export async function startCluster(changes: Record<string, string> = {}) {
     ...serviceAt(balancer.url, storage),
     authorization,
     resources,
-    databaseUrl: settings.DATABASE_URL,
     async close() {
       await Promise.all(members.map((one) => one.stop()));
       await balancer.close();

@@ -1,7 +1,6 @@
 import test from "ava";
 import { openDatabase } from "../../adapters/database/index.ts";
 import { type Api, apiAt, type LinkBody } from "../harness/clients/api.ts";
-import { settledAtOnce } from "../harness/database/storage.ts";
 import { prepareServers } from "../harness/new-server.ts";
 import { freePort } from "../harness/port.ts";
 import type { Program } from "../harness/program.ts";
@@ -159,54 +158,4 @@ testOnce("a stop waits for attempts, and aborts those that hang, which the next 
   await other.stop();
   t.is(receiver.received("/stopped").length, 1, "none of them is repeated");
   t.like(await deliveryOf(hanging), { status: "succeeded", attempts: [{ status: 204 }] });
-});
-
-/** Creates and updates links until the server is killed or the load ends, and adds the IDs of created ones. */
-async function load(api: Api, created: string[], ended: AbortSignal): Promise<void> {
-  const json = { url: "https://example.com/" };
-  while (!ended.aborted) {
-    const { status, body } = await api.send<LinkBody>("POST", "/v1/links", { json });
-    if (status !== 201) throw new Error(`answered ${status}`);
-    created.push(body.id);
-    if (created.length % 5 === 0)
-      await api.send("PATCH", `/v1/links/${body.id}`, { json: { title: "changed" } });
-  }
-}
-
-test("after kill -9 of one of two servers that append to a log, it has every entry once and is continued", async (t) => {
-  let killed = await start();
-  const survivor = await start();
-  const app = await survivor.createOrganization();
-  const head = async () =>
-    (await knex("audit_chains").where({ organization_id: app.id }).first("seq"))?.seq ?? 0;
-  const entries = () => knex("events").where({ organization_id: app.id, audited: true });
-
-  const created: string[] = [];
-  for (let round = 0; round < 2; round++) {
-    const ended = new AbortController();
-    const clientsOf = async ({ url, token }: typeof killed) => {
-      const api = apiAt(url, await token(app));
-      return settledAtOnce(6, () => load(api, created, ended.signal));
-    };
-    const [first, second] = [clientsOf(killed), clientsOf(survivor)];
-    const seen = await head();
-    await until(async () => (await head()) > seen + 20 || undefined);
-    await crash(killed.server);
-    t.true((await first).every(({ status }) => status === "rejected"));
-    const before = created.length;
-    await until(async () => created.length > before + 20 || undefined);
-    ended.abort();
-    t.true((await second).every(({ status }) => status === "fulfilled"));
-    if (round < 1) killed = await start();
-  }
-
-  // The other server chains what the killed one left, at the latest when its lease has expired.
-  await until(async () => (await entries().whereNull("seq")).length === 0 || undefined);
-  const all = await entries().orderBy("seq");
-  for (const [index, { seq }] of all.entries()) t.is(seq, index + 1);
-  const createdEntries = new Set(all.filter(({ type }) => type === "link.created").map((row) => row.subject));
-  for (const id of created) t.true(createdEntries.has(id), "an acknowledged link has its entry");
-  t.like((await storage.verifyAuditLogs(app.id))[0], { ok: true, first_seq: 1, last_seq: all.length });
-  t.log(`${all.length} entries`);
-  await survivor.server.stop();
 });

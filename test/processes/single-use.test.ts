@@ -1,6 +1,4 @@
 import test, { type ExecutionContext } from "ava";
-import { openDatabase } from "../../adapters/database/index.ts";
-import { tokenKey } from "../../adapters/oauth/token-row.ts";
 import { type Api, apiAt, read } from "../harness/clients/api.ts";
 import { athOf, boundToken, createDpopKey, requestWithProof, signProof } from "../harness/clients/dpop.ts";
 import { basic, codeFor, createApp, isAcceptedByApi, redeemCode, refresh } from "../harness/clients/oauth.ts";
@@ -13,17 +11,13 @@ import { postForm, type TestService } from "../harness/service.ts";
 export const databases = "all";
 
 const cluster = await startCluster();
-const database = openDatabase(cluster.databaseUrl);
 const { app, user } = await createApp(cluster);
 const token = await cluster.token(app);
 const apis = cluster.resources.map(({ url }) => apiAt(url, token));
 const key = await createDpopKey();
 const ROUNDS = rounds(3, 15);
 
-test.after.always(async () => {
-  await database.close();
-  await cluster.close();
-});
+test.after.always(() => cluster.close());
 
 const issuerFor = (index: number) => cluster.authorization[index % 2] as TestService;
 const apiFor = (index: number) => apis[index % 2] as Api;
@@ -141,39 +135,6 @@ async function isAccepted(one: unknown): Promise<boolean> {
   if (accepted[0] !== accepted[1]) throw new Error("the resource servers disagree");
   return accepted[0] as boolean;
 }
-
-/** Changes a stored token as if it had been issued days ago, since the clock of another process can't be advanced. */
-async function backdate(refreshToken: string, days: number) {
-  const row = database.knex("tokens").where({ id_hash: tokenKey(refreshToken) });
-  const found = await row.clone().first("payload", "expires_at");
-  if (!found) throw new Error("the token is not stored");
-  const stored = JSON.parse(found.payload);
-  const seconds = days * 86_400;
-  for (const name of ["iat", "exp", "iiat"]) stored[name] -= seconds;
-  await row.update({ payload: JSON.stringify(stored), expires_at: found.expires_at - seconds * 1000 });
-}
-
-test.serial("of concurrent refreshes at both servers, eleven get rotated tokens of one family", async (t) => {
-  const { body } = await redeemCode(cluster, app, await codeFor(cluster, app, user));
-  const refreshToken = String(body.refresh_token);
-  await backdate(refreshToken, 25);
-  const all = await atOnce(20, (index) => refresh(issuerFor(index), app, refreshToken));
-  const answers = all.filter(({ status }) => status === 200);
-  for (const { status, body } of all) if (status !== 200) t.is(body.error, "invalid_grant");
-  for (const { body } of answers) t.true(await isAccepted(body.access_token));
-  const rotated = new Set(answers.map(({ body }) => body.refresh_token));
-  t.false(rotated.has(refreshToken));
-  t.is(rotated.size, 11, "the first use and ten retries");
-
-  // After the retry window a use is a replay: someone other than the client has the token.
-  const row = database.knex("tokens").where({ id_hash: tokenKey(refreshToken) });
-  await row.update({ consumed_at: Date.now() - 60_000 });
-  t.is((await refresh(issuerFor(1), app, refreshToken)).body.error, "invalid_grant");
-  for (const [index, { body }] of answers.entries()) {
-    t.false(await isAccepted(body.access_token));
-    t.is((await refresh(issuerFor(index), app, String(body.refresh_token))).body.error, "invalid_grant");
-  }
-});
 
 test.serial("a nonce of one server is valid at all of them", async (t) => {
   const nonce = (await readLinks(0, await linksProof())).headers.get("dpop-nonce") ?? "";

@@ -22,18 +22,31 @@ const createLink = (id: string, by = first) => storage.createLink(id, { title: "
 const verify = async (id: string): Promise<ChainReport> =>
   (await first.verifyAuditLogs(id))[0] as ChainReport;
 const rowsOf = (id: string) => knex("events").where({ organization_id: id, audited: true }).orderBy("seq");
+const unchained = (id: string) => knex("events").where({ organization_id: id, audited: true, seq: null });
 
 test.serial("verification covers the entries that are not chained yet, and every log", async (t) => {
   const id = await createLog();
-  const unchained = () => knex("events").where({ organization_id: id, audited: true, seq: null });
-  t.is((await unchained()).length, 5);
+  t.is((await unchained(id)).length, 5);
   await first.auditChain.appendAll(); // holds the lease from now on
   await first.organizations.setPlan(id, "premium", OPERATOR);
-  t.is((await unchained()).length, 1);
+  t.is((await unchained(id)).length, 1);
   const reports = await second.verifyAuditLogs();
   const report = reports.find(({ organization_id }) => organization_id === id);
   t.like(report, { ok: true, last_seq: 6 });
-  t.is((await unchained()).length, 0);
+  t.is((await unchained(id)).length, 0);
+});
+
+test.serial("what a dead process left is chained by another one once the lease has expired", async (t) => {
+  const id = await createLog();
+  await first.auditChain.appendAll();
+  await createLink(id);
+  await second.auditChain.appendAll();
+  t.is((await unchained(id)).length, 1);
+  advanceClock(16_000);
+  await createLink(id, second);
+  await second.auditChain.appendAll();
+  t.is((await unchained(id)).length, 0);
+  t.like(await verify(id), { ok: true, first_seq: 1, last_seq: 7 });
 });
 
 test("links are chained after the entries before them, also if many wait", async (t) => {
