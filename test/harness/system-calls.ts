@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
+import type { ExecutionContext } from "ava";
 import { Program, type ProgramOptions, ROOT } from "./program.ts";
 
 const STRACE = "/usr/bin/strace";
@@ -8,12 +9,13 @@ const STRACE = "/usr/bin/strace";
 /** Whether strace is installed and may trace other processes. */
 export const HAS_STRACE = spawnSync(STRACE, ["-o", "/dev/null", "true"]).status === 0;
 
-const CALLS = "mkdir,openat,link,rename,fsync,fdatasync,accept4";
+const CALLS = "mkdir,openat,link,rename,pwrite64,fsync,fdatasync,accept4";
 const PATH = /"([^"]*)"|\d<([^>]*)>/g;
 
 export function startTraced(trace: string, words: string[], options: ProgramOptions): Program {
   const node = [process.execPath, "--import", `${ROOT}server/runtime.js`, ...words];
-  return new Program(STRACE, ["-f", "-y", "-qq", "-e", `trace=${CALLS}`, "-o", trace, ...node], options);
+  const flags = ["-f", "-y", "-qq", "-s", "0", "--seccomp-bpf", "-e", `trace=${CALLS}`, "-o", trace];
+  return new Program(STRACE, [...flags, ...node], options);
 }
 
 /**
@@ -36,4 +38,14 @@ export function readCalls(trace: string, folder: string): string[] {
     if (name === "accept4" || files.length > 0) calls.push([name, ...files].join(" "));
   }
   return calls;
+}
+
+/** Asserts that calls were made one after the other. */
+export function isInOrder(t: ExecutionContext, calls: string[], expected: string[]): void {
+  let index = -1;
+  const found = expected.filter((call) => {
+    index = calls.indexOf(call, index + 1);
+    return index >= 0;
+  });
+  t.deepEqual(found, expected, calls.join("\n"));
 }

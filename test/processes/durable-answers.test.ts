@@ -6,16 +6,20 @@ import { basic } from "../harness/clients/oauth.ts";
 import { atOnce } from "../harness/database/storage.ts";
 import { engine } from "../harness/database/test-database.ts";
 import { createDisk, type Disk } from "../harness/disk/disk.ts";
+import { temporaryFolder } from "../harness/folder.ts";
 import { startOnNewDatabase } from "../harness/new-server.ts";
-import { stopPrograms } from "../harness/program.ts";
+import { addressOf, ROOT, stopPrograms } from "../harness/program.ts";
 import { rounds } from "../harness/rounds.ts";
-import { postForm } from "../harness/service.ts";
+import { populate, postForm } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
+import { HAS_STRACE, isInOrder, readCalls, startTraced } from "../harness/system-calls.ts";
 import { until } from "../harness/webhooks.ts";
 
 const ROUNDS = rounds(3, 300);
 const REPEATED = 20;
 const LOOKS = 50;
+// Enough for a checkpoint.
+const TOKENS = 2000;
 
 test.after.always(stopPrograms);
 
@@ -179,3 +183,38 @@ const disk = engine === "sqlite" ? createDisk() : undefined;
 if (disk) testAnswers(disk);
 else if (engine === "sqlite")
   skip("SQLite: answers wait for the disk", "gcc is not installed, or not on Linux");
+
+const ORDER =
+  "SQLite: new files are on the disk before a connection is accepted, the log before a checkpoint";
+if (engine === "sqlite" && !HAS_STRACE) skip(ORDER, "strace is not installed, or may not trace processes");
+else if (engine === "sqlite")
+  test.serial(ORDER, async (t) => {
+    const [cwd, trace] = [temporaryFolder("order"), `${temporaryFolder("trace")}/calls`];
+    const settings = { PORT: "0", RATE_LIMIT: "off", LOG_LEVEL: "error" };
+    const server = startTraced(trace, [`${ROOT}server/main.ts`], { cwd, settings });
+    const { token } = populate(await addressOf(server), undefined as never);
+    const [, clientId = "", clientSecret = ""] =
+      /client id +(\S+)\n +client secret +(\S+)/.exec(server.stdout) ?? [];
+    await atOnce(8, async () => {
+      for (let count = 0; count < TOKENS / 8; count++) await token({ clientId, clientSecret });
+    });
+    server.killGroup();
+    await server.ended;
+
+    const calls = readCalls(trace, `${cwd}/data`);
+    const accepted = calls.indexOf("accept4");
+    const [file, log] = ["linkgate.sqlite", "linkgate.sqlite-wal"] as const;
+    const before = [`openat ${file}`, `fsync ${file}`, "fsync .", `openat ${log}`, `fsync ${log}`, "fsync ."];
+    isInOrder(t, calls.slice(0, accepted), before);
+    // Of the log and the file, one is written to only while nothing that was written to the other waits for the disk.
+    const unsynced = new Set<string>();
+    const synced = new Set<string>();
+    for (const call of calls.slice(accepted)) {
+      const [name, of = ""] = call.split(" ");
+      if (name === "fsync" && unsynced.delete(of)) synced.add(of);
+      if (name !== "pwrite64") continue;
+      t.false(unsynced.has(of === file ? log : file), call);
+      unsynced.add(of);
+    }
+    t.deepEqual([...synced].sort(), [file, log], "a checkpoint was made");
+  });

@@ -1,5 +1,5 @@
 import { readdirSync, rmSync, statSync } from "node:fs";
-import test, { type ExecutionContext } from "ava";
+import test from "ava";
 import { openDatabase } from "../../adapters/database/index.ts";
 import { openStorage } from "../../adapters/index.ts";
 import { readKeyFile } from "../../server/keys/encryption-keys.ts";
@@ -9,7 +9,7 @@ import { temporaryFolder } from "../harness/folder.ts";
 import { prepareServers } from "../harness/new-server.ts";
 import { endingOf, ROOT, refusalOf, runCommand, startServer, stopPrograms } from "../harness/program.ts";
 import { skip } from "../harness/skip.ts";
-import { HAS_STRACE, readCalls, startTraced } from "../harness/system-calls.ts";
+import { HAS_STRACE, isInOrder, readCalls, startTraced } from "../harness/system-calls.ts";
 import { until } from "../harness/webhooks.ts";
 
 test.after.always(stopPrograms);
@@ -69,16 +69,6 @@ else {
     ];
     isInOrder(t, readCalls(trace, cwd), [...replaced, ...replaced, "fsync data/linkgate.sqlite-wal"]);
   });
-}
-
-/** Asserts that calls were made one after the other. */
-function isInOrder(t: ExecutionContext, calls: string[], expected: string[]): void {
-  let index = -1;
-  const found = expected.filter((call) => {
-    index = calls.indexOf(call, index + 1);
-    return index >= 0;
-  });
-  t.deepEqual(found, expected, calls.join("\n"));
 }
 
 test("without the key that it was encrypted with, a database is neither used nor given another key", async (t) => {

@@ -1,6 +1,7 @@
+import { spawnSync } from "node:child_process";
 import { statSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { compilePreload } from "../preload.ts";
+import { temporaryFolder } from "../folder.ts";
 
 export type Disk = NonNullable<ReturnType<typeof createDisk>>;
 
@@ -9,10 +10,13 @@ export type Disk = NonNullable<ReturnType<typeof createDisk>>;
  * compile it.
  */
 export function createDisk() {
-  const preload = compilePreload(path.join(import.meta.dirname, "disk.c"));
-  if (!preload) return undefined;
-  const { folder, library } = preload;
-  const [state, counted] = [path.join(folder, "state"), path.join(folder, "syncs")];
+  const folder = temporaryFolder("disk");
+  const [library = "", state = "", counted = ""] = ["disk.so", "state", "syncs"].map((name) =>
+    path.join(folder, name),
+  );
+  const source = path.join(import.meta.dirname, "disk.c");
+  const { status } = spawnSync("gcc", ["-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"]);
+  if (status !== 0) return undefined;
   return {
     environment: { LD_PRELOAD: library, DISK_STATE: state, DISK_SYNCS: counted },
     /** Makes syncs wait. */
