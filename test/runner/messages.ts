@@ -14,52 +14,38 @@ export type Message = {
   reason?: string;
 };
 
-/** Why a test failed. */
+/** Why a test failed, as ava serializes it. */
 export type Failure = {
-  name: string;
-  message: string | undefined;
-  /** Whether an assertion of ava failed, not the code of the test itself. */
-  isAssertion: boolean;
-  stack: string | undefined;
-  line: number | undefined;
-  details: string[];
-  errors: Failure[];
-};
-
-/** What ava's runner tells. */
-export type RunnerEvent = Message & { err?: SerializedError };
-
-/** An error as ava serializes it. */
-type SerializedError = {
-  type: string;
   name?: string;
   message?: string;
+  /** Set if an assertion of ava failed, not the code of the test itself. */
   assertion?: string | null;
   stack?: string;
   source?: { line: number } | null;
   formattedDetails?: { label: string; formatted: string }[];
   formattedError?: string;
   formattedCause?: string | null;
-  errors?: SerializedError[];
+  errors?: Failure[];
+  originalError?: unknown;
 };
 
-/** Returns what can be sent, and the report needs, of an event. */
+/** What ava's runner tells. */
+export type RunnerEvent = Message & { err?: Failure };
+
+/** Returns what can be sent of an event. */
 export function toMessage({ err, ...event }: RunnerEvent): Message {
   return { ...event, error: err && toFailure(err) };
 }
 
-export function toFailure(error: SerializedError): Failure {
-  const { formattedDetails = [], formattedCause, errors = [] } = error;
+/** Returns what can be sent of an error: not always the error itself. */
+export function toFailure({ originalError, errors = [], ...failure }: Failure): Failure {
+  return { ...failure, errors: errors.map(toFailure) };
+}
+
+/** Returns the message and the details. */
+export function textsOf({ message, formattedError = "", formattedDetails = [], formattedCause }: Failure) {
   const details = formattedDetails.map(({ label, formatted }) => `${label}\n\n${formatted}`);
-  return {
-    name: error.name ?? "",
-    message: error.message ?? error.formattedError,
-    isAssertion: Boolean(error.assertion),
-    stack: error.stack,
-    line: error.source?.line,
-    // The reason of a rejection is a detail, too.
-    details:
-      formattedCause && !details.join("").includes(formattedCause) ? [...details, formattedCause] : details,
-    errors: errors.map(toFailure),
-  };
+  const texts = [message ?? formattedError, ...details];
+  // The reason of a rejection is a detail, too.
+  return formattedCause && !details.join("").includes(formattedCause) ? [...texts, formattedCause] : texts;
 }

@@ -1,6 +1,6 @@
 import path from "node:path";
 import { stripVTControlCharacters } from "node:util";
-import type { Failure, Message } from "./messages.ts";
+import { type Failure, type Message, textsOf } from "./messages.ts";
 import { toSources } from "./source-positions.ts";
 
 /** Of a test, or of a file that failed as a whole. */
@@ -66,7 +66,7 @@ export function createReport({ fileCount, isVerbose }: { fileCount: number; isVe
     count(what, "failed", message);
     const file = running.get(testFile);
     if (file) file.hasFailed = true;
-    const heading = `✘ ${relative(testFile)}${error?.line ? `:${error.line}` : ""} › ${title}`;
+    const heading = `✘ ${relative(testFile)}${error?.source ? `:${error.source.line}` : ""} › ${title}`;
     failures.push(heading);
     const text = [...describe(error), ...(stack ? [stack] : []), ...logs.map((log) => `log: ${log}`)];
     write(`\n  ${heading}\n${indent(toSources(text.join("\n\n")), 4)}\n`);
@@ -173,11 +173,11 @@ function crashOf({ type, reason = "" }: Message): string | undefined {
 
 function describe(failure: Failure | undefined): string[] {
   if (!failure) return [];
-  const { message = "", details, stack = "", errors } = failure;
+  const { stack = "", errors = [] } = failure;
   const calls = stack
     .split("\n")
     .filter((line) => /^\s+at /.test(line) && !/node:|node_modules\/ava\//.test(line));
-  const own = [message, ...details.map(stripVTControlCharacters), calls.join("\n")];
+  const own = [...textsOf(failure).map(stripVTControlCharacters), calls.join("\n")];
   return [...own, ...errors.flatMap(describe)].filter(Boolean);
 }
 

@@ -1,11 +1,9 @@
 import { readFileSync } from "node:fs";
+import { textsOf } from "./messages.ts";
 import type { TestResult } from "./report.ts";
 
-/** A test that failed. `isDecided`: an assertion or an unexpected response failed, not the code of the test itself. */
-type Failure = { title: string; isDecided: boolean; message: string };
-
-/** What `--results` wrote of a run of tests. */
-export type Report = { passed: string[]; failed: Failure[] };
+/** What `--results` wrote. `isDecided`: an assertion or an unexpected response failed, not the code of the test itself. */
+export type Report = { passed: string[]; failed: { title: string; message: string; isDecided: boolean }[] };
 
 // How a program fails whose code or environment is broken, and not its result.
 const CODE_ERROR = /\b(TypeError|ReferenceError|SyntaxError)\b/;
@@ -15,15 +13,13 @@ export function readResults(file: string): Report {
   const results = JSON.parse(readFileSync(file, "utf8")) as TestResult[];
   return {
     passed: results.filter(({ outcome }) => outcome === "passed").map(({ title }) => title),
-    failed: results.filter(({ outcome }) => outcome === "failed").map(toFailure),
-  };
-}
-
-function toFailure({ title, failure }: TestResult): Failure {
-  const { name = "", message = "", details = [], isAssertion = false } = failure ?? {};
-  return {
-    title,
-    message,
-    isDecided: isAssertion || !CODE_ERROR.test([name, message, ...details].join("\n")),
+    failed: results
+      .filter(({ outcome }) => outcome === "failed")
+      .map(({ title, failure = {} }) => ({
+        title,
+        message: failure.message ?? "",
+        isDecided:
+          Boolean(failure.assertion) || !CODE_ERROR.test(`${failure.name}\n${textsOf(failure).join("\n")}`),
+      })),
   };
 }
