@@ -166,22 +166,6 @@ for (const [what, { make, seen, undo }] of Object.entries(CHANGES))
     }
   });
 
-test.serial("of tokens issued during a suspension, every server rejects each one afterwards", async (t) => {
-  const app = await cluster.createOrganization();
-  for (let round = 0; round < ROUNDS; round++) {
-    const pending = Array.from({ length: 20 }, (_, index) =>
-      postAsClient(authorization[index % 2] as TestService, "token", app, CREDENTIALS),
-    );
-    await pending[round];
-    await storage.suspensions.suspend(app.id, null, OPERATOR);
-    const issued = (await Promise.all(pending)).flatMap(({ body }) => body.access_token ?? []);
-    t.true(issued.length > 0);
-    for (const token of issued)
-      t.is(await saidBy(resources, ({ url }) => statusOf(`${url}/v1/organization`, String(token))), 403);
-    await storage.suspensions.resume(app.id, OPERATOR);
-  }
-});
-
 test.serial("of calls that race revocations, none that began later succeeds", async (t) => {
   const app = await cluster.createOrganization();
   for (let round = 0; round < REVOCATIONS; round++) {

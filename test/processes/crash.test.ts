@@ -96,39 +96,6 @@ test.serial("after kill -9, exactly the events of committed changes are delivere
   await server.stop();
 });
 
-test.serial("after kill -9, a delivery is sent again with its ID, and a webhook is verified", async (t) => {
-  const server = await restart();
-  const app = await createOrganization();
-  const api = apiAt(url, await token(app));
-  receiver.respond("/in-flight", () => {});
-  const { secret } = await createWebhook(api, receiver.url("/in-flight"));
-  receiver.exposeVerification("/unverified");
-  receiver.respond("/unverified", () => {});
-  const unverified = await createWebhook(api, receiver.url("/unverified"));
-  const { id } = await api.createLink();
-  const [first] = await receiver.waitFor("/in-flight", 1);
-  await crash(server);
-  t.false((await storage.webhooks.find(app.id, unverified.id))?.verified);
-  const before = receiver.received("/unverified");
-  for (const path of ["/in-flight", "/unverified"])
-    receiver.respond(path, (response) => response.writeHead(204).end());
-
-  const other = await restart();
-  const [, second] = await receiver.waitFor("/in-flight", 2);
-  if (!first || !second) return t.fail();
-  t.is(second.headers["webhook-id"], first.headers["webhook-id"]);
-  t.is(second.text, first.text);
-  t.is(verify(second, secret).data.id, id);
-  const requests = (await receiver.waitFor("/unverified", before.length + 2)).slice(before.length);
-  const types = requests.map(({ body }) => body.type);
-  t.deepEqual(types, ["webhook.test", "link.created"]);
-  t.is(requests[1]?.body.data.id, id);
-  for (const { headers } of before) t.is(headers["webhook-id"], requests[0]?.headers["webhook-id"]);
-  t.true((await storage.webhooks.find(app.id, unverified.id))?.verified);
-  await other.stop();
-  t.is(receiver.received("/in-flight").length, 2);
-});
-
 testOnce("a stop waits for attempts, and aborts those that hang, which the next start repeats", async (t) => {
   const server = await restart();
   const app = await createOrganization();

@@ -1,15 +1,14 @@
 import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { type IncomingMessage, request } from "node:http";
-import { fileURLToPath } from "node:url";
 import test from "ava";
 import { sqliteFile } from "../../adapters/database/engine.ts";
 import type { NewClient } from "../../adapters/oauth/clients.ts";
 import { atOnce } from "../harness/database/storage.ts";
-import { createTestDatabase, engine } from "../harness/database/test-database.ts";
+import { engine } from "../harness/database/test-database.ts";
 import { createDisk } from "../harness/disk/disk.ts";
 import { startOnNewDatabase } from "../harness/new-server.ts";
-import { Program, stopPrograms } from "../harness/program.ts";
+import { stopPrograms } from "../harness/program.ts";
 import { skip } from "../harness/skip.ts";
 
 test.after.always(stopPrograms);
@@ -66,22 +65,3 @@ if (engine === "sqlite")
           t.notRegex(stdout, /starting another|failed to stop/);
         });
     }
-
-if (disk) {
-  const program = fileURLToPath(new URL("fixtures/write-after-failure.ts", import.meta.url));
-  test.serial("SQLite: after a failed sync, writes are rejected, and the service isn't ready", async (t) => {
-    disk.work();
-    const { url, drop } = await createTestDatabase();
-    t.teardown(drop);
-    const settings = { ...disk.environment, DATABASE_URL: url };
-    const { code, stdout, stderr } = await new Program(process.execPath, [program], { settings }).ended;
-    t.is(code, 0, stderr);
-    t.deepEqual(JSON.parse(stdout), {
-      ready: [200, 503, 503],
-      tokens: [200, 503, 503],
-      suspension: "StorageUnavailable",
-      failures: ["the database failed: disk I/O error"],
-      elsewhere: "created",
-    });
-  });
-}

@@ -9,9 +9,8 @@ export const databases = "all";
 /** The sessions that all servers share, and what titles say about them. */
 const POOLS = engine === "postgres" ? [2, 4] : [undefined];
 
-async function preparePooled(t: ExecutionContext, poolSize: number | undefined, empty: boolean) {
-  const settings = { DATABASE_TIMEOUT: "5", LOG_LEVEL: "warn" };
-  const servers = await prepareServers(settings, { empty });
+async function preparePooled(t: ExecutionContext, poolSize: number | undefined) {
+  const servers = await prepareServers({ DATABASE_TIMEOUT: "5", LOG_LEVEL: "warn" }, { empty: true });
   const { DATABASE_URL } = servers.settings;
   const pooler = poolSize ? await startPgBouncer(DATABASE_URL, { poolSize }) : undefined;
   t.teardown(async () => {
@@ -23,23 +22,16 @@ async function preparePooled(t: ExecutionContext, poolSize: number | undefined, 
 
 for (const poolSize of POOLS) {
   const way = poolSize ? `, on PostgreSQL through PgBouncer with ${poolSize} sessions` : "";
-  const together = `three servers start concurrently on an empty database${way}`;
-  const beside = `three servers start beside a fourth, whose requests don't wait for them${way}`;
+  const title = `three servers start on an empty database, then others beside them that delay no request${way}`;
   if (poolSize && !hasPgBouncer) {
-    skip(together, "pgbouncer is not installed");
-    skip(beside, "pgbouncer is not installed");
+    skip(title, "pgbouncer is not installed");
     continue;
   }
-
-  test.serial(together, async (t) => {
-    const start = await preparePooled(t, poolSize, true);
-    for (const { url } of await Promise.all([start(), start(), start()]))
-      t.is((await fetch(`${url}/readyz`)).status, 200);
-  });
-
-  test.serial(beside, async (t) => {
-    const start = await preparePooled(t, poolSize, false);
-    const { url } = await start();
+  test.serial(title, async (t) => {
+    const start = await preparePooled(t, poolSize);
+    const started = await Promise.all([start(), start(), start()]);
+    for (const { url } of started) t.is((await fetch(`${url}/readyz`)).status, 200);
+    const [{ url }] = started;
     let isStarting = true;
     const starts = Promise.all([start(), start(), start()]).finally(() => (isStarting = false));
     // A request that waited for the others would get 503.

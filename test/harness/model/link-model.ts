@@ -63,19 +63,13 @@ export class LinkModel {
     return codes.length > 0 ? { status: 409, codes } : { status };
   }
 
-  expectCreate(input: Input, fault?: string): Expected {
-    return fault ? { status: 422, codes: [fault] } : this.expectUnlessTaken(201, input);
-  }
-
-  expectChange(link: ModelLink | undefined, input: Input, match: Match, fault?: string): Expected {
-    if (fault) return { status: 422, codes: [fault] };
+  expectChange(link: ModelLink | undefined, input: Input, match: Match): Expected {
     if (!link || link.isDeleted) return { status: 404, codes: ["not_found"] };
     if (!holds(match)) return { status: 412, codes: ["precondition_failed"] };
     return this.expectUnlessTaken(200, input, link);
   }
 
-  expectUpsert(externalId: string, input: Input, match: Match, fault?: string): Expected {
-    if (fault) return { status: 422, codes: [fault] };
+  expectUpsert(externalId: string, input: Input, match: Match): Expected {
     const link = this.byExternalId(externalId);
     if (match !== "none" && !(link && holds(match))) return { status: 412, codes: ["precondition_failed"] };
     return this.expectUnlessTaken(link ? 200 : 201, { ...input, external_id: externalId }, link);
