@@ -1,12 +1,11 @@
 import test from "ava";
 import { apiAt, type LinkBody } from "../harness/clients/api.ts";
 import { startApp } from "../harness/clients/app-server.ts";
-import { attributesOf, startCollector } from "../harness/collector.ts";
+import { attributesOf, PARENT, startCollector, TRACE, TRACEPARENT, tracedBy } from "../harness/collector.ts";
 import { startOnNewDatabase } from "../harness/new-server.ts";
 import { stopPrograms } from "../harness/program.ts";
 import { startReceiver } from "../harness/receiver.ts";
 import { bearer, postForm } from "../harness/service.ts";
-import { PARENT, TRACE, TRACEPARENT, tracedBy } from "../harness/traced-server.ts";
 import { createWebhook } from "../harness/webhooks.ts";
 
 test.after.always(stopPrograms);

@@ -3,12 +3,11 @@ import test, { type ExecutionContext } from "ava";
 import { authorizeUrl } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { createTrustingOrganization, jobToken } from "../../harness/clients/workload.ts";
-import { attributesOf, type Span, startCollector } from "../../harness/collector.ts";
+import { attributesOf, type Span, startCollector, tracedBy } from "../../harness/collector.ts";
 import { providerSettings, startMockProvider } from "../../harness/providers/identity-provider.ts";
 import { sendJson, startTokenIssuer } from "../../harness/providers/token-issuer.ts";
 import { startPublisher } from "../../harness/publisher.ts";
 import { postForm, startTestService } from "../../harness/service.ts";
-import { tracedBy } from "../../harness/traced-server.ts";
 
 const CLIENT = 3; // the kind of a span
 const FAILED = 2; // its status
