@@ -3,19 +3,14 @@ import test from "ava";
 import manifest from "../../package.json" with { type: "json" };
 import { newWebhookSecret, signatureHeaders } from "../../resources/webhooks/signature.ts";
 import { temporaryFolder } from "../harness/folder.ts";
-import { Program, ROOT, stopPrograms } from "../harness/program.ts";
+import { outputOf, ROOT, stopPrograms } from "../harness/program.ts";
 import { startTestService } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
 
 const { TEST_NODE_22 } = process.env;
 const folder = temporaryFolder("client");
 const service = await startTestService();
-/** Runs a program until it exits; returns what it prints. Throws its output if it fails. */
-async function run(command: string, args: string[], cwd = folder): Promise<string> {
-  const { code, stdout, stderr } = await new Program(command, args, { cwd }).ended;
-  if (code !== 0) throw new Error(`${command} ${args.join(" ")} exited with ${code}:\n${stdout}${stderr}`);
-  return stdout;
-}
+const run = (command: string, args: string[], cwd = folder) => outputOf(command, args, { cwd });
 
 /** Packs a dependency into the folder; resolves to the name of its file. */
 async function pack(name: string): Promise<string> {

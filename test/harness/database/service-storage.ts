@@ -1,19 +1,16 @@
-import { startTestService } from "../service.ts";
-import { createTestStorage } from "./storage.ts";
+import { startServiceWithDatabase } from "./service.ts";
+import { openObserved } from "./storage.ts";
 
+/** Starts a service, and opens its database as another process does. */
 export async function startWithStorage(own: Record<string, string> = {}) {
-  const { url, encryptionKey, second, database, close } = await createTestStorage();
-  const key = encryptionKey.toString("base64url");
-  const settings = { DATABASE_URL: url, ENCRYPTION_KEY: key, ...own };
-  const service = await startTestService(settings);
+  const { close, ...started } = await startServiceWithDatabase(own);
+  const { DATABASE_URL, ENCRYPTION_KEY } = started.settings;
+  const second = openObserved(DATABASE_URL, Buffer.from(ENCRYPTION_KEY, "base64url"));
   return {
-    service,
-    /** The settings of the service, for another one on the same database. */
-    settings,
+    ...started,
     second,
-    knex: database.knex,
     async close() {
-      await service.close();
+      await second.close();
       await close();
     },
   };
