@@ -72,19 +72,8 @@ inChromium("what is found with JavaScript is found without it", async (t, browse
 });
 
 const PAGES = [
-  "",
-  "/quick-start",
-  "/webhooks",
-  "/mcp",
-  "/settings",
-  "/security/asvs",
-  "/api",
-  "/api/create-link",
-  "/api/get-analytics",
-  "/api/events",
-  "/errors",
-  "/errors/invalid_request",
-  "/search?q=token",
+  ...["", "/quick-start", "/webhooks", "/mcp", "/settings", "/security/asvs", "/search?q=token"],
+  ...["/api", "/api/create-link", "/api/get-analytics", "/api/events", "/errors", "/errors/invalid_request"],
 ];
 
 inChromium("without JavaScript, a phone's navigation and search work", async (t, browser) => {

@@ -6,6 +6,7 @@ import { isReadable, openSignedIn } from "../harness/browser/readable.ts";
 import { startCallbackServer } from "../harness/callback.ts";
 import type { LinkBody } from "../harness/clients/api.ts";
 import { createTeam } from "../harness/clients/dashboard.ts";
+import { storeDomain } from "../harness/domains.ts";
 import { startTestService } from "../harness/service.ts";
 
 const service = await startTestService();
@@ -40,60 +41,75 @@ inChromium("a link can be created, copied and viewed with only the keyboard", as
   t.deepEqual(complaints, []);
 });
 
-inChromium(
-  "the form of a link takes the expiry in local time, builds UTM parameters, and previews the link",
-  async (t, browser) => {
-    const timezoneId = "America/New_York";
-    const { page, complaints } = await openSignedIn(browser, service.url, member, { timezoneId });
-    await page.goto(`${base}/links/new`);
+inChromium("the form of a link takes local times, builds UTM parameters and previews", async (t, browser) => {
+  const timezoneId = "America/New_York";
+  const { page, complaints } = await openSignedIn(browser, service.url, member, { timezoneId });
+  await page.goto(`${base}/links/new`);
 
-    const url = page.getByLabel("Destination URL");
-    const preview = page.locator(".preview dd");
-    await fill(page, { url: "example.com/a%20b?x=1&utm_source=old#top", slug: "local", title: "Local" });
-    await page.getByText("UTM parameters").click();
-    t.is(await page.getByLabel("Source").inputValue(), "old");
-    await fill(page, { utm_source: "new", utm_campaign: "spring & summer" });
-    t.is(
-      await url.inputValue(),
-      "example.com/a%20b?x=1&utm_source=new&utm_campaign=spring%20%26%20summer#top",
-    );
-    t.deepEqual(await preview.allTextContents(), [
-      `${new URL(service.url).host}/local`,
-      "example.com/a%20b?x=1&utm_source=new&utm_campaign=spring%20%26%20summer#top",
-      "Local",
-    ]);
-    await fill(page, { utm_campaign: "" });
-    await page.getByText("More options", { exact: true }).click();
-    await page.getByLabel("Expires (your time, America/New_York)").fill("2030-07-01T14:00");
-    await press(page, "Create link");
-    await page.waitForURL(/done=link-created/);
+  const url = page.getByLabel("Destination URL");
+  const preview = page.locator(".preview dd");
+  await fill(page, { url: "example.com/a%20b?x=1&utm_source=old#top", slug: "local", title: "Local" });
+  await page.getByText("UTM parameters").click();
+  t.is(await page.getByLabel("Source").inputValue(), "old");
+  await fill(page, { utm_source: "new", utm_campaign: "spring & summer" });
+  t.is(await url.inputValue(), "example.com/a%20b?x=1&utm_source=new&utm_campaign=spring%20%26%20summer#top");
+  t.deepEqual(await preview.allTextContents(), [
+    `${new URL(service.url).host}/local`,
+    "example.com/a%20b?x=1&utm_source=new&utm_campaign=spring%20%26%20summer#top",
+    "Local",
+  ]);
+  await fill(page, { utm_campaign: "" });
+  await page.getByText("More options", { exact: true }).click();
+  await page.getByLabel("Expires (your time, America/New_York)").fill("2030-07-01T14:00");
+  await press(page, "Create link");
+  await page.waitForURL(/done=link-created/);
 
-    const { pathname } = new URL(page.url());
-    const read = async () => (await member.api.get<LinkBody>(pathname)).body;
-    const created = await read();
-    t.like(created, {
-      url: "https://example.com/a%20b?x=1&utm_source=new#top",
-      expires_at: "2030-07-01T18:00:00.000Z",
-    });
+  const { pathname } = new URL(page.url());
+  const read = async () => (await member.api.get<LinkBody>(pathname)).body;
+  const created = await read();
+  t.like(created, {
+    url: "https://example.com/a%20b?x=1&utm_source=new#top",
+    expires_at: "2030-07-01T18:00:00.000Z",
+  });
 
-    // Another field is changed, and the seconds that the form doesn't show remain.
-    const json = { expires_at: "2030-12-01T18:00:30.000Z" };
-    await member.api.send("PATCH", pathname, { json });
-    await page.goto(`${pathname}/edit`);
-    t.is(await page.locator("#expires_at").inputValue(), "2030-12-01T13:00");
-    await fill(page, { title: "Changed" });
-    await press(page, "Save link");
-    await page.waitForURL(/done=link-saved/);
-    t.like(await read(), { title: "Changed", ...json });
+  // Another field is changed, and the seconds that the form doesn't show remain.
+  const json = { expires_at: "2030-12-01T18:00:30.000Z" };
+  await member.api.send("PATCH", pathname, { json });
+  await page.goto(`${pathname}/edit`);
+  t.is(await page.locator("#expires_at").inputValue(), "2030-12-01T13:00");
+  await fill(page, { title: "Changed" });
+  await press(page, "Save link");
+  await page.waitForURL(/done=link-saved/);
+  t.like(await read(), { title: "Changed", ...json });
 
-    await page.goto(`${pathname}/edit`);
-    await page.locator("#expires_at").fill("");
-    await press(page, "Save link");
-    await page.waitForURL(/done=link-saved/);
-    t.is((await read()).expires_at, null);
-    t.deepEqual(complaints, []);
-  },
-);
+  await page.goto(`${pathname}/edit`);
+  await page.locator("#expires_at").fill("");
+  await press(page, "Save link");
+  await page.waitForURL(/done=link-saved/);
+  t.is((await read()).expires_at, null);
+  t.deepEqual(complaints, []);
+});
+
+inChromium("the domain of a link is chosen with a preview, and filters the list", async (t, browser) => {
+  const { base, organization, owner } = await createTeam(service);
+  await storeDomain(service.storage, organization.id, "go.acme.example");
+  const { host } = new URL(service.url);
+  const { page, complaints } = await openSignedIn(browser, service.url, owner);
+  await page.goto(`${base}/links/new`);
+  const shortLink = page.locator(".preview dd").first();
+  await fill(page, { url: "https://example.com/", slug: "spring" });
+  t.is(await shortLink.textContent(), `${host}/spring`);
+  await page.getByLabel("Domain").selectOption("go.acme.example");
+  t.is(await shortLink.textContent(), "go.acme.example/spring");
+  await press(page, "Create link");
+  await page.waitForURL(/done=link-created/);
+  t.is(await page.locator(".copyable code").textContent(), "http://go.acme.example/spring");
+  await page.goto(`${base}/links`);
+  await page.getByLabel("Domain").selectOption(host);
+  await page.getByText("No links found").waitFor();
+  t.regex(page.url(), /domain=/);
+  t.deepEqual(complaints, []);
+});
 
 inChromium("a visitor enters the password of a link, and lands at another origin", async (t, browser) => {
   const destination = await startCallbackServer();

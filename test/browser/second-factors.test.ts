@@ -45,37 +45,34 @@ async function addPasskey(page: Page, name: string, query = ""): Promise<string[
   return page.locator(".codes code").allTextContents();
 }
 
-inChromium(
-  "a passkey is added, signs in without a password, and counts as a recent sign-in",
-  async (t, browser) => {
-    const user = await service.createUser([]);
-    const { page, complaints, authenticator } = await openWithAuthenticator(browser, user);
-    const codes = await addPasskey(page, "Work laptop", `?return_to=${ACCOUNT}/apps`);
-    t.is(codes.length, 10);
-    await page.getByRole("link", { name: "Continue" }).click();
-    await page.waitForURL(/account\/apps$/);
-    t.is((await authenticator.credentials()).length, 1);
+inChromium("a passkey signs in without a password, and counts as a recent sign-in", async (t, browser) => {
+  const user = await service.createUser([]);
+  const { page, complaints, authenticator } = await openWithAuthenticator(browser, user);
+  const codes = await addPasskey(page, "Work laptop", `?return_to=${ACCOUNT}/apps`);
+  t.is(codes.length, 10);
+  await page.getByRole("link", { name: "Continue" }).click();
+  await page.waitForURL(/account\/apps$/);
+  t.is((await authenticator.credentials()).length, 1);
 
-    await useOnlyPasskey(page);
-    await page.waitForURL(/\/dashboard/);
-    await page.goto(ACCOUNT);
-    await page.getByText("Work laptop", { exact: true }).first().waitFor();
+  await useOnlyPasskey(page);
+  await page.waitForURL(/\/dashboard/);
+  await page.goto(ACCOUNT);
+  await page.getByText("Work laptop", { exact: true }).first().waitFor();
 
-    advanceClock(11 * 60_000);
-    await page.goto(`${ACCOUNT}/passkeys/new`);
-    await page.waitForURL(/\/auth\/login.*again=1/);
-    await press(page, "Sign in with a passkey");
-    await page.waitForURL(/passkeys\/new$/);
+  advanceClock(11 * 60_000);
+  await page.goto(`${ACCOUNT}/passkeys/new`);
+  await page.waitForURL(/\/auth\/login.*again=1/);
+  await press(page, "Sign in with a passkey");
+  await page.waitForURL(/passkeys\/new$/);
 
-    await page.goto(ACCOUNT);
-    await press(page, /^Remove passkey/);
-    await page.waitForURL(/auth\/login/);
-    t.deepEqual(complaints, [], "removing a passkey ends the session that it started");
-    await press(page, "Sign in with a passkey");
-    await waitForError(page);
-    t.regex((await page.locator("[role=alert]").first().textContent()) ?? "", /wasn’t accepted/);
-  },
-);
+  await page.goto(ACCOUNT);
+  await press(page, /^Remove passkey/);
+  await page.waitForURL(/auth\/login/);
+  t.deepEqual(complaints, [], "removing a passkey ends the session that it started");
+  await press(page, "Sign in with a passkey");
+  await waitForError(page);
+  t.regex((await page.locator("[role=alert]").first().textContent()) ?? "", /wasn’t accepted/);
+});
 
 inChromium("after the password, a passkey or a recovery code is asked for", async (t, browser) => {
   const user = await service.createUser([]);
@@ -117,76 +114,69 @@ inChromium("a copied authenticator, whose signature counter is behind, is refuse
   t.is((await page.request.get("/dashboard/me")).status(), 401);
 });
 
-inChromium(
-  "the response of an authenticator is accepted once, and only from the browser that asked",
-  async (t, browser) => {
-    const user = await service.createUser([]);
-    const { page } = await openWithAuthenticator(browser, user);
-    await addPasskey(page, "Phone");
-    await signOut(page);
-    await page.goto("/auth/login");
-    // The test sends the response instead of the browser.
-    await page.route(/\/auth\/passkey$/, (route) => route.abort());
-    const [request] = await Promise.all([
-      page.waitForRequest((one) => one.url().endsWith("/auth/passkey")),
-      press(page, "Sign in with a passkey"),
-    ]);
-    const cookies = await page.context().cookies();
-    const cookie = `browser=${cookies.find(({ name }) => name === "browser")?.value}`;
-    const sent = new URLSearchParams(request.postData() ?? "");
-    const send = async (headers: Record<string, string>, passkey = sent.get("passkey") ?? "") => {
-      const body = new URLSearchParams({ passkey });
-      return (
-        await fetch(`${service.url}/auth/passkey`, { method: "POST", headers, body, redirect: "manual" })
-      ).status;
-    };
-    for (const headers of [{ cookie: "browser=another" }, {}]) {
-      t.is(await send(headers as Record<string, string>), 400, JSON.stringify(headers));
-    }
-    const credential = JSON.parse(sent.get("passkey") ?? "");
-    credential.response.userHandle = Buffer.from("usr_another").toString("base64url");
-    t.is(await send({ cookie }, JSON.stringify(credential)), 400, "of another user");
-    t.is(await send({ cookie }), 303);
-    // As with an authenticator that counts nothing, so that only the challenge shows that it is the same response.
-    await knex("passkeys").where({ user_id: user.id }).update({ counter: 0 });
-    t.is(await send({ cookie }), 400);
-  },
-);
+inChromium("an authenticator's response counts once, for the browser that asked", async (t, browser) => {
+  const user = await service.createUser([]);
+  const { page } = await openWithAuthenticator(browser, user);
+  await addPasskey(page, "Phone");
+  await signOut(page);
+  await page.goto("/auth/login");
+  // The test sends the response instead of the browser.
+  await page.route(/\/auth\/passkey$/, (route) => route.abort());
+  const [request] = await Promise.all([
+    page.waitForRequest((one) => one.url().endsWith("/auth/passkey")),
+    press(page, "Sign in with a passkey"),
+  ]);
+  const cookies = await page.context().cookies();
+  const cookie = `browser=${cookies.find(({ name }) => name === "browser")?.value}`;
+  const sent = new URLSearchParams(request.postData() ?? "");
+  const send = async (headers: Record<string, string>, passkey = sent.get("passkey") ?? "") => {
+    const body = new URLSearchParams({ passkey });
+    return (await fetch(`${service.url}/auth/passkey`, { method: "POST", headers, body, redirect: "manual" }))
+      .status;
+  };
+  for (const headers of [{ cookie: "browser=another" }, {}]) {
+    t.is(await send(headers as Record<string, string>), 400, JSON.stringify(headers));
+  }
+  const credential = JSON.parse(sent.get("passkey") ?? "");
+  credential.response.userHandle = Buffer.from("usr_another").toString("base64url");
+  t.is(await send({ cookie }, JSON.stringify(credential)), 400, "of another user");
+  t.is(await send({ cookie }), 303);
+  // As with an authenticator that counts nothing, so that only the challenge shows that it is the same response.
+  await knex("passkeys").where({ user_id: user.id }).update({ counter: 0 });
+  t.is(await send({ cookie }), 400);
+});
 
-inChromium(
-  "the server itself requires the authenticator to verify the user, and the passkey to be the account's",
-  async (t, browser) => {
-    const [victim, attacker] = [await service.createUser([]), await service.createUser([])];
-    const own = await openWithAuthenticator(browser, victim);
-    await addPasskey(own.page, "Phone");
+inChromium("the server requires user verification, and a passkey of the account", async (t, browser) => {
+  const [victim, attacker] = [await service.createUser([]), await service.createUser([])];
+  const own = await openWithAuthenticator(browser, victim);
+  await addPasskey(own.page, "Phone");
 
-    const { page, authenticator } = await openWithAuthenticator(browser, attacker);
-    await addPasskey(page, "Key");
-    /** Uses a passkey with other options than the server's, and waits for the page that follows. */
-    const useWith = async (options: string, button: string) => {
-      await page.evaluate(`{ const { dataset } = document.querySelector("form[data-passkey]");
+  const { page, authenticator } = await openWithAuthenticator(browser, attacker);
+  await addPasskey(page, "Key");
+  /** Uses a passkey with other options than the server's, and waits for the page that follows. */
+  const useWith = async (options: string, button: string) => {
+    await page.evaluate(`{ const { dataset } = document.querySelector("form[data-passkey]");
         dataset.options = JSON.stringify({ ...JSON.parse(dataset.options), ...${options} }); }`);
-      const [answer] = await Promise.all([
-        page.waitForResponse((one) => one.request().method() === "POST"),
-        page.waitForEvent("load"),
-        press(page, button),
-      ]);
-      return answer.status();
-    };
+    const [answer] = await Promise.all([
+      page.waitForResponse((one) => one.request().method() === "POST"),
+      page.waitForEvent("load"),
+      press(page, button),
+    ]);
+    return answer.status();
+  };
 
-    await signOut(page);
-    await signIn(page, victim);
-    await page.waitForURL(/second-factor/);
-    t.is(await useWith("{ allowCredentials: [] }", "Use a passkey"), 400, "another user's passkey");
-    t.is((await page.request.get("/dashboard/me")).status(), 401);
+  await signOut(page);
+  await signIn(page, victim);
+  await page.waitForURL(/second-factor/);
+  t.is(await useWith("{ allowCredentials: [] }", "Use a passkey"), 400, "another user's passkey");
+  t.is((await page.request.get("/dashboard/me")).status(), 401);
 
-    await authenticator.setUserVerified(false);
-    await page.goto("/auth/login");
-    const unverified = '{ userVerification: "discouraged" }';
-    t.is(await useWith(unverified, "Sign in with a passkey"), 400, "without a PIN or a biometric");
-    t.is((await page.request.get("/dashboard/me")).status(), 401);
-  },
-);
+  await authenticator.setUserVerified(false);
+  await page.goto("/auth/login");
+  const unverified = '{ userVerification: "discouraged" }';
+  t.is(await useWith(unverified, "Sign in with a passkey"), 400, "without a PIN or a biometric");
+  t.is((await page.request.get("/dashboard/me")).status(), 401);
+});
 
 inChromium("an authorization continues after a sign-in with a passkey", async (t, browser) => {
   const { app, user } = await createApp(service);

@@ -36,27 +36,24 @@ async function isSignedIn(page: Page): Promise<boolean> {
   return page.url() === ACCOUNT;
 }
 
-inChromium(
-  "a user signs in at the identity provider, reaches the dashboard and signs out",
-  async (t, browser) => {
-    const { page, complaints } = await openPage(browser);
-    await page.goto(ACCOUNT);
-    await page.click("text=Continue with Example ID");
-    await signInThere(page, "ada");
-    await page.waitForURL(ACCOUNT);
-    t.regex((await page.textContent("header")) ?? "", /ada/);
-    const cookies = await page.context().cookies(service.url);
-    const session = cookies.find(({ name }) => name === "session");
-    t.like(session, { httpOnly: true, sameSite: "Lax", path: "/" });
-    t.is(await page.evaluate<string>("document.cookie"), "", "no cookie is readable by scripts");
+inChromium("a user signs in at the identity provider, and out of the dashboard", async (t, browser) => {
+  const { page, complaints } = await openPage(browser);
+  await page.goto(ACCOUNT);
+  await page.click("text=Continue with Example ID");
+  await signInThere(page, "ada");
+  await page.waitForURL(ACCOUNT);
+  t.regex((await page.textContent("header")) ?? "", /ada/);
+  const cookies = await page.context().cookies(service.url);
+  const session = cookies.find(({ name }) => name === "session");
+  t.like(session, { httpOnly: true, sameSite: "Lax", path: "/" });
+  t.is(await page.evaluate<string>("document.cookie"), "", "no cookie is readable by scripts");
 
-    await page.click("summary:has-text('ada')");
-    await page.click("text=Sign out");
-    await page.waitForURL("**/auth/login");
-    t.false(await isSignedIn(page));
-    t.deepEqual(complaints, []);
-  },
-);
+  await page.click("summary:has-text('ada')");
+  await page.click("text=Sign out");
+  await page.waitForURL("**/auth/login");
+  t.false(await isSignedIn(page));
+  t.deepEqual(complaints, []);
+});
 
 /** Opens a page of the app, on another origin, which opens an authorization in a popup. */
 async function openPopup(page: Page): Promise<Page> {
@@ -93,24 +90,21 @@ inChromium("an app that opens the authorization in a popup gets the response fro
   t.deepEqual(complaints, []);
 });
 
-inChromium(
-  "a popup stays connected to its opener across SSO, and shares the session of the dashboard",
-  async (t, browser) => {
-    const { page, complaints } = await openPage(browser);
-    await page.goto(`${service.url}/auth/sso`);
-    await signInThere(page, "lin");
-    await page.waitForURL(`${service.url}/dashboard/**`);
-    const lin = await service.storage.accounts.findByUsername("lin");
-    await service.storage.organizations.addMember(own.id, lin?.id as string, "member", OPERATOR);
-    await page.context().clearCookies({ name: /^session/ });
+inChromium("a popup stays connected across SSO, and shares the dashboard's session", async (t, browser) => {
+  const { page, complaints } = await openPage(browser);
+  await page.goto(`${service.url}/auth/sso`);
+  await signInThere(page, "lin");
+  await page.waitForURL(`${service.url}/dashboard/**`);
+  const lin = await service.storage.accounts.findByUsername("lin");
+  await service.storage.organizations.addMember(own.id, lin?.id as string, "member", OPERATOR);
+  await page.context().clearCookies({ name: /^session/ });
 
-    const popup = await openPopup(page);
-    await popup.getByRole("link", { name: "Continue with Example ID" }).click();
-    await assertConnected(t, page, popup);
-    t.true(await isSignedIn(page), "also in the dashboard");
-    t.deepEqual(complaints, []);
-  },
-);
+  const popup = await openPopup(page);
+  await popup.getByRole("link", { name: "Continue with Example ID" }).click();
+  await assertConnected(t, page, popup);
+  t.true(await isSignedIn(page), "also in the dashboard");
+  t.deepEqual(complaints, []);
+});
 
 inChromium("a popup on any other page is disconnected from its opener", async (t, browser) => {
   const { page } = await openPage(browser);

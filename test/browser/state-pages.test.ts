@@ -4,15 +4,14 @@ import { limitsOf } from "../../resources/plans.ts";
 import { newWebhookSecret } from "../../resources/webhooks/signature.ts";
 import { useChromium } from "../harness/browser/chromium.ts";
 import { CLAUDE } from "../harness/browser/gallery.ts";
-import { fill, press, signIn, waitForError } from "../harness/browser/page-actions.ts";
+import { fill, press, waitForError } from "../harness/browser/page-actions.ts";
 import { isReadable, look, openSignedIn } from "../harness/browser/readable.ts";
 import { authorizeUrlOf } from "../harness/clients/document-client.ts";
 import { REDIRECT_URI } from "../harness/clients/flow.ts";
 import { authorizeUrl } from "../harness/clients/oauth.ts";
-import { advanceClock } from "../harness/clock.ts";
 import { startServiceWithDatabase } from "../harness/database/service.ts";
 
-const { service, knex, close } = await startServiceWithDatabase({ RATE_LIMIT: "on" });
+const { service, knex, close } = await startServiceWithDatabase();
 const { storage } = service;
 const owner = await service.createUser([], "ada.lovelace");
 const member = await service.createUser([], "grace.hopper");
@@ -50,31 +49,6 @@ inChromium("the pages of an app that needs approval are accessible and fit", asy
   await look(t, other, "consent-kind", authorizeUrlOf(service, CLAUDE));
 });
 
-inChromium("the sign-in page of a blocked username is accessible and fits", async (t, browser) => {
-  const user = await service.createUser([id], "mary.jackson");
-  const { page } = await openSignedIn(browser, service.url);
-  for (const [state, guesses] of Object.entries({ delayed: 20, blocked: 100 })) {
-    for (let count = 0; count < guesses; count++) {
-      advanceClock(16 * 60_000);
-      await storage.signInFailures.attempt(user.username, user.id);
-    }
-    await page.goto("/auth/login");
-    await signIn(page, user);
-    await waitForError(page);
-    await isReadable(t, page, `sign-in-${state}`);
-  }
-});
-
-inChromium("the sign-in page of a disabled user is accessible and fits", async (t, browser) => {
-  const user = await service.createUser([id], "dorothy.vaughan");
-  const { page } = await openSignedIn(browser, service.url, user);
-  await storage.disabledAccounts.disable(user.id, "Account taken over", OPERATOR);
-  await look(t, page, "disabled-session", "/dashboard");
-  await signIn(page, user);
-  await waitForError(page);
-  await isReadable(t, page, "disabled-sign-in");
-});
-
 inChromium("the pages of quotas that are nearly or fully used are accessible and fit", async (t, browser) => {
   const { deliveries_per_day } = limitsOf("growth");
   const webhook = { url: "https://example.com/hook", events: ["link.created" as const], enabled: true };
@@ -96,10 +70,4 @@ inChromium("the pages of quotas that are nearly or fully used are accessible and
   await press(page, "Create link");
   await waitForError(page);
   await isReadable(t, page, "link-new-full");
-});
-
-inChromium("the consent page of a suspended organization is accessible and fits", async (t, browser) => {
-  const { page } = await openSignedIn(browser, service.url, owner);
-  await storage.suspensions.suspend(id, "Reported for phishing", OPERATOR);
-  await look(t, page, "suspended-consent", authorizeUrl(service, app));
 });

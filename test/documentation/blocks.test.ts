@@ -61,13 +61,12 @@ test("every block of the documentation is run or checked", (t) => {
   t.deepEqual(unknown, []);
 });
 
-for (const [language, check] of Object.entries(CHECKS)) {
+for (const [language, check] of Object.entries(CHECKS))
   test(`each ${language} block of the documentation is valid`, async (t) => {
     const own = blocks.filter((block) => block.language === language);
     t.true(own.length > 0);
     for (const { document, heading, code } of own) t.is(await check(code), "", `${document}: ${heading}`);
   });
-}
 
 if (!HAS_NGINX) skip("nginx accepts each documented configuration", "nginx is not installed");
 else

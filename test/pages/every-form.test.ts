@@ -225,9 +225,9 @@ function withoutUser(key: string): string {
   return key.slice(key.indexOf(",") + 2);
 }
 
-for (const who of WHO) {
+for (const who of WHO)
   test.serial(
-    `every link of the ${who} leads to a page, and every form is accepted or shown again`,
+    `the links of the ${who} lead to pages, and each form is accepted or shown again`,
     async (t) => {
       // Other sessions, which can be revoked.
       if (who !== "visitor")
@@ -242,7 +242,6 @@ for (const who of WHO) {
       t.deepEqual(failures.splice(0), []);
     },
   );
-}
 
 test.serial("at least one user submits each form", (t) => {
   const never = [...seenForms].map(withoutUser).filter((key) => !submitted.has(key));

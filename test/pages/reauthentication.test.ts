@@ -11,62 +11,47 @@ test.after.always(() => service.close());
 
 const MINUTE_MS = 60_000;
 
+/** Returns the methods and paths of a list of requests. */
+const requestsIn = (text: string) =>
+  text
+    .trim()
+    .split(/,\s+/)
+    .map((request) => request.split(" ") as [method: string, path: string]);
+
 // Serial, because each test moves the clock.
-test.serial(
-  "actions that could hand over an organization or a secret require a sign-in within the last ten minutes",
-  async (t) => {
-    const { base, owner, member } = await createTeam(service);
-    const json = { url: "https://hooks.example.com/in", events: ["link.created"] };
-    const { body: webhook } = await owner.api.send<{ id: string }>("POST", `${base}/webhooks`, { json });
-    const sensitive: [method: string, path: string][] = [
-      ["POST", "/client/rotate"],
-      ["POST", "/client/keys"],
-      ["DELETE", "/client/keys/key_1"],
-      ["DELETE", "/client/secrets"],
-      ["POST", `/webhooks/${webhook.id}/secret`],
-      ["POST", `/webhooks/${webhook.id}/rotate-secret`],
-      ["POST", "/client/disable"],
-      ["POST", "/client/enable"],
-      ["POST", `/members/${member.id}/sign-out`],
-      ["POST", "/workload-identity"],
-      ["DELETE", "/workload-identity/trs_1"],
-      ["POST", `/members/${member.id}/reset-link`],
-      ["PUT", "/client/redirect-uris"],
-      ["PUT", "/client/profile"],
-      ["PUT", "/client/require-dpop"],
-      ["PATCH", `/members/${member.id}`],
-      ["PUT", "/members/require-second-factor"],
-      ["PUT", "/apps/enterprise-authorization"],
-      ["DELETE", ""],
-    ];
-    advanceClock(11 * MINUTE_MS);
-    for (const [method, path] of sensitive) isProblem(t, await owner.api.send(method, base + path), OLD);
-    for (const role of ["owner", "admin"])
-      isProblem(t, await owner.api.send("POST", `${base}/invitations`, { json: { role } }), OLD);
-    t.is((await owner.api.send("POST", `${base}/invitations`, { json: { role: "member" } })).status, 201);
-    t.is((await owner.api.send("GET", `${base}/client`)).status, 200);
-    const exported = await owner.api.send("GET", "/dashboard/account/export");
-    isProblem(t, exported, OLD);
-    t.is(exported.headers.get("content-disposition"), null);
-    const again = apiAt(service.url, await firstPartyToken(service, owner));
-    t.is((await again.send("POST", `${base}/client/rotate`, { json: {} })).status, 200);
-  },
-);
+test.serial("what can hand over an organization or a secret requires a recent sign-in", async (t) => {
+  const { base, owner, member } = await createTeam(service);
+  const json = { url: "https://hooks.example.com/in", events: ["link.created"] };
+  const { body: webhook } = await owner.api.send<{ id: string }>("POST", `${base}/webhooks`, { json });
+  const { id } = webhook;
+  const sensitive = requestsIn(`
+    POST /client/rotate, POST /client/keys, DELETE /client/keys/key_1, DELETE /client/secrets,
+    POST /client/disable, POST /client/enable, PUT /client/redirect-uris, PUT /client/profile,
+    PUT /client/require-dpop, POST /webhooks/${id}/secret, POST /webhooks/${id}/rotate-secret,
+    POST /workload-identity, DELETE /workload-identity/trs_1, PUT /apps/enterprise-authorization,
+    POST /members/${member.id}/sign-out, POST /members/${member.id}/reset-link, PATCH /members/${member.id},
+    PUT /members/require-second-factor`);
+  advanceClock(11 * MINUTE_MS);
+  for (const [method, path] of [...sensitive, ["DELETE", ""] as const])
+    isProblem(t, await owner.api.send(method, base + path), OLD);
+  for (const role of ["owner", "admin"])
+    isProblem(t, await owner.api.send("POST", `${base}/invitations`, { json: { role } }), OLD);
+  t.is((await owner.api.send("POST", `${base}/invitations`, { json: { role: "member" } })).status, 201);
+  t.is((await owner.api.send("GET", `${base}/client`)).status, 200);
+  const exported = await owner.api.send("GET", "/dashboard/account/export");
+  isProblem(t, exported, OLD);
+  t.is(exported.headers.get("content-disposition"), null);
+  const again = apiAt(service.url, await firstPartyToken(service, owner));
+  t.is((await again.send("POST", `${base}/client/rotate`, { json: {} })).status, 200);
+});
 
 test.serial("changes to how a user signs in require a sign-in within the last ten minutes", async (t) => {
   const user = await createColleague(service, undefined);
   advanceClock(11 * MINUTE_MS);
-  for (const [method, path] of [
-    ["POST", "/totp"],
-    ["POST", "/totp/confirm"],
-    ["DELETE", "/totp"],
-    ["POST", "/passkeys"],
-    ["DELETE", "/passkeys/psk_1"],
-    ["POST", "/recovery-codes"],
-    ["POST", "/email"],
-    ["DELETE", "/email"],
-    ["DELETE", "/identities"],
-  ] as const)
+  const changes = requestsIn(`
+    POST /totp, POST /totp/confirm, DELETE /totp, POST /passkeys, DELETE /passkeys/psk_1,
+    POST /recovery-codes, POST /email, DELETE /email, DELETE /identities`);
+  for (const [method, path] of changes)
     isProblem(t, await user.api.send(method, `/dashboard/account${path}`, { json: {} }), OLD);
 });
 

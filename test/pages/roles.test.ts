@@ -5,6 +5,7 @@ import { OPERATOR } from "../../resources/events/types.ts";
 import { apiAt, isMissing, isProblem } from "../harness/clients/api.ts";
 import { browserOf, createTeam } from "../harness/clients/dashboard.ts";
 import { tokensFor } from "../harness/clients/flow.ts";
+import { GITHUB_RULE } from "../harness/clients/workload.ts";
 import { collectRouters } from "../harness/routers.ts";
 import { startTestService } from "../harness/service.ts";
 
@@ -69,19 +70,12 @@ async function createThings(): Promise<Record<string, string>> {
   const { secrets } = (await stranger.api.get<{ secrets: { id: string }[] }>(`${base}/client`)).body;
   const { data } = (await stranger.api.get<{ data: { id: string }[] }>(`${base}/apps`)).body;
   const webhook = { url: "https://hooks.example.com/", events: ["link.created"], enabled: false };
-  const rule = {
-    name: "Deploy",
-    issuer: "https://token.actions.githubusercontent.com",
-    subject: "repo:octo-org/octo-repo:ref:refs/heads/main",
-    claims: { repository_owner_id: "65" },
-    scopes: ["links:write"],
-  };
   const things: Record<string, string | undefined> = {
     link_id: await create("/links", { url: "https://example.com/" }),
     webhook_id: await create("/webhooks", webhook),
     domain_id: await create("/domains", { host: "go.others.example" }),
     key_id: await create("/client/keys", { key: publicKey.export({ format: "jwk" }) }),
-    rule_id: await create("/workload-identity", rule),
+    rule_id: await create("/workload-identity", GITHUB_RULE),
     invitation_id: await create("/invitations", {}),
     approval_id: await create("/apps/approved", { client_id: app.clientId }),
     secret_id: secrets[1]?.id,
@@ -146,21 +140,10 @@ test("nothing of another organization is found below the user's own", async (t) 
   const named = routes.filter((route) => Object.keys(theirs).some((name) => route.includes(`:${name}`)));
   t.true(named.length > 40);
   const { stranger, owner, other, base } = team;
-  const stateOf = () =>
-    Promise.all(
-      [
-        "/links",
-        "/domains",
-        "/webhooks",
-        "/client",
-        "/workload-identity",
-        "/invitations",
-        "/apps",
-        "/members",
-      ].map(
-        async (path) => (await stranger.api.get<object>(`/dashboard/organizations/${other.id}${path}`)).body,
-      ),
-    );
+  const lists = "links domains webhooks client workload-identity invitations apps members".split(" ");
+  const look = async (list: string) =>
+    (await stranger.api.get<object>(`/dashboard/organizations/${other.id}/${list}`)).body;
+  const stateOf = () => Promise.all(lists.map(look));
   const before = await stateOf();
   for (const route of named) {
     const { status, text } = await owner.api.send(...requestOf(route, base));

@@ -107,21 +107,6 @@ test("neither JSON sent as plain text, which needs no CORS preflight, nor any GE
   await isUntouched(t, visit);
 });
 
-test("a form from another origin can neither sign in nor register", async (t) => {
-  const { username, password } = await service.createUser([]);
-  const newcomer = `${username}-2`;
-  for (const [path, name] of [
-    ["/auth/login", username],
-    ["/auth/register", newcomer],
-  ] as const) {
-    const form = { username: name, password };
-    const answer = await send(new TestBrowser(service.url), path, { form, headers: FOREIGN });
-    t.is(answer.status, 403, path);
-    t.deepEqual(answer.headers.getSetCookie(), []);
-  }
-  t.is(await service.storage.accounts.findByUsername(newcomer), undefined);
-});
-
 test("a change succeeds with the token of the session, in the form or in its header", async (t) => {
   const { browser, csrf } = await createVisitor();
   const path = "/dashboard/organizations";

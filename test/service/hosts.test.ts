@@ -98,12 +98,8 @@ const SPELLINGS = [
   ...["/%61uth/login", "/auth/login/", "/auth/./login", "\\auth\\login", "/Dashboard"],
   ...["//dashboard", "/dashboard/", "/OAUTH/authorize", "//oauth/authorize", "/oauth%2Fauthorize"],
   ...["/Oauth/Jwks", "/oauth/jwks/", "/%6Fauth/jwks", "/INTERACTION/x", "//interaction/x"],
-  ...[
-    "/.Well-Known/openid-configuration",
-    "/.well-known/openid-configuration/",
-    "//.well-known/openid-configuration",
-  ],
-  ...["/%2Ewell-known/openid-configuration", "/docs/", "/DOCS", "/mcp/", "/MCP", "/assets/../auth/login"],
+  ...["/.Well-Known/", "//.well-known/", "/%2Ewell-known/"].map((path) => `${path}openid-configuration`),
+  ...["/.well-known/openid-configuration/", "/docs/", "/DOCS", "/mcp/", "/MCP", "/assets/../auth/login"],
   ...["/assets/..%2Fauth/login", "/assets//auth/login"],
 ];
 /** What only responses of the service contain: its cookies, forms, documents and challenges. */

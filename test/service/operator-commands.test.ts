@@ -205,6 +205,19 @@ type Refusal = [words: string[], code: string, message: RegExp, password?: strin
 const ANY = /^.{10,}/;
 const NAME = /^The name must be 1 to 100 characters long\.$/;
 const NOT_FOUND = / not found\.$/;
+const commandsIn = (text: string) =>
+  text
+    .trim()
+    .split(/,\s+/)
+    .map((words) => words.split(" "));
+const WITHOUT_CLIENT = commandsIn(
+  `client rotate ${free}, client redirect-uris ${free} https://a.example/cb, client disable ${free}, org fapi ${free} on`,
+);
+const MISSING = commandsIn(`
+  org plan org_none growth, org show org_none, org show ${paid.toLowerCase()}, org suspend org_none,
+  client rotate org_none, trust list org_none, trust remove ${paid} trs_1, app withdraw ${paid} app_unknown,
+  user create grace --org org_none, user reset-password unknown, link disable none, grant revoke none,
+  audit verify org_none, audit head org_none`);
 const REFUSALS: Refusal[] = [
   [["org", "create", "  "], "invalid_name", NAME],
   [["org", "create", "A", "--plan", "gold"], "invalid_plan", /^--plan must be free, /],
@@ -221,28 +234,8 @@ const REFUSALS: Refusal[] = [
   ),
   [[...rotate, "--overlap", "1h", "--compromised"], "invalid_overlap_hours", ANY],
   [[...uris, "https://a.example/cb", "/callback"], "invalid_redirect_uris", ANY],
-  ...[
-    ["client", "rotate", free],
-    ["client", "redirect-uris", free, "https://a.example/cb"],
-    ["client", "disable", free],
-    ["org", "fapi", free, "on"],
-  ].map((words): Refusal => [words, "no_client", ANY]),
-  ...[
-    ["org", "plan", "org_none", "growth"],
-    ["org", "show", "org_none"],
-    ["org", "show", paid.toLowerCase()],
-    ["org", "suspend", "org_none"],
-    ["client", "rotate", "org_none"],
-    ["trust", "list", "org_none"],
-    ["trust", "remove", paid, "trs_1"],
-    ["app", "withdraw", paid, "app_unknown"],
-    ["user", "create", "grace", "--org", "org_none"],
-    ["user", "reset-password", "unknown"],
-    ["link", "disable", "none"],
-    ["grant", "revoke", "none"],
-    ["audit", "verify", "org_none"],
-    ["audit", "head", "org_none"],
-  ].map((words): Refusal => [words, "not_found", NOT_FOUND]),
+  ...WITHOUT_CLIENT.map((words): Refusal => [words, "no_client", ANY]),
+  ...MISSING.map((words): Refusal => [words, "not_found", NOT_FOUND]),
   [["app", "approve", paid, "lgc_unknown"], "invalid_client_id", ANY],
   [["user", "create", "grace"], "invalid_org", /^Missing option --org <org-id>\.$/],
   [userNamed("grace", "--role", "king"), "invalid_role", /^--role must be owner, admin or member\.$/],

@@ -71,6 +71,8 @@ const PAGES: Record<string, [status: number, show: () => Promise<Page>]> = {
   "a wrong password": [400, () => post("/auth/login", { username: "unknown", password: "wrong" })],
   "an invalid username": [422, () => post("/auth/register", { username: "x", password: "correct horse" })],
   "an SSO callback without a pending sign-in": [400, () => visit("/auth/sso/callback?code=a&state=b")],
+  landing: [200, () => visit("/")],
+  "a page of the documentation": [200, () => visit("/docs/api/create-link")],
   "unknown short link": [404, () => visit("/no-such-link")],
   "unknown URL": [404, () => visit("/no/such/page")],
   "unknown page of the dashboard": [404, () => visitSignedIn("/dashboard/nothing")],

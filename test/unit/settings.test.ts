@@ -35,6 +35,10 @@ const WRONG: Record<string, string[]> = {
     smtps://mail.example?tls.rejectUnauthorized=false smtp://ada@mail.example`),
   SMTP_FROM: ["linkgate", "<a@b.example", "a@b.example\r\nBcc: c@d.example", "a@b.example, c@d.example"],
   COUNTRY_HEADER: ["CF IPCountry", "country:", "X-Lånd", "a\r\nb"],
+  SECURITY_CONTACT: [
+    "https://a b",
+    ...words("security@example.com mailto: mailto:a http://example.com tel:1"),
+  ],
   TRUST_PROXY: words("-1 1.5 true 10.0.0.0/8"),
   WORKERS: words("0 -1 two 1.5"),
   CIMD: words(`

@@ -1,23 +1,37 @@
 import type { ExecutionContext } from "ava";
 import type { TestService } from "../service.ts";
-import type { LinkBody, PageBody } from "./api.ts";
+import type { LinkBody } from "./api.ts";
 import { browserOf, createTeam } from "./dashboard.ts";
 import type { Page } from "./test-browser.ts";
 
-export async function linksInBrowser(service: TestService) {
+/** Creates a team, of which a user is signed in in a browser, with functions that use a part of its dashboard. */
+export async function openSection<Item>(
+  service: TestService,
+  section: string,
+  role: "owner" | "member" = "owner",
+) {
   const team = await createTeam(service);
-  const path = `${team.base}/links`;
-  const { api } = team.member;
-  const { browser } = await browserOf(service, team.member);
+  const path = `${team.base}/${section}`;
+  const { api } = team[role];
+  const { browser } = await browserOf(service, team[role]);
   return {
     ...team,
     path,
+    api,
     browser,
     open: (address = "") => browser.open(service.url + path + address),
+    look: async (id: string) => (await api.get<Item>(`${path}/${id}`)).body,
+    list: async () => (await api.get<{ data: Item[] }>(path)).body.data,
+  };
+}
+
+export async function linksInBrowser(service: TestService) {
+  const section = await openSection<LinkBody>(service, "links", "member");
+  const { api, path } = section;
+  return {
+    ...section,
     create: async (fields: object = {}) =>
       (await api.send<LinkBody>("POST", path, { json: { url: "https://example.com/", ...fields } })).body,
-    look: async (id: string) => (await api.get(`${path}/${id}`)).body,
-    list: async () => (await api.get<PageBody>(path)).body.data,
   };
 }
 

@@ -22,67 +22,51 @@ export type SecretForm = {
 };
 
 const WEBHOOK = { url: "https://hooks.example.com/in", events: ["link.created"] };
-const CLIENT_SECRET = { secret: /lgs_[\w-]{20,}/, next: "Back to API access", created: "/client" };
+const CLIENT_SECRET = { secret: /lgs_[\w-]{20,}/, next: "Back to API access" };
 const WEBHOOK_SECRET = {
   secret: /whsec_[A-Za-z0-9+/]{43}=/,
   next: "Back to the webhook",
   again: /view the secret again on the webhook’s page/,
 };
+const INVITATION = { secret: /\/dashboard\/invitations\/[\w-]{20,}/, next: "Back to members" };
+const RESET_LINK = { secret: /\/auth\/reset-password\/[\w-]{20,}/, next: "Back to members" };
+
+type Kind = Pick<SecretForm, "secret" | "next" | "again" | "plan" | "fields">;
+const FORMS: [name: string, path: string, button: string, created: string, kind: Kind][] = [
+  [
+    "an upgrade that creates the client",
+    ...(["/plan", "Upgrade to Growth", "/client"] as const),
+    { ...CLIENT_SECRET, plan: "free" },
+  ],
+  ["a rotation of the client secret", "/client/rotate", "Rotate secret", "/client", CLIENT_SECRET],
+  [
+    "a new webhook",
+    ...(["/webhooks/new", "Create webhook", "/webhooks"] as const),
+    { ...WEBHOOK_SECRET, fields: { url: WEBHOOK.url } },
+  ],
+  [
+    "a rotation of a webhook secret",
+    ...(["/webhooks/:webhook/rotate-secret", "Rotate secret", "/audit?type=webhook.secret_rotated"] as const),
+    WEBHOOK_SECRET,
+  ],
+  [
+    "a view of a webhook secret",
+    ...(["/webhooks/:webhook", "Show secret", "/audit?type=webhook.secret_viewed"] as const),
+    WEBHOOK_SECRET,
+  ],
+  ["an invitation", "/members", "Create invitation link", "/invitations", INVITATION],
+  [
+    "a password reset link",
+    ...(["/members", "Create reset link for :member", "/audit?type=member.reset_link_created"] as const),
+    RESET_LINK,
+  ],
+];
 
 /** Every dashboard form whose next page shows a secret once. */
-export const SECRET_FORMS: SecretForm[] = [
-  {
-    name: "an upgrade that creates the client",
-    plan: "free",
-    path: "/plan",
-    button: "Upgrade to Growth",
-    ...CLIENT_SECRET,
-  },
-  {
-    name: "a rotation of the client secret",
-    path: "/client/rotate",
-    button: "Rotate secret",
-    ...CLIENT_SECRET,
-  },
-  {
-    name: "a new webhook",
-    path: "/webhooks/new",
-    button: "Create webhook",
-    fields: { url: WEBHOOK.url },
-    created: "/webhooks",
-    ...WEBHOOK_SECRET,
-  },
-  {
-    name: "a rotation of a webhook secret",
-    path: "/webhooks/:webhook/rotate-secret",
-    button: "Rotate secret",
-    created: "/audit?type=webhook.secret_rotated",
-    ...WEBHOOK_SECRET,
-  },
-  {
-    name: "a view of a webhook secret",
-    path: "/webhooks/:webhook",
-    button: "Show secret",
-    created: "/audit?type=webhook.secret_viewed",
-    ...WEBHOOK_SECRET,
-  },
-  {
-    name: "an invitation",
-    path: "/members",
-    button: "Create invitation link",
-    created: "/invitations",
-    secret: /\/dashboard\/invitations\/[\w-]{20,}/,
-    next: "Back to members",
-  },
-  {
-    name: "a password reset link",
-    path: "/members",
-    button: "Create reset link for :member",
-    created: "/audit?type=member.reset_link_created",
-    secret: /\/auth\/reset-password\/[\w-]{20,}/,
-    next: "Back to members",
-  },
-];
+export const SECRET_FORMS: SecretForm[] = FORMS.map(([name, path, button, created, kind]) => ({
+  ...{ name, path, button, created },
+  ...kind,
+}));
 
 async function createWebhook({ base, owner }: Team): Promise<string> {
   const { body } = await owner.api.send<{ id: string }>("POST", `${base}/webhooks`, { json: WEBHOOK });

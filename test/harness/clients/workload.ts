@@ -24,6 +24,15 @@ export const FORMS = {
 };
 export type Form = keyof typeof FORMS;
 
+/** A trust rule, as an owner sends it. */
+export const GITHUB_RULE = {
+  name: "Deploy",
+  issuer: "https://token.actions.githubusercontent.com",
+  subject: "repo:octo-org/octo-repo:ref:refs/heads/main",
+  claims: { repository_owner_id: "65" },
+  scopes: ["links:write"],
+} satisfies Partial<NewTrustRule>;
+
 /** Creates an organization that trusts the jobs of `githubClaims` on main, with `changes` applied to the rule. */
 export async function createTrustingOrganization(
   service: TestService,

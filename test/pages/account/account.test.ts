@@ -45,7 +45,7 @@ test("a password change with a wrong password or without a new one is rejected, 
   t.false(await signsIn(username, FRESH));
 });
 
-for (const how of ["JSON", "a form"]) {
+for (const how of ["JSON", "a form"])
   test(`changing the password by ${how} ends every other session and revokes authorized apps`, async (t) => {
     const own = await service.createOrganization();
     const user = await service.createUser([own.id]);
@@ -72,7 +72,6 @@ for (const how of ["JSON", "a form"]) {
     t.false(await signsIn(user.username, user.password));
     t.true(await signsIn(user.username, FRESH));
   });
-}
 
 test("the export is a file with all data about the user and no credentials", async (t) => {
   const own = await service.createOrganization("Söhne & Co");

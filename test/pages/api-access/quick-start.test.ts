@@ -36,11 +36,6 @@ test("the page contains the client ID and no secret", (t) => {
   }
 });
 
-test("the curl snippet creates a link", async (t) => {
-  const { stdout } = await run("sh", ["-c", snippet("curl")], { env });
-  t.regex(stdout, isLink);
-});
-
 test("with a wrong secret, or none, the curl snippet prints the reason and sends no request to the API", async (t) => {
   for (const [CLIENT_SECRET, stderr] of [
     ["incorrect", /"error":"invalid_client"/],
@@ -54,21 +49,23 @@ test("with a wrong secret, or none, the curl snippet prints the reason and sends
 });
 
 // In the folder of the project, which has the packages installed. test/processes/client-package.test.ts installs ours.
-for (const name of ["typescript", "client", "mcp"])
-  test(`the snippet ${name} creates a link`, async (t) => {
-    const code = snippet(name).replace("@linkgate/client", `${ROOT}client/src/index.ts`);
-    const { stdout } = await run(process.execPath, ["--input-type=module-typescript", "-e", code], {
-      cwd: ROOT,
-      env,
-    });
-    t.regex(stdout, isLink);
-  });
+const NODE = [process.execPath, "--input-type=module-typescript", "-e"];
+const PROGRAMS = {
+  curl: ["sh", "-c"],
+  typescript: NODE,
+  client: NODE,
+  mcp: NODE,
+  python: [PYTHON ?? "", "-c"],
+};
 
-const pythonTitle = "the Python snippet creates a link";
-// Authlib is not an npm package; CI installs it.
-if (!PYTHON) skip(pythonTitle, "no Python here has Authlib");
-else
-  test(pythonTitle, async (t) => {
-    const { stdout } = await run(PYTHON as string, ["-c", snippet("python")], { env });
-    t.regex(stdout, isLink);
-  });
+for (const [name, [program = "", ...options]] of Object.entries(PROGRAMS)) {
+  const title = `the snippet ${name} creates a link`;
+  // Authlib is not an npm package; CI installs it.
+  if (!program) skip(title, "no Python here has Authlib");
+  else
+    test(title, async (t) => {
+      const code = snippet(name).replace("@linkgate/client", `${ROOT}client/src/index.ts`);
+      const { stdout } = await run(program, [...options, code], { cwd: ROOT, env });
+      t.regex(stdout, isLink);
+    });
+}

@@ -2,8 +2,8 @@ import test from "ava";
 import type { NewTrustRule } from "../../../adapters/organizations/trust-rules.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { isMissing, isProblem } from "../../harness/clients/api.ts";
-import { browserOf, createTeam } from "../../harness/clients/dashboard.ts";
-import { isMarked, typedIn } from "../../harness/clients/pages.ts";
+import { isMarked, openSection, typedIn } from "../../harness/clients/pages.ts";
+import { GITHUB_RULE } from "../../harness/clients/workload.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
@@ -11,28 +11,9 @@ test.after.always(() => service.close());
 
 type Rule = Record<string, unknown> & { id: string };
 
-const RULE: NewTrustRule = {
-  name: "Deploy",
-  issuer: "https://token.actions.githubusercontent.com",
-  subject: "repo:octo-org/octo-repo:ref:refs/heads/main",
-  audience: "https://links.example",
-  claims: { repository_owner_id: "65" },
-  scopes: ["links:read", "webhooks:write"],
-};
+const RULE: NewTrustRule = { ...GITHUB_RULE, audience: "https://links.example" };
 
-/** Creates a team whose owner is signed in, in a browser, with the trust rules as JSON. */
-async function withRules() {
-  const team = await createTeam(service);
-  const path = `${team.base}/workload-identity`;
-  const { browser } = await browserOf(service, team.owner);
-  return {
-    ...team,
-    path,
-    browser,
-    open: (address = "") => browser.open(service.url + path + address),
-    list: async () => (await team.owner.api.get<{ data: Rule[] }>(path)).body.data,
-  };
-}
+const withRules = () => openSection<Rule>(service, "workload-identity");
 
 test("an organization has at most 20 trust rules", async (t) => {
   const { organization, list, owner, path, open } = await withRules();

@@ -151,7 +151,7 @@ test("introspection reports a first-party token as inactive to every client and 
   }
 });
 
-for (const kind of ["access_token", "refresh_token"] as const) {
+for (const kind of ["access_token", "refresh_token"] as const)
   test(`only its own client can revoke a first-party ${kind} at the revocation endpoint, with its family`, async (t) => {
     const { own, user } = await member();
     const tokens = await tokensOf(user);
@@ -163,44 +163,29 @@ for (const kind of ["access_token", "refresh_token"] as const) {
     t.is((await me(access_token)).status, 401);
     isProblem(t, await refresh(refresh_token), INVALID_GRANT);
   });
-}
 
 const AFTER_RETRY_WINDOW = 121_000;
-const DAY_MS = 24 * 3600_000;
 
-test.serial("a refresh token may be retried for two minutes; a later use revokes its family", async (t) => {
-  const first = await register();
-  const other = await post("/auth/login", { username: first.user.username, password: PASSWORD });
-  const second = await refresh(first.refresh_token);
-  t.is(second.status, 200);
-  isTokenAnswer(t, second);
-  t.not(second.body.refresh_token, first.refresh_token);
-  advanceClock(119_000);
-  t.is((await refresh(first.refresh_token)).status, 200, "a retry after a lost response");
-  advanceClock(AFTER_RETRY_WINDOW);
-  isProblem(t, await refresh(first.refresh_token), INVALID_GRANT);
-  isProblem(t, await refresh(second.body.refresh_token), INVALID_GRANT);
-  for (const token of [first.access_token, second.body.access_token]) t.is((await me(token)).status, 401);
-  t.is((await me(other.body.access_token)).status, 200, "another grant stays valid");
-});
-
-test.serial("access tokens last an hour, unused refresh tokens 30 days, and their families 90", async (t) => {
-  for (const [days, last] of [
-    [[1 / 24], 30],
-    [[22, 22, 22, 22], 2],
-  ] as const) {
-    let { access_token, refresh_token } = await register();
-    for (const count of days) {
-      advanceClock(count * DAY_MS);
-      t.is((await me(access_token)).status, 401);
-      const { status, body } = await refresh(refresh_token);
-      t.is(status, 200);
-      ({ access_token, refresh_token } = body);
-    }
-    advanceClock(last * DAY_MS + 1000);
-    t.is((await refresh(refresh_token)).status, 401);
-  }
-});
+test.serial(
+  "a refresh token may be retried for two minutes; a later use revokes its family, and access ends in an hour",
+  async (t) => {
+    const first = await register();
+    const other = await post("/auth/login", { username: first.user.username, password: PASSWORD });
+    const second = await refresh(first.refresh_token);
+    t.is(second.status, 200);
+    isTokenAnswer(t, second);
+    t.not(second.body.refresh_token, first.refresh_token);
+    advanceClock(119_000);
+    t.is((await refresh(first.refresh_token)).status, 200, "a retry after a lost response");
+    advanceClock(AFTER_RETRY_WINDOW);
+    isProblem(t, await refresh(first.refresh_token), INVALID_GRANT);
+    isProblem(t, await refresh(second.body.refresh_token), INVALID_GRANT);
+    for (const token of [first.access_token, second.body.access_token]) t.is((await me(token)).status, 401);
+    t.is((await me(other.body.access_token)).status, 200, "another grant stays valid");
+    advanceClock(3600_000);
+    t.is((await me(other.body.access_token)).status, 401);
+  },
+);
 
 test.serial("a replay is recorded once, however many requests detect it", async (t) => {
   const { user, refresh_token } = await register();

@@ -53,10 +53,9 @@ const WAYS: Record<string, (returnTo: string) => Promise<string | null>> = {
   },
 };
 
-for (const [way, lead] of Object.entries(WAYS)) {
+for (const [way, lead] of Object.entries(WAYS))
   test(`after signing in, the ${way} redirects only to pages of this service`, async (t) => {
     for (const target of ["https://evil.example/", "//evil.example/", "/evil", "/\\evil.example/", ""])
       t.is(await lead(target), HOME, target);
     t.is(await lead("/dashboard/account#password"), "/dashboard/account#password");
   });
-}

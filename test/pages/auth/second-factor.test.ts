@@ -226,35 +226,42 @@ test.serial("removing it with the token of a program keeps that token and revoke
 const CREDENTIAL_ID = "Y3JlZGVudGlhbA";
 const client = (type: string, challenge: unknown = "x") =>
   Buffer.from(JSON.stringify({ type, challenge, origin: service.url })).toString("base64url");
-const assertion = (changes: object = {}, response: object = {}) => ({
+
+/** Returns what a browser sends of a passkey at sign-in (`get`) or for a new one (`create`), with changes. */
+const passkeyOf = (use: "get" | "create", response: object = {}, changes: object = {}) => ({
   id: CREDENTIAL_ID,
   rawId: CREDENTIAL_ID,
   type: "public-key",
   clientExtensionResults: {},
-  ...changes,
   response: {
-    clientDataJSON: client("webauthn.get"),
-    authenticatorData: "AA",
-    signature: "AA",
+    clientDataJSON: client(`webauthn.${use}`),
+    ...(use === "get" ? { authenticatorData: "AA", signature: "AA" } : { attestationObject: "oA" }),
     ...response,
   },
+  ...changes,
 });
 
-const ASSERTIONS: Record<string, unknown> = {
+const NO_PASSKEYS: Record<string, unknown> = {
   "no JSON": "{",
   null: null,
   "a number": 1,
   "an array": [],
   "no response": { id: CREDENTIAL_ID },
-  "a response that is a text": { ...assertion(), response: "x" },
-  "a number as the user handle": assertion({}, { userHandle: 1 }),
-  "an object as the user handle": assertion({}, { userHandle: { length: 3 } }),
-  "an object as the id": assertion({ id: { toString: 1 } }),
-  "a list as the id": assertion({ id: [CREDENTIAL_ID], rawId: [CREDENTIAL_ID] }),
-  "a NUL in the id": assertion({ id: "\0", rawId: "\0" }),
-  "an object as the client data": assertion({}, { clientDataJSON: {} }),
-  "a number as the challenge": assertion({}, { clientDataJSON: client("webauthn.get", 1) }),
-  "numbers as data": assertion({}, { authenticatorData: 1, signature: 2 }),
+};
+const CHANGES: Record<string, [response: object, changes?: object]> = {
+  "a response that is a text": [{}, { response: "x" }],
+  "a number as the user handle": [{ userHandle: 1 }],
+  "an object as the user handle": [{ userHandle: { length: 3 } }],
+  "an object as the id": [{}, { id: { toString: 1 }, rawId: {} }],
+  "a list as the id": [{}, { id: [CREDENTIAL_ID], rawId: [CREDENTIAL_ID] }],
+  "a NUL in the id": [{}, { id: "\0", rawId: "\0" }],
+  "an object as the client data": [{ clientDataJSON: {} }],
+  "a number as the challenge at sign-in": [{ clientDataJSON: client("webauthn.get", 1) }],
+  "a number as the challenge of a new one": [{ clientDataJSON: client("webauthn.create", 1) }],
+  "numbers as data": [{ authenticatorData: 1, signature: 2 }],
+  "a text as transports": [{ transports: "usb" }],
+  "objects as transports": [{ transports: [{}] }],
+  "an object as the attestation": [{ attestationObject: {} }],
 };
 
 test.before(async () => {
@@ -266,30 +273,15 @@ test.before(async () => {
 const postPasskey = (passkey: string, cookie = "") =>
   postForm(`${service.url}/auth/passkey`, { passkey }, { accept: "text/html", origin: service.url, cookie });
 
-const textOf = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
-
-test("a malformed passkey is not accepted at sign-in", async (t) => {
-  for (const [what, value] of Object.entries(ASSERTIONS))
-    t.is((await postPasskey(textOf(value))).status, 400, what);
-});
-
-const registration = (changes: object = {}, response: object = {}) => ({
-  ...assertion(changes),
-  response: { clientDataJSON: client("webauthn.create"), attestationObject: "oA", ...response },
-});
-const REGISTRATIONS: Record<string, unknown> = {
-  "no JSON": "{",
-  "no response": { id: CREDENTIAL_ID },
-  "an object as the id": registration({ id: {}, rawId: {} }),
-  "a text as transports": registration({}, { transports: "usb" }),
-  "objects as transports": registration({}, { transports: [{}] }),
-  "an object as the attestation": registration({}, { attestationObject: {} }),
-  "a number as the challenge": registration({}, { clientDataJSON: client("webauthn.create", 1) }),
-};
-
-test("a malformed passkey is not registered", async (t) => {
+test("a malformed passkey is neither accepted at sign-in nor registered", async (t) => {
   const { api } = await createColleague(service, undefined);
-  for (const [what, value] of Object.entries(REGISTRATIONS)) {
+  const malformed = (use: "get" | "create") => [
+    ...Object.entries(NO_PASSKEYS),
+    ...Object.entries(CHANGES).map(([what, changes]) => [what, passkeyOf(use, ...changes)] as const),
+  ];
+  const textOf = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
+  for (const [what, value] of malformed("get")) t.is((await postPasskey(textOf(value))).status, 400, what);
+  for (const [what, value] of malformed("create")) {
     const json = { name: "another", passkey: textOf(value) };
     t.is((await api.send("POST", "/dashboard/account/passkeys", { json })).status, 422, what);
   }
@@ -300,7 +292,7 @@ test.serial("an outage while a passkey is verified isn't reported as a wrong pas
   const page = await browser.open(`${service.url}/auth/login`);
   const options = page.html.querySelector("form[data-passkey]")?.attributes["data-options"] ?? "";
   const { challenge } = JSON.parse(options) as { challenge: string };
-  const passkey = JSON.stringify(assertion({}, { clientDataJSON: client("webauthn.get", challenge) }));
+  const passkey = JSON.stringify(passkeyOf("get", { clientDataJSON: client("webauthn.get", challenge) }));
   const { replays } = service.storage;
   const { useOnce } = replays;
   t.teardown(() => Object.assign(replays, { useOnce }));

@@ -1,10 +1,10 @@
 import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt } from "../../harness/clients/api.ts";
-import { browserOf, firstPartyToken } from "../../harness/clients/dashboard.ts";
+import { firstPartyToken } from "../../harness/clients/dashboard.ts";
 import { authorizeUrl, createApp, sendForm } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
-import { cookieOf, isSignedIn } from "../../harness/clients/visits.ts";
+import { isSignedIn } from "../../harness/clients/visits.ts";
 import { startWithStorage } from "../../harness/database/service-storage.ts";
 import { postForm, type TestUser } from "../../harness/service.ts";
 
@@ -99,7 +99,7 @@ test.serial("a password change that started before a reset by link doesn't overw
   t.fail("the change was always done first");
 });
 
-for (const [index, kind] of ["token", "session"].entries()) {
+for (const [index, kind] of ["token", "session"].entries())
   test.serial(`a user disabled during a sign-in gets no ${kind} that works once enabled`, async (t) => {
     const { accounts, disabledAccounts } = service.storage;
     const user = await service.createUser([]);
@@ -120,61 +120,33 @@ for (const [index, kind] of ["token", "session"].entries()) {
     await disabledAccounts.enable(user.id, OPERATOR);
     t.false(await isIn());
   });
-}
 
 /** Ways to end the sessions of a user from elsewhere. */
-const ENDS: Record<string, (user: TestUser) => Promise<unknown>> = {
-  "signs the user out": ({ id }) => other.disabledAccounts.signOut(id, { apps: false }, OPERATOR),
-  async "disables the user"({ id }) {
+const ENDS: Record<string, (id: string) => Promise<unknown>> = {
+  "signs the user out": (id) => other.disabledAccounts.signOut(id, { apps: false }, OPERATOR),
+  async "disables the user"(id) {
     await other.disabledAccounts.disable(id, null, OPERATOR);
     await other.disabledAccounts.enable(id, OPERATOR);
   },
 };
 
-for (const [what, end] of Object.entries(ENDS)) {
+for (const [what, end] of Object.entries(ENDS))
   test.serial(`a session that gets a new ID while another process ${what} isn't revived`, async (t) => {
+    const sessions = service.storage.oidcAdapter("Session");
     for (let count = 1; ; count++) {
-      const user = await service.createUser([]);
-      const { browser } = await browserOf(service, user);
-      const page = await browser.open(service.url + ACCOUNT);
+      const { id: accountId } = await service.createUser([]);
+      const session = { uid: `${accountId}-${count}`, accountId, kind: "Session" };
+      const [id, newId] = [`old-${accountId}`, `new-${accountId}`];
+      await sessions.upsert(id, session, 600);
       let seen = 0;
       let ended: Promise<unknown> | undefined;
       const stop = service.onStatement(() => {
-        if (++seen === count) ended = end(user);
+        if (++seen === count) ended = end(accountId);
       });
-      // Gives this session a new ID, and ends the others.
-      const new_password = "an entirely new one";
-      await browser.press(page, "Change password", { current_password: user.password, new_password });
+      await sessions.upsert(newId, { ...session, replaces: id }, 600);
       stop();
       if (!ended) break;
       await ended;
-      t.false(await isSignedIn(service, browser), `after statement ${count}`);
+      t.is(await sessions.find(newId), undefined, `after statement ${count}`);
     }
   });
-}
-
-test.serial("signing out ends the session, even if another tab is giving it a new ID", async (t) => {
-  const { id: organizationId } = await service.createOrganization("Team");
-  for (let count = 1; ; count++) {
-    const user = await service.createUser([organizationId]);
-    const { browser } = await browserOf(service, user);
-    const page = await browser.open(service.url + ACCOUNT);
-    const { value: id = "" } = (await cookieOf(service, browser, "session")) ?? {};
-    const adapter = other.oidcAdapter("Session");
-    const { jti: _, ...payload } = (await adapter.find(id)) ?? {};
-    const newId = `renewed-${count}`;
-    let seen = 0;
-    let renewal: Promise<unknown> | undefined;
-    const stop = service.onStatement(() => {
-      if (++seen === count) renewal = adapter.upsert(newId, { ...payload, replaces: id }, 600);
-    });
-    const done = await browser.press(page, "Sign out");
-    stop();
-    if (!renewal) break;
-    await renewal;
-    // Refused if the session had its new ID before the request was authenticated.
-    const [entry] = await service.storage.audit.list(organizationId, { types: ["member.logged_out"] }, 1);
-    t.is(done.status, 200);
-    if (entry?.actor === user.id) t.is(await adapter.find(newId), undefined, `after statement ${count}`);
-  }
-});

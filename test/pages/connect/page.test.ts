@@ -60,10 +60,8 @@ test("the page has the scopes of the role, and quick starts for managers", async
     const { scopes } = await connectOf(team[role]);
     t.is(scopes.length, SCOPES[role]);
     const { browser, page } = await openAs(service, team[role], path);
-    t.deepEqual(
-      textsOn(page, "main dt code"),
-      scopes.map(({ name }) => name),
-    );
+    const names = scopes.map(({ name }) => name);
+    t.deepEqual(textsOn(page, "main dt code"), names);
     for (const { description } of scopes) t.true(page.html.querySelector("main")?.text.includes(description));
     const scripts = await browser.open(`${service.url}${path}?host=scripts`);
     for (const quickStart of ["/client/quick-start", "/workload-identity"]) {
@@ -86,10 +84,7 @@ test("members, and organizations whose client has no secret, see no client ID", 
 test("with a host's redirect URI, the client ID and the secret, a member connects", async (t) => {
   const { hosts } = await connectOf();
   const withClient = hosts.filter(({ own_client }) => own_client);
-  t.deepEqual(
-    withClient.map(({ id }) => id),
-    ["claude-code", "cursor", "vscode", "gemini"],
-  );
+  t.is(withClient.map(({ id }) => id).join(), "claude-code,cursor,vscode,gemini");
   for (const { own_client } of withClient) {
     const { redirect_uri = "", steps } = own_client ?? {};
     t.false(JSON.stringify(steps).includes(clientSecret));

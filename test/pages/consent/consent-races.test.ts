@@ -89,7 +89,7 @@ const REVOCATIONS: Record<string, (party: Party, consentId: string) => Promise<u
   "the removal of the member": remove,
 };
 
-for (const [what, revoke] of Object.entries(REVOCATIONS)) {
+for (const [what, revoke] of Object.entries(REVOCATIONS))
   test.serial(`no authorization that is remembered during ${what} survives it`, async (t) => {
     for (let round = 0; round < ROUNDS; round++) {
       const { party, browser, page } = await openPage();
@@ -110,7 +110,6 @@ for (const [what, revoke] of Object.entries(REVOCATIONS)) {
       t.is(end.searchParams.get("error"), "consent_required", `round ${round}`);
     }
   });
-}
 
 test.serial("concurrent requests each get a grant of their own, under one consent", async (t) => {
   const { app, user } = await createApp(service);

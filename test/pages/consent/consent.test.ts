@@ -159,18 +159,6 @@ test("concurrent approvals of one consent page create one grant and one code", a
   }
 });
 
-test("resuming one approval concurrently yields one code", async (t) => {
-  for (let round = 0; round < rounds(2, 20); round++) {
-    const { resume, cookie } = await approved();
-    const answers = await atOnce(10, () => fetch(resume, { headers: { cookie }, redirect: "manual" }));
-    const ends = answers.map(({ headers }) => URL.parse(headers.get("location") ?? ""));
-    const codes = ends.flatMap((end) => end?.searchParams.get("code") ?? []);
-    t.is(codes.length, 1);
-    for (const { status } of answers) t.true(status === 303 || status === 400, String(status));
-    t.is((await redeemCode(service, app, String(codes[0]))).status, 200);
-  }
-});
-
 test("only the first decision counts, and following the second response leads to its result", async (t) => {
   for (const [first, then, expected] of [
     [ALLOW, ALLOW, "code"],

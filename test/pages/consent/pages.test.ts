@@ -145,7 +145,7 @@ test("the consent page warns about a redirect to the user's own computer", async
   t.true((await open("com.example.app:/cb")).text.includes("com.example.app"));
 });
 
-for (const role of ["owner", "admin", "member"] as const) {
+for (const role of ["owner", "admin", "member"] as const)
   test(`an ${role} whose organization doesn't accept the app can ${role === "member" ? "send a link to an owner or admin" : "accept it in the settings, and continue"}`, async (t) => {
     const { id } = await service.createOrganization("Press");
     const visitor = await service.createUser([id], undefined, role);
@@ -173,4 +173,3 @@ for (const role of ["owner", "admin", "member"] as const) {
     t.is(again.html.querySelector("h1")?.text, "Allow access?");
     t.truthy(new URL((await browser.press(again, "Allow")).url).searchParams.get("code"));
   });
-}

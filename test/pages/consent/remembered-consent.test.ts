@@ -76,7 +76,7 @@ const REQUESTS: [first: Fields, then: Fields, outcome: "not asked" | "asked"][] 
   [{}, { redirect_uri: SCHEME_URI }, "asked"],
   [{ redirect_uri: LOOPBACK_URI }, { redirect_uri: LOOPBACK_URI }, "asked"],
 ];
-for (const [first, then, outcome] of REQUESTS) {
+for (const [first, then, outcome] of REQUESTS)
   test(`after ${JSON.stringify(first)}, ${JSON.stringify(then)} is ${outcome}`, async (t) => {
     const { user, open } = await allowedApp(first);
     const url = await open(then);
@@ -84,7 +84,6 @@ for (const [first, then, outcome] of REQUESTS) {
     t.is(codeOf(url) === "", outcome === "asked");
     t.is((await grantsOf(user)).length, outcome === "asked" ? 1 : 2);
   });
-}
 
 test("consent is asked again if only two grants together cover the request; prompt=none gets consent_required", async (t) => {
   const { user, app, open, browser } = await allowedApp({ scope: "links:read" });
@@ -154,13 +153,12 @@ const LOSSES: Record<string, (setup: Setup) => Promise<unknown>> = {
   "the consent isn't recorded": ({ user }) =>
     knex("grants").where({ user_id: user.id }).update({ consent_id: null, consented_at: null }),
 };
-for (const [what, lose] of Object.entries(LOSSES)) {
+for (const [what, lose] of Object.entries(LOSSES))
   test(`consent is asked again after ${what}`, async (t) => {
     const setup = await allowedApp({ scope: "webhooks:read" });
     await lose(setup);
     t.true(isAsked(await setup.open({ scope: "webhooks:read" })));
   });
-}
 
 function changeRole({ user, own }: Pick<Setup, "user" | "own">, role: Role) {
   return knex("memberships").where({ user_id: user.id, organization_id: own.id }).update({ role });

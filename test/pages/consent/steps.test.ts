@@ -107,19 +107,11 @@ test("with prompt=login, only the password is asked for, of any account", async 
 });
 
 /** Asserts that a choice is refused, and leads nowhere. */
-async function isRefused(t: ExecutionContext, browser: TestBrowser, page: Page, fields = {}) {
-  const { status, headers } = await sendForm(browser, page, { account: "current", ...fields });
+async function isRefused(t: ExecutionContext, browser: TestBrowser, page: Page) {
+  const { status, headers } = await sendForm(browser, page, { account: "current" });
   t.is(status, 400);
   t.is(headers.get("location"), null);
 }
-
-test("a choice without a valid CSRF token is rejected", async (t) => {
-  const { browser, page } = await openChoice();
-  const { page: foreign } = await openChoice();
-  const token = foreign.html.querySelector("[name=csrf]")?.attributes.value;
-  for (const csrf of [undefined, "", "x", token]) await isRefused(t, browser, page, { csrf });
-  t.true(isConsentPage(await browser.press(page, CONTINUE), user));
-});
 
 test("a choice can't be changed once made, nor made after its session has ended", async (t) => {
   const [made, ended] = [await openChoice(), await openChoice()];
@@ -180,7 +172,7 @@ async function finish(t: ExecutionContext, browser: TestBrowser, started: Page) 
   t.is(status, 200, text);
 }
 
-for (const [name, [prompt, button]] of Object.entries(PAGES)) {
+for (const [name, [prompt, button]] of Object.entries(PAGES))
   test.serial(`${name} that was open too long offers to start again, with the same request`, async (t) => {
     const { browser, page } = await start(prompt);
     advanceClock(16 * MINUTE);
@@ -190,7 +182,6 @@ for (const [name, [prompt, button]] of Object.entries(PAGES)) {
     t.is(titleOf(late), EXPIRED);
     await finish(t, browser, await follow(browser, late, "Start again"));
   });
-}
 
 test.serial("a pushed request isn't repeated in a URL: the page leads back to the app", async (t) => {
   const fields = Object.fromEntries(new URL(authorizeUrl(service, app)).searchParams);

@@ -30,8 +30,12 @@ function addressOf(operationId: string): string {
   return `/docs/api/${operationId.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
 
-function fieldsOf(html: HTMLElement | null | undefined): string[] {
-  return html?.querySelectorAll(".definitions td:first-child code").map(({ text }) => text) ?? [];
+function textsOf(html: HTMLElement, selector: string): string[] {
+  return html.querySelectorAll(selector).map(({ text }) => text);
+}
+
+function fieldsOf(html: HTMLElement): string[] {
+  return textsOf(html, ".definitions td:first-child code");
 }
 
 /** Requests what a response had again, with its entity tag. */
@@ -40,7 +44,7 @@ async function statusOfRepeated({ url, headers }: Response): Promise<number> {
   return (await fetch(url, { headers: { "if-none-match": tag, "accept-encoding": "br" } })).status;
 }
 
-for (const address of ["/docs", "/docs/webhooks", "/docs/api/create-link", "/docs/errors/slug_taken"]) {
+for (const address of ["/docs", "/docs/webhooks", "/docs/api/create-link", "/docs/errors/slug_taken"])
   test(`${address} is public and cacheable`, async (t) => {
     const response = await fetch(service.url + address);
     const text = await response.text();
@@ -55,7 +59,6 @@ for (const address of ["/docs", "/docs/webhooks", "/docs/api/create-link", "/doc
     t.is(head.status, 200);
     t.is(head.headers.get("content-length"), String(Buffer.byteLength(text)));
   });
-}
 
 test("other addresses are 404, a trailing slash redirects, and an image has its type", async (t) => {
   const outside = ["/docs/../package.json", "/docs/%2e%2e/package.json"];
@@ -88,12 +91,9 @@ test("every operation is documented with its request, scopes, fields and respons
     const statuses = Object.keys(responses);
     for (const status of statuses.filter((one) => Number(one) < 400))
       t.truthy(html.querySelector(`#response-${status}`), `${operationId}: ${status}`);
-    const errors = html.querySelectorAll(".prose table:not(.definitions) tbody tr td:first-child");
-    t.deepEqual(
-      errors.map(({ text }) => text),
-      statuses.filter((one) => Number(one) >= 400),
-      operationId,
-    );
+    const errors = textsOf(html, ".prose table:not(.definitions) tbody tr td:first-child");
+    const expected = statuses.filter((one) => Number(one) >= 400);
+    t.deepEqual(errors, expected, operationId);
   }
   for (const [name, { properties = {} }] of Object.entries(document.components.schemas))
     for (const field of Object.keys(properties)) t.true(all.has(field), `${name}: ${field}`);
@@ -107,9 +107,9 @@ function propertiesOf(body: { content?: Record<string, { schema: object }> } | u
 
 test("every event is documented, with its body", async (t) => {
   const html = await open("/docs/api/events");
-  const events = html.querySelectorAll("main h2").map(({ text }) => text);
+  const events = textsOf(html, "main h2");
   t.deepEqual(events, Object.keys(document.webhooks));
-  const bodies = html.querySelectorAll("pre").map(({ text }) => JSON.parse(text));
+  const bodies = textsOf(html, "pre").map((text) => JSON.parse(text));
   t.is(bodies.map(({ type }) => type).join(), events.join());
 });
 
@@ -208,10 +208,8 @@ async function search(query: string): Promise<{ status: number; text: string; re
 test("each question is answered by one of the first three results", async (t) => {
   for (const [question, answer] of Object.entries(ANSWERS)) {
     const { results } = await search(question);
-    t.true(
-      results.slice(0, 3).some((result) => answer.test(result)),
-      `${question}: ${results}`,
-    );
+    const isAnswered = results.slice(0, 3).some((result) => answer.test(result));
+    t.true(isAnswered, `${question}: ${results}`);
   }
 });
 

@@ -84,27 +84,47 @@ const FILLED = {
   external_id: "my-1",
   fallback_url: "https://example.com/sorry",
 };
+const IMAGE_URL = "https://example.com/spring.png";
+const CARD = { title: "Spring <sale>", description: "Half price\nuntil May", image_url: IMAGE_URL };
+const STORE = "https://example.com/store";
+const RULE = { "rule-0-os": "iOS", "rule-0-url": STORE };
+const DESCRIPTION = { card_description: "Half price\r\nuntil May" };
 
-test("the form creates and edits every field of a link", async (t) => {
+const isCardOpen = ({ html }: Page) =>
+  html.querySelector("[name=card_title]")?.closest("details")?.attributes.open !== undefined;
+
+test("the form creates and edits every field of a link, also of its card and rules", async (t) => {
   const { browser, list, look, open } = await linksInBrowser(service);
-  const created = await browser.press(await open("/new"), "Create link", FILLED);
+  const blank = await open("/new");
+  t.false(isCardOpen(blank));
+  const card = { card_title: CARD.title, card_image_url: IMAGE_URL };
+  const filled = { ...FILLED, ...card, ...DESCRIPTION, "rule-1-os": "iOS", "rule-1-url": STORE };
+  const created = await browser.press(blank, "Create link", filled);
   t.is(created.html.querySelector("h1")?.text, "Spring & <more>");
+  const facts = textsOn(created, "dl.facts").join("\n");
+  for (const text of [...Object.values(CARD), "System iOS"]) t.true(facts.includes(text), text);
   const [link] = await list();
   if (!link) return t.fail();
   const values = { tags: ["mail", "spring"], max_clicks: 100, redirect_type: 307 };
-  t.like(link as object, { ...FILLED, ...values, expires_at: "2030-01-31T12:00:00.000Z" });
+  const parts = { card: CARD, rules: [{ if: { os: "iOS" }, url: STORE }] };
+  t.like(link as object, { ...FILLED, ...values, ...parts, expires_at: "2030-01-31T12:00:00.000Z" });
   const form = await open(`/${link.id}/edit`);
-  for (const [name, value] of Object.entries({ ...FILLED, tags: "mail, spring" })) {
+  for (const [name, value] of Object.entries({ ...FILLED, ...card, ...RULE, tags: "mail, spring" })) {
     t.is(typedIn(form, name), value, name);
   }
-  const unchanged = await browser.press(form, "Save link");
+  t.true(isCardOpen(form));
+  t.is(form.html.querySelector("[name=card_description]")?.text, CARD.description);
+  t.is(form.html.querySelectorAll("fieldset.rule").length, 3, "one, and two to fill in");
+  const unchanged = await browser.press(form, "Save link", DESCRIPTION);
   t.regex(unchanged.text, /Link saved/);
   t.is((await look(link.id)).updated_at, link.updated_at);
   const { url, slug, redirect_type: _, ...optional } = FILLED;
-  const empty = Object.fromEntries(Object.keys(optional).map((name) => [name, ""]));
-  await browser.press(form, "Save link", { ...empty, redirect_type: "302" });
+  const names = [...Object.keys(optional), ...Object.keys(RULE), "card_title"];
+  const empty = Object.fromEntries(names.map((name) => [name, ""]));
+  await browser.press(form, "Save link", { ...empty, card_title: " ", redirect_type: "302" });
   const none = Object.fromEntries(Object.keys(optional).map((name) => [name, null]));
-  t.like((await look(link.id)) as object, { url, slug, ...none, tags: [], redirect_type: 302 });
+  const removed = { ...none, tags: [], rules: [], card: null };
+  t.like((await look(link.id)) as object, { url, slug, ...removed, redirect_type: 302 });
 });
 
 test("the form sets, keeps, replaces and removes the password, which it never shows", async (t) => {
@@ -151,6 +171,9 @@ const INVALID_VALUES: [field: string, value: string, message: RegExp][] = [
   ["password", "abc", /4 to 128/],
   ["external_id", "mine", /used by another link/],
   ["fallback_url", service.url, /this service/],
+  ["card_title", "a".repeat(256), /1 to 255/],
+  ["card_image_url", "javascript:alert(1)", /http or https/],
+  ["rule-0-language", "german language", /^Must be a language, such as de or pt-BR\.$/],
 ];
 
 test("an invalid field is rejected with an error beside it, and every value is kept", async (t) => {
@@ -159,15 +182,19 @@ test("an invalid field is rejected with an error beside it, and every value is k
   const link = await create();
   const forms = { "Create link": await open("/new"), "Save link": await open(`/${link.id}/edit`) };
   for (const [field, value, message] of INVALID_VALUES) {
-    const filled = { ...FILLED, slug: "not-taken", [field]: value };
+    const filled = { ...FILLED, ...RULE, card_title: "Card", slug: "not-taken", [field]: value };
     for (const [button, form] of Object.entries(forms)) {
       const rejected = await browser.press(form, button, filled);
       t.true([409, 422].includes(rejected.status), String(rejected.status));
       isMarked(t, rejected, field, message);
+      t.true(isCardOpen(rejected));
       for (const [name, value] of Object.entries(filled))
         if (name !== "redirect_type") t.is(typedIn(rejected, name), value, name);
     }
   }
+  const rule = { url: FILLED.url, "rule-0-url": STORE };
+  const lone = await browser.press(forms["Create link"], "Create link", rule);
+  t.deepEqual(textsOn(lone, "p.error"), ["Must have a condition."]);
   t.is((await list()).length, 2);
   t.deepEqual(await look(link.id), link);
 });
@@ -190,11 +217,11 @@ test("the list creates a link from only a URL, and shows it", async (t) => {
 
 test("a link is edited on its page, and keeps the fields that aren't there", async (t) => {
   const { browser, create, open, look } = await linksInBrowser(service);
-  const { id, slug } = await create({ max_clicks: 7, tags: ["old"] });
+  const { id, slug } = await create({ max_clicks: 7, tags: ["old"], card: CARD });
   const fields = { url: "https://example.com/edited", title: "Edited", tags: "new, two" };
   const saved = await browser.press(await open(`/${id}`), "Save", fields);
   t.regex(saved.text, /Link saved|Link updated/);
-  t.like(await look(id), { ...fields, tags: ["new", "two"], max_clicks: 7, slug });
+  t.like(await look(id), { ...fields, tags: ["new", "two"], max_clicks: 7, slug, card: CARD });
 });
 
 test("a link can be archived and restored, and each undone from the confirmation", async (t) => {
@@ -228,12 +255,13 @@ test("a link is deleted only after a confirmation page", async (t) => {
 
 test("a concurrent change is not overwritten until the form is saved again", async (t) => {
   const { browser, owner, path, create, open, look } = await linksInBrowser(service);
-  const link = await create({ tags: ["old"] });
+  const link = await create({ tags: ["old"], card: CARD });
   const form = await open(`/${link.id}/edit`);
   const fallback_url = "https://example.com/theirs";
-  const json = { title: "Theirs", tags: ["new", "shop"], redirect_type: 301, max_clicks: null, fallback_url };
+  const changes = { title: "Theirs", tags: ["new", "shop"], redirect_type: 301, fallback_url };
+  const json = { ...changes, max_clicks: null, card: { ...CARD, title: "Theirs" } };
   await owner.api.send("PATCH", `${path}/${link.id}`, { json });
-  const mine = { title: "Mine", max_clicks: "5", utm_source: "mine" };
+  const mine = { title: "Mine", max_clicks: "5", utm_source: "mine", card_title: "Mine", ...DESCRIPTION };
   const rejected = await browser.press(form, "Save link", mine);
   t.is(rejected.status, 412);
   t.regex(alertOn(rejected), /This link was changed while you were editing it/);
@@ -244,6 +272,7 @@ test("a concurrent change is not overwritten until the form is saved again", asy
     ...["Click limit", "empty", "5"],
     ...["Redirect", "301: permanent", "302: temporary (default)"],
     ...["Fallback URL", fallback_url, "empty"],
+    ...["Card title", "Theirs", "Mine"],
   ]);
   t.is(typedIn(await follow(browser, rejected, "Reload"), "title"), "Theirs");
   t.is(typedIn(rejected, "title"), "Mine");
@@ -251,7 +280,7 @@ test("a concurrent change is not overwritten until the form is saved again", asy
   await browser.press(rejected, "Save link");
   const url = `${link.url}?utm_source=mine`;
   const saved = { url, title: "Mine", tags: ["old"], redirect_type: 302, max_clicks: 5, fallback_url: null };
-  t.like(await look(link.id), saved);
+  t.like(await look(link.id), { ...saved, card: { ...CARD, title: "Mine" } });
 });
 
 test("links that expired or reached their limit are marked among those that aren't archived", async (t) => {

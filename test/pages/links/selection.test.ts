@@ -110,36 +110,6 @@ test("a deletion asks first, and names the links", async (t) => {
   t.is((await fetch(links[0].short_url, { redirect: "manual" })).status, 410);
 });
 
-test("a program gets one result per link, each as a request of its own would have", async (t) => {
-  const { create, change, stranger, other, usage, look } = await openLinks();
-  const plain = await create();
-  const full = await create({ tags: Array.from({ length: 20 }, (_, number) => `tag ${number}`) });
-  const disabled = await create();
-  await service.storage.disabledLinks.disable(disabled.id, "phishing", OPERATOR);
-  const json = { url: "https://example.com/" };
-  const elsewhere = `/dashboard/organizations/${other.id}/links`;
-  const { body: theirs } = await stranger.api.send<LinkBody>("POST", elsewhere, { json });
-  const ids = [plain.id, full.id, disabled.id, theirs.id, "lnk_nothing", plain.id];
-  const { status, body } = await change({ ids, action: "add-tag", tag: "new" });
-  t.is(status, 200);
-  t.deepEqual(
-    body.results.map(({ id, status, error }) => [id, status, error?.code]),
-    [
-      [plain.id, 200, undefined],
-      [full.id, 422, "invalid_tags"],
-      [disabled.id, 409, "link_disabled"],
-      [theirs.id, 404, "not_found"],
-      ["lnk_nothing", 404, "not_found"],
-    ],
-  );
-  t.deepEqual((await look(plain.id)).tags, ["new"]);
-  t.is((await service.storage.links.find(other.id, theirs.id))?.version, 1);
-  const removed = await change({ ids: [disabled.id, full.id], action: "delete" });
-  const inOrder = [disabled, full].map(({ id }) => ({ id, status: 200 }));
-  t.deepEqual(removed.body.results, inOrder);
-  t.is((await usage()).links, 1);
-});
-
 test("a page says which links were not changed, and why", async (t) => {
   const { createMany, select } = await openLinks();
   const [plain, disabled, gone] = await createMany(3);
@@ -185,10 +155,7 @@ test("the selected links are exported as CSV, and no others", async (t) => {
   t.regex(headers.get("content-disposition") ?? "", /^attachment; filename="links-org_\w+\.csv"$/);
   const [head = "", ...rows] = text.trim().split("\n");
   t.regex(head, /\bid,url,short_url,domain,slug\b/);
-  t.deepEqual(
-    rows.map((row) => row.split(",")[0]),
-    [third.id, first.id],
-  );
+  t.is(rows.map((row) => row.split(",")[0]).join(), `${third.id},${first.id}`);
 });
 
 const FORGERIES: Record<string, (url: URL, other: LinkBody) => void> = {

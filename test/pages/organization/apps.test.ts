@@ -88,7 +88,7 @@ const CLIENTS: Record<string, DocumentClient> = {
   "another client": OTHER,
   "a registered client": REGISTERED,
 };
-for (const [name, client] of Object.entries(CLIENTS)) {
+for (const [name, client] of Object.entries(CLIENTS))
   test(`consent for ${name}, and its tokens, follow each change of the setting`, async (t) => {
     const { setPolicy, ...team } = await createTeamAndApp();
     const { member, organization } = team;
@@ -111,7 +111,6 @@ for (const [name, client] of Object.entries(CLIENTS)) {
     const [entry] = await auditOf(team, "&type=organization.allowed_clients_changed");
     t.is(entry?.summary, "changed the app policy from none to any");
   });
-}
 
 test("the client of an organization works with every setting", async (t) => {
   const { member, connect, setPolicy } = await createTeamAndApp();

@@ -11,6 +11,7 @@ import { tokensFor } from "../../harness/clients/flow.ts";
 import { importLinks } from "../../harness/clients/link-import.ts";
 import { addTotp, logIn, proveFactor } from "../../harness/clients/second-factor.ts";
 import { auditOf, type Team } from "../../harness/clients/team-pages.ts";
+import { GITHUB_RULE } from "../../harness/clients/workload.ts";
 import { providerSettings } from "../../harness/providers/identity-provider.ts";
 import { startReceiver } from "../../harness/receiver.ts";
 import { startTestService } from "../../harness/service.ts";
@@ -30,13 +31,6 @@ test.after.always(() => Promise.all([service.close(), receiver.close()]));
 const WEBHOOK = { url: "https://example.com/hook", events: ["link.created"] };
 const LINK = { url: "https://example.com/", title: "Title", expires_at: "2099-01-01T00:00:00.000Z" };
 const CLIENT_ID = "https://claude.ai/oauth/claude-code-client-metadata";
-const TRUST_RULE = {
-  name: "Deploy",
-  issuer: "https://token.actions.githubusercontent.com",
-  subject: "repo:octo-org/octo-repo:ref:refs/heads/main",
-  claims: { repository_owner_id: "65" },
-  scopes: ["links:write"],
-};
 
 type Created = { id: string; url: string; invitation: { id: string }; approved_app: { id: string } };
 
@@ -102,8 +96,8 @@ const AUDITED_CHANGES = {
     await owner.api.send("DELETE", `${base}/client/secrets`);
     await owner.api.send("PUT", `${base}/client/fapi`, { json: { fapi: true } });
   },
-  "trust_rule.created": by("POST", "/workload-identity", TRUST_RULE),
-  "trust_rule.deleted": after("/workload-identity", TRUST_RULE, "DELETE"),
+  "trust_rule.created": by("POST", "/workload-identity", GITHUB_RULE),
+  "trust_rule.deleted": after("/workload-identity", GITHUB_RULE, "DELETE"),
   "domain.created": by("POST", "/domains", { host: "a.acme.example" }),
   "domain.updated": after("/domains", { host: "b.acme.example" }, "PATCH", "", { not_found_url: LINK.url }),
   "domain.deleted": after("/domains", { host: "c.acme.example" }, "DELETE"),

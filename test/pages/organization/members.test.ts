@@ -133,7 +133,7 @@ const OFFERED = {
   admin: { member: ["Make admin", ...SHARED] },
   member: {},
 };
-for (const role of ["owner", "admin", "member"] as const) {
+for (const role of ["owner", "admin", "member"] as const)
   test(`the members page offers the ${role} only what the ${role} may do`, async (t) => {
     const team = await createTeam(service);
     const { html } = (await openAs(service, team[role], `${team.base}/members`)).page;
@@ -145,7 +145,6 @@ for (const role of ["owner", "admin", "member"] as const) {
       ]);
     t.deepEqual(Object.fromEntries(menus), OFFERED[role]);
   });
-}
 
 type Created = { invitation: { id: string; created_by: string }; url: string };
 

@@ -76,15 +76,8 @@ test("/healthz/domain says for which hosts a proxy may get a certificate, on MET
       t.is(await ask(query), 200, query);
     t.is(await ask("?name=go.acme.example", "HEAD"), 200);
     t.is(await ask("?name=go.acme.example", "POST"), 405);
-    for (const name of [
-      "new.acme.example",
-      "acme.example",
-      "x.go.acme.example",
-      new URL(url).host,
-      "",
-      "%00",
-      "a".repeat(5000),
-    ])
+    const others = ["new.acme.example", "acme.example", "x.go.acme.example", new URL(url).host];
+    for (const name of [...others, "", "%00", "a".repeat(5000)])
       t.is(await ask(`?name=${name}`), 404, name.slice(0, 30));
     for (const query of ["", "?name=go.acme.example&name=go.acme.example", "?name[]=go.acme.example"])
       t.is(await ask(query), 404, query);

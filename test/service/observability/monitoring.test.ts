@@ -87,11 +87,8 @@ testWithPromtool("promtool accepts every query of the dashboard", (t) => {
 testWithPromtool("promtool accepts the alert rules, and raises each when it should, and only then", (t) => {
   t.regex(run("check", "rules", "alerts.yaml"), new RegExp(`SUCCESS: ${rules.length} rules found`));
   t.regex(run("test", "rules", "alerts.test.yaml"), /SUCCESS/);
-  const raised = readFileSync(`${FOLDER}alerts.test.yaml`, "utf8").matchAll(/alertname="(\w+)"/g);
-  t.deepEqual(
-    [...raised].map(([, name]) => name),
-    rules.map(({ alert }) => alert),
-  );
+  const raised = readFileSync(`${FOLDER}alerts.test.yaml`, "utf8").match(/(?<=alertname=")\w+/g);
+  t.is(raised?.join(), rules.map(({ alert }) => alert).join());
 });
 
 const rows = [...document.matchAll(/^\| `(linkgate_\w+)` \| (\w+) \| (.*?) \|/gm)];

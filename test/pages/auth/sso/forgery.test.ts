@@ -170,22 +170,20 @@ test.serial("a sign-in without tampering succeeds", async (t) => {
   t.is(resigned.status, 200, "the forgeries below are rejected for what they change");
 });
 
-for (const [what, forge] of Object.entries(ID_TOKENS)) {
+for (const [what, forge] of Object.entries(ID_TOKENS))
   test.serial(`an ID token with ${what} is rejected`, async (t) => {
     const browser = newBrowser();
     await isRefused(t, browser, await arriveWith(forge, browser));
   });
-}
 
-for (const [what, change] of Object.entries(ANSWERS)) {
+for (const [what, change] of Object.entries(ANSWERS))
   test.serial(`a token response with ${what} is rejected`, async (t) => {
     const browser = newBrowser();
     provider.tamper(change);
     await isRefused(t, browser, await signInExternally(service, provider, browser));
   });
-}
 
-for (const [what, change] of Object.entries(CALLBACKS)) {
+for (const [what, change] of Object.entries(CALLBACKS))
   test.serial(`a callback with ${what} is rejected`, async (t) => {
     const browser = newBrowser();
     const back = new URL(await startIn(browser));
@@ -195,7 +193,6 @@ for (const [what, change] of Object.entries(CALLBACKS)) {
     t.regex(page.text, /Example ID did not sign you in|has expired/);
     t.false(page.text.includes(MARKUP));
   });
-}
 
 test.serial("a sign-in is completed once, and only by the browser that started it", async (t) => {
   const [browser, victim] = [newBrowser(), newBrowser()];

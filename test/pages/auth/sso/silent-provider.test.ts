@@ -1,7 +1,5 @@
-import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import test from "ava";
+import { startApp } from "../../../harness/clients/app-server.ts";
 import { TestBrowser } from "../../../harness/clients/test-browser.ts";
 import { providerSettings } from "../../../harness/providers/identity-provider.ts";
 import { startTestService } from "../../../harness/service.ts";
@@ -10,15 +8,10 @@ import { startTestService } from "../../../harness/service.ts";
 export const stage = "long";
 
 test("a provider that accepts connections and never responds doesn't delay password sign-ins", async (t) => {
-  const silent = createServer(() => {}).listen(0, "localhost");
-  await once(silent, "listening");
-  const { port } = silent.address() as AddressInfo;
-  const service = await startTestService(providerSettings(`http://localhost:${port}`));
-  t.teardown(async () => {
-    silent.closeAllConnections();
-    silent.close();
-    await service.close();
-  });
+  const silent = await startApp(() => {});
+  t.teardown(silent.close);
+  const service = await startTestService(providerSettings(silent.url));
+  t.teardown(() => service.close());
   const browser = new TestBrowser(service.url);
   const page = await browser.open(`${service.url}/auth/login`);
   t.is(page.status, 200);
