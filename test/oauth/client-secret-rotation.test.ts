@@ -10,10 +10,10 @@ import {
   runCodeFlow,
 } from "../harness/clients/oauth.ts";
 import { advanceClock } from "../harness/clock.ts";
-import { startTestService, type TestOrganization } from "../harness/service.ts";
+import type { TestOrganization } from "../harness/service.ts";
+import { shareService } from "../harness/shared-service.ts";
 
-const service = await startTestService();
-test.after.always(() => service.close());
+const service = await shareService();
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

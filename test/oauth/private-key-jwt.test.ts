@@ -23,11 +23,11 @@ import {
   outcomeOf,
   read,
 } from "../harness/clients/oauth.ts";
-import { postForm, startTestService } from "../harness/service.ts";
+import { postForm } from "../harness/service.ts";
+import { shareService } from "../harness/shared-service.ts";
 
-const service = await startTestService();
+const service = await shareService();
 const { clients } = service.storage;
-test.after.always(() => service.close());
 
 const TOKEN_ENDPOINT = `${service.url}/oauth/token`;
 

@@ -6,7 +6,6 @@ import { connectMcp } from "../harness/clients/mcp.ts";
 import {
   authorizeUrl,
   codeFor,
-  createApp,
   openConsent,
   outcomeOf,
   postAsClient,
@@ -17,14 +16,11 @@ import {
   sendForm,
 } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
-import { startTestService } from "../harness/service.ts";
+import { shareApp } from "../harness/shared-service.ts";
 
 const ALL = "links:write webhooks:write";
 
-const service = await startTestService({ RESOURCE_SERVER_SECRET: RESOURCE_SERVER.clientSecret });
-const { app, user } = await createApp(service);
-
-test.after.always(() => service.close());
+const { service, app, user } = await shareApp({ RESOURCE_SERVER_SECRET: RESOURCE_SERVER.clientSecret });
 
 /** Creates a user with a role in an organization that has another owner. */
 async function createUser(role: Role) {

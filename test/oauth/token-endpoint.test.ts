@@ -3,7 +3,6 @@ import { ENDPOINT_LIST } from "../../server/oauth-endpoints.ts";
 import {
   basic,
   codeFor,
-  createApp,
   type Fields,
   formOf,
   isAcceptedByApi,
@@ -15,13 +14,11 @@ import {
   runCodeFlow,
 } from "../harness/clients/oauth.ts";
 import { sendRaw } from "../harness/clients/raw.ts";
-import { postForm, startTestService } from "../harness/service.ts";
+import { postForm } from "../harness/service.ts";
+import { shareApp } from "../harness/shared-service.ts";
 
 const ORIGIN = "https://console.example.com";
-const service = await startTestService({ ALLOWED_ORIGINS: ORIGIN, DYNAMIC_REGISTRATION: "stateless" });
-const { app, user } = await createApp(service);
-
-test.after.always(() => service.close());
+const { service, app, user } = await shareApp({ ALLOWED_ORIGINS: ORIGIN, DYNAMIC_REGISTRATION: "stateless" });
 
 const url = `${service.url}/oauth/token`;
 const REQUEST = { grant_type: "client_credentials" };

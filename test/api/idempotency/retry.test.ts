@@ -3,11 +3,9 @@ import { fingerprintOf } from "../../../resources/idempotency/run-once.ts";
 import { apiAt, isProblem, type LinkBody, type PageBody } from "../../harness/clients/api.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { linkFields } from "../../harness/database/storage.ts";
-import { startTestService } from "../../harness/service.ts";
+import { shareApi } from "../../harness/shared-service.ts";
 
-const service = await startTestService();
-const app = await service.createOrganization();
-test.after.always(() => service.close());
+const { service, app } = await shareApi();
 
 const url = "https://example.com/";
 const MINUTE_MS = 60_000;
