@@ -3,13 +3,11 @@ import { isProblem, type LinkBody, newApi, type PageBody } from "../../harness/c
 import { createTeam } from "../../harness/clients/dashboard.ts";
 import { importLinks } from "../../harness/clients/link-import.ts";
 import { atOnce } from "../../harness/database/storage.ts";
-import { startTestService } from "../../harness/service.ts";
+import { shareApi } from "../../harness/shared-service.ts";
 
 export const databases = "all";
 
-const service = await startTestService();
-const api = await newApi(service);
-test.after.always(() => service.close());
+const { service, api } = await shareApi();
 
 type Result = {
   status: number;
@@ -62,20 +60,6 @@ test("each result is that of a separate request for the link", async (t) => {
     t.deepEqual(named, fields);
     t.not(error?.detail, "");
   }
-});
-
-test("of several links in one request with the same slug or external ID, the first gets it", async (t) => {
-  const [slug, external_id] = ["bulk-twice", "bulk-twice"];
-  const results = await resultsOf([
-    { url, slug, title: "first" },
-    { url, external_id, title: "first" },
-    { url, slug, external_id: "bulk-other" },
-    { url, external_id },
-    { url, external_id: "bulk-other", title: "the link before it was not created" },
-    { url, slug },
-  ]);
-  const outcomes = results.map(({ status, error }) => error?.code ?? status);
-  t.deepEqual(outcomes, [201, 201, "slug_taken", "external_id_taken", 201, "slug_taken"]);
 });
 
 test("concurrent bulk requests for the same slugs, in either order, create each link once", async (t) => {

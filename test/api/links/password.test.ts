@@ -1,7 +1,7 @@
 import test from "ava";
 import { parse } from "node-html-parser";
 import { fingerprintOf } from "../../../resources/idempotency/run-once.ts";
-import { apiAt, isProblem, type LinkBody, type PageBody } from "../../harness/clients/api.ts";
+import { apiAt, isProblem, type LinkBody } from "../../harness/clients/api.ts";
 import { startServiceWithDatabase } from "../../harness/database/service.ts";
 
 export const databases = "all";
@@ -231,22 +231,4 @@ test("the preview says only that the link has a password", async (t) => {
   const page = parse(text);
   t.is(page.querySelector("h1")?.text, "This link is protected by a password");
   t.is(page.querySelector("a.button")?.getAttribute("href"), `/${slug}`);
-});
-
-test("in bulk, an invalid password doesn't affect the other links", async (t) => {
-  const links = ["spring", "abc"].map((password) => ({ url: URL, password }));
-  const { body } = await api.send<{ results: { status: number; link?: LinkBody }[] }>(
-    "POST",
-    "/v1/links/bulk",
-    { json: { links } },
-  );
-  t.deepEqual(
-    body.results.map(({ status, link }) => [status, link?.has_password]),
-    [
-      [201, true],
-      [422, undefined],
-    ],
-  );
-  const { data } = (await api.get<PageBody>("/v1/links")).body;
-  t.true(data.every((link) => !("password" in link)));
 });

@@ -1,13 +1,9 @@
 import test from "ava";
 import { parse } from "node-html-parser";
-import { apiAt, isMissing, isProblem } from "../../harness/clients/api.ts";
-import { startTestService } from "../../harness/service.ts";
+import { isMissing, isProblem } from "../../harness/clients/api.ts";
+import { shareApi } from "../../harness/shared-service.ts";
 
-const service = await startTestService();
-const app = await service.createOrganization();
-const api = apiAt(service.url, await service.token(app));
-test.after.always(() => service.close());
-const visitor = apiAt(service.url);
+const { api, anonymous: visitor } = await shareApi();
 
 test("a + after the slug shows where a link leads, and counts nothing", async (t) => {
   const link = await api.createLink({
