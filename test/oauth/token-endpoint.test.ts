@@ -36,10 +36,7 @@ for (const { name, path, methods } of SERVED)
       if (methods.includes(method)) continue;
       const { status, headers } = await fetch(`${service.url}${path}?${query}`, { method });
       t.is(status, 405, method);
-      t.true(
-        methods.every((one) => headers.get("allow")?.includes(one)),
-        method,
-      );
+      for (const one of methods) t.true(headers.get("allow")?.includes(one), method);
     }
   });
 
