@@ -1,6 +1,6 @@
 import type { Plan } from "../../resources/plans.ts";
 import type { SendDefaults } from "../../resources/webhooks/send.ts";
-import { apiAt, newApi } from "./clients/api.ts";
+import { type Api, apiAt, newApi } from "./clients/api.ts";
 import { startServiceWithDatabase } from "./database/service.ts";
 import { startReceiver } from "./receiver.ts";
 import { createWebhook } from "./webhooks.ts";
@@ -38,10 +38,27 @@ export async function startWebhookService(
     return { organization, api, webhook, path, address: `/v1/webhooks/${webhook.id}` };
   }
 
+  /** Waits until an event of another organization is delivered, so everything that was due before is. */
+  async function passQueue(): Promise<void> {
+    const { api, path } = await subscribe();
+    await api.createLink();
+    await receiver.waitFor(path, 1);
+  }
+
+  /** Creates a webhook whose endpoint rejects its test events. */
+  async function createRefused(api: Api, url: string) {
+    const { pathname, search } = new URL(url);
+    receiver.exposeVerification(pathname + search);
+    respondWith(pathname + search, 500);
+    return createWebhook(api, url);
+  }
+
   return {
     service,
     knex,
     receiver,
+    passQueue,
+    createRefused,
     respondWith,
     hold,
     subscribe,

@@ -19,14 +19,11 @@ import { advanceClock } from "../harness/clock.ts";
 import { purgeExpired } from "../harness/database/purge.ts";
 import { atOnce } from "../harness/database/storage.ts";
 import { rounds } from "../harness/rounds.ts";
-import { startTestService } from "../harness/service.ts";
+import { shareApp } from "../harness/shared-service.ts";
 
 const CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"; // of VERIFIER
 
-const service = await startTestService();
-const { app, user } = await createApp(service);
-const other = await createApp(service);
-test.after.always(() => service.close());
+const { service, app, user, other } = await shareApp();
 
 test.serial("a replay after the retry window revokes every token issued from the code", async (t) => {
   const { code, accessToken, refreshToken } = await runCodeFlow(service, app, user);

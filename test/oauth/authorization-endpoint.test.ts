@@ -163,9 +163,8 @@ test("no page shows the state, or has it as markup", async (t) => {
   const browser = new TestBrowser(service.url);
   const signIn = await browser.open(authorizeUrl(service, app, { state }));
   const consent = await browser.signIn(signIn, user);
-  const errorPage = await browser.open(
-    authorizeUrl(service, app, { state, redirect_uri: "https://evil.example/" }),
-  );
+  const redirect_uri = "https://evil.example/";
+  const errorPage = await browser.open(authorizeUrl(service, app, { state, redirect_uri }));
   for (const page of [signIn, consent, errorPage]) {
     t.true(page.url.startsWith(service.url), page.url);
     t.is(page.html.querySelector("#here"), null, page.url);

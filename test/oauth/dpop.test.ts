@@ -73,12 +73,6 @@ test("a token requested with a proof is bound to its key, and introspection says
   t.is((await callApi(body.access_token)).status, 200);
 });
 
-for (const alg of ["Ed25519", "EdDSA"])
-  test(`a token is bound to a key of the algorithm ${alg}`, async (t) => {
-    const edKey = await createDpopKey(alg);
-    t.is((await callApi(await boundToken(service, app, edKey), edKey)).status, 200);
-  });
-
 /** Signs a valid proof for the token endpoint. */
 const proofForTokens = async (alg = "ES256", claims: object = {}) =>
   signProof(await createDpopKey(alg), { claims: { htm: "POST", htu: TOKEN_URL, ...claims } });

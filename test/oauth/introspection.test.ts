@@ -1,7 +1,6 @@
 import test from "ava";
 import {
   codeFor,
-  createApp,
   outcomeOf,
   postAsClient,
   RESOURCE_SERVER,
@@ -10,12 +9,10 @@ import {
 } from "../harness/clients/oauth.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { startTestService } from "../harness/service.ts";
+import { shareApp } from "../harness/shared-service.ts";
 
 const { clientSecret: SECRET } = RESOURCE_SERVER;
-const service = await startTestService({ RESOURCE_SERVER_SECRET: SECRET });
-const { app, own, user } = await createApp(service);
-const other = await createApp(service);
-test.after.always(() => service.close());
+const { service, app, own, user, other } = await shareApp({ RESOURCE_SERVER_SECRET: SECRET });
 
 const HINTS = [undefined, "access_token", "refresh_token", "bogus"];
 const INACTIVE = { active: false };

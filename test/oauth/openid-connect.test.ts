@@ -6,11 +6,10 @@ import { firstPartyToken } from "../harness/clients/dashboard.ts";
 import { authorize, discover } from "../harness/clients/flow.ts";
 import { createApp, formOf, postAsClient, read, refresh, runCodeFlow } from "../harness/clients/oauth.ts";
 import { advanceClock } from "../harness/clock.ts";
-import { bearer, startTestService } from "../harness/service.ts";
+import { bearer } from "../harness/service.ts";
+import { shareApp } from "../harness/shared-service.ts";
 
-const service = await startTestService();
-const { app, own, user } = await createApp(service);
-test.after.always(() => service.close());
+const { service, app, own, user } = await shareApp();
 
 const URL_OF_USERINFO = `${service.url}/oauth/userinfo`;
 const userinfo = (token: unknown, init: RequestInit = {}) =>

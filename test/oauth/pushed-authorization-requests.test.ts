@@ -13,12 +13,9 @@ import {
   redeemCode,
 } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
-import { startTestService } from "../harness/service.ts";
+import { shareApp } from "../harness/shared-service.ts";
 
-const service = await startTestService();
-const { app, user } = await createApp(service);
-const other = await createApp(service);
-test.after.always(() => service.close());
+const { service, app, user, other } = await shareApp();
 
 /** Pushes a valid request, with changes. */
 const push = (changes: Fields = {}, client = app) => {

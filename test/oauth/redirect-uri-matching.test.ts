@@ -1,12 +1,10 @@
 import test, { type ExecutionContext } from "ava";
 import { allow, authorizeUrl, createApp, type Fields, redeemCode } from "../harness/clients/oauth.ts";
-import { startTestService } from "../harness/service.ts";
+import { shareApp } from "../harness/shared-service.ts";
 
 const REGISTERED = "https://app.example.com/cb/a";
 
-const service = await startTestService();
-const { app } = await createApp(service, [REGISTERED, "http://127.0.0.1/cb"]);
-test.after.always(() => service.close());
+const { service, app } = await shareApp({}, [REGISTERED, "http://127.0.0.1/cb"]);
 
 /** Asserts that a request gets an error page, and no redirect. */
 async function isRefused(t: ExecutionContext, changes: Fields, { clientId } = app): Promise<void> {

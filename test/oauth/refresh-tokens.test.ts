@@ -1,12 +1,9 @@
 import test from "ava";
-import { createApp, isAcceptedByApi, outcomeOf, refresh, runCodeFlow } from "../harness/clients/oauth.ts";
+import { isAcceptedByApi, outcomeOf, refresh, runCodeFlow } from "../harness/clients/oauth.ts";
 import { advanceClock } from "../harness/clock.ts";
-import { startTestService } from "../harness/service.ts";
+import { shareApp } from "../harness/shared-service.ts";
 
-const service = await startTestService();
-const { app, user } = await createApp(service);
-const other = await createApp(service);
-test.after.always(() => service.close());
+const { service, app, user, other } = await shareApp();
 
 const DAY = 24 * 3600_000;
 

@@ -1,7 +1,6 @@
 import test from "ava";
 import {
   codeFor,
-  createApp,
   type Fields,
   isAcceptedByApi,
   outcomeOf,
@@ -10,15 +9,13 @@ import {
   refresh,
 } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
-import { startTestService } from "../harness/service.ts";
+import { shareApp } from "../harness/shared-service.ts";
 
-const service = await startTestService();
-const { app, user } = await createApp(service);
+const { service, app, user } = await shareApp();
 const browser = new TestBrowser(service.url);
 const base = service.url;
 const api = `${base}/v1`;
 const mcp = `${base}/mcp`;
-test.after.always(() => service.close());
 
 const audienceOf = async (token: unknown) =>
   (await postAsClient(service, "introspect", app, { token: String(token) })).body.aud;

@@ -2,7 +2,6 @@ import test from "ava";
 import {
   type Answer,
   codeFor,
-  createApp,
   isAcceptedByApi,
   postAsClient,
   redeemCode,
@@ -10,15 +9,11 @@ import {
   runCodeFlow,
 } from "../harness/clients/oauth.ts";
 import { advanceClock } from "../harness/clock.ts";
-import { startTestService } from "../harness/service.ts";
+import { shareApp } from "../harness/shared-service.ts";
 
 export const databases = "all";
 
-const service = await startTestService();
-const { app, user } = await createApp(service);
-const other = await createApp(service);
-
-test.after.always(() => service.close());
+const { service, app, user, other } = await shareApp();
 
 const revoke = (token: string, hint?: string, client = app) =>
   postAsClient(service, "revoke", client, { token, token_type_hint: hint });

@@ -18,30 +18,21 @@ const CONSTANTS: JsonSchema = { anyOf: [301, 302].map((value) => ({ type: "numbe
 const PLAIN: JsonSchema = { type: "string" };
 const OPEN: JsonSchema = { type: "object", properties: { a: PLAIN } };
 const OBJECT: JsonSchema = { ...OPEN, additionalProperties: false };
+const SMALL: JsonSchema = { type: "object" };
 const objectOf = (list: JsonSchema): JsonSchema => ({ type: "object", properties: { list } });
 
 const CASES: [what: string, schema: JsonSchema, kind: typeof RESULTS, compact: JsonSchema][] = [
   ["descriptions and values of arguments stay, without limits, titles and examples", LONG, ARGUMENTS, KNOWN],
   ["arguments that another tool describes have names and types", DESCRIBED, KNOWN_ARGUMENTS, TEXT],
   ["also those with a choice of constants", CONSTANTS, KNOWN_ARGUMENTS, { type: "number" }],
+  ["what is in small objects is described once", objectOf(OBJECT), KNOWN_ARGUMENTS, objectOf(SMALL)],
   [
-    "what is in small objects is described once",
-    objectOf(OBJECT),
-    KNOWN_ARGUMENTS,
-    objectOf({ type: "object" }),
-  ],
-  [
-    "where it is described, all of it is, but that others are forbidden",
+    "where it is described, it is, but not that others are forbidden",
     objectOf(OBJECT),
     ARGUMENTS,
     objectOf(OPEN),
   ],
-  [
-    "objects in small objects are small as well",
-    objectOf(objectOf(OPEN)),
-    RESULTS,
-    objectOf({ type: "object" }),
-  ],
+  ["objects in small objects are small as well", objectOf(objectOf(OPEN)), RESULTS, objectOf(SMALL)],
   ["the format of a time stays", TIME, ARGUMENTS, TIME],
   ["a nullable argument has one type", NULLABLE_TEXT, ARGUMENTS, { ...TEXT, description: "A text." }],
   ["a nullable result has both types", NULLABLE_TEXT, RESULTS, { type: ["string", "null"] as never }],

@@ -4,13 +4,9 @@ import { formFieldOf, toInput, valuesOf } from "../../server/dashboard/links/for
 
 const DESTINATION = "https://example.com/a%20b?x=%2F&utm_source=old&y&utm_source=older#top";
 const CARD = { title: "Card", description: "Two\r\nlines", image_url: null };
-const shown = valuesOf({
-  ...LINK_DEFAULTS,
-  url: DESTINATION,
-  slug: "spring",
-  title: "Spring",
-  card: CARD,
-} as Partial<Link> as Link);
+const show = (fields: Partial<Link>) =>
+  valuesOf({ ...LINK_DEFAULTS, url: DESTINATION, slug: "spring", ...fields } as Partial<Link> as Link);
+const shown = show({ title: "Spring", card: CARD });
 
 for (const [typed, url] of [
   ["example.com", "https://example.com"],
@@ -25,6 +21,10 @@ for (const [typed, url] of [
 
 const MEDIUM = { utm_medium: "email", utm_campaign: "spring", utm_term: " " };
 const utm = (query: string) => ({ url: `https://example.com/a%20b?x=%2F&${query}#top` });
+const SENT = { ...CARD, description: "Two\nlines" };
+const IMAGE_URL = "https://example.com/a.png";
+const UNTITLED = { description: "New", image_url: null };
+const EMPTY = { card_title: "", card_description: "", card_image_url: "" };
 for (const [what, fields, input] of [
   ["nothing", {}, {}],
   ["a new source", { utm_source: "News & more" }, utm("utm_source=News%20%26%20more&y")],
@@ -38,28 +38,12 @@ for (const [what, fields, input] of [
   ["tags", { tags: "mail, spring , ,mail" }, { tags: ["mail", "spring", "mail"] }],
   ["a time", { expires_at: "2030-01-31T12:00" }, { expires_at: "2030-01-31T12:00:00Z" }],
   ["a limit", { max_clicks: "100" }, { max_clicks: 100 }],
-  [
-    "another card title",
-    { card_title: " A " },
-    { card: { ...CARD, title: " A ", description: "Two\nlines" } },
-  ],
-  [
-    "a card image",
-    { card_image_url: " example.com/a.png" },
-    { card: { title: "Card", description: "Two\nlines", image_url: "https://example.com/a.png" } },
-  ],
+  ["another card title", { card_title: " A " }, { card: { ...SENT, title: " A " } }],
+  ["a card image", { card_image_url: " example.com/a.png" }, { card: { ...SENT, image_url: IMAGE_URL } }],
   ["no card description", { card_description: "" }, { card: { ...CARD, description: null } }],
   ["no card", { card_title: " " }, { card: null }],
-  [
-    "no card, if all of its fields are empty",
-    { card_title: "", card_description: "", card_image_url: "" },
-    { card: null },
-  ],
-  [
-    "a card description without a title",
-    { card_title: "", card_description: "New" },
-    { card: { description: "New", image_url: null } },
-  ],
+  ["no card, if all of its fields are empty", EMPTY, { card: null }],
+  ["a card description without a title", { ...EMPTY, card_description: "New" }, { card: UNTITLED }],
   ["another redirect", { redirect_type: "307" }, { redirect_type: 307 }],
 ] as const)
   test(`of a link that is shown, the form sends ${what}, and no field that is as it was`, (t) => {
@@ -79,35 +63,27 @@ const ROWS = {
 };
 
 test("the fields of rules are one value: unchanged, changed, without an emptied rule, or removed", (t) => {
-  const withRules = valuesOf({
-    ...LINK_DEFAULTS,
-    url: DESTINATION,
-    slug: "spring",
-    rules: RULES,
-  } as Partial<Link> as Link);
+  const withRules = show({ rules: RULES });
   const send = (rows: object) => toInput({ ...withRules, ...rows }, withRules).rules;
   const [first, second] = RULES as [Link["rules"][number], Link["rules"][number]];
   const sent = { ...second, if: { ...second.if, after: "2030-01-31T12:00:00Z" } };
   t.is(send(ROWS), undefined);
-  t.deepEqual(send({ ...ROWS, "rule-0-url": "example.com/new" }), [
-    { ...first, url: "https://example.com/new" },
-    sent,
-  ]);
+  const moved = { ...first, url: "https://example.com/new" };
+  t.deepEqual(send({ ...ROWS, "rule-0-url": "example.com/new" }), [moved, sent]);
   t.deepEqual(send({ ...ROWS, "rule-0-os": "", "rule-0-url": "" }), [sent]);
   t.deepEqual(send(Object.fromEntries(Object.keys(ROWS).map((name) => [name, ""]))), []);
   t.is(send({ rules: "[" }), undefined, "only the fields of the form count");
   const withSeconds = { if: { before: "2030-01-31T12:00:30.000Z" }, url: DESTINATION };
-  const precise = valuesOf({ ...LINK_DEFAULTS, rules: [withSeconds] } as Partial<Link> as Link);
+  const precise = show({ rules: [withSeconds] });
   t.regex(precise.rules, /"before":"2030-01-31T12:00:30"/);
   t.deepEqual(toInput({ url: DESTINATION, ...ROWS }).rules, [first, sent]);
 });
 
 test("of a new link, the form sends a card only if one of its fields is filled in", (t) => {
-  const empty = { card_title: "", card_description: "", card_image_url: "" };
-  t.deepEqual(toInput(empty), { card: null });
+  t.deepEqual(toInput(EMPTY), { card: null });
   const filled = { title: "A", description: null, image_url: null };
-  t.deepEqual(toInput({ ...empty, card_title: "A" }), { card: filled });
-  t.deepEqual(toInput({ ...empty, card_image_url: "example.com" }), {
+  t.deepEqual(toInput({ ...EMPTY, card_title: "A" }), { card: filled });
+  t.deepEqual(toInput({ ...EMPTY, card_image_url: "example.com" }), {
     card: { description: null, image_url: "https://example.com" },
   });
 });

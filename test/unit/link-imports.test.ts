@@ -122,11 +122,8 @@ const PLACES: [fields: object, domain: string | null][] = [
 test("a domain is recognized however it is written, and only if it is verified", async (t) => {
   for (const [fields, domain] of PLACES) {
     const { links, results } = await imported(row({ slug: "spring", ...fields }), DOMAINS);
-    t.deepEqual(
-      links.map((link) => link.domain),
-      [domain],
-      JSON.stringify([fields, results]),
-    );
+    const domains = links.map((link) => link.domain);
+    t.deepEqual(domains, [domain], JSON.stringify([fields, results]));
   }
 });
 

@@ -32,7 +32,7 @@ test("a scope that another one includes can be left out", (t) => {
   t.deepEqual(withoutImplied(["links:read", "webhooks:write"]), ["links:read", "webhooks:write"]);
 });
 
-test("a member's apps have no scopes of webhooks, and keep those that aren't of the API", (t) => {
+test("a member's apps have scopes of links only, and keep those that aren't of the API", (t) => {
   t.deepEqual(scopesOfRole("member"), ["links:read", "links:write"]);
   for (const role of ["owner", "admin"] as const) t.deepEqual(scopesOfRole(role), [...API_SCOPES]);
   t.deepEqual(allowedByRole(["openid", "links:write", "webhooks:read"], "member"), ["openid", "links:write"]);

@@ -1,5 +1,5 @@
 import test from "ava";
-import { apiAt, isProblem } from "../../harness/clients/api.ts";
+import { apiAt, isInvalid, isProblem } from "../../harness/clients/api.ts";
 import { challengeOf } from "../../harness/clients/challenge.ts";
 import { tokensFor } from "../../harness/clients/flow.ts";
 import { freePort } from "../../harness/port.ts";
@@ -128,13 +128,13 @@ test("a link has SHORT_URL, leads to none of the hosts, and its slug isn't the f
   const apartApi = apiAt(apart.url, apartToken);
   for (const url of [`${other}/x`, `${apart.url}/x`]) {
     const reply = await apartApi.send("POST", "/v1/links", { json: { url } });
-    isProblem(t, reply, { status: 422, code: "invalid_url", fields: ["url"] });
+    isInvalid(t, reply, "url");
   }
   const { slug, short_url } = await apartApi.createLink();
   t.is(short_url, `${other}/${slug}`);
   const json = { url: "https://example.com", slug: "agents" };
   const reply = await apartApi.send("POST", "/v1/links", { json });
-  isProblem(t, reply, { status: 422, code: "invalid_slug", fields: ["slug"] });
+  isInvalid(t, reply, "slug");
 });
 
 type Parameters = Record<string, string>;

@@ -6,13 +6,13 @@ import { OPERATIONS } from "../../../client/src/api.ts";
 import { createClient, LinkgateError } from "../../../client/src/index.ts";
 import { contractOf } from "../../harness/clients/contract.ts";
 import { ROOT } from "../../harness/program.ts";
-import { startTestService } from "../../harness/service.ts";
+import { shareApi } from "../../harness/shared-service.ts";
 
-const service = await startTestService();
-const { clientId, clientSecret } = await service.createOrganization();
+const {
+  service,
+  app: { clientId, clientSecret },
+} = await shareApi();
 const linkgate = createClient({ baseUrl: service.url, clientId, clientSecret });
-
-test.after.always(() => service.close());
 
 test("the types are those of the API", (t) => {
   // Written by `npm run generate --workspace client`.

@@ -7,10 +7,9 @@ import {
   respondWith,
   startHttpProxy,
 } from "../../harness/clients/http-proxy.ts";
-import { startTestService } from "../../harness/service.ts";
+import { shareService } from "../../harness/shared-service.ts";
 
-const service = await startTestService();
-test.after.always(() => service.close());
+const service = await shareService();
 
 /** Returns a client of a new organization behind a proxy of its own. */
 async function connect(t: ExecutionContext, options: Partial<ClientOptions> = {}) {

@@ -1,12 +1,11 @@
 import test from "ava";
-import type { DomainView } from "../../../resources/domains/schema.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt, newApi } from "../../harness/clients/api.ts";
 import { startDomainService } from "../../harness/domains.ts";
 
 export const databases = "all";
 
-const { service, at, create, records, startAnother, close } = await startDomainService();
+const { service, at, addDomain, create, records, startAnother, close } = await startDomainService();
 const other = await startAnother();
 test.after.always(close);
 
@@ -74,9 +73,7 @@ test("each change of a domain and its links counts for the next visitor of every
   }
 
   // The same host again is another domain, with its own slugs.
-  const again = await create(api, host);
-  records.set(again.dns.name, [again.dns.value]);
-  await api.send("POST", `/v1/domains/${again.id}/verify`);
+  await addDomain(api, host);
   t.deepEqual(await bothAt(host, "/sale"), BOTH(404));
   await api.createLink({ url: `${URL}3`, domain: host, slug: "sale" });
   t.deepEqual(await bothAt(host, "/sale"), BOTH(`${URL}3`));
@@ -87,13 +84,7 @@ test("the default domain of an organization counts for the next link at every pr
   const organization = await service.createOrganization();
   const api = apiAt(service.url, await service.token(organization));
   const there = apiAt(other.url, await other.token(organization));
-  const domains: DomainView[] = [];
-  for (const host of ["one.current.example", "two.current.example"]) {
-    const domain = await create(api, host);
-    records.set(domain.dns.name, [domain.dns.value]);
-    await api.send("POST", `/v1/domains/${domain.id}/verify`);
-    domains.push(domain);
-  }
+  const domains = [await addDomain(api, "one.current.example"), await addDomain(api, "two.current.example")];
   const own = new globalThis.URL(other.url).host;
   t.is((await there.createLink()).domain, own);
   for (const { id, host } of domains) {
@@ -107,14 +98,20 @@ test("the default domain of an organization counts for the next link at every pr
 test("a suspension of its owner counts for the next visitor of a domain at every process", async (t) => {
   const organization = await service.createOrganization();
   const api = apiAt(service.url, await service.token(organization));
-  const domain = await create(api, "owner.current.example", { root_redirect_url: URL });
-  records.set(domain.dns.name, [domain.dns.value]);
-  await api.send("POST", `/v1/domains/${domain.id}/verify`);
-  t.deepEqual(await bothAt(domain.host, "/"), BOTH(URL));
+  const urls = { root_redirect_url: URL, not_found_url: URL, fallback_url: URL };
+  const { host } = await addDomain(api, "owner.current.example", urls);
+  await api.createLink({ url: URL, domain: host, slug: "spring" });
+  const paths = ["/", "/spring", "/absent", "/spring+", "/robots.txt"];
+  const answers = async () => {
+    const all = await Promise.all(paths.map((path) => bothAt(host, path)));
+    return all.flat().map((answer) => (answer === URL || /^4/.test(answer) ? answer : "page"));
+  };
+  const expected = (values: unknown[]) => values.flatMap(BOTH);
+  t.deepEqual(await answers(), expected([URL, URL, URL, "page", "page"]));
   await service.storage.suspensions.suspend(organization.id, null, OPERATOR);
-  t.deepEqual(await bothAt(domain.host, "/"), BOTH(404));
+  t.deepEqual(await answers(), expected([404, 410, 404, 410, "page"]));
   await service.storage.suspensions.resume(organization.id, OPERATOR);
-  t.deepEqual(await bothAt(domain.host, "/"), BOTH(URL));
+  t.deepEqual(await answers(), expected([URL, URL, URL, "page", "page"]));
   await service.storage.organizations.remove(organization.id, OPERATOR);
-  t.deepEqual(await bothAt(domain.host, "/"), BOTH(421));
+  t.deepEqual(await bothAt(host, "/"), BOTH(421));
 });

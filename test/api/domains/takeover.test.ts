@@ -2,8 +2,14 @@ import test, { type ExecutionContext } from "ava";
 import type { DomainView } from "../../../resources/domains/schema.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import type { Plan } from "../../../resources/plans.ts";
-import { type Api, apiAt, isMissing, isProblem, type PageBody } from "../../harness/clients/api.ts";
-import { createApp, runCodeFlow } from "../../harness/clients/oauth.ts";
+import {
+  type Api,
+  apiAt,
+  isInvalid,
+  isMissing,
+  isProblem,
+  type PageBody,
+} from "../../harness/clients/api.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { storeManyLinks } from "../../harness/database/many-links.ts";
 import { atOnce } from "../../harness/database/storage.ts";
@@ -80,11 +86,8 @@ test.serial(
     t.true(Math.abs(Date.parse(lost.record_lost_at as string) - Date.now()) < HOUR_MS);
     t.is(await locationAt(host, "/spring"), `${URL}?first`, "its links still redirect");
     t.is((await api.createLink()).domain, host, "and are created");
-    t.deepEqual(await auditOf(organization, first), [
-      "domain.created",
-      "domain.verified",
-      "domain.record_lost",
-    ]);
+    const history = ["domain.created", "domain.verified", "domain.record_lost"];
+    t.deepEqual(await auditOf(organization, first), history);
     t.deepEqual(await noticesOf(users), [...Array(2).fill([`domain_record_lost ${host}`]), []]);
 
     advanceClock(7 * DAY_MS - HOUR_MS);
@@ -103,25 +106,16 @@ test.serial(
     t.is((await at(host, "/summer")).status, 404, "the former links don't resolve there");
     t.like(await read(api2, first), { verified: false, record_lost_at: null, default: false });
     const former = { json: { url: URL, domain: host } };
-    isProblem(t, await api2.send("POST", "/v1/links", former), {
-      status: 422,
-      code: "invalid_domain",
-      fields: ["domain"],
-    });
+    isInvalid(t, await api2.send("POST", "/v1/links", former), "domain");
     t.is((await api2.createLink()).domain, own, "nor is it the default any more");
-    t.deepEqual(await auditOf(organization, first), [
-      ...["domain.created", "domain.verified", "domain.record_lost", "domain.taken_over"],
-    ]);
+    t.deepEqual(await auditOf(organization, first), [...history, "domain.taken_over"]);
     t.deepEqual(await auditOf(rival.organization, claimed), ["domain.created", "domain.verified"]);
     const notices = [`domain_taken_over ${host}`, `domain_record_lost ${host}`];
     t.deepEqual(await noticesOf(users), [notices, notices, []]);
 
     // What the first one can do with its links.
     const found = await api2.get<PageBody>(`/v1/links?slug=summer&domain=${host}`);
-    t.deepEqual(
-      found.body.data.map(({ id }) => id),
-      [another.id],
-    );
+    t.is(found.body.data.map(({ id }) => id).join(), another.id);
     const move = (id: string, domain: string | null) =>
       api2.send("PATCH", `/v1/links/${id}`, { json: { domain } });
     t.is((await move(link.id, second.host)).status, 200);
@@ -146,19 +140,16 @@ test.serial("the daily check marks a domain without its record, and one that has
     await checkRecords();
     const { verified, record_lost_at } = await read(await apiOf(organization), domain);
     t.is(await locationAt(host, "/spring"), URL, `${answer}`);
-    return [verified, record_lost_at !== null];
+    return `${verified} ${record_lost_at !== null}`;
   };
-  const [kept, lost] = [
-    [true, false],
-    [true, true],
-  ];
-  t.deepEqual(await stateAfter([value]), kept);
-  t.deepEqual(await stateAfter("SERVFAIL"), kept, "no answer says nothing");
-  t.deepEqual(await stateAfter(["v=spf1 -all"], 23 * HOUR_MS), kept, "it isn't due");
-  t.deepEqual(await stateAfter(["v=spf1 -all"], HOUR_MS + 2000), lost);
-  t.deepEqual(await stateAfter([]), lost);
-  t.deepEqual(await stateAfter("SERVFAIL"), lost);
-  t.deepEqual(await stateAfter(["v=spf1 -all", ` ${value} `]), kept);
+  const [kept, lost] = ["true false", "true true"];
+  t.is(await stateAfter([value]), kept);
+  t.is(await stateAfter("SERVFAIL"), kept, "no answer says nothing");
+  t.is(await stateAfter(["v=spf1 -all"], 23 * HOUR_MS), kept, "it isn't due");
+  t.is(await stateAfter(["v=spf1 -all"], HOUR_MS + 2000), lost);
+  t.is(await stateAfter([]), lost);
+  t.is(await stateAfter("SERVFAIL"), lost);
+  t.is(await stateAfter(["v=spf1 -all", ` ${value} `]), kept);
   t.deepEqual(await auditOf(organization, domain), [
     ...["domain.created", "domain.verified", "domain.record_lost", "domain.verified"],
   ]);
@@ -194,19 +185,22 @@ test.serial("every domain that is due is checked, whichever of several processes
   t.is(lost.length, hosts.length);
 });
 
+const valuesOf = (claims: DomainView[]) => claims.map(({ dns }) => dns.value);
+
+/** Verifies the domain of each organization at the same time, each at another process. */
+async function verifyAll(parties: { organization: TestOrganization }[], claims: DomainView[]) {
+  const asking = parties.map(({ organization }, index) => apiOf(organization, [service, other][index]));
+  const apis = await Promise.all(asking);
+  return Promise.all(apis.map((api, index) => verify(api, claims[index] as DomainView)));
+}
+
 test("one of two organizations that prove a host at the same time has it", async (t) => {
   for (let round = 0; round < 5; round++) {
     const host = `race${round}.example`;
     const parties = await atOnce(2, async () => newParty());
     const claims = await Promise.all(parties.map(({ api }) => create(api, host)));
-    records.set(
-      `_linkgate.${host}`,
-      claims.map(({ dns }) => dns.value),
-    );
-    const apis = await Promise.all(
-      parties.map(({ organization }, index) => apiOf(organization, [service, other][index])),
-    );
-    const replies = await Promise.all(apis.map((api, index) => verify(api, claims[index] as DomainView)));
+    records.set(`_linkgate.${host}`, valuesOf(claims));
+    const replies = await verifyAll(parties, claims);
     t.deepEqual(replies.map(({ status }) => status).sort(), [200, 409], replies[0]?.text);
     isTaken(t, replies.find(({ status }) => status !== 200) as (typeof replies)[0]);
     const live = await knex("domains").where({ live_host: host });
@@ -220,35 +214,12 @@ test.serial("one of two organizations takes over a host at the same time", async
   const domain = await addDomain(first.api, host);
   const rivals = await atOnce(2, () => newParty());
   const claims = await Promise.all(rivals.map(({ api }) => create(api, host)));
-  records.set(
-    domain.dns.name,
-    claims.map(({ dns }) => dns.value),
-  );
+  records.set(domain.dns.name, valuesOf(claims));
   isTaken(t, await verify((rivals[0] as (typeof rivals)[0]).api, claims[0] as DomainView));
   advanceClock(7 * DAY_MS + 1000);
-  const apis = await Promise.all(
-    rivals.map(({ organization }, index) => apiOf(organization, [service, other][index])),
-  );
-  const replies = await Promise.all(apis.map((api, index) => verify(api, claims[index] as DomainView)));
+  const replies = await verifyAll(rivals, claims);
   t.deepEqual(replies.map(({ status }) => status).sort(), [200, 409]);
   t.is((await auditOf(first.organization, domain)).filter((type) => type === "domain.taken_over").length, 1);
-});
-
-test("the domain of a suspended organization leads nowhere until it is resumed", async (t) => {
-  const { organization, api } = await newParty();
-  const { host } = await addDomain(api, "suspended.example", {
-    root_redirect_url: URL,
-    not_found_url: URL,
-    fallback_url: URL,
-  });
-  await api.createLink({ url: URL, domain: host, slug: "spring" });
-  const paths = ["/", "/spring", "/absent", "/spring+", "/robots.txt"];
-  const answers = () => Promise.all(paths.map(async (path) => (await at(host, path)).status));
-  t.deepEqual(await answers(), [302, 302, 302, 200, 200]);
-  await storage.suspensions.suspend(organization.id, null, OPERATOR);
-  t.deepEqual(await answers(), [404, 410, 404, 410, 200]);
-  await storage.suspensions.resume(organization.id, OPERATOR);
-  t.deepEqual(await answers(), [302, 302, 302, 200, 200]);
 });
 
 test("a deleted organization's host serves nothing, and is another's without delay", async (t) => {
@@ -323,16 +294,9 @@ test("no link is left on a domain that is deleted while links are created and ch
     ]);
     const left = await knex("links").where({ domain: domain.host }).whereNull("deleted_at");
     const statuses = [removed, changed, ...created].map(({ status }) => status).join();
-    if (removed.status === 204)
-      t.deepEqual(
-        left.map(({ slug }) => slug),
-        [],
-        statuses,
-      );
+    if (removed.status === 204) t.is(left.length, 0, statuses);
     else isProblem(t, removed, { status: 409, code: "domain_in_use" });
-    for (const reply of created)
-      if (reply.status !== 201)
-        isProblem(t, reply, { status: 422, code: "invalid_domain", fields: ["domain"] });
+    for (const reply of created) if (reply.status !== 201) isInvalid(t, reply, "domain");
     if (removed.status === 409) t.is((await remove(api, domain, "delete")).status, 204);
   }
 });
@@ -346,10 +310,8 @@ test("links that can't be moved keep their domain, and the others are moved", as
   const reply = await remove(api, domain, "move");
   isProblem(t, reply, { status: 409, code: "domain_in_use" });
   t.regex(reply.body.detail, /^3 of 5 links/);
-  t.true(
-    ["moving-taken", "dashboard", "v1/spring"].every((slug) => reply.body.detail.includes(slug)),
-    reply.body.detail,
-  );
+  for (const slug of ["moving-taken", "dashboard", "v1/spring"])
+    t.true(reply.body.detail.includes(slug), slug);
   const now = await Promise.all(links.map(async ({ id }) => (await api.get(`/v1/links/${id}`)).body.domain));
   t.deepEqual(now, [domain.host, domain.host, own, domain.host, own]);
   t.is((await at(domain.host, "/dashboard")).status, 302, "it works on");
@@ -367,16 +329,9 @@ test("more than 1,000 links are neither moved nor deleted with their domain", as
     isProblem(t, reply, { status: 409, code: "domain_in_use" });
     t.regex(reply.body.detail, /more than 1,000 links/);
   }
-  const [{ left }] = (await knex("links")
-    .where({ domain: domain.host })
-    .whereNull("deleted_at")
-    .count({ left: "*" })) as [{ left: number }];
-  t.is(Number(left), 1001);
-  isProblem(t, await remove(api, domain, "keep"), {
-    status: 422,
-    code: "invalid_links",
-    fields: ["links"],
-  });
+  const left = await knex("links").where({ domain: domain.host }).whereNull("deleted_at").select("id");
+  t.is(left.length, 1001);
+  isInvalid(t, await remove(api, domain, "keep"), "links");
 });
 
 test("a change and a deletion of another version are refused", async (t) => {
@@ -390,58 +345,14 @@ test("a change and a deletion of another version are refused", async (t) => {
   t.is(changed.status, 200);
   const next = changed.headers.get("etag") as string;
   t.not(next, tag);
-  isProblem(t, await change(null, { "if-match": tag }), { status: 412, code: "precondition_failed" });
-  isProblem(t, await api.send("DELETE", path, { headers: { "if-match": tag } }), {
-    status: 412,
-    code: "precondition_failed",
-  });
+  const stale = { status: 412, code: "precondition_failed" };
+  isProblem(t, await change(null, { "if-match": tag }), stale);
+  isProblem(t, await api.send("DELETE", path, { headers: { "if-match": tag } }), stale);
   t.is((await read(api, domain)).root_redirect_url, URL);
   t.is((await change(URL, {})).headers.get("etag"), next, "what changes nothing has the same version");
   t.is((await api.send("GET", path, { headers: { "if-none-match": next } })).status, 304);
   t.is((await api.send("DELETE", path, { headers: { "if-match": next } })).status, 204);
   isMissing(t, await api.send("GET", path));
-});
-
-test("a repeated request with the same key adds one domain", async (t) => {
-  const { api } = await newParty();
-  const headers = { "idempotency-key": "add-once" };
-  const add = (host: string) => api.send<DomainView>("POST", "/v1/domains", { json: { host }, headers });
-  const [first, again] = [await add("key.example"), await add("key.example")];
-  t.deepEqual([first.status, again.status, again.headers.get("idempotency-replayed")], [201, 201, "true"]);
-  t.is(again.body.id, first.body.id);
-  isProblem(t, await add("other.key.example"), { status: 422, code: "idempotency_key_reused" });
-});
-
-test("an app has the domains of an organization only for its admins and owners", async (t) => {
-  const { app } = await createApp(service);
-  const scope = "links:read domains:write";
-  const setUp = async (role: "member" | "admin") => {
-    const organization = await service.createOrganization();
-    const user = await service.createUser([organization.id], undefined, role);
-    const { accessToken } = await runCodeFlow(service, app, user, { changes: { scope } });
-    return { organization, user, api: apiAt(service.url, accessToken) };
-  };
-  const json = { host: "roles.example" };
-  const member = await setUp("member");
-  const calls = (api: Api) => [api.send("GET", "/v1/domains"), api.send("POST", "/v1/domains", { json })];
-  const isRefused = async (api: Api) => {
-    for (const reply of await Promise.all(calls(api)))
-      isProblem(t, reply, { status: 403, code: "insufficient_scope" });
-  };
-  await isRefused(member.api);
-  const admin = await setUp("admin");
-  t.deepEqual(
-    (await Promise.all(calls(admin.api))).map(({ status }) => status),
-    [200, 201],
-  );
-  await storage.members.changeRole({
-    organizationId: admin.organization.id,
-    userId: admin.user.id,
-    manageableRoles: ["owner", "admin", "member"],
-    role: "member",
-    actor: OPERATOR,
-  });
-  await isRefused(admin.api);
 });
 
 test("no organization sees, changes, verifies or deletes a domain of another one", async (t) => {
@@ -455,11 +366,7 @@ test("no organization sees, changes, verifies or deletes a domain of another one
   isMissing(t, await stranger.send("DELETE", `${path}?links=delete`));
   t.deepEqual((await stranger.get<{ data: unknown[] }>("/v1/domains")).body.data, []);
   const json = { url: URL, domain: domain.host };
-  isProblem(t, await stranger.send("POST", "/v1/links", { json }), {
-    status: 422,
-    code: "invalid_domain",
-    fields: ["domain"],
-  });
+  isInvalid(t, await stranger.send("POST", "/v1/links", { json }), "domain");
   t.deepEqual((await stranger.get<PageBody>(`/v1/links?domain=${domain.host}`)).body.data, []);
 });
 

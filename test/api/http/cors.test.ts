@@ -1,12 +1,8 @@
 import test from "ava";
-import { apiAt, newApi } from "../../harness/clients/api.ts";
-import { startTestService } from "../../harness/service.ts";
+import { shareApi } from "../../harness/shared-service.ts";
 
 const ALLOWED = ["https://app.example.com", "http://localhost:5173"];
-const service = await startTestService({ ALLOWED_ORIGINS: ALLOWED.join(", ") });
-const api = await newApi(service);
-test.after.always(() => service.close());
-const anonymous = apiAt(service.url);
+const { service, api, anonymous } = await shareApi({ ALLOWED_ORIGINS: ALLOWED.join(", ") });
 
 const own = service.url;
 const foreign = [

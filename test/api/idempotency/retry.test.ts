@@ -3,11 +3,9 @@ import { fingerprintOf } from "../../../resources/idempotency/run-once.ts";
 import { apiAt, isProblem, type LinkBody, type PageBody } from "../../harness/clients/api.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { linkFields } from "../../harness/database/storage.ts";
-import { startTestService } from "../../harness/service.ts";
+import { shareApi } from "../../harness/shared-service.ts";
 
-const service = await startTestService();
-const app = await service.createOrganization();
-test.after.always(() => service.close());
+const { service, app } = await shareApi();
 
 const url = "https://example.com/";
 const MINUTE_MS = 60_000;
@@ -79,8 +77,9 @@ test.serial("after a crash during a bulk request, a retry creates the missing li
   advanceClock(MINUTE_MS);
   type Results = { results: { status: number; link: LinkBody }[] };
   const { body } = await post<Results>("many", json, "/v1/links/bulk");
+  const results = body.results.map(({ status, link }) => [status, link.slug, link.id]);
   t.deepEqual(
-    body.results.map(({ status, link }) => [status, link.slug, link.id]),
+    results,
     json.links.map(({ slug }, n) => [201, slug, linkId(n)]),
   );
   t.is((await linksTagged("many")).length, 10);

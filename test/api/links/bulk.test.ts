@@ -1,15 +1,13 @@
 import test from "ava";
-import { isProblem, type LinkBody, newApi, type PageBody } from "../../harness/clients/api.ts";
+import { isInvalid, isProblem, type LinkBody, newApi, type PageBody } from "../../harness/clients/api.ts";
 import { createTeam } from "../../harness/clients/dashboard.ts";
 import { importLinks } from "../../harness/clients/link-import.ts";
 import { atOnce } from "../../harness/database/storage.ts";
-import { startTestService } from "../../harness/service.ts";
+import { shareApi } from "../../harness/shared-service.ts";
 
 export const databases = "all";
 
-const service = await startTestService();
-const api = await newApi(service);
-test.after.always(() => service.close());
+const { service, api } = await shareApi();
 
 type Result = {
   status: number;
@@ -64,20 +62,6 @@ test("each result is that of a separate request for the link", async (t) => {
   }
 });
 
-test("of several links in one request with the same slug or external ID, the first gets it", async (t) => {
-  const [slug, external_id] = ["bulk-twice", "bulk-twice"];
-  const results = await resultsOf([
-    { url, slug, title: "first" },
-    { url, external_id, title: "first" },
-    { url, slug, external_id: "bulk-other" },
-    { url, external_id },
-    { url, external_id: "bulk-other", title: "the link before it was not created" },
-    { url, slug },
-  ]);
-  const outcomes = results.map(({ status, error }) => error?.code ?? status);
-  t.deepEqual(outcomes, [201, 201, "slug_taken", "external_id_taken", 201, "slug_taken"]);
-});
-
 test("concurrent bulk requests for the same slugs, in either order, create each link once", async (t) => {
   for (let round = 0; round < 3; round++) {
     const tags = [`contended-${round}`];
@@ -94,7 +78,7 @@ test("concurrent bulk requests for the same slugs, in either order, create each 
 test("a bulk request needs 1 to 100 links, and no other field, and creates nothing otherwise", async (t) => {
   const caller = await newApi(service);
   for (const links of [[], Array(101).fill({ url }), { url }, null, undefined])
-    isProblem(t, await bulk(links, caller), { status: 422, code: "invalid_links", fields: ["links"] });
+    isInvalid(t, await bulk(links, caller), "links");
   const unknown = await caller.send("POST", "/v1/links/bulk", { json: { links: [{ url }], atomic: true } });
   isProblem(t, unknown, { status: 422, code: "unknown_field", fields: ["atomic"] });
   t.deepEqual((await caller.get<PageBody>("/v1/links")).body.data, []);
@@ -119,9 +103,9 @@ test("requests of another organization are answered between the bulk requests of
 test("a file needs links, at most 10,000 of them, and imports none otherwise", async (t) => {
   const { base, owner } = await createTeam(service);
   const missing = await owner.api.send("POST", `${base}/links/import`, { json: {} });
-  isProblem(t, missing, { status: 422, code: "invalid_file", fields: ["file"] });
+  isInvalid(t, missing, "file");
   const large = await importLinks(owner.api, base, `url\n${`${url}\n`.repeat(10_001)}`);
-  isProblem(t, large, { status: 422, code: "invalid_file", fields: ["file"] });
+  isInvalid(t, large, "file");
   t.regex(large.body.detail ?? "", /at most 10,000 rows/);
   t.deepEqual((await owner.api.get<PageBody>(`${base}/links`)).body.data, []);
 });

@@ -1,12 +1,11 @@
 import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt, isProblem, type LinkBody } from "../../harness/clients/api.ts";
-import { startTestService } from "../../harness/service.ts";
+import { shareService } from "../../harness/shared-service.ts";
 
 export const databases = "all";
 
-const service = await startTestService();
-test.after.always(() => service.close());
+const service = await shareService();
 
 const { disabledLinks, organizationSettings, organizations, suspensions } = service.storage;
 const FALLBACK = "https://example.com/sale-ended";

@@ -1,7 +1,7 @@
 import test from "ava";
 import { parse } from "node-html-parser";
 import { fingerprintOf } from "../../../resources/idempotency/run-once.ts";
-import { apiAt, isProblem, type LinkBody, type PageBody } from "../../harness/clients/api.ts";
+import { apiAt, isProblem, type LinkBody } from "../../harness/clients/api.ts";
 import { startServiceWithDatabase } from "../../harness/database/service.ts";
 
 export const databases = "all";
@@ -75,14 +75,8 @@ test("changing the password is a change with a version and an event, which has n
   t.is(await etagOf({ password: null }), '"4"');
   t.is(await passwordOf(), null);
   t.false((await read(link)).has_password);
-  t.deepEqual(
-    (await updates()).map(({ changed, link: { hasPassword } }) => [changed, hasPassword]),
-    [
-      [["password"], true],
-      [["title"], undefined],
-      [["password"], false],
-    ],
-  );
+  const changes = (await updates()).map(({ changed, link: { hasPassword } }) => `${changed} ${hasPassword}`);
+  t.deepEqual(changes, ["password true", "title undefined", "password false"]);
   const stale = { json: { password: "stale" }, headers: { "if-match": '"1"' } };
   t.is((await api.send("PATCH", `/v1/links/${link.id}`, stale)).status, 412);
 });
@@ -119,10 +113,8 @@ test("a browser gets a page that asks for the password, and reveals nothing of t
     const form = parse(text).querySelector("form");
     t.is(form?.getAttribute("method"), "post");
     t.is(form?.getAttribute("action"), undefined, "it is sent to the URL of the page");
-    t.deepEqual(
-      form?.querySelectorAll("input").map((input) => input.getAttribute("name")),
-      ["password"],
-    );
+    const inputs = form?.querySelectorAll("input").map((input) => input.getAttribute("name"));
+    t.deepEqual(inputs, ["password"]);
   }
   const head = await visitor.send("HEAD", `/${link.slug}`, { headers: { accept: BROWSER } });
   t.deepEqual([head.status, head.headers.get("location")], [200, null]);
@@ -187,13 +179,8 @@ test("an unavailable link doesn't ask: it answers as others do, and its fallback
   for (const reply of [await visitor.get(`/${gone.slug}`), await enter(gone.slug, "wrong", {})])
     isProblem(t, reply, { status: 410, code: "link_gone" });
   const followed = [await visitor.get(`/${replaced.slug}`), await enter(replaced.slug, "wrong")];
-  t.deepEqual(
-    followed.map(({ status, headers }) => [status, headers.get("location")]),
-    [
-      [302, "https://example.com/gone"],
-      [303, "https://example.com/gone"],
-    ],
-  );
+  const answers = followed.map(({ status, headers }) => `${status} ${headers.get("location")}`);
+  t.deepEqual(answers, ["302 https://example.com/gone", "303 https://example.com/gone"]);
 });
 
 test("a link without a password refuses POST, and one whose password is removed redirects immediately", async (t) => {
@@ -231,22 +218,4 @@ test("the preview says only that the link has a password", async (t) => {
   const page = parse(text);
   t.is(page.querySelector("h1")?.text, "This link is protected by a password");
   t.is(page.querySelector("a.button")?.getAttribute("href"), `/${slug}`);
-});
-
-test("in bulk, an invalid password doesn't affect the other links", async (t) => {
-  const links = ["spring", "abc"].map((password) => ({ url: URL, password }));
-  const { body } = await api.send<{ results: { status: number; link?: LinkBody }[] }>(
-    "POST",
-    "/v1/links/bulk",
-    { json: { links } },
-  );
-  t.deepEqual(
-    body.results.map(({ status, link }) => [status, link?.has_password]),
-    [
-      [201, true],
-      [422, undefined],
-    ],
-  );
-  const { data } = (await api.get<PageBody>("/v1/links")).body;
-  t.true(data.every((link) => !("password" in link)));
 });

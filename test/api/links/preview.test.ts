@@ -1,13 +1,9 @@
 import test from "ava";
 import { parse } from "node-html-parser";
-import { apiAt, isMissing, isProblem } from "../../harness/clients/api.ts";
-import { startTestService } from "../../harness/service.ts";
+import { isMissing, isProblem } from "../../harness/clients/api.ts";
+import { shareApi } from "../../harness/shared-service.ts";
 
-const service = await startTestService();
-const app = await service.createOrganization();
-const api = apiAt(service.url, await service.token(app));
-test.after.always(() => service.close());
-const visitor = apiAt(service.url);
+const { api, anonymous: visitor } = await shareApi();
 
 test("a + after the slug shows where a link leads, and counts nothing", async (t) => {
   const link = await api.createLink({
@@ -25,10 +21,8 @@ test("a + after the slug shows where a link leads, and counts nothing", async (t
     t.is(headers.get("x-robots-tag"), "noindex");
     t.regex(headers.get("content-security-policy") ?? "", /default-src 'none'/);
     const page = parse(text);
-    t.is(
-      page.querySelector(".destination")?.text.replace(/\s/g, ""),
-      "https://xn--mnchen-3ya.example:8443/stra%C3%9Fe?q=%3Cb%3E&r=1#top",
-    );
+    const destination = page.querySelector(".destination")?.text.replace(/\s/g, "");
+    t.is(destination, "https://xn--mnchen-3ya.example:8443/stra%C3%9Fe?q=%3Cb%3E&r=1#top");
     t.is(page.querySelector(".destination strong")?.text, "xn--mnchen-3ya.example:8443");
     t.true(text.includes("Spring &amp; &lt;more&gt;"));
     t.is(page.querySelector("time")?.attributes.datetime, link.created_at);

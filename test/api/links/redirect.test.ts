@@ -1,26 +1,19 @@
 import test from "ava";
 import { parse } from "node-html-parser";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import { apiAt, isProblem, type LinkBody, type PageBody } from "../../harness/clients/api.ts";
+import { isProblem, type LinkBody, type PageBody } from "../../harness/clients/api.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
 import { atOnce } from "../../harness/database/storage.ts";
-import { startTestService } from "../../harness/service.ts";
+import { shareApi } from "../../harness/shared-service.ts";
 
 export const databases = "all";
 
-const service = await startTestService();
-const app = await service.createOrganization();
-const api = apiAt(service.url, await service.token(app));
+const { service, api, anonymous: visitor } = await shareApi();
 
-const archived = await api.createLink();
-await api.send("PATCH", `/v1/links/${archived.id}`, { json: { archived: true } });
-
-const visitor = apiAt(service.url);
 const { disabledLinks } = service.storage;
 
 const follow = (slug: string, headers: Record<string, string> = {}) => visitor.get(`/${slug}`, headers);
 const read = async ({ id }: LinkBody) => (await api.get(`/v1/links/${id}`)).body;
-test.after.always(() => service.close());
 const patch = (id: string, json: unknown) => api.send<LinkBody>("PATCH", `/v1/links/${id}`, { json });
 const gone = { status: 410, code: "link_gone" };
 const BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
@@ -87,17 +80,6 @@ test("a link stops at max_clicks, and HEAD doesn't count", async (t) => {
   t.is((await follow(link.slug)).status, 302);
 });
 
-test("an archived link is unavailable and not counted until it is restored; a deleted one is for good", async (t) => {
-  const link = await api.createLink();
-  await patch(link.id, { archived: true });
-  isProblem(t, await follow(link.slug), gone);
-  t.is((await read(link)).clicks, 0);
-  await patch(link.id, { archived: false });
-  t.is((await follow(link.slug)).status, 302);
-  await api.send("DELETE", `/v1/links/${link.id}`);
-  isProblem(t, await follow(link.slug), gone);
-});
-
 const destinations: [url: string, location: string][] = [
   ["https://münchen.example/straße?q=ü#ß", "https://xn--mnchen-3ya.example/stra%C3%9Fe?q=%C3%BC#%C3%9F"],
   ["https://example.com/日本/🎉", "https://example.com/%E6%97%A5%E6%9C%AC/%F0%9F%8E%89"],
@@ -144,6 +126,8 @@ const wantsPage = [BROWSER, "text/html", "text/html, application/json;q=0.9", "T
 const wantsJson = ["", "*/*", "application/json", "application/json, text/html;q=0.5", "image/png"];
 
 test("what is unknown or unavailable is a page for browsers, a problem for others, and never cached", async (t) => {
+  const archived = await api.createLink();
+  await patch(archived.id, { archived: true });
   for (const [slug, status, code] of [
     ["Repeat-Me-Not?x=<script>alert(1)</script>", 404, "not_found"],
     [archived.slug, 410, "link_gone"],
@@ -253,25 +237,11 @@ test("a slug may have segments, which are one path", async (t) => {
     t.is((await follow(path)).headers.get("location"), "https://example.com/sale", path);
   const preview = parse((await follow("spring/sale+")).text);
   t.is(preview.querySelector("a.button")?.attributes.href, "/spring/sale");
-  for (const path of [
-    "spring",
-    "sale",
-    "spring/Sale",
-    "spring//sale",
-    "spring%2Fsale",
-    "spring/sale/x",
-    "x/spring/sale",
-  ])
+  const longer = ["spring/sale/x", "x/spring/sale"];
+  for (const path of ["spring", "sale", "spring/Sale", "spring//sale", "spring%2Fsale", ...longer])
     t.is((await follow(path)).status, 404, path);
-  t.deepEqual(
-    (await api.get<PageBody>("/v1/links?slug=spring/sale")).body.data.map(({ id }) => id),
-    [link.id],
-  );
-  isProblem(t, await api.send("POST", "/v1/links", { json: { url: link.url, slug: link.slug } }), {
-    status: 409,
-    code: "slug_taken",
-    fields: ["slug"],
-  });
+  const { body } = await api.get<PageBody>("/v1/links?slug=spring/sale");
+  t.is(body.data.map(({ id }) => id).join(), link.id);
   const most = ["a", "b", "c", "d", "e", "f", "g", "x".repeat(64)].join("/");
   await api.createLink({ slug: most });
   t.is((await follow(most)).status, 302);

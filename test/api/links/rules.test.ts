@@ -1,16 +1,13 @@
 import test from "ava";
 import { parse } from "node-html-parser";
 import type { AnalyticsView } from "../../../resources/links/analytics.ts";
-import { apiAt, BROWSER, isProblem, type LinkBody, newApi } from "../../harness/clients/api.ts";
-import { startTestService } from "../../harness/service.ts";
+import { BROWSER, isProblem, type LinkBody } from "../../harness/clients/api.ts";
+import { shareApi } from "../../harness/shared-service.ts";
 
 export const databases = "all";
 
-const service = await startTestService({ COUNTRY_HEADER: "CF-IPCountry" });
-const api = await newApi(service);
-test.after.always(() => service.close());
+const { service, api, anonymous: visitor } = await shareApi({ COUNTRY_HEADER: "CF-IPCountry" });
 
-const visitor = apiAt(service.url);
 const IPHONE =
   "Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 Mobile/15E148 Safari/604.1";
 const [EVERYONE, STORE, GERMAN] = ["everyone", "store", "de"].map(

@@ -1,19 +1,15 @@
 import test from "ava";
-import { isProblem, type LinkBody, newApi, type PageBody } from "../../harness/clients/api.ts";
+import { isProblem, type LinkBody, type PageBody } from "../../harness/clients/api.ts";
 import { atOnce } from "../../harness/database/storage.ts";
-import { startTestService } from "../../harness/service.ts";
+import { shareApi } from "../../harness/shared-service.ts";
 
 export const databases = "all";
 
-const service = await startTestService();
-const api = await newApi(service);
-const other = await newApi(service);
-test.after.always(() => service.close());
+const { api } = await shareApi();
 
 const url = "https://example.com/";
 const pathOf = (externalId: string) => `/v1/links/by-external-id/${encodeURIComponent(externalId)}`;
-const put = (externalId: string, json: unknown, headers: Record<string, string> = {}, caller = api) =>
-  caller.send<LinkBody>("PUT", pathOf(externalId), { json, headers });
+const put = (externalId: string, json: unknown) => api.send<LinkBody>("PUT", pathOf(externalId), { json });
 const tagOf = ({ headers }: { headers: Headers }) => headers.get("etag") as string;
 
 test("the first PUT creates the link, the next one replaces its fields, and a repeated one changes nothing", async (t) => {
@@ -50,37 +46,6 @@ test("an external ID that is invalid, or another one than in the body, is refuse
   for (const segment of ["%zz", "%ff", "%00", "x".repeat(256)])
     isProblem(t, await api.send("PUT", `/v1/links/by-external-id/${segment}`, { json: { url } }), invalid);
   isProblem(t, await put("one", { url, external_id: "other" }), invalid);
-});
-
-test("a PUT with a taken slug creates and changes nothing", async (t) => {
-  await api.createLink({ slug: "occupied" });
-  const taken = { status: 409, code: "slug_taken", fields: ["slug"] };
-  isProblem(t, await put("free", { url, slug: "occupied" }), taken);
-  const created = await put("free", { url });
-  t.is(created.status, 201);
-  isProblem(t, await put("free", { url, slug: "occupied", title: "x" }), taken);
-  t.deepEqual((await api.get(pathOf("free"))).body, created.body);
-});
-
-test("If-Match is honored, and always fails for a link that doesn't exist", async (t) => {
-  const failed = { status: 412, code: "precondition_failed" };
-  const matched = (title: string, tag: string) => put("matched", { url, title }, { "if-match": tag });
-  for (const tag of ["*", '"1"']) isProblem(t, await matched("0", tag), failed);
-  const first = await put("matched", { url });
-  t.is((await matched("2", tagOf(first))).status, 200);
-  isProblem(t, await matched("3", tagOf(first)), failed);
-  t.is((await matched("4", "*")).body.title, "4");
-});
-
-test("a PUT with the external ID of a deleted link, or in another organization, creates a new link", async (t) => {
-  const { body } = await put("shared", { url });
-  const theirs = await put("shared", { url, title: "theirs" }, {}, other);
-  t.is(theirs.status, 201);
-  t.is((await api.get(`/v1/links/${body.id}`)).body.title, null);
-  await api.send("DELETE", `/v1/links/${body.id}`);
-  const anew = await put("shared", { url });
-  t.is(anew.status, 201);
-  t.is(new Set([body.id, theirs.body.id, anew.body.id]).size, 3);
 });
 
 test("concurrent PUTs create one link, which has all fields of one of them", async (t) => {

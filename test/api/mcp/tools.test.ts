@@ -273,10 +273,8 @@ for (const era of ALL_ERAS) {
     t.deepEqual(await call<DomainView>("verify_domain", { id: domain.id }), domain);
     const here = await call<LinkBody>("create_link", { url: fields.url, domain: host });
     t.is(here.domain, host);
-    t.deepEqual(
-      (await call<PageBody>("list_links", { domain: host })).data.map(({ id }) => id),
-      [here.id],
-    );
+    const listed = (await call<PageBody>("list_links", { domain: host })).data.map(({ id }) => id);
+    t.deepEqual(listed, [here.id]);
     t.deepEqual(await call<object>("delete_domain", { id: domain.id, links: "delete" }), {
       deleted: true,
       id: domain.id,

@@ -2,10 +2,9 @@ import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt, newApi } from "../../harness/clients/api.ts";
 import { tokensFor } from "../../harness/clients/flow.ts";
-import { startTestService } from "../../harness/service.ts";
+import { shareService } from "../../harness/shared-service.ts";
 
-const service = await startTestService();
-test.after.always(() => service.close());
+const service = await shareService();
 
 const PATH = "/v1/organization";
 type Organization = {

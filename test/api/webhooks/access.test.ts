@@ -1,5 +1,5 @@
 import test from "ava";
-import { type Api, isMissing, isProblem, type Reply } from "../../harness/clients/api.ts";
+import { type Api, isInvalid, isMissing, isProblem, type Reply } from "../../harness/clients/api.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
 import {
   allDeliveriesOf,
@@ -100,7 +100,7 @@ for (const [name, create] of [
     const changed = (first === "A" ? "B" : "A") + rest.join("");
     for (const cursor of [foreign, other.next_cursor as string, changed, "x", `${next_cursor}AAAA`]) {
       const reply = await read(api, path, 3, cursor);
-      isProblem(t, reply, { status: 422, code: "invalid_cursor", fields: ["cursor"] });
+      isInvalid(t, reply, "cursor");
     }
   });
 }

@@ -2,7 +2,7 @@ import test from "ava";
 import type { z } from "zod";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import type { eventPageSchema } from "../../../resources/webhooks/event-list.ts";
-import { type Api, apiAt, isProblem } from "../../harness/clients/api.ts";
+import { type Api, apiAt, isInvalid } from "../../harness/clients/api.ts";
 import { tokensFor } from "../../harness/clients/flow.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { purgeExpired } from "../../harness/database/purge.ts";
@@ -151,7 +151,7 @@ test.serial("events of another organization aren't listed, and neither is its cu
   const { cursor } = await readAll(theirs.organization.id, theirs.api);
   t.deepEqual((await readAll(mine.organization.id, mine.api)).events, []);
   const reply = await mine.api.get(`/v1/events?cursor=${cursor}`);
-  isProblem(t, reply, { status: 422, code: "invalid_cursor", fields: ["cursor"] });
+  isInvalid(t, reply, "cursor");
 });
 
 test.serial("a cursor from a lost future of the database is rejected", async (t) => {
@@ -165,7 +165,7 @@ test.serial("a cursor from a lost future of the database is rejected", async (t)
   const head = () => knex("audit_chains").where({ organization_id: organization.id });
   await head().update({ seq: knex.raw("seq - 1") });
   const reply = await api.get(`/v1/events?cursor=${later}`);
-  isProblem(t, reply, { status: 422, code: "invalid_cursor", fields: ["cursor"] });
+  isInvalid(t, reply, "cursor");
   t.is((await api.get(`/v1/events?cursor=${cursor}`)).status, 200);
 });
 

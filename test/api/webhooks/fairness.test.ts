@@ -1,6 +1,5 @@
 import test from "ava";
 import type { Api } from "../../harness/clients/api.ts";
-import { advanceClock } from "../../harness/clock.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
 import { createWebhook, until, waitForDelivery } from "../../harness/webhooks.ts";
 
@@ -14,7 +13,6 @@ async function createLinks(api: Api, count: number) {
 
 const PER_WEBHOOK = 10;
 const PER_ORGANIZATION = 40;
-const FAILING_PER_HOST = 20;
 
 test.serial("a hanging endpoint delays no other, neither of its organization nor of another", async (t) => {
   const [slow, fast] = [await subscribe(), await subscribe()];
@@ -43,29 +41,6 @@ test.serial("an organization with many slow endpoints leaves capacity for others
   t.is(sent(), PER_ORGANIZATION);
   for (const respond of release) respond();
   await Promise.all(paths.map((path) => receiver.waitFor(path, 2 * PER_WEBHOOK)));
-});
-
-test.serial("endpoints of a host that fail and then hang leave capacity for healthy ones", async (t) => {
-  const owners = [await newApi(), await newApi(), await newApi()];
-  const pathsOf = (owner: number) => Array.from({ length: 10 }, (_, n) => `/dead-${owner}-${n}`);
-  const paths = owners.flatMap((_, owner) => pathsOf(owner));
-  for (const path of paths) respondWith(path, 500);
-  for (const [owner, api] of owners.entries()) {
-    await Promise.all(pathsOf(owner).map((path) => createWebhook(api, receiver.url(path))));
-    await api.createLink();
-  }
-  await Promise.all(paths.map((path) => receiver.waitFor(path, 1)));
-  const release = paths.map((path) => hold(path, 500));
-  advanceClock(10_000);
-  const hanging = () => paths.filter((path) => receiver.received(path).length === 2).length;
-  await until(async () => hanging() >= FAILING_PER_HOST || undefined);
-
-  const { api, webhook } = await subscribe();
-  await api.createLink();
-  const delivered = await waitForDelivery(api, webhook, ({ status }) => status === "succeeded");
-  t.is(delivered.attempts.length, 1);
-  t.is(hanging(), FAILING_PER_HOST);
-  for (const respond of release) respond();
 });
 
 test.serial("a failing endpoint gets one attempt at a time until one succeeds", async (t) => {

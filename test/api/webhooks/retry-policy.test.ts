@@ -1,4 +1,3 @@
-import type { LookupFunction } from "node:net";
 import test from "ava";
 import { apiAt } from "../../harness/clients/api.ts";
 import { createColleague } from "../../harness/clients/dashboard.ts";
@@ -6,7 +5,6 @@ import { advanceClock } from "../../harness/clock.ts";
 import { verify } from "../../harness/receiver.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
 import {
-  createWebhook,
   type DeliveryBody,
   deliveriesOf,
   until,
@@ -14,13 +12,7 @@ import {
   waitForDelivery,
 } from "../../harness/webhooks.ts";
 
-// Resolves every hostname to a private address.
-const lookup: LookupFunction = (_hostname, _options, done) =>
-  done(null, [{ address: "10.0.0.1", family: 4 }]);
-const { service, receiver, respondWith, subscribe, newApi, close } = await startWebhookService(
-  {},
-  { lookup },
-);
+const { service, receiver, respondWith, subscribe, passQueue, close } = await startWebhookService();
 
 const HOUR_MS = 60 * 60_000;
 
@@ -92,10 +84,7 @@ test.serial("nothing is sent before it is due, and an endpoint that is fixed in 
   const id = await send();
   const first = await find(id, ({ attempts }) => attempts.length === 1);
   respondWith(path, 204);
-  // The queue was polled when a delivery to another webhook arrives.
-  const canary = await setUp();
-  await canary.send();
-  await receiver.waitFor(canary.path, 1);
+  await passQueue();
   t.is(receiver.received(path).length, 1);
   advanceClock(Date.parse(first.next_attempt_at ?? "") - Date.now() + 1);
   const last = await find(id, ({ status }) => status === "succeeded");
@@ -134,13 +123,6 @@ test.serial("updating a webhook ends the pause that its endpoint asked for", asy
   await send();
   await receiver.waitFor("/moved-to", 1);
   t.is(receiver.received(path).length, 1);
-});
-
-test.serial("a delivery to a hostname with a private address fails with the reason", async (t) => {
-  const api = await newApi();
-  const webhook = await createWebhook(api, "https://private.example.com/hook");
-  const { attempts } = await waitForDelivery(api, webhook, (delivery) => delivery.attempts.length > 0);
-  t.is(attempts[0]?.error, "The hostname resolves to an IP address that is not on the public internet.");
 });
 
 test("the metrics count attempts that succeeded, are retried, failed or were not sent", async (t) => {

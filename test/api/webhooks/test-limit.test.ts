@@ -6,17 +6,11 @@ import { createWebhook } from "../../harness/webhooks.ts";
 const PER_ORGANIZATION = 30;
 const PER_HOST = 60;
 
-const { receiver, respondWith, newApi, close } = await startWebhookService({
+const { receiver, createRefused, newApi, close } = await startWebhookService({
   RATE_LIMIT: "on",
   WEBHOOK_ALLOW_HOSTS: "127.0.0.1,localhost",
 });
 test.after.always(close);
-
-async function createRefused(api: Api, url: string) {
-  receiver.exposeVerification(new URL(url).pathname);
-  respondWith(new URL(url).pathname, 500);
-  return createWebhook(api, url);
-}
 
 /** Sends test events until one is refused. Resolves to the number of those that weren't, and the refusal. */
 async function exhaust(api: Api, id: string) {

@@ -49,10 +49,8 @@ module("oidcc-idtoken-signature", async (t) => {
   const { body } = await read(fetch(metadata.jwks_uri));
   const matching = (body.keys as { kid: string; kty: string }[]).filter((key) => key.kid === kid);
   t.is(alg, "RS256");
-  t.deepEqual(
-    matching.map(({ kty }) => kty),
-    ["RSA"],
-  );
+  const types = matching.map(({ kty }) => kty);
+  t.deepEqual(types, ["RSA"]);
 });
 
 const TOKEN_IN: Record<string, (token: string) => RequestInit> = {

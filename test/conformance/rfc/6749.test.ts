@@ -13,11 +13,9 @@ import {
   redeemCode,
   refresh,
 } from "../../harness/clients/oauth.ts";
-import { startTestService } from "../../harness/service.ts";
+import { shareApp } from "../../harness/shared-service.ts";
 
-const service = await startTestService();
-const { app, user } = await createApp(service);
-test.after.always(() => service.close());
+const { service, app, user } = await shareApp();
 
 test("the address of no endpoint has a query or a fragment", async (t) => {
   const { body } = await read(fetch(`${service.url}/.well-known/oauth-authorization-server`));

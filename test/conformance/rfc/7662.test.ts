@@ -7,11 +7,10 @@ import { advanceClock } from "../../harness/clock.ts";
 import { freePort } from "../../harness/port.ts";
 import { selfSigned } from "../../harness/publisher.ts";
 import { bearer, startTestService } from "../../harness/service.ts";
+import { shareApi } from "../../harness/shared-service.ts";
 
 const SECRET = "a-secret-of-the-resource-server-0123456789";
-const service = await startTestService({ RESOURCE_SERVER_SECRET: SECRET });
-const app = await service.createOrganization();
-test.after.always(() => service.close());
+const { service, app } = await shareApi({ RESOURCE_SERVER_SECRET: SECRET });
 
 /** Starts a resource server with the URLs of the service; returns a function that sends it a token. */
 async function startResourceServer(introspectionUrl: string) {

@@ -111,3 +111,8 @@ export function isProblem(
 export function isMissing(t: ExecutionContext, reply: Reply<unknown>): void {
   isProblem(t, reply, { status: 404, code: "not_found" });
 }
+
+/** Asserts that the value of a field is refused. */
+export function isInvalid(t: ExecutionContext, reply: Reply<unknown>, field: string): void {
+  isProblem(t, reply, { status: 422, code: `invalid_${field}`, fields: [field] });
+}
