@@ -3,11 +3,12 @@ import { z } from "zod";
 import type { Caller } from "../access/actor.ts";
 import { SYSTEM } from "../events/types.ts";
 import { assertNotStale, type Precondition, preconditionFailed } from "../http/etag.ts";
-import { found, notFound, Problem, retryLater } from "../http/problem.ts";
+import { found, Problem, retryLater } from "../http/problem.ts";
+import { camelKeys } from "../http/text.ts";
 import { validate } from "../http/validate.ts";
 import type { LinkService } from "../links/service.ts";
 import { planRequired } from "../plans.ts";
-import { type DomainRules, domainSchemas, domainTag, isLocalhost, recordName, toFields } from "./schema.ts";
+import { type DomainRules, domainSchemas, domainTag, isLocalhost, recordName } from "./schema.ts";
 import { DOMAIN_DEFAULTS, type Domain, type DomainStore } from "./types.ts";
 
 /** Resolves a name to its TXT records, each in parts. Rejects with `ENOTFOUND` or `ENODATA` if there is none. */
@@ -63,7 +64,7 @@ export function createDomainService({ store, links, resolveTxt, ...rules }: Opti
     findAppLinks: (id: string) => store.findAppLinks(id),
 
     async create({ organizationId, actor }: Caller, input: unknown): Promise<Domain> {
-      const { host, ...given } = toFields(validate(schemas.create, input));
+      const { host, ...given } = camelKeys(validate(schemas.create, input));
       const token = randomBytes(16).toString("base64url");
       const fields = { ...DOMAIN_DEFAULTS, ...given, host, token };
       const created = await store.create(organizationId, actor, fields);
@@ -78,7 +79,7 @@ export function createDomainService({ store, links, resolveTxt, ...rules }: Opti
     },
 
     async update(caller: Caller, id: string, input: unknown, precondition?: Precondition): Promise<Domain> {
-      const changes = toFields(validate(schemas.update, input));
+      const changes = camelKeys(validate(schemas.update, input));
       const { organizationId, actor } = caller;
       const version = await checkVersion(caller, id, precondition);
       const updated = await store.update(organizationId, id, changes, actor, version);
@@ -110,12 +111,8 @@ export function createDomainService({ store, links, resolveTxt, ...rules }: Opti
       const version = await checkVersion(caller, id, precondition);
       const { host } = await get(caller, id);
       if (left) await links.leaveDomain(caller, host, left);
-      const removed = assertNotStale(
-        await store.remove(caller.organizationId, id, caller.actor, version),
-        "domain",
-      );
-      if (removed === "in_use") throw inUse(host);
-      if (!removed) throw notFound("domain");
+      const removed = await store.remove(caller.organizationId, id, caller.actor, version);
+      if (assertNotStale(found(removed, "domain"), "domain") === "in_use") throw inUse(host);
     },
 
     /** Checks the records of the verified domains that are due, on whichever process takes them first. */

@@ -49,7 +49,7 @@ export type DomainStore = {
     id: string,
     actor: Actor,
     version?: number,
-  ): Promise<boolean | "stale" | "in_use">;
+  ): Promise<"removed" | "stale" | "in_use" | undefined>;
   /**
    * Stores which tokens the DNS record of a domain has. One that has its token is verified, and takes over a host that
    * another organization has lost for 7 days; one without is marked as lost.
