@@ -1,6 +1,5 @@
-import { RULES_MAX, type Rule } from "../../../resources/links/redirect-rules.ts";
+import { DEVICES, RULES_MAX, type Rule, SYSTEMS } from "../../../resources/links/redirect-rules.ts";
 import type { Link } from "../../../resources/links/types.ts";
-import { DEVICES, SYSTEMS } from "../../../resources/links/visitor.ts";
 import { type Input, textFieldOf } from "../../http/request-body.ts";
 import { CONDITION_NAMES, CONDITIONS, isTime } from "../../ui/conditions.ts";
 import { field, select } from "../../ui/controls.ts";
