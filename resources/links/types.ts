@@ -113,6 +113,8 @@ export type LinkStore = {
   ): Promise<Link | LinkConflict | "stale" | "disabled" | undefined>;
   /** Resolves to whether the link existed, or to `"stale"` if `version` is given and isn't the current one. */
   remove(organizationId: string, id: string, actor: Actor, version?: number): Promise<boolean | "stale">;
+  /** Lists the hosts of domains that links can have, or had once. */
+  listHosts(organizationId: string): Promise<string[]>;
   /** Resolves to the host of the domain that new links of an organization get. */
   findDefaultDomain(organizationId: string): Promise<string | null>;
   /** Finds a link by its address, see `addressOf`; `asOf` is that of its domain. */

@@ -32,10 +32,7 @@ import { ORGANIZATION, type RouteModule } from "../route.ts";
 const FREE_PLAN_NOTE = "The API is available on Growth and Premium.";
 
 /** Adds the list of links, and counts those that match its filter. */
-export const list: RouteModule = (
-  router,
-  { services: { links, domains, showOrganization }, urls, allow },
-) => {
+export const list: RouteModule = (router, { services: { links, showOrganization }, urls, allow }) => {
   async function countMatches(ctx: Context, filter: object, page: LinkPage): Promise<LinkCount> {
     if (page.offset === 0 && page.nextCursor === null) return { links: page.links.length, isExact: true };
     const isFiltered = Object.values(filter).some((value) => value !== undefined);
@@ -55,11 +52,11 @@ export const list: RouteModule = (
     const [page, tags, listed] = await Promise.all([
       links.list(actorOf(ctx), { ...(problem ? {} : pagingOf(ctx)), ...filterOf(query) }),
       links.suggestTags(actorOf(ctx)),
-      domains.list(actorOf(ctx)),
+      links.listHosts(actorOf(ctx)),
     ]);
     const count = await countMatches(ctx, filterOf(query), page);
     const path = pathTo(ctx, "links");
-    const hosts = [new URL(urls.short).host, ...listed.map(({ host }) => host)];
+    const hosts = [new URL(urls.short).host, ...listed];
     const content = { path, query, errors, shortUrl: urls.short, hosts, count, tags, shownAt, ...page };
     showPage(ctx, {
       title: "Links",
