@@ -239,9 +239,10 @@ function countMismatch(found: number, expected: number): Problem {
   return new Problem(409, "count_mismatch", detail);
 }
 
-/** What a person or a model is offered while typing. */
+/** What a person or a model is offered while typing, or can choose from. */
 export function createSuggestions(store: LinkStore, enqueue: Enqueue) {
   return {
+    listHosts: ({ organizationId }: Caller): Promise<string[]> => store.listHosts(organizationId),
     /** Suggests slugs with a prefix, those of the newest links first. Resolves to none if the search takes too long. */
     async suggestSlugs({ organizationId }: Caller, prefix: string, count: number): Promise<string[]> {
       if (prefix !== "" && !isSlug(prefix.replace(/\/$/, ""))) return [];

@@ -214,7 +214,6 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
       return links.find(({ domain }) => domain === null) ?? links[0];
     },
     ...createSuggestions(store, queues.reads),
-    listHosts: ({ organizationId }: Caller) => store.listHosts(organizationId),
     /** Returns the analytics of one link, or of all links if `id` is undefined. */
     async analytics(caller: Caller, id: string | undefined, query: unknown): Promise<AnalyticsView> {
       const { from, to } = parseDateRange(query);

@@ -2,15 +2,7 @@ import { found, notFound, Problem } from "../http/problem.ts";
 import { hasAtMost } from "../http/text.ts";
 import { withForwardedPath, withForwardedQuery } from "./forwarding.ts";
 import { destinationOf, type Visitor, varyOf } from "./redirect-rules.ts";
-import {
-  addressOf,
-  hasReachedLimit,
-  isReserved,
-  isSlug,
-  type LinkDomain,
-  type ReservedNames,
-  SEGMENTS_MAX,
-} from "./rules.ts";
+import { addressOf, isReserved, isSlug, type LinkDomain, type ReservedNames, SEGMENTS_MAX } from "./rules.ts";
 import { PASSWORD_MAX } from "./schema.ts";
 import type {
   Card,
@@ -182,6 +174,7 @@ function toLocation(url: string): string {
 }
 
 function isActive(link: ResolvedLink, now: number): boolean {
-  const { isDeleted, archived, expiresAt } = link;
-  return !isDeleted && !archived && (expiresAt ?? Infinity) > now && !hasReachedLimit(link);
+  const { isDeleted, archived, expiresAt, clicks, botClicks, maxClicks } = link;
+  const hasClicksLeft = clicks + botClicks < (maxClicks ?? Infinity);
+  return !isDeleted && !archived && (expiresAt ?? Infinity) > now && hasClicksLeft;
 }

@@ -2,7 +2,6 @@ import type { Context } from "koa";
 import { readQuery } from "../../../resources/http/validate.ts";
 import { CHANGED_MAX } from "../../../resources/links/change-many.ts";
 import { type LinkCount, type LinkPage, listQuery } from "../../../resources/links/list.ts";
-import { hasReachedLimit } from "../../../resources/links/rules.ts";
 import { shortUrlOf, toView } from "../../../resources/links/schema.ts";
 import type { Link } from "../../../resources/links/types.ts";
 import { isPaid } from "../../../resources/plans.ts";
@@ -217,21 +216,18 @@ function hostOf(url: string): string {
 
 /** Renders the reason that a link doesn't redirect, if any. */
 export function statusBadge(link: Link): Html {
-  const { disabledAt, archived, expiresAt } = link;
+  const { disabledAt, archived, expiresAt, clicks, botClicks, maxClicks } = link;
   if (disabledAt !== null) return badge("disabled", "bad");
   if (archived) return badge("archived", "warn");
   if (expiresAt !== null && expiresAt <= Date.now()) return badge("expired", "warn");
-  if (hasReachedLimit(link)) return badge(describeLimit(link), "warn");
+  // The clicks that are shown are those of people, but those of bots count toward the limit.
+  const ofBots = botClicks === 0 ? "" : `, ${botClicks.toLocaleString("en")} from bots`;
+  if (maxClicks !== null && clicks + botClicks >= maxClicks) return badge(`limit reached${ofBots}`, "warn");
   return html``;
 }
 
 export function passwordBadge({ hasPassword }: Link): Html {
   return hasPassword ? badge("password") : html``;
-}
-
-/** The clicks that are shown are those of people, but those of bots count toward the limit. */
-function describeLimit({ botClicks }: Link): string {
-  return botClicks === 0 ? "limit reached" : `limit reached, ${botClicks.toLocaleString("en")} from bots`;
 }
 
 export function tagList({ tags }: Link, path: string, max = Infinity): Html {
