@@ -325,24 +325,18 @@ export function toFields(input: LinkInput): LinkChanges {
 
 export function toView(link: Link, shortUrl: string): z.output<typeof linkSchema> {
   const view: Record<string, unknown> = {};
-  for (const [name, property, isTime] of PROPERTIES)
-    view[name] = isTime ? toTime(link[property] as number | null) : link[property];
+  for (const [name, property, isTime] of PROPERTIES) {
+    const value = link[property];
+    view[name] = !isTime ? value : typeof value === "number" ? new Date(value).toISOString() : null;
+  }
   const url = shortUrlOf(link, shortUrl);
-  return { ...(view as LinkView), domain: hostIn(url), short_url: url };
+  const [, , domain = ""] = url.split("/", 3);
+  return { ...(view as LinkView), domain, short_url: url };
 }
 
 /** @param shortUrl the origin of short links on the server's own host, whose scheme those of domains have, too */
 export function shortUrlOf({ domain, slug }: Pick<Link, "domain" | "slug">, shortUrl: string): string {
   return domain ? `${shortUrl.slice(0, shortUrl.indexOf("//") + 2)}${domain}/${slug}` : `${shortUrl}/${slug}`;
-}
-
-function hostIn(url: string): string {
-  const [, , host = ""] = url.split("/", 3);
-  return host;
-}
-
-function toTime(ms: number | null | undefined): string | null {
-  return typeof ms === "number" ? new Date(ms).toISOString() : null;
 }
 
 /** Returns the entity tag of a link. Clicks don't change it. */
