@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Knex } from "knex";
-import type { Actor } from "../resources/access/actor.ts";
+import type { Caller } from "../resources/access/actor.ts";
 import type { Domain, DomainChanges, DomainStore } from "../resources/domains/types.ts";
 import type { EventType } from "../resources/events/types.ts";
 import { camelKeys, snakeKeys } from "../resources/http/text.ts";
@@ -26,7 +26,9 @@ export function createDomainStore(
 ): DomainStore {
   /** Runs `work` while the organization and the domain are locked. Resolves to undefined if there is none. */
   function changeDomain<T>(
-    [organizationId, id, actor, version]: [string, string, Actor, number | undefined],
+    { organizationId, actor }: Caller,
+    id: string,
+    version: number | undefined,
     work: (change: Change, row: StoredDomain) => Promise<T>,
   ): Promise<T | "stale" | undefined> {
     return outbox.change(actor, async (change) => {
@@ -40,7 +42,7 @@ export function createDomainStore(
   }
 
   return {
-    create: (organizationId, actor, { default: isDefault, ...fields }) =>
+    create: ({ organizationId, actor }, { default: isDefault, ...fields }) =>
       outbox
         .change(actor, async ({ trx, record }) => {
           const organization = await lockOrganization(trx, organizationId);
@@ -64,8 +66,8 @@ export function createDomainStore(
 
     count: (organizationId) => count(knex, organizationId),
 
-    update: (organizationId, id, changes, actor, version) =>
-      changeDomain([organizationId, id, actor, version], async ({ trx, record }, row) => {
+    update: (caller, id, changes, version) =>
+      changeDomain(caller, id, version, async ({ trx, record }, row) => {
         const before = toDomain(row);
         const { default: isDefault, ...changed }: DomainChanges = Object.fromEntries(
           Object.entries(changes).filter(
@@ -83,9 +85,9 @@ export function createDomainStore(
         return find(trx, { id });
       }),
 
-    remove: (organizationId, id, actor, version) =>
-      changeDomain([organizationId, id, actor, version], async ({ trx, record }, row) => {
-        const own = { organization_id: organizationId, domain: row.host };
+    remove: (caller, id, version) =>
+      changeDomain(caller, id, version, async ({ trx, record }, row) => {
+        const own = { organization_id: row.organization_id, domain: row.host };
         if (await trx("links").where(own).whereNull("deleted_at").first("id")) return "in_use";
         await trx("domains").where({ id }).delete();
         if (row.host === row.default_domain) await setDefault(trx, row, null);

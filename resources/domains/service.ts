@@ -63,26 +63,27 @@ export function createDomainService({ store, links, resolveTxt, ...rules }: Opti
     resolve: (host: string) => store.resolve(host),
     findAppLinks: (id: string) => store.findAppLinks(id),
 
-    async create({ organizationId, actor }: Caller, input: unknown): Promise<Domain> {
+    async create(caller: Caller, input: unknown): Promise<Domain> {
       const { host, ...given } = camelKeys(validate(schemas.create, input));
       const token = randomBytes(16).toString("base64url");
       const fields = { ...DOMAIN_DEFAULTS, ...given, host, token };
-      const created = await store.create(organizationId, actor, fields);
+      const created = await store.create(caller, fields);
       if ("limit" in created) {
         const detail = `Your organization has reached its limit of ${created.limit} domains. Delete one first.`;
         throw created.limit === 0 ? planRequired() : new Problem(409, "domain_limit", detail);
       }
       if ("isDuplicate" in created)
         throw new Problem(409, "domain_exists", `Your organization already has the domain ${host}.`);
-      const proved = isLocalhost(host) ? await store.recordCheck(created.id, [token], actor) : undefined;
+      const proved = isLocalhost(host)
+        ? await store.recordCheck(created.id, [token], caller.actor)
+        : undefined;
       return typeof proved === "object" ? proved : created;
     },
 
     async update(caller: Caller, id: string, input: unknown, precondition?: Precondition): Promise<Domain> {
       const changes = camelKeys(validate(schemas.update, input));
-      const { organizationId, actor } = caller;
       const version = await checkVersion(caller, id, precondition);
-      const updated = await store.update(organizationId, id, changes, actor, version);
+      const updated = await store.update(caller, id, changes, version);
       return assertNotStale(found(updated, "domain"), "domain");
     },
 
@@ -111,7 +112,7 @@ export function createDomainService({ store, links, resolveTxt, ...rules }: Opti
       const version = await checkVersion(caller, id, precondition);
       const { host } = await get(caller, id);
       if (left) await links.leaveDomain(caller, host, left);
-      const removed = await store.remove(caller.organizationId, id, caller.actor, version);
+      const removed = await store.remove(caller, id, version);
       if (assertNotStale(found(removed, "domain"), "domain") === "in_use") throw inUse(host);
     },
 

@@ -65,7 +65,7 @@ async function showAnalytics(
   const typed = problem ? (ctx.query as Record<string, string>) : range;
   const hint = origin && "Among the 100 links with the most clicks in this date range.";
   const body = html`${rangeForm(ctx.path, typed, errors, found, origin)}
-${origin && originChip(pathWith(ctx.path, range), origin)}
+${origin && html`<p class="filter"><span class="badge">${SOURCES[origin.by].head}: ${nameOf(origin)}</span> <a href="${pathWith(ctx.path, range)}">Clear<span class="visually-hidden"> the filter</span></a></p>`}
 ${panel}
 ${top.length > 0 && topLinksPanel(top, found.clicks, pathTo(ctx, "links"), urls.short, hint)}
 ${link && html`<p>${linkButton(`${pathTo(ctx, "links")}/${link.id}`, "Back", "quiet")}</p>`}`;
@@ -77,10 +77,6 @@ ${link && html`<p>${linkButton(`${pathTo(ctx, "links")}/${link.id}`, "Back", "qu
         section: "analytics" as const,
       };
   showPage(ctx, { ...header, error, body });
-}
-
-function originChip(path: string, origin: ClickOrigin): Html {
-  return html`<p class="filter"><span class="badge">${describeOrigin(origin)}</span> <a href="${path}">Clear<span class="visually-hidden"> the filter</span></a></p>`;
 }
 
 // The number of days until today. A single day is shown by hours.
@@ -182,11 +178,6 @@ ${figure(clicks, 0, change)}
 ${clicks > 0 && days.length > 1 && chart(clicked, range)}
 <p class="soft">With a filter, you see clicks by day. Hours, known bots and the other breakdowns aren’t available.</p>
 </section>`;
-}
-
-/** Returns the name of an origin, such as “Country: Sweden”. */
-function describeOrigin(origin: ClickOrigin): string {
-  return `${SOURCES[origin.by].head}: ${nameOf(origin)}`;
 }
 
 type Period = { days: { date: string }[] };

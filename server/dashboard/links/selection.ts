@@ -218,18 +218,18 @@ function tagPage(form: SelectionForm, { ids }: Selected, error: string | undefin
     attributes: html`required maxlength="50" autocapitalize="none"`,
   });
   const title = `${isAdded ? "Add a tag to" : "Remove a tag from"} ${pluralize(ids.length, "link")}`;
-  return { title, body: askingForm(form, fieldsOf(form, ids), tag) };
+  return { title, body: askingForm(form, ids, tag) };
 }
 
 /** Asks for changes to the fields of the links. */
 function changesPage(form: SelectionForm, { ids }: Selected, fields: Html): PageContent {
-  const others = { ...fieldsOf(form, ids), changes: "entered" };
-  return { title: `Change ${pluralize(ids.length, "link")}`, body: askingForm(form, others, fields) };
+  const body = askingForm(form, ids, html`${hidden("changes", "entered")}${fields}`);
+  return { title: `Change ${pluralize(ids.length, "link")}`, body };
 }
 
-function askingForm(form: SelectionForm, others: Record<string, string>, fields: Html): Html {
+function askingForm(form: SelectionForm, ids: string[], fields: Html): Html {
   const panel = { action: form.path, submit: ACTIONS[form.action]?.verb ?? "", cancel: form.list };
-  const sent = Object.entries(others).map(([name, value]) => hidden(name, value));
+  const sent = Object.entries(fieldsOf(form, ids)).map(([name, value]) => hidden(name, value));
   return panelForm(panel, html`${sent}${fields}`);
 }
 
