@@ -23,7 +23,7 @@ export const bulkResultSchema = z.object({
   error: z
     .object({ code: z.string(), detail: z.string(), errors: z.array(fieldErrorSchema).optional() })
     .optional()
-    .describe("Why nothing was done."),
+    .describe("The error that such a request would return, if any."),
 });
 
 // 100 of the largest take 100 ms. Other requests are served between two turns, and what they write is committed between two
