@@ -110,9 +110,12 @@ const MAX_TAGS_IN_LIST = 2;
 function linksPage(page: LinksPage): Html {
   const { path, query, errors, links } = page;
   const isFiltered = ["search", "tag", "domain", "archived", "sort"].some((name) => query[name]);
-  if (links.length > 0 || isFiltered || query.cursor || Object.keys(errors).length > 0)
+  if (links.length > 0 || isFiltered || query.cursor || Object.keys(errors).length > 0) {
+    const hint = "Try a broader search or include archived links.";
+    const noMatches = () => emptyState("No links found", hint, linkButton(path, "Clear filters", "quiet"));
     return html`${filterForm(page)}
-<div data-results>${links.length > 0 ? results(page) : noMatches(path)}</div>`;
+<div data-results>${links.length > 0 ? results(page) : noMatches()}</div>`;
+  }
   const text = "Paste a URL above to create a short link you can share, print as a QR code and track.";
   return emptyState("No links yet", text, linkButton(`${path}/import`, "Import links", "quiet"));
 }
@@ -246,14 +249,6 @@ function quickForm(path: string): Html {
 <button type="submit">${icon("plus")}Create link</button>
 <a class="button quiet" href="${path}/new" data-create>Custom link</a>
 </form>`;
-}
-
-function noMatches(path: string): Html {
-  return emptyState(
-    "No links found",
-    "Try a broader search or include archived links.",
-    linkButton(path, "Clear filters", "quiet"),
-  );
 }
 
 const SORTS = [

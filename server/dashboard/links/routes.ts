@@ -76,7 +76,8 @@ export const links: RouteModule = (router, options) => {
       const read = (fields: Input) => toInput(fields, valuesOf(before));
       const { input, precondition } = await changesOf(ctx, read, (version) => [linkTag({ version })]);
       const after = await links.update(actorOf(ctx), before.id, input, precondition);
-      respondWithLink(ctx, after, urls.short, noticeOf(before, after));
+      const done = after.archived ? "link-archived" : "link-restored";
+      respondWithLink(ctx, after, urls.short, before.archived === after.archived ? "link-saved" : done);
     },
   });
 
@@ -148,9 +149,4 @@ function respondWithLink(ctx: Context, link: Link, shortUrl: string, done?: Done
 function pathOf(ctx: Context, link?: Link): string {
   const path = pathTo(ctx, "links");
   return link ? `${path}/${link.id}` : path;
-}
-
-function noticeOf(before: Link, after: Link): Done {
-  if (before.archived === after.archived) return "link-saved";
-  return after.archived ? "link-archived" : "link-restored";
 }
