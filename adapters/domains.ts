@@ -1,20 +1,23 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Knex } from "knex";
-import type { Actor } from "../resources/access/actor.ts";
+import type { Caller } from "../resources/access/actor.ts";
 import type { Domain, DomainChanges, DomainStore } from "../resources/domains/types.ts";
 import type { EventType } from "../resources/events/types.ts";
-import { camelCase } from "../resources/http/text.ts";
+import { camelKeys, snakeKeys } from "../resources/http/text.ts";
 import { limitsOf } from "../resources/plans.ts";
 import { type NoticeKind, recordNotice } from "./accounts/notices.ts";
 import { newId } from "./crypto/ids.ts";
 import { ifDuplicate } from "./database/errors.ts";
 import type { Database } from "./database/index.ts";
-import { type DomainRow, domains } from "./database/tables/organizations.ts";
+import type { DomainRow } from "./database/tables/organizations.ts";
 import type { Change, Outbox } from "./events/outbox.ts";
 import type { CurrentReads } from "./links/redirect-cache.ts";
 import { lockOrganization } from "./locks.ts";
 
 const TAKEOVER_MS = 7 * 24 * 60 * 60 * 1000;
+
+/** A domain, with the default of its organization. */
+type StoredDomain = DomainRow & { default_domain: string | null };
 
 export function createDomainStore(
   { knex }: Database,
@@ -23,124 +26,108 @@ export function createDomainStore(
 ): DomainStore {
   /** Runs `work` while the organization and the domain are locked. Resolves to undefined if there is none. */
   function changeDomain<T>(
-    organizationId: string,
+    { organizationId, actor }: Caller,
     id: string,
-    actor: Actor,
-    work: (change: Change, before: DomainRow, defaultHost: string | null) => Promise<T>,
-  ): Promise<T | undefined> {
+    version: number | undefined,
+    work: (change: Change, row: StoredDomain) => Promise<T>,
+  ): Promise<T | "stale" | undefined> {
     return outbox.change(actor, async (change) => {
       const organization = await lockOrganization(change.trx, organizationId);
       if (!organization) return undefined;
       // Waits for the changes that give a link the domain.
       const row = await domainsOf(change.trx, organizationId).where({ id }).forUpdate().first();
-      return row && work(change, row, organization.default_domain);
+      if (row && version !== undefined && row.version !== version) return "stale";
+      return row && work(change, { ...row, default_domain: organization.default_domain });
     });
   }
 
   return {
-    create: (organizationId, actor, { default: isDefault, token, ...fields }) =>
+    create: ({ organizationId, actor }, { default: isDefault, ...fields }) =>
       outbox
         .change(actor, async ({ trx, record }) => {
           const organization = await lockOrganization(trx, organizationId);
           const limit = organization ? limitsOf(organization.plan).domains : 0;
           if ((await count(trx, organizationId)) >= limit) return { limit };
           const now = Date.now();
-          const row = {
-            ...toColumns(fields),
-            id: newId("dom"),
-            organization_id: organizationId,
-            live_host: null,
-            token,
-            lost_at: null,
-            checked_at: null,
-            version: 1,
-            created_at: now,
-            updated_at: now,
-          } as DomainRow;
+          const own = { id: newId("dom"), organization_id: organizationId, created_at: now, updated_at: now };
+          const row = { ...toColumns(fields), ...own } as DomainRow;
           await trx("domains").insert(row);
           if (isDefault) await setDefault(trx, row, row.host);
           await record(domainEvent("domain.created", row));
-          return toDomain(row, isDefault ? row.host : null);
+          return (await find(trx, { id: row.id })) as Domain;
         })
         .catch(ifDuplicate({ isDuplicate: true as const })),
 
-    async find(organizationId, id) {
-      const row = await domainsOf(knex, organizationId).where({ id }).first();
-      return row && toDomain(row, await findDefault(knex, organizationId));
-    },
+    find: (organization_id, id) => find(knex, { organization_id, id }),
 
-    async list(organizationId) {
-      const rows = await domainsOf(knex, organizationId).orderBy("host");
-      const defaultHost = await findDefault(knex, organizationId);
-      return rows.map((row) => toDomain(row, defaultHost));
+    async list(organization_id) {
+      return (await stored(knex, { organization_id }).orderBy("host")).map(toDomain);
     },
 
     count: (organizationId) => count(knex, organizationId),
 
-    update: (organizationId, id, changes, actor, version) =>
-      changeDomain(organizationId, id, actor, async ({ trx, record }, before, defaultHost) => {
-        if (version !== undefined && before.version !== version) return "stale";
-        const domain = toDomain(before, defaultHost);
-        const changed = Object.entries(changes).filter(
-          ([name, value]) => !isDeepStrictEqual(domain[name as keyof Domain], value),
+    update: (caller, id, changes, version) =>
+      changeDomain(caller, id, version, async ({ trx, record }, row) => {
+        const before = toDomain(row);
+        const { default: isDefault, ...changed }: DomainChanges = Object.fromEntries(
+          Object.entries(changes).filter(
+            ([name, value]) => !isDeepStrictEqual(before[name as keyof Domain], value),
+          ),
         );
-        if (changed.length === 0) return domain;
-        const { default: isDefault, ...fields }: DomainChanges = Object.fromEntries(changed);
-        const columns = toColumns(fields);
-        const after = { ...before, ...columns, ...revisionOf(before) };
-        await trx("domains").where({ id }).update(after);
-        if (isDefault !== undefined) await setDefault(trx, before, isDefault ? before.host : null);
-        const names = [...Object.keys(columns), ...(isDefault === undefined ? [] : ["default"])];
-        await record(domainEvent("domain.updated", after, { changed: names }));
-        return { ...toDomain(after, null), default: changes.default ?? domain.default };
+        const names = Object.keys(toColumns(changed));
+        if (isDefault !== undefined) names.push("default");
+        if (names.length === 0) return before;
+        await trx("domains")
+          .where({ id })
+          .update({ ...toColumns(changed), ...revisionOf(row) });
+        if (isDefault !== undefined) await setDefault(trx, row, isDefault ? row.host : null);
+        await record(domainEvent("domain.updated", row, { changed: names }));
+        return find(trx, { id });
       }),
 
-    async remove(organizationId, id, actor, version) {
-      const removed = await changeDomain(
-        organizationId,
-        id,
-        actor,
-        async ({ trx, record }, row, defaultHost) => {
-          if (version !== undefined && row.version !== version) return "stale";
-          const own = { organization_id: organizationId, domain: row.host };
-          if (await trx("links").where(own).whereNull("deleted_at").first("id")) return "in_use";
-          await trx("domains").where({ id }).delete();
-          if (row.host === defaultHost) await setDefault(trx, row, null);
-          await record(domainEvent("domain.deleted", row));
-          return true;
-        },
-      );
-      return removed ?? false;
-    },
+    remove: (caller, id, version) =>
+      changeDomain(caller, id, version, async ({ trx, record }, row) => {
+        const own = { organization_id: row.organization_id, domain: row.host };
+        if (await trx("links").where(own).whereNull("deleted_at").first("id")) return "in_use";
+        await trx("domains").where({ id }).delete();
+        if (row.host === row.default_domain) await setDefault(trx, row, null);
+        await record(domainEvent("domain.deleted", row));
+        return "removed";
+      }),
 
     recordCheck: (id, tokens, actor) =>
-      outbox.change(actor, async (change) => {
-        const { trx, record } = change;
-        const domain = await trx("domains").where({ id }).first();
-        if (!domain || !(await lockOwners(trx, domain.host))) return undefined;
-        const row = await trx("domains").where({ id }).first();
+      outbox.change(actor, async ({ trx, record }) => {
+        const domain = await trx("domains").where({ id }).first("host");
+        if (!domain) return undefined;
+        const all = stored(trx, domain).orderBy("organization_id");
+        for (const { organization_id } of await all.clone()) await lockOrganization(trx, organization_id);
+        const rows = await all;
+        const row = rows.find((one) => one.id === id);
         if (!row) return undefined;
-        const { host } = row;
-        const holder = await trx("domains").where({ live_host: host }).first();
-        if (holder) await recordPresence(change, holder, tokens.includes(holder.token));
-        if (!tokens.includes(row.token)) return "missing";
-        const defaultHost = await findDefault(trx, row.organization_id);
-        if (holder?.id === id)
-          return toDomain((await trx("domains").where({ id }).first()) as DomainRow, defaultHost);
+        const holder = rows.find(({ live_host }) => live_host !== null);
+        const isProved = (one: DomainRow) => tokens.includes(one.token);
+        const set = (one: DomainRow, state: Partial<DomainRow>) =>
+          trx("domains")
+            .where({ id: one.id })
+            .update({ ...state, ...revisionOf(one) });
+        if (holder && isProved(holder) !== (holder.lost_at === null)) {
+          await set(holder, { lost_at: isProved(holder) ? null : Date.now() });
+          await record(domainEvent(isProved(holder) ? "domain.verified" : "domain.record_lost", holder));
+          if (!isProved(holder)) await notifyManagers(trx, holder, "domain_record_lost");
+        }
+        if (!isProved(row)) return "missing";
+        if (holder === row) return find(trx, { id });
         if (holder) {
-          const lostAt = tokens.includes(holder.token) ? null : (holder.lost_at ?? Date.now());
+          const lostAt = isProved(holder) ? null : holder.lost_at;
           if (lostAt === null || lostAt > Date.now() - TAKEOVER_MS) return "taken";
-          await trx("domains")
-            .where({ id: holder.id })
-            .update({ live_host: null, lost_at: null, ...revisionOf(holder) });
-          if (host === (await findDefault(trx, holder.organization_id))) await setDefault(trx, holder, null);
+          await set(holder, { live_host: null, lost_at: null });
+          if (holder.host === holder.default_domain) await setDefault(trx, holder, null);
           await record(domainEvent("domain.taken_over", holder));
           await notifyManagers(trx, holder, "domain_taken_over");
         }
-        const state = { live_host: host, lost_at: null, checked_at: Date.now(), ...revisionOf(row) };
-        await trx("domains").where({ id }).update(state);
+        await set(row, { live_host: row.host, lost_at: null, checked_at: Date.now() });
         await record(domainEvent("domain.verified", row));
-        return toDomain({ ...row, ...state }, defaultHost);
+        return find(trx, { id });
       }),
 
     async takeUnchecked(since, count) {
@@ -165,8 +152,17 @@ export function createDomainStore(
   };
 }
 
-function domainsOf(q: Knex, organizationId: string) {
-  return q("domains").where({ organization_id: organizationId });
+function domainsOf(q: Knex, organization_id: string) {
+  return q("domains").where({ organization_id });
+}
+
+function stored(q: Knex, where: Partial<DomainRow>) {
+  const own = q("organizations as o").where("o.id", q.ref("domains.organization_id"));
+  return q("domains").where(where).select("*", own.select("default_domain").as("default_domain"));
+}
+
+async function find(q: Knex, where: Partial<DomainRow>): Promise<Domain | undefined> {
+  return (await stored(q, where)).map(toDomain)[0];
 }
 
 async function count(q: Knex, organizationId: string): Promise<number> {
@@ -174,31 +170,8 @@ async function count(q: Knex, organizationId: string): Promise<number> {
   return Number(row?.total);
 }
 
-async function findDefault(q: Knex, id: string): Promise<string | null> {
-  const row = await q("organizations").where({ id }).first("default_domain");
-  return row?.default_domain ?? null;
-}
-
 async function setDefault(trx: Knex.Transaction, { organization_id }: DomainRow, host: string | null) {
   await trx("organizations").where({ id: organization_id }).update({ default_domain: host });
-}
-
-/** Locks the organizations that have added a host, in the order of their ids. Resolves to whether there are any. */
-async function lockOwners(trx: Knex.Transaction, host: string): Promise<boolean> {
-  const ids = await trx("domains").where({ host }).orderBy("organization_id").pluck("organization_id");
-  for (const id of ids) await lockOrganization(trx, id);
-  return ids.length > 0;
-}
-
-/** Marks a verified domain whose record is gone, or is there again. */
-async function recordPresence({ trx, record }: Change, row: DomainRow, isPresent: boolean): Promise<void> {
-  if (isPresent === (row.lost_at === null)) return;
-  const lost_at = isPresent ? null : Date.now();
-  await trx("domains")
-    .where({ id: row.id })
-    .update({ lost_at, ...revisionOf(row) });
-  await record(domainEvent(isPresent ? "domain.verified" : "domain.record_lost", row));
-  if (!isPresent) await notifyManagers(trx, row, "domain_record_lost");
 }
 
 async function notifyManagers(trx: Knex.Transaction, { organization_id, host }: DomainRow, kind: NoticeKind) {
@@ -218,24 +191,17 @@ function revisionOf({ version }: DomainRow) {
   return { version: version + 1, updated_at: Date.now() };
 }
 
-// The properties have the names of the columns in camel case.
-const COLUMN_OF = new Map(
-  Object.keys(domains.columns).map((column) => [camelCase(column), column as keyof DomainRow]),
-);
-
+// The columns have the names of the properties in snake case.
 function toColumns({ appLinks, ...fields }: DomainChanges): Partial<DomainRow> {
-  const given = Object.entries(fields).filter(([, value]) => value !== undefined);
-  const columns = given.map(([name, value]) => [COLUMN_OF.get(name), value]);
-  return { ...Object.fromEntries(columns), ...(appLinks && { app_links: JSON.stringify(appLinks) }) };
+  return { ...snakeKeys(fields), ...(appLinks && { app_links: JSON.stringify(appLinks) }) };
 }
 
-function toDomain(row: DomainRow, defaultHost: string | null): Domain {
-  const properties = [...COLUMN_OF].map(([name, column]) => [name, row[column]]);
+function toDomain({ default_domain, app_links, case_sensitive, ...row }: StoredDomain): Domain {
   return {
-    ...Object.fromEntries(properties),
+    ...camelKeys(row),
     verified: row.live_host !== null,
-    default: row.host === defaultHost,
-    caseSensitive: Boolean(row.case_sensitive),
-    appLinks: JSON.parse(row.app_links),
+    default: row.host === default_domain,
+    caseSensitive: Boolean(case_sensitive),
+    appLinks: JSON.parse(app_links),
   };
 }

@@ -25,16 +25,7 @@ import {
 } from "./http/routing.ts";
 import { createRunOnce, type IdempotencyStore } from "./idempotency/run-once.ts";
 import { lazy } from "./lazy.ts";
-import type { ShowPasswordPage } from "./links/passwords.ts";
-import {
-  askForPasswords,
-  createRedirects,
-  type FindCountry,
-  type RenderCard,
-  type RenderErrorPage,
-  type RenderPreview,
-  showErrorPages,
-} from "./links/redirect.ts";
+import { createRedirects, type FindCountry, type LinkPages } from "./links/redirect.ts";
 import { linkRoutes } from "./links/routes.ts";
 import { createMcpEndpoint } from "./mcp/endpoint.ts";
 import type { Documentation } from "./mcp/resources.ts";
@@ -64,13 +55,7 @@ export type ResourceOptions = {
   documentation: Documentation;
   /** Called with each error that is answered with a 5xx. */
   onError(error: unknown, ctx?: Pick<Context, "state">): void;
-  /** Renders the page shown to visitors of a short link that doesn't work. */
-  renderErrorPage: RenderErrorPage;
-  /** Renders the page that says where a short link leads. */
-  renderPreview: RenderPreview;
-  /** Renders the page with the card of a link. */
-  renderCard: RenderCard;
-  showPasswordPage: ShowPasswordPage;
+  linkPages: LinkPages;
   /** Those of the host of short links, if it has nothing else. */
   shortRedirects: SiteRedirects;
 };
@@ -81,13 +66,7 @@ export function createResources(options: ResourceOptions) {
   const { introspect, services, urls, origins, onError, version, webhookPageUrl } = options;
   const { links } = services;
 
-  const redirects = createRedirects(
-    links,
-    options.findCountry,
-    urls.short,
-    options.renderPreview,
-    options.renderCard,
-  );
+  const redirects = createRedirects(links, urls.short, options);
   const runOnce = createRunOnce(options.idempotency, onError);
   const limits = createRateLimit(options.calls);
   const { isFirstUse, nonceSecret } = options.dpop;
@@ -128,19 +107,14 @@ export function createResources(options: ResourceOptions) {
   );
   const handleErrors = createErrorHandler({ base: urls.base, onError });
   const handleMcpErrors = createErrorHandler({ base: urls.base, onError, nextStep: nextStepOf });
-  const linkSteps = [showErrorPages(options.renderErrorPage), handleErrors];
+  const linkSteps = [redirects.showErrorPage, handleErrors];
   const shortRedirects = () => options.shortRedirects;
   const onShortHost = [
     ...linkSteps,
     ...(shortRedirects().notFoundUrl ? [redirectUnknown(shortRedirects)] : []),
   ];
   const preview = [requireRead, redirects.showPreview];
-  const follow = [
-    askForPasswords(options.showPasswordPage),
-    redirects.unlockLink,
-    requireRead,
-    redirects.followLink,
-  ];
+  const follow = [redirects.askForPassword, redirects.unlockLink, requireRead, redirects.followLink];
   const partOf = (resource: string, handler: Middleware, steps: Middleware[]): Part => ({
     at: [firstSegmentOf(new URL(resource).pathname)],
     steps: [mount(isOfResource(resource), [handler, allowOrigins(origins), limits.address, ...steps])],

@@ -3,10 +3,9 @@ import { createDomainService, type ResolveTxt } from "./domains/service.ts";
 import type { DomainStore } from "./domains/types.ts";
 import { createCursors } from "./http/pagination.ts";
 import { createImportLinks } from "./links/import/index.ts";
-import type { LinkPasswords } from "./links/passwords.ts";
 import { reservedNamesOf } from "./links/rules.ts";
 import { createLinkService } from "./links/service.ts";
-import type { LinkStore } from "./links/types.ts";
+import type { LinkPasswords, LinkStore } from "./links/types.ts";
 import {
   createShowOrganization,
   type OrganizationReader,

@@ -22,7 +22,7 @@ import { assets, siteFiles } from "./http/assets.ts";
 import { trustProxies } from "./http/client-ip.ts";
 import { compressTexts } from "./http/compression.ts";
 import { createRespondWithError, handleErrors, type OnError } from "./http/error-pages.ts";
-import { linkCardPage, linkPreviewPage, showPasswordPage, unavailableLinkPage } from "./http/link-pages.ts";
+import { linkPages } from "./http/link-pages.ts";
 import { GUESSED_SEGMENTS, redirectDashboardSlash, redirectGuesses } from "./http/redirects.ts";
 import {
   checkFraming,
@@ -118,10 +118,7 @@ export function createApp(options: Dependencies) {
     documentation,
     webhookPageUrl: (organizationId, id) => `${urls.base}${sectionPath(organizationId, "webhooks")}/${id}`,
     onError,
-    renderErrorPage: unavailableLinkPage,
-    renderPreview: linkPreviewPage,
-    renderCard: linkCardPage,
-    showPasswordPage,
+    linkPages,
     shortRedirects: {
       rootRedirectUrl: settings.SHORT_ROOT_REDIRECT_URL ?? null,
       notFoundUrl: settings.SHORT_NOT_FOUND_URL ?? null,

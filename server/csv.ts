@@ -11,9 +11,11 @@ export function toCsv(rows: (readonly unknown[])[]): string {
   return rows.map((cells) => `${cells.map(toCell).join(",")}\n`).join("");
 }
 
-/** Returns the values of these columns, in their order. */
+/** Returns the values of these columns, in their order. Objects are JSON. */
 export function cellsOf(columns: readonly string[], row: Record<string, unknown>): unknown[] {
-  return columns.map((name) => row[name]);
+  return columns.map((name) =>
+    typeof row[name] === "object" ? row[name] && JSON.stringify(row[name]) : row[name],
+  );
 }
 
 // Also the variants that Unicode's NFKC makes the same, which Apple Numbers normalizes, and behind spaces, which programs

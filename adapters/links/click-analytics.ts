@@ -1,6 +1,5 @@
 import type { Knex } from "knex";
 import type { Analytics, ClickOrigin, ClicksByName, DailyClicks } from "../../resources/links/types.ts";
-import type { Device } from "../../resources/links/visitor.ts";
 import type { Database } from "../database/index.ts";
 import type { ClickCountRow } from "../database/tables/links.ts";
 
@@ -87,9 +86,9 @@ export function createClickAnalytics({ knex, readAside }: Database, settled: () 
         hours: times.flatMap(toHours),
         referrers: referrers.map(toNamed),
         countries: countries.map(toNamed),
-        devices: topParts(agents, 0) as ClicksByName<Device>[],
+        devices: topParts(agents, 0),
         browsers: topParts(agents, 1),
-        operatingSystems: topParts(agents, 2),
+        operating_systems: topParts(agents, 2),
         destinations: destinations.map(toNamed),
       };
     },

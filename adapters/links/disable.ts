@@ -22,9 +22,8 @@ export function createLinkDisablingStore({ knex }: Database, outbox: Outbox) {
       const { disabledAt, disabledReason: reason } = change(before);
       if (disabledAt === before.disabledAt && reason === before.disabledReason) return before;
       const [version, updatedAt] = [before.version + 1, Date.now()];
-      await liveLinks(trx)
-        .where({ id })
-        .update({ disabled_at: disabledAt, disabled_reason: reason, version, updated_at: updatedAt });
+      const state = { disabled_at: disabledAt, disabled_reason: reason, version, updated_at: updatedAt };
+      await liveLinks(trx).where({ id }).update(state);
       const { organizationId, slug } = before;
       const isDisabled = disabledAt !== null;
       const type = isDisabled ? "link.disabled" : "link.enabled";

@@ -1,19 +1,12 @@
 import type { Knex } from "knex";
-import type { Actor } from "../../resources/access/actor.ts";
 import { addressOf, type LinkDomain } from "../../resources/links/rules.ts";
-import type {
-  ImportedLink,
-  ImportOutcome,
-  Link,
-  LinkImport,
-  LinkStore,
-} from "../../resources/links/types.ts";
+import type { ImportedLink, ImportOutcome, LinkImport, LinkStore } from "../../resources/links/types.ts";
 import { newIdAt } from "../crypto/ids.ts";
 import { isDuplicate, isMissingValue } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
 import { type Outbox, organizationEvent } from "../events/outbox.ts";
-import { listLinkDomains } from "./link-domains.ts";
-import { storedBytes, toRow } from "./row.ts";
+import { newLink, storedBytes, toRow } from "./row.ts";
+import { listLinkDomains } from "./search.ts";
 import { exceedsRoom, type LinkUsage, type Room, type Usage } from "./usage.ts";
 
 // SQLite combines at most 500 rows in the statement that Knex builds.
@@ -32,13 +25,14 @@ export function createLinkImports(
   usage: LinkUsage,
 ): LinkStore["beginImport"] {
   return (organizationId, actor, format, isTrial) => {
+    // Lists are sorted by id.
     const toNewRow = (link: ImportedLink, domain: LinkDomain | null) =>
-      toRow(importedLink(organizationId, actor, link), domain);
+      toRow(newLink(organizationId, actor, newIdAt("lnk", link.createdAt), link), domain);
 
     const store: LinkImport["add"] = (links) =>
       outbox.change(actor, async ({ trx, record }) => {
         const room = await usage.lockRoom(trx, organizationId);
-        const domains = await readDomains(trx, organizationId, true);
+        const domains = await listLinkDomains(trx, organizationId, { isLocked: true });
         const taken = await readTaken(trx, organizationId, links, domains);
         const { rows, added, ...result } = planOf(links, { toNewRow, domains, taken, room });
         if (rows.length === 0) return result;
@@ -54,7 +48,7 @@ export function createLinkImports(
     const before: Taken = { urls: new Map(), externalIds: new Set() };
     const total: Usage = { links: 0, link_bytes: 0 };
     const planOnly: LinkImport["add"] = async (links) => {
-      const domains = await readDomains(knex, organizationId);
+      const domains = await listLinkDomains(knex, organizationId);
       const { urls, externalIds } = await readTaken(knex, organizationId, links, domains);
       for (const [address, url] of urls) before.urls.set(address, url);
       for (const id of externalIds) before.externalIds.add(id);
@@ -127,11 +121,6 @@ function domainOf({ domain }: ImportedLink, domains: Domains): LinkDomain | null
   return domain === null ? null : domains.get(domain);
 }
 
-async function readDomains(q: Knex, organizationId: string, isLocked = false): Promise<Domains> {
-  const domains = await listLinkDomains(q, organizationId, { isLocked });
-  return new Map(domains.map((domain) => [domain.host, domain]));
-}
-
 async function readTaken(
   q: Knex,
   organizationId: string,
@@ -157,21 +146,5 @@ async function readTaken(
   return {
     urls: new Map(found.map((row) => [row.address, isOwn(row) ? row.url : undefined])),
     externalIds: new Set(externalIds as string[]),
-  };
-}
-
-function importedLink(organizationId: string, actor: Actor, link: ImportedLink): Link {
-  return {
-    ...link,
-    hasPassword: false,
-    // Lists are sorted by id.
-    id: newIdAt("lnk", link.createdAt),
-    organizationId,
-    version: 1,
-    createdBy: actor.id,
-    createdVia: actor.via ?? null,
-    updatedAt: Date.now(),
-    disabledAt: null,
-    disabledReason: null,
   };
 }

@@ -1,3 +1,4 @@
+import type { Actor } from "../../resources/access/actor.ts";
 import { camelCase } from "../../resources/http/text.ts";
 import { addressOf, type LinkDomain } from "../../resources/links/rules.ts";
 import { LINK_DEFAULTS, type Link, type LinkFields } from "../../resources/links/types.ts";
@@ -71,6 +72,32 @@ export function toRow(link: Link, domain?: LinkDomain | null): Record<string, Va
   const row: Record<string, Value> = { address, searched: searchedText(link), password_hash: null };
   for (const [column, property] of PROPERTIES) row[column] = toValue(property, link[property]);
   return row;
+}
+
+/** Returns the link that an actor creates. */
+export function newLink(
+  organizationId: string,
+  actor: Actor,
+  id: string,
+  { passwordHash, ...fields }: Omit<LinkFields, "passwordHash"> & Partial<Link & LinkFields>,
+): Link {
+  const now = Date.now();
+  return {
+    clicks: 0,
+    botClicks: 0,
+    lastClickedAt: null,
+    createdAt: now,
+    ...fields,
+    hasPassword: typeof passwordHash === "string",
+    id,
+    organizationId,
+    version: 1,
+    createdBy: actor.id,
+    createdVia: actor.via ?? null,
+    updatedAt: now,
+    disabledAt: null,
+    disabledReason: null,
+  };
 }
 
 export function toLink(row: LinkRow | undefined): Link | undefined {

@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import { addressOf } from "../../resources/links/rules.ts";
+import { addressOf, type LinkDomain } from "../../resources/links/rules.ts";
 import type {
   Boundary,
   FoundIds,
@@ -13,7 +13,6 @@ import { containsText, type Engine } from "../database/engine.ts";
 import { isCanceled } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
 import type { LinkRow } from "../database/tables/links.ts";
-import { listLinkDomains } from "./link-domains.ts";
 import { foldText, SEPARATOR_OF_TEXTS, tagPattern } from "./row.ts";
 
 export class SearchTimeout extends Error {
@@ -212,7 +211,7 @@ export function createSearch({ knex, engine, readAside }: Database): LinkSearch 
   async function addressesOf(organizationId: string, slug: string | undefined) {
     if (slug === undefined) return undefined;
     const domains = await listLinkDomains(knex, organizationId, { isVerified: false });
-    return [null, ...domains].map((domain) => addressOf(slug, domain));
+    return [null, ...domains.values()].map((domain) => addressOf(slug, domain));
   }
 
   function matchesExactly(
@@ -240,6 +239,25 @@ export function createSearch({ knex, engine, readAside }: Database): LinkSearch 
     const matches = links.select("id", "clicks", "last_clicked_at");
     return within(knex("matches").withMaterialized("matches", matches), ids);
   }
+}
+
+/**
+ * Lists the domains of an organization that its links have, by host; those that new ones can have are verified. `isLocked`:
+ * none is deleted until the transaction ends.
+ */
+export async function listLinkDomains(
+  q: Knex,
+  organization_id: string,
+  { isVerified = true, isLocked = false } = {},
+): Promise<Map<string, LinkDomain>> {
+  const domains = q("domains")
+    .where({ organization_id })
+    .orderBy("host")
+    .select("id", "host", "case_sensitive");
+  if (isVerified) domains.whereNotNull("live_host");
+  if (isLocked) domains.forShare();
+  const rows = await domains;
+  return new Map(rows.map((row) => [row.host, { id: row.id, caseSensitive: Boolean(row.case_sensitive) }]));
 }
 
 /** Returns whether an index has the few links that a filter can match. */

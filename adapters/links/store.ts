@@ -18,10 +18,10 @@ import { type DomainEvent, deliveriesOf, EVENT_COLUMNS, eventRow, type Outbox } 
 import { createClickAnalytics } from "./click-analytics.ts";
 import type { ClickBuffer } from "./click-buffer.ts";
 import { createLinkImports } from "./import.ts";
-import { listLinkDomains } from "./link-domains.ts";
 import { type CurrentReads, findFallback } from "./redirect-cache.ts";
 import {
   ERASED,
+  newLink,
   ROW_COLUMNS,
   readTags,
   searchedText,
@@ -31,7 +31,7 @@ import {
   toRow,
   withoutHash,
 } from "./row.ts";
-import { createSearch, SearchTimeout } from "./search.ts";
+import { createSearch, listLinkDomains, SearchTimeout } from "./search.ts";
 import { createLinkUsage, type LimitsOf, type LinkUsage, readUsage } from "./usage.ts";
 
 // A change can exceed only this quota.
@@ -158,6 +158,9 @@ export function createLinkStore(
     update,
     remove,
     resolve: currentReads.resolveLink,
+    async listHosts(organizationId) {
+      return [...(await listLinkDomains(knex, organizationId, { isVerified: false })).keys()];
+    },
     async findDefaultDomain(id) {
       const row = await knex("organizations").where({ id }).first("default_domain");
       return row?.default_domain ?? null;
@@ -217,28 +220,11 @@ function prepareCreate(
   });
 
   return async (organizationId, actor, fields, givenId) => {
-    const now = Date.now();
-    const { passwordHash, ...visible } = fields;
-    const link: Link = {
-      ...visible,
-      hasPassword: passwordHash !== null,
-      id: givenId ?? newId("lnk"),
-      organizationId,
-      clicks: 0,
-      botClicks: 0,
-      lastClickedAt: null,
-      version: 1,
-      createdBy: actor.id,
-      createdVia: actor.via ?? null,
-      createdAt: now,
-      updatedAt: now,
-      disabledAt: null,
-      disabledReason: null,
-    };
+    const link = newLink(organizationId, actor, givenId ?? newId("lnk"), fields);
     const domain = await findDomainOf(knex, link);
     if (domain === undefined) return { missing: "domain" };
-    const row = { ...toRow(link, domain), password_hash: passwordHash };
-    const event = eventRow(actor, linkCreated(link), outbox.trace.of("link.created"));
+    const row = { ...toRow(link, domain), password_hash: fields.passwordHash };
+    const event = eventRow(actor, eventOf("link.created", link, { link }), outbox.trace.of("link.created"));
     const added = { links: 1, link_bytes: storedBytes(row) };
     try {
       await insert(row, event, { organization_id: organizationId, ...added });
@@ -257,9 +243,7 @@ async function findDomainOf(
   { domain, organizationId }: Link,
   isLocked = false,
 ): Promise<LinkDomain | null | undefined> {
-  if (domain === null) return null;
-  const domains = await listLinkDomains(q, organizationId, { isLocked });
-  return domains.find(({ host }) => host === domain);
+  return domain === null ? null : (await listLinkDomains(q, organizationId, { isLocked })).get(domain);
 }
 
 function toConflict(error: unknown): LinkConflict {
@@ -269,10 +253,6 @@ function toConflict(error: unknown): LinkConflict {
 
 // The audit log is kept for years, and a client can update a link without end.
 const MAX_METADATA_BYTES = 2000;
-
-function linkCreated(link: Link): DomainEvent {
-  return eventOf("link.created", link, { link });
-}
 
 /** Returns the name of a column in the API. */
 function fieldOf(column: string): string {

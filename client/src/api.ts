@@ -82,9 +82,7 @@ export interface LinkChangeResults {
     id: string;
     /** The HTTP status that a request for this link by itself would return. */
     status: number;
-    /** The link, unless there is an error. Omitted once the results have 1 MB of links; over MCP, 64 KB. */
-    link?: Link;
-    /** The error, if the link was not changed. */
+    /** The error that such a request would return, if any. */
     error?: {
       code: string;
       detail: string;
@@ -95,6 +93,8 @@ export interface LinkChangeResults {
         message: string;
       }[];
     };
+    /** The link, unless there is an error. Omitted once the results have 1 MB of links; over MCP, 64 KB. */
+    link?: Link;
   }[];
 }
 
@@ -103,9 +103,9 @@ export interface LinkResults {
   results: {
     /** The HTTP status that a request for this link by itself would return. */
     status: number;
-    /** The link, if it was created. */
+    /** The link, unless there is an error. */
     link?: Link;
-    /** The error, if the link was not created. */
+    /** The error that such a request would return, if any. */
     error?: {
       code: string;
       detail: string;

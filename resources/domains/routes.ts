@@ -33,12 +33,8 @@ export function domainRoutes(declare: Declare, domains: DomainService): void {
     },
     async run(caller, { body }) {
       const created = await domains.create(caller, body);
-      const { headers, ...response } = responseOf(created);
-      return {
-        ...response,
-        status: 201,
-        headers: { Location: `/v1/domains/${created.id}`, ...headers },
-      };
+      const headers = { Location: `/v1/domains/${created.id}`, ETag: domainTag(created) };
+      return { status: 201, headers, body: toView(created) };
     },
   });
 

@@ -159,14 +159,6 @@ export type Domain = { organizationId: string; token: string; version: number; l
 export type DomainFields = Pick<Domain, CamelCase<keyof DomainInput>>;
 export type DomainChanges = { [Field in keyof Omit<DomainFields, "host">]?: DomainFields[Field] | undefined };
 
-/** Returns the fields that a request sets. */
-export function toFields(input: DomainInput): Partial<DomainFields> & Pick<DomainFields, "host">;
-export function toFields(input: z.output<Schemas["update"]>): DomainChanges;
-export function toFields(input: object): object {
-  const given = Object.entries(input).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(given.map(([name, value]) => [camelCase(name), value]));
-}
-
 export function toView(domain: Domain): DomainView {
   const { host, token, lostAt, createdAt, updatedAt } = domain;
   const same = Object.keys(domainSchema.shape).map((name) => [name, domain[camelCase(name) as keyof Domain]]);

@@ -3,11 +3,12 @@ import { z } from "zod";
 import type { Caller } from "../access/actor.ts";
 import { SYSTEM } from "../events/types.ts";
 import { assertNotStale, type Precondition, preconditionFailed } from "../http/etag.ts";
-import { found, notFound, Problem, retryLater } from "../http/problem.ts";
+import { found, Problem, retryLater } from "../http/problem.ts";
+import { camelKeys } from "../http/text.ts";
 import { validate } from "../http/validate.ts";
 import type { LinkService } from "../links/service.ts";
 import { planRequired } from "../plans.ts";
-import { type DomainRules, domainSchemas, domainTag, isLocalhost, recordName, toFields } from "./schema.ts";
+import { type DomainRules, domainSchemas, domainTag, isLocalhost, recordName } from "./schema.ts";
 import { DOMAIN_DEFAULTS, type Domain, type DomainStore } from "./types.ts";
 
 /** Resolves a name to its TXT records, each in parts. Rejects with `ENOTFOUND` or `ENODATA` if there is none. */
@@ -62,26 +63,27 @@ export function createDomainService({ store, links, resolveTxt, ...rules }: Opti
     resolve: (host: string) => store.resolve(host),
     findAppLinks: (id: string) => store.findAppLinks(id),
 
-    async create({ organizationId, actor }: Caller, input: unknown): Promise<Domain> {
-      const { host, ...given } = toFields(validate(schemas.create, input));
+    async create(caller: Caller, input: unknown): Promise<Domain> {
+      const { host, ...given } = camelKeys(validate(schemas.create, input));
       const token = randomBytes(16).toString("base64url");
       const fields = { ...DOMAIN_DEFAULTS, ...given, host, token };
-      const created = await store.create(organizationId, actor, fields);
+      const created = await store.create(caller, fields);
       if ("limit" in created) {
         const detail = `Your organization has reached its limit of ${created.limit} domains. Delete one first.`;
         throw created.limit === 0 ? planRequired() : new Problem(409, "domain_limit", detail);
       }
       if ("isDuplicate" in created)
         throw new Problem(409, "domain_exists", `Your organization already has the domain ${host}.`);
-      const proved = isLocalhost(host) ? await store.recordCheck(created.id, [token], actor) : undefined;
+      const proved = isLocalhost(host)
+        ? await store.recordCheck(created.id, [token], caller.actor)
+        : undefined;
       return typeof proved === "object" ? proved : created;
     },
 
     async update(caller: Caller, id: string, input: unknown, precondition?: Precondition): Promise<Domain> {
-      const changes = toFields(validate(schemas.update, input));
-      const { organizationId, actor } = caller;
+      const changes = camelKeys(validate(schemas.update, input));
       const version = await checkVersion(caller, id, precondition);
-      const updated = await store.update(organizationId, id, changes, actor, version);
+      const updated = await store.update(caller, id, changes, version);
       return assertNotStale(found(updated, "domain"), "domain");
     },
 
@@ -110,12 +112,8 @@ export function createDomainService({ store, links, resolveTxt, ...rules }: Opti
       const version = await checkVersion(caller, id, precondition);
       const { host } = await get(caller, id);
       if (left) await links.leaveDomain(caller, host, left);
-      const removed = assertNotStale(
-        await store.remove(caller.organizationId, id, caller.actor, version),
-        "domain",
-      );
-      if (removed === "in_use") throw inUse(host);
-      if (!removed) throw notFound("domain");
+      const removed = await store.remove(caller, id, version);
+      if (assertNotStale(found(removed, "domain"), "domain") === "in_use") throw inUse(host);
     },
 
     /** Checks the records of the verified domains that are due, on whichever process takes them first. */

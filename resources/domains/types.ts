@@ -1,4 +1,4 @@
-import type { Actor } from "../access/actor.ts";
+import type { Actor, Caller } from "../access/actor.ts";
 import type { LinkDomain } from "../links/rules.ts";
 import type { Domain, DomainChanges, DomainFields } from "./schema.ts";
 
@@ -28,8 +28,7 @@ export type Verification = Domain | "missing" | "taken" | undefined;
 export type DomainStore = {
   /** Resolves to the limit of the plan if it is reached; `isDuplicate`: the organization already has the host. */
   create(
-    organizationId: string,
-    actor: Actor,
+    caller: Caller,
     fields: DomainFields & { token: string },
   ): Promise<Domain | { limit: number } | { isDuplicate: true }>;
   find(organizationId: string, id: string): Promise<Domain | undefined>;
@@ -37,19 +36,13 @@ export type DomainStore = {
   list(organizationId: string): Promise<Domain[]>;
   count(organizationId: string): Promise<number>;
   update(
-    organizationId: string,
+    caller: Caller,
     id: string,
     changes: DomainChanges,
-    actor: Actor,
     version?: number,
   ): Promise<Domain | "stale" | undefined>;
   /** `"in_use"`: the domain has links. */
-  remove(
-    organizationId: string,
-    id: string,
-    actor: Actor,
-    version?: number,
-  ): Promise<boolean | "stale" | "in_use">;
+  remove(caller: Caller, id: string, version?: number): Promise<"removed" | "stale" | "in_use" | undefined>;
   /**
    * Stores which tokens the DNS record of a domain has. One that has its token is verified, and takes over a host that
    * another organization has lost for 7 days; one without is marked as lost.

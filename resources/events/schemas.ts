@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { ROLES } from "../access/scopes.ts";
+import { DEVICES } from "../links/redirect-rules.ts";
 import { linkSchema } from "../links/schema.ts";
-import { DEVICES } from "../links/visitor.ts";
 import { PLANS } from "../plans.ts";
 
 const time = z.iso.datetime();

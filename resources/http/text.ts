@@ -40,3 +40,19 @@ export type CamelCase<Name extends string> = Name extends `${infer First}_${infe
 export function camelCase(name: string): string {
   return name.replaceAll(/_([a-z])/g, (_, initial: string) => initial.toUpperCase());
 }
+
+/** The fields that aren't undefined, under their names in camel case. */
+export function camelKeys<Fields extends object>(
+  fields: Fields,
+): { [Name in keyof Fields as CamelCase<Name & string>]: Exclude<Fields[Name], undefined> } {
+  return renamed(fields, camelCase) as never;
+}
+
+export function snakeKeys(fields: object): object {
+  return renamed(fields, (name) => name.replaceAll(/[A-Z]/g, (initial) => `_${initial.toLowerCase()}`));
+}
+
+function renamed(fields: object, rename: (name: string) => string): object {
+  const given = Object.entries(fields).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given.map(([name, value]) => [rename(name), value]));
+}

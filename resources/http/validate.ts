@@ -140,3 +140,7 @@ export function typeOfField(field: z.core.$ZodType): string {
   const { type, innerType } = field._zod.def as z.core.$ZodTypeDef & { innerType?: z.core.$ZodType };
   return innerType ? typeOfField(innerType) : type;
 }
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,8 +1,15 @@
 import { z } from "zod";
 import { isText } from "../http/text.ts";
 import { invalidField, validate } from "../http/validate.ts";
-import { type Analytics, CLICK_PROPERTIES, type ClickOrigin, type DailyClicks } from "./types.ts";
-import { DEVICES } from "./visitor.ts";
+import { DEVICES } from "./redirect-rules.ts";
+import {
+  type Analytics,
+  CLICK_LISTS,
+  CLICK_PROPERTIES,
+  type ClickList,
+  type ClickOrigin,
+  type DailyClicks,
+} from "./types.ts";
 
 const DAY_HOURS = 24;
 const DAY_MS = DAY_HOURS * 60 * 60 * 1000;
@@ -131,20 +138,16 @@ export function toAnalyticsView(analytics: Analytics, from: number, to: number):
   for (const { day, ...counted } of analytics.days) add(days[day - from], counted);
   const hours = Array.from({ length: DAY_HOURS }, (_, hour) => ({ hour, ...NONE }));
   for (const { hour, ...counted } of analytics.hours) add(hours[hour], counted);
+  const lists = Object.entries(CLICK_LISTS).map(([by, list]) => [
+    list,
+    analytics[list].map(({ name, clicks }) => ({ [by]: name, clicks })),
+  ]);
   return {
     clicks: days.reduce((sum, { clicks }) => sum + clicks, 0),
     bot_clicks: days.reduce((sum, { bot_clicks }) => sum + bot_clicks, 0),
     days,
     ...(from === to && { hours }),
-    referrers: analytics.referrers.map(({ name, clicks }) => ({ referrer: name, clicks })),
-    countries: analytics.countries.map(({ name, clicks }) => ({ country: name, clicks })),
-    devices: analytics.devices.map(({ name, clicks }) => ({ device: name, clicks })),
-    browsers: analytics.browsers.map(({ name, clicks }) => ({ browser: name, clicks })),
-    operating_systems: analytics.operatingSystems.map(({ name, clicks }) => ({
-      operating_system: name,
-      clicks,
-    })),
-    destinations: analytics.destinations.map(({ name, clicks }) => ({ destination: name ?? "", clicks })),
+    ...(Object.fromEntries(lists) as Pick<AnalyticsView, ClickList>),
   };
 }
 

@@ -59,14 +59,13 @@ export function readBulkUpdate(input: unknown, { requests_per_minute: limit }: L
   throw invalidField("expected_count", `must be at most ${limit}, the requests per minute of your plan`);
 }
 
-const { status, link, error } = bulkResultSchema.shape;
+const { link, ...others } = bulkResultSchema.shape;
+const MISSING =
+  "The link, unless there is an error. Omitted once the results have 1 MB of links; over MCP, 64 KB.";
 const changeResultSchema = z.object({
   id: z.string().describe("The ID of the link."),
-  status,
-  link: link.describe(
-    "The link, unless there is an error. Omitted once the results have 1 MB of links; over MCP, 64 KB.",
-  ),
-  error: error.describe("The error, if the link was not changed."),
+  ...others,
+  link: link.describe(MISSING),
 });
 
 export const changeResultsSchema = z

@@ -19,11 +19,11 @@ export function bulkBody(link: z.ZodObject, limit: number) {
 
 export const bulkResultSchema = z.object({
   status: z.int().describe("The HTTP status that a request for this link by itself would return."),
-  link: linkSchema.optional().describe("The link, if it was created."),
+  link: linkSchema.optional().describe("The link, unless there is an error."),
   error: z
     .object({ code: z.string(), detail: z.string(), errors: z.array(fieldErrorSchema).optional() })
     .optional()
-    .describe("The error, if the link was not created."),
+    .describe("The error that such a request would return, if any."),
 });
 
 // 100 of the largest take 100 ms. Other requests are served between two turns, and what they write is committed between two

@@ -24,33 +24,26 @@ export function idsUpTo(max: number) {
 
 export const selectionSchema = z.strictObject({ ids: idsUpTo(READ_MAX) });
 
-const ACTIONS = ["archive", "restore", "add-tag", "remove-tag", "change", "delete"] as const;
-
 const actionSchema = z.strictObject({
   ids: idsUpTo(CHANGED_MAX),
-  action: z.enum(ACTIONS),
+  action: z.enum(["archive", "restore", "add-tag", "remove-tag", "change", "delete"]),
   tag: tag.optional(),
   changes: changesSchema.optional(),
 });
 
 /** Reads what to do with selected links. @throws Problem 422 also if the tag or the changes of an action are missing */
 export function readAction(input: unknown): { ids: string[]; changes: Changes | "delete" } {
-  const { ids, action, ...rest } = validate(actionSchema, input);
-  const { tag, changes } = rest;
-  const required = (field: "tag" | "changes") => invalidField(field, "is required");
-  switch (action) {
-    case "delete":
-      return { ids, changes: "delete" };
-    case "archive":
-    case "restore":
-      return { ids, changes: { archived: action === "archive" } };
-    case "change":
-      if (!changes) throw required("changes");
-      return { ids, changes };
-    default:
-      if (tag === undefined) throw required("tag");
-      return { ids, changes: action === "add-tag" ? { add_tags: [tag] } : { remove_tags: [tag] } };
-  }
+  const { ids, action, tag, changes } = validate(actionSchema, input);
+  const given: Record<typeof action, Changes | "delete" | undefined> = {
+    archive: { archived: true },
+    restore: { archived: false },
+    "add-tag": tag === undefined ? undefined : { add_tags: [tag] },
+    "remove-tag": tag === undefined ? undefined : { remove_tags: [tag] },
+    change: changes,
+    delete: "delete",
+  };
+  if (given[action]) return { ids, changes: given[action] };
+  throw invalidField(action === "change" ? "changes" : "tag", "is required");
 }
 
 /** What happened to a link: whether it is different now, or why it could not be changed. */

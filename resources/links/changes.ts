@@ -1,21 +1,12 @@
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { hasAtMost } from "../http/text.ts";
-import { stringThat } from "../http/validate.ts";
 import { URL_MAX } from "./rules.ts";
-import { futureTime, type Link, type LinkInput, singleLine, tags } from "./schema.ts";
+import { futureTime, type Link, type LinkInput, singleLine, tags, textOf } from "./schema.ts";
 import { withUtm } from "./utm.js";
 
 const UTM_MAX = 255;
 
-const partOfUrl = (minLength: number) =>
-  stringThat(
-    (text) =>
-      text.length < minLength || !hasAtMost(URL_MAX, text)
-        ? `must be ${minLength > 0 ? `${minLength} to` : "at most"} ${URL_MAX} characters`
-        : undefined,
-    { minLength, maxLength: URL_MAX },
-  );
 const parameter = singleLine(UTM_MAX).nullable();
 
 /** Changes that are made to each of several links. */
@@ -26,7 +17,10 @@ export const changesSchema = z
     archived: z.boolean().describe("Whether the links are archived."),
     expires_at: futureTime.nullable().describe("When the links expire, or null for no expiry."),
     replace_in_url: z
-      .strictObject({ find: partOfUrl(1), with: partOfUrl(0) })
+      .strictObject({
+        find: textOf(1, URL_MAX, `must be 1 to ${URL_MAX} characters`),
+        with: textOf(0, URL_MAX, `must be at most ${URL_MAX} characters`),
+      })
       .describe("Replaces each occurrence of a text in the destination. Upper and lower case differ."),
     utm: z
       .strictObject({

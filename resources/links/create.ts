@@ -51,12 +51,12 @@ export function assertAllowedSlug({ slug, domain }: LinkChanges, reserved: Reser
   if (domain === null && slug && isReserved(slug, reserved)) throw invalidField("slug", "is reserved");
 }
 
-type UpsertOptions = { reserved: ReservedNames; precondition?: Precondition | undefined };
-type UpsertResult = { link: Link; isNew: boolean };
-
 // Each lost race is one that another request won. A link that appears and disappears this often is being fought over.
 const MAX_RACES = 25;
 const RETRY_AFTER_S = 1;
+
+type UpsertOptions = { reserved: ReservedNames; precondition?: Precondition | undefined };
+type UpsertResult = { link: Link; isNew: boolean };
 
 /** Creates the link with an external id, or replaces it. @throws Problem 409, 412, or 503 if it loses every race */
 export async function upsertLink(
@@ -66,58 +66,41 @@ export async function upsertLink(
   given: LinkChanges,
   { reserved, precondition }: UpsertOptions,
 ): Promise<UpsertResult> {
+  const { organizationId, actor } = caller;
+  const find = () => store.findByExternalId(organizationId, externalId);
+
+  /** Resolves to `undefined` if another request created the link first. */
+  async function insert(): Promise<UpsertResult | undefined> {
+    const result = await tryCreateLink(store, caller, given, reserved);
+    // The winner of a race has the same slug as well, and databases differ in which of the two conflicts they report.
+    if ("taken" in result && (result.taken === "external_id" || (await find()))) return undefined;
+    return { link: assertNoConflict(result), isNew: true };
+  }
+
+  /** Resolves to `undefined` if another request changed or deleted the link first. */
+  async function replace(link: Link): Promise<UpsertResult | undefined> {
+    assertAllowedSlug({ ...link, ...given }, reserved);
+    // No client can read the password to send it again: one that omits it must not remove the protection.
+    const { archived, passwordHash, domain, ...cleared } = LINK_DEFAULTS;
+    const fields = { ...cleared, ...given };
+    const version = precondition && link.version;
+    const updated = await store
+      .update(organizationId, link.id, fields, actor, version)
+      .catch(throwQuotaProblem);
+    const result = assertEnabled(updated);
+    if (!result || result === "stale") return undefined;
+    return { link: assertNoConflict(result), isNew: false };
+  }
+
   for (let attempt = 0; attempt < MAX_RACES; attempt++) {
-    const existing = await store.findByExternalId(caller.organizationId, externalId);
+    const existing = await find();
     // RFC 9110 §13.1.1: If-Match is false for a resource that doesn't exist, even with "*".
     if (precondition && !(existing && precondition(linkTag(existing)))) throw preconditionFailed("link");
-    const result = existing
-      ? await replaceLink(store, caller, existing, {
-          given,
-          reserved,
-          version: precondition && existing.version,
-        })
-      : await insertLink(store, caller, externalId, { given, reserved });
+    const result = await (existing ? replace(existing) : insert());
     if (result) return result;
   }
   const detail = "Other requests keep creating and deleting this link. Try again.";
   throw retryLater(503, "temporarily_unavailable", detail, RETRY_AFTER_S);
-}
-
-/** Resolves to `undefined` if another request created the link first. */
-async function insertLink(
-  store: LinkStore,
-  caller: Caller,
-  externalId: string,
-  { given, reserved }: Pick<ReplaceOptions, "given" | "reserved">,
-): Promise<UpsertResult | undefined> {
-  const result = await tryCreateLink(store, caller, given, reserved);
-  if ("taken" in result) {
-    // The winner of a race has the same slug as well, and databases differ in which of the two conflicts they report.
-    const lostRace =
-      result.taken === "external_id" || (await store.findByExternalId(caller.organizationId, externalId));
-    if (lostRace) return undefined;
-  }
-  return { link: assertNoConflict(result), isNew: true };
-}
-
-type ReplaceOptions = { given: LinkChanges; reserved: ReservedNames; version: number | undefined };
-
-/** Resolves to `undefined` if another request changed or deleted the link first. */
-async function replaceLink(
-  store: LinkStore,
-  { organizationId, actor }: Caller,
-  link: Link,
-  { given, reserved, version }: ReplaceOptions,
-): Promise<UpsertResult | undefined> {
-  assertAllowedSlug({ ...link, ...given }, reserved);
-  // No client can read the password to send it again: one that omits it must not remove the protection.
-  const { archived, passwordHash, domain, ...cleared } = LINK_DEFAULTS;
-  const fields = { ...cleared, ...given };
-  const result = assertEnabled(
-    await store.update(organizationId, link.id, fields, actor, version).catch(throwQuotaProblem),
-  );
-  if (!result || result === "stale") return undefined;
-  return { link: assertNoConflict(result), isNew: false };
 }
 
 export function assertEnabled<T>(result: T | "disabled"): T {

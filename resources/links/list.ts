@@ -6,17 +6,17 @@ import { hasAtMost, isText, isUnbroken } from "../http/text.ts";
 import { invalidField, validate } from "../http/validate.ts";
 import type { Enqueue } from "../work-queue.ts";
 import { CHANGED_MAX } from "./change-many.ts";
-import { HOST_MAX, isSlug, SLUG, SLUG_MAX, SLUG_RULE, toHost, URL_MAX } from "./rules.ts";
-import { anyTime, externalId, tag } from "./schema.ts";
+import { isSlug, toHost, URL_MAX } from "./rules.ts";
+import { anyTime, externalId, host, slug, tag, textOf } from "./schema.ts";
 import type { Boundary, FoundIds, IdScope, Link, LinkFilter, LinkSort, LinkStore } from "./types.ts";
 
 // Few organizations use a tag that none of these has, and they are read in milliseconds.
 const LINKS_WITH_SUGGESTED_TAGS = 1000;
 const SUGGESTED_TAGS = 100;
 const MAX_SEARCH_LENGTH = 255;
+const URL_RULE = `must be 1 to ${URL_MAX} characters without spaces or control characters`;
 const SEARCH_TIMEOUT = "The search took too long. Try again, or search for a longer text.";
 const SORT_TIMEOUT = "Sorting your links took too long. Try again, or sort by created_at.";
-const URL_RULE = { error: `must be 1 to ${URL_MAX} characters without spaces or control characters` };
 const SEARCH_RULE = { error: `must be 1 to ${MAX_SEARCH_LENGTH} characters` };
 
 export const listQuery = pageQuery.extend({
@@ -39,21 +39,9 @@ export const listQuery = pageQuery.extend({
     .describe("Returns links with this text in their URL, slug or title. Ignores case, but not accents."),
   tag: tag.optional().describe("Returns links with this tag."),
   archived: z.boolean().optional().describe("true: only archived links; false: only the others."),
-  domain: z
-    .string()
-    .refine((text) => hasAtMost(HOST_MAX, text), { error: `must be at most ${HOST_MAX} characters` })
-    .optional()
-    .describe("Returns links with this host in their short URL."),
-  slug: z
-    .string()
-    .refine(isSlug, SLUG_RULE)
-    .meta({ pattern: SLUG.source, maxLength: SLUG_MAX })
-    .optional()
-    .describe("Returns links with this slug, one per domain at most."),
-  url: z
-    .string()
-    .refine((text) => text !== "" && hasAtMost(URL_MAX, text) && isUnbroken(text), URL_RULE)
-    .meta({ minLength: 1, maxLength: URL_MAX })
+  domain: host.optional().describe("Returns links with this host in their short URL."),
+  slug: slug.optional().describe("Returns links with this slug, one per domain at most."),
+  url: textOf(1, URL_MAX, URL_RULE, isUnbroken)
     .optional()
     .describe("Returns links with exactly this URL, as it was sent."),
   external_id: externalId.optional().describe("Returns the link with this external ID."),
@@ -251,9 +239,10 @@ function countMismatch(found: number, expected: number): Problem {
   return new Problem(409, "count_mismatch", detail);
 }
 
-/** What a person or a model is offered while typing. */
+/** What a person or a model is offered while typing, or can choose from. */
 export function createSuggestions(store: LinkStore, enqueue: Enqueue) {
   return {
+    listHosts: ({ organizationId }: Caller): Promise<string[]> => store.listHosts(organizationId),
     /** Suggests slugs with a prefix, those of the newest links first. Resolves to none if the search takes too long. */
     async suggestSlugs({ organizationId }: Caller, prefix: string, count: number): Promise<string[]> {
       if (prefix !== "" && !isSlug(prefix.replace(/\/$/, ""))) return [];

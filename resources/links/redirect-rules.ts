@@ -1,6 +1,34 @@
 import { z } from "zod";
 import { stringThat } from "../http/validate.ts";
-import { DEVICES, SYSTEMS, type Visitor } from "./visitor.ts";
+
+/** The kinds of device that clicks are counted by. */
+export const DEVICES = ["desktop", "mobile", "tablet"] as const;
+export type Device = (typeof DEVICES)[number];
+
+/** The operating systems that a rule can ask for, by their names in analytics. */
+export const SYSTEMS = [
+  "Android",
+  "Chrome OS",
+  "HarmonyOS",
+  "iOS",
+  "Linux",
+  "macOS",
+  "Tizen",
+  "WebOS",
+  "Windows",
+] as const;
+
+/** What a rule can ask of a visitor. */
+export type Visitor = {
+  device: string | null;
+  operatingSystem: string | null;
+  /** ISO 3166-1 alpha-2. */
+  country: string | null;
+  /** As it was sent, without `?`. */
+  query: string;
+  /** Returns the language that the visitor prefers. Few links have a rule about it. */
+  readLanguage(): string | undefined;
+};
 
 export const RULES_MAX = 20;
 const LANGUAGE_MAX = 35;
@@ -22,7 +50,7 @@ const country = stringThat(
 );
 const query = stringThat(
   (text) =>
-    text.length > QUERY_MAX || !/^[\x21-\x7e]+$/.test(text) || namesIn(text).some((name) => name === "")
+    text.length > QUERY_MAX || !/^[\x21-\x7e]+$/.test(text) || new URLSearchParams(text).has("")
       ? `must be parameters, such as ref=mail, of at most ${QUERY_MAX} ASCII characters without spaces`
       : undefined,
   { maxLength: QUERY_MAX },
@@ -48,8 +76,8 @@ export function rulesSchema(destination: z.ZodString, time: z.ZodType<string>) {
     })
     .transform(({ after, before, ...others }) => ({
       ...others,
-      ...(after !== undefined && { after: toUtc(after) }),
-      ...(before !== undefined && { before: toUtc(before) }),
+      ...(after !== undefined && { after: new Date(after).toISOString() }),
+      ...(before !== undefined && { before: new Date(before).toISOString() }),
     }));
   return z
     .array(z.strictObject({ if: condition, url: destination }), { error: "must be an array of rules" })
@@ -107,25 +135,12 @@ function hasParameters(query: string, wanted: string): boolean {
   );
 }
 
-function namesIn(query: string): string[] {
-  return [...new URLSearchParams(query).keys()];
-}
-
-// The country may follow from the visitor's address, which no header has (RFC 9110 §12.5.5).
-const READS: [condition: keyof Rule["if"], header: string][] = [
-  ["country", "*"],
-  ["device", "User-Agent"],
-  ["os", "User-Agent"],
-  ["language", "Accept-Language"],
-];
-
 /** Returns the value of `Vary` for a redirect with these rules: what they read of a request but its URL. */
 export function varyOf(rules: Rule[]): string {
-  const read = READS.filter(([condition]) => rules.some((rule) => rule.if[condition] !== undefined));
-  const headers = new Set(read.map(([, header]) => header));
-  return headers.has("*") ? "*" : [...headers].join(", ");
-}
-
-function toUtc(time: string): string {
-  return new Date(time).toISOString();
+  const reads = (...names: (keyof Rule["if"])[]) =>
+    rules.some((rule) => names.some((name) => rule.if[name] !== undefined));
+  // The country may follow from the visitor's address, which no header has (RFC 9110 §12.5.5).
+  if (reads("country")) return "*";
+  const headers = [reads("device", "os") && "User-Agent", reads("language") && "Accept-Language"];
+  return headers.filter(Boolean).join(", ");
 }

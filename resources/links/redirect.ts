@@ -1,17 +1,17 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import Bowser from "bowser";
 import { isbot } from "isbot";
-import type { Context, Middleware, Next } from "koa";
+import type { Context, Next } from "koa";
 import { LRUCache } from "lru-cache";
 import { getDomain } from "tldts";
+import { readBody } from "../http/json-body.ts";
 import { Problem } from "../http/problem.ts";
-import { PASSWORD_REQUIRED, readPassword, type ShowPasswordPage } from "./passwords.ts";
 import { isPreviewProgram } from "./preview-programs.ts";
+import { DEVICES } from "./redirect-rules.ts";
 import { shortUrlOf } from "./schema.ts";
 import type { LinkService } from "./service.ts";
 import type { Card, Click, ClickSource, ResolvedLink } from "./types.ts";
-import { DEVICES } from "./visitor.ts";
-import type { LinkPreview, Place, Visit } from "./visits.ts";
+import { type LinkPreview, PASSWORD_REQUIRED, type Place, type Visit } from "./visits.ts";
 
 // What follows the slug may be any path without dot segments (RFC 3986 §3.3).
 const LINK_PATH = /^\/([A-Za-z0-9_-]{1,64})(?:$|\/(?!(?:.*\/)?\.{1,2}(?:\/|$)))/;
@@ -28,19 +28,25 @@ const PAGE_HEADERS = [
 
 /** Returns the ISO 3166-1 alpha-2 code of a visitor's country, if it is known. */
 export type FindCountry = (request: IncomingMessage) => string | null;
-/** A page of a domain shows its host instead of the name of the service. */
-export type RenderPreview = (preview: LinkPreview, domain: string | undefined) => string;
-/** A card, with the short URL that it is about and the destination for people who open the page. */
-export type LinkCard = { card: Card; shortUrl: string; location: string };
-export type RenderCard = (card: LinkCard) => string;
-export type RenderErrorPage = (status: number, detail: string, domain: string | undefined) => string;
+
+/** Renders what visitors see of links, some of it on a host of a domain. */
+export type LinkPages = {
+  /** Says where a link leads. */
+  preview(preview: LinkPreview, domain: string | undefined): string;
+  /** Shows a card to programs, and sends people who open the page to the destination. */
+  card(card: { card: Card; shortUrl: string; location: string }): string;
+  /** Says that a link doesn't work. */
+  error(status: number, detail: string, domain: string | undefined): string;
+  /** Shows the form that asks for a password, and what was wrong with the last one. */
+  askForPassword(ctx: Context, error: string | undefined): void;
+};
+
+type Options = { findCountry: FindCountry | undefined; linkPages: LinkPages };
 
 export function createRedirects(
   links: Pick<LinkService, "redirect" | "unlock" | "isProtected" | "readCard" | "preview" | "isReserved">,
-  findCountry: FindCountry | undefined,
   shortUrl: string,
-  renderPreview: RenderPreview,
-  renderCard: RenderCard,
+  { findCountry, linkPages }: Options,
 ) {
   const { host } = new URL(shortUrl);
   const readClickSource = createReadClickSource(findCountry);
@@ -59,7 +65,7 @@ export function createRedirects(
     const card = await links.readCard(link);
     if (!card) return false;
     ctx.type = "html";
-    ctx.body = renderCard({ card, shortUrl: shortUrlOf(link, shortUrl), location });
+    ctx.body = linkPages.card({ card, shortUrl: shortUrlOf(link, shortUrl), location });
     return true;
   }
 
@@ -104,7 +110,39 @@ export function createRedirects(
       ctx.set("Cache-Control", "no-store");
       ctx.set("X-Robots-Tag", "noindex");
       ctx.type = "html";
-      ctx.body = renderPreview(preview, ctx.state.domain?.host);
+      ctx.body = linkPages.preview(preview, ctx.state.domain?.host);
+    },
+
+    /** Asks in browsers for the password that a link requires. Programs get the problem. */
+    async askForPassword(ctx: Context, next: Next): Promise<void> {
+      try {
+        await next();
+      } catch (error) {
+        if (!(error instanceof Problem) || error.code !== PASSWORD_REQUIRED) throw error;
+        if (ctx.accepts("json", "html") !== "html") throw error;
+        const isWrong = ctx.method === "POST";
+        // RFC 9110 §15.5.2: a 401 needs a scheme of HTTP. Nothing has failed until a wrong password is entered.
+        ctx.status = isWrong ? error.status : 200;
+        ctx.set("Cache-Control", "private, no-store");
+        ctx.set("X-Robots-Tag", "noindex");
+        ctx.vary("Accept");
+        linkPages.askForPassword(ctx, isWrong ? error.message : undefined);
+      }
+    },
+
+    /** Replaces the errors of short links with pages in browsers. */
+    async showErrorPage(ctx: Context, next: Next): Promise<void> {
+      await next();
+      // A page that asks for a password is one already.
+      if (ctx.status < 400 || ctx.type === "text/html") return;
+      // RFC 9110 §15.5.5 and §15.5.11: a 404 and a 410 are cacheable, but a link may be created or restored.
+      ctx.set("Cache-Control", "no-store");
+      ctx.vary("Accept");
+      if (ctx.accepts("json", "html") === "html") {
+        const { detail } = ctx.body as { detail: string };
+        ctx.body = linkPages.error(ctx.status, detail, ctx.state.domain?.host);
+        ctx.type = "html";
+      }
     },
   };
 }
@@ -124,40 +162,18 @@ function sendRedirect(ctx: Context, status: number, location: string): void {
   ctx.remove("Content-Type");
 }
 
-/** Asks in browsers for the password that a link requires. Programs get the problem. */
-export function askForPasswords(show: ShowPasswordPage): Middleware {
-  return async function askForPassword(ctx, next) {
-    try {
-      await next();
-    } catch (error) {
-      if (!(error instanceof Problem) || error.code !== PASSWORD_REQUIRED) throw error;
-      if (ctx.accepts("json", "html") !== "html") throw error;
-      const isWrong = ctx.method === "POST";
-      // RFC 9110 §15.5.2: a 401 needs a scheme of HTTP. Nothing has failed until a wrong password is entered.
-      ctx.status = isWrong ? error.status : 200;
-      ctx.set("Cache-Control", "private, no-store");
-      ctx.set("X-Robots-Tag", "noindex");
-      ctx.vary("Accept");
-      show(ctx, isWrong ? error.message : undefined);
-    }
-  };
-}
+// A password of 128 characters has up to 1,536 bytes, because each byte of UTF-8 is encoded as three.
+const FORM_MAX = 4 * 1024;
 
-/** Replaces the errors of short links with pages in browsers. */
-export function showErrorPages(renderPage: RenderErrorPage): Middleware {
-  return async function showErrorPage(ctx, next) {
-    await next();
-    // A page that asks for a password is one already.
-    if (ctx.status < 400 || ctx.type === "text/html") return;
-    // RFC 9110 §15.5.5 and §15.5.11: a 404 and a 410 are cacheable, but a link may be created or restored.
-    ctx.set("Cache-Control", "no-store");
-    ctx.vary("Accept");
-    if (ctx.accepts("json", "html") === "html") {
-      const { detail } = ctx.body as { detail: string };
-      ctx.body = renderPage(ctx.status, detail, ctx.state.domain?.host);
-      ctx.type = "html";
-    }
-  };
+/**
+ * Reads the form of the page. It has no CSRF token: at worst, another site counts a wrong password for the address of its
+ * visitor, and the password is asked for each time, so there is no session to misuse. @throws Problem 400, 413 or 415
+ */
+async function readPassword(ctx: Context): Promise<string> {
+  if (!ctx.is("urlencoded"))
+    throw new Problem(415, "unsupported_media_type", "Send a form (application/x-www-form-urlencoded).");
+  const form = new URLSearchParams((await readBody(ctx.req, FORM_MAX)).toString());
+  return form.get("password") ?? "";
 }
 
 type Agent = Pick<Click, "device" | "browser" | "operatingSystem" | "bot">;

@@ -113,16 +113,3 @@ export function reservedNamesOf(urls: PublicUrls): ReservedNames {
     ownWords: new Set(ownWords),
   };
 }
-
-/** The limit is of all clicks, those of known bots included. */
-export function hasReachedLimit({
-  clicks,
-  botClicks,
-  maxClicks,
-}: {
-  clicks: number;
-  botClicks: number;
-  maxClicks: number | null;
-}): boolean {
-  return maxClicks !== null && clicks + botClicks >= maxClicks;
-}

@@ -58,14 +58,14 @@ const CARD_DESCRIPTION_MAX = 500;
 const TIME_MAX = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 const INT32_MAX = 2 ** 31 - 1;
 
-export const singleLine = (max: number, min = 1) =>
+/** Builds the schema of a text from its length in characters, which may be restricted further. */
+export const textOf = (min: number, max: number, rule: string, isAllowed = (_: string) => true) =>
   stringThat(
-    (text) =>
-      !hasAtMost(max, text) || hasAtMost(min - 1, text) || !isLine(text)
-        ? `must be ${min} to ${max} characters without control characters`
-        : undefined,
-    { minLength: min, maxLength: max },
+    (text) => (hasAtMost(max, text) && !hasAtMost(min - 1, text) && isAllowed(text) ? undefined : rule),
+    { ...(min > 0 && { minLength: min }), maxLength: max },
   );
+export const singleLine = (max: number, min = 1) =>
+  textOf(min, max, `must be ${min} to ${max} characters without control characters`, isLine);
 export const anyTime = z.iso
   .datetime({
     offset: true,
@@ -83,6 +83,11 @@ const pastTime = anyTime
 
 export const tag = singleLine(TAG_MAX);
 export const externalId = singleLine(TEXT_MAX);
+export const host = textOf(0, HOST_MAX, `must be at most ${HOST_MAX} characters`);
+export const slug = stringThat((text) => (isSlug(text) ? undefined : SLUG_RULE), {
+  pattern: SLUG.source,
+  maxLength: SLUG_MAX,
+});
 
 export const tags = z
   .array(tag, { error: "must be an array of strings" })
@@ -121,13 +126,8 @@ const maxClicks = z
   .min(1, { error: "must be at least 1" })
   .max(INT32_MAX, { error: `must be at most ${INT32_MAX}` });
 
-const cardDescription = stringThat(
-  (text) =>
-    hasAtMost(CARD_DESCRIPTION_MAX, text) && isText(text)
-      ? undefined
-      : `must be at most ${CARD_DESCRIPTION_MAX} characters of valid text`,
-  { maxLength: CARD_DESCRIPTION_MAX },
-);
+const CARD_DESCRIPTION_RULE = `must be at most ${CARD_DESCRIPTION_MAX} characters of valid text`;
+const cardDescription = textOf(0, CARD_DESCRIPTION_MAX, CARD_DESCRIPTION_RULE, isText);
 
 export function linkSchemas(reserved: ReservedNames) {
   const destination = stringThat((text) => validateDestination(text, reserved), {
@@ -146,18 +146,11 @@ export function linkSchemas(reserved: ReservedNames) {
   }));
   const fields = {
     url: destination.describe("The destination: an absolute http or https URL."),
-    domain: stringThat(
-      (text) => (hasAtMost(HOST_MAX, text) ? undefined : `must be at most ${HOST_MAX} characters`),
-      { maxLength: HOST_MAX },
-    )
-      .transform((text) => toHost(text))
-      .transform((host) => (host === reserved.shortHost ? null : host))
+    domain: host
+      .transform((text) => (toHost(text) === reserved.shortHost ? null : toHost(text)))
       .nullable()
       .describe("The host of the short URL: one of your domains, or this service's."),
-    slug: stringThat((text) => (isSlug(text) ? undefined : SLUG_RULE), {
-      pattern: SLUG.source,
-      maxLength: SLUG_MAX,
-    }).describe("The path of the short URL. Defaults to a random slug."),
+    slug: slug.describe("The path of the short URL. Defaults to a random slug."),
     title: singleLine(TEXT_MAX)
       .nullable()
       .describe("A display name, shown to visitors only on the preview page."),
@@ -195,12 +188,9 @@ export function linkSchemas(reserved: ReservedNames) {
   const archived = z
     .boolean()
     .describe("Whether the link is archived. While it is, the short URL returns 410.");
+  const replaced = metadata.describe("Key-value pairs that replace all of those stored with the link.");
   const update = z
-    .strictObject({
-      ...fields,
-      metadata: metadata.describe("Key-value pairs that replace all of those stored with the link."),
-      archived,
-    })
+    .strictObject({ ...fields, metadata: replaced, archived })
     .partial()
     .meta({ title: "LinkChanges", examples: [{ title: "Spring sale", expires_at: "2030-01-31T12:00:00Z" }] });
   const patchedCard = z.strictObject({ title: cardTitle.nullable().optional(), ...ofCard });
@@ -335,24 +325,18 @@ export function toFields(input: LinkInput): LinkChanges {
 
 export function toView(link: Link, shortUrl: string): z.output<typeof linkSchema> {
   const view: Record<string, unknown> = {};
-  for (const [name, property, isTime] of PROPERTIES)
-    view[name] = isTime ? toTime(link[property] as number | null) : link[property];
+  for (const [name, property, isTime] of PROPERTIES) {
+    const value = link[property];
+    view[name] = !isTime ? value : typeof value === "number" ? new Date(value).toISOString() : null;
+  }
   const url = shortUrlOf(link, shortUrl);
-  return { ...(view as LinkView), domain: hostIn(url), short_url: url };
+  const [, , domain = ""] = url.split("/", 3);
+  return { ...(view as LinkView), domain, short_url: url };
 }
 
 /** @param shortUrl the origin of short links on the server's own host, whose scheme those of domains have, too */
 export function shortUrlOf({ domain, slug }: Pick<Link, "domain" | "slug">, shortUrl: string): string {
   return domain ? `${shortUrl.slice(0, shortUrl.indexOf("//") + 2)}${domain}/${slug}` : `${shortUrl}/${slug}`;
-}
-
-function hostIn(url: string): string {
-  const [, , host = ""] = url.split("/", 3);
-  return host;
-}
-
-function toTime(ms: number | null | undefined): string | null {
-  return typeof ms === "number" ? new Date(ms).toISOString() : null;
 }
 
 /** Returns the entity tag of a link. Clicks don't change it. */

@@ -17,13 +17,12 @@ import {
 import { createLinksInBulk } from "./bulk.ts";
 import { LINKS_LENGTH, readBulkUpdate } from "./bulk-update.ts";
 import { CHANGED_MAX, type ChangeResult, changeEach, readAction, selectionSchema } from "./change-many.ts";
-import { type Changes, updateOf } from "./changes.ts";
+import { updateOf } from "./changes.ts";
 import { assertAllowedSlug, assertEnabled, assertNoConflict, tryCreateLink, upsertLink } from "./create.ts";
 import { createLinkList, createMatches, createSuggestions } from "./list.ts";
-import type { LinkPasswords } from "./passwords.ts";
 import { isSlug, type ReservedNames } from "./rules.ts";
 import { type LinkInput, linkSchemas, linkTag, toFields, withExternalId } from "./schema.ts";
-import type { ClickedLink, Link, LinkChanges, LinkStore } from "./types.ts";
+import type { ClickedLink, Link, LinkChanges, LinkPasswords, LinkStore } from "./types.ts";
 import { createVisits } from "./visits.ts";
 
 type LinksOptions = { store: LinkStore; cursors: Cursors; passwords: LinkPasswords } & ReservedNames;
@@ -45,8 +44,7 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
   };
   const matches = createMatches(store, queues.reads, reserved.shortHost);
   const create = async (caller: Caller, input: unknown) => {
-    const valid = validate(schemas.create, input);
-    const fields = { ...toFields(valid), ...(await hashPassword(caller, valid.password)) };
+    const fields = await fieldsOf(caller, validate(schemas.create, input));
     return assertNoConflict(await tryCreateLink(store, caller, fields, reserved));
   };
 
@@ -57,6 +55,10 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
   ): Promise<LinkChanges> {
     if (password === undefined) return {};
     return { passwordHash: password && (await passwords.hash(password, organizationId)) };
+  }
+
+  async function fieldsOf(caller: Caller, input: LinkInput): Promise<LinkChanges> {
+    return { ...toFields(input), ...(await hashPassword(caller, input.password)) };
   }
 
   async function get({ organizationId }: Caller, id: string): Promise<Link> {
@@ -79,7 +81,7 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
     const checked = (link: Link) => {
       const changed = typeof changes === "function" ? changes(link) : changes;
       if (changed.slug !== undefined || changed.domain !== undefined)
-        assertAllowedSlug({ ...link, ...withoutAbsent(changed) }, reserved);
+        assertAllowedSlug({ ...link, ...changed }, reserved);
       return changed;
     };
     const updated = await store.update(organizationId, id, checked, actor, version).catch(throwQuotaProblem);
@@ -87,11 +89,11 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
   }
 
   /** Makes changes that depend on the link. Nothing is stored if it stays as it is. */
-  async function changeWith(caller: Caller, id: string, changes: Changes) {
+  async function changeWith(caller: Caller, id: string, changesOf: (link: Link) => LinkInput) {
     let version = 0;
     const link = await change(caller, id, (current) => {
       version = current.version;
-      return toFields(validate(schemas.update, updateOf(current, changes)));
+      return toFields(validate(schemas.update, changesOf(current)));
     });
     return { link, isChanged: link.version !== version };
   }
@@ -99,8 +101,22 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
   async function remove(caller: Caller, id: string, precondition?: Precondition): Promise<void> {
     const version = await checkVersion(caller, id, precondition);
     const result = await store.remove(caller.organizationId, id, caller.actor, version);
-    const removed = assertNotStale(result, "link");
-    if (!removed) throw notFound("link");
+    if (!assertNotStale(result, "link")) throw notFound("link");
+  }
+
+  /** Makes the same change to several links, or deletes them. Each counts as a request of its own. */
+  function changeAll(
+    caller: Caller,
+    ids: string[],
+    changes: "delete" | ((link: Link) => LinkInput),
+    maxLength?: number,
+  ): Promise<ChangeResult[]> {
+    const apply = (id: string) =>
+      changes === "delete"
+        ? remove(caller, id).then(() => ({ isChanged: true }))
+        : changeWith(caller, id, changes);
+    const enqueue = <T>(work: () => Promise<T>) => queues.work(caller.organizationId, work);
+    return changeEach(ids, { apply, enqueue, ...(maxLength && { maxLength }) });
   }
 
   return {
@@ -144,19 +160,14 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
     },
     /** Creates the link with this external id, or replaces its fields; an omitted slug is kept. */
     async upsert(caller: Caller, externalId: string, input: unknown, precondition?: Precondition) {
-      const valid = validate(withExternalId(schemas.create, externalId), input);
-      const fields = { ...toFields(valid), ...(await hashPassword(caller, valid.password)) };
+      const fields = await fieldsOf(caller, validate(withExternalId(schemas.create, externalId), input));
       return upsertLink(store, caller, externalId, fields, { reserved, precondition });
     },
     remove,
     /** Changes or deletes up to 1,000 selected links, each as a request of its own would. */
     async changeMany(caller: Caller, input: unknown): Promise<ChangeResult[]> {
       const { ids, changes } = readAction(input);
-      const apply = (id: string) =>
-        changes === "delete"
-          ? remove(caller, id).then(() => ({ isChanged: true }))
-          : changeWith(caller, id, changes);
-      return changeEach(ids, { apply, enqueue: (work) => queues.work(caller.organizationId, work) });
+      return changeAll(caller, ids, changes === "delete" ? changes : (link) => updateOf(link, changes));
     },
     /**
      * Moves the links of a domain to the server's own host, or deletes them.
@@ -165,19 +176,11 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
     async leaveDomain(caller: Caller, domain: string, how: "move" | "delete"): Promise<void> {
       const { organizationId } = caller;
       const found = await store.listIds(organizationId, { domain }, CHANGED_MAX + 1);
+      const max = CHANGED_MAX.toLocaleString("en");
       if (found === "timeout" || found.ids.length > CHANGED_MAX)
-        throw inUse(
-          `${domain} has more than ${CHANGED_MAX.toLocaleString("en")} links. Move or delete some first.`,
-        );
-      const apply = async (id: string) => {
-        if (how === "delete") await remove(caller, id);
-        else await change(caller, id, { domain: null });
-        return { isChanged: true };
-      };
-      const results = await changeEach(found.ids, {
-        apply,
-        enqueue: (work) => queues.work(organizationId, work),
-      });
+        throw inUse(`${domain} has more than ${max} links. Move or delete some first.`);
+      const move = () => ({ domain: null });
+      const results = await changeAll(caller, found.ids, how === "delete" ? how : move);
       const kept = results.filter(({ error }) => error && error.status !== 404);
       if (kept.length === 0) return;
       const ids = kept.slice(0, NAMED_MAX).map(({ id }) => id);
@@ -197,12 +200,7 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
       const { expected_count: expected = 0 } = given;
       const ids = given.ids ?? (await matches.findExpected(caller, filter, expected));
       if (ids.length > 1) await caller.countFurther(ids.length - 1);
-      const apply = (id: string) => changeWith(caller, id, changes);
-      return changeEach(ids, {
-        apply,
-        enqueue: (work) => queues.work(caller.organizationId, work),
-        maxLength,
-      });
+      return changeAll(caller, ids, (link) => updateOf(link, changes), maxLength);
     },
     /** Returns those of up to 100 links that exist, newest first. */
     getMany({ organizationId }: Caller, input: unknown): Promise<Link[]> {
@@ -231,14 +229,13 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
       const read = () => store.clicksFrom(caller.organizationId, id, origin, from, to);
       return toClicksFromView(origin, await queues.reads(caller.organizationId, read), from, to);
     },
-    /** Returns the organization's links with the most clicks in a range of days, most first, without deleted ones. */
-    async topLinks({ organizationId }: Caller, query: unknown, count: number): Promise<ClickedLink[]> {
-      const { from, to } = parseDateRange(query);
-      return queues.reads(organizationId, () => store.topLinks(organizationId, from, to, count));
-    },
-    /** As `topLinks`, by the clicks of one origin, among the 100 links with the most clicks. */
-    async topLinksFrom({ organizationId }: Caller, query: unknown, count: number): Promise<ClickedLink[]> {
-      const { origin, from, to } = parseOrigin(query);
+    /**
+     * Returns the organization's links with the most clicks in a range of days, most first, without deleted ones; by the
+     * clicks of one origin, among the 100 links with the most clicks.
+     */
+    async topLinks({ organizationId }: Caller, query: object, count: number): Promise<ClickedLink[]> {
+      const { from, to, origin } =
+        "by" in query ? parseOrigin(query) : { ...parseDateRange(query), origin: undefined };
       return queues.reads(organizationId, () => store.topLinks(organizationId, from, to, count, origin));
     },
   };
@@ -265,9 +262,4 @@ function callerAt({ linkId, ...caller }: Caller, index: number): Caller {
 
 function inUse(detail: string): Problem {
   return new Problem(409, "domain_in_use", detail);
-}
-
-/** A field that is undefined stays as it is. */
-function withoutAbsent(changes: LinkChanges): LinkChanges {
-  return Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined));
 }

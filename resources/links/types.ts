@@ -1,7 +1,7 @@
 import type { Actor } from "../access/actor.ts";
 import type { Limits } from "../plans.ts";
+import type { Device } from "./redirect-rules.ts";
 import type { Link, LinkChanges, LinkFields } from "./schema.ts";
-import type { Device } from "./visitor.ts";
 
 export type { Link, LinkChanges, LinkFields };
 
@@ -113,6 +113,8 @@ export type LinkStore = {
   ): Promise<Link | LinkConflict | "stale" | "disabled" | undefined>;
   /** Resolves to whether the link existed, or to `"stale"` if `version` is given and isn't the current one. */
   remove(organizationId: string, id: string, actor: Actor, version?: number): Promise<boolean | "stale">;
+  /** Lists the hosts of domains that links can have, or had once. */
+  listHosts(organizationId: string): Promise<string[]>;
   /** Resolves to the host of the domain that new links of an organization get. */
   findDefaultDomain(organizationId: string): Promise<string | null>;
   /** Finds a link by its address, see `addressOf`; `asOf` is that of its domain. */
@@ -152,6 +154,14 @@ export type LinkStore = {
 /** The unique field whose value belongs to another link; or that the organization has no such domain. */
 export type LinkConflict = { taken: "slug" | "external_id" } | { missing: "domain" };
 
+/** The port of passwords of links. Each call takes the time of a hash, so none belongs in a transaction. */
+export type LinkPasswords = {
+  /** Resolves to a PHC string. @throws Problem 503 if too many passwords are being hashed */
+  hash(password: string, organizationId: string): Promise<string>;
+  /** Counts the attempt by link and address before it is made. @throws Problem 429 after too many wrong ones, or 503 */
+  verify(hash: string, password: string, attempt: { linkId: string; address: string }): Promise<boolean>;
+};
+
 /** The part of a link that a redirect needs. */
 export type ResolvedLink = Pick<Link, "id" | "organizationId" | "clicks" | "botClicks" | "hasPassword"> &
   Omit<LinkFields, "title" | "tags" | "externalId" | "metadata" | "fallbackUrl" | "card" | "passwordHash"> & {
@@ -186,29 +196,25 @@ export type Analytics = {
   days: { day: number; bot: boolean; clicks: number }[];
   /** Those of a range of one day. Clicks that were counted without their hour are absent. */
   hours: { hour: number; bot: boolean; clicks: number }[];
-  referrers: ClicksByName[];
-  countries: ClicksByName[];
-  devices: ClicksByName<Device>[];
-  browsers: ClicksByName[];
-  operatingSystems: ClicksByName[];
-  /** Of links with rules. */
-  destinations: ClicksByName[];
-};
+} & Record<ClickList, ClicksByName[]>;
 
 /** The clicks of one referrer, country and so on; `name` is null if it is unknown. */
-export type ClicksByName<Name = string> = { name: Name | null; clicks: number };
+export type ClicksByName = { name: string | null; clicks: number };
 
-export const CLICK_PROPERTIES = [
-  "referrer",
-  "country",
-  "device",
-  "browser",
-  "operating_system",
-  "destination",
-] as const;
+/** What clicks are counted by, with the name of its list. Only links with rules have destinations. */
+export const CLICK_LISTS = {
+  referrer: "referrers",
+  country: "countries",
+  device: "devices",
+  browser: "browsers",
+  operating_system: "operating_systems",
+  destination: "destinations",
+} as const;
+export const CLICK_PROPERTIES = Object.keys(CLICK_LISTS) as (keyof typeof CLICK_LISTS)[];
+export type ClickList = (typeof CLICK_LISTS)[keyof typeof CLICK_LISTS];
 
 /** One referrer, country and so on, by which clicks are filtered; null if it is unknown. */
-export type ClickOrigin = { by: (typeof CLICK_PROPERTIES)[number]; value: string | null };
+export type ClickOrigin = { by: keyof typeof CLICK_LISTS; value: string | null };
 
 /** Clicks per day; days without clicks are absent. Known bots are not among them. */
 export type DailyClicks = Pick<Analytics["days"][number], "day" | "clicks">[];

@@ -1,25 +1,23 @@
 import { found, notFound, Problem } from "../http/problem.ts";
 import { hasAtMost } from "../http/text.ts";
-import { withForwardedPath } from "./forwarded-path.ts";
-import { withForwardedQuery } from "./forwarded-query.ts";
-import { type LinkPasswords, passwordRequired } from "./passwords.ts";
-import { destinationOf, varyOf } from "./redirect-rules.ts";
-import {
-  addressOf,
-  hasReachedLimit,
-  isReserved,
-  isSlug,
-  type LinkDomain,
-  type ReservedNames,
-  SEGMENTS_MAX,
-} from "./rules.ts";
+import { withForwardedPath, withForwardedQuery } from "./forwarding.ts";
+import { destinationOf, type Visitor, varyOf } from "./redirect-rules.ts";
+import { addressOf, isReserved, isSlug, type LinkDomain, type ReservedNames, SEGMENTS_MAX } from "./rules.ts";
 import { PASSWORD_MAX } from "./schema.ts";
-import type { Card, ClickSource, Link, LinkStore, RedirectType, ResolvedLink } from "./types.ts";
-import type { Visitor } from "./visitor.ts";
+import type {
+  Card,
+  ClickSource,
+  Link,
+  LinkPasswords,
+  LinkStore,
+  RedirectType,
+  ResolvedLink,
+} from "./types.ts";
 
 // A URL that the URL parser would return unchanged. Most destinations match, and needn't be parsed for each redirect.
 const NORMALIZED_URL = /^https?:\/\/[a-z0-9.-]+\/[A-Za-z0-9\-_~!$&()*+,;=:@%/?.]*$/;
 
+export const PASSWORD_REQUIRED = "password_required";
 const UNAVAILABLE = "The link has expired or was removed by its owner.";
 
 export type Redirect = {
@@ -78,7 +76,7 @@ export function createVisits(store: LinkStore, passwords: LinkPasswords, reserve
   async function redirect(place: Place, visit: Visit): Promise<Redirect> {
     const { link, rest } = await resolvePath(place);
     if (link.hasPassword && isActive(link, Date.now()))
-      throw passwordRequired("The link is protected by a password.");
+      throw new Problem(403, PASSWORD_REQUIRED, "The link is protected by a password.");
     return follow(link, rest, visit);
   }
 
@@ -89,7 +87,7 @@ export function createVisits(store: LinkStore, passwords: LinkPasswords, reserve
   async function unlock(place: Place, password: string, address: string, visit: Visit): Promise<Redirect> {
     const { link, rest } = await resolvePath(place);
     if (isActive(link, Date.now()) && !(await isUnlockedBy(password, link.id, address)))
-      throw passwordRequired("The password is wrong.");
+      throw new Problem(403, PASSWORD_REQUIRED, "The password is wrong.");
     return follow(link, rest, visit);
   }
 
@@ -176,6 +174,7 @@ function toLocation(url: string): string {
 }
 
 function isActive(link: ResolvedLink, now: number): boolean {
-  const { isDeleted, archived, expiresAt } = link;
-  return !isDeleted && !archived && (expiresAt ?? Infinity) > now && !hasReachedLimit(link);
+  const { isDeleted, archived, expiresAt, clicks, botClicks, maxClicks } = link;
+  const hasClicksLeft = clicks + botClicks < (maxClicks ?? Infinity);
+  return !isDeleted && !archived && (expiresAt ?? Infinity) > now && hasClicksLeft;
 }

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import type { AuthenticatedCaller } from "../access/bearer.ts";
 import type { ApiScope } from "../access/scopes.ts";
-import { typeOfField, validate } from "../http/validate.ts";
+import { isObject, typeOfField, validate } from "../http/validate.ts";
 import { KEY, KEY_RULE, type RunOnce, type ServiceResponse } from "../idempotency/run-once.ts";
 import type {
   Operation,
@@ -56,10 +56,6 @@ function withNulls(shape: Shape, fields: Fields): Fields {
     return [name, inner && isObject(value) ? withNulls(inner, value) : value];
   };
   return Object.fromEntries(Object.entries(fields).map(convert));
-}
-
-function isObject(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function shapeOf(field: z.ZodType | undefined): Shape | undefined {

@@ -67,17 +67,12 @@ type OrganizationStores = {
 };
 
 /** Returns an organization with its limits and usage. @throws Problem 404 if it was deleted */
-export function createShowOrganization({
-  organizations,
-  organizationSettings: settings,
-  links,
-  domains,
-  webhooks,
-}: OrganizationStores) {
+export function createShowOrganization(stores: OrganizationStores) {
+  const { links, domains, webhooks } = stores;
   return async (organizationId: string): Promise<OrganizationView> => {
-    const organization = found(await organizations.find(organizationId), "organization");
+    const organization = found(await stores.organizations.find(organizationId), "organization");
     const [own, used, domainCount, webhookCount, deliveries_today] = await Promise.all([
-      settings.find(organizationId),
+      stores.organizationSettings.find(organizationId),
       links.usage(organizationId),
       domains.count(organizationId),
       webhooks.count(organizationId),

@@ -1,6 +1,6 @@
 import type { SignInFailureStore } from "../../adapters/accounts/sign-in-failures.ts";
 import { RETRY_AFTER_S, retryLater } from "../../resources/http/problem.ts";
-import type { LinkPasswords } from "../../resources/links/passwords.ts";
+import type { LinkPasswords } from "../../resources/links/types.ts";
 import { PasswordQueueFull, type Passwords } from "../credentials/passwords.ts";
 import { networkKeyOf, siteKeyOf } from "../http/client-ip.ts";
 import {

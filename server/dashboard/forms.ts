@@ -1,5 +1,6 @@
 import type { Router } from "@koa/router";
 import type { Context, Middleware } from "koa";
+import { type Precondition, preconditionOf } from "../../resources/http/etag.ts";
 import { Problem } from "../../resources/http/problem.ts";
 import { requireRecentSignIn } from "../auth/authenticate.ts";
 import { isChange } from "../http/csrf.ts";
@@ -134,6 +135,22 @@ export function isForm(ctx: Context): boolean {
 export async function inputOf(ctx: Context, toInput: (fields: Input) => Input): Promise<Input> {
   const fields = await formFieldsOf(ctx);
   return isForm(ctx) ? toInput(fields) : fields;
+}
+
+/**
+ * Returns the changes that a program or a form sent, on the condition that the resource still has the tag that the program
+ * names, or one of those of the version that the form showed.
+ */
+export async function changesOf(
+  ctx: Context,
+  toInput: (fields: Input) => Input,
+  tagsOf: (version: number) => string[],
+): Promise<{ input: Input; precondition: Precondition | undefined }> {
+  const sent = await formFieldsOf(ctx);
+  if (!isForm(ctx)) return { input: sent, precondition: preconditionOf(ctx) };
+  const { version, ...fields } = sent;
+  const isShown = (current: string) => tagsOf(Number(version)).includes(current);
+  return { input: toInput(fields), precondition: version === undefined ? undefined : isShown };
 }
 
 /** Returns the parameters of a filter that a user filled in. */

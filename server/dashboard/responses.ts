@@ -17,7 +17,7 @@ export function showPage(ctx: Context, content: PageContent): void {
     organizations: memberships ?? [],
     organization: membership,
     supportContact,
-    notice: confirmationOf(ctx),
+    notice: ctx.query.done === undefined ? undefined : confirmationOf(ctx),
     notices: notices?.length ?? 0,
     failingWebhooks,
     banner: content.section === "overview" || !membership ? noticesBanner(notices ?? []) : undefined,

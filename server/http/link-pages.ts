@@ -1,6 +1,5 @@
 import type { Context } from "koa";
-import type { LinkCard } from "../../resources/links/redirect.ts";
-import type { LinkPreview } from "../../resources/links/visits.ts";
+import type { LinkPages } from "../../resources/links/redirect.ts";
 import { describeConditions } from "../ui/conditions.ts";
 import { breakable, day } from "../ui/controls.ts";
 import { type Html, html } from "../ui/html.ts";
@@ -8,8 +7,15 @@ import { alert, describedBy, lookOf, messagePage, page } from "../ui/page.ts";
 import { titleOf } from "./error-pages.ts";
 import { allowFormRedirects } from "./security-headers.ts";
 
-/** Renders what visitors see of a short link that doesn't work. */
-export function unavailableLinkPage(status: number, detail: string, domain: string | undefined): string {
+/** The pages of short links. On a domain, they show its host instead of the name of the service. */
+export const linkPages: LinkPages = {
+  preview: renderPreview,
+  card: renderCard,
+  error: renderError,
+  askForPassword: showPasswordPage,
+};
+
+function renderError(status: number, detail: string, domain: string | undefined): string {
   const [title, text] =
     status === 404
       ? ["Link not found", "Check the spelling. The link may have been deleted."]
@@ -20,27 +26,29 @@ export function unavailableLinkPage(status: number, detail: string, domain: stri
 const PROTECTED = "This link is protected by a password";
 
 /** Shows the form that asks for the password of a link. It is sent to the URL of the page, whose query stays. */
-export function showPasswordPage(ctx: Context, error: string | undefined): void {
+function showPasswordPage(ctx: Context, error: string | undefined): void {
   const domain = ctx.state.domain?.host;
   // The policy of domains has no rule for forms.
   if (domain === undefined) allowFormRedirects(ctx);
   ctx.type = "html";
-  ctx.body = page(
-    PROTECTED,
-    html`<h1>${PROTECTED}</h1>
-<p>Enter the password that you received with the link.</p>
-${alert(error, "error")}<form method="post">
+  const form = html`${alert(error, "error")}<form method="post">
 <label for="password">Password</label>
 <input id="password" name="password" type="password" autocomplete="off" maxlength="128" required autofocus${describedBy(error)}>
 <button type="submit">Continue</button>
-</form>`,
-    lookOf(domain),
-  );
+</form>`;
+  ctx.body = protectedPage("Enter the password that you received with the link.", form, domain);
+}
+
+function protectedPage(text: string, control: Html, domain: string | undefined): string {
+  return page(PROTECTED, html`<h1>${PROTECTED}</h1>\n<p>${text}</p>\n${control}`, lookOf(domain));
 }
 
 /** Renders where a short link leads. Continuing follows the link, which counts as a click. */
-export function linkPreviewPage(preview: LinkPreview, domain: string | undefined): string {
-  if ("hasPassword" in preview) return protectedPreviewPage(preview.slug, domain);
+function renderPreview(preview: Parameters<LinkPages["preview"]>[0], domain: string | undefined): string {
+  if ("hasPassword" in preview) {
+    const enter = html`<p><a class="button" href="/${preview.slug}">Enter the password</a></p>`;
+    return protectedPage("You need the password to see where it leads.", enter, domain);
+  }
   const { slug, url, title, createdAt, rules } = preview;
   const { host } = new URL(url);
   return page(
@@ -60,7 +68,7 @@ ${
 }
 
 /** Renders the card of a link. Programs read its tags; people who open it are sent on. */
-export function linkCardPage({ card, shortUrl, location }: LinkCard): string {
+function renderCard({ card, shortUrl, location }: Parameters<LinkPages["card"]>[0]): string {
   const { title, description, image_url: image } = card;
   return html`<!doctype html>
 <html lang="en" prefix="og: https://ogp.me/ns#">
@@ -85,16 +93,6 @@ ${image !== null && html`<meta property="og:image" content="${image}">`}
 </body>
 </html>
 `.toString();
-}
-
-function protectedPreviewPage(slug: string, domain: string | undefined): string {
-  return page(
-    PROTECTED,
-    html`<h1>${PROTECTED}</h1>
-<p>You need the password to see where it leads.</p>
-<p><a class="button" href="/${slug}">Enter the password</a></p>`,
-    lookOf(domain),
-  );
 }
 
 /** Emphasizes the host of a URL that the URL parser returned, which is where a browser connects to. */

@@ -124,7 +124,7 @@ async function* csvOf(request: LogRequest, filter: AuditFilter, headSeq: number)
     const { entries, last } = await readPart(request, filter, { ...CSV_PART, before });
     before = last;
     const rows = entries.map(toEntryView).filter(({ seq }) => seq !== null && seq <= headSeq);
-    return toCsv(rows.map((row) => cellsOf(COLUMNS, { ...row, data: JSON.stringify(row.data) })));
+    return toCsv(rows.map((row) => cellsOf(COLUMNS, row)));
   };
   do yield request.enqueueExport ? await request.enqueueExport(EXPORTS, formatPart) : await formatPart();
   while (before !== undefined);

@@ -35,7 +35,10 @@ export const domains: Section = {
         for (let number = 0; number < PER_ORGANIZATION; number++) {
           const host = `go-${added.length}.bench.example`;
           const { token, ...fields } = domainFields(host);
-          const domain = await storage.domains.create(organizationId, OPERATOR, { token, ...fields });
+          const domain = await storage.domains.create(
+            { organizationId, actor: OPERATOR },
+            { token, ...fields },
+          );
           if (!("id" in domain)) throw new Error(JSON.stringify(domain));
           await storage.domains.recordCheck(domain.id, [token], OPERATOR);
           await add(organizationId, { slug: ours.slug, domain: host });

@@ -19,7 +19,10 @@ export async function storeDomain(
   host: string,
   fields: Partial<DomainFields> = {},
 ): Promise<void> {
-  const created = await domains.create(organizationId, OPERATOR, { ...domainFields(host), ...fields });
+  const created = await domains.create(
+    { organizationId, actor: OPERATOR },
+    { ...domainFields(host), ...fields },
+  );
   if (!("id" in created)) throw new Error(JSON.stringify(created));
   await domains.recordCheck(created.id, [created.token], OPERATOR);
 }

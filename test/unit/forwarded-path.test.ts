@@ -1,6 +1,6 @@
 import test from "ava";
 import fc from "fast-check";
-import { withForwardedPath } from "../../resources/links/forwarded-path.ts";
+import { withForwardedPath } from "../../resources/links/forwarding.ts";
 
 const APPENDED: [destination: string, rest: string, expected: string][] = [
   ["https://example.com/", "a", "https://example.com/a"],

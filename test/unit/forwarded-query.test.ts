@@ -1,5 +1,5 @@
 import test from "ava";
-import { withForwardedQuery } from "../../resources/links/forwarded-query.ts";
+import { withForwardedQuery } from "../../resources/links/forwarding.ts";
 
 const QUERIES = `? ?a ?a= ?a=1 ?a=1&a=2 ?a=1&&b=2 ?a=1& ?& ?=1 ?a=b=c ?a%20b=1 ?a+b=1 ?%61=1 ?a[]=1&a[]=2 ?a[b]=1 ?A=1
   ?a.b=1 ?a=1;b=2 ?a;b=1 ?q=%zz ?q=1%26a=2 ?q=%C3%A4 ??a=1 ?a=? ?url=https://example.net/?a=2 ?%00a=1`;

@@ -4,10 +4,16 @@ import Bowser from "bowser";
 import fc from "fast-check";
 import { validate } from "../../resources/http/validate.ts";
 import { createReadClickSource } from "../../resources/links/redirect.ts";
-import { destinationOf, type Rule, varyOf } from "../../resources/links/redirect-rules.ts";
+import {
+  DEVICES,
+  destinationOf,
+  type Rule,
+  SYSTEMS,
+  type Visitor,
+  varyOf,
+} from "../../resources/links/redirect-rules.ts";
 import { NO_NAMES } from "../../resources/links/rules.ts";
 import { linkSchemas } from "../../resources/links/schema.ts";
-import { DEVICES, SYSTEMS, type Visitor } from "../../resources/links/visitor.ts";
 
 const NOW = Date.UTC(2026, 5, 1, 12);
 const UNKNOWN: Visitor = {

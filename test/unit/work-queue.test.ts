@@ -1,10 +1,9 @@
 import test from "ava";
 import { createCursors } from "../../resources/http/pagination.ts";
 import type { Problem } from "../../resources/http/problem.ts";
-import type { LinkPasswords } from "../../resources/links/passwords.ts";
 import { NO_NAMES } from "../../resources/links/rules.ts";
 import { createLinkService } from "../../resources/links/service.ts";
-import type { LinkStore } from "../../resources/links/types.ts";
+import type { LinkPasswords, LinkStore } from "../../resources/links/types.ts";
 import { createWorkQueue } from "../../resources/work-queue.ts";
 
 test("an organization's pieces of work are done one after the other, and other work in between", async (t) => {

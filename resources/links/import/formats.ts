@@ -40,6 +40,8 @@ export type LinkFile = { format: Format; columns: string[]; rows: AsyncIterable<
 export type CheckRows = (count: number) => void;
 
 const PROTECTED = "The link is protected by a password, which can't be imported.";
+/** Columns that have the names of their fields. */
+const named = (...fields: string[]) => Object.fromEntries(fields.map((field) => [field, [field]]));
 const CREATED = ["created_at", "created", "date created", "created date"];
 
 /** The fields of the API that an import sets. The names that are reserved make no difference here. */
@@ -51,12 +53,10 @@ const FORMATS: Format[] = [
     name: "Shlink",
     needs: [["longUrl", "shortCode"]],
     columns: {
+      ...named("domain", "title", "tags"),
       url: ["longUrl"],
-      domain: ["domain"],
       slug: ["shortCode"],
       short_url: ["shortUrl"],
-      title: ["title"],
-      tags: ["tags"],
       created_at: ["createdAt", "dateCreated"],
       clicks: ["visitsSummary.nonBots", "visitsSummary.total", "visits", "visitsCount"],
       expires_at: ["meta.validUntil"],
@@ -72,24 +72,21 @@ const FORMATS: Format[] = [
       ["shorturl", "url", "timestamp"],
     ],
     columns: {
-      url: ["url"],
+      ...named("url", "title", "clicks"),
       slug: ["keyword"],
       short_url: ["shorturl"],
-      title: ["title"],
       created_at: ["timestamp"],
-      clicks: ["clicks"],
     },
   },
   {
     name: "Kutt",
     needs: [["address", "target"]],
     columns: {
+      ...named("domain", "created_at"),
       url: ["target"],
-      domain: ["domain"],
       slug: ["address"],
       short_url: ["link"],
       title: ["description"],
-      created_at: ["created_at"],
       clicks: ["visit_count"],
       expires_at: ["expire_in"],
     },
@@ -103,13 +100,11 @@ const FORMATS: Format[] = [
       ["originalURL", "shortURL"],
     ],
     columns: {
+      ...named("title", "tags", "archived"),
       url: ["originalURL"],
       slug: ["path"],
       short_url: ["secureShortURL", "shortURL"],
-      title: ["title"],
-      tags: ["tags"],
       created_at: CREATED,
-      archived: ["archived"],
       expires_at: ["expiresAt"],
       max_clicks: ["clicksLimit"],
       redirect_type: ["redirectType"],
@@ -126,18 +121,14 @@ const FORMATS: Format[] = [
       ["url", "key", "domain"],
     ],
     columns: {
+      ...named("domain", "title", "tags", "archived", "clicks"),
       url: ["Destination URL", "url"],
-      domain: ["domain"],
       slug: ["key"],
       short_url: ["Short link"],
-      title: ["title"],
-      tags: ["tags"],
       external_id: ["externalId"],
       created_at: CREATED,
-      archived: ["archived"],
       expires_at: ["expiresAt"],
       fallback_url: ["expiredUrl"],
-      clicks: ["clicks"],
       last_clicked_at: ["lastClicked"],
     },
     refuses: { password: ifSet(PROTECTED) },
@@ -150,21 +141,17 @@ const FORMATS: Format[] = [
       ["long_url", "bitlink"],
     ],
     columns: {
+      ...named("title", "tags", "archived"),
       url: ["long_url"],
       short_url: ["custom_bitlinks", "custom_bitlink", "bitlink", "link"],
-      title: ["title"],
-      tags: ["tags"],
       created_at: CREATED,
-      archived: ["archived"],
       clicks: ["total_clicks", "clicks", "total_engagements", "engagements"],
     },
   },
   {
     name: "linkgate",
     needs: [["url"]],
-    columns: Object.fromEntries(
-      [...Object.keys(IMPORTED_FIELDS), "short_url"].map((field) => [field, [field]]),
-    ),
+    columns: named(...Object.keys(IMPORTED_FIELDS), "short_url"),
     refuses: {
       disabled_at: ifSet("The link was disabled by the operator of its service."),
       password: ifSet(PROTECTED),
@@ -191,19 +178,14 @@ export function formatOf(columns: string[]): Format {
     needs.some((list) => list.every((column) => names.has(plainName(column)))),
   );
   if (format) return format;
-  const found =
-    columns
-      .filter(Boolean)
-      .slice(0, 30)
-      .map((name) => name.slice(0, 50))
-      .join(", ") || "none";
+  const given = columns.filter(Boolean).slice(0, 30);
+  const found = given.map((name) => name.slice(0, 50)).join(", ") || "none";
   const known = FORMATS.map(
     ({ name, needs }) => `${name} (${needs.map((list) => list.join(" and ")).join(", or ")})`,
   );
-  throw invalidField(
-    "file",
-    `must have the columns of a known format. Found: ${found}. Needed: ${known.reverse().join("; ")}`,
-  );
+  const needed = known.reverse().join("; ");
+  const rule = `must have the columns of a known format. Found: ${found}. Needed: ${needed}`;
+  throw invalidField("file", rule);
 }
 
 /** Returns whether a column is one of those that the format has a use for. */

@@ -112,14 +112,8 @@ export function createImportLinks(
     const target = { organizationId, place: await createPlace(organizationId) };
     const { add } = store.beginImport(organizationId, actor, format.name, isTrial);
     const addEnqueued: Add = (links) => enqueue(organizationId, () => add(links));
-    const report: ImportReport = {
-      format: format.name,
-      rows: 0,
-      imported: 0,
-      skipped: 0,
-      refused: 0,
-      left: 0,
-    };
+    const counts = { rows: 0, imported: 0, skipped: 0, refused: 0, left: 0 };
+    const report: ImportReport = { format: format.name, ...counts };
 
     async function finish(batch: Checked[]) {
       const pending = report.stopped ? [] : batch.flatMap(({ pending }) => pending ?? []);
@@ -186,23 +180,10 @@ function derivedSlug(organizationId: string, url: unknown, attempt: number): str
   return slugOf(`${organizationId} ${url} ${attempt}`);
 }
 
-type ImportedInput = z.output<ReturnType<typeof linkSchemas>["imported"]>;
-
-function toLink({
-  clicks = 0,
-  bot_clicks = 0,
-  created_at,
-  last_clicked_at,
-  ...input
-}: ImportedInput): ImportedLink {
-  return {
-    ...LINK_DEFAULTS,
-    ...toFields(input),
-    clicks,
-    botClicks: bot_clicks,
-    createdAt: created_at === undefined ? Date.now() : Date.parse(created_at),
-    lastClickedAt: last_clicked_at ? Date.parse(last_clicked_at) : null,
-  } as ImportedLink;
+/** The fields of a link that only an import sets are converted like the others. */
+function toLink(input: z.output<ReturnType<typeof linkSchemas>["imported"]>): ImportedLink {
+  const times = { createdAt: Date.now(), lastClickedAt: null };
+  return { ...LINK_DEFAULTS, clicks: 0, botClicks: 0, ...times, ...toFields(input) } as ImportedLink;
 }
 
 function resultOf(outcome: ImportOutcome | undefined): Pick<RowResult, "result" | "reason"> {

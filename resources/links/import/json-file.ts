@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { Problem } from "../../http/problem.ts";
-import { invalidField } from "../../http/validate.ts";
+import { invalidField, isObject } from "../../http/validate.ts";
 import { COLUMNS_MAX } from "./csv-records.ts";
 import { type CheckRows, type Fields, formatOf, type LinkFile, NESTED_FIELDS, plainName } from "./formats.ts";
 import { parseValue, rowsIn } from "./json-rows.ts";
@@ -92,8 +92,4 @@ function withNested(value: Fields): Fields {
     if (isObject(part) && Object.hasOwn(part, inner)) row[path] = part[inner];
   }
   return row;
-}
-
-function isObject(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -29,14 +29,20 @@ import { toUrl, urlField } from "../links/form.ts";
 const EMPTY =
   "Add a domain of yours, such as go.example.com, and verify it with a DNS record. Your short links can then start with it.";
 
-type DomainsPage = { domains: Domain[]; plan: Plan; path: string; planPath: string };
 type Content = Pick<PageContent, "body" | "actions">;
 
 /** Returns the list of domains, or how to start. */
-export function domainsPage({ domains, plan, path, planPath }: DomainsPage): Content {
+export function domainsPage(domains: Domain[], plan: Plan, path: string, planPath: string): Content {
   const add = linkButton(`${path}/new`, "Add domain");
-  if (domains.length === 0)
-    return { body: isPaid(plan) ? emptyState("No domains yet", EMPTY, add) : planRequiredState(planPath) };
+  if (domains.length === 0) {
+    const limits = `Growth includes ${limitsOf("growth").domains} domains, and Premium ${limitsOf("premium").domains}.`;
+    const plans = linkButton(planPath, "Compare plans");
+    return {
+      body: isPaid(plan)
+        ? emptyState("No domains yet", EMPTY, add)
+        : emptyState("Domains require a paid plan", limits, plans),
+    };
+  }
   const columns = {
     Domain: ({ id, host, default: isDefault }: Domain) =>
       html`<a href="${path}/${id}">${breakable(host)}</a>${isDefault && html` ${badge("Default")}`}`,
@@ -52,11 +58,6 @@ export function domainsPage({ domains, plan, path, planPath }: DomainsPage): Con
   const isFull = domains.length >= limit;
   const count = `${domains.length} of ${limit} domains.${isFull ? " Delete one to add another." : ""}`;
   return { body: html`${list}<p class="soft">${count}</p>`, ...(!isFull && { actions: add }) };
-}
-
-function planRequiredState(planPath: string): Html {
-  const text = `Growth includes ${limitsOf("growth").domains} domains, and Premium ${limitsOf("premium").domains}.`;
-  return emptyState("Domains require a paid plan", text, linkButton(planPath, "Compare plans"));
 }
 
 function statusOf({ verified, lostAt }: Domain): Html {
@@ -109,21 +110,16 @@ const APP_LINKS = {
 /** Converts the fields of the settings to the input of the service. @throws Problem 422 for a document that isn't JSON */
 export function toInput(fields: Input): Input {
   const urls = Object.keys(URLS).map((name) => [name, toUrl(fields[name]) || null]);
-  const documents = Object.keys(APP_LINKS).map((name) => [name, readDocument(name, fields[name])]);
-  return {
-    default: fields.default === "true",
-    ...Object.fromEntries(urls),
-    app_links: Object.fromEntries(documents),
-  };
-}
-
-function readDocument(name: string, value: unknown): unknown {
-  const text = textFieldOf(value).trim();
-  try {
-    return text === "" ? null : JSON.parse(text);
-  } catch {
-    throw invalidField(`app_links.${name}`, "must be valid JSON", "invalid_app_links");
-  }
+  const documents = Object.keys(APP_LINKS).map((name) => {
+    const text = textFieldOf(fields[name]).trim();
+    try {
+      return [name, text === "" ? null : JSON.parse(text)];
+    } catch {
+      throw invalidField(`app_links.${name}`, "must be valid JSON", "invalid_app_links");
+    }
+  });
+  const app_links = Object.fromEntries(documents);
+  return { default: fields.default === "true", ...Object.fromEntries(urls), app_links };
 }
 
 /** Returns the field of the form that shows an error. */
@@ -132,12 +128,10 @@ export function formFieldOf(field: string): string {
 }
 
 function valuesOf(domain: Domain): Input {
-  const { app_links, default: isDefault, ...view } = toView(domain);
-  const documents = Object.entries(app_links).map(([name, value]) => [
-    name,
-    value && JSON.stringify(value, null, 2),
-  ]);
-  return { ...view, ...Object.fromEntries(documents), default: String(isDefault) };
+  const { app_links, ...view } = toView(domain);
+  const write = ([name, value]: [string, unknown]) => [name, value && JSON.stringify(value, null, 2)];
+  const documents = Object.fromEntries(Object.entries(app_links).map(write));
+  return { ...view, ...documents, default: String(domain.default) };
 }
 
 type DomainPage = {
@@ -160,10 +154,7 @@ export function domainPage(page: DomainPage): Content & { title: string } {
   const body = html`${isProved ? html`` : openStep(page)}
 <section class="panel"><dl class="facts">
 <dt>Status</dt><dd data-fact="status">${statusOf(domain)}</dd>
-<dt>DNS record type</dt><dd>${copyable(dns.type, "the type of the DNS record")}</dd>
-<dt>DNS record name</dt><dd>${copyable(dns.name, "the name of the DNS record")}</dd>
-<dt>DNS record value</dt><dd>${copyable(dns.value, "the value of the DNS record")}</dd>
-<dt>Upper and lower case</dt><dd>${CASES[caseSensitive ? 0 : 1][1].replace(" (default)", "")}</dd>
+${Object.entries(dns).map(([name, value]) => html`<dt>DNS record ${name}</dt><dd>${copyable(value, `the ${name} of the DNS record`)}</dd>\n`)}<dt>Upper and lower case</dt><dd>${CASES[caseSensitive ? 0 : 1][1].replace(" (default)", "")}</dd>
 <dt>Added</dt><dd>${time(createdAt)}</dd>
 </dl>
 ${isProved ? html`<p class="soft">Keep the DNS record. It is checked every day.</p>` : formButton({ action: `${path}/verify`, text: "Verify domain", look: "primary" })}

@@ -3,16 +3,16 @@ import { MANAGERS } from "../../../resources/access/scopes.ts";
 import { domainTag, toView } from "../../../resources/domains/schema.ts";
 import type { Domain } from "../../../resources/domains/types.ts";
 import { preconditionOf } from "../../../resources/http/etag.ts";
-import { type Input, prefersHtml } from "../../http/request-body.ts";
+import { prefersHtml } from "../../http/request-body.ts";
 import { pathWith } from "../../ui/table.ts";
 import { actorOf, membershipOf, pathTo } from "../access.ts";
 import type { Done } from "../confirmation.ts";
 import {
   addChange,
   addForm,
+  changesOf,
   formFieldsOf,
   inputOf,
-  isForm,
   type Show,
   splitFieldErrors,
   withoutEmpty,
@@ -38,13 +38,9 @@ export const domains: RouteModule = (router, { services: { domains, links }, url
     const all = await domains.list(actorOf(ctx));
     if (!prefersHtml(ctx)) return sendJson(ctx, { data: all.map(toView), next_cursor: null });
     const { plan } = membershipOf(ctx);
-    const page = domainsPage({ domains: all, plan, path: pathOf(ctx), planPath: pathTo(ctx, "plan") });
-    showPage(ctx, {
-      title: "Domains",
-      intro: "Use your own domains in short links.",
-      section: "domains",
-      ...page,
-    });
+    const intro = "Use your own domains in short links.";
+    const page = domainsPage(all, plan, pathOf(ctx), pathTo(ctx, "plan"));
+    showPage(ctx, { title: "Domains", intro, section: "domains", ...page });
   });
 
   addForm(router, {
@@ -62,10 +58,7 @@ export const domains: RouteModule = (router, { services: { domains, links }, url
         ...fields,
         case_sensitive: fields.case_sensitive !== "false",
       }));
-      respondWithDomain(ctx, await domains.create(actorOf(ctx), input), {
-        done: "domain-added",
-        status: 201,
-      });
+      respondWithDomain(ctx, await domains.create(actorOf(ctx), input), "domain-added", 201);
     },
   });
 
@@ -94,12 +87,11 @@ export const domains: RouteModule = (router, { services: { domains, links }, url
     action: DOMAIN,
     program: ["patch", DOMAIN],
     async change(ctx) {
-      const fields = await formFieldsOf(ctx);
-      const { input, precondition } = isForm(ctx)
-        ? changesIn(fields)
-        : { input: fields, precondition: preconditionOf(ctx) };
+      const tagsOf = (version: number) =>
+        [true, false].map((isDefault) => domainTag({ version, default: isDefault }));
+      const { input, precondition } = await changesOf(ctx, toInput, tagsOf);
       const domain = await domains.update(actorOf(ctx), idOf(ctx), input, precondition);
-      respondWithDomain(ctx, domain, { done: "domain-saved" });
+      respondWithDomain(ctx, domain, "domain-saved");
     },
   });
 
@@ -108,7 +100,7 @@ export const domains: RouteModule = (router, { services: { domains, links }, url
     show,
     action: `${DOMAIN}/verify`,
     async change(ctx) {
-      respondWithDomain(ctx, await domains.verify(actorOf(ctx), idOf(ctx)), { done: "domain-verified" });
+      respondWithDomain(ctx, await domains.verify(actorOf(ctx), idOf(ctx)), "domain-verified");
     },
   });
 
@@ -139,18 +131,7 @@ function pathOf(ctx: Context, domain?: Domain): string {
   return domain ? `${path}/${domain.id}` : path;
 }
 
-function respondWithDomain(
-  ctx: Context,
-  domain: Domain,
-  { done, status }: { done?: Done; status?: number } = {},
-): void {
+function respondWithDomain(ctx: Context, domain: Domain, done?: Done, status = 200): void {
   if (!prefersHtml(ctx)) ctx.set("ETag", domainTag(domain));
   respondToChange(ctx, { to: pathOf(ctx, domain), done, status, body: toView(domain) });
-}
-
-/** Returns the changes in a submitted form, on the condition that the domain still has the version that the form showed. */
-function changesIn({ version, ...fields }: Input) {
-  const tags = [true, false].map((one) => domainTag({ version: Number(version), default: one }));
-  const isShownVersion = (current: string) => tags.includes(current);
-  return { input: toInput(fields), precondition: version === undefined ? undefined : isShownVersion };
 }

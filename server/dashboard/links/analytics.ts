@@ -1,7 +1,12 @@
 import type { Context } from "koa";
 import type { Problem } from "../../../resources/http/problem.ts";
 import type { AnalyticsView, ClicksFromView } from "../../../resources/links/analytics.ts";
-import { CLICK_PROPERTIES, type ClickedLink, type ClickOrigin } from "../../../resources/links/types.ts";
+import {
+  CLICK_LISTS,
+  CLICK_PROPERTIES,
+  type ClickedLink,
+  type ClickOrigin,
+} from "../../../resources/links/types.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import { chart } from "../../ui/chart.ts";
 import { field, hidden, linkButton, meter } from "../../ui/controls.ts";
@@ -35,9 +40,7 @@ async function showAnalytics(
   const isPage = prefersHtml(ctx);
   const query = problem ? {} : isPage ? withoutEmpty(ctx.query) : ctx.query;
   const isFiltered = ["by", "value"].some((name) => Object.hasOwn(query, name));
-  const [readClicks, readTop] = isFiltered
-    ? [links.clicksFrom, links.topLinksFrom]
-    : [links.analytics, links.topLinks];
+  const readClicks = isFiltered ? links.clicksFrom : links.analytics;
   const read = (range: object) => readClicks(caller, linkId, { ...query, ...range });
   const found = await read({});
   if (!isPage) return sendJson(ctx, found);
@@ -45,7 +48,7 @@ async function showAnalytics(
   const range = { from: found.days[0]?.date, to: found.days.at(-1)?.date };
   const [previous, top, link] = await Promise.all([
     readPrevious(found, read),
-    linkId === undefined ? readTop(caller, { ...query, ...range }, TOP_LINKS) : [],
+    linkId === undefined ? links.topLinks(caller, { ...query, ...range }, TOP_LINKS) : [],
     linkId === undefined ? undefined : links.get(caller, linkId),
   ]);
   const origin = "by" in found ? found : undefined;
@@ -62,7 +65,7 @@ async function showAnalytics(
   const typed = problem ? (ctx.query as Record<string, string>) : range;
   const hint = origin && "Among the 100 links with the most clicks in this date range.";
   const body = html`${rangeForm(ctx.path, typed, errors, found, origin)}
-${origin && originChip(pathWith(ctx.path, range), origin)}
+${origin && html`<p class="filter"><span class="badge">${SOURCES[origin.by].head}: ${nameOf(origin)}</span> <a href="${pathWith(ctx.path, range)}">Clear<span class="visually-hidden"> the filter</span></a></p>`}
 ${panel}
 ${top.length > 0 && topLinksPanel(top, found.clicks, pathTo(ctx, "links"), urls.short, hint)}
 ${link && html`<p>${linkButton(`${pathTo(ctx, "links")}/${link.id}`, "Back", "quiet")}</p>`}`;
@@ -74,10 +77,6 @@ ${link && html`<p>${linkButton(`${pathTo(ctx, "links")}/${link.id}`, "Back", "qu
         section: "analytics" as const,
       };
   showPage(ctx, { ...header, error, body });
-}
-
-function originChip(path: string, origin: ClickOrigin): Html {
-  return html`<p class="filter"><span class="badge">${describeOrigin(origin)}</span> <a href="${path}">Clear<span class="visually-hidden"> the filter</span></a></p>`;
 }
 
 // The number of days until today. A single day is shown by hours.
@@ -181,11 +180,6 @@ ${clicks > 0 && days.length > 1 && chart(clicked, range)}
 </section>`;
 }
 
-/** Returns the name of an origin, such as “Country: Sweden”. */
-function describeOrigin(origin: ClickOrigin): string {
-  return `${SOURCES[origin.by].head}: ${nameOf(origin)}`;
-}
-
 type Period = { days: { date: string }[] };
 
 /** Returns how many clicks the period of the same length before had; undefined if that began before 1970. */
@@ -216,14 +210,14 @@ function describeChange({ clicks, days }: Period & { clicks: number }, previous:
   return `${change}% compared with ${before}.`;
 }
 
-/** What clicks are counted by: the title of the list, the heading of its column and its name in the API. */
+/** What clicks are counted by: the title of the list, and the heading of its column. */
 const SOURCES = {
-  referrer: { title: "Referrers", head: "Referrer", list: "referrers" },
-  country: { title: "Countries", head: "Country", list: "countries" },
-  device: { title: "Devices", head: "Device", list: "devices" },
-  browser: { title: "Browsers", head: "Browser", list: "browsers" },
-  operating_system: { title: "Operating systems", head: "System", list: "operating_systems" },
-  destination: { title: "Destinations", head: "Destination", list: "destinations" },
+  referrer: { title: "Referrers", head: "Referrer" },
+  country: { title: "Countries", head: "Country" },
+  device: { title: "Devices", head: "Device" },
+  browser: { title: "Browsers", head: "Browser" },
+  operating_system: { title: "Operating systems", head: "System" },
+  destination: { title: "Destinations", head: "Destination" },
 } as const;
 
 function nameOf({ by, value }: ClickOrigin): string {
@@ -242,8 +236,8 @@ function sources(analytics: AnalyticsView, { path = "", needsCountries }: Clicks
   const { clicks: total, days } = analytics;
   const range = { from: days[0]?.date, to: days.at(-1)?.date };
   const lists = CLICK_PROPERTIES.map((by) => {
-    const { title, head, list } = SOURCES[by];
-    const counted: Counted[] = analytics[list];
+    const { title, head } = SOURCES[by];
+    const counted: Counted[] = analytics[CLICK_LISTS[by]];
     if (by === "country" && counted.every(({ country }) => country === null))
       return needsCountries && UNKNOWN_COUNTRIES;
     if (by === "destination" && counted.length === 0) return undefined;

@@ -51,28 +51,17 @@ export async function* pages(links: LinkService, caller: Caller, filter: object)
   }
 }
 
+type Pages = AsyncIterable<Link[]> | Iterable<Link[]>;
+
 /** Sends links as a CSV file, with the fields of the API. "linkgate import" reads it. */
-export function sendLinks(
-  ctx: Context,
-  pages: AsyncIterable<Link[]> | Iterable<Link[]>,
-  shortUrl: string,
-): void {
+export function sendLinks(ctx: Context, pages: Pages, shortUrl: string): void {
   sendCsv(ctx, `links-${membershipOf(ctx).id}`, linksAsCsv(pages, shortUrl));
 }
 
-async function* linksAsCsv(pages: AsyncIterable<Link[]> | Iterable<Link[]>, shortUrl: string) {
+async function* linksAsCsv(pages: Pages, shortUrl: string) {
+  const rowOf = (link: Link) => cellsOf(COLUMNS, { ...toView(link, shortUrl), tags: joinTags(link.tags) });
   yield csvHeader(COLUMNS);
-  for await (const page of pages) yield toCsv(page.map((link) => toRow(toView(link, shortUrl))));
-}
-
-function toRow({ tags, metadata, rules, card, ...fields }: ReturnType<typeof toView>): unknown[] {
-  const texts = {
-    tags: joinTags(tags),
-    metadata: JSON.stringify(metadata),
-    rules: JSON.stringify(rules),
-    card: card && JSON.stringify(card),
-  };
-  return cellsOf(COLUMNS, { ...fields, ...texts });
+  for await (const page of pages) yield toCsv(page.map(rowOf));
 }
 
 /** Joins tags by commas, or writes a JSON array if a tag would not be read as one again. */

@@ -1,3 +1,4 @@
+import { camelCase } from "../../../resources/http/text.ts";
 import type { Link } from "../../../resources/links/types.ts";
 import { UTM_FIELDS, type UtmField, utmOf, withUtm } from "../../../resources/links/utm.js";
 import { type Input, textFieldOf } from "../../http/request-body.ts";
@@ -22,55 +23,35 @@ type FormField = {
   label: string;
   /** Converts the text of the form to the input of the service. The default keeps it. */
   read?(text: string): unknown;
-  write(link: Link): string;
+  /** By default, the property of the link that has the same name. */
+  write?(link: Link): string;
   /** Its spaces count in the API as well: two external IDs may differ by them. */
   keepsSpaces?: true;
 };
 
 const FIELDS = {
-  url: { label: "Destination URL", write: ({ url }) => url },
+  url: { label: "Destination URL" },
   // Empty for the host of this service.
-  domain: { label: "Domain", read: emptyToNull, write: ({ domain }) => domain ?? "" },
-  slug: { label: "Short link", write: ({ slug }) => slug },
-  title: { label: "Title", read: emptyToNull, write: ({ title }) => title ?? "", keepsSpaces: true },
+  domain: { label: "Domain", read: emptyToNull },
+  slug: { label: "Short link" },
+  title: { label: "Title", read: emptyToNull, keepsSpaces: true },
   tags: { label: "Tags", read: splitTags, write: ({ tags }) => tags.join(", ") },
-  external_id: {
-    label: "External ID",
-    read: emptyToNull,
-    write: ({ externalId }) => externalId ?? "",
-    keepsSpaces: true,
-  },
+  external_id: { label: "External ID", read: emptyToNull, keepsSpaces: true },
   expires_at: {
     label: "Expires (UTC)",
     read: (text) => emptyToNull(text) && toUtcTime(text),
     write: ({ expiresAt }) => (expiresAt === null ? "" : new Date(expiresAt).toISOString().slice(0, 16)),
   },
-  max_clicks: {
-    label: "Click limit",
-    read: (text) => emptyToNull(text) && Number(text),
-    write: ({ maxClicks }) => String(maxClicks ?? ""),
-  },
-  redirect_type: { label: "Redirect", read: Number, write: ({ redirectType }) => String(redirectType) },
-  fallback_url: {
-    label: "Fallback URL",
-    read: (text) => emptyToNull(toUrl(text)),
-    write: ({ fallbackUrl }) => fallbackUrl ?? "",
-  },
-  forward_query: {
-    label: "Visitors’ parameters",
-    read: toFlag,
-    write: ({ forwardQuery }) => String(forwardQuery),
-  },
-  forward_path: {
-    label: "Visitors’ paths",
-    read: toFlag,
-    write: ({ forwardPath }) => String(forwardPath),
-  },
+  max_clicks: { label: "Click limit", read: (text) => emptyToNull(text) && Number(text) },
+  redirect_type: { label: "Redirect", read: Number },
+  fallback_url: { label: "Fallback URL", read: (text) => emptyToNull(toUrl(text)) },
+  forward_query: { label: "Visitors’ parameters", read: toFlag },
+  forward_path: { label: "Visitors’ paths", read: toFlag },
   rules: { label: "Rules", read: (text) => readRules(text, toUtcTime, toUrl), write: writeRules },
   ...CARD_FIELDS,
   card_image_url: { ...CARD_FIELDS.card_image_url, read: toUrl },
   // An empty field keeps the current password, which isn't known.
-  password: { label: "Password", read: (text) => text || null, write: () => "", keepsSpaces: true },
+  password: { label: "Password", read: (text) => text || null, keepsSpaces: true },
 } satisfies Record<string, FormField>;
 
 type FieldName = keyof typeof FIELDS;
@@ -122,8 +103,10 @@ export function toFormValues(fields: Input): LinkFormValues {
 }
 
 export function valuesOf(link: Link): LinkFormValues {
-  const values = FIELD_NAMES.map((name) => [name, FIELDS[name].write(link)]);
-  return { ...(Object.fromEntries(values) as Record<FieldName, string>), ...utmOf(link.url) };
+  const textOf = (name: FieldName) =>
+    (FIELDS[name] as FormField).write?.(link) ?? String(link[camelCase(name) as keyof Link] ?? "");
+  const values = Object.fromEntries(FIELD_NAMES.map((name) => [name, textOf(name)]));
+  return { ...(values as Record<FieldName, string>), ...utmOf(link.url) };
 }
 
 function splitTags(text: string): string[] {
@@ -159,27 +142,21 @@ type FormOptions = {
   hosts: Options;
 };
 
-const REDIRECTS = [
-  ["302", "302: temporary (default)"],
-  ["301", "301: permanent"],
-  ["307", "307: temporary, keeps the request method"],
-  ["308", "308: permanent, keeps the request method"],
-] as const;
-
-const FORWARDING = [
-  ["true", "Added to the destination (default)"],
-  ["false", "Left out"],
-] as const;
-
-const PATHS = [
-  ["false", "Not found (default)"],
-  ["true", "Added to the destination"],
-] as const;
-
 const OPTIONS: Partial<Record<FieldName, Options>> = {
-  redirect_type: REDIRECTS,
-  forward_query: FORWARDING,
-  forward_path: PATHS,
+  redirect_type: [
+    ["302", "302: temporary (default)"],
+    ["301", "301: permanent"],
+    ["307", "307: temporary, keeps the request method"],
+    ["308", "308: permanent, keeps the request method"],
+  ],
+  forward_query: [
+    ["true", "Added to the destination (default)"],
+    ["false", "Left out"],
+  ],
+  forward_path: [
+    ["false", "Not found (default)"],
+    ["true", "Added to the destination"],
+  ],
 };
 
 const ADVANCED = [
@@ -253,9 +230,7 @@ function shownValue(name: FieldName, value: string, hosts: Options): Html {
   return html`<bdi>${breakable(name === "expires_at" ? value.replace("T", " ") : value)}</bdi>`;
 }
 
-type FieldOptions = Pick<FormOptions, "values" | "errors">;
-
-function basicFields(options: FieldOptions & Pick<FormOptions, "hosts">, isNew: boolean): Html {
+function basicFields(options: FormOptions, isNew: boolean): Html {
   const state = fieldState(options);
   return html`${urlField({ ...state("url"), isRequired: true })}
 ${field({
@@ -272,18 +247,18 @@ ${field({ ...state("tags"), hint: "Separate tags with commas.", attributes: html
 }
 
 /** Renders the host before the slug; the choice of one if there are several. */
-function hostPrefix({ values, errors, hosts }: FieldOptions & Pick<FormOptions, "hosts">): Html {
+function hostPrefix(options: FormOptions): Html {
+  const { hosts } = options;
   if (hosts.length === 1) return html`${hosts[0]?.[1]}/`;
-  const state = fieldState({ values, errors })("domain");
+  const state = fieldState(options)("domain");
   return html`<label for="domain" class="visually-hidden">${state.label}</label>${selectBox({ ...state, options: hosts })}/`;
 }
 
-function advancedFields({
-  values,
-  errors,
-  hasPassword,
-}: FieldOptions & Pick<FormOptions, "hasPassword">): Html {
-  const state = fieldState({ values, errors });
+function advancedFields(options: FormOptions): Html {
+  const { values, errors, hasPassword } = options;
+  const state = fieldState(options);
+  const choice = (name: FieldName, hint: string) =>
+    select({ ...state(name), options: OPTIONS[name] ?? [], hint });
   const isOpen =
     hasPassword ||
     ADVANCED.some((name) => values[name] || errors[name]) ||
@@ -293,9 +268,9 @@ function advancedFields({
   return html`<details class="more"${isOpen && html` open`}><summary class="opener">More options</summary><div class="stack">
 ${field({ ...state("expires_at"), type: "datetime-local", hint: "After this time the link stops working. Leave empty for no expiry.", attributes: html`autocomplete="off"` })}
 ${field({ ...state("max_clicks"), type: "number", hint: "After this many clicks, known bots included, the link stops working. Leave empty for no limit.", attributes: html`min="1" max="2147483647" inputmode="numeric"` })}
-${select({ ...state("redirect_type"), options: REDIRECTS, hint: "Browsers don’t cache any of them, so every click is counted." })}
-${select({ ...state("forward_query"), options: FORWARDING, hint: "What visitors add to the short link, such as ?utm_source=mail. Parameters that the destination has are kept as they are." })}
-${select({ ...state("forward_path"), options: PATHS, hint: "What visitors add after the short link, such as /shoes." })}
+${choice("redirect_type", "Browsers don’t cache any of them, so every click is counted.")}
+${choice("forward_query", "What visitors add to the short link, such as ?utm_source=mail. Parameters that the destination has are kept as they are.")}
+${choice("forward_path", "What visitors add after the short link, such as /shoes.")}
 ${urlField({ ...state("fallback_url"), hint: "Visitors go here when the link is archived, expired or used up. Leave empty to use the organization’s fallback URL." })}
 ${field({ ...state("password"), hint: passwordHint(hasPassword), attributes: html`maxlength="128" autocomplete="off" autocapitalize="none" spellcheck="false"` })}
 ${hasPassword && html`<label class="option"><input type="checkbox" name="${REMOVAL}" value="true"><span>Remove the password</span></label>`}
@@ -312,13 +287,8 @@ function passwordHint(hasPassword: boolean): string {
     : "Visitors have to enter it each time. At least 4 characters. Leave empty for none.";
 }
 
-function fieldState({ values, errors }: FieldOptions) {
-  return (name: FieldName) => ({
-    name,
-    label: FIELDS[name].label,
-    value: values[name],
-    error: errors[name],
-  });
+function fieldState({ values, errors }: FormOptions) {
+  return (name: FieldName) => ({ name, label: FIELDS[name].label, value: values[name], error: errors[name] });
 }
 
 export const UTM: Record<UtmField, { label: string; hint: string }> = {

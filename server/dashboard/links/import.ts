@@ -108,22 +108,18 @@ type Results = { report: ImportReport; results: RowResult[]; isTrial: boolean; t
 
 async function showResults(ctx: Context, { report, results, isTrial, text }: Results): Promise<void> {
   const path = pathTo(ctx, "links");
-  const { imported, stopped } = report;
+  const { imported, left, stopped } = report;
   const canImport = isTrial && imported > 0;
   const next = canImport ? await confirmForm(path, imported, text) : linkButton(path, "Show links");
   showPage(ctx, {
     section: "links",
     title: isTrial ? "Preview of the import" : `${pluralize(imported, "link")} imported`,
     intro: isTrial ? `Nothing is imported yet. Format: ${report.format}.` : `Format: ${report.format}.`,
-    body: html`${stopped && html`<p class="alert bad">${stopped.message} ${rowsLeft(report)}</p>`}
+    body: html`${stopped && html`<p class="alert bad">${stopped.message} ${pluralize(left, "row")} ${left === 1 ? "is" : "are"} left. Import the same file again when there is room.</p>`}
 <div class="panel">${summary(report, isTrial)}
 <div class="actions">${next}${linkButton(`${path}/import`, "Choose another file", "quiet")}</div></div>
 ${resultTable(results, isTrial)}`,
   });
-}
-
-function rowsLeft({ left }: ImportReport): string {
-  return `${pluralize(left, "row")} ${left === 1 ? "is" : "are"} left. Import the same file again when there is room.`;
 }
 
 function summary({ rows, imported, skipped, refused }: ImportReport, isTrial: boolean): Html {

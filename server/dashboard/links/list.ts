@@ -2,7 +2,6 @@ import type { Context } from "koa";
 import { readQuery } from "../../../resources/http/validate.ts";
 import { CHANGED_MAX } from "../../../resources/links/change-many.ts";
 import { type LinkCount, type LinkPage, listQuery } from "../../../resources/links/list.ts";
-import { hasReachedLimit } from "../../../resources/links/rules.ts";
 import { shortUrlOf, toView } from "../../../resources/links/schema.ts";
 import type { Link } from "../../../resources/links/types.ts";
 import { isPaid } from "../../../resources/plans.ts";
@@ -32,10 +31,7 @@ import { ORGANIZATION, type RouteModule } from "../route.ts";
 const FREE_PLAN_NOTE = "The API is available on Growth and Premium.";
 
 /** Adds the list of links, and counts those that match its filter. */
-export const list: RouteModule = (
-  router,
-  { services: { links, domains, showOrganization }, urls, allow },
-) => {
+export const list: RouteModule = (router, { services: { links, showOrganization }, urls, allow }) => {
   async function countMatches(ctx: Context, filter: object, page: LinkPage): Promise<LinkCount> {
     if (page.offset === 0 && page.nextCursor === null) return { links: page.links.length, isExact: true };
     const isFiltered = Object.values(filter).some((value) => value !== undefined);
@@ -55,11 +51,11 @@ export const list: RouteModule = (
     const [page, tags, listed] = await Promise.all([
       links.list(actorOf(ctx), { ...(problem ? {} : pagingOf(ctx)), ...filterOf(query) }),
       links.suggestTags(actorOf(ctx)),
-      domains.list(actorOf(ctx)),
+      links.listHosts(actorOf(ctx)),
     ]);
     const count = await countMatches(ctx, filterOf(query), page);
     const path = pathTo(ctx, "links");
-    const hosts = [new URL(urls.short).host, ...listed.map(({ host }) => host)];
+    const hosts = [new URL(urls.short).host, ...listed];
     const content = { path, query, errors, shortUrl: urls.short, hosts, count, tags, shownAt, ...page };
     showPage(ctx, {
       title: "Links",
@@ -114,9 +110,12 @@ const MAX_TAGS_IN_LIST = 2;
 function linksPage(page: LinksPage): Html {
   const { path, query, errors, links } = page;
   const isFiltered = ["search", "tag", "domain", "archived", "sort"].some((name) => query[name]);
-  if (links.length > 0 || isFiltered || query.cursor || Object.keys(errors).length > 0)
+  if (links.length > 0 || isFiltered || query.cursor || Object.keys(errors).length > 0) {
+    const hint = "Try a broader search or include archived links.";
+    const noMatches = () => emptyState("No links found", hint, linkButton(path, "Clear filters", "quiet"));
     return html`${filterForm(page)}
-<div data-results>${links.length > 0 ? results(page) : noMatches(path)}</div>`;
+<div data-results>${links.length > 0 ? results(page) : noMatches()}</div>`;
+  }
   const text = "Paste a URL above to create a short link you can share, print as a QR code and track.";
   return emptyState("No links yet", text, linkButton(`${path}/import`, "Import links", "quiet"));
 }
@@ -220,21 +219,18 @@ function hostOf(url: string): string {
 
 /** Renders the reason that a link doesn't redirect, if any. */
 export function statusBadge(link: Link): Html {
-  const { disabledAt, archived, expiresAt } = link;
+  const { disabledAt, archived, expiresAt, clicks, botClicks, maxClicks } = link;
   if (disabledAt !== null) return badge("disabled", "bad");
   if (archived) return badge("archived", "warn");
   if (expiresAt !== null && expiresAt <= Date.now()) return badge("expired", "warn");
-  if (hasReachedLimit(link)) return badge(describeLimit(link), "warn");
+  // The clicks that are shown are those of people, but those of bots count toward the limit.
+  const ofBots = botClicks === 0 ? "" : `, ${botClicks.toLocaleString("en")} from bots`;
+  if (maxClicks !== null && clicks + botClicks >= maxClicks) return badge(`limit reached${ofBots}`, "warn");
   return html``;
 }
 
 export function passwordBadge({ hasPassword }: Link): Html {
   return hasPassword ? badge("password") : html``;
-}
-
-/** The clicks that are shown are those of people, but those of bots count toward the limit. */
-function describeLimit({ botClicks }: Link): string {
-  return botClicks === 0 ? "limit reached" : `limit reached, ${botClicks.toLocaleString("en")} from bots`;
 }
 
 export function tagList({ tags }: Link, path: string, max = Infinity): Html {
@@ -253,14 +249,6 @@ function quickForm(path: string): Html {
 <button type="submit">${icon("plus")}Create link</button>
 <a class="button quiet" href="${path}/new" data-create>Custom link</a>
 </form>`;
-}
-
-function noMatches(path: string): Html {
-  return emptyState(
-    "No links found",
-    "Try a broader search or include archived links.",
-    linkButton(path, "Clear filters", "quiet"),
-  );
 }
 
 const SORTS = [

@@ -11,7 +11,7 @@ import { type Html, html } from "../../ui/html.ts";
 import { pathWith } from "../../ui/table.ts";
 import { actorOf, pathTo } from "../access.ts";
 import { type Done, signedConfirmation } from "../confirmation.ts";
-import { addForm, formFieldsOf, inputOf, isForm, splitFieldErrors } from "../forms.ts";
+import { addForm, changesOf, formFieldsOf, inputOf, splitFieldErrors } from "../forms.ts";
 import { respondToChange } from "../responses.ts";
 import { type DashboardOptions, ORGANIZATION, type RouteModule } from "../route.ts";
 import { formFieldOf, linkForm, toFormValues, toInput, valuesOf } from "./form.ts";
@@ -43,7 +43,7 @@ export const links: RouteModule = (router, options) => {
     render: (ctx, problem) => formPage(ctx, options, problem),
     async change(ctx) {
       const link = await links.create(actorOf(ctx), await inputOf(ctx, toInput));
-      respondWithLink(ctx, link, urls.short, { done: "link-created", status: 201 });
+      respondWithLink(ctx, link, urls.short, "link-created", 201);
     },
   });
 
@@ -73,12 +73,11 @@ export const links: RouteModule = (router, options) => {
     render: async (ctx, problem) => formPage(ctx, options, problem, await find(ctx)),
     async change(ctx) {
       const before = await find(ctx);
-      const fields = await formFieldsOf(ctx);
-      const { input, precondition } = isForm(ctx)
-        ? changesIn(fields, before)
-        : { input: fields, precondition: preconditionOf(ctx) };
+      const read = (fields: Input) => toInput(fields, valuesOf(before));
+      const { input, precondition } = await changesOf(ctx, read, (version) => [linkTag({ version })]);
       const after = await links.update(actorOf(ctx), before.id, input, precondition);
-      respondWithLink(ctx, after, urls.short, { done: noticeOf(before, after) });
+      const done = after.archived ? "link-archived" : "link-restored";
+      respondWithLink(ctx, after, urls.short, before.archived === after.archived ? "link-saved" : done);
     },
   });
 
@@ -138,12 +137,7 @@ async function formPage(
   return { title, ...error, ...(hasConflict && { error: EDIT_CONFLICT }), body };
 }
 
-function respondWithLink(
-  ctx: Context,
-  link: Link,
-  shortUrl: string,
-  { done, status = 200 }: { done?: Done; status?: number } = {},
-): void {
+function respondWithLink(ctx: Context, link: Link, shortUrl: string, done?: Done, status = 200): void {
   if (!prefersHtml(ctx)) ctx.set("ETag", linkTag(link));
   const canBeUndone = done === "link-archived" || done === "link-restored";
   const to = pathOf(ctx, link);
@@ -155,18 +149,4 @@ function respondWithLink(
 function pathOf(ctx: Context, link?: Link): string {
   const path = pathTo(ctx, "links");
   return link ? `${path}/${link.id}` : path;
-}
-
-/** Returns the changes in a submitted form, on the condition that the link still has the version that the form showed. */
-function changesIn({ version, ...fields }: Input, link: Link) {
-  const isShownVersion = (current: string) => current === linkTag({ version: Number(version) });
-  return {
-    input: toInput(fields, valuesOf(link)),
-    precondition: version === undefined ? undefined : isShownVersion,
-  };
-}
-
-function noticeOf(before: Link, after: Link): Done {
-  if (before.archived === after.archived) return "link-saved";
-  return after.archived ? "link-archived" : "link-restored";
 }

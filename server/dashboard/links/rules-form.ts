@@ -1,6 +1,5 @@
-import { RULES_MAX, type Rule } from "../../../resources/links/redirect-rules.ts";
+import { DEVICES, RULES_MAX, SYSTEMS } from "../../../resources/links/redirect-rules.ts";
 import type { Link } from "../../../resources/links/types.ts";
-import { DEVICES, SYSTEMS } from "../../../resources/links/visitor.ts";
 import { type Input, textFieldOf } from "../../http/request-body.ts";
 import { CONDITION_NAMES, CONDITIONS, isTime } from "../../ui/conditions.ts";
 import { field, select } from "../../ui/controls.ts";
@@ -38,7 +37,8 @@ export function mergeRules({ rules: _, ...fields }: Input): Input {
   }
   if (rules.size === 0) return others;
   const sorted = [...rules].sort(([one], [other]) => one - other).map(([, rule]) => rule);
-  return { ...others, rules: JSON.stringify(sorted.filter(hasValue)) };
+  const filled = sorted.filter(({ if: conditions, url }) => url !== "" || Object.keys(conditions).length > 0);
+  return { ...others, rules: JSON.stringify(filled) };
 }
 
 function addValue(rules: Map<number, FormRule>, index: number, part: string, value: string): void {
@@ -46,10 +46,6 @@ function addValue(rules: Map<number, FormRule>, index: number, part: string, val
   if (part === "url") rule.url = value;
   else if (value !== "") rule.if[part] = value;
   rules.set(index, rule);
-}
-
-function hasValue({ if: conditions, url }: FormRule): boolean {
-  return url !== "" || Object.keys(conditions).length > 0;
 }
 
 /** Returns the field that shows an error of a rule, such as that of `rules.0.if.language`; the rule for one of all. */
@@ -60,22 +56,16 @@ export function ruleFieldOf(field: string): string | undefined {
 
 /** Returns what the fields of the rules of a link, sent as they are shown, would be merged into. */
 export function writeRules({ rules }: Pick<Link, "rules">): string {
-  const shown = rules.map((rule) => ({ if: shownConditions(rule.if), url: rule.url }));
-  return JSON.stringify(shown);
-}
-
-function shownConditions(conditions: Rule["if"]): Record<string, string> {
-  const shown = CONDITION_NAMES.flatMap((name) => {
-    const value = conditions[name];
-    if (value === undefined) return [];
-    return [[name, isTime(name) ? shownTime(value) : value]];
+  // A browser sends seconds only if there are any: other times keep theirs when a rule changes.
+  const shownTime = (time?: string) => time?.slice(0, time.slice(16, 19) === ":00" ? 16 : 19);
+  const shown = rules.map(({ if: conditions, url }) => {
+    const values = CONDITION_NAMES.map((name) => [
+      name,
+      isTime(name) ? shownTime(conditions[name]) : conditions[name],
+    ]);
+    return { if: Object.fromEntries(values), url };
   });
-  return Object.fromEntries(shown);
-}
-
-/** Returns a time as a browser sends it, with seconds only if there are any: others keep theirs when a rule changes. */
-function shownTime(time: string): string {
-  return time.slice(0, time.slice(16, 19) === ":00" ? 16 : 19);
+  return JSON.stringify(shown);
 }
 
 /** Converts the merged text to the input of the service. */

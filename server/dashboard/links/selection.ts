@@ -1,5 +1,5 @@
 import type { Context } from "koa";
-import type { Problem } from "../../../resources/http/problem.ts";
+import type { FieldError, Problem } from "../../../resources/http/problem.ts";
 import { invalidField } from "../../../resources/http/validate.ts";
 import { changeResultView } from "../../../resources/links/bulk-update.ts";
 import { CHANGED_MAX, type ChangeResult, READ_MAX } from "../../../resources/links/change-many.ts";
@@ -21,11 +21,12 @@ import {
   redisplayForm,
   type Show,
   splitFieldErrors,
+  toSentence,
 } from "../forms.ts";
 import { sendJson, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
-import { changesFields, readChanges } from "./changes-form.ts";
 import { pages, sendLinks } from "./export.ts";
+import { toUtcTime, UTM } from "./form.ts";
 import { displayUrl, filterOf } from "./list.ts";
 
 type Action = { verb: string; done: CountedDone; effect?: string };
@@ -217,18 +218,18 @@ function tagPage(form: SelectionForm, { ids }: Selected, error: string | undefin
     attributes: html`required maxlength="50" autocapitalize="none"`,
   });
   const title = `${isAdded ? "Add a tag to" : "Remove a tag from"} ${pluralize(ids.length, "link")}`;
-  return { title, body: askingForm(form, fieldsOf(form, ids), tag) };
+  return { title, body: askingForm(form, ids, tag) };
 }
 
 /** Asks for changes to the fields of the links. */
 function changesPage(form: SelectionForm, { ids }: Selected, fields: Html): PageContent {
-  const others = { ...fieldsOf(form, ids), changes: "entered" };
-  return { title: `Change ${pluralize(ids.length, "link")}`, body: askingForm(form, others, fields) };
+  const body = askingForm(form, ids, html`${hidden("changes", "entered")}${fields}`);
+  return { title: `Change ${pluralize(ids.length, "link")}`, body };
 }
 
-function askingForm(form: SelectionForm, others: Record<string, string>, fields: Html): Html {
+function askingForm(form: SelectionForm, ids: string[], fields: Html): Html {
   const panel = { action: form.path, submit: ACTIONS[form.action]?.verb ?? "", cancel: form.list };
-  const sent = Object.entries(others).map(([name, value]) => hidden(name, value));
+  const sent = Object.entries(fieldsOf(form, ids)).map(([name, value]) => hidden(name, value));
   return panelForm(panel, html`${sent}${fields}`);
 }
 
@@ -282,4 +283,43 @@ ${table("Links that were not changed", columns, failed.slice(0, READ_MAX))}
 ${more > 0 && html`<p class="soft">And ${pluralize(more, "link")} more.</p>`}
 <p>${linkButton(form.list, "Back to links", "quiet")}</p>`;
   return { title: "Links", error: `${pluralize(failed.length, "link")} could not be changed.`, body };
+}
+
+const PARAMETERS = Object.entries(UTM).map(([name, { label }]) => ({
+  name: name.replace("utm_", ""),
+  label,
+}));
+
+/** Converts the fields of the form to changes. Empty ones change nothing, unless a checkbox says that they remove. */
+function readChanges(fields: Input): object {
+  const read = (name: string) => textFieldOf(fields[name]).trim();
+  const [expiry, replacement] = [read("expires_at"), { find: read("find"), with: read("with") }];
+  const utm = PARAMETERS.map(({ name }) => [name, read(name) || null]);
+  const given = utm.filter(([, value]) => value !== null || fields.removes_utm === "true");
+  return {
+    ...(fields.removes_expiry === "true" && { expires_at: null }),
+    ...(expiry && { expires_at: toUtcTime(expiry) }),
+    ...(Object.values(replacement).some(Boolean) && { replace_in_url: replacement }),
+    ...(given.length > 0 && { utm: Object.fromEntries(given) }),
+  };
+}
+
+/** Renders the fields of changes to several links, with what was entered and what is wrong with it. */
+function changesFields(fields: Input, errors: readonly FieldError[] = []): Html {
+  const input = (name: string, label: string, hint?: string, type = "text") => {
+    const { message } = errors.find((error) => error.field.split(".").at(-1) === name) ?? {};
+    const error = message && toSentence(message);
+    const attributes = html`maxlength="2048" autocapitalize="none" autocomplete="off" spellcheck="false"`;
+    return field({ name, label, hint, type, error, attributes, value: textFieldOf(fields[name]) });
+  };
+  const checkbox = (name: string, text: string) =>
+    html`<label class="option"><input type="checkbox" name="${name}" value="true"${fields[name] === "true" && html` checked`}>${text}</label>`;
+  const isEmpty = errors.some((error) => error.field === "changes");
+  return html`<p class="${isEmpty ? "error" : "hint"}">${isEmpty ? "Enter at least one change." : "What you leave empty stays as it is."}</p>
+${input("expires_at", "Expires (UTC)", undefined, "datetime-local")}
+${checkbox("removes_expiry", "Remove the expiry")}
+${input("find", "Find in the destination", "Exactly this text, wherever it occurs.")}
+${input("with", "Replace with", "Leave empty to remove the text.")}
+${PARAMETERS.map(({ name, label }) => input(name, `UTM ${label.toLowerCase()}`))}
+${checkbox("removes_utm", "Remove UTM parameters that are empty")}`;
 }

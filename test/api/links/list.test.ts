@@ -2,10 +2,9 @@ import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { createCursors } from "../../../resources/http/pagination.ts";
 import type { LinkPage } from "../../../resources/links/list.ts";
-import type { LinkPasswords } from "../../../resources/links/passwords.ts";
 import { NO_NAMES } from "../../../resources/links/rules.ts";
 import { createLinkService } from "../../../resources/links/service.ts";
-import type { Link } from "../../../resources/links/types.ts";
+import type { Link, LinkPasswords } from "../../../resources/links/types.ts";
 import { storeManyLinks } from "../../harness/database/many-links.ts";
 import { atOnce, openTestStorage } from "../../harness/database/open-storage.ts";
 

@@ -117,7 +117,7 @@ if (engine === "sqlite")
     ]);
     t.deepEqual(await changing("organizations", organizationId), ["deleted_at", "suspended_at"]);
     const fields = domainFields("go.version.example");
-    const domain = await first.domains.create(organizationId, OPERATOR, fields);
+    const domain = await first.domains.create({ organizationId, actor: OPERATOR }, fields);
     t.deepEqual(await changing("domains", (domain as { id: string }).id), [
       ...["case_sensitive", "id", "live_host", "not_found_url", "organization_id"],
       "root_redirect_url",

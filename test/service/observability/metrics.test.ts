@@ -68,7 +68,7 @@ test("/healthz/domain says for which hosts a proxy may get a certificate, on MET
   ] as const) {
     const { id } = await createOrganization();
     await storeDomain(storage, id, "go.acme.example");
-    await storage.domains.create(id, OPERATOR, domainFields("new.acme.example"));
+    await storage.domains.create({ organizationId: id, actor: OPERATOR }, domainFields("new.acme.example"));
     const ask = async (query: string, method = "GET") =>
       (await sendRaw(probes, `/healthz/domain${query}`, { method, headers: FOREIGN })).status;
     // Caddy adds `domain`.

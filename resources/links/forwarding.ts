@@ -1,7 +1,7 @@
 // A longer destination is sent without the visitor's query: clients accept about 16 KB of headers.
 const LOCATION_MAX = 8192;
 // What a query may have (RFC 3986 §3.4), without `;`, which some programs read as `&`.
-const UNSAFE = /%(?![\dA-F]{2})|[^\w\-.~!$'()*+,:@/?%=[\]]/gi;
+const UNSAFE_IN_QUERY = /%(?![\dA-F]{2})|[^\w\-.~!$'()*+,:@/?%=[\]]/gi;
 
 /**
  * Appends what a visitor added to a short URL to its destination. Parameters that the destination has are left out, so no
@@ -17,7 +17,10 @@ export function withForwardedQuery(location: string, query: string): string {
     readings(parameter).every((name) => !taken.has(name)),
   );
   if (added.length === 0) return location;
-  const parameters = [...(own ? [own] : []), ...added.map(({ text }) => text.replace(UNSAFE, escapeByte))];
+  const parameters = [
+    ...(own ? [own] : []),
+    ...added.map(({ text }) => text.replace(UNSAFE_IN_QUERY, escapeByte)),
+  ];
   const forwarded = `${address}?${parameters.join("&")}${fragment}`;
   return forwarded.length > LOCATION_MAX ? location : forwarded;
 }
@@ -39,7 +42,41 @@ function readings({ name }: Parameter): string[] {
   return [visible.split("[", 1)[0] as string, visible].map((one) => one.replace(/[. [\]]/g, "_"));
 }
 
+const PATH_MAX = 2048;
+// What a path may have (RFC 3986 §3.3).
+const UNSAFE_IN_PATH = /%(?![\dA-F]{2})|[^\w\-.~!$&'()*+,;=:@/%]/gi;
+// Servers may decode more than once.
+const DECODINGS = 4;
+
+/**
+ * Appends what a visitor added to the path of a short URL to that of its destination. Returns undefined if a server could
+ * leave the path of the destination for it. @param location a normalized URL @param rest without a slash in front
+ */
+export function withForwardedPath(location: string, rest: string): string | undefined {
+  if (rest.length > PATH_MAX || !rest.split("/").every(staysBelow)) return undefined;
+  const [address = ""] = location.split(/[?#]/, 1);
+  const others = location.slice(address.length);
+  const base = address.endsWith("/") ? address : `${address}/`;
+  return base + rest.replace(UNSAFE_IN_PATH, escapeByte) + others;
+}
+
+/** An empty segment is only allowed at the end, but that of `a//b` is one that some servers remove. */
+function staysBelow(segment: string, index: number, segments: string[]): boolean {
+  if (segment === "") return index === segments.length - 1;
+  let decoded = segment;
+  for (let count = 0; count < DECODINGS; count++) {
+    const [name = ""] = decoded.split(";", 1); // some read `..;a` as `..` with a parameter
+    if (/^\.{1,2}$/.test(name) || /[/\\\p{Cc}]/u.test(decoded)) return false;
+    try {
+      decoded = decodeURIComponent(decoded);
+    } catch {
+      return false;
+    }
+  }
+  return !decoded.includes("%25");
+}
+
 /** Node reads the target of a request as Latin-1. */
-export function escapeByte(character: string): string {
+function escapeByte(character: string): string {
   return `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`;
 }
