@@ -6,18 +6,11 @@ import type { Tool } from "../../resources/mcp/tool.ts";
 import type { OpenApiDocument } from "../../resources/openapi/document.ts";
 import type { JsonSchema } from "../../resources/openapi/json-schema.ts";
 import { DASHBOARD_PROBLEMS } from "../operations/problem-codes.ts";
+import type { LocatedOperation } from "./examples.ts";
 import { fieldsOf, fieldTable } from "./fields.ts";
 import { type DocsPage, pageReader } from "./guides.ts";
 import { jsonBlock, tableOf, writePage } from "./markdown-writer.ts";
-import {
-  codeLink,
-  codesOf,
-  EXAMPLE_REQUEST_ID,
-  type LocatedOperation,
-  operationLink,
-  operationsOf,
-  SECTION,
-} from "./reference.ts";
+import { codeLink, codesOf, EXAMPLE_REQUEST_ID, operationLink, operationsOf, SECTION } from "./reference.ts";
 
 /** The address of the list of error codes. The page of a code is below it. */
 export const ERRORS = "/docs/errors";

@@ -1,16 +1,10 @@
 import type { OpenApiDocument } from "../../resources/openapi/document.ts";
 import type { OperationObject } from "../../resources/openapi/operation-object.ts";
+import type { LocatedOperation } from "./examples.ts";
 import { fieldsOf, fieldTable, type Schemas, schemaOf } from "./fields.ts";
 import type { DocsPage } from "./guides.ts";
 import { paragraphs, writePage } from "./markdown-writer.ts";
-import {
-  codeLink,
-  codesOf,
-  type LocatedOperation,
-  operationsOf,
-  parameterTable,
-  requestOf,
-} from "./reference.ts";
+import { codeLink, codesOf, operationsOf, parameterTable, requestOf } from "./reference.ts";
 
 const PATH = "/docs/management";
 // The guide explains these.

@@ -43,7 +43,7 @@ const ROUTES: Record<string, string[]> = {
     dashboard/webhooks/deliveries dashboard/webhooks/routes dashboard/webhooks/secrets`),
   "what is shown once": words(`
     dashboard/account/second-factors dashboard/api-access/secrets dashboard/organization/invitations
-    dashboard/organization/member-actions`),
+    dashboard/organization/members`),
   "other pages and downloads": words(`
     dashboard/api-access/quick-start dashboard/connect/routes dashboard/links/export
     dashboard/organization/app-policy dashboard/organization/overview dashboard/organization/plan`),
