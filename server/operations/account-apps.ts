@@ -2,12 +2,12 @@ import { z } from "zod";
 import type { Storage } from "../../adapters/index.ts";
 import type { Membership } from "../../adapters/organizations/store.ts";
 import { found, notFound } from "../../resources/http/problem.ts";
-import { appToJson, describeAuthorizedApp } from "../clients/client-view.ts";
+import { describeAuthorizedApp } from "../clients/client-view.ts";
 import type { SignedInUser } from "../http/state.ts";
 import { ACCOUNT } from "./account.ts";
 import { REVOCATION } from "./apps.ts";
 import { onAccount } from "./operation.ts";
-import { authorizedAppSchema } from "./schemas.ts";
+import { appToJson, authorizedAppSchema } from "./schemas.ts";
 
 const PATH = `${ACCOUNT}/apps` as const;
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { NewTrustRule, TrustRule } from "../../adapters/organizations/trust-rules.ts";
+import type { NewTrustRule } from "../../adapters/organizations/trust-rules.ts";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import { API_SCOPES } from "../../resources/access/scopes.ts";
 import { isLine, isUnbroken } from "../../resources/http/text.ts";
@@ -166,15 +166,6 @@ function validateIssuer(
   return mayBePublic(url.hostname)
     ? undefined
     : "must be on the public internet: its keys are fetched from there";
-}
-
-export function trustRuleToJson({ createdBy, createdAt, lastUsedAt, ...rule }: TrustRule) {
-  return {
-    ...rule,
-    created_by: createdBy,
-    created_at: new Date(createdAt).toISOString(),
-    last_used_at: lastUsedAt === null ? null : new Date(lastUsedAt).toISOString(),
-  };
 }
 
 const ORGANIZATION = /^organization:[^:*]+:/;
