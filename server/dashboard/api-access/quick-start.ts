@@ -41,7 +41,7 @@ function snippetsOf(urls: PublicUrls, clientId: string): Snippet[] {
     const section = readDocument(title);
     const { text } = section.find(({ type }) => type === "paragraph") as Tokens.Paragraph;
     const code = exampleIn(section, urls, clientId);
-    const note = replaceUrls(text, urls);
+    const note = replaceUrls(text.replaceAll("`", ""), urls);
     return { name, title, note, code: urls.base.startsWith("http:") ? code : code.replace(INSECURE, "") };
   });
 }
