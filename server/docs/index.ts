@@ -127,9 +127,9 @@ ${sections.join("\n")}`;
 }
 
 /** A page, which is rendered once, on its first request. */
-export type Article = DocsPage & { html: () => ReturnType<typeof tagged> };
+type Article = DocsPage & { html: () => ReturnType<typeof tagged> };
 
-export type Library = ReturnType<typeof createDocumentation>;
+type Library = ReturnType<typeof createDocumentation>;
 
 type Sources = {
   urls: PublicUrls;

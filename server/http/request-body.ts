@@ -125,6 +125,6 @@ export function parseMultipart(body: Buffer, boundary: string): [name: string, v
   return fields;
 }
 
-export function unparsable(): Problem {
+function unparsable(): Problem {
   return new Problem(400, "invalid_request", "The body could not be parsed.");
 }

@@ -35,7 +35,7 @@ type ConsentRequest = {
   amr: readonly string[] | undefined;
 };
 
-export type OptionStores = Pick<Storage, "organizations" | "organizationSettings">;
+type OptionStores = Pick<Storage, "organizations" | "organizationSettings">;
 
 /** Leaves out organizations that are unpaid, suspended or refuse the client, and those whose role allows no scope. */
 export async function findConsentOptions(
@@ -107,7 +107,7 @@ async function answerOnce(store: () => Promise<unknown>): Promise<void> {
 }
 
 /** Gives a grant its id. `exp` is in epoch seconds. */
-export function toNewGrant(grant: Grant, organizationId: string, exp: number): NewGrant {
+function toNewGrant(grant: Grant, organizationId: string, exp: number): NewGrant {
   const jti = randomBytes(32).toString("base64url");
   return Object.assign(grant, { jti, organizationId, iat: epochSeconds(), exp }) as unknown as NewGrant;
 }

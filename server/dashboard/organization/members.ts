@@ -134,7 +134,7 @@ type NewLink = { username: string; url: string };
 type LeavingMember = Pick<Member, "id" | "username" | "role">;
 
 /** What managers do with one member, and leaving. `show` is the page of the members. */
-export function addMemberRoutes(router: Router, options: RouteOptions, show: Show): void {
+function addMemberRoutes(router: Router, options: RouteOptions, show: Show): void {
   const { storage } = options;
   const newLinks = options.oneTimeView<NewLink>();
   const to = (ctx: Context) => pathTo(ctx, "members");

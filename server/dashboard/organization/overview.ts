@@ -29,7 +29,7 @@ import { statusOf, type WebhookStatus } from "../webhooks/context.ts";
 import { groupSummaryOf, groupsOf } from "./audit.ts";
 
 /** Has the ID of the organization that the user viewed last. */
-export const LAST_VIEWED_COOKIE = "organization";
+const LAST_VIEWED_COOKIE = "organization";
 const CHECKLIST_COOKIE = "checklist";
 const YEAR_MS = 365 * 24 * 60 * 60 * 1000;
 const TOP_LINKS = 5;

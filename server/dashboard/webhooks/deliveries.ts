@@ -99,7 +99,7 @@ function resendForm(path: string, count: number, hasMore: boolean) {
 type Details = z.output<typeof deliveryDetailsSchema>;
 
 /** Shows a delivery, or returns it to a program; `error` says why it wasn't sent again. */
-export async function showDelivery(ctx: Context, options: DashboardOptions, error?: string): Promise<void> {
+async function showDelivery(ctx: Context, options: DashboardOptions, error?: string): Promise<void> {
   const { services, urls } = options;
   const webhook = await findWebhook(ctx, services);
   const caller = actorOf(ctx);
