@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { ApprovedApp } from "../../adapters/organizations/approved-apps.ts";
 import { MANAGERS } from "../../resources/access/scopes.ts";
-import { found, notFound, Problem } from "../../resources/http/problem.ts";
+import { foundIn, notFound, Problem } from "../../resources/http/problem.ts";
 import { toJson } from "../../resources/http/to-json.ts";
 import { invalidField } from "../../resources/http/validate.ts";
 import { describeApp, findApp } from "../clients/app-identity.ts";
@@ -132,10 +132,7 @@ export async function findApps(
   grantId: string | undefined,
 ) {
   const apps = await storage.grants.listByOrganization(organization.id);
-  const app = found(
-    apps.find(({ id }) => id === grantId),
-    "app",
-  );
+  const app = foundIn(apps, grantId, "app");
   if (member?.role === "member" && app.userId !== member.user.id) {
     const detail = "Only owners, admins and the user who authorized the app can revoke its access.";
     throw new Problem(403, "role_required", detail);

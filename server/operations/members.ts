@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Member, MemberRefusal } from "../../adapters/organizations/members.ts";
 import { MANAGERS, manageableRoles, ROLES } from "../../resources/access/scopes.ts";
-import { found, notFound, Problem } from "../../resources/http/problem.ts";
+import { found, foundIn, notFound, Problem } from "../../resources/http/problem.ts";
 import { toJson } from "../../resources/http/to-json.ts";
 import { RESET_LINK_MS, resetUrl } from "../credentials/reset-links.ts";
 import { type OrganizationRequest, onOrganization } from "./operation.ts";
@@ -132,10 +132,7 @@ export async function findMember(
   userId: string | undefined,
 ): Promise<Member> {
   const listed = await members.list(organizationId);
-  return found(
-    listed.find(({ id }) => id === userId),
-    "member",
-  );
+  return foundIn(listed, userId, "member");
 }
 
 export const signOutMember = onOrganization({
