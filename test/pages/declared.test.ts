@@ -36,7 +36,7 @@ const words = (text: string) => text.trim().split(/\s+/);
 const ROUTES: Record<string, string[]> = {
   "signing in and out, with its pages": words(`
     auth/index auth/login auth/password-reset auth/program-login auth/register auth/second-factors/routes`),
-  "redirects to the identity provider": ["auth/sso/routes", "dashboard/account/identities"],
+  "redirects to the identity provider": ["auth/sso/routes", "dashboard/account/account"],
   "the routes of forms and operations": ["dashboard/forms", "dashboard/operation-routes"],
   "links, domains and webhooks, as the API has them": words(`
     dashboard/domains/routes dashboard/links/analytics dashboard/links/list dashboard/links/routes dashboard/links/selection
