@@ -1,3 +1,4 @@
+import { tryTo } from "../resources/try-to.ts";
 import type { Encryption } from "./crypto/encryption.ts";
 import { behind } from "./database/engine.ts";
 import type { Database } from "./database/index.ts";
@@ -39,7 +40,7 @@ export async function reencrypt(
   try {
     for await (const { table, name, ciphertext, key, context } of outdated(database, encryption)) {
       if (stop?.aborted || !(await lease.isHeld())) break;
-      const text = tryDecrypt(encryption, ciphertext, context);
+      const text = tryTo(() => encryption.decrypt(ciphertext, context));
       if (text === undefined) {
         unreadable++;
         continue;
@@ -92,12 +93,4 @@ async function* rowsOf({ knex, engine }: Connected, table: Table, column: string
 
 function valuesOf({ primaryKey }: Table, row: Row): string[] {
   return primaryKey.map((name) => row[name] as string);
-}
-
-function tryDecrypt(encryption: Encryption, ciphertext: string, context: string): string | undefined {
-  try {
-    return encryption.decrypt(ciphertext, context);
-  } catch {
-    return undefined;
-  }
 }

@@ -18,12 +18,11 @@ import type { Dependencies } from "./dependencies.ts";
 import type { Reader } from "./docs/index.ts";
 import { compressTexts } from "./http/compression.ts";
 import type { OnError, RespondWithError } from "./http/error-pages.ts";
-import { createRememberedConsent } from "./interactions/remembered-consent.ts";
+import { createRememberedConsent } from "./interactions/consent.ts";
 import { continueWithNewAccount, interactions } from "./interactions/routes.ts";
 import type { Keys } from "./keys/shared-keys.ts";
 import { landing } from "./landing/routes.ts";
 import { DOCUMENT_PATH } from "./operations/document.ts";
-import { serveMetadataOfMcp } from "./provider/discovery.ts";
 import {
   isAuthorizationPath,
   isOauthPath,
@@ -35,7 +34,7 @@ import { createProvider, extendContexts } from "./provider/index.ts";
 import { leakReports } from "./provider/leak-reports.ts";
 import { registration } from "./provider/registration.ts";
 import { normalizeAuthorizationRequest } from "./provider/request-parameters.ts";
-import { completeResponses, oauthCors } from "./provider/responses.ts";
+import { completeResponses, oauthCors, serveMetadataOfMcp } from "./provider/responses.ts";
 import { useKeys } from "./provider/seams/key-store.ts";
 import { errorResponseLink, requiresSignIn } from "./provider/untrusted-redirects.ts";
 import { createAuthenticationLimits } from "./rate-limits/authentication.ts";

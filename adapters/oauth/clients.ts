@@ -19,7 +19,7 @@ import {
 import { revokeGrants } from "./grants.ts";
 
 export { FapiConflict } from "./change-client.ts";
-export type { NewClient, Rotation } from "./client-secrets.ts";
+export type { NewClient } from "./client-secrets.ts";
 
 /** Who disabled a client, when and why. `at` is epoch milliseconds; `by` is a user id or `operator`. */
 export type Disabled = { at: number; by: string; reason: string | null };

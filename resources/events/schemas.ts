@@ -17,16 +17,14 @@ const client = z.object({ client_id: z.string() });
 const reason = z.string().nullable().describe("The reason given. `null` if there was none.");
 const changed = z.array(z.string()).describe("The names of the changed fields.");
 
-const membership = z.object({ user_id: z.string(), role });
-const resetLink = z.object({ user_id: z.string() });
-const identity = z.object({ user_id: z.string(), issuer: z.string() });
-const secondFactor = z.object({ user_id: z.string(), method: z.enum(["totp", "passkey"]) });
-const attempts = z.object({
-  user_id: z.string(),
+const user = z.object({ user_id: z.string() });
+const membership = user.extend({ role });
+const identity = user.extend({ issuer: z.string() });
+const secondFactor = user.extend({ method: z.enum(["totp", "passkey"]) });
+const attempts = user.extend({
   attempts: z.int().describe("The number of attempts that the entry stands for."),
 });
-const signIn = z.object({
-  user_id: z.string(),
+const signIn = user.extend({
   methods: z.array(z.string()).describe("How the user signed in, such as `password` or `sso`."),
 });
 const invitation = z.object({
@@ -101,11 +99,10 @@ export const EVENT_DATA_SCHEMAS = {
   "enterprise_authorization.changed": z.object({ enabled: z.boolean() }),
   "plan.changed": z.object({ from: plan, to: plan }),
   "member.added": membership,
-  "member.role_changed": z.object({ user_id: z.string(), from: role, to: role }),
+  "member.role_changed": user.extend({ from: role, to: role }),
   "member.removed": membership,
-  "member.reset_link_created": resetLink,
-  "member.password_changed": z.object({
-    user_id: z.string(),
+  "member.reset_link_created": user,
+  "member.password_changed": user.extend({
     reset_link_created_by: z
       .string()
       .optional()
@@ -115,13 +112,12 @@ export const EVENT_DATA_SCHEMAS = {
   "member.identity_unlinked": identity,
   "member.second_factor_added": secondFactor,
   "member.second_factor_removed": secondFactor,
-  "member.second_factors_reset": z.object({ user_id: z.string() }),
-  "member.recovery_codes_replaced": z.object({ user_id: z.string() }),
-  "member.recovery_code_used": z.object({ user_id: z.string() }),
-  "member.disabled": z.object({ user_id: z.string(), reason }),
-  "member.enabled": z.object({ user_id: z.string() }),
-  "member.signed_out": z.object({
-    user_id: z.string(),
+  "member.second_factors_reset": user,
+  "member.recovery_codes_replaced": user,
+  "member.recovery_code_used": user,
+  "member.disabled": user.extend({ reason }),
+  "member.enabled": user,
+  "member.signed_out": user.extend({
     sessions: z.boolean().describe("Whether the user's sessions were ended."),
     apps: z.boolean().describe("Whether the apps that the user authorized were revoked."),
   }),
@@ -130,12 +126,11 @@ export const EVENT_DATA_SCHEMAS = {
   "member.sign_in_throttled": attempts,
   "member.second_factor_failed": attempts,
   "member.reauthenticated": signIn,
-  "member.logged_out": z.object({ user_id: z.string() }),
-  "member.session_ended": z.object({
-    user_id: z.string(),
+  "member.logged_out": user,
+  "member.session_ended": user.extend({
     sessions: z.int().describe("The number of ended sessions."),
   }),
-  "member.data_exported": z.object({ user_id: z.string() }),
+  "member.data_exported": user,
   "invitation.created": invitation,
   "invitation.revoked": invitation,
   "domain.created": domain,
@@ -147,8 +142,7 @@ export const EVENT_DATA_SCHEMAS = {
   "app.approved": client,
   "app.approval_withdrawn": client,
   "client.created": client,
-  "client.secret_rotated": z.object({
-    client_id: z.string(),
+  "client.secret_rotated": client.extend({
     compromised: z
       .boolean()
       .describe("Whether the rotation immediately revoked all older secrets and tokens."),
@@ -156,9 +150,8 @@ export const EVENT_DATA_SCHEMAS = {
       .nullable()
       .describe("When the previous secret expires. `null` if there was none."),
   }),
-  "client.secret_ended": z.object({ client_id: z.string(), secret_id: z.string() }),
-  "client.secret_leaked": z.object({
-    client_id: z.string(),
+  "client.secret_ended": client.extend({ secret_id: z.string() }),
+  "client.secret_leaked": client.extend({
     secret_id: z.string(),
     last4: z.string(),
     ...foundAt,
@@ -168,18 +161,17 @@ export const EVENT_DATA_SCHEMAS = {
   "client.key_removed": clientKey.extend({
     compromised: z.boolean().describe("Whether all tokens of the client were revoked as well."),
   }),
-  "client.redirect_uris_changed": z.object({ client_id: z.string(), redirect_uris: z.array(z.string()) }),
+  "client.redirect_uris_changed": client.extend({ redirect_uris: z.array(z.string()) }),
   "client.profile_changed": client.extend({
     client_name: z.string().nullable().describe("The new name. `null` for the name of the organization."),
     client_uri: z.string().nullable().describe("The URL of the new homepage."),
   }),
-  "client.disabled": z.object({ client_id: z.string(), reason }),
-  "client.enabled": z.object({ client_id: z.string() }),
+  "client.disabled": client.extend({ reason }),
+  "client.enabled": client,
   "client.fapi_changed": client.extend({
     enabled: z.boolean().describe("Whether the client follows the FAPI 2.0 Security Profile."),
   }),
-  "token.leaked": z.object({
-    client_id: z.string(),
+  "token.leaked": client.extend({
     user_id: z.string().nullable().describe("The user who authorized the client. `null` without one."),
     token_type: z.enum(["access_token", "refresh_token"]),
     ...foundAt,

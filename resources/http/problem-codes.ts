@@ -1,5 +1,18 @@
-/** What each error code means and how to resolve it, by status. `invalid_<field>` exists for each field as well. */
-const BY_STATUS = {
+export type ProblemCodeDescription = { status: number; meaning: string; next: string };
+type ByStatus = Record<number, Record<string, { meaning: string; next: string }>>;
+type CodeOf<Codes> = { [Status in keyof Codes]: keyof Codes[Status] & string }[keyof Codes];
+
+/** Returns the descriptions of error codes that are grouped by status. */
+export function describeCodes<Codes extends ByStatus>(codes: Codes) {
+  return Object.fromEntries(
+    Object.entries(codes).flatMap(([status, described]) =>
+      Object.entries(described).map(([code, texts]) => [code, { status: Number(status), ...texts }]),
+    ),
+  ) as Record<CodeOf<Codes>, ProblemCodeDescription>;
+}
+
+/** What each error code means and how to resolve it. `invalid_<field>` exists for each field as well. */
+export const PROBLEM_CODES = describeCodes({
   400: {
     invalid_request: {
       meaning:
@@ -100,10 +113,7 @@ const BY_STATUS = {
       meaning: "The organization has reached its plan's limit of domains.",
       next: "Delete a domain that you no longer need, or upgrade the plan.",
     },
-    domain_exists: {
-      meaning: "The organization already has this domain.",
-      next: "Use that domain.",
-    },
+    domain_exists: { meaning: "The organization already has this domain.", next: "Use that domain." },
     domain_unproven: {
       meaning: "The DNS record that verifies the domain isn't there, or has another value.",
       next: "Create the record in `dns`, wait until name servers know it, and verify again.",
@@ -199,17 +209,9 @@ const BY_STATUS = {
       next: "Retry after the number of seconds in `Retry-After`.",
     },
   },
-} satisfies Record<number, Record<string, { meaning: string; next: string }>>;
+});
+export type ProblemCode = keyof typeof PROBLEM_CODES;
 
-type ByStatus = typeof BY_STATUS;
-export type ProblemCode = { [Status in keyof ByStatus]: keyof ByStatus[Status] }[keyof ByStatus];
-export type ProblemCodeDescription = { status: number; meaning: string; next: string };
-
-export const PROBLEM_CODES = Object.fromEntries(
-  Object.entries(BY_STATUS).flatMap(([status, codes]) =>
-    Object.entries(codes).map(([code, texts]) => [code, { status: Number(status), ...texts }]),
-  ),
-) as Record<ProblemCode, ProblemCodeDescription>;
 /** Returns how to resolve an error, without reference to headers, which agents don't see. */
 export function nextStepOf({ code, headers }: { code: string; headers: Record<string, string> }): string {
   const seconds = headers["Retry-After"];

@@ -110,6 +110,18 @@ export function found<T>(value: T | undefined, kind: string): T {
   return value;
 }
 
+/** @throws Problem 404 if no item has the ID */
+export function foundIn<Item extends { id: string }>(
+  items: readonly Item[],
+  id: unknown,
+  kind: string,
+): Item {
+  return found(
+    items.find((item) => item.id === id),
+    kind,
+  );
+}
+
 type ErrorHandlerOptions = {
   /** The URL of the server, whose documentation has a page for each code. */
   base: string;

@@ -10,6 +10,7 @@ import { notFound } from "../http/problem.ts";
 import type { ProblemCode } from "../http/problem-codes.ts";
 import { invalidField, readQuery } from "../http/validate.ts";
 import { type Attempt, type RunOnce, respondOnce, type ServiceResponse } from "../idempotency/run-once.ts";
+import { tryTo } from "../try-to.ts";
 
 /** A declared operation, with the two parts of its address. */
 export type Operation = Declaration & { method: Lowercase<Method>; path: string; hasKey: boolean };
@@ -168,18 +169,10 @@ function handlerOf({ id, method, run, hasKey, headers = [] }: RunOperation, runO
 
 /** @throws Problem 404 if a parameter can't be decoded, or 422 for a PUT, which would create what it names */
 function paramsOf({ method, path, params = {} }: Context): OperationRequest["params"] {
-  if (isDecodable(path)) return params as OperationRequest["params"];
+  // The router keeps a parameter that it can't decode, so two IDs would share one URL.
+  if (tryTo(() => decodeURIComponent(path))) return params as OperationRequest["params"];
   if (method !== "PUT") throw notFound("URL");
   throw invalidField(Object.keys(params).join(), "must be percent-encoded UTF-8");
-}
-
-/** The router keeps a parameter that it can't decode, so two IDs would share one URL. */
-function isDecodable(path: string): boolean {
-  try {
-    return decodeURIComponent(path) !== "";
-  } catch {
-    return false;
-  }
 }
 
 function toPattern(path: string): string {

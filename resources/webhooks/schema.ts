@@ -4,6 +4,7 @@ import { type EventData, toPublicData } from "../events/public-data.ts";
 import { contentTag } from "../http/etag.ts";
 import { pageOf, pageQuery } from "../http/pagination.ts";
 import { hasAtMost, isUnbroken } from "../http/text.ts";
+import { toJson, toTimestamp } from "../http/to-json.ts";
 import { stringThat } from "../http/validate.ts";
 import { type AllowedHosts, isAllowedHost, mayBePublic } from "../outbound/ssrf-guard.ts";
 import type { DeliveredEvent, Delivery, DeliveryDetails, Webhook, WebhookWithSecret } from "./types.ts";
@@ -211,24 +212,13 @@ export function toPayload(event: DeliveredEvent, shortUrl: string) {
   const data = toPublicData(event, shortUrl);
   return {
     type: event.type,
-    timestamp: toTime(event.createdAt),
+    timestamp: toTimestamp(event.createdAt),
     data: "link" in data ? (data.link as EventData) : data,
   };
 }
 
 export function toWebhookView(webhook: Webhook): z.output<typeof webhookSchema> {
-  const { id, url, events, enabled, verified, createdAt, updatedAt, createdBy, createdVia } = webhook;
-  return {
-    id,
-    url,
-    events,
-    enabled,
-    verified,
-    created_at: toTime(createdAt),
-    updated_at: toTime(updatedAt),
-    created_by: createdBy,
-    created_via: createdVia,
-  };
+  return toJson(webhookSchema, webhook);
 }
 
 export function toDeliveryView(
@@ -239,9 +229,9 @@ export function toDeliveryView(
     id: event.id,
     type: event.type,
     status,
-    attempts: attempts.map((attempt) => ({ ...attempt, at: toTime(attempt.at) })),
-    next_attempt_at: nextAttemptAt === null ? null : toTime(nextAttemptAt),
-    created_at: toTime(event.createdAt),
+    attempts: attempts.map((attempt) => ({ ...attempt, at: toTimestamp(attempt.at) })),
+    next_attempt_at: toTimestamp(nextAttemptAt),
+    created_at: toTimestamp(event.createdAt),
     request: toPayload(event, shortUrl),
   };
 }
@@ -284,8 +274,4 @@ export function webhookWithSecret({ webhook, secret }: WebhookWithSecret) {
 
 export function queuedDelivery(delivery: Delivery, shortUrl: string) {
   return { status: 202, body: toDeliveryView(delivery, shortUrl) };
-}
-
-function toTime(at: number): string {
-  return new Date(at).toISOString();
 }

@@ -1,12 +1,12 @@
 import type { Context, Middleware } from "koa";
 import { createWorkQueue } from "../../resources/work-queue.ts";
 import { checkCsrf, checkOrigin, isChange } from "../http/csrf.ts";
+import { HOME } from "../http/redirects.ts";
 import { readInput, uploadMax } from "../http/request-body.ts";
 import type { SignedInUser } from "../http/state.ts";
 import { isMultiFactor } from "../provider/sessions.ts";
 import type { AuthOptions } from "./auth-options.ts";
 import { SignInRequired } from "./error-handler.ts";
-import { HOME } from "./return-to.ts";
 
 type Options = Pick<AuthOptions, "storage" | "sessions" | "tokens" | "csrf" | "base">;
 

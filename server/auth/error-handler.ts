@@ -1,12 +1,11 @@
 import type { Context, Middleware } from "koa";
 import { Problem, retryLater, toProblem, toProblemBody } from "../../resources/http/problem.ts";
 import { errorPage, type OnError } from "../http/error-pages.ts";
-import { seeOther } from "../http/redirects.ts";
+import { HOME, seeOther } from "../http/redirects.ts";
 import { prefersHtml } from "../http/request-body.ts";
 import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
 import { describeWait } from "../rate-limits/store.ts";
 import { messagePage, type PageLink } from "../ui/page.ts";
-import { HOME } from "./return-to.ts";
 
 /** RFC 9110 §11.6.1: a 401 names the authentication scheme. RFC 6750 §3: it has a parameter. */
 const CHALLENGE = { "WWW-Authenticate": 'Bearer realm="dashboard"' };

@@ -1,7 +1,7 @@
 import { Router } from "@koa/router";
 import type { Middleware } from "koa";
 import { isBelow, mount, routesOf } from "../../resources/http/routing.ts";
-import { seeOther } from "../http/redirects.ts";
+import { HOME, seeOther } from "../http/redirects.ts";
 import { prefersHtml } from "../http/request-body.ts";
 import { pathOf } from "../operations/operation.ts";
 import { logOut } from "../operations/sign-in.ts";
@@ -13,7 +13,6 @@ import { loginRoutes } from "./login.ts";
 import { forgotPasswordRoutes, resetLinkRoutes } from "./password-reset.ts";
 import { programLoginRoutes } from "./program-login.ts";
 import { registerRoutes } from "./register.ts";
-import { HOME } from "./return-to.ts";
 import { secondFactorRoutes } from "./second-factors/routes.ts";
 import { ssoRoutes } from "./sso/routes.ts";
 

@@ -1,7 +1,7 @@
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
 import { checkOrigin } from "../http/csrf.ts";
-import { seeOther } from "../http/redirects.ts";
+import { safeReturnTo, seeOther } from "../http/redirects.ts";
 import { type Input, prefersHtml, readInput, textFieldOf } from "../http/request-body.ts";
 import { pathOf } from "../operations/operation.ts";
 import { logIn } from "../operations/sign-in.ts";
@@ -13,7 +13,6 @@ import type { AuthOptions } from "./auth-options.ts";
 import { limitVisits, redisplayIfRefused } from "./error-handler.ts";
 import { programLogin } from "./program-login.ts";
 import { invitationIn, isRegistrationOpen } from "./register.ts";
-import { safeReturnTo } from "./return-to.ts";
 import { PASSKEY_PATH } from "./second-factors/passkeys.ts";
 import { signInForm } from "./sign-in-form.ts";
 import { passkeyProof } from "./sign-in-proof.ts";

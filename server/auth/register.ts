@@ -6,7 +6,7 @@ import { invalidField, validate } from "../../resources/http/validate.ts";
 import { validatePassword } from "../credentials/password-rules.ts";
 import { siteKeyOf } from "../http/client-ip.ts";
 import { checkOrigin } from "../http/csrf.ts";
-import { seeOther } from "../http/redirects.ts";
+import { HOME, safeReturnTo, seeOther } from "../http/redirects.ts";
 import { prefersHtml, readInput, textFieldOf } from "../http/request-body.ts";
 import { pathOf } from "../operations/operation.ts";
 import { refusal } from "../operations/problem-codes.ts";
@@ -19,7 +19,6 @@ import { invitationSentence, ssoButton } from "../ui/sign-in.ts";
 import type { AuthOptions } from "./auth-options.ts";
 import { limitVisits, redisplayIfRefused, SIGN_IN, showMessage } from "./error-handler.ts";
 import { serve } from "./program-login.ts";
-import { HOME, safeReturnTo } from "./return-to.ts";
 import { passwordProof } from "./sign-in-proof.ts";
 
 const PATH = pathOf(register);

@@ -1,6 +1,7 @@
 import { hkdfSync, randomBytes } from "node:crypto";
 import { createEncryption } from "../../adapters/crypto/encryption.ts";
 import type { SingleUse } from "../../adapters/oauth/replay.ts";
+import { tryTo } from "../../resources/try-to.ts";
 
 const ID_BYTES = 16;
 const KEY_BYTES = 32;
@@ -25,12 +26,8 @@ export function createSingleUseTokens<Data extends object>(
 
     /** Returns undefined if the token was modified, has expired, or belongs to another holder. */
     read(token: string, holder: string): (Data & SingleUse) | undefined {
-      try {
-        const found: Data & SingleUse = JSON.parse(encryption.decrypt(token, holder));
-        return found.expiresAt > Date.now() ? found : undefined;
-      } catch {
-        return undefined;
-      }
+      const found = tryTo((): Data & SingleUse => JSON.parse(encryption.decrypt(token, holder)));
+      return found && found.expiresAt > Date.now() ? found : undefined;
     },
   };
 }

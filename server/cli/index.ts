@@ -1,6 +1,5 @@
 import { type Command, CommandError, codeOf } from "./execution/command.ts";
-import { toLines } from "./execution/lines.ts";
-import { print, printSecret, reportError } from "./execution/output.ts";
+import { print, printSecret, reportError, toLines } from "./execution/output.ts";
 import { printStatus } from "./execution/progress.ts";
 import { createProgram, isHelp } from "./program.ts";
 

@@ -4,6 +4,7 @@ import { JWT_BEARER_GRANT } from "../../adapters/oauth/oidc/clients.ts";
 import { parseJson } from "../../resources/http/json-body.ts";
 import { FetchFailed, type GuardedFetch } from "../../resources/outbound/guarded-fetch.ts";
 import { isPublicUrl } from "../../resources/outbound/ssrf-guard.ts";
+import { tryTo } from "../../resources/try-to.ts";
 import type { Settings } from "../settings/config.ts";
 import { type Document, documentPerServer, KNOWN_DOCUMENTS, knownDocumentOf } from "./known-clients.ts";
 import { canonicalRedirectUri, validateRedirectUris } from "./redirect-uris.ts";
@@ -141,11 +142,7 @@ async function fetchJson(fetch: GuardedFetch, url: string): Promise<Published> {
 /** Returns undefined for what isn't JSON, or is deeper or larger than a request may be. */
 async function readDocument(response: Response): Promise<unknown> {
   const bytes = await response.bytes().catch(() => new Uint8Array());
-  try {
-    return parseJson(bytes);
-  } catch {
-    return undefined;
-  }
+  return tryTo(() => parseJson(bytes));
 }
 
 function respond(document: Document, headers: Record<string, string>): Response {

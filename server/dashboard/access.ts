@@ -1,8 +1,8 @@
 import type { Context, Middleware } from "koa";
 import type { Storage } from "../../adapters/index.ts";
-import type { Membership, Role, Suspension } from "../../adapters/organizations/store.ts";
+import type { Membership, Suspension } from "../../adapters/organizations/store.ts";
 import type { Caller } from "../../resources/access/actor.ts";
-import { MANAGERS } from "../../resources/access/scopes.ts";
+import { MANAGERS, type Role } from "../../resources/access/scopes.ts";
 import { notFound, Problem } from "../../resources/http/problem.ts";
 import type { AuthOptions } from "../auth/auth-options.ts";
 import { requireRecentSignIn } from "../auth/authenticate.ts";
@@ -12,8 +12,10 @@ import { seeOther } from "../http/redirects.ts";
 import { prefersHtml } from "../http/request-body.ts";
 import type { SignedInUser } from "../http/state.ts";
 import { ACCOUNT } from "../operations/account.ts";
+import type { Operation } from "../operations/operation.ts";
 import type { Settings } from "../settings/config.ts";
 import { type Section, sectionPath } from "../ui/dashboard-layout.ts";
+import { type Html, html } from "../ui/html.ts";
 
 export type Access = (...roles: Role[]) => Middleware;
 
@@ -100,4 +102,22 @@ export function actorOf(ctx: Context): Caller {
 
 export function pathTo(ctx: Context, section: Section): string {
   return sectionPath(membershipOf(ctx).id, section);
+}
+
+type Permission = Pick<Operation, "roles">;
+
+/** Returns who may run an operation, for `allow`: none means every member. */
+export function rolesOf({ roles = [] }: Permission): readonly Role[] {
+  return roles;
+}
+
+export function mayRun({ role }: { role: Role }, { roles }: Permission): boolean {
+  return roles?.includes(role) ?? true;
+}
+
+/** Renders the control of an operation, or who may use it. */
+export function controlOf(member: { role: Role }, operation: Permission, control: Html): Html {
+  if (mayRun(member, operation)) return control;
+  const roles = rolesOf(operation).map((role) => `${role}s`);
+  return html`<p class="soft">Only ${roles.join(" and ")} can change this.</p>`;
 }

@@ -2,6 +2,7 @@ import { hkdfSync, randomBytes } from "node:crypto";
 import type { Context } from "koa";
 import { createEncryption } from "../../adapters/crypto/encryption.ts";
 import { notFound } from "../../resources/http/problem.ts";
+import { tryTo } from "../../resources/try-to.ts";
 import { cookieOptions } from "../http/cookies.ts";
 import { seeOther } from "../http/redirects.ts";
 import { prefersHtml } from "../http/request-body.ts";
@@ -52,11 +53,8 @@ export function createOneTimeViews(secret: string, base: string): CreateOneTimeV
   function read(ctx: Context): { data: unknown; expiresAt: number } | undefined {
     const encrypted = ctx.cookies.get(name, options);
     if (!encrypted) return undefined;
-    try {
-      return JSON.parse(encryption.decrypt(encrypted, contextOf(ctx, ctx.path)));
-    } catch {
-      return undefined; // from another session or page, or modified
-    }
+    // Undefined if it is from another session or page, or was modified.
+    return tryTo(() => JSON.parse(encryption.decrypt(encrypted, contextOf(ctx, ctx.path))));
   }
 
   return <Data extends object>(): OneTimeView<Data> => ({

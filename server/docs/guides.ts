@@ -80,7 +80,8 @@ export function readGuides(files: ReadonlyMap<string, URL>, urls: PublicUrls): D
 }
 
 /** Replaces the addresses that the files contain by those of this server. */
-function replaceUrls(text: string, urls: PublicUrls): string {
+/** Replaces the address of the documented server. */
+export function replaceUrls(text: string, urls: PublicUrls): string {
   return text.replaceAll(/http:\/\/localhost:3000(?:\/([\w-]*))?/g, (_, segment?: string) => {
     if (segment === undefined) return urls.base;
     if (segment === "v1") return urls.api;

@@ -5,14 +5,12 @@ import { Problem } from "../../resources/http/problem.ts";
 import { routesOf } from "../../resources/http/routing.ts";
 import type { AuthOptions } from "../auth/auth-options.ts";
 import { DASHBOARD, showMessage } from "../auth/error-handler.ts";
-import { safeReturnTo } from "../auth/return-to.ts";
 import { type Csrf, checkOrigin } from "../http/csrf.ts";
-import { seeOther } from "../http/redirects.ts";
+import { safeReturnTo, seeOther } from "../http/redirects.ts";
 import { formBody, type Input } from "../http/request-body.ts";
-import { accountChoiceStep } from "./account-choice.ts";
 import { consentStep } from "./consent-page.ts";
 import { interactionPath, type Step } from "./interaction.ts";
-import { loginStep } from "./login-step.ts";
+import { accountChoiceStep, loginStep } from "./login-step.ts";
 
 /** Each interaction is bound to the browser that started it. */
 export function interactions(options: AuthOptions): Middleware[] {

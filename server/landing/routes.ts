@@ -1,8 +1,7 @@
 import type { Context, Middleware } from "koa";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import { isAt, mount, requireRead } from "../../resources/http/routing.ts";
-import { HOME } from "../auth/return-to.ts";
-import { seeOther } from "../http/redirects.ts";
+import { HOME, seeOther } from "../http/redirects.ts";
 import { prefersHtml } from "../http/request-body.ts";
 import { METADATA_PATH } from "../oauth-endpoints.ts";
 import { assetAddress } from "../ui/asset-files.ts";

@@ -1,13 +1,13 @@
 import { z } from "zod";
 import type { Storage } from "../../adapters/index.ts";
 import type { Membership } from "../../adapters/organizations/store.ts";
-import { found, notFound } from "../../resources/http/problem.ts";
-import { appToJson, describeAuthorizedApp } from "../clients/client-view.ts";
+import { foundIn, notFound } from "../../resources/http/problem.ts";
+import { describeAuthorizedApp } from "../clients/client-view.ts";
 import type { SignedInUser } from "../http/state.ts";
 import { ACCOUNT } from "./account.ts";
 import { REVOCATION } from "./apps.ts";
 import { onAccount } from "./operation.ts";
-import { authorizedAppSchema } from "./schemas.ts";
+import { appToJson, authorizedAppSchema } from "./schemas.ts";
 
 const PATH = `${ACCOUNT}/apps` as const;
 
@@ -28,14 +28,8 @@ export async function findOwnApps({ grants, organizations }: Storage, { id }: Si
 /** Throws Problem 404. */
 export async function findOwnApp(storage: Storage, user: SignedInUser, grantId: string | undefined) {
   const { apps, memberships } = await findOwnApps(storage, user);
-  const app = found(
-    apps.find(({ id }) => id === grantId),
-    "app",
-  );
-  const membership = found(
-    memberships.find(({ id }) => id === app.organizationId),
-    "app",
-  );
+  const app = foundIn(apps, grantId, "app");
+  const membership = foundIn(memberships, app.organizationId, "app");
   const managesWebhooks = await mayManageWebhooks(storage, user, membership);
   return { app, apps, memberships, membership, managesWebhooks };
 }

@@ -3,14 +3,15 @@ import type { ActiveSession } from "../../adapters/accounts/sessions.ts";
 import type { Storage } from "../../adapters/index.ts";
 import type { Membership } from "../../adapters/organizations/store.ts";
 import { Problem } from "../../resources/http/problem.ts";
+import { toJson, toTimestamp } from "../../resources/http/to-json.ts";
 import { invalidField } from "../../resources/http/validate.ts";
-import { appToJson, describeAuthorizedApp, toTimestamp } from "../clients/client-view.ts";
+import { describeAuthorizedApp } from "../clients/client-view.ts";
 import { validatePassword } from "../credentials/password-rules.ts";
 import type { SignedInUser } from "../http/state.ts";
 import { onAccount } from "./operation.ts";
 import { membershipSchema, membershipToJson } from "./organizations.ts";
 import { refusal } from "./problem-codes.ts";
-import { authorizedAppSchema, timestamp } from "./schemas.ts";
+import { appToJson, authorizedAppSchema, timestamp } from "./schemas.ts";
 
 export const ACCOUNT = "/dashboard/account";
 
@@ -29,20 +30,18 @@ export const sessionSchema = z.object({
   current: z.boolean().describe("Whether it is the session that sent the request."),
 });
 
-export function sessionToJson(
-  { createdAt, lastSeenAt, userAgent, ...rest }: ActiveSession,
-  { sessionId }: Pick<SignedInUser, "sessionId">,
-) {
-  return {
-    ...rest,
-    user_agent: userAgent,
-    created_at: toTimestamp(createdAt),
-    last_seen_at: toTimestamp(lastSeenAt),
-    current: rest.id === sessionId,
-  };
+export function sessionToJson(session: ActiveSession, { sessionId }: Pick<SignedInUser, "sessionId">) {
+  return toJson(sessionSchema, { ...session, current: session.id === sessionId });
 }
 
-const used = { created_at: timestamp, last_used_at: timestamp.nullable() };
+const factorSchema = z.object({ created_at: timestamp, last_used_at: timestamp.nullable() });
+const passkeySchema = z.object({ id: z.string(), name: z.string(), ...factorSchema.shape });
+const identitySchema = z.object({
+  issuer: z.string(),
+  subject: z.string(),
+  label: z.string().nullable(),
+  created_at: timestamp,
+});
 const accountSchema = z.object({
   user: z.object({
     id: z.string(),
@@ -52,18 +51,11 @@ const accountSchema = z.object({
   }),
   organizations: z.array(membershipSchema),
   identities: z
-    .array(
-      z.object({
-        issuer: z.string(),
-        subject: z.string(),
-        label: z.string().nullable(),
-        created_at: timestamp,
-      }),
-    )
+    .array(identitySchema)
     .describe("The identities of the identity provider with which the user may sign in."),
   second_factors: z.object({
-    totp: z.object(used).nullable().describe("The authenticator app."),
-    passkeys: z.array(z.object({ id: z.string(), name: z.string(), ...used })),
+    totp: factorSchema.nullable().describe("The authenticator app."),
+    passkeys: z.array(passkeySchema),
     recovery_codes_left: z.int(),
   }),
   sessions: z.array(sessionSchema),
@@ -92,21 +84,14 @@ export async function accountToJson(
       email: account?.email ?? null,
     },
     organizations: memberships.map(membershipToJson),
-    identities: linked.map(({ createdAt, ...identity }) => ({
-      ...identity,
-      created_at: toTimestamp(createdAt),
-    })),
+    identities: linked.map((identity) => toJson(identitySchema, identity)),
     second_factors: {
-      totp: factors.totp ? useToJson(factors.totp) : null,
-      passkeys: factors.passkeys.map(({ id, name, ...passkey }) => ({ id, name, ...useToJson(passkey) })),
+      totp: factors.totp ? toJson(factorSchema, factors.totp) : null,
+      passkeys: factors.passkeys.map((passkey) => toJson(passkeySchema, passkey)),
       recovery_codes_left: factors.recoveryCodes,
     },
     sessions: active.map((session) => sessionToJson(session, user)),
   };
-}
-
-function useToJson({ createdAt, lastUsedAt }: { createdAt: number; lastUsedAt: number | null }) {
-  return { created_at: toTimestamp(createdAt), last_used_at: toTimestamp(lastUsedAt) };
 }
 
 export const getMe = onAccount({

@@ -1,19 +1,16 @@
 import { z } from "zod";
+import type { ApprovedApp } from "../../adapters/organizations/approved-apps.ts";
 import { MANAGERS } from "../../resources/access/scopes.ts";
-import { found, notFound, Problem } from "../../resources/http/problem.ts";
+import { foundIn, notFound, Problem } from "../../resources/http/problem.ts";
+import { toJson } from "../../resources/http/to-json.ts";
 import { invalidField } from "../../resources/http/validate.ts";
-import { findApp } from "../clients/app-identity.ts";
-import {
-  approvalToJson,
-  appToJson,
-  describeApproval,
-  describeAuthorizedApp,
-} from "../clients/client-view.ts";
+import { describeApp, findApp } from "../clients/app-identity.ts";
+import { describeAuthorizedApp } from "../clients/client-view.ts";
 import type { Settings } from "../settings/config.ts";
 import { type OrganizationRequest, onOrganization } from "./operation.ts";
 import { changeSettings, onOff } from "./organization-settings.ts";
 import { refusal } from "./problem-codes.ts";
-import { authorizedAppSchema, deleteWebhooks, timestamp } from "./schemas.ts";
+import { appToJson, authorizedAppSchema, deleteWebhooks, timestamp } from "./schemas.ts";
 
 const PATH = "/dashboard/organizations/{id}/apps";
 
@@ -32,6 +29,11 @@ export const approvalSchema = z
     approved_at: timestamp,
   })
   .meta({ title: "ApprovedApp" });
+
+export function approvalToJson(approved: ApprovedApp) {
+  const { name: app, publisher: publishedBy } = describeApp(approved);
+  return toJson(approvalSchema, { ...approved, app, publishedBy });
+}
 
 /** Returns what an organization may choose on a server: never more than the server itself accepts. */
 export function allowedClientsOn({ CIMD, DYNAMIC_REGISTRATION }: Settings) {
@@ -77,13 +79,12 @@ export async function readApps({
   appPolicyCheck,
   organization: { id },
 }: Pick<OrganizationRequest, "storage" | "appPolicyCheck"> & { organization: { id: string } }) {
-  const [authorized, policy, listed] = await Promise.all([
+  const [authorized, policy, approved] = await Promise.all([
     storage.grants.listByOrganization(id),
     storage.organizationSettings.find(id),
     storage.approvedApps.list(id),
   ]);
   if (!policy) throw notFound("organization");
-  const approved = listed.map(describeApproval);
   const approvedIds = new Set(approved.map(({ clientId }) => clientId));
   const apps = authorized.map((app) => {
     const forApp = { ...policy, isApproved: approvedIds.has(app.clientId) };
@@ -131,10 +132,7 @@ export async function findApps(
   grantId: string | undefined,
 ) {
   const apps = await storage.grants.listByOrganization(organization.id);
-  const app = found(
-    apps.find(({ id }) => id === grantId),
-    "app",
-  );
+  const app = foundIn(apps, grantId, "app");
   if (member?.role === "member" && app.userId !== member.user.id) {
     const detail = "Only owners, admins and the user who authorized the app can revoke its access.";
     throw new Problem(403, "role_required", detail);
@@ -230,7 +228,7 @@ export const listApprovedApps = onOrganization({
   },
   async run({ storage, organization }) {
     const approved = await storage.approvedApps.list(organization.id);
-    return { data: approved.map((app) => approvalToJson(describeApproval(app))) };
+    return { data: approved.map(approvalToJson) };
   },
 });
 
@@ -259,7 +257,7 @@ export const approveApp = onOrganization({
     const approved = await storage.approvedApps.approve(organization.id, input.client_id, actor);
     if (approved === "missing") throw notFound("organization");
     if (approved === "limit") throw refusal("approved_app_limit");
-    return { approved_app: approvalToJson(describeApproval(approved)) };
+    return { approved_app: approvalToJson(approved) };
   },
 });
 

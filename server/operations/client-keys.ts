@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { MANAGERS } from "../../resources/access/scopes.ts";
 import { notFound, Problem } from "../../resources/http/problem.ts";
-import { keyToJson } from "../clients/client-view.ts";
+import { toJson } from "../../resources/http/to-json.ts";
 import type { PublicKey } from "../credentials/public-keys.ts";
 import { CLIENT, compromised, onClient, refuseConflict, revokesAll } from "./client-common.ts";
 import { onOrganization } from "./operation.ts";
@@ -21,7 +21,7 @@ export const listClientKeys = onClient({
   at: `GET ${CLIENT}/keys`,
   summary: "List the public keys of the client",
   output: z.object({ data: z.array(keySchema) }),
-  run: async ({ client }) => ({ data: client.keys.map(keyToJson) }),
+  run: async ({ client }) => ({ data: client.keys.map((key) => toJson(keySchema, key)) }),
 });
 
 export const addClientKey = onClient({
@@ -51,7 +51,7 @@ export const addClientKey = onClient({
     if (added === "missing") throw notFound("client");
     if (added === "duplicate") throw refusal("duplicate_key");
     if (added === "limit") throw refusal("key_limit");
-    return keyToJson(added);
+    return toJson(keySchema, added);
   },
 });
 

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { MANAGERS } from "../../resources/access/scopes.ts";
 import { found, notFound } from "../../resources/http/problem.ts";
+import { toJson } from "../../resources/http/to-json.ts";
 import { invalidField } from "../../resources/http/validate.ts";
-import { rotationToJson } from "../clients/client-view.ts";
 import { CLIENT, clientId, compromised, onClient, refuseConflict, revokesAll } from "./client-common.ts";
 import { onOrganization } from "./operation.ts";
 import { refusal } from "./problem-codes.ts";
@@ -12,6 +12,12 @@ const HOUR_MS = 60 * 60 * 1000;
 const DEFAULT_OVERLAP_HOURS = 24;
 const MAX_OVERLAP_HOURS = 168;
 const OVERLAP = `must be 0 to ${MAX_OVERLAP_HOURS} hours`;
+
+const rotationSchema = z.object({
+  client_id: clientId,
+  client_secret: z.string().describe("The new secret, which is shown only once."),
+  previous_expires_at: timestamp.nullable().describe("When the previous secret expires."),
+});
 
 export const rotateSecret = onClient({
   at: `POST ${CLIENT}/rotate`,
@@ -27,11 +33,7 @@ export const rotateSecret = onClient({
       .describe(`How long the old secret stays valid; by default ${DEFAULT_OVERLAP_HOURS} hours.`),
     compromised,
   }),
-  output: z.object({
-    client_id: clientId,
-    client_secret: z.string().describe("The new secret, which is shown only once."),
-    previous_expires_at: timestamp.nullable().describe("When the previous secret expires."),
-  }),
+  output: rotationSchema,
   shownOnce: "client_secret",
   refuses: ["fapi_conflict"],
   events: ["client.secret_rotated"],
@@ -55,10 +57,10 @@ export const rotateSecret = onClient({
     const reason = { overlapMs: (hours ?? DEFAULT_OVERLAP_HOURS) * HOUR_MS, compromised };
     const rotated = await storage.clients
       .rotateSecret(organization.id, reason, actor, async (rotation) =>
-        beforeCommit?.(rotationToJson(rotation)),
+        beforeCommit?.(toJson(rotationSchema, rotation)),
       )
       .catch(refuseConflict);
-    return rotationToJson(found(rotated, "client"));
+    return toJson(rotationSchema, found(rotated, "client"));
   },
 });
 

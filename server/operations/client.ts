@@ -1,7 +1,9 @@
 import { z } from "zod";
+import type { ClientView } from "../../adapters/oauth/clients.ts";
 import { found, notFound } from "../../resources/http/problem.ts";
+import { toJson } from "../../resources/http/to-json.ts";
 import { checkText } from "../../resources/http/validate.ts";
-import { clientToJson, disabledToJson, profileToJson } from "../clients/client-view.ts";
+import { disabledToJson, profileToJson } from "../clients/client-view.ts";
 import { nameSchema } from "../credentials/names.ts";
 import { ENDPOINT_LIST } from "../oauth-endpoints.ts";
 import { CLIENT, clientId, onClient, refuseConflict } from "./client-common.ts";
@@ -36,7 +38,20 @@ const profileSchema = z.object({
     .describe("What users see as the app's name; `null` for the organization's."),
   client_uri: z.string().nullable().describe("The app's homepage."),
 });
+const clientSchema = z.object({
+  client_id: clientId,
+  redirect_uris: z.array(z.string()),
+  secrets: z.array(secretSchema),
+  keys: z.array(keySchema),
+  fapi: z.boolean().describe("Whether it follows the FAPI 2.0 Security Profile."),
+  disabled: disabledSchema.optional(),
+});
 const endpointsSchema = z.record(z.string(), z.string()).meta({ title: "Endpoints" });
+
+/** Returns a client as its organization sees it: ids, last four characters and times, never a secret. */
+export function clientToJson({ disabled, ...client }: ClientView) {
+  return toJson(clientSchema, { ...client, disabled: disabled ? disabledToJson(disabled) : undefined });
+}
 
 /** Names endpoints as RFC 8414 does, plus those of the API and MCP. */
 export function endpointsOf({ base, api, mcp }: OrganizationRequest["urls"]) {
@@ -60,13 +75,7 @@ export const getClient = onClient({
   summary: "Retrieve the OAuth client",
   description:
     "Returns the client with its secrets and keys, of which only the last characters and uses are known.",
-  output: z.object({
-    client_id: clientId,
-    redirect_uris: z.array(z.string()),
-    secrets: z.array(secretSchema),
-    keys: z.array(keySchema),
-    fapi: z.boolean().describe("Whether it follows the FAPI 2.0 Security Profile."),
-    disabled: disabledSchema.optional(),
+  output: clientSchema.extend({
     ...profileSchema.shape,
     require_dpop: z.boolean(),
     endpoints: endpointsSchema,

@@ -1,11 +1,10 @@
 import { z } from "zod";
-import type { Invitation } from "../../adapters/organizations/invitations.ts";
 import { MANAGERS, manageableRoles, ROLES } from "../../resources/access/scopes.ts";
 import { found, notFound } from "../../resources/http/problem.ts";
 import { hasAtMost } from "../../resources/http/text.ts";
+import { toJson } from "../../resources/http/to-json.ts";
 import { checkText } from "../../resources/http/validate.ts";
 import { limitsOf, throwQuotaProblem } from "../../resources/plans.ts";
-import { toTimestamp } from "../clients/client-view.ts";
 import { emailAddress, NAME_MAX, normalizeName, validateCharacters } from "../credentials/names.ts";
 import { tooManyEmails } from "./email.ts";
 import { ownersOnly, roleSchema } from "./members.ts";
@@ -28,25 +27,13 @@ const invitationSchema = z.object({
 });
 const organizationSchema = z.object({ id: z.string(), name: z.string() });
 
-function invitationToJson({ id, role, label, email, createdBy, createdAt, expiresAt }: Invitation) {
-  return {
-    id,
-    role,
-    label,
-    email,
-    created_by: createdBy,
-    created_at: toTimestamp(createdAt),
-    expires_at: toTimestamp(expiresAt),
-  };
-}
-
 export const listInvitations = onOrganization({
   at: `GET ${PATH}`,
   summary: "List the open invitations",
   roles: MANAGERS,
   output: z.object({ data: z.array(invitationSchema) }),
   run: async ({ storage, organization }) => ({
-    data: (await storage.invitations.list(organization.id)).map(invitationToJson),
+    data: (await storage.invitations.list(organization.id)).map((open) => toJson(invitationSchema, open)),
   }),
 });
 
@@ -100,7 +87,7 @@ export const createInvitation = onOrganization({
       : await invitations.create(creation, limitsOf).catch(throwQuotaProblem);
     if (!created) throw tooManyEmails();
     return {
-      invitation: { ...invitationToJson(created.invitation), created_by: user.username },
+      invitation: toJson(invitationSchema, { ...created.invitation, createdBy: user.username }),
       url: `${urls.base}/dashboard/invitations/${created.token}`,
     };
   },

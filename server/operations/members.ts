@@ -1,8 +1,8 @@
 import { z } from "zod";
 import type { Member, MemberRefusal } from "../../adapters/organizations/members.ts";
 import { MANAGERS, manageableRoles, ROLES } from "../../resources/access/scopes.ts";
-import { found, notFound, Problem } from "../../resources/http/problem.ts";
-import { toTimestamp } from "../clients/client-view.ts";
+import { found, foundIn, notFound, Problem } from "../../resources/http/problem.ts";
+import { toJson } from "../../resources/http/to-json.ts";
 import { RESET_LINK_MS, resetUrl } from "../credentials/reset-links.ts";
 import { type OrganizationRequest, onOrganization } from "./operation.ts";
 import { refusal } from "./problem-codes.ts";
@@ -14,22 +14,21 @@ export const LAST_OWNER = "An organization must have an owner. Make another memb
 
 export const roleSchema = z.enum(ROLES, { error: "must be owner, admin or member" });
 
+const memberSchema = z.object({
+  id: z.string(),
+  username: z.string(),
+  role: z.enum(ROLES),
+  joined_at: timestamp,
+});
+
 export const listMembers = onOrganization({
   at: `GET ${PATH}`,
   summary: "List the members",
-  output: z.object({
-    data: z.array(
-      z.object({ id: z.string(), username: z.string(), role: z.enum(ROLES), joined_at: timestamp }),
-    ),
-  }),
+  output: z.object({ data: z.array(memberSchema) }),
   run: async ({ storage, organization }) => ({
-    data: (await storage.members.list(organization.id)).map(memberToJson),
+    data: (await storage.members.list(organization.id)).map((member) => toJson(memberSchema, member)),
   }),
 });
-
-function memberToJson({ joinedAt, ...member }: Member) {
-  return { ...member, joined_at: toTimestamp(joinedAt) };
-}
 
 export const changeRole = onOrganization({
   at: `PATCH ${PATH}/{user_id}`,
@@ -133,10 +132,7 @@ export async function findMember(
   userId: string | undefined,
 ): Promise<Member> {
   const listed = await members.list(organizationId);
-  return found(
-    listed.find(({ id }) => id === userId),
-    "member",
-  );
+  return foundIn(listed, userId, "member");
 }
 
 export const signOutMember = onOrganization({

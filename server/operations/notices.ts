@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Notice } from "../../adapters/accounts/notices.ts";
 import { notFound } from "../../resources/http/problem.ts";
-import { toTimestamp } from "../clients/client-view.ts";
+import { toJson } from "../../resources/http/to-json.ts";
 import { describeNotice } from "../mail/notices.ts";
 import { onAccount } from "./operation.ts";
 import { timestamp } from "./schemas.ts";
@@ -26,21 +26,9 @@ const noticeSchema = z.object({
 });
 
 function noticeToJson(notice: Notice) {
-  const { id, kind, data, createdAt, dismissedAt } = notice;
   const { title: message, advice } = describeNotice(notice);
-  const { address = null, browser = null, name = null, by } = data;
-  return {
-    id,
-    kind,
-    message,
-    advice,
-    address,
-    browser,
-    name,
-    ...(by !== undefined && { created_by: by }),
-    created_at: toTimestamp(createdAt),
-    dismissed_at: toTimestamp(dismissedAt),
-  };
+  const { address = null, browser = null, name = null, by: createdBy } = notice.data;
+  return toJson(noticeSchema, { ...notice, message, advice, address, browser, name, createdBy });
 }
 
 export const listNotices = onAccount({

@@ -1,8 +1,9 @@
 import { z } from "zod";
 import type { PlanChange } from "../../adapters/organizations/store.ts";
 import { found, notFound } from "../../resources/http/problem.ts";
-import { clientToJson, disabledToJson, planChangeToJson } from "../clients/client-view.ts";
+import { disabledToJson, planChangeToJson } from "../clients/client-view.ts";
 import { nameSchema } from "../credentials/names.ts";
+import { clientToJson } from "./client.ts";
 import { forOperator } from "./operation.ts";
 import { planSchema } from "./organizations.ts";
 import { reasonOption, reasonSchema } from "./schemas.ts";

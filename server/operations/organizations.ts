@@ -6,14 +6,9 @@ import { reservedNamesOf } from "../../resources/links/rules.ts";
 import { linkSchemas } from "../../resources/links/schema.ts";
 import { createShowOrganization, organizationSchema } from "../../resources/organization/routes.ts";
 import { limitsOf, ORGANIZATIONS_PER_USER, PLANS, throwQuotaProblem } from "../../resources/plans.ts";
-import {
-  approvalToJson,
-  describeApproval,
-  disabledToJson,
-  planChangeToJson,
-} from "../clients/client-view.ts";
+import { disabledToJson, planChangeToJson } from "../clients/client-view.ts";
 import { nameSchema } from "../credentials/names.ts";
-import { approvalSchema } from "./apps.ts";
+import { approvalSchema, approvalToJson } from "./apps.ts";
 import { onAccount, onOrganization } from "./operation.ts";
 import { changeSettings, onOff } from "./organization-settings.ts";
 import { refusal } from "./problem-codes.ts";
@@ -143,7 +138,7 @@ export const getSettings = onOrganization({
       fallback_url: settings.fallbackUrl,
       allowed_clients: settings.allowedClients,
       member_apps: settings.memberApps,
-      approved_apps: approved.map((app) => approvalToJson(describeApproval(app))),
+      approved_apps: approved.map(approvalToJson),
       enterprise_authorization: settings.enterpriseAuthorization,
       require_second_factor: settings.requiresSecondFactor,
     };

@@ -1,5 +1,7 @@
 import { z } from "zod";
 import { hasAtMost, isLine } from "../../resources/http/text.ts";
+import { toJson } from "../../resources/http/to-json.ts";
+import type { ShownApp } from "../clients/client-view.ts";
 import type { Word } from "./operation.ts";
 
 /** RFC 3339 in UTC. */
@@ -7,7 +9,6 @@ export const timestamp = z.iso.datetime();
 
 export const flag = z.boolean({ error: "must be true or false" });
 
-/** What `appToJson` returns. */
 export const authorizedAppSchema = z.object({
   id: z.string(),
   app: z.string().describe("The app's name."),
@@ -18,6 +19,10 @@ export const authorizedAppSchema = z.object({
   expires_at: timestamp,
   last_used_at: timestamp.nullable(),
 });
+
+export function appToJson(app: ShownApp) {
+  return toJson(authorizedAppSchema, { ...app, app: app.name, publishedBy: app.publisher });
+}
 
 const REASON_MAX = 255;
 const REASON_RULE = `must be 1 to ${REASON_MAX} characters without control characters`;

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { API_SCOPES, MANAGERS } from "../../resources/access/scopes.ts";
 import { notFound } from "../../resources/http/problem.ts";
-import { ruleContextOf, trustRuleSchema, trustRuleToJson } from "../workload-identity/trust-rules.ts";
+import { toJson } from "../../resources/http/to-json.ts";
+import { ruleContextOf, trustRuleSchema } from "../workload-identity/trust-rules.ts";
 import { clientOf } from "./client-common.ts";
 import { onOrganization } from "./operation.ts";
 import { refusal } from "./problem-codes.ts";
@@ -34,7 +35,7 @@ export const listTrustRules = onOrganization({
     result: ({ output }) => ({ trust_rules: (output as { data: object[] }).data }),
   },
   run: async ({ storage, organization }) => ({
-    data: (await storage.trustRules.list(organization.id)).map(trustRuleToJson),
+    data: (await storage.trustRules.list(organization.id)).map((rule) => toJson(outputSchema, rule)),
   }),
 });
 
@@ -85,7 +86,7 @@ export const createTrustRule = onOrganization({
     const created = await storage.trustRules.create(organization.id, input, actor);
     if (created === "missing") throw notFound("organization");
     if (created === "limit") throw refusal("trust_rule_limit");
-    return trustRuleToJson(created);
+    return toJson(outputSchema, created);
   },
 });
 

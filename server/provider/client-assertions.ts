@@ -1,15 +1,9 @@
-import {
-  createLocalJWKSet,
-  decodeJwt,
-  type JSONWebKeySet,
-  type JWK,
-  type JWTPayload,
-  type JWTVerifyGetKey,
-} from "jose";
+import { createLocalJWKSet, decodeJwt, type JSONWebKeySet, type JWK, type JWTVerifyGetKey } from "jose";
 import { type Client, errors, type KoaContextWithOIDC, type Provider } from "oidc-provider";
 import type { Storage } from "../../adapters/index.ts";
 import { clientKindOf } from "../../adapters/oauth/app-policy.ts";
 import { JWT_BEARER_GRANT } from "../../adapters/oauth/oidc/clients.ts";
+import { tryTo } from "../../resources/try-to.ts";
 import { createKeySets, type KeySets } from "../assertions/key-sets.ts";
 import {
   InvalidJwt,
@@ -140,13 +134,7 @@ function findWorkloadGrant(params: Params): Assertion | undefined {
   return { clientId, assertion, issuer: decode(assertion)?.iss, isGrant: true };
 }
 
-function decode(jwt: string): JWTPayload | undefined {
-  try {
-    return decodeJwt(jwt);
-  } catch {
-    return undefined;
-  }
-}
+const decode = (jwt: string) => tryTo(() => decodeJwt(jwt));
 
 /** Clients sign assertions of their own only to authenticate. */
 function isOfWorkload({ clientId, issuer, isGrant }: Assertion): boolean {

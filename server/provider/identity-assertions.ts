@@ -5,6 +5,7 @@ import { JWT_BEARER_GRANT } from "../../adapters/oauth/oidc/clients.ts";
 import type { MemberSettings } from "../../adapters/organizations/settings.ts";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import { allowedByRole, BASIC_SCOPES, isApiScope, withImplied } from "../../resources/access/scopes.ts";
+import { tryTo } from "../../resources/try-to.ts";
 import { createKeySets, type KeySets } from "../assertions/key-sets.ts";
 import { InvalidJwt, useJwtOnce, type VerifiedJwt, verifyJwt } from "../assertions/verify-jwt.ts";
 import { organizationOf } from "../clients/client-metadata.ts";
@@ -66,13 +67,7 @@ export function isAboutUser(assertion: unknown): boolean {
 }
 
 /** Undefined if it is no JWT. */
-function headerOf(assertion: string): ReturnType<typeof decodeProtectedHeader> | undefined {
-  try {
-    return decodeProtectedHeader(assertion);
-  } catch {
-    return undefined;
-  }
-}
+const headerOf = (assertion: string) => tryTo(() => decodeProtectedHeader(assertion));
 
 async function verify(
   assertion: string,

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { type CountryResponse, Reader } from "mmdb-lib";
+import { tryTo } from "../../resources/try-to.ts";
 
 export type Countries = Reader<CountryResponse>;
 
@@ -17,7 +18,9 @@ export function validateCountryDatabase(file: string): string | undefined {
 
 /** Reads a database of countries in MaxMind's format. Throws an error whose message is a predicate. */
 export function readCountries(file: string): Countries {
-  const countries = parse(read(file));
+  const content = read(file);
+  // There are a few hundred different records, and each is decoded once.
+  const countries = tryTo(() => new Reader<CountryResponse>(content, { cache: new Map() }));
   if (!countries) throw new Error("must be a database in MaxMind's format (.mmdb, not compressed)");
   const { databaseType } = countries.metadata;
   if (!TYPES.test(databaseType)) throw new Error(`must be a database of countries, not ${databaseType}`);
@@ -29,14 +32,5 @@ function read(file: string): Buffer {
     return readFileSync(file);
   } catch (error) {
     throw new Error(`can't be read: ${(error as NodeJS.ErrnoException).code}`);
-  }
-}
-
-function parse(content: Buffer): Countries | undefined {
-  try {
-    // There are a few hundred different records, and each is decoded once.
-    return new Reader<CountryResponse>(content, { cache: new Map() });
-  } catch {
-    return undefined;
   }
 }

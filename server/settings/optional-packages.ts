@@ -1,4 +1,5 @@
 import { type Engine, engineOf } from "../../adapters/database/engine.ts";
+import { tryTo } from "../../resources/try-to.ts";
 import { OPTIONAL_PACKAGES } from "../version.ts";
 
 const DRIVERS: Record<Engine, string[]> = { sqlite: [], postgres: ["pg"], mysql: ["mysql2"] };
@@ -21,16 +22,7 @@ export function describeMissingDriver(setting: string, databaseUrl: string): str
 }
 
 function describeMissing(setting: string, packages: string[]): string | undefined {
-  const missing = packages.filter((name) => !isInstalled(name));
+  const missing = packages.filter((name) => !tryTo(() => import.meta.resolve(name)));
   if (missing.length === 0) return undefined;
   return `${setting} needs packages that aren't installed. Run: npm install ${missing.join(" ")}`;
-}
-
-function isInstalled(name: string): boolean {
-  try {
-    import.meta.resolve(name);
-    return true;
-  } catch {
-    return false;
-  }
 }

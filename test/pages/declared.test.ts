@@ -36,14 +36,14 @@ const words = (text: string) => text.trim().split(/\s+/);
 const ROUTES: Record<string, string[]> = {
   "signing in and out, with its pages": words(`
     auth/index auth/login auth/password-reset auth/program-login auth/register auth/second-factors/routes`),
-  "redirects to the identity provider": ["auth/sso/routes", "dashboard/account/identities"],
+  "redirects to the identity provider": ["auth/sso/routes", "dashboard/account/account"],
   "the routes of forms and operations": ["dashboard/forms", "dashboard/operation-routes"],
   "links, domains and webhooks, as the API has them": words(`
     dashboard/domains/routes dashboard/links/analytics dashboard/links/list dashboard/links/routes dashboard/links/selection
     dashboard/webhooks/deliveries dashboard/webhooks/routes dashboard/webhooks/secrets`),
   "what is shown once": words(`
     dashboard/account/second-factors dashboard/api-access/secrets dashboard/organization/invitations
-    dashboard/organization/member-actions`),
+    dashboard/organization/members`),
   "other pages and downloads": words(`
     dashboard/api-access/quick-start dashboard/connect/routes dashboard/links/export
     dashboard/organization/app-policy dashboard/organization/overview dashboard/organization/plan`),

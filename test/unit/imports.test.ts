@@ -12,7 +12,7 @@ const files = FOLDERS.flatMap((folder) =>
     .filter((file) => /\.(ts|js)$/.test(file) && !file.endsWith(".d.ts")),
 ).concat("knexfile.ts");
 // Their templates are code for users to paste; nothing in them runs here.
-const SNIPPETS = ["server/dashboard/api-access/snippets.ts", "server/docs/examples.ts"];
+const SNIPPETS = ["server/docs/examples.ts"];
 const TEMPLATE = /`(?:\\[\s\S]|[^`\\])*`/g;
 // Comments may mention what the code must not use.
 const COMMENT = /^\s*(\/\*\*?[\s\S]*?\*\/|\/\/.*)$/gm;

@@ -1,6 +1,6 @@
 import test from "ava";
 import type { Problem } from "../../resources/http/problem.ts";
-import { parseMultipart } from "../../server/http/multipart-form.ts";
+import { parseMultipart } from "../../server/http/request-body.ts";
 
 const fieldOf = (name: string, value: string) =>
   `--xyz\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;

@@ -1,5 +1,5 @@
 import test from "ava";
-import { HOME, safeReturnTo } from "../../server/auth/return-to.ts";
+import { HOME, safeReturnTo } from "../../server/http/redirects.ts";
 
 const ELSEWHERE: Record<string, unknown> = {
   "another site": "https://evil.example/",

@@ -9,6 +9,7 @@ import type {
 } from "../../../adapters/accounts/second-factors/passkeys.ts";
 import type { ReplayStore } from "../../../adapters/oauth/replay.ts";
 import { parseJson } from "../../../resources/http/json-body.ts";
+import { tryTo } from "../../../resources/try-to.ts";
 import { parseIpAddress } from "../../http/client-ip.ts";
 import { cookieOptions } from "../../http/cookies.ts";
 import type { SignedInUser } from "../../http/state.ts";
@@ -184,11 +185,7 @@ function toDescriptor({ credentialId: id, transports }: Passkey) {
 
 /** Parses what the browser's script has sent: the members that the library or this file reads without checking them. */
 function parse<Response extends object>(text: string): Response | undefined {
-  try {
-    return responseSchema.parse(parseJson(Buffer.from(text))) as Response;
-  } catch {
-    return undefined;
-  }
+  return tryTo(() => responseSchema.parse(parseJson(Buffer.from(text))) as Response);
 }
 
 export const PASSKEY_PATH = "/auth/passkey";

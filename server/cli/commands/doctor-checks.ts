@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Engine, isMissing, sqliteFile } from "../../../adapters/database/engine.ts";
 import { CREATE_SEARCH_INDEX } from "../../../adapters/database/migrations/links.ts";
 import { encryptionKeys, keyFileOf, rejectLostKey } from "../../keys/encryption-keys.ts";
-import { createMailer } from "../../mail/mailer.ts";
+import { createMailer } from "../../mail/dispatcher.ts";
 import type { RequestReport } from "../../observability/health.ts";
 import { readDescriptorLimit } from "../../rate-limits/connections.ts";
 import { describeChoice } from "../../settings/production-choices.ts";

@@ -1,5 +1,5 @@
 import type { Command } from "../execution/command.ts";
-import { align } from "../execution/lines.ts";
+import { align } from "../execution/output.ts";
 import type { Diagnosis } from "./doctor-checks.ts";
 
 // The modules that need the database are loaded when a command runs, so help appears quickly.

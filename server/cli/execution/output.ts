@@ -38,3 +38,45 @@ export function reportError(message: string, code: string | false): void {
 function sentenceOf(code: string): string {
   return `The result can't be written (${code}).`;
 }
+
+/** Returns a result for people: a line for each value, and a table for a list of flat objects. */
+export function toLines(value: object, indent = ""): string[] {
+  return Object.entries(value).flatMap(([name, item]) => {
+    if (item === null || item === undefined) return [`${indent}${name}: -`];
+    if (typeof item !== "object") return [`${indent}${Array.isArray(value) ? "-" : `${name}:`} ${item}`];
+    const inner = toTable(item, `${indent}  `) ?? toLines(item, `${indent}  `);
+    return Array.isArray(value)
+      ? [`${indent}-`, ...inner]
+      : [`${indent}${name}:${inner.length ? "" : " none"}`, ...inner];
+  });
+}
+
+/** Returns nothing for other values, and for a table that is too wide for the terminal. */
+function toTable(value: object, indent: string): string[] | undefined {
+  if (!Array.isArray(value) || value.length === 0 || !value.every(isFlat)) return undefined;
+  const names = [...new Set(value.flatMap((entry) => Object.keys(entry)))];
+  const lines = align([names, ...value.map((entry) => names.map((name) => String(entry[name] ?? "-")))]);
+  const { columns = Number.POSITIVE_INFINITY } = process.stdout;
+  return lines.every(({ length }) => indent.length + length <= columns)
+    ? lines.map((line) => indent + line)
+    : undefined;
+}
+
+function isFlat(value: unknown): boolean {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    Object.values(value).every((item) => item === null || typeof item !== "object")
+  );
+}
+
+/** Pads the cells of each column but the last to the same width. */
+export function align(rows: string[][]): string[] {
+  const widths = rows[0]?.map((_, index) => Math.max(...rows.map((row) => row[index]?.length ?? 0))) ?? [];
+  return rows.map((row) =>
+    row
+      .map((cell, index) => cell.padEnd(widths[index] ?? 0))
+      .join("  ")
+      .trimEnd(),
+  );
+}

@@ -1,5 +1,8 @@
 import type { Router } from "@koa/router";
+import { notFound, Problem } from "../../../resources/http/problem.ts";
 import type { AuthOptions } from "../../auth/auth-options.ts";
+import { requireRecentSignIn } from "../../auth/authenticate.ts";
+import { ProviderUnavailable } from "../../auth/sso/identity-provider.ts";
 import { describeBrowser } from "../../http/describe-browser.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import {
@@ -9,20 +12,22 @@ import {
   exportAccount,
   getAccount,
   type ShownAccount,
+  unlinkIdentity,
 } from "../../operations/account.ts";
+import { findOwnApp, findOwnApps, listOwnApps, revokeOwnApp } from "../../operations/account-apps.ts";
+import { confirmEmail, getPendingEmail, removeEmail, requestEmailChange } from "../../operations/email.ts";
 import { endOtherSessions, endSession, listSessions } from "../../operations/sessions.ts";
 import { badge, CSRF_FIELD, field, formButton, linkButton, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { type Columns, table } from "../../ui/table.ts";
+import { page } from "../../ui/page.ts";
+import { type Columns, emptyState, table } from "../../ui/table.ts";
 import { capitalized, formatTime } from "../../ui/text.ts";
 import { signedInUserOf } from "../access.ts";
+import { appRevocationForm, authorizedAppsTable } from "../authorized-apps.ts";
 import type { Show } from "../forms.ts";
-import { addOperation, addReading, runOperation } from "../operation-routes.ts";
+import { addOperation, addOperationPage, addReading, runOperation } from "../operation-routes.ts";
 import { showPage } from "../responses.ts";
 import type { RouteOptions } from "../route.ts";
-import { accountAppRoutes } from "./apps.ts";
-import { emailPanel, emailRoutes } from "./email.ts";
-import { identityRoutes } from "./identities.ts";
 import { secondFactorRoutes } from "./second-factors.ts";
 
 export type AccountParts = Pick<AuthOptions, "identityProvider" | "relyingParty" | "transactions">;
@@ -201,4 +206,127 @@ ${hasPassword && currentPassword("password", "Your password")}
 
 function currentPassword(name: string, label: string): Html {
   return field({ name, label, type: "password", attributes: html`autocomplete="current-password" required` });
+}
+
+const EMAIL_PATH = `${ACCOUNT}/email`;
+
+function emailRoutes(router: Router, options: RouteOptions, show: Show): void {
+  const to = () => ACCOUNT;
+  addOperation(router, options, requestEmailChange, { show, to });
+  addOperation(router, options, removeEmail, { to });
+  addReading(router, options, getPendingEmail, async (ctx) => {
+    const { email } = await runOperation(ctx, options, getPendingEmail);
+    const body = confirmEmailPage(ctx.path, email);
+    showPage(ctx, { title: "Confirm your email address", body });
+  });
+  addOperation(router, options, confirmEmail, { to });
+}
+
+function emailPanel(email: string | null, hasMail: boolean): Html {
+  return html`<section class="panel"><h2>Email address</h2>
+<p>For security notices and password resets. It’s never used to sign in, and we don’t share it.</p>
+${email && html`<p>Your address is <strong><bdi>${email}</bdi></strong>.</p>`}
+${
+  hasMail
+    ? html`<form method="post" action="${EMAIL_PATH}" class="stack">${CSRF_FIELD}
+${field({
+  name: "email",
+  label: email ? "New email address" : "Email address",
+  type: "email",
+  hint: "You’ll get a link that confirms the address.",
+  attributes: html`autocomplete="email" maxlength="254" required`,
+})}
+<button type="submit">${email ? "Change email address" : "Add email address"}</button>
+</form>`
+    : html`<p class="hint">This server doesn’t send email at the moment.</p>`
+}
+${email && formButton({ action: `${EMAIL_PATH}/delete`, text: "Remove email address" })}
+</section>`;
+}
+
+function confirmEmailPage(action: string, email: string): Html {
+  return html`<div class="panel"><p>Use <strong><bdi>${email}</bdi></strong> for your security notices and password resets?</p>
+<form method="post" action="${action}">${CSRF_FIELD}<button type="submit">Confirm email address</button></form></div>`;
+}
+
+const IDENTITIES_PATH = `${ACCOUNT}/identities`;
+
+function identityRoutes(
+  router: Router,
+  options: RouteOptions & Pick<AuthOptions, "identityProvider" | "transactions">,
+  show: Show,
+): void {
+  const { identityProvider: provider, transactions } = options;
+  router.post(IDENTITIES_PATH, async (ctx) => {
+    const { id, means } = signedInUserOf(ctx);
+    if (!provider) throw notFound("identity provider");
+    if (means !== "session" || !prefersHtml(ctx)) {
+      throw new Problem(406, "browser_required", "Open the account page in a browser to link an identity.");
+    }
+    requireRecentSignIn(ctx, ACCOUNT);
+    const { url, secrets } = await provider.begin().catch(throwUnlessUnavailable);
+    transactions.keep(ctx, { secrets, returnTo: ACCOUNT, linkTo: id });
+    // Not a redirect: `form-action` would have to allow every URL that the provider redirects to.
+    ctx.body = linkIdentityPage(provider.name, url);
+  });
+
+  addOperation(router, options, unlinkIdentity, { show, to: () => ACCOUNT });
+}
+
+function throwUnlessUnavailable(error: unknown): never {
+  if (!(error instanceof ProviderUnavailable)) throw error;
+  const detail = "The identity provider is unavailable right now. Try again in a minute.";
+  throw new Problem(503, "provider_unavailable", detail);
+}
+
+function linkIdentityPage(provider: string, href: string): string {
+  return page(
+    `Link ${provider}`,
+    html`<h1>Link ${provider}</h1>
+<p>Sign in to ${provider} to link it to your account. You can then sign in here with ${provider}.</p>
+<p><a class="button" href="${href}">Continue to ${provider}</a></p>
+<p class="hint"><a href="/dashboard/account">Back to account</a></p>`,
+  );
+}
+
+const APPS_PATH = `${ACCOUNT}/apps`;
+const APPS_INTRO =
+  "Apps that act for you, in all of your organizations. Revoking access takes effect immediately.";
+
+function accountAppRoutes(router: Router, options: RouteOptions): void {
+  const { storage } = options;
+
+  addReading(router, options, listOwnApps, async (ctx) => {
+    const { apps } = await findOwnApps(storage, signedInUserOf(ctx));
+    const body =
+      apps.length === 0
+        ? emptyState("No authorized apps", "Apps appear here once you authorize them.")
+        : authorizedAppsTable(apps, {
+            caption: "Apps you authorized",
+            authorization: ({ organization }) => html`for <bdi>${organization.name}</bdi>`,
+            path: APPS_PATH,
+            whose: ({ organization }) => `to ${organization.name}`,
+          });
+    showPage(ctx, { title: "Apps you authorized", intro: APPS_INTRO, body });
+  });
+
+  addOperationPage(router, options, revokeOwnApp, {
+    path: `${APPS_PATH}/:grant_id/delete`,
+    to: () => APPS_PATH,
+    async render(ctx) {
+      const found = await findOwnApp(storage, signedInUserOf(ctx), ctx.params.grant_id);
+      const { app, apps, membership, managesWebhooks } = found;
+      const body = appRevocationForm({
+        app,
+        apps,
+        organizationName: membership.name,
+        isOwn: true,
+        webhookHosts: managesWebhooks
+          ? await storage.webhooks.listCreatedHosts(membership.id, app)
+          : undefined,
+        path: APPS_PATH,
+      });
+      return { title: "Revoke access?", body };
+    },
+  });
 }

@@ -4,10 +4,9 @@ import { renderSVG } from "uqr";
 import { invalidField } from "../../../resources/http/validate.ts";
 import type { AuthOptions } from "../../auth/auth-options.ts";
 import { requireRecentSignIn } from "../../auth/authenticate.ts";
-import { safeReturnTo } from "../../auth/return-to.ts";
 import { totpUri } from "../../credentials/totp.ts";
 import { isChange } from "../../http/csrf.ts";
-import { seeOther } from "../../http/redirects.ts";
+import { safeReturnTo, seeOther } from "../../http/redirects.ts";
 import { type Input, prefersHtml, readInput, textFieldOf } from "../../http/request-body.ts";
 import { ACCOUNT } from "../../operations/account.ts";
 import {

@@ -7,11 +7,10 @@ import type { Result } from "../../operations/operation.ts";
 import { copyable, field, formButton, linkButton, panelForm, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
-import { pathTo } from "../access.ts";
+import { pathTo, rolesOf } from "../access.ts";
 import type { Show } from "../forms.ts";
 import { type OneTimeView, shownOnce } from "../one-time-view.ts";
 import { addOperation, addOperationPage } from "../operation-routes.ts";
-import { rolesOf } from "../permissions.ts";
 import type { RouteOptions } from "../route.ts";
 import { CLIENT, clientOf } from "./tabs.ts";
 

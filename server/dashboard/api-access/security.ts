@@ -14,10 +14,9 @@ import { type Operation, pathOf } from "../../operations/operation.ts";
 import { field, formButton, linkButton, panelForm } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { membershipOf, pathTo } from "../access.ts";
+import { controlOf, mayRun, membershipOf, pathTo } from "../access.ts";
 import { splitFieldErrors } from "../forms.ts";
 import { addOperation, addOperationPage } from "../operation-routes.ts";
-import { controlOf, mayRun } from "../permissions.ts";
 import type { RouteOptions } from "../route.ts";
 import { addTab, CLIENT, clientOf, tabPath } from "./tabs.ts";
 

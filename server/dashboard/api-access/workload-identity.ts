@@ -1,5 +1,4 @@
 import type { Context } from "koa";
-import type { Tokens } from "marked";
 import { MAX_TRUST_RULES, type TrustRule } from "../../../adapters/organizations/trust-rules.ts";
 import type { PublicUrls } from "../../../resources/access/resource-metadata.ts";
 import { API_SCOPES, SCOPE_DESCRIPTIONS } from "../../../resources/access/scopes.ts";
@@ -32,8 +31,7 @@ import { membershipOf } from "../access.ts";
 import { type FieldErrors, formFieldsOf, splitFieldErrors } from "../forms.ts";
 import { addOperation, addOperationPage } from "../operation-routes.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
-import { snippetFigures } from "./quick-start.ts";
-import type { Snippet } from "./snippets.ts";
+import { exampleIn, type Snippet, snippetFigures } from "./quick-start.ts";
 import { addTab, clientOf, tabPath } from "./tabs.ts";
 
 const PLAIN = html`maxlength="255" autocapitalize="none" autocomplete="off" spellcheck="false"`;
@@ -92,18 +90,9 @@ function fieldErrorsOf(problem: Problem | undefined) {
 const readDocument = pageReader("workload-identity.md");
 
 /** Returns the configurations of the documentation, for this server and a client. */
-export function workloadQuickStarts(
-  { base, api }: Pick<PublicUrls, "base" | "api">,
-  clientId: string,
-): Snippet[] {
+export function workloadQuickStarts(urls: PublicUrls, clientId: string): Snippet[] {
   return Object.entries(PLATFORMS).map(([key, { name: title, note }]) => {
-    const { text } = readDocument(`${title} without a secret`).find(
-      ({ type }) => type === "code",
-    ) as Tokens.Code;
-    const code = text
-      .replaceAll("https://links.example/v1", () => api)
-      .replaceAll("https://links.example", () => base)
-      .replaceAll("lgc_…", () => clientId);
+    const code = exampleIn(readDocument(`${title} without a secret`), urls, clientId);
     return { name: key, title, note, code };
   });
 }

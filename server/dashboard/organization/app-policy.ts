@@ -29,9 +29,8 @@ import {
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
-import { membershipOf, pathTo } from "../access.ts";
+import { mayRun, membershipOf, pathTo, rolesOf } from "../access.ts";
 import { addOperation, addReading } from "../operation-routes.ts";
-import { mayRun, rolesOf } from "../permissions.ts";
 import { sendJson, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 

@@ -29,11 +29,10 @@ import { type Html, html } from "../../ui/html.ts";
 import { invitationSentence, type ShownInvitation } from "../../ui/sign-in.ts";
 import { type Columns, table } from "../../ui/table.ts";
 import { capitalized, formatTime } from "../../ui/text.ts";
-import { membershipOf, pathTo, signedInUserOf } from "../access.ts";
+import { membershipOf, pathTo, rolesOf, signedInUserOf } from "../access.ts";
 import type { FieldErrors, Show } from "../forms.ts";
 import { shownOnce } from "../one-time-view.ts";
 import { addOperation, addReading, runOperation } from "../operation-routes.ts";
-import { rolesOf } from "../permissions.ts";
 import { showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteOptions } from "../route.ts";
 

@@ -4,21 +4,32 @@ import { isPaid, limitsOf } from "../../../resources/plans.ts";
 import type { Webhook } from "../../../resources/webhooks/types.ts";
 import { CHANGE_TYPES } from "../../operations/audit-query.ts";
 import { actorNameOf, summaryOf } from "../../operations/audit-sentences.ts";
-import { getOrganization } from "../../operations/organizations.ts";
-import { badge, CSRF_FIELD, icon, initial, linkButton, meter, time } from "../../ui/controls.ts";
+import { createOrganization, getOrganization, listOrganizations } from "../../operations/organizations.ts";
+import {
+  badge,
+  CSRF_FIELD,
+  field,
+  icon,
+  initial,
+  linkButton,
+  meter,
+  named,
+  time,
+} from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { capitalized } from "../../ui/text.ts";
-import { actorOf, membershipOf } from "../access.ts";
+import { actorOf, membershipOf, signedInUserOf } from "../access.ts";
+import { formFieldsOf, splitFieldErrors } from "../forms.ts";
 import { clicksPanel, readPrevious, topLinksPanel } from "../links/analytics.ts";
-import { addReading } from "../operation-routes.ts";
+import { addOperationPage, addReading } from "../operation-routes.ts";
 import { respondToChange, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { statusOf, type WebhookStatus } from "../webhooks/context.ts";
 import { groupSummaryOf, groupsOf } from "./audit.ts";
 
 /** Has the ID of the organization that the user viewed last. */
-export const LAST_VIEWED_COOKIE = "organization";
+const LAST_VIEWED_COOKIE = "organization";
 const CHECKLIST_COOKIE = "checklist";
 const YEAR_MS = 365 * 24 * 60 * 60 * 1000;
 const TOP_LINKS = 5;
@@ -144,4 +155,53 @@ function activityPanel(organizationId: string, activity: AuditEntry[]): Html {
   });
   return html`<section class="panel"><div class="title"><h2>Recent activity</h2>${linkButton(sectionPath(organizationId, "audit"), "Audit log", "quiet")}</div>
 <ul class="activity">${lines}</ul></section>`;
+}
+
+const NEW = "/dashboard/organizations/new";
+
+/** The organizations of the user, and new ones. */
+export const organizationRoutes: RouteModule = (router, options) => {
+  const { organizations } = options.storage;
+
+  addReading(router, options, listOrganizations, async (ctx) => {
+    const memberships = await organizations.listByUser(signedInUserOf(ctx).id);
+    const lastViewed = memberships.find(({ id }) => id === ctx.cookies.get(LAST_VIEWED_COOKIE));
+    const home = memberships.length === 1 ? memberships[0] : lastViewed;
+    if (home) return void ctx.redirect(sectionPath(home.id, "overview"));
+    if (memberships.length === 0) return showPage(ctx, { title: "Welcome", body: firstOrganization() });
+    ctx.state.memberships = memberships;
+    const tiles = memberships.map(({ id, name, plan, role }) => {
+      const link = html`<a href="${sectionPath(id, "overview")}">${name}</a>`;
+      return html`<li class="panel"><h2>${named(initial(name), link)}</h2>
+<p class="soft">${capitalized(plan)} plan · ${capitalized(role)}</p></li>`;
+    });
+    const body = html`<ul class="tiles">${tiles}</ul>
+<p>${linkButton(NEW, "New organization", "quiet")}</p>`;
+    showPage(ctx, { title: "Your organizations", body });
+  });
+
+  addOperationPage(router, options, createOrganization, {
+    path: NEW,
+    to: (_, change) => sectionPath(change.organization.id, "overview"),
+    async render(ctx, problem) {
+      ctx.state.memberships = await organizations.listByUser(signedInUserOf(ctx).id);
+      const { errors, ...error } = splitFieldErrors(problem);
+      const name = problem && String((await formFieldsOf(ctx)).name ?? "");
+      const body = html`<div class="panel">${namingForm(name, errors.name)}</div>`;
+      return { title: "New organization", ...error, body };
+    },
+  });
+};
+
+function firstOrganization(): Html {
+  return html`<div class="panel"><h2>Create your first organization</h2>
+<p class="soft">Links, members and API access belong to an organization. If you received an invitation link, open it instead.</p>
+${namingForm()}</div>`;
+}
+
+function namingForm(name?: string, error?: string): Html {
+  return html`<form method="post" action="/dashboard/organizations" class="stack">${CSRF_FIELD}
+${field({ name: "name", label: "Name", value: name, hint: "You can change it later.", error, attributes: html`required maxlength="100" autocomplete="organization"` })}
+<button type="submit">Create organization</button>
+</form>`;
 }

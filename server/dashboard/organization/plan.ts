@@ -9,11 +9,10 @@ import { badge, formButton, linkButton, meter } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { capitalized } from "../../ui/text.ts";
-import { membershipOf, pathTo } from "../access.ts";
+import { mayRun, membershipOf, pathTo, rolesOf } from "../access.ts";
 import { type NewSecret, redirectToSecret } from "../api-access/secrets.ts";
 import type { Show } from "../forms.ts";
 import { addOperation, addReading } from "../operation-routes.ts";
-import { mayRun, rolesOf } from "../permissions.ts";
 import { showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 

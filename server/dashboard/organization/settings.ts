@@ -23,11 +23,10 @@ import {
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { pathWith } from "../../ui/table.ts";
-import { membershipOf, pathTo, SECOND_FACTOR_SETUP, signedInUserOf } from "../access.ts";
+import { controlOf, mayRun, membershipOf, pathTo, SECOND_FACTOR_SETUP, signedInUserOf } from "../access.ts";
 import { formFieldsOf, type Show, splitFieldErrors } from "../forms.ts";
 import { toUrl, urlField } from "../links/form.ts";
 import { addOperation, addOperationPage, addReading, runOperation } from "../operation-routes.ts";
-import { controlOf, mayRun } from "../permissions.ts";
 import { showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { appPolicyPanel, approvedAppsPanel } from "./app-policy.ts";

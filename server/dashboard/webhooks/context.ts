@@ -1,10 +1,10 @@
 import type { Context, Middleware } from "koa";
+import { toTimestamp } from "../../../resources/http/to-json.ts";
 import { isPaid, type Plan, planRequired } from "../../../resources/plans.ts";
 import type { Services } from "../../../resources/services.ts";
 import { toWebhookView } from "../../../resources/webhooks/schema.ts";
 import { HEALTH_MAX } from "../../../resources/webhooks/service.ts";
 import type { DeliveryCounts, Webhook, WebhookHealth } from "../../../resources/webhooks/types.ts";
-import { toTimestamp } from "../../clients/client-view.ts";
 import { badge, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { actorOf, membershipOf, pathTo } from "../access.ts";

@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 import tls from "node:tls";
 import test, { type ExecutionContext } from "ava";
 import type { SMTPServerOptions } from "smtp-server";
-import { createMailer } from "../../../server/mail/mailer.ts";
+import { createMailer } from "../../../server/mail/dispatcher.ts";
 import { createColleague } from "../../harness/clients/dashboard.ts";
 import { startMailServer } from "../../harness/mail-server.ts";
 import { freePort } from "../../harness/port.ts";
