@@ -1,4 +1,4 @@
-type DatabaseError = { code?: unknown; errno?: unknown; message?: unknown; constraint?: unknown };
+type DatabaseError = Partial<Record<"code" | "errno" | "syscall" | "message" | "constraint", unknown>>;
 
 /** Returns a check whether an error has one of the codes, or on MariaDB and MySQL one of the numbers. */
 export function hasCode(...codes: (string | number)[]): (error: unknown) => boolean {
@@ -25,33 +25,60 @@ export const isConflict = hasCode(
 const hasConnectionCode = hasCode(
   "ECONNREFUSED",
   "ECONNRESET",
+  "ECONNABORTED",
   "EPIPE",
   "ETIMEDOUT",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
   "ENOTFOUND",
   "EAI_AGAIN",
   "PROTOCOL_CONNECTION_LOST",
-  "ER_SERVER_SHUTDOWN",
-  "ER_CON_COUNT_ERROR",
-  "57P01", // PostgreSQL admin_shutdown
-  "57P02",
-  "57P03", // PostgreSQL cannot_connect_now
-  "53300", // PostgreSQL too_many_connections
-  "08006",
-  "08003",
   "ERR_DATABASE_FAILED", // of a SQLite database
+  // MariaDB and MySQL
+  1037, // ER_OUTOFMEMORY
+  1040, // ER_CON_COUNT_ERROR
+  1041, // ER_OUT_OF_RESOURCES
+  1043, // ER_HANDSHAKE_ERROR
+  1047, // ER_UNKNOWN_COM_ERROR: a node of a Galera cluster is joining, or separated from the others
+  1053, // ER_SERVER_SHUTDOWN
+  1077, // ER_NORMAL_SHUTDOWN
+  1079, // ER_SHUTDOWN_COMPLETE
+  1080, // ER_FORCING_CLOSE
+  1129, // ER_HOST_IS_BLOCKED
+  1135, // ER_CANT_CREATE_THREAD
+  1152, // ER_ABORTING_CONNECTION
+  1158, // ER_NET_READ_ERROR
+  1159, // ER_NET_READ_INTERRUPTED
+  1160, // ER_NET_ERROR_ON_WRITE
+  1161, // ER_NET_WRITE_INTERRUPTED
+  1184, // ER_NEW_ABORTING_CONNECTION
+  1203, // ER_TOO_MANY_USER_CONNECTIONS
+  1226, // ER_USER_LIMIT_REACHED
+  1927, // ER_CONNECTION_KILLED
+  2002, // proxies send 2002 to 2013 for the connections that they lost
+  2003,
+  2006,
+  2013,
+  3168, // ER_SERVER_ISNT_AVAILABLE
+  4031, // ER_CLIENT_INTERACTION_TIMEOUT
 );
+// Classes 08 (connection_exception, and all errors of PgBouncer), 53 (insufficient_resources) and operator_intervention.
+const CONNECTION_CLASS = /^(?:08...|53...|57P..)$/;
 const CONNECTION_MESSAGE =
   /Connection terminated|timeout expired|Timeout acquiring a connection|connection is in closed state|is not queryable|Connection lost/i;
 
 /** Returns whether the connection failed or was lost, which leaves open whether the statement took effect. */
 export function isConnectionLost(error: unknown): boolean {
-  const { message } = (error ?? {}) as DatabaseError;
-  return hasConnectionCode(error) || CONNECTION_MESSAGE.test(String(message));
+  const { code, syscall, message } = (error ?? {}) as DatabaseError;
+  if (isDiskFull(error)) return false;
+  if (syscall === "connect" || hasConnectionCode(error)) return true;
+  return CONNECTION_CLASS.test(String(code)) || CONNECTION_MESSAGE.test(String(message));
 }
 
 /** Returns whether the server ended a statement that took too long. */
 export const isCanceled = hasCode(
   "57014", // PostgreSQL query_canceled
+  1317, // ER_QUERY_INTERRUPTED
   "ER_QUERY_TIMEOUT", // MySQL 3024
   1969, // MariaDB's ER_STATEMENT_TIMEOUT
 );

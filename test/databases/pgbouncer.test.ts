@@ -1,12 +1,18 @@
+import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import test from "ava";
 import { isCanceled } from "../../adapters/database/errors.ts";
 import { openDatabase } from "../../adapters/database/index.ts";
 import { openStorage } from "../../adapters/index.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
 import { hasPgBouncer, startPgBouncer } from "../harness/database/pgbouncer.ts";
+import { hasPostgres, startPostgres } from "../harness/database/postgres.ts";
 import { atOnce, createTestStorage, linkFields, settledAtOnce } from "../harness/database/storage.ts";
 import { engine } from "../harness/database/test-database.ts";
+import { startLoad } from "../harness/load.ts";
+import { bearer, postForm, startTestService } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
+import { until } from "../harness/webhooks.ts";
 
 export const databases = "all";
 
@@ -92,3 +98,66 @@ if (engine === "postgres" && hasPgBouncer) {
     t.deepEqual(running, [], "the server ended the statement");
   });
 } else if (engine === "postgres") skip(SESSIONS, "pgbouncer is not installed");
+
+const RESTART =
+  "behind PgBouncer, requests during a restart of PostgreSQL succeed or get 503, and all succeed soon after it";
+
+if (engine === "postgres" && hasPgBouncer && hasPostgres) {
+  test(RESTART, async (t) => {
+    const server = await startPostgres();
+    t.teardown(server.remove);
+    const pooler = await startPgBouncer(server.url);
+    t.teardown(pooler.stop);
+    const key = randomBytes(32).toString("base64url");
+    const service = await startTestService({ DATABASE_URL: pooler.url, ENCRYPTION_KEY: key });
+    t.teardown(service.close);
+    const app = await service.createOrganization();
+    const authorization = bearer(await service.token(app));
+    const client = { client_id: app.clientId, client_secret: app.clientSecret };
+    const json = { ...authorization, "content-type": "application/json" };
+    const create = (slug: string) =>
+      fetch(`${service.url}/v1/links`, {
+        method: "POST",
+        headers: json,
+        body: JSON.stringify({ url: "https://example.com/", slug }),
+      });
+    t.is((await create("restarted")).status, 201);
+    const load = startLoad(
+      {
+        token: () => postForm(`${service.url}/oauth/token`, { grant_type: "client_credentials", ...client }),
+        link: (count) => create(`restarted-${count}`),
+        list: () => fetch(`${service.url}/v1/links`, { headers: authorization }),
+        redirect: () => fetch(`${service.url}/restarted`, { redirect: "manual" }),
+      },
+      2,
+    );
+    await sleep(500);
+    await server.stop();
+    await sleep(2000);
+    await server.start();
+    const startedAt = Date.now();
+    await until(async () => ((await create(`after-${Date.now()}`)).status === 201 ? true : undefined));
+    t.true(Date.now() - startedAt < 5000, "PgBouncer connects again after a second");
+    await sleep(1500);
+    const answered = structuredClone(load.outcomes);
+    load.reset();
+    await sleep(500);
+    await load.stop();
+
+    const EXPECTED = { token: [200, 503], link: [201, 503], list: [200, 503], redirect: [302, 503] };
+    for (const [kind, statuses] of Object.entries(EXPECTED) as [keyof typeof EXPECTED, number[]][]) {
+      const during = answered[kind];
+      t.deepEqual(
+        [...new Set(during.map(({ status }) => status))].filter((status) => !statuses.includes(status)),
+        [],
+        kind,
+      );
+      for (const { status, retryAfter } of during) if (status === 503) t.regex(retryAfter ?? "", /^\d+$/);
+      t.true(load.outcomes[kind].length > 0);
+      t.true(
+        load.outcomes[kind].every(({ status }) => status === statuses[0]),
+        `${kind}, afterwards`,
+      );
+    }
+  });
+} else if (engine === "postgres") skip(RESTART, "pgbouncer or PostgreSQL is not installed");

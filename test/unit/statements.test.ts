@@ -1,5 +1,5 @@
 import test from "ava";
-import { errorKindOf } from "../../adapters/database/errors.ts";
+import { errorKindOf, isConnectionLost } from "../../adapters/database/errors.ts";
 import { operationOf } from "../../adapters/database/statement-observer.ts";
 
 const KINDS: Record<string, string[]> = {
@@ -18,6 +18,63 @@ test("database errors are classified by their codes", (t) => {
     for (const code of codes) t.is(errorKindOf({ code }), kind as never, code);
   for (const error of [...NO_ERRORS.map((code) => ({ code })), new Error("not of the database"), undefined])
     t.is(errorKindOf(error), undefined, JSON.stringify(error));
+});
+
+type DriverError = { code?: string; errno?: number; syscall?: string; message?: string };
+
+/** As the drivers report them. */
+const LOST: Record<string, DriverError[]> = {
+  "a socket": [
+    { code: "ENOENT", syscall: "connect" },
+    { code: "EHOSTUNREACH", syscall: "connect" },
+    { code: "ECONNRESET", syscall: "read" },
+    { message: "Connection terminated unexpectedly" },
+  ],
+  PostgreSQL: ["08000", "08001", "08003", "08004", "08006", "08007", "53000", "53200", "53300", "53400"].map(
+    (code) => ({ code }),
+  ),
+  "a PostgreSQL server that stops or starts": ["57P01", "57P02", "57P03", "57P04", "57P05"].map((code) => ({
+    code,
+  })),
+  PgBouncer: [
+    { code: "08P01", message: "server login has been failing, try again later (server_login_retry)" },
+    { code: "08P01", message: "query_wait_timeout" },
+    { code: "08P01", message: "server conn crashed?" },
+  ],
+  "MariaDB and MySQL": [
+    { code: "ER_CON_COUNT_ERROR", errno: 1040 },
+    { code: "ER_SERVER_SHUTDOWN", errno: 1053 },
+    { code: "ER_ABORTING_CONNECTION", errno: 1152 },
+    { code: "ER_NET_READ_ERROR", errno: 1158 },
+    { code: "ER_NET_READ_INTERRUPTED", errno: 1159 },
+    { code: "ER_NEW_ABORTING_CONNECTION", errno: 1184 },
+    { code: "ER_USER_LIMIT_REACHED", errno: 1226 },
+    { errno: 1927, message: "Connection was killed" },
+    { errno: 2006, message: "MySQL server has gone away" },
+    { errno: 2013, message: "Lost connection to server during query" },
+    { code: "PROTOCOL_CONNECTION_LOST" },
+  ],
+  Galera: [
+    {
+      code: "ER_UNKNOWN_COM_ERROR",
+      errno: 1047,
+      message: "WSREP has not yet prepared node for application use",
+    },
+  ],
+};
+// A full disk, a statement that took too long, one that is wrong, and a packet that is too large.
+const NOT_LOST: DriverError[] = [
+  { code: "53100" },
+  { code: "57014" },
+  { code: "42P01" },
+  { code: "ER_NET_PACKET_TOO_LARGE", errno: 1153 },
+  { code: "ENOENT", syscall: "open" },
+];
+
+test("errors of a connection are outages, by their class, for each driver and proxy", (t) => {
+  for (const [of, errors] of Object.entries(LOST))
+    for (const error of errors) t.true(isConnectionLost(error), `${of}: ${JSON.stringify(error)}`);
+  for (const error of NOT_LOST) t.false(isConnectionLost(error), JSON.stringify(error));
 });
 
 test("statements are classified by what they do", (t) => {

@@ -21,13 +21,26 @@ export async function startPostgres(settings: Record<string, string> = {}) {
   const port = await freePort();
   const all = { listen_addresses: "127.0.0.1", unix_socket_directories: "", port: String(port), ...settings };
   const words = Object.entries(all).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
-  const program = new Program(path.join(BIN, "postgres"), ["-D", folder, ...words], { cwd: "/", ...user });
-  await program.says(/ready to accept connections/, "stderr");
+  const command = ["-D", folder, ...words];
+  let program: Program;
+  async function start() {
+    program = new Program(path.join(BIN, "postgres"), command, { cwd: "/", ...user });
+    await program.says(/ready to accept connections/, "stderr");
+    return program;
+  }
+  program = await start();
   return {
     /** The URL of its database `postgres`. */
     url: `postgres://postgres@127.0.0.1:${port}/postgres`,
     /** Its children serve the connections. */
     pid: program.pid,
+    /** Ends all sessions, and stays stopped until `start` is called. */
+    async stop() {
+      program.kill("SIGINT");
+      await program.ended;
+    },
+    start,
+    log: () => program.stderr,
     async remove() {
       program.kill("SIGQUIT");
       await program.ended;

@@ -1,0 +1,35 @@
+type Outcome = { status: number; retryAfter: string | null };
+
+/** Sends requests of several kinds until it is stopped, in `lanes` per kind, each without a pause. */
+export function startLoad<Kind extends string>(
+  kinds: Record<Kind, (count: number) => Promise<Response>>,
+  lanes: number,
+) {
+  const outcomes = Object.fromEntries(Object.keys(kinds).map((kind) => [kind, [] as Outcome[]])) as Record<
+    Kind,
+    Outcome[]
+  >;
+  let count = 0;
+  let isStopped = false;
+
+  async function runLane(kind: Kind) {
+    while (!isStopped) {
+      const response = await kinds[kind](++count);
+      await response.arrayBuffer();
+      outcomes[kind].push({ status: response.status, retryAfter: response.headers.get("retry-after") });
+    }
+  }
+
+  const running = (Object.keys(kinds) as Kind[]).flatMap((kind) =>
+    Array.from({ length: lanes }, () => runLane(kind)),
+  );
+  return {
+    outcomes,
+    /** Forgets what was answered until now. */
+    reset: () => (Object.values(outcomes) as Outcome[][]).forEach((list) => void list.splice(0)),
+    async stop() {
+      isStopped = true;
+      await Promise.all(running);
+    },
+  };
+}
