@@ -1,19 +1,21 @@
 import { randomUUID } from "node:crypto";
 import type { Knex } from "knex";
-import { ifDuplicate } from "./errors.ts";
 
 /** Creates leases, by which one process at a time runs a job. One that dies blocks the others for `durationMs`. */
 export function createLeases(knex: Knex) {
   const holder = randomUUID();
 
   async function acquire(name: string, expires_at: number): Promise<boolean> {
-    const state = { holder, expires_at };
-    const available = knex("leases")
-      .where({ name })
-      .where((lease) => lease.where({ holder }).orWhere("expires_at", "<", Date.now()));
-    if (await available.update(state)) return true;
-    const inserted = knex("leases").insert({ name, ...state });
-    return inserted.then(() => true, ifDuplicate(false));
+    const take = () =>
+      knex("leases")
+        .where({ name })
+        .where((lease) => lease.where({ holder }).orWhere("expires_at", "<", Date.now()))
+        .update({ holder, expires_at });
+    if (await take()) return true;
+    if (await knex("leases").where({ name }).first("name")) return false;
+    // Without an error, which the server would log.
+    await knex("leases").insert({ name, holder: "", expires_at: 0 }).onConflict("name").ignore();
+    return (await take()) > 0;
   }
 
   return (name: string, durationMs: number) => {
