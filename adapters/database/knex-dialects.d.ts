@@ -26,8 +26,14 @@ declare module "knex/lib/dialects/sqlite3/execution/sqlite-transaction.js" {
 declare module "knex/lib/client.js" {
   import { Knex } from "knex";
 
-  export type Query = { _method?: string; sql?: string; _connection?: unknown };
-  export type Runner = { run(): Promise<unknown> };
+  /** A query, or a schema builder, which has a sequence. */
+  export type Query = {
+    _method?: string;
+    sql?: string;
+    _connection?: unknown;
+    _sequence?: { method: string }[];
+  };
+  export type Runner = { run(): Promise<unknown>; connection?: unknown };
 
   export default class ServerClient extends Knex.Client {
     transacting?: boolean;

@@ -4,7 +4,7 @@ import type { Knex } from "knex";
 import type ServerClient from "knex/lib/client.js";
 import type { Query, Runner } from "knex/lib/client.js";
 import { isReadOnly } from "./errors.ts";
-import { withQueryRetries } from "./retry.ts";
+import { isRead, withQueryRetries } from "./retry.ts";
 import { observed, operationOf, type Pool, type StatementObserver } from "./statement-observer.ts";
 
 /** Its connection was closed, so it is open whether a statement or transaction took effect. */
@@ -23,36 +23,58 @@ type Connection = object & { __knex__disposed?: Error };
 const MAX_WAITING = 1000;
 // With all connections in use, statements are refused if another has waited for this part of the time limit.
 const MAX_WAIT = 0.2;
+// What writes leave to reads, since commits may all wait for a standby that is missing.
+const READ_CONNECTIONS = 3;
 /** Timers can't wait longer. */
 export const MAX_TIMER_MS = 2 ** 31 - 1;
+
+type Waiting = Set<{ since: number }>;
 
 /** Closes connections in use for too long, since a frozen server says nothing, and refuses work that would wait. */
 class ConnectionLimits {
   readonly timeoutMs: number;
   readonly #size: number;
+  readonly #maxWrites: number;
   readonly #cut: (connection: Connection, error: Error) => void;
   /** The limit of the present use of each connection. Idle ones have none. */
   readonly #limits = new Map<Connection, NodeJS.Timeout | undefined>();
-  readonly #waiting = new Set<{ since: number }>();
+  readonly #writing = new Set<Connection>();
+  readonly #reads: Waiting = new Set();
+  readonly #writes: Waiting = new Set();
+  /** Writes that have a connection, or are the next to get one. */
+  #turnsTaken = 0;
+  readonly #turns = new Set<() => void>();
 
   /** @param cut closes a connection without waiting for the server, so that its statement fails with the error */
   constructor(size: number, timeoutMs: number, cut: (connection: Connection, error: Error) => void) {
     this.#size = size;
+    this.#maxWrites = Math.max(1, size - READ_CONNECTIONS);
     this.timeoutMs = timeoutMs;
     this.#cut = cut;
   }
 
-  async acquire(acquireFromPool: () => Promise<Connection>): Promise<Connection> {
+  /** The writes that wait for others to end, rather than for a connection. */
+  get queued(): number {
+    return this.#turns.size;
+  }
+
+  async acquire(acquireFromPool: () => Promise<Connection>, isRead: boolean): Promise<Connection> {
     const since = performance.now();
-    if (this.#isBusy(since)) throw poolBusy();
+    const waiting = isRead ? this.#reads : this.#writes;
+    if (this.#isBusy(waiting, isRead, since)) throw poolBusy();
     const wait = { since };
-    this.#waiting.add(wait);
+    waiting.add(wait);
     try {
-      const connection = await acquireFromPool();
+      if (!isRead) await this.#takeTurn();
+      const connection = await acquireFromPool().catch((error) => {
+        if (!isRead) this.#passTurn();
+        throw error;
+      });
+      if (!isRead) this.#writing.add(connection);
       this.watch(connection, since + this.timeoutMs - performance.now());
       return connection;
     } finally {
-      this.#waiting.delete(wait);
+      waiting.delete(wait);
     }
   }
 
@@ -68,6 +90,7 @@ class ConnectionLimits {
   release(connection: Connection): void {
     clearTimeout(this.#limits.get(connection));
     if (this.#limits.has(connection)) this.#limits.set(connection, undefined);
+    if (this.#writing.delete(connection)) this.#passTurn();
   }
 
   forget(connection: Connection): void {
@@ -89,11 +112,39 @@ class ConnectionLimits {
     await ended().finally(() => clearTimeout(last));
   }
 
-  #isBusy(now: number): boolean {
-    const [oldest] = this.#waiting;
-    if (!oldest || now - oldest.since <= this.timeoutMs * MAX_WAIT) return this.#waiting.size >= MAX_WAITING;
+  #isBusy(waiting: Waiting, isRead: boolean, now: number): boolean {
+    const [oldest] = waiting;
+    if (!oldest || now - oldest.since <= this.timeoutMs * MAX_WAIT) return waiting.size >= MAX_WAITING;
     // Otherwise, connections are being opened, and the database may respond again.
+    if (!isRead && this.#writing.size >= this.#maxWrites) return true;
     return [...this.#limits.values()].filter((limit) => limit !== undefined).length >= this.#size;
+  }
+
+  /** Writes take turns in the order in which they came. */
+  #takeTurn(): Promise<void> | undefined {
+    if (this.#turnsTaken < this.#maxWrites) {
+      this.#turnsTaken++;
+      return undefined;
+    }
+    return new Promise((resolve, reject) => {
+      const take = () => {
+        clearTimeout(late);
+        resolve();
+      };
+      const giveUp = () => {
+        this.#turns.delete(take);
+        reject(poolBusy());
+      };
+      const late = setTimeout(giveUp, Math.min(this.timeoutMs, MAX_TIMER_MS)).unref();
+      this.#turns.add(take);
+    });
+  }
+
+  #passTurn(): void {
+    const [next] = this.#turns;
+    if (!next) return void this.#turnsTaken--;
+    this.#turns.delete(next);
+    next();
   }
 }
 
@@ -101,6 +152,8 @@ type Dialect = {
   streamOf(connection: object): Duplex;
   /** Sets up a new session, whose statements end after a time on the server, too. Infinity is no limit. */
   setUp(connection: object, timeoutMs: number): Promise<void>;
+  /** Asks the server to end what the connection does. Resolves when it was asked, or couldn't be. */
+  cancel?(connection: object): Promise<void>;
 };
 
 type Config = Knex.Config & {
@@ -127,9 +180,12 @@ const CLOSE_MS = 500;
 
 export type LimitedClient = InstanceType<ReturnType<typeof withLimits>>;
 
-export function withLimits(Client: typeof ServerClient, { streamOf, setUp }: Dialect) {
-  function cut(connection: object, error?: Error) {
-    streamOf(connection).destroy(error);
+export function withLimits(Client: typeof ServerClient, { streamOf, setUp, cancel }: Dialect) {
+  /** Also on the server. Paused first, so that a commit that the server ends isn't taken for one that succeeded. */
+  async function cut(connection: object, error: Error) {
+    const stream = streamOf(connection).pause();
+    await cancel?.(connection);
+    stream.destroy(error);
   }
 
   return class extends Client {
@@ -150,7 +206,8 @@ export function withLimits(Client: typeof ServerClient, { streamOf, setUp }: Dia
       const { pool } = this;
       const max = this.config.pool?.max ?? 1;
       if (!pool) return { inUse: 0, idle: 0, waiting: 0, max };
-      return { inUse: pool.numUsed(), idle: pool.numFree(), waiting: pool.numPendingAcquires(), max };
+      const waiting = pool.numPendingAcquires() + this.limits.queued;
+      return { inUse: pool.numUsed(), idle: pool.numFree(), waiting, max };
     }
 
     override async _query(connection: unknown, query: { sql: string }): Promise<unknown> {
@@ -168,7 +225,17 @@ export function withLimits(Client: typeof ServerClient, { streamOf, setUp }: Dia
 
     override runner(query: Query): Runner {
       const create = () => super.runner(query);
-      return this.transacting ? create() : withQueryRetries(query, create);
+      if (this.transacting || query._connection) return create();
+      const createReader = () => {
+        const runner = create();
+        const run = runner.run.bind(runner);
+        const runOn = (connection: object) => {
+          runner.connection = connection;
+          return run();
+        };
+        return Object.assign(runner, { run: () => this.read(runOn) });
+      };
+      return withQueryRetries(query, isRead(query) ? createReader : create);
     }
 
     /** Watches a new connection until it is closed, which may be before the pool gets it. */
@@ -177,9 +244,10 @@ export function withLimits(Client: typeof ServerClient, { streamOf, setUp }: Dia
       streamOf(connection).once("close", () => this.limits.forget(connection));
     }
 
-    override acquireConnection(): Promise<object> {
+    /** Unless it is for a read, it waits while too many connections write. */
+    override acquireConnection(isForRead = false): Promise<object> {
       return observed(this.observer, "acquire", "", () =>
-        this.limits.acquire(() => super.acquireConnection()),
+        this.limits.acquire(() => super.acquireConnection(), isForRead),
       );
     }
 
@@ -199,18 +267,24 @@ export function withLimits(Client: typeof ServerClient, { streamOf, setUp }: Dia
     override async destroyRawConnection(connection: object): Promise<void> {
       const closed = super.destroyRawConnection(connection).catch(() => {}); // it may be lost already
       await Promise.race([closed, sleep(CLOSE_MS)]);
-      cut(connection);
+      streamOf(connection).destroy();
     }
 
     override destroy(callback?: (error?: unknown) => void): Promise<void> {
       return this.limits.end(LAST_STATEMENTS_MS, () => super.destroy(callback));
     }
 
-    /** Runs a statement on a connection with a time limit of its own. */
+    /** Runs a read with a time limit of its own. */
     async runFor<T>(ms: number, run: (connection: object) => Promise<T>): Promise<T> {
-      const connection = await this.acquireConnection();
-      try {
+      return this.read((connection) => {
         this.limits.watch(connection, ms + SERVER_EXTRA_MS);
+        return run(connection);
+      });
+    }
+
+    async read<T>(run: (connection: object) => Promise<T>): Promise<T> {
+      const connection = await this.acquireConnection(true);
+      try {
         return await run(connection);
       } finally {
         this.releaseConnection(connection);

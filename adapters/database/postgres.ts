@@ -1,3 +1,4 @@
+import { connect } from "node:net";
 import type { Duplex } from "node:stream";
 import PgClient from "knex/lib/dialects/postgres/index.js";
 import type { Client } from "pg";
@@ -7,6 +8,8 @@ import { lockLimitOf, withLimits } from "./limited-client.ts";
 type Query = { sql: string; bindings?: unknown[] };
 type PgConnection = Client & {
   connection: { stream: Duplex };
+  processID: number | null;
+  secretKey: number | null;
   /** Knex sets it during a transaction. */
   __knexTxId?: string;
 };
@@ -17,6 +20,7 @@ const INT8 = 20; // the type's OID
 export class PostgresClient extends withLimits(PgClient, {
   streamOf: (connection) => (connection as PgConnection).connection.stream,
   setUp: configure,
+  cancel,
 }) {
   /** Parses bigints as numbers: all are milliseconds or counts, far below 2^53. */
   _driver() {
@@ -60,6 +64,22 @@ const NO_STATEMENT_TIMEOUT = "set local statement_timeout = 0";
 async function configure(connection: object, timeoutMs: number): Promise<void> {
   const limit = Number.isFinite(timeoutMs) ? `; set statement_timeout = ${Math.ceil(timeoutMs)}` : "";
   await (connection as PgConnection).query(`set lock_timeout = ${lockLimitOf(timeoutMs)}${limit}`);
+}
+
+const CANCEL_REQUEST = 80_877_102;
+const CANCEL_MS = 500;
+
+/** No time limit of the server ends a commit that waits for a standby, not even when its client is gone. */
+async function cancel(connection: object): Promise<void> {
+  const { host, port, processID, secretKey } = connection as PgConnection;
+  if (processID === null || secretKey === null) return;
+  const message = Buffer.alloc(16);
+  for (const [index, word] of [message.length, CANCEL_REQUEST, processID, secretKey].entries())
+    message.writeInt32BE(word, index * 4);
+  const socket = host.startsWith("/") ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host);
+  socket.setTimeout(CANCEL_MS, () => socket.destroy()).on("error", () => {});
+  socket.resume().end(message);
+  await new Promise((resolve) => socket.once("close", resolve));
 }
 
 async function withSettings<T>(

@@ -17,7 +17,7 @@ type Client = Knex.Client & {
   driverName: string;
   // Only in the SQLite client.
   write(statements: Statement[]): Promise<number>;
-  acquireConnection(): Promise<unknown>;
+  acquireConnection(isForRead: boolean): Promise<unknown>;
   releaseConnection(connection: unknown): Promise<void>;
   query(connection: unknown, query: object): Promise<unknown>;
   processResponse(response: unknown): unknown;
@@ -76,7 +76,7 @@ export function createPrepare(knex: Knex) {
   };
 
   async function send(query: Query): Promise<unknown> {
-    const connection = await client.acquireConnection();
+    const connection = await client.acquireConnection(query.method === "select");
     const isNamed = isNaming;
     try {
       return client.processResponse(await client.query(connection, isNamed ? query : withoutName(query)));

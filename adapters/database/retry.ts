@@ -13,7 +13,7 @@ export class StorageUnavailable extends Error {
   }
 }
 
-const READS = new Set<unknown>(["select", "first", "pluck"]);
+const READS = new Set<unknown>(["select", "first", "pluck", "hasTable", "hasColumn"]);
 const ATTEMPTS = 5;
 const PAUSE_MS = 20;
 // A caller is waiting for the result, so nothing is retried after this time.
@@ -43,8 +43,13 @@ export function withQueryRetries<R extends Runner>(query: Query, createRunner: (
   const { _method: method, sql } = query;
   // A schema builder has neither. A query on a connection that its caller has chosen can't use another one.
   if (query._connection || (method ?? sql) === undefined) return createRunner();
-  const onlyReads = sql === undefined ? READS.has(method) : operationOf(sql) === "select";
-  return Object.assign(createRunner(), { run: () => withRetries(() => createRunner().run(), onlyReads) });
+  const run = () => withRetries(() => createRunner().run(), isRead(query));
+  return Object.assign(createRunner(), { run });
+}
+
+export function isRead({ _method: method, sql, _sequence: steps }: Query): boolean {
+  if (sql !== undefined) return operationOf(sql) === "select";
+  return steps ? steps.every((step) => READS.has(step.method)) : READS.has(method);
 }
 
 function toStorageError(error: unknown): unknown {

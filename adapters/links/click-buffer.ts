@@ -195,10 +195,14 @@ function addLinkCountsSql(engine: Engine): string {
   if (engine === "mysql") return `update ${added} straight_join links on links.id = added.id set ${sums}`;
   // PostgreSQL locks the rows of a join in any order, except with a subquery that locks them first. The condition is always
   // true, but makes the planner expect few rows. Otherwise it may scan all links.
+  if (engine === "sqlite") return `update links set ${sums} from ${added} where links.id = added.id`;
   const locked = `(select added.* from ${added} join links using (id)
     where coalesce(id, '') = id order by id for no key update of links) as added`;
-  return `update links set ${sums} from ${engine === "postgres" ? locked : added} where links.id = added.id`;
+  return `update links set ${sums} from ${locked} where links.id = added.id and ${LOCAL_COMMIT}`;
 }
+
+// Always true. Clicks don't wait for a standby: if it is missing, they would be committed again with each attempt.
+const LOCAL_COMMIT = "set_config('synchronous_commit', 'local', true) is not null";
 
 function toEvent({ link, click, clicks, bot_clicks, trace }: PendingEvent) {
   const { id, organizationId, domain, slug } = link;
@@ -292,8 +296,9 @@ function addStatisticsSql(engine: Engine): string {
       ? `on duplicate key update clicks = ${sum}`
       : `on conflict (${Object.keys(KEY).join(", ")}) do update set clicks = ${sum}`;
   // Without a condition, SQLite would read the following `on` as that of a join.
+  const condition = engine === "postgres" ? LOCAL_COMMIT : "true";
   return `insert into click_counts (${columns})
-    select ${columns} from ${rowsOfJson(engine, { ...KEY, clicks: "bigint" })} where true ${conflict}`;
+    select ${columns} from ${rowsOfJson(engine, { ...KEY, clicks: "bigint" })} where ${condition} ${conflict}`;
 }
 
 type LimitNames = (scope: string, dimension: Dimension, day: number, name: string, max: number) => string;

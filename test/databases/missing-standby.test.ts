@@ -1,0 +1,102 @@
+import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import test from "ava";
+import { openDatabase } from "../../adapters/database/index.ts";
+import { hasPostgres, startPostgres } from "../harness/database/postgres.ts";
+import { startLoad } from "../harness/load.ts";
+import { bearer, postForm, startTestService } from "../harness/service.ts";
+import { skip } from "../harness/skip.ts";
+import { until } from "../harness/webhooks.ts";
+
+const TITLE =
+  "while a synchronous standby is missing, writes get 503, reads and redirects succeed, and connections are bounded";
+const CONNECTIONS = 10;
+const LANES = 60;
+// Long enough for connections that are cut and replaced several times.
+const OUTAGE_MS = 12_000;
+
+if (hasPostgres)
+  test(TITLE, async (t) => {
+    const server = await startPostgres();
+    t.teardown(server.remove);
+    const admin = openDatabase(server.url);
+    t.teardown(admin.close);
+    const run = async (sql: string) => (await admin.knex.raw(sql)).rows;
+    await run("create database linkgate");
+    const url = server.url.replace(/postgres$/, "linkgate");
+    const service = await startTestService({
+      DATABASE_URL: url,
+      ENCRYPTION_KEY: randomBytes(32).toString("base64url"),
+      DATABASE_TIMEOUT: "3",
+    });
+    t.teardown(service.close);
+    const app = await service.createOrganization();
+    const headers = bearer(await service.token(app));
+    const create = (slug: string) =>
+      fetch(`${service.url}/v1/links`, {
+        method: "POST",
+        headers: { ...headers, "content-type": "application/json" },
+        body: JSON.stringify({ url: "https://example.com/", slug }),
+      });
+    t.is((await create("kept")).status, 201);
+    const client = { client_id: app.clientId, client_secret: app.clientSecret };
+    const introspection = { ...client, token: headers.authorization.slice("Bearer ".length) };
+
+    await run("alter system set synchronous_standby_names = 'ANY 1 (missing)'");
+    await run("select pg_reload_conf()");
+    await until(
+      async () => (await run("show synchronous_standby_names"))[0].synchronous_standby_names || undefined,
+    );
+    const writes = startLoad(
+      {
+        link: (count) => create(`waits-${count}`),
+        token: () => postForm(`${service.url}/oauth/token`, { grant_type: "client_credentials", ...client }),
+      },
+      LANES / 2,
+    );
+    const reads = startLoad(
+      {
+        redirect: () => fetch(`${service.url}/kept`, { redirect: "manual" }),
+        list: () => fetch(`${service.url}/v1/links`, { headers }),
+        introspect: () => postForm(`${service.url}/oauth/introspect`, introspection),
+        ready: () => fetch(`${service.url}/readyz`),
+      },
+      1,
+    );
+    const end = Date.now() + OUTAGE_MS;
+    let most = 0;
+    while (Date.now() < end) {
+      const [{ count }] = await run("select count(*)::int from pg_stat_activity where datname = 'linkgate'");
+      most = Math.max(most, count);
+      await sleep(100);
+    }
+    const refused = structuredClone(writes.outcomes);
+    const answered = structuredClone(reads.outcomes);
+    await run("alter system set synchronous_standby_names = ''");
+    await run("select pg_reload_conf()");
+    await until(async () => ((await create(`again-${Date.now()}`)).status === 201 ? true : undefined));
+    await sleep(500);
+    await Promise.all([writes.stop(), reads.stop()]);
+
+    t.log(
+      Object.entries({ ...refused, ...answered }).map(([kind, list]) => `${kind} ${list.length}`),
+      most,
+    );
+    t.true(most <= CONNECTIONS + 2, `${most} connections`);
+    for (const [kind, outcomes] of Object.entries(refused)) {
+      t.true(outcomes.length >= LANES / 2, kind);
+      for (const { status, retryAfter } of outcomes) {
+        t.is(status, 503, kind);
+        t.regex(retryAfter ?? "", /^\d+$/);
+      }
+    }
+    const SUCCESS = { redirect: 302, list: 200, introspect: 200, ready: 200 };
+    for (const [kind, outcomes] of Object.entries(answered)) {
+      t.true(outcomes.length > 50, `${kind}: ${outcomes.length}`);
+      const failed = outcomes.filter(({ status }) => status !== SUCCESS[kind as keyof typeof SUCCESS]);
+      t.is(failed.length, 0, `${kind}: ${failed.length} of ${outcomes.length}`);
+    }
+    t.is(writes.outcomes.link.at(-1)?.status, 201);
+    t.is(writes.outcomes.token.at(-1)?.status, 200);
+  });
+else skip(TITLE, "PostgreSQL is not installed");
