@@ -1,5 +1,5 @@
 import { sqliteFile } from "../adapters/database/engine.ts";
-import { isDiskFull } from "../adapters/database/errors.ts";
+import { isDiskFull, isReadOnly } from "../adapters/database/errors.ts";
 import { UnsupportedEncoding } from "../adapters/database/index.ts";
 import {
   IncompatibleSchema,
@@ -58,6 +58,10 @@ const NO_DATABASE: Reason = ["the database doesn't exist", "Create it first."];
 const FULL: Reason = ["too many connections", "Raise the server's limit, or use fewer processes."];
 const NO_PRIVILEGES: Reason = ["the user lacks privileges", "Grant it all privileges on the database."];
 const NO_SPACE: Reason = ["the disk is full", "Make room on it."];
+const READ_ONLY: Reason = [
+  "the server is read-only, as a standby is",
+  "Use the primary, or try again when this server is the primary.",
+];
 const NO_SHARED_MEMORY: Reason = [
   "the file system has no shared memory",
   "Put the file on a local disk, or use PostgreSQL or MariaDB.",
@@ -110,7 +114,8 @@ export function describeStartupError(error: unknown, databaseUrl?: string): stri
   const { code = "", message, cause, errors } = error as SystemError;
   // SQLite's extended codes begin with the basic one.
   const basic = /^SQLITE_[A-Z]+/.exec(code)?.[0] ?? code;
-  const known = isDiskFull(error) ? NO_SPACE : (REASONS[code] ?? REASONS[basic]);
+  const reasons = REASONS[code] ?? REASONS[basic];
+  const known = isDiskFull(error) ? NO_SPACE : isReadOnly(error) ? READ_ONLY : reasons;
   const [reason, advice] = known ?? (TIMEOUT.test(message) ? TIMED_OUT : []);
   if (reason) return `DATABASE_URL: cannot ${useOf(databaseUrl)} (${reason}). ${advice}`;
   const sentence = describeFileError(error as SystemError);

@@ -1,4 +1,6 @@
-type DatabaseError = Partial<Record<"code" | "errno" | "syscall" | "message" | "constraint", unknown>>;
+type DatabaseError = Partial<
+  Record<"code" | "errno" | "syscall" | "message" | "constraint" | "cause", unknown>
+>;
 
 /** Returns a check whether an error has one of the codes, or on MariaDB and MySQL one of the numbers. */
 export function hasCode(...codes: (string | number)[]): (error: unknown) => boolean {
@@ -107,9 +109,10 @@ const hasReadOnlyCode = hasCode(
 );
 const OPTION_PREVENTS_STATEMENT = 1290;
 
-/** Returns whether the server is read-only, as a replica is, and a primary that was demoted. */
+/** Returns whether the server is read-only, as a replica is, and a primary that was demoted; also of the cause. */
 export function isReadOnly(error: unknown): boolean {
-  const { errno, message } = (error ?? {}) as DatabaseError;
+  const { errno, message, cause } = (error ?? {}) as DatabaseError;
+  if (cause) return isReadOnly(cause);
   const isOption = errno === OPTION_PREVENTS_STATEMENT && /read.only/i.test(String(message));
   return isOption || hasReadOnlyCode(error);
 }

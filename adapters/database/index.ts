@@ -1,6 +1,7 @@
 import knexFactory, { type Knex } from "knex";
 import { createBatchInsert, type Insertion, type LookupQuery, prepareLookup } from "./batches.ts";
 import { type DatabaseOptions, type Engine, engineOf, knexConfig, rowsOf, sqliteFile } from "./engine.ts";
+import { isReadOnly } from "./errors.ts";
 import { createLeases } from "./leases.ts";
 import type { LimitedClient } from "./limited-client.ts";
 import {
@@ -93,6 +94,18 @@ export function openDatabase(url: string, options: DatabaseOptions = {}) {
     pendingMigrations: () => pendingMigrations(knex),
     newerMigrations: () => newerMigrations(knex),
     planUpgrade: () => planUpgrade(knex, engine),
+
+    /** Resolves to false if the server is read-only, as a standby is. Deletes nothing. */
+    async isWritable(): Promise<boolean> {
+      if (engine === "sqlite") return true;
+      try {
+        await knex("leases").where({ name: "" }).delete();
+        return true;
+      } catch (error) {
+        if (isReadOnly(error)) return false;
+        throw error;
+      }
+    },
 
     /** Calls the listener for each failed checkpoint of a SQLite database. The checkpoint is retried. */
     onCheckpointError: (listener: (error: Error) => void) =>

@@ -19,7 +19,8 @@ export type ReadinessReport = {
   readDetails(): Promise<{ request: RequestReport }>;
 };
 
-export type Readiness = "ready" | "stopping" | "not migrated" | "no database";
+/** `read_only`: the database has been read-only since the process started. Later, reads are still served. */
+export type Readiness = "ready" | "stopping" | "not migrated" | "no database" | "read_only";
 
 /** Responds 200 or 503. Without `report`, the caller doesn't learn why the process isn't ready. */
 export async function respondReady(
@@ -30,7 +31,7 @@ export async function respondReady(
   const isReady = readiness === "ready";
   ctx.status = isReady ? 200 : 503;
   ctx.set("Cache-Control", "no-store");
-  if (readiness === "no database") ctx.set("Retry-After", String(RETRY_AFTER_S));
+  if (readiness === "no database" || readiness === "read_only") ctx.set("Retry-After", String(RETRY_AFTER_S));
   ctx.body = {
     status: isReady || report ? readiness : "unavailable",
     // A service that can't log still serves requests, so it is ready.
@@ -45,8 +46,22 @@ const CHECK_MS = 2000;
 /** Concurrent calls share one check, so anonymous requests cannot load the database with more than one at a time. */
 export function createReadiness(storage: Storage, log: Log): () => Promise<Readiness> {
   let check: Promise<Readiness | undefined> | undefined;
+  let wasWritable = false;
+
+  async function checkDatabase(): Promise<Readiness> {
+    try {
+      const pending = await storage.pendingMigrations();
+      if (pending.length > 0) return "not migrated";
+      wasWritable ||= await storage.isWritable();
+      return wasWritable ? "ready" : "read_only";
+    } catch (error) {
+      log.error({ err: error }, "database unavailable");
+      return "no database";
+    }
+  }
+
   return async () => {
-    const result = () => checkDatabase(storage, log).finally(() => (check = undefined));
+    const result = () => checkDatabase().finally(() => (check = undefined));
     check ??= resultWithin(CHECK_MS, result());
     return (await check) ?? "no database";
   };
@@ -55,16 +70,6 @@ export function createReadiness(storage: Storage, log: Log): () => Promise<Readi
 /** In seconds; undefined if the database doesn't answer in time. */
 export function readClockAhead({ clockAhead }: Pick<Storage, "clockAhead">): Promise<number | undefined> {
   return resultWithin(CHECK_MS, clockAhead()).catch(() => undefined);
-}
-
-async function checkDatabase(storage: Storage, log: Log): Promise<Readiness> {
-  try {
-    const pending = await storage.pendingMigrations();
-    return pending.length ? "not migrated" : "ready";
-  } catch (error) {
-    log.error({ err: error }, "database unavailable");
-    return "no database";
-  }
 }
 
 // What a proxy adds to the requests that it passes on.

@@ -1,25 +1,76 @@
 import cluster from "node:cluster";
 import { once } from "node:events";
+import { createServer, type Server as HttpServer } from "node:http";
 import type { AddressInfo, Server } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { isReadOnly } from "../../adapters/database/errors.ts";
 import type { Storage } from "../../adapters/index.ts";
+import { RETRY_AFTER_S } from "../../resources/http/problem.ts";
 import { createMissingKey } from "../keys/encryption-keys.ts";
 import { type Keys, keysAt, loadStoredKeys } from "../keys/shared-keys.ts";
 import type { Log } from "../log.ts";
 import type { Settings } from "../settings/config.ts";
 import { toListenError, toStartupError } from "../startup-errors.ts";
 
-/** With workers, one process prepares for all. Throws StartupError or WrongEncryptionKey. */
+const RETRY_MS = 1000;
+
+/**
+ * With workers, one process prepares for all. Waits while the database is read-only and lacks tables or keys. Throws
+ * StartupError or WrongEncryptionKey.
+ */
 export async function prepareStorage(settings: Settings, storage: Storage, log: Log): Promise<Keys> {
+  let refusal: HttpServer | undefined;
   try {
-    await storage.migrate();
-    await createMissingKey(settings, storage);
-    const newer = cluster.isPrimary ? await storage.newerMigrations() : [];
-    if (newer.length > 0)
-      log.warn({ newer }, "the database was migrated by a newer version; this version can use it");
-    return keysAt(await loadStoredKeys(storage.keys), Date.now());
+    for (;;) {
+      try {
+        return await prepare(settings, storage, log);
+      } catch (error) {
+        if (!isReadOnly(error)) throw error;
+        if (!refusal) log.warn({ err: error }, "the database is read-only and not migrated, will retry");
+        refusal ??= await refuseRequests(settings);
+        await sleep(RETRY_MS);
+      }
+    }
   } catch (error) {
     throw toStartupError(error, settings.DATABASE_URL);
+  } finally {
+    if (refusal) {
+      log.info("stopped waiting for a writable database");
+      await closeServer(refusal);
+    }
   }
+}
+
+async function prepare(settings: Settings, storage: Storage, log: Log): Promise<Keys> {
+  await storage.migrate();
+  await createMissingKey(settings, storage);
+  const newer = cluster.isPrimary ? await storage.newerMigrations() : [];
+  if (newer.length > 0)
+    log.warn({ newer }, "the database was migrated by a newer version; this version can use it");
+  return keysAt(await loadStoredKeys(storage.keys), Date.now());
+}
+
+/** Tells load balancers that the process is alive, but not ready. */
+async function refuseRequests(settings: Settings): Promise<HttpServer> {
+  const server = createServer(({ url }, response) => {
+    const isAlive = url === "/healthz";
+    if (!isAlive) response.setHeader("retry-after", RETRY_AFTER_S);
+    response.writeHead(isAlive ? 200 : 503, {
+      "content-type": "application/json",
+      "cache-control": "no-store",
+    });
+    response.end(JSON.stringify({ status: isAlive ? "ok" : "read_only" }));
+  });
+  if (!cluster.isWorker) await listen(server, "PORT", settings);
+  return server;
+}
+
+async function closeServer(server: HttpServer): Promise<void> {
+  if (!server.listening) return;
+  const closed = once(server, "close");
+  server.close();
+  server.closeAllConnections();
+  await closed;
 }
 
 /** Returns the actual port. Throws StartupError. */

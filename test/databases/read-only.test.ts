@@ -3,10 +3,15 @@ import test from "ava";
 import { openDatabase } from "../../adapters/database/index.ts";
 import { openStorage, type Storage } from "../../adapters/index.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
+import { RETRY_AFTER_S } from "../../resources/http/problem.ts";
 import type { Link } from "../../resources/links/types.ts";
+import { apiAt } from "../harness/clients/api.ts";
 import { hasMariadb, startMariadb } from "../harness/database/mariadb.ts";
 import { atOnce, clickAt, linkFields } from "../harness/database/storage.ts";
 import { createTestDatabase, engine, serverOf } from "../harness/database/test-database.ts";
+import { freePort } from "../harness/port.ts";
+import { runCommand } from "../harness/program.ts";
+import { postForm, startTestService } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
 import { until } from "../harness/webhooks.ts";
 
@@ -23,16 +28,18 @@ const server =
     : engine === "mysql" && hasMariadb
       ? await onMariadb()
       : undefined;
+const KEY = randomBytes(32);
 if (server) {
-  const storage = openStorage(server.url, randomBytes(32));
+  const storage = openStorage(server.url, KEY);
   await storage.migrate();
   testReadOnly(server, storage);
+  testStarts(server);
 } else
   skip(TITLE, engine === "mysql" ? "the MariaDB server is not installed" : "a failover: SQLite has none");
 
 /** Sessions are read-only from their start until their end, as if they reached the old primary until they reconnect. */
-async function onPostgres(): Promise<Server> {
-  const { url, drop } = await createTestDatabase();
+async function onPostgres({ empty = false } = {}): Promise<Server> {
+  const { url, drop } = await createTestDatabase({ empty });
   const admin = openDatabase(serverOf("postgres") as string);
   const name = new URL(url).pathname.slice(1);
   // Sessions that are opening have the former setting, and pg_stat_activity doesn't show them yet.
@@ -138,4 +145,80 @@ function testReadOnly(server: Server, storage: Storage) {
     const today = Math.floor(Date.now() / 86_400_000);
     t.is((await storage.links.analytics(id, link.id, today - 1, today)).days[0]?.clicks, 10);
   });
+}
+
+/** Processes that start while the database is read-only. */
+function testStarts(server: Server) {
+  const settings = { ENCRYPTION_KEY: KEY.toString("base64url"), RATE_LIMIT: "off" };
+  const readiness = async (url: string) => {
+    const response = await fetch(`${url}/readyz`);
+    const { status: state } = (await response.json()) as { status: string };
+    return { status: response.status, state, retryAfter: response.headers.get("retry-after") };
+  };
+
+  test.serial(
+    "a process that starts on a read-only database serves reads, and is ready when it can write",
+    async (t) => {
+      // Tokens are for the address of the server.
+      const own = { DATABASE_URL: server.url, ...settings, PORT: String(await freePort()) };
+      const first = await startTestService(own);
+      const app = await first.createOrganization();
+      const token = await first.token(app);
+      const credentials = { client_id: app.clientId, client_secret: app.clientSecret };
+      await apiAt(first.url, token).createLink({ slug: "read" });
+      await first.close();
+
+      await server.demote();
+      const service = await startTestService(own);
+      t.teardown(service.close);
+      const { url } = service;
+      t.deepEqual(await readiness(url), {
+        status: 503,
+        state: "read_only",
+        retryAfter: String(RETRY_AFTER_S),
+      });
+      t.is((await fetch(`${url}/read`, { redirect: "manual" })).status, 302);
+      t.like(await (await postForm(`${url}/oauth/introspect`, { token, ...credentials })).json(), {
+        active: true,
+      });
+      t.is((await apiAt(url, token).get("/v1/links")).status, 200);
+      const fields = { grant_type: "client_credentials", ...credentials };
+      t.is((await postForm(`${url}/oauth/token`, fields)).status, 503);
+
+      await server.promote();
+      t.is((await readiness(url)).status, 200);
+      t.truthy(await service.token(app));
+    },
+  );
+
+  test.serial(
+    "a process waits for a database that is read-only and not migrated, and migrate says why",
+    async (t) => {
+      const empty = engine === "postgres" ? await onPostgres({ empty: true }) : await onMariadb();
+      t.teardown(empty.remove);
+      await empty.demote();
+      const port = await freePort();
+      const url = `http://127.0.0.1:${port}`;
+      const own = { DATABASE_URL: empty.url, ...settings, PORT: String(port) };
+      const { code, stderr } = await runCommand(["migrate"], { settings: own });
+      t.is(code, 1);
+      t.regex(stderr, /^DATABASE_URL: .*the server is read-only[^\n]*\n$/);
+
+      const starting = startTestService(own);
+      await until(async () =>
+        (await fetch(`${url}/healthz`).catch(() => undefined))?.ok ? true : undefined,
+      );
+      t.deepEqual(await readiness(url), {
+        status: 503,
+        state: "read_only",
+        retryAfter: String(RETRY_AFTER_S),
+      });
+      t.is((await fetch(`${url}/anything`)).status, 503);
+      await empty.promote();
+      const service = await starting;
+      t.teardown(service.close);
+      t.is((await readiness(url)).status, 200);
+      t.truthy(await service.token(await service.createOrganization()));
+    },
+  );
 }

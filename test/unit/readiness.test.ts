@@ -6,7 +6,7 @@ import { createReadiness } from "../../server/observability/health.ts";
 
 test("a check that takes longer than 2 seconds fails for callers that come later, too", async (t) => {
   const answered = Promise.withResolvers<string[]>();
-  const storage = { pendingMigrations: () => answered.promise };
+  const storage = { pendingMigrations: () => answered.promise, isWritable: async () => true };
   const readiness = createReadiness(storage as unknown as Storage, {} as Log);
   const first = readiness();
   t.is(await first, "no database");
@@ -14,5 +14,16 @@ test("a check that takes longer than 2 seconds fails for callers that come later
   t.is(await Promise.race([later, nextTurn("waits")]), "no database");
   answered.resolve([]);
   await nextTurn();
+  t.is(await readiness(), "ready");
+});
+
+test("a process is ready once the database was writable, and stays so when it is read-only later", async (t) => {
+  let isWritable = false;
+  const storage = { pendingMigrations: async () => [], isWritable: async () => isWritable };
+  const readiness = createReadiness(storage as unknown as Storage, {} as Log);
+  t.is(await readiness(), "read_only");
+  isWritable = true;
+  t.is(await readiness(), "ready");
+  isWritable = false;
   t.is(await readiness(), "ready");
 });
