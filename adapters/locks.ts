@@ -3,7 +3,8 @@ import type { UserRow } from "./database/tables/accounts.ts";
 import type { ClientRow } from "./database/tables/oauth.ts";
 import type { OrganizationRow } from "./database/tables/organizations.ts";
 
-// To avoid deadlocks, all lock in this order: organizations by id, then a client, users, secrets and grants.
+// To avoid deadlocks, all lock in this order: organizations by id, then a client, users, secrets and grants. Each lock
+// changes its row, because the nodes of a Galera cluster notice only changes.
 
 /** Returns the organization as it was locked; undefined if there is none. */
 export async function lockOrganization(
@@ -33,5 +34,6 @@ export async function lockClient(trx: Knex, organization_id: string): Promise<Cl
 }
 
 export async function lockUser(trx: Knex.Transaction, id: string): Promise<UserRow | undefined> {
-  return trx("users").where({ id }).forUpdate().first();
+  const user = () => trx("users").where({ id });
+  return (await user().update({ locked_at: Date.now() })) ? user().first() : undefined;
 }

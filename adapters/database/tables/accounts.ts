@@ -12,6 +12,8 @@ export const users = t.table("users", {
   disabled_reason: t.string(255).nullable(),
   /** Once it is confirmed. */
   email: t.string(t.EMAIL).nullable(),
+  /** Changed by `lockUser`. */
+  locked_at: t.time().nullable(),
 });
 export type UserRow = t.RowOf<typeof users>;
 
