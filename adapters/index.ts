@@ -152,6 +152,7 @@ export function openStorage(
     migrate: database.migrate,
     backUp: database.backUp,
     assertEncoding: database.assertEncoding,
+    clusterSize: database.clusterSize,
     isWritable: database.isWritable,
     pendingMigrations: database.pendingMigrations,
     newerMigrations: database.newerMigrations,

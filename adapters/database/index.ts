@@ -12,6 +12,7 @@ import {
   pendingMigrations,
 } from "./migrations/index.ts";
 import { planUpgrade } from "./migrations/plan.ts";
+import { readClusterSize } from "./mysql.ts";
 import { createPrepare } from "./prepared-statements.ts";
 import { withRetries } from "./retry.ts";
 import { backUp, type OnBackUp } from "./sqlite/backup.ts";
@@ -106,6 +107,9 @@ export function openDatabase(url: string, options: DatabaseOptions = {}) {
         throw error;
       }
     },
+
+    /** Resolves to the number of nodes if the server is one of a Galera cluster, and else to 0. */
+    clusterSize: async (): Promise<number> => (engine === "mysql" ? readClusterSize(knex) : 0),
 
     /** Calls the listener for each failed checkpoint of a SQLite database. The checkpoint is retried. */
     onCheckpointError: (listener: (error: Error) => void) =>

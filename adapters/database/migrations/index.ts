@@ -2,16 +2,18 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Knex } from "knex";
 import manifest from "../../../package.json" with { type: "json" };
 import type { Engine } from "../engine.ts";
+import { createLeases } from "../leases.ts";
+import { readClusterSize } from "../mysql.ts";
 import { ACCOUNT_TABLES } from "../tables/accounts.ts";
 import { BYTE_BY_BYTE, ID, type RowOf } from "../tables/columns.ts";
 import { EVENT_TABLES } from "../tables/events.ts";
 import { LINK_TABLES } from "../tables/links.ts";
 import { OAUTH_TABLES } from "../tables/oauth.ts";
 import { ORGANIZATION_TABLES } from "../tables/organizations.ts";
-import { SERVICE_TABLES, type schemaCompatibility } from "../tables/service.ts";
+import { leases, SERVICE_TABLES, type schemaCompatibility } from "../tables/service.ts";
 import { WEBHOOK_TABLES } from "../tables/webhooks.ts";
 import { finishLinks } from "./links.ts";
-import { createOnce, creates, type Migration } from "./migration.ts";
+import { createOnce, creates, createTables, type Migration } from "./migration.ts";
 
 export const MIGRATIONS: Migration[] = [
   creates(
@@ -80,6 +82,8 @@ const UNPUBLISHED = ["0001_initial", "0008_fapi"];
 // How long to wait for another process that is migrating, and how often to look.
 const WAIT_MS = 120_000;
 const RETRY_MS = 100;
+// How long a process that died blocks the others, on a Galera cluster.
+const LEASE_MS = 60_000;
 // An arbitrary number: PostgreSQL's advisory locks have no names.
 const LOCK = 7_105_467;
 // MySQL's lock names are shared by all databases of the server.
@@ -188,9 +192,23 @@ async function tryToMigrate(
   try {
     // The server's default character set may not support every script.
     await knex.raw("alter database character set utf8mb4");
-    return await applyAll(knex);
+    return (await readClusterSize(knex)) > 0 ? await withLease(knex, applyAll) : await applyAll(knex);
   } finally {
     await trx.raw(`select release_lock(${LOCK_NAME})`);
+  }
+}
+
+/** Resolves to undefined while a process at another node migrates: named locks are those of a node. */
+async function withLease<T>(knex: Knex, work: (knex: Knex) => Promise<T>): Promise<T | undefined> {
+  await createTables(knex, "mysql", [leases]);
+  const lease = createLeases(knex)("migrations", LEASE_MS);
+  if (!(await lease.isHeld())) return undefined;
+  const renewal = setInterval(() => void lease.isHeld().catch(() => {}), LEASE_MS / 4);
+  try {
+    return await work(knex);
+  } finally {
+    clearInterval(renewal);
+    await lease.release();
   }
 }
 

@@ -91,7 +91,9 @@ async function checkDatabase({ storage, settings }: CommandContext): Promise<str
   if (isMissing(settings.DATABASE_URL)) throw new Error(describeMissing(settings.DATABASE_URL));
   await storage.assertEncoding();
   await storage.pendingMigrations();
-  return `connected (${ENGINE_NAMES[storage.engine]})`;
+  const nodes = await storage.clusterSize();
+  const advice = `; one of ${nodes} nodes of Galera: let all servers use the same one, through a proxy that fails over`;
+  return `connected (${ENGINE_NAMES[storage.engine]})${nodes > 1 ? advice : ""}`;
 }
 
 const MIN_FREE_BYTES = 1_000_000_000;

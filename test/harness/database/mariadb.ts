@@ -10,13 +10,21 @@ const SERVER = "/usr/sbin/mariadbd";
 const INSTALL = "/usr/bin/mariadb-install-db";
 export const hasMariadb = existsSync(SERVER) && existsSync(INSTALL);
 
+const GALERA = "/usr/lib/galera/libgalera_smm.so";
+export const hasGalera = hasMariadb && existsSync(GALERA);
+
 /** Starts a MariaDB server of a test's own. `url` is that of its database `mysql`, as the user `root`. */
-export async function startMariadb() {
+export async function startMariadb(options: string[] = [], isJoining = false) {
   const folder = temporaryFolder("mariadb");
-  const common = ["--no-defaults", `--datadir=${folder}`, `--user=${userInfo().username}`];
-  execFileSync(INSTALL, [...common, "--auth-root-authentication-method=normal", "--skip-test-db"], {
-    stdio: ["ignore", "ignore", "pipe"],
-  });
+  // A node is sent its files by rsync, which gives up the permissions of root.
+  const { username } = userInfo();
+  const user = username === "root" ? "mysql" : username;
+  if (username === "root") execFileSync("chown", [user, folder]);
+  const common = ["--no-defaults", `--datadir=${folder}`, `--user=${user}`];
+  if (!isJoining)
+    execFileSync(INSTALL, [...common, "--auth-root-authentication-method=normal", "--skip-test-db"], {
+      stdio: ["ignore", "ignore", "pipe"],
+    });
   const port = await freePort();
   const server = new Program(SERVER, [
     ...common,
@@ -24,13 +32,42 @@ export async function startMariadb() {
     `--port=${port}`,
     `--socket=${path.join(folder, "socket")}`,
     "--innodb-flush-log-at-trx-commit=0",
+    ...options,
   ]);
   await server.says(/ready for connections/, "stderr");
   return {
     url: `mysql://root@127.0.0.1:${port}/mysql`,
+    log: () => server.stderr,
     async remove() {
       server.kill("SIGKILL");
       await server.ended;
     },
+  };
+}
+
+/** Starts the nodes of a cluster. They are equal from the start, so none has to copy another one's files. */
+export async function startGalera(size: number) {
+  const addresses: string[] = [];
+  for (let node = 0; node < size; node++) addresses.push(`127.0.0.1:${await freePort()}`);
+  const nodes: Awaited<ReturnType<typeof startMariadb>>[] = [];
+  for (const [index, address] of addresses.entries()) {
+    const options = [
+      "--wsrep-on=ON",
+      `--wsrep-provider=${GALERA}`,
+      `--wsrep-cluster-address=gcomm://${addresses.slice(0, index).join(",")}`,
+      `--wsrep-provider-options=gmcast.listen_addr=tcp://${address};ist.recv_addr=127.0.0.1:${await freePort()};gcache.size=32M`,
+      "--wsrep-node-address=127.0.0.1",
+      `--wsrep-node-name=node-${index}`,
+      "--wsrep-sst-method=rsync",
+      `--wsrep-sst-receive-address=127.0.0.1:${await freePort()}`,
+      "--binlog-format=ROW",
+      "--innodb-autoinc-lock-mode=2",
+    ];
+    nodes.push(await startMariadb(options, index > 0));
+  }
+  return {
+    nodes,
+    urls: nodes.map(({ url }) => url),
+    remove: () => Promise.all(nodes.map((node) => node.remove())),
   };
 }
