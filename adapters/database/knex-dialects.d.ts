@@ -38,6 +38,7 @@ declare module "knex/lib/client.js" {
   export default class ServerClient extends Knex.Client {
     transacting?: boolean;
     _query(connection: unknown, query: unknown): Promise<unknown>;
+    transaction(...args: unknown[]): unknown;
     pool?: { numUsed(): number; numFree(): number; numPendingAcquires(): number };
   }
 }

@@ -84,7 +84,7 @@ class ConnectionLimits {
       this.#cut(connection, timedOut());
     };
     clearTimeout(this.#limits.get(connection));
-    this.#limits.set(connection, setTimeout(end, Math.min(ms, MAX_TIMER_MS)).unref());
+    this.#limits.set(connection, setTimeout(end, Math.min(Math.max(ms, 1), MAX_TIMER_MS)).unref());
   }
 
   release(connection: Connection): void {
@@ -135,7 +135,8 @@ class ConnectionLimits {
         this.#turns.delete(take);
         reject(poolBusy());
       };
-      const late = setTimeout(giveUp, Math.min(this.timeoutMs, MAX_TIMER_MS)).unref();
+      // What gets its turn still has time to run.
+      const late = setTimeout(giveUp, Math.min(this.timeoutMs * (1 - MAX_WAIT), MAX_TIMER_MS)).unref();
       this.#turns.add(take);
     });
   }
@@ -244,10 +245,10 @@ export function withLimits(Client: typeof ServerClient, { streamOf, setUp, cance
       streamOf(connection).once("close", () => this.limits.forget(connection));
     }
 
-    /** Unless it is for a read, it waits while too many connections write. */
-    override acquireConnection(isForRead = false): Promise<object> {
+    /** For what may wait for a standby, it waits while too many connections do. Reads are local. */
+    override acquireConnection(isLocal = false): Promise<object> {
       return observed(this.observer, "acquire", "", () =>
-        this.limits.acquire(() => super.acquireConnection(), isForRead),
+        this.limits.acquire(() => super.acquireConnection(), isLocal),
       );
     }
 

@@ -46,6 +46,14 @@ export class PostgresClient extends withLimits(PgClient, {
       : run();
   }
 
+  /** A commit that isn't durable doesn't wait for a standby, so it takes no turn among those that do. */
+  override transaction(container: unknown, config?: { isDurable?: boolean }, outer?: unknown): unknown {
+    const acquireConnection = () => this.acquireConnection(true);
+    const client =
+      config?.isDurable === false ? Object.assign(Object.create(this), { acquireConnection }) : this;
+    return super.transaction.call(client, container, config, outer);
+  }
+
   /** The server ends the statement: behind a pooler, a request to cancel it wouldn't reach its session. */
   override runFor<T>(ms: number, run: (connection: object) => Promise<T>): Promise<T> {
     return super.runFor(ms, (connection) =>

@@ -8,7 +8,14 @@ import { operationOf } from "./statement-observer.ts";
 export type Value = string | number | boolean | null;
 export type Row = Record<string, Value>;
 type Bindable = Value | readonly string[];
-type Query = { sql: string; bindings: unknown[]; method: string; options: object; inTurn: boolean };
+type Query = {
+  sql: string;
+  bindings: unknown[];
+  method: string;
+  options: object;
+  inTurn: boolean;
+  isLocal: boolean;
+};
 
 export type Prepare = ReturnType<typeof createPrepare>["prepare"];
 
@@ -17,7 +24,7 @@ type Client = Knex.Client & {
   driverName: string;
   // Only in the SQLite client.
   write(statements: Statement[]): Promise<number>;
-  acquireConnection(isForRead: boolean): Promise<unknown>;
+  acquireConnection(isLocal: boolean): Promise<unknown>;
   releaseConnection(connection: unknown): Promise<void>;
   query(connection: unknown, query: object): Promise<unknown>;
   processResponse(response: unknown): unknown;
@@ -46,8 +53,9 @@ export function createPrepare(knex: Knex) {
     /**
      * Prepares SQL with parameters such as `:name`, and identifiers in double quotes where they need any. Resolves to
      * rows or the number of changes. Arrays are for PostgreSQL only. With `inTurn`, SQLite reads at the end of the turn.
+     * A write that is `isLocal` doesn't wait for a standby.
      */
-    prepare: <Answer, Name extends string>(text: string, { inTurn } = { inTurn: false }) => {
+    prepare: <Answer, Name extends string>(text: string, { inTurn = false, isLocal = false } = {}) => {
       const { sql, names } = compile(text);
       const operation = operationOf(sql);
       const isRead = operation === "select";
@@ -57,7 +65,8 @@ export function createPrepare(knex: Knex) {
         client.driverName === "pg" ? { name: `linkgate_${hash("sha256", sql, "base64url")}` } : {};
       return async (values: Record<Name, Bindable>): Promise<Answer> => {
         const bindings = names.map((name) => values[name as Name]);
-        const run = () => send({ sql, bindings: [...bindings], method, options, inTurn });
+        const run = () =>
+          send({ sql, bindings: [...bindings], method, options, inTurn, isLocal: isRead || isLocal });
         return (await withRetries<unknown>(run, isRead)) as Answer;
       };
     },
@@ -76,7 +85,7 @@ export function createPrepare(knex: Knex) {
   };
 
   async function send(query: Query): Promise<unknown> {
-    const connection = await client.acquireConnection(query.method === "select");
+    const connection = await client.acquireConnection(query.isLocal);
     const isNamed = isNaming;
     try {
       return client.processResponse(await client.query(connection, isNamed ? query : withoutName(query)));

@@ -57,9 +57,10 @@ export function createClickBuffer({ knex, engine, prepare, transaction }: Databa
   let release: NodeJS.Timeout | undefined;
   let hasEnded = false;
 
+  const isLocal = engine === "postgres";
   const statisticsOf = createStatisticsOf();
-  const addLinkCounts = prepare<unknown, "rows">(addLinkCountsSql(engine));
-  const addStatistics = prepare<unknown, "rows">(addStatisticsSql(engine));
+  const addLinkCounts = prepare<unknown, "rows">(addLinkCountsSql(engine), { isLocal });
+  const addStatistics = prepare<unknown, "rows">(addStatisticsSql(engine), { isLocal });
   const countBelowLimit = prepare<number, "id" | "clickedAt" | Counter>(COUNT_BELOW_LIMIT);
 
   /** Adds clicks that are equal to others to them, because most are, and their rows take longer. */
@@ -120,11 +121,14 @@ export function createClickBuffer({ knex, engine, prepare, transaction }: Databa
       const rows = JSON.stringify(ids.flatMap((id) => linkCounts.get(id) ?? []));
       const events = ids.map((id) => toEvent(ready.get(id) as PendingEvent));
       const eventIds = events.map(({ id }) => id);
-      await transaction(async (trx) => {
-        await trx.raw(addLinkCountsSql(engine), { rows });
-        await trx("events").insert(events);
-        await addDeliveries(trx, engine, eventIds);
-      });
+      await transaction(
+        async (trx) => {
+          await trx.raw(addLinkCountsSql(engine), { rows });
+          await trx("events").insert(events);
+          await addDeliveries(trx, engine, eventIds);
+        },
+        { isDurable: !isLocal },
+      );
       outbox.notify();
       for (const id of ids) {
         linkCounts.delete(id);

@@ -12,8 +12,9 @@ const TITLE =
   "while a synchronous standby is missing, writes get 503, reads and redirects succeed, and connections are bounded";
 const CONNECTIONS = 10;
 const LANES = 60;
-// Long enough for connections that are cut and replaced several times.
-const OUTAGE_MS = 12_000;
+const TIMEOUT_MS = 8000;
+// Long enough for all connections to be cut and replaced.
+const OUTAGE_MS = 20_000;
 
 if (hasPostgres)
   test(TITLE, async (t) => {
@@ -27,7 +28,7 @@ if (hasPostgres)
     const service = await startTestService({
       DATABASE_URL: url,
       ENCRYPTION_KEY: randomBytes(32).toString("base64url"),
-      DATABASE_TIMEOUT: "3",
+      DATABASE_TIMEOUT: String(TIMEOUT_MS / 1000),
     });
     t.teardown(service.close);
     const app = await service.createOrganization();
@@ -78,10 +79,6 @@ if (hasPostgres)
     await sleep(500);
     await Promise.all([writes.stop(), reads.stop()]);
 
-    t.log(
-      Object.entries({ ...refused, ...answered }).map(([kind, list]) => `${kind} ${list.length}`),
-      most,
-    );
     t.true(most <= CONNECTIONS + 2, `${most} connections`);
     for (const [kind, outcomes] of Object.entries(refused)) {
       t.true(outcomes.length >= LANES / 2, kind);
@@ -92,7 +89,8 @@ if (hasPostgres)
     }
     const SUCCESS = { redirect: 302, list: 200, introspect: 200, ready: 200 };
     for (const [kind, outcomes] of Object.entries(answered)) {
-      t.true(outcomes.length > 50, `${kind}: ${outcomes.length}`);
+      const slowest = Math.max(...outcomes.map(({ ms }) => ms));
+      t.true(slowest < TIMEOUT_MS / 2, `${kind} waited for a write: ${slowest} ms`);
       const failed = outcomes.filter(({ status }) => status !== SUCCESS[kind as keyof typeof SUCCESS]);
       t.is(failed.length, 0, `${kind}: ${failed.length} of ${outcomes.length}`);
     }

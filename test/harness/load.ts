@@ -1,4 +1,4 @@
-type Outcome = { status: number; retryAfter: string | null };
+type Outcome = { status: number; retryAfter: string | null; ms: number };
 
 /** Sends requests of several kinds until it is stopped, in `lanes` per kind, each without a pause. */
 export function startLoad<Kind extends string>(
@@ -14,9 +14,11 @@ export function startLoad<Kind extends string>(
 
   async function runLane(kind: Kind) {
     while (!isStopped) {
+      const start = performance.now();
       const response = await kinds[kind](++count);
       await response.arrayBuffer();
-      outcomes[kind].push({ status: response.status, retryAfter: response.headers.get("retry-after") });
+      const { status, headers } = response;
+      outcomes[kind].push({ status, retryAfter: headers.get("retry-after"), ms: performance.now() - start });
     }
   }
 
