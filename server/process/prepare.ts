@@ -54,6 +54,7 @@ async function prepare(settings: Settings, storage: Storage, log: Log): Promise<
 async function refuseRequests(settings: Settings): Promise<HttpServer> {
   const server = createServer(({ url }, response) => {
     const isAlive = url === "/healthz";
+    response.setHeader("connection", "close"); // the port is closed before the one that serves is opened
     if (!isAlive) response.setHeader("retry-after", RETRY_AFTER_S);
     response.writeHead(isAlive ? 200 : 503, {
       "content-type": "application/json",
