@@ -24,6 +24,14 @@ export const isConflict = hasCode(
   "ER_LOCK_DEADLOCK", // 1213
 );
 
+// Of MariaDB and MySQL: too many connections or too little memory (1037 to 1043, 1129, 1135, 1203, 1226), a node of Galera
+// that is joining or separated from the others (1047), a shutdown (1053 to 1080, 3168), lost connections (1152 to 1184, 1927,
+// 4031), and what proxies say of those that they lost (2002 to 2013). 1153 is a statement that is too large.
+const MYSQL_CONNECTION_ERRORS = [
+  1037, 1040, 1041, 1043, 1047, 1053, 1077, 1079, 1080, 1129, 1135, 1152, 1158, 1159, 1160, 1161, 1184, 1203,
+  1226, 1927, 2002, 2003, 2006, 2013, 3168, 4031,
+];
+
 const hasConnectionCode = hasCode(
   "ECONNREFUSED",
   "ECONNRESET",
@@ -36,33 +44,7 @@ const hasConnectionCode = hasCode(
   "EAI_AGAIN",
   "PROTOCOL_CONNECTION_LOST",
   "ERR_DATABASE_FAILED", // of a SQLite database
-  // MariaDB and MySQL
-  1037, // ER_OUTOFMEMORY
-  1040, // ER_CON_COUNT_ERROR
-  1041, // ER_OUT_OF_RESOURCES
-  1043, // ER_HANDSHAKE_ERROR
-  1047, // ER_UNKNOWN_COM_ERROR: a node of a Galera cluster is joining, or separated from the others
-  1053, // ER_SERVER_SHUTDOWN
-  1077, // ER_NORMAL_SHUTDOWN
-  1079, // ER_SHUTDOWN_COMPLETE
-  1080, // ER_FORCING_CLOSE
-  1129, // ER_HOST_IS_BLOCKED
-  1135, // ER_CANT_CREATE_THREAD
-  1152, // ER_ABORTING_CONNECTION
-  1158, // ER_NET_READ_ERROR
-  1159, // ER_NET_READ_INTERRUPTED
-  1160, // ER_NET_ERROR_ON_WRITE
-  1161, // ER_NET_WRITE_INTERRUPTED
-  1184, // ER_NEW_ABORTING_CONNECTION
-  1203, // ER_TOO_MANY_USER_CONNECTIONS
-  1226, // ER_USER_LIMIT_REACHED
-  1927, // ER_CONNECTION_KILLED
-  2002, // proxies send 2002 to 2013 for the connections that they lost
-  2003,
-  2006,
-  2013,
-  3168, // ER_SERVER_ISNT_AVAILABLE
-  4031, // ER_CLIENT_INTERACTION_TIMEOUT
+  ...MYSQL_CONNECTION_ERRORS,
 );
 // Classes 08 (connection_exception, and all errors of PgBouncer), 53 (insufficient_resources) and operator_intervention.
 const CONNECTION_CLASS = /^(?:08...|53...|57P..)$/;

@@ -36,7 +36,9 @@ export async function prepareStorage(settings: Settings, storage: Storage, log: 
   } finally {
     if (refusal) {
       log.info("stopped waiting for a writable database");
-      await closeServer(refusal);
+      refusal.close();
+      refusal.closeAllConnections();
+      await once(refusal, "close");
     }
   }
 }
@@ -62,16 +64,8 @@ async function refuseRequests(settings: Settings): Promise<HttpServer> {
     });
     response.end(JSON.stringify({ status: isAlive ? "ok" : "read_only" }));
   });
-  if (!cluster.isWorker) await listen(server, "PORT", settings);
+  await listen(server, "PORT", settings);
   return server;
-}
-
-async function closeServer(server: HttpServer): Promise<void> {
-  if (!server.listening) return;
-  const closed = once(server, "close");
-  server.close();
-  server.closeAllConnections();
-  await closed;
 }
 
 /** Returns the actual port. Throws StartupError. */
