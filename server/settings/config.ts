@@ -3,6 +3,7 @@ import { parseEnv } from "node:util";
 import { z } from "zod";
 import { validateCharacters } from "../credentials/names.ts";
 import { validateCountryDatabase } from "./country-database.ts";
+import { databaseUrl } from "./database-url.ts";
 import { findMissingPackages } from "./optional-packages.ts";
 import { findOpenChoices } from "./production-choices.ts";
 import {
@@ -12,7 +13,10 @@ import {
   headerName,
   hosts,
   httpUrl,
+  isDecodable,
   isPlain,
+  keyFile,
+  listenHost,
   longSecret,
   metadataDocuments,
   origins,
@@ -44,7 +48,7 @@ export class InvalidSettings extends Error {
 
 const schema = z.object({
   PORT: port.default(3000),
-  HOST: z.string().default("127.0.0.1"),
+  HOST: listenHost.default("127.0.0.1"),
   BASE_URL: secureOrigin.optional(),
   MCP_URL: httpUrl((url, text) =>
     isPlain(url) && !text.endsWith("/")
@@ -54,16 +58,7 @@ const schema = z.object({
   SHORT_URL: secureOrigin.optional(),
   SHORT_ROOT_REDIRECT_URL: httpUrl(() => undefined).optional(),
   SHORT_NOT_FOUND_URL: httpUrl(() => undefined).optional(),
-  DATABASE_URL: z
-    .string()
-    .refine((text) => /^(sqlite:[^?]|(postgres(ql)?|mysql|mariadb):\/\/)/.test(text), {
-      error: "must start with sqlite:, postgres:// or mysql://",
-      abort: true,
-    })
-    .refine((text) => !text.startsWith("sqlite:") || /^[^?]*(\?synchronous=(full|normal))?$/i.test(text), {
-      error: "must have no parameter but ?synchronous=full or ?synchronous=normal with sqlite:",
-    })
-    .default("sqlite:data/linkgate.sqlite"),
+  DATABASE_URL: databaseUrl.default("sqlite:data/linkgate.sqlite"),
   DATABASE_TIMEOUT: seconds(1, 300).default(10),
   TRUST_PROXY: count(0).default(0),
   WORKERS: count(1).default(1),
@@ -87,7 +82,7 @@ const schema = z.object({
   RATE_LIMIT: toggle,
   REDIS_URL: z
     .string()
-    .refine((text) => /^rediss?:\/\/./.test(text) && URL.canParse(text), {
+    .refine((text) => /^rediss?:\/\/./.test(text) && URL.canParse(text) && isDecodable(text), {
       error: "must be redis://<host>:<port> or rediss://<host>:<port>",
     })
     .optional(),
@@ -108,7 +103,7 @@ const schema = z.object({
       error: "must be 32 bytes in base64url, or several such keys separated by commas",
     })
     .optional(),
-  ENCRYPTION_KEY_FILE: z.string().optional(),
+  ENCRYPTION_KEY_FILE: keyFile.optional(),
   ALLOWED_ORIGINS: origins,
   WEBHOOK_ALLOW_HOSTS: hosts,
   SMTP_URL: smtpUrl.optional(),
@@ -122,6 +117,9 @@ const schema = z.object({
   LEAK_REPORT_KEYS: z.string().optional(),
   NODE_ENV: z.string().optional(),
 });
+
+/** The settings that are declared here. `telemetry-settings.ts` declares those of OpenTelemetry. */
+export const SETTING_NAMES = Object.keys(schema.shape);
 
 /** The environment wins over `.env`. Empty values count as absent. Throws InvalidSettings. */
 export function readSettings(environment: NodeJS.ProcessEnv = withEnvFile()): Settings {

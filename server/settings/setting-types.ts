@@ -2,6 +2,9 @@ import { z } from "zod";
 import { checkText } from "../../resources/http/validate.ts";
 import { isPublicUrl } from "../../resources/outbound/ssrf-guard.ts";
 
+/** An address to listen on, or its name. */
+export const listenHost = z.string().regex(/^[\w.:%-]+$/, { error: "must be an IP address or a host name" });
+
 /** Hosts of this machine, as URLs have them. */
 export const LOOPBACK: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
@@ -42,11 +45,14 @@ const list = z
       .filter(Boolean),
   );
 
+/** Returns an item of a list for an error. Before an @, there may be a password. */
+const withoutSecret = (text: string) => text.replace(/^.*@/s, "…@");
+
 const listOf = (isValid: (text: string) => boolean, what: string) =>
   list.check((context) => {
     for (const text of context.value) {
       if (isValid(text)) continue;
-      context.issues.push({ code: "custom", input: text, message: `${text} is not ${what}` });
+      context.issues.push({ code: "custom", input: text, message: `${withoutSecret(text)} is not ${what}` });
     }
   });
 
@@ -83,6 +89,10 @@ export const secureOrigin = httpUrl((url, text) =>
 
 export const longSecret = z.string().min(32, { error: "must be at least 32 characters long" });
 
+export const keyFile = z.string().refine((text) => parseEncryptionKeys(text) === undefined, {
+  error: "must be the path of a file, not a key",
+});
+
 // RFC 9110 §5.1: a field name is a token. Node.js writes the names of headers in lower case.
 export const headerName = z
   .string()
@@ -114,7 +124,7 @@ export const metadataDocuments = z.string().transform((text, context): AcceptedD
     return { accepted, addresses: new Set(addresses) };
   const message =
     isKind && accepted === "known"
-      ? `${wrong} is not the https URL of a metadata document`
+      ? `${withoutSecret(wrong as string)} is not the https URL of a metadata document`
       : "must be known, any or off; only known may be followed by URLs";
   context.issues.push({ code: "custom", input: text, message });
   return z.NEVER;
@@ -132,6 +142,16 @@ export function parseEncryptionKeys(text: string): Buffer[] | undefined {
   const keys = parts.map((part) => Buffer.from(BASE64URL.test(part) ? part : "", "base64url"));
   const isValid = keys.length > 0 && keys.every(({ length }) => length === KEY_BYTES);
   return isValid ? keys : undefined;
+}
+
+/** Returns whether drivers can decode the parts of a URL. */
+export function isDecodable(url: string): boolean {
+  try {
+    decodeURIComponent(url);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 export type SmtpServer = {
@@ -152,6 +172,7 @@ function validateSmtpUrl(text: string): string | undefined {
   if (url.search || url.hash || !["", "/"].includes(url.pathname))
     return "must have no path, query or fragment";
   if (Boolean(url.username) !== Boolean(url.password)) return "must have both a username and a password";
+  if (!isDecodable(text)) return "must have a % only in encoded characters, such as %25";
   return undefined;
 }
 
