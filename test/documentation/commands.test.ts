@@ -38,6 +38,7 @@ const NOT_RUN: Record<string, string[]> = {
   "test/documentation/signatures.test.ts runs it": ["WEBHOOK_SECRET=whsec_… node receiver.mjs"],
   "test/release/release.test.ts runs it": ["npm run release"],
   "test/processes/backup.test.ts runs it": ["pg_dump", "pg_restore", "mariadb-dump", "mariadb"],
+  "test/failover/postgres.ts runs it": ["patronictl", "psql"],
   "test/clients/ai-clients.test.ts runs the program": ["claude", "codex", "copilot", "gemini", "opencode"],
   "needs an account; test/documentation/documentation.test.ts compares it with the Connect page": [
     "code",
