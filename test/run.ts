@@ -1,7 +1,7 @@
 // Runs every test that this machine can run: all of them on SQLite, and on each other database the files that say
 // `export const databases = "all";` or `"servers"`.
 //
-//   node test/run.ts [--rest | --processes | --browser | --clients | --release | --races] [option…] [file…]
+//   node test/run.ts [--rest | --processes | --browser | --clients | --release | --failover | --races] [option…] [file…]
 //
 // README.md describes the options and variables. --rest runs what `npm test` leaves out or skips on a machine without
 // databases and optional programs: on SQLite, the files that say `export const stage = "long";`, and those with a test that
@@ -35,7 +35,10 @@ const {
   TEST_SOURCES,
 } = process.env;
 const flag = { type: "boolean", default: false } as const;
-const groups = { rest: flag, processes: flag, browser: flag, clients: flag, release: flag, races: flag };
+const groups = Object.fromEntries(GROUPS.map((group) => [group, flag])) as Record<
+  (typeof GROUPS)[number],
+  typeof flag
+>;
 const { values: options, positionals } = parseArgs({
   options: {
     ...groups,
@@ -127,5 +130,6 @@ Not in this run:
   npm run test:browser    tests that drive Chromium
   npm run test:clients    tests of client libraries and AI clients
   npm run test:release    tests of the package, the image and the release
+  npm run test:failover   tests of a database that fails over
   npm run test:races      tests of concurrent requests, with many more rounds`);
 process.exit(hasPassed ? 0 : 1);

@@ -1,11 +1,11 @@
 import { globSync, readFileSync } from "node:fs";
 
 /** Groups of tests. Without one of them, all tests run that need no processes, browser or client libraries. */
-export const GROUPS = ["rest", "processes", "browser", "clients", "release", "races"] as const;
+export const GROUPS = ["rest", "processes", "browser", "clients", "release", "failover", "races"] as const;
 export type Selection = { [group in (typeof GROUPS)[number]]: boolean };
 export type Engine = "sqlite" | "postgres" | "mysql";
 
-type Stage = "test" | "long" | "processes" | "browser" | "clients" | "release" | "races";
+type Stage = "test" | "long" | "processes" | "browser" | "clients" | "release" | "failover" | "races";
 
 const ALL = "test/**/*.test.ts";
 // Other files run on SQLite only.
@@ -19,6 +19,7 @@ const STAGES_OF_FOLDERS: [folder: string, stage: Stage][] = [
   ["test/conformance/mcp/", "clients"],
   ["test/conformance/oidf/", "processes"],
   ["test/release/", "release"],
+  ["test/failover/", "failover"],
 ];
 // Some of its tests are skipped where a program is missing.
 const NEEDS_PROGRAM = /harness\/(skip|terminal)\.ts"/;
@@ -40,7 +41,9 @@ type Selector = (stage: Stage, text: string, engine: Engine) => boolean;
 
 function selectorOf(selection: Selection): Selector {
   const { rest, races } = selection;
-  const chosen = (["processes", "browser", "clients", "release"] as const).find((stage) => selection[stage]);
+  const chosen = (["processes", "browser", "clients", "release", "failover"] as const).find(
+    (stage) => selection[stage],
+  );
   if (chosen) return (stage) => stage === chosen;
   if (races) return (stage, text) => stage === "races" || HAS_ROUNDS.test(text);
   if (!rest) return (stage) => stage === "test";
