@@ -1,5 +1,7 @@
+import { once } from "node:events";
 import { connect } from "node:net";
 import type { Duplex } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
 import PgClient from "knex/lib/dialects/postgres/index.js";
 import type { Client } from "pg";
 import { hasCode } from "./errors.ts";
@@ -76,6 +78,7 @@ async function configure(connection: object, timeoutMs: number): Promise<void> {
 
 const CANCEL_REQUEST = 80_877_102;
 const CANCEL_MS = 500;
+const FORWARD_MS = 60_000;
 
 /** No time limit of the server ends a commit that waits for a standby, not even when its client is gone. */
 async function cancel(connection: object): Promise<void> {
@@ -85,9 +88,10 @@ async function cancel(connection: object): Promise<void> {
   for (const [index, word] of [message.length, CANCEL_REQUEST, processID, secretKey].entries())
     message.writeInt32BE(word, index * 4);
   const socket = host.startsWith("/") ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host);
-  socket.setTimeout(CANCEL_MS, () => socket.destroy()).on("error", () => {});
-  socket.resume().end(message);
-  await new Promise((resolve) => socket.once("close", resolve));
+  socket.setTimeout(FORWARD_MS, () => socket.destroy()).on("error", () => {});
+  // The server closes the connection. PgBouncer 1.18 exits if its client does before the request is passed on.
+  socket.unref().resume().write(message);
+  await Promise.race([once(socket, "close").catch(() => {}), sleep(CANCEL_MS)]);
 }
 
 async function withSettings<T>(
