@@ -1,21 +1,34 @@
 import { randomUUID } from "node:crypto";
-import type { IdempotencyStore, Principal } from "../resources/idempotency/run-once.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { LRUCache } from "lru-cache";
+import type { Attempt, IdempotencyStore, Principal } from "../resources/idempotency/run-once.ts";
 import type { Encryption } from "./crypto/encryption.ts";
 import { sha256 } from "./crypto/hash.ts";
 import { idFromSeed, newIdSeed } from "./crypto/ids.ts";
 import { ifDuplicate } from "./database/errors.ts";
 import type { Database } from "./database/index.ts";
+import { StorageUnavailable } from "./database/retry.ts";
 import { contextOf, type RowOf } from "./database/tables/columns.ts";
 import { idempotencyKeys } from "./database/tables/service.ts";
+import { createWriteBehindBuffer } from "./database/write-behind.ts";
 
 const LIFETIME_MS = 24 * 60 * 60 * 1000;
-// Longer than any request takes: an attempt that has not completed by then has died.
-const LEASE_MS = 60_000;
+// An attempt that isn't renewed for so long has died.
+const LEASE_MS = 5000;
+const RENEW_MS = 2000;
+// Longer than any request takes.
+const RENEWALS_MAX = 30;
+// A response doesn't wait longer for the release of its key.
+const RELEASE_MS = 1000;
+const RETRY_MS = 200;
+// Limits memory while the database is away.
+const UNFINISHED_MAX = 10_000;
 // Each further try follows a concurrent change of the row.
 const MAX_TRIES = 5;
 
 type RowKey = Pick<RowOf<typeof idempotencyKeys>, "organization_id" | "key_hash">;
-type Attempt = Pick<RowOf<typeof idempotencyKeys>, "leased_by" | "ids_from">;
+type Lease = Pick<RowOf<typeof idempotencyKeys>, "leased_by" | "ids_from">;
+type Write = () => Promise<void>;
 
 /** Creates the store of requests with an `Idempotency-Key`. Responses are encrypted. */
 export function createIdempotencyStore(
@@ -23,17 +36,70 @@ export function createIdempotencyStore(
   encryption: Encryption,
 ): IdempotencyStore {
   const rows = (key: RowKey) => knex("idempotency_keys").where(key);
+  // The last writes of attempts that failed with the database, by the holder of the lease.
+  const unfinished = new LRUCache<string, Write>({ max: UNFINISHED_MAX });
+  const retries = createWriteBehindBuffer(async () => {
+    for (const [holder, write] of [...unfinished.entries()]) if (!(await finish(holder, write))) return;
+  }, RETRY_MS);
 
-  function attempt(key: RowKey, { leased_by, ids_from }: Attempt) {
+  /** Resolves to false if the write has to wait for the database. */
+  async function finish(holder: string, write: Write): Promise<boolean> {
+    try {
+      await write();
+    } catch (error) {
+      if (error instanceof StorageUnavailable) {
+        if (!unfinished.has(holder)) unfinished.set(holder, write);
+        retries.schedule();
+        return false;
+      }
+      unfinished.delete(holder);
+      throw error;
+    }
+    unfinished.delete(holder);
+    return true;
+  }
+
+  function attempt(key: RowKey, { leased_by, ids_from }: Lease): Attempt {
     // An attempt that was presumed dead no longer holds the lease, so its writes have no effect.
     const leased = () => rows(key).where({ leased_by });
-    return {
-      linkId: (index: number) => idFromSeed(ids_from, "lnk", index),
-      keep: async (answer: string) =>
-        void (await leased().update({ answer: encryption.encrypt(answer, encryptionContext(key)) })),
-      forget: async () => void (await leased().delete()),
-      release: async () => void (await leased().update({ leased_until: 0 })),
+    const stopRenewing = renew(async () => {
+      // Not if it was released meanwhile.
+      await leased()
+        .where("leased_until", ">", 0)
+        .update({ leased_until: Date.now() + LEASE_MS });
+    });
+    const end = async (write: Write) => {
+      stopRenewing();
+      await finish(leased_by, write);
     };
+    return {
+      linkId: (index) => idFromSeed(ids_from, "lnk", index),
+      keep(response) {
+        const answer = encryption.encrypt(response, encryptionContext(key));
+        return end(async () => void (await leased().update({ answer })));
+      },
+      forget: () => end(async () => void (await leased().delete())),
+      async release() {
+        const released = end(() => release(key, leased_by));
+        await Promise.race([released, sleep(RELEASE_MS, undefined, { ref: false })]);
+      },
+    };
+  }
+
+  const release = async (key: RowKey, leased_by: string) =>
+    void (await rows(key).where({ leased_by }).update({ leased_until: 0 }));
+
+  /** A write that failed with the database may have taken the lease. Then the lease ends as soon as possible. */
+  async function acquire(key: RowKey, { leased_by }: Lease, write: () => Promise<boolean>): Promise<boolean> {
+    try {
+      return await write();
+    } catch (error) {
+      if (error instanceof StorageUnavailable) {
+        unfinished.set(leased_by, () => release(key, leased_by), { ttl: LEASE_MS });
+        retries.schedule();
+      }
+      throw error;
+    }
   }
 
   function insert(row: RowOf<typeof idempotencyKeys>): Promise<boolean> {
@@ -59,21 +125,33 @@ export function createIdempotencyStore(
           created_at: now,
           expires_at: now + LIFETIME_MS,
         };
-        if (await insert(fresh)) return { attempt: attempt(key, fresh) };
+        if (await acquire(key, fresh, () => insert(fresh))) return { attempt: attempt(key, fresh) };
         const found = await rows(key).first();
         if (!found) continue;
+        const write = unfinished.get(found.leased_by);
+        if (write && (await finish(found.leased_by, write))) continue;
         const isExpired = found.expires_at <= now;
         if (!isExpired && found.request_hash !== request_hash) return { refused: "reused" };
         if (!isExpired && found.answer !== null)
           return { answer: encryption.decrypt(found.answer, encryptionContext(key)) };
         if (!isExpired && found.leased_until > now) return { refused: "in_use" };
         const next = isExpired ? fresh : { ...lease, ids_from: found.ids_from };
-        const isAcquired = await rows(key).where({ leased_by: found.leased_by }).update(next);
-        if (isAcquired) return { attempt: attempt(key, next) };
+        const takeOver = async () => (await rows(key).where({ leased_by: found.leased_by }).update(next)) > 0;
+        if (await acquire(key, next, takeOver)) return { attempt: attempt(key, next) };
       }
       return { refused: "in_use" };
     },
   } satisfies IdempotencyStore;
+}
+
+/** Renews a lease until the returned function is called. What fails is tried again the next time. */
+function renew(write: Write): () => void {
+  let renewals = 0;
+  const timer = setInterval(() => {
+    if (++renewals === RENEWALS_MAX) clearInterval(timer);
+    void write().catch(() => {});
+  }, RENEW_MS).unref();
+  return () => clearInterval(timer);
 }
 
 /** The hash includes the principal, the only one that may see the response again. JSON keeps different ones apart. */

@@ -21,6 +21,6 @@ export const REQUEST_HEADERS = {
   "If-Match": "An ETag. The request fails with 412 if the resource has changed since.",
   "If-None-Match": "An ETag. The response is 304 without a body if the resource still has it.",
   "Idempotency-Key":
-    "1 to 255 visible ASCII characters, unique to each operation, such as a UUID. Retrying a request with the same key within 24 hours returns the original response without performing the operation again, even if one request uses REST and the other MCP. Keys are scoped to the client and the user it acts for. Errors 404 and 409 are replayed too, so use a new key once you have resolved the cause. After any other error, you can retry with the same key. If the server crashes during a request, the key is released within a minute. Retrying then returns the links that were already created; other operations may run twice.",
+    "1 to 255 visible ASCII characters, unique to each operation, such as a UUID. Retrying a request with the same key within 24 hours returns the original response without performing the operation again, even if one request uses REST and the other MCP. Keys are scoped to the client and the user it acts for. Errors 404 and 409 are replayed too, so use a new key once you have resolved the cause. After any other error, you can retry with the same key. If the server crashes during a request, the key is released within 5 seconds. Retrying then returns the links that were already created; other operations may run twice.",
 } as const;
 export type RequestHeader = keyof typeof REQUEST_HEADERS;

@@ -1,18 +1,21 @@
 import test from "ava";
+import { openStorage, type Storage } from "../../adapters/index.ts";
 import type { Attempt, Principal } from "../../resources/idempotency/run-once.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { atOnce, openTestStorage } from "../harness/database/open-storage.ts";
+import { until } from "../harness/webhooks.ts";
 
 export const databases = "all";
 
-const { first, second, either, knex } = await openTestStorage();
+const { first, second, either, knex, url, encryptionKey } = await openTestStorage();
 
 const MINUTE_MS = 60_000;
+const LEASE_MS = 5000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 let count = 0;
 const newKey = () => `key-${++count}`;
 const PRINCIPAL = { organizationId: "org_a", clientId: "lgc_a", userId: "usr_a" };
-const begin = (key: string, fingerprint = "one", by = first) =>
+const begin = (key: string, fingerprint = "one", by: Pick<Storage, "idempotency"> = first) =>
   by.idempotency.begin(PRINCIPAL, key, fingerprint);
 
 async function attempt(...args: Parameters<typeof begin>): Promise<Attempt> {
@@ -42,17 +45,38 @@ test.serial("a stored response is replayed in every process for 24 hours", async
   t.not(anew.linkId(0), linkId(0), "the new attempt creates other links");
 });
 
-test.serial("a dead attempt holds its key for a minute, and the next one gets the same ids", async (t) => {
+test.serial(
+  "an attempt whose process died holds its key for 5 seconds, and the next one gets the same ids",
+  async (t) => {
+    const key = newKey();
+    const process = openStorage(url, encryptionKey);
+    const dead = await attempt(key, "one", process);
+    await process.close();
+    advanceClock(LEASE_MS / 2);
+    t.deepEqual(await begin(key, "one", second), { refused: "in_use" });
+    t.deepEqual(await begin(key, "another", second), { refused: "reused" });
+    advanceClock(LEASE_MS / 2);
+    const begun = await atOnce(20, (index) => begin(key, "one", either(index)));
+    const [next] = begun.flatMap((one) => ("attempt" in one ? one.attempt : []));
+    t.is(begun.filter((one) => "attempt" in one).length, 1);
+    for (const place of [0, 1, 99]) t.is(next?.linkId(place), dead.linkId(place));
+  },
+);
+
+test.serial("an attempt that takes longer than 5 seconds keeps its key", async (t) => {
+  advanceClock(1000);
   const key = newKey();
-  const dead = await attempt(key);
-  advanceClock(MINUTE_MS / 2);
+  const { keep } = await attempt(key);
+  const leasedUntil = async () =>
+    (await knex("idempotency_keys").orderBy("created_at", "desc").first())?.leased_until ?? 0;
+  const before = await leasedUntil();
+  advanceClock(LEASE_MS - 1000);
+  await until(async () => (await leasedUntil()) > before || undefined);
   t.deepEqual(await begin(key, "one", second), { refused: "in_use" });
-  t.deepEqual(await begin(key, "another", second), { refused: "reused" });
-  advanceClock(MINUTE_MS / 2);
-  const begun = await atOnce(20, (index) => begin(key, "one", either(index)));
-  const [next] = begun.flatMap((one) => ("attempt" in one ? one.attempt : []));
-  t.is(begun.filter((one) => "attempt" in one).length, 1);
-  for (const place of [0, 1, 99]) t.is(next?.linkId(place), dead.linkId(place));
+  advanceClock(LEASE_MS - 1000);
+  t.deepEqual(await begin(key, "one", second), { refused: "in_use" });
+  await keep("an answer");
+  t.deepEqual(await begin(key, "one", second), { answer: "an answer" });
 });
 
 test.serial("writes of an attempt that was presumed dead have no effect", async (t) => {

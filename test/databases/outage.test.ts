@@ -3,6 +3,7 @@ import test, { type ExecutionContext } from "ava";
 import { openDatabase } from "../../adapters/database/index.ts";
 import { openStorage } from "../../adapters/index.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
+import type { Attempt } from "../../resources/idempotency/run-once.ts";
 import { apiAt, isProblem, type Reply, read } from "../harness/clients/api.ts";
 import { postMcp } from "../harness/clients/mcp.ts";
 import { sendRaw } from "../harness/clients/raw.ts";
@@ -137,6 +138,35 @@ function testOutages(context: Awaited<ReturnType<typeof connectThroughProxy>>) {
     await proxy.restore();
     t.is(await until(async () => (await patient.links.find(id, link.id))?.clicks || undefined), 10);
   });
+
+  const PRINCIPAL = { organizationId: "org_a", clientId: "lgc_a" };
+  const begin = (key: string, by = impatient) => by.idempotency.begin(PRINCIPAL, key, "a request");
+  const available = () => until(() => list().catch(() => undefined));
+  const ENDS: [title: string, end: (attempt: Attempt) => Promise<void>, next: string][] = [
+    ["failed", ({ release }) => release(), "attempt"],
+    ["had invalid input", ({ forget }) => forget(), "attempt"],
+    ["succeeded", ({ keep }) => keep("an answer"), "answer"],
+  ];
+  for (const [what, end, next] of ENDS)
+    for (const how of what === "failed" ? (["refuse", "freeze"] as const) : (["refuse"] as const))
+      test.serial(`${how}: a request that ${what} in an outage can be repeated after it`, async (t) => {
+        await available();
+        const keys = Array.from({ length: 3 }, () => `key-${++count}`);
+        const attempts: Attempt[] = [];
+        for (const key of keys) {
+          const begun = await begin(key);
+          if ("attempt" in begun) attempts.push(begun.attempt);
+        }
+        t.is(attempts.length, keys.length);
+        await proxy.cut(how);
+        await Promise.all(attempts.map(end));
+        await t.throwsAsync(begin(`key-${++count}`), UNAVAILABLE);
+        await proxy.restore();
+        await available();
+        const [other, ...same] = keys as [string, ...string[]];
+        for (const key of same) t.true(next in (await begin(key)));
+        t.truthy(await until(async () => next in (await begin(other, storage.first)) || undefined));
+      });
 
   test.serial("what is pending when the database becomes unavailable fails while it is away", async (t) => {
     await whileLinksAreLocked(async () => {
