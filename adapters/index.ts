@@ -30,6 +30,7 @@ import { createLeakStore } from "./leaked-credentials.ts";
 import { createClickBuffer } from "./links/click-buffer.ts";
 import { createLinkDisablingStore } from "./links/disable.ts";
 import { prepareCurrentReads } from "./links/redirect-cache.ts";
+import { rememberReads } from "./links/redirect-memory.ts";
 import { hasSearchIndex } from "./links/search.ts";
 import { createLinkStore } from "./links/store.ts";
 import { type LimitsOf, unlimited } from "./links/usage.ts";
@@ -85,7 +86,9 @@ export function openStorage(
   const auditChain = createAuditChain(database);
   const grantUse = createGrantUseRecorder(database);
   const clicks = createClickBuffer(database, outbox);
-  const currentReads = prepareCurrentReads(database);
+  const reads = prepareCurrentReads(database);
+  const remembered = database.engine === "sqlite" ? undefined : rememberReads(reads, outbox);
+  const currentReads = remembered ?? reads;
   const accounts = createAccountStore(database, outbox);
   const clients = createClientStore(database, outbox);
   return {
@@ -145,6 +148,8 @@ export function openStorage(
     backlog: () => readBacklog(database),
     clockAhead: () => readClockAhead(database),
     connections: database.connections,
+    /** How many times a link was redirected from memory while the database could not be reached. */
+    linksFromMemory: () => remembered?.linksFromMemory() ?? 0,
     engine: database.engine,
     databaseTime: () => readClock(database),
     /** PostgreSQL: resolves to whether searches have an index. */

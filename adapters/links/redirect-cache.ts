@@ -11,8 +11,11 @@ export type CurrentReads = {
   resolveDomain: DomainStore["resolve"];
 };
 
-// About 16,000 links with an ordinary destination.
-const CACHE_BYTES = 8 * 2 ** 20;
+/** What a lookup finds. */
+export type Resolved = ResolvedLink | ServedDomain | undefined;
+
+/** About 16,000 links with an ordinary destination. */
+export const CACHE_BYTES = 8 * 2 ** 20;
 // What a cached link takes without its slug and its destination; and a domain, or that there is none.
 const ITEM_BYTES = 400;
 
@@ -26,7 +29,7 @@ function cached({ prepare }: Pick<Database, "prepare">, reads: CurrentReads): Cu
   const readVersion = prepare<{ version: number }[], never>("select version from link_changes");
   const items = new LRUCache<string, { value: unknown }>({
     maxSize: CACHE_BYTES,
-    sizeCalculation: ({ value }) => sizeOf(value as ResolvedLink | ServedDomain | undefined),
+    sizeCalculation: ({ value }) => sizeOf(value as Resolved),
   });
   let cachedVersion: number | undefined;
   let reading: Promise<void> | undefined;
@@ -67,7 +70,8 @@ function cached({ prepare }: Pick<Database, "prepare">, reads: CurrentReads): Cu
   };
 }
 
-function sizeOf(value: ResolvedLink | ServedDomain | undefined): number {
+/** Returns the bytes that a cached lookup takes. */
+export function sizeOf(value: Resolved): number {
   if (!value || !("rules" in value)) return ITEM_BYTES;
   const { slug, url, rules } = value;
   return rules.reduce(

@@ -70,11 +70,13 @@ async function connectThroughProxy() {
   const { organization, client } = await patient.organizations.create("Unlucky", "growth", OPERATOR);
   const { id } = organization;
   const link = await storage.createLink(id);
+  // Other links are redirected from memory.
+  const limited = await storage.createLink(id, { maxClicks: 1000 });
   async function close() {
     await Promise.all([patient.close(), impatient.close()]);
     await proxy.close();
   }
-  return { close, proxy, patient, impatient, id, link, clientId: client?.clientId as string };
+  return { close, proxy, patient, impatient, id, link, limited, clientId: client?.clientId as string };
 }
 
 // As many connections as a process has.
@@ -83,13 +85,13 @@ const UNAVAILABLE = { name: "StorageUnavailable" };
 let count = 0;
 
 function testOutages(context: Awaited<ReturnType<typeof connectThroughProxy>>) {
-  const { proxy, patient, impatient, id, link, clientId } = context;
+  const { proxy, patient, impatient, id, link, limited, clientId } = context;
   test.afterEach.always(() => proxy.restore());
 
   const list = (by = impatient) => by.links.list(id, {}, 10);
   const find = (by = impatient) => by.clients.find(clientId);
   const create = (by = impatient) => by.links.create(id, OPERATOR, linkFields({ slug: `outage-${++count}` }));
-  const resolve = (by = impatient) => by.links.resolve(link.slug);
+  const resolve = (by = impatient) => by.links.resolve(limited.slug);
   const OPERATIONS = [list, find, create, resolve];
   /** Opens all connections of the pool. */
   const fillPool = (by = impatient) => atOnce(3 * CONNECTIONS, () => list(by));
@@ -190,6 +192,8 @@ function testOutages(context: Awaited<ReturnType<typeof connectThroughProxy>>) {
       await Promise.all(OPERATIONS.map((operation) => t.throwsAsync(operation(), UNAVAILABLE)));
       // The frozen connections are never closed, nor is the freeze ever over for them.
       proxy.reopen();
+      // A background attempt to connect may still wait for its time limit.
+      await available();
       await assertAvailable(t);
     });
 
@@ -223,14 +227,16 @@ function testOutages(context: Awaited<ReturnType<typeof connectThroughProxy>>) {
   test.serial("every interface responds with 503 during an outage, and recovers", async (t) => {
     const { service, app, token } = await startService(t, {});
     const [api, visitor] = [apiAt(service.url, token), apiAt(service.url)];
-    const { id: linkId, slug } = await api.createLink();
     const credentials = { client_id: app.clientId, client_secret: app.clientSecret };
     const fields = { grant_type: "client_credentials", ...credentials };
     // Clients that accept text/html also get JSON (RFC 6749 §5.2).
     const requestToken = async () =>
       read(await postForm(`${service.url}/oauth/token`, fields, { accept: "text/html, */*; q=.2" }));
     const ping = { jsonrpc: "2.0", id: 1, method: "tools/list" };
+    const followed = await api.createLink();
+    t.is((await visitor.get(`/${followed.slug}`)).status, 302);
     for (const how of ["refuse", "silence"] as const) {
+      const { id: linkId, slug } = await api.createLink();
       await proxy.cut(how);
       const [refusedToken, page, ready, ...problems] = await Promise.all([
         requestToken(),
@@ -251,6 +257,7 @@ function testOutages(context: Awaited<ReturnType<typeof connectThroughProxy>>) {
         t.regex(headers.get("retry-after") ?? "", /^\d+$/);
       }
       t.is((await visitor.get("/healthz")).status, 200);
+      t.is((await visitor.get(`/${followed.slug}`)).status, 302, "it was followed before");
       // Which hosts are domains is in the database.
       const atHost = (path: string) =>
         sendRaw(service.url, path, { headers: ["host", "go.outage.example", "accept", "application/json"] });
