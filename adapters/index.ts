@@ -129,6 +129,7 @@ export function openStorage(
     signInFailures: createSignInFailureStore(database),
     sessions: createSessionStore(database, outbox),
     addPastClicks: clicks.addPast,
+    droppedClicks: clicks.dropped,
     /** oidc-provider's storage contract: returns the adapter of a model by name. */
     oidcAdapter: createOidcAdapter(database, clients, outbox, grantUse, appPolicyCheck),
     findActiveToken: createTokenReader(database, grantUse, appPolicyCheck),

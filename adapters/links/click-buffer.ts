@@ -17,6 +17,10 @@ const MAX_ROWS = 500;
 const WINDOW_MS = 1000;
 // Limits memory. With more links clicked in a second, some have more than one event.
 const MAX_LINKS = 10_000;
+// Different clicks that wait to be stored, which take about 500 bytes each. Limits memory while storing keeps failing.
+const MAX_CLICKS = 50_000;
+// The statistics of more clicks are stored in several runs, so that reads of links don't wait for all of them.
+const CLICKS_PER_RUN = 2000;
 // Those of this second, and those of a hundred thousand clicks per second. Limits memory while storing keeps failing.
 const MAX_EVENTS = 2 * MAX_LINKS;
 
@@ -47,7 +51,9 @@ export type ClickBuffer = ReturnType<typeof createClickBuffer>;
 export function createClickBuffer({ knex, engine, prepare, transaction }: Database, outbox: Outbox) {
   const buffer = createWriteBehindBuffer(store, FLUSH_INTERVAL_MS);
   const clicks = new Map<string, EqualClicks>();
+  let dropped = 0;
   // What is being stored, or could not be stored.
+  const uncounted: EqualClicks[] = [];
   const linkCounts = new Map<string, LinkCount>();
   const statistics = new Map<string, ClickCountRow>();
   const ready = new Map<string, PendingEvent>();
@@ -64,11 +70,16 @@ export function createClickBuffer({ knex, engine, prepare, transaction }: Databa
   const countBelowLimit = prepare<number, "id" | "clickedAt" | Counter>(COUNT_BELOW_LIMIT);
 
   /** Adds clicks that are equal to others to them, because most are, and their rows take longer. */
-  function addClicks(link: ClickedLink, click: Click, count: number, isCounted: boolean): void {
+  function addClicks(link: ClickedLink, click: Click, count: number, isCounted: boolean): boolean {
     const key = `${link.id} ${sourceOf(click)} ${isCounted}`;
     const equal = clicks.get(key);
+    if (!equal && clicks.size + uncounted.length >= MAX_CLICKS) {
+      dropped += count;
+      return false;
+    }
     clicks.set(key, { link, click, clicks: count + (equal?.clicks ?? 0), isCounted });
     buffer.schedule();
+    return true;
   }
 
   function addEvent(target: typeof pending, event: PendingEvent): void {
@@ -97,12 +108,15 @@ export function createClickBuffer({ knex, engine, prepare, transaction }: Databa
     if (pending.size > 0) release ??= setTimeout(releaseEvents, WINDOW_MS).unref();
     for (const equal of clicks.values()) {
       if (!equal.isCounted) addLinkCount(linkCounts, equal);
-      for (const row of statisticsOf(equal)) addStatistic(statistics, row);
+      uncounted.push(equal);
     }
     clicks.clear();
     await storeEvents();
     await storeRows(linkCounts, addLinkCounts);
+    for (const equal of uncounted.splice(0, CLICKS_PER_RUN))
+      for (const row of statisticsOf(equal)) addStatistic(statistics, row);
     await storeRows(statistics, addStatistics);
+    if (uncounted.length > 0) buffer.schedule(0);
   }
 
   async function findSubscribed(organizations: string[]): Promise<Set<string>> {
@@ -152,13 +166,15 @@ export function createClickBuffer({ knex, engine, prepare, transaction }: Databa
       const count = { clicks: click.bot ? 0 : 1, bot_clicks: click.bot ? 1 : 0 };
       const { clickedAt } = click;
       if (isLimited && !(await countBelowLimit({ id: link.id, clickedAt, ...count }))) return false;
-      addEvent(pending, { link, click, ...count, trace: outbox.trace.of("link.clicked") });
-      addClicks(link, click, 1, isLimited);
+      if (addClicks(link, click, 1, isLimited))
+        addEvent(pending, { link, click, ...count, trace: outbox.trace.of("link.clicked") });
       return true;
     },
     /** Adds equal clicks without an event. */
-    addPast: (link: ClickedLink, click: Click, count: number): void => addClicks(link, click, count, false),
+    addPast: (link: ClickedLink, click: Click, count: number) => void addClicks(link, click, count, false),
     settled: buffer.settled,
+    /** How many clicks were not counted, because too many waited for the database. */
+    dropped: () => dropped,
     /** Resolves when nothing is left to store, after as many attempts as that takes. */
     async drained() {
       hasEnded = true;

@@ -4,7 +4,7 @@ import test, { type ExecutionContext } from "ava";
 import { openStorage } from "../../../adapters/index.ts";
 import type { Domain } from "../../../resources/domains/types.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import type { Link } from "../../../resources/links/types.ts";
+import type { Link, ResolvedLink } from "../../../resources/links/types.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { clickAt, createTestStorage, domainFields } from "../../harness/database/storage.ts";
 import { startTcpProxy } from "../../harness/tcp-proxy.ts";
@@ -31,6 +31,8 @@ test.beforeEach(async () => {
 
 const UNAVAILABLE = { name: "StorageUnavailable" };
 const { first } = storage;
+
+const sumOf = (rows: { clicks: number }[]) => rows.reduce((sum, { clicks }) => sum + clicks, 0);
 
 /** Follows a new link, as the process behind the proxy sees it. */
 async function followed(fields: Parameters<typeof storage.createLink>[1] = {}) {
@@ -59,6 +61,23 @@ test.serial(
     t.is(own.linksFromMemory(), 10);
     await proxy.restore();
     t.is(await until(async () => (await first.links.find(id, link.id))?.clicks || undefined), 10);
+  },
+);
+
+test.serial(
+  "in a long outage, 50,000 different clicks wait to be counted, and the others are named",
+  async (t) => {
+    const link = await followed();
+    const resolved = (await own.links.resolve(link.slug)) as ResolvedLink;
+    await proxy.cut();
+    for (let site = 0; site < 50_010; site++)
+      await own.links.click(resolved, clickAt(Date.now(), { referrer: `${site}.example` }));
+    t.is(own.droppedClicks(), 10);
+    await proxy.restore();
+    const today = Math.floor(Date.now() / 86_400_000);
+    const counted = () => first.links.analytics(id, link.id, today - 1, today);
+    t.truthy(await until(async () => sumOf((await counted()).days) === 50_000 || undefined));
+    t.is((await first.links.find(id, link.id))?.clicks, 50_000);
   },
 );
 
