@@ -29,6 +29,7 @@ import { createIdempotencyStore } from "./idempotency.ts";
 import { createLeakStore } from "./leaked-credentials.ts";
 import { createClickBuffer } from "./links/click-buffer.ts";
 import { createLinkDisablingStore } from "./links/disable.ts";
+import { type ClickDetailDays, createClickFolding } from "./links/fold-clicks.ts";
 import { prepareCurrentReads } from "./links/redirect-cache.ts";
 import { rememberReads } from "./links/redirect-memory.ts";
 import { hasSearchIndex } from "./links/search.ts";
@@ -65,6 +66,8 @@ type StorageOptions = {
   appPolicyCheck?: AppPolicyCheck;
   /** The quotas of each plan. Only a process that changes links needs them. */
   limitsOf?: LimitsOf;
+  /** Only a process that purges needs them. Without them, statistics are kept as they are. */
+  clickDetailDays?: ClickDetailDays;
   /** Ties events to the traces of requests. */
   currentTraceparent?: CurrentTraceparent | undefined;
 } & Pick<DatabaseOptions, "timeoutMs" | "observer">;
@@ -76,6 +79,7 @@ export function openStorage(
   {
     appPolicyCheck = OWN_CLIENTS_ONLY,
     limitsOf = unlimited,
+    clickDetailDays,
     currentTraceparent,
     ...options
   }: StorageOptions = {},
@@ -86,6 +90,7 @@ export function openStorage(
   const auditChain = createAuditChain(database);
   const grantUse = createGrantUseRecorder(database);
   const clicks = createClickBuffer(database, outbox);
+  const foldClicks = createClickFolding(database, clickDetailDays);
   const reads = prepareCurrentReads(database);
   const remembered = database.engine === "sqlite" ? undefined : rememberReads(reads, outbox);
   const currentReads = remembered ?? reads;
@@ -145,7 +150,7 @@ export function openStorage(
       verifyChains(database, auditChain, organizationId, kept),
     /** Resolves to undefined while another process purges. `stop` ends it after the current batch. */
     purgeExpired: (stop?: AbortSignal, onProgress?: OnPurge) =>
-      purgeExpired(database, purgeAuditLogs, eraseLinks, stop, onProgress),
+      purgeExpired(database, purgeAuditLogs, eraseLinks, foldClicks, stop, onProgress),
     backlog: () => readBacklog(database),
     clockAhead: () => readClockAhead(database),
     connections: database.connections,

@@ -18,6 +18,11 @@ const LEASE_MS = 30_000;
 /** Of the rows that had expired when the purge began. */
 export type OnPurge = (done: number, total: number) => void;
 
+// Statistics may take hours, so expired rows are deleted in between.
+const FOLD_MS = 20_000;
+
+type FoldClicks = (mayContinue: () => Promise<boolean>) => Promise<{ deleted: number; isDone: boolean }>;
+
 type Job<Result> = (database: Database, mayContinue: () => Promise<boolean>) => Promise<Result>;
 
 /** Resolves to the number of deleted rows per table, or undefined while another process purges. */
@@ -25,6 +30,7 @@ export async function purgeExpired(
   database: Database,
   purgeAuditLogs: Job<number>,
   eraseLinks: Job<void>,
+  foldClicks: FoldClicks,
   stop?: AbortSignal,
   onProgress?: OnPurge,
 ): Promise<Deleted | undefined> {
@@ -39,9 +45,18 @@ export async function purgeExpired(
       onProgress?.(done, total);
     };
     const deleted: Deleted = {};
-    for (const table of PURGED) deleted[table.name] = await purgeTable(database, table, mayContinue, onBatch);
-    deleted.events = (deleted.events ?? 0) + (await purgeAuditLogs(database, mayContinue));
-    await eraseLinks(database, mayContinue);
+    const add = (table: string, rows: number) => {
+      deleted[table] = (deleted[table] ?? 0) + rows;
+    };
+    for (let isDone = false; !isDone; isDone ||= !(await mayContinue())) {
+      for (const table of PURGED) add(table.name, await purgeTable(database, table, mayContinue, onBatch));
+      add("events", await purgeAuditLogs(database, mayContinue));
+      await eraseLinks(database, mayContinue);
+      const end = performance.now() + FOLD_MS;
+      const folded = await foldClicks(async () => performance.now() < end && (await mayContinue()));
+      add("click_counts", folded.deleted);
+      isDone = folded.isDone;
+    }
     return deleted;
   } finally {
     await lease.release();

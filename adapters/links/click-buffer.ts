@@ -308,7 +308,8 @@ const KEY = {
   name: "text",
 } as const;
 
-function addStatisticsSql(engine: Engine): string {
+/** Returns the SQL that adds rows of statistics, as JSON in `:rows`, to those that exist. */
+export function addStatisticsSql(engine: Engine): string {
   const sum = `click_counts.clicks + ${insertedValue(engine, "clicks")}`;
   const columns = [...Object.keys(KEY), "clicks"].join(", ");
   const conflict =

@@ -51,7 +51,9 @@ export const analyticsSchema = z
     hours: z
       .array(z.object({ hour: z.int().min(0).max(23), clicks, bot_clicks }))
       .optional()
-      .describe("The 24 hours (UTC) of a range of one day. Absent if the range is longer."),
+      .describe(
+        "The 24 hours (UTC) of a range of one day. Absent if the range is longer, or the day so long ago that its hours are no longer kept.",
+      ),
     referrers: z
       .array(z.object({ referrer: z.string().nullable(), clicks }))
       .describe(
@@ -146,9 +148,14 @@ export function toAnalyticsView(analytics: Analytics, from: number, to: number):
     clicks: days.reduce((sum, { clicks }) => sum + clicks, 0),
     bot_clicks: days.reduce((sum, { bot_clicks }) => sum + bot_clicks, 0),
     days,
-    ...(from === to && { hours }),
+...(from === to && areKept(analytics) && { hours }),
     ...(Object.fromEntries(lists) as Pick<AnalyticsView, ClickList>),
   };
+}
+
+/** Days and hours are both absent without clicks. */
+function areKept({ days, hours }: Analytics): boolean {
+  return days.length === 0 || hours.length > 0;
 }
 
 /** The clicks of one origin. Known bots and hours are not counted by origin, and one origin isn't counted by another. */

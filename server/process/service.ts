@@ -83,6 +83,7 @@ export async function startService(
   const storage = openStorage(settings.DATABASE_URL, encryptionKeys(settings), {
     appPolicyCheck,
     limitsOf,
+    clickDetailDays: settings.CLICK_DETAIL_DAYS,
     timeoutMs: settings.DATABASE_TIMEOUT * 1000,
     currentTraceparent: tracing?.currentTraceparent,
     observer: observeWithAll([metrics.statementObserver, tracing?.statementObserver, observer]),

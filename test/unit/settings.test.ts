@@ -16,6 +16,7 @@ const COMPANIONS: Record<string, Record<string, string>> = {
 const WRONG: Record<string, string[]> = {
   PORT: [" ", "80 81", ...words("abc -1 65536 80.5 0x50 1e3")],
   DATABASE_TIMEOUT: words("0 301 1.5 10s"),
+  CLICK_DETAIL_DAYS: words("0 -1 1.5 90d 100000 growth growth=0 growth=90=1 gold=90 90,growth=30 growth=30,"),
   METRICS_PORT: words("abc -1 65536 9100.5"),
   BASE_URL: words(`
     links.example.com ftp://links.example.com https://links.example.com/ https://links.example.com/app
@@ -155,6 +156,13 @@ test("the defaults are SQLite in data/ on port 3000 of this machine, and open re
     ...{ CIMD: { accepted: "known", addresses: new Set() }, REGISTRATION: "open", SELF_SERVICE_PLANS: true },
     isProduction: false,
   });
+});
+
+test("details of clicks are kept for 90 days, or as long as the setting says for all plans or for one", (t) => {
+  const daysOf = (text?: string) => readSettings({ CLICK_DETAIL_DAYS: text }).CLICK_DETAIL_DAYS;
+  t.deepEqual(daysOf(), { free: 90, growth: 90, premium: 90 });
+  t.deepEqual(daysOf("365"), { free: 365, growth: 365, premium: 365 });
+  t.deepEqual(daysOf("free=7, premium=99999"), { free: 7, growth: 90, premium: 99_999 });
 });
 
 test("an http issuer is accepted on loopback hosts only", (t) => {

@@ -31,6 +31,7 @@ export async function runCommand(command: Command, input: CommandInput): Promise
       throw new CommandError("no_database", describeMissing(databaseUrl));
     const storage = openStorage(settings.DATABASE_URL, encryptionKeys(settings), {
       limitsOf,
+      clickDetailDays: settings.CLICK_DETAIL_DAYS,
       timeoutMs: settings.DATABASE_TIMEOUT * 1000,
     });
     try {
