@@ -64,22 +64,18 @@ export function createClickBuffer({ knex, engine, prepare, transaction }: Databa
   let hasEnded = false;
 
   const isLocal = engine === "postgres";
+  const waiting = () => clicks.size + uncounted.length;
   const statisticsOf = createStatisticsOf();
   const addLinkCounts = prepare<unknown, "rows">(addLinkCountsSql(engine), { isLocal });
   const addStatistics = prepare<unknown, "rows">(addStatisticsSql(engine), { isLocal });
   const countBelowLimit = prepare<number, "id" | "clickedAt" | Counter>(COUNT_BELOW_LIMIT);
 
   /** Adds clicks that are equal to others to them, because most are, and their rows take longer. */
-  function addClicks(link: ClickedLink, click: Click, count: number, isCounted: boolean): boolean {
+  function addClicks(link: ClickedLink, click: Click, count: number, isCounted: boolean): void {
     const key = `${link.id} ${sourceOf(click)} ${isCounted}`;
     const equal = clicks.get(key);
-    if (!equal && clicks.size + uncounted.length >= MAX_CLICKS) {
-      dropped += count;
-      return false;
-    }
     clicks.set(key, { link, click, clicks: count + (equal?.clicks ?? 0), isCounted });
     buffer.schedule();
-    return true;
   }
 
   function addEvent(target: typeof pending, event: PendingEvent): void {
@@ -166,13 +162,25 @@ export function createClickBuffer({ knex, engine, prepare, transaction }: Databa
       const count = { clicks: click.bot ? 0 : 1, bot_clicks: click.bot ? 1 : 0 };
       const { clickedAt } = click;
       if (isLimited && !(await countBelowLimit({ id: link.id, clickedAt, ...count }))) return false;
-      if (addClicks(link, click, 1, isLimited))
-        addEvent(pending, { link, click, ...count, trace: outbox.trace.of("link.clicked") });
+      if (waiting() >= MAX_CLICKS) {
+        dropped++;
+        return true;
+      }
+      addEvent(pending, { link, click, ...count, trace: outbox.trace.of("link.clicked") });
+      addClicks(link, click, 1, isLimited);
       return true;
     },
     /** Adds equal clicks without an event. */
-    addPast: (link: ClickedLink, click: Click, count: number) => void addClicks(link, click, count, false),
+    addPast: (link: ClickedLink, click: Click, count: number) => addClicks(link, click, count, false),
     settled: buffer.settled,
+    /** As `settled`, for the statistics as well. */
+    async settledStatistics(): Promise<void> {
+      let before: number;
+      do {
+        before = waiting();
+        await buffer.settled();
+      } while (uncounted.length > 0 && waiting() < before);
+    },
     /** How many clicks were not counted, because too many waited for the database. */
     dropped: () => dropped,
     /** Resolves when nothing is left to store, after as many attempts as that takes. */

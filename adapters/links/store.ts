@@ -47,7 +47,7 @@ export function createLinkStore(
   const { knex } = database;
   const search = createSearch(database);
   const usage = createLinkUsage(limitsOf);
-  const analytics = createClickAnalytics(database, clicks.settled);
+  const analytics = createClickAnalytics(database, clicks.settledStatistics);
 
   async function findBy(organizationId: string, key: { id: string } | { external_id: string }) {
     await clicks.settled();
