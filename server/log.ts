@@ -1,4 +1,5 @@
 import { pino } from "pino";
+import { reasonOf } from "../adapters/database/errors.ts";
 import { createLogOutput, type LogOutput } from "./log-output.ts";
 import type { LoggedError } from "./terminal/log-lines.ts";
 
@@ -26,16 +27,17 @@ export function createLog(level: string, output: Pick<LogOutput, "write" | "loss
   return Object.assign(pino(options, output), { loss: output.loss });
 }
 
-/** Messages of database errors contain SQL and values, so only their type, code and frames are shown. */
+/** Messages of database errors contain SQL and values, so only what precedes them is shown. */
 export function toLoggedError(error: unknown, causes = MAX_CAUSES): LoggedError {
   if (!(error instanceof Error)) return { type: typeof error };
   const { name, code, message, stack = "", cause } = error as Thrown;
   const isDatabase = typeof code === "string" && DATABASE_CODE.test(code);
+  const shown = isDatabase ? reasonOf(error) : message;
   const frames = stack.split("\n").filter((line) => /^\s+at /.test(line));
   return {
     type: error.constructor?.name || name,
     ...(typeof code === "string" && { code }),
-    ...(!isDatabase && { message }),
+    ...(shown !== undefined && { message: shown }),
     stack: frames.join("\n"),
     ...(cause !== undefined && causes > 0 && { cause: toLoggedError(cause, causes - 1) }),
   };

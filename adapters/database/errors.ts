@@ -153,6 +153,24 @@ export const ERROR_KINDS = [
 ] as const;
 export type ErrorKind = (typeof ERROR_KINDS)[number];
 
+const reasons = new WeakMap<object, string>();
+const REASON_MAX = 200;
+// What follows may be a value, or a name that a statement contains.
+const VALUE = /['"`:(=]| named /;
+
+/** Keeps the message of an error of the database before Knex puts the statement in front of it. */
+export function keepReason(error: unknown): void {
+  if (!(error instanceof Error) || reasons.has(error)) return;
+  const message = error.message.slice(0, REASON_MAX);
+  const end = VALUE.exec(message)?.index;
+  reasons.set(error, end === undefined ? message : `${message.slice(0, end).trimEnd()} …`);
+}
+
+/** Returns the message of an error of a statement up to the first value, if the statement was observed. */
+export function reasonOf(error: object): string | undefined {
+  return reasons.get(error);
+}
+
 const CONSTRAINT =
   /^(SQLITE_CONSTRAINT|23\d{3}$|ER_(NO_REFERENCED_ROW|ROW_IS_REFERENCED|BAD_NULL|DUP_ENTRY))/;
 

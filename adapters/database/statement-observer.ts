@@ -1,3 +1,5 @@
+import { keepReason } from "./errors.ts";
+
 /** `acquire` is the wait for a connection, `transaction` a whole transaction with its waits. */
 export const OPERATIONS = [
   "select",
@@ -50,6 +52,7 @@ export function observed<T>(
       return result;
     },
     (error) => {
+      keepReason(error);
       end(error);
       throw error;
     },

@@ -9,10 +9,12 @@ import { JWT_BEARER_GRANT } from "../../adapters/oauth/oidc/clients.ts";
 import type { Outcome } from "../../resources/webhooks/types.ts";
 import type { Log } from "../log.ts";
 import { endpointsByPath } from "../oauth-endpoints.ts";
+import { createDegradedStates, DEGRADED_STATES, type DegradedStates } from "./degraded.ts";
 import {
   combineMetrics,
   type Metrics,
   readOwnMetrics,
+  registerCount,
   registerLostLines,
   resultWithin,
   shareMetrics,
@@ -27,7 +29,9 @@ declare module "koa" {
 
 export type ProcessMetrics = ReturnType<typeof createMetrics>;
 
-export function createMetrics(log: Pick<Log, "loss">) {
+type Read = () => number | Record<string, number> | undefined;
+
+export function createMetrics(log: Pick<Log, "loss" | "error" | "info">) {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, prefix: "linkgate_" });
   registerGauge(registry, { name: "linkgate_processes", help: "Processes that serve requests" }, () => 1);
@@ -45,12 +49,35 @@ export function createMetrics(log: Pick<Log, "loss">) {
     labelNames: ["limit"],
     registers: [registry],
   });
+  const degraded = createDegradedStates(log);
+  registerGauge(
+    registry,
+    {
+      name: "linkgate_degraded",
+      help: "Whether the process is in a degraded state: database, read_only, disk_full, redis",
+      label: "state",
+      aggregator: "max",
+    },
+    () => Object.fromEntries(DEGRADED_STATES.map((state) => [state, Number(degraded.has(state))])),
+  );
   const shared = shareMetrics(registry);
 
   return {
     /** Adds what is read from the database, and serves `/metrics` of all workers. */
-    serve(storage: Pick<Storage, "backlog" | "connections">) {
+    serve(storage: Pick<Storage, "backlog" | "connections" | "linksFromMemory" | "droppedClicks">) {
       registerConnections(registry, storage);
+      registerCount(
+        registry,
+        "linkgate_links_from_memory_total",
+        "Links resolved from memory, because the database could not be reached",
+        storage.linksFromMemory,
+      );
+      registerCount(
+        registry,
+        "linkgate_clicks_dropped_total",
+        "Clicks that were not counted, because too many waited for the database",
+        storage.droppedClicks,
+      );
       const readBacklog = createBacklogMetrics(storage.backlog);
       return async function serveMetrics(ctx: Context, next: Next): Promise<void> {
         if (ctx.path !== "/metrics") return next();
@@ -64,15 +91,14 @@ export function createMetrics(log: Pick<Log, "loss">) {
     countRequest: createRequestMetrics(registry),
     countOutcome: createOAuthMetrics(registry),
     countLimited: (limit: string) => limited.inc({ limit }),
-    statementObserver: createStatementMetrics(registry),
+    degraded,
+    statementObserver: createStatementMetrics(registry, degraded),
     countAttempt: ({ status, isUnsent }: Outcome) =>
       attempts.inc({ outcome: isUnsent ? "unsent" : status === "pending" ? "retried" : status }),
   };
 }
 
 type GaugeOptions = { name: string; help: string; label?: string | undefined; aggregator?: "max" };
-type Read = () => number | Record<string, number> | undefined;
-
 /** Has a sample for each value of a label, or one without a label; none while `read` returns nothing. */
 function registerGauge(registry: Registry, { label, ...options }: GaugeOptions, read: Read): void {
   new Gauge({
@@ -187,7 +213,7 @@ function createRequestMetrics(registry: Registry): (request: CountedRequest) => 
 // Upper bounds in seconds. A read of SQLite takes some microseconds.
 const STATEMENT_BOUNDS = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10];
 
-function createStatementMetrics(registry: Registry): StatementObserver {
+function createStatementMetrics(registry: Registry, degraded: DegradedStates): StatementObserver {
   const durations = new Histogram({
     name: "linkgate_database_operation_duration_seconds",
     help: "Duration of database operations in seconds; acquire is the wait for a connection",
@@ -211,6 +237,7 @@ function createStatementMetrics(registry: Registry): StatementObserver {
     if (!kind || counted.has(error as object)) return;
     counted.add(error as object);
     failures.inc({ kind });
+    degraded.fail(kind, error);
   }
 
   return {
@@ -219,6 +246,7 @@ function createStatementMetrics(registry: Registry): StatementObserver {
       return (error) => {
         durations.observe({ operation }, (performance.now() - started) / 1000);
         if (error !== undefined) recordError(error);
+        else degraded.succeed(operation);
       };
     },
   };

@@ -79,16 +79,22 @@ export function shareMetrics(registry: Registry) {
   };
 }
 
-export function registerLostLines(registry: Registry, { loss }: Pick<Log, "loss">): void {
+/** Registers a counter of what is counted elsewhere. */
+export function registerCount(registry: Registry, name: string, help: string, read: () => number): void {
   new Counter({
-    name: "linkgate_log_lines_lost_total",
-    help: "Lines of the log that could not be written",
+    name,
+    help,
     registers: [registry],
     collect() {
       this.reset();
-      this.inc(loss().lines);
+      this.inc(read());
     },
   });
+}
+
+export function registerLostLines(registry: Registry, { loss }: Pick<Log, "loss">): void {
+  const help = "Lines of the log that could not be written";
+  registerCount(registry, "linkgate_log_lines_lost_total", help, () => loss().lines);
 }
 
 /** The primary process has a log, too. */

@@ -30,16 +30,36 @@ export type Limits = { keyPrefix: string; points: number; duration: number };
 
 /** Creates a counter of all workers of this machine. Each count asks the primary process, so it is exact. */
 export function createExactCounter(options: Limits): SilentCounter {
-  const shared = new RateLimiterCluster({ ...options, timeoutMs: TIMEOUT_MS });
+  return withFallback(new RateLimiterCluster({ ...options, timeoutMs: TIMEOUT_MS }), options);
+}
+
+/** Creates a counter that counts for itself what the shared one can't. */
+export function withFallback(
+  shared: SilentCounter,
+  options: Limits,
+  report: { failed(error: unknown): void; succeeded(): void } = UNREPORTED,
+): SilentCounter {
   const own = new RateLimiterMemory(options);
+  async function either<T>(count: (counter: SilentCounter) => Promise<T>, isRead = false): Promise<T> {
+    try {
+      const counted = await count(shared);
+      if (!isRead) report.succeeded();
+      return counted;
+    } catch (error) {
+      report.failed(error);
+      return count(own);
+    }
+  }
   return {
     points: options.points,
-    penalty: (key, points) => shared.penalty(key, points).catch(() => own.penalty(key, points)),
-    reward: (key, points) => shared.reward(key, points).catch(() => own.reward(key, points)),
-    get: (key) => shared.get(key).catch(() => own.get(key)),
-    delete: (key) => shared.delete(key).catch(() => own.delete(key)),
+    penalty: (key, points) => either((counter) => counter.penalty(key, points)),
+    reward: (key, points) => either((counter) => counter.reward(key, points)),
+    get: (key) => either((counter) => counter.get(key), true),
+    delete: (key) => either((counter) => counter.delete(key)),
   };
 }
+
+const UNREPORTED = { failed() {}, succeeded() {} };
 
 /** Creates counters that add what other workers counted up to 100 ms ago, so counting never waits. */
 export function createApproximateCounters(): { create(options: Limits): SilentCounter; close(): void } {

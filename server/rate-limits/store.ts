@@ -6,9 +6,15 @@ import type { CallCounter, Count } from "../../resources/access/rate-limit.ts";
 import { retryLater } from "../../resources/http/problem.ts";
 import type { CountTest } from "../../resources/webhooks/service.ts";
 import { hostKeyOf, type Network, networkKeyOf, networksOf } from "../http/client-ip.ts";
-import type { Log } from "../log.ts";
+import type { DegradedStates } from "../observability/degraded.ts";
 import type { Settings } from "../settings/config.ts";
-import { createApproximateCounters, createExactCounter, type Limits, type SilentCounter } from "./cluster.ts";
+import {
+  createApproximateCounters,
+  createExactCounter,
+  type Limits,
+  type SilentCounter,
+  withFallback,
+} from "./cluster.ts";
 
 const WINDOW_S = 60;
 // Rate limits must not delay requests, but a busy process that reads late must not count as an outage.
@@ -26,15 +32,16 @@ export type RateLimitStore = {
   create(name: string, points: number, options?: CounterOptions): Counter;
   close(): void;
 };
+type Degraded = Pick<DegradedStates, "begin" | "end">;
 type SilentStore = { create(limits: Limits, isHot: boolean): SilentCounter; close(): void };
 
 /** Creates the store. While Redis is unavailable, each process counts for itself; this is logged once per outage. */
 export async function createRateLimitStore(
   settings: Pick<Settings, "RATE_LIMIT" | "REDIS_URL">,
-  log: Log,
+  degraded: Degraded,
   onRefused: (limit: string) => void = () => {},
 ): Promise<RateLimitStore> {
-  const { create, close } = await openStore(settings, log);
+  const { create, close } = await openStore(settings, degraded);
   return {
     isOn: settings.RATE_LIMIT,
     close,
@@ -47,10 +54,10 @@ export async function createRateLimitStore(
 
 async function openStore(
   { RATE_LIMIT, REDIS_URL }: Pick<Settings, "RATE_LIMIT" | "REDIS_URL">,
-  log: Log,
+  degraded: Degraded,
 ): Promise<SilentStore> {
   if (!RATE_LIMIT) return OFF;
-  if (REDIS_URL) return createRedisStore(await connect(REDIS_URL, log));
+  if (REDIS_URL) return createRedisStore(await connect(REDIS_URL, degraded), degraded);
   if (cluster.isWorker) return createClusterStore();
   return { create: (limits) => new RateLimiterMemory(limits), close() {} };
 }
@@ -75,22 +82,21 @@ function createClusterStore(): SilentStore {
   };
 }
 
-function createRedisStore(redis: Redis): SilentStore {
+function createRedisStore(redis: Redis, { begin, end }: Degraded): SilentStore {
+  // A Redis that is connected may be read-only or full.
+  const report = { failed: (error: unknown) => begin("redis", error), succeeded: () => end("redis") };
   return {
-    create: (limits) =>
-      new RateLimiterRedis({
-        ...limits,
-        storeClient: redis,
-        keyPrefix: `linkgate:${limits.keyPrefix}`,
-        insuranceLimiter: new RateLimiterMemory(limits),
-        rejectIfRedisNotReady: true,
-      }),
+    create: (limits) => {
+      const keyPrefix = `linkgate:${limits.keyPrefix}`;
+      const common = { ...limits, storeClient: redis, keyPrefix, rejectIfRedisNotReady: true };
+      return withFallback(new RateLimiterRedis(common), limits, report);
+    },
     close: () => redis.disconnect(),
   };
 }
 
 /** Resolves after the first attempt, successful or not. */
-async function connect(url: string, log: Log): Promise<Redis> {
+async function connect(url: string, { begin }: Degraded): Promise<Redis> {
   const { Redis } = await import("ioredis");
   const redis = new Redis(url, {
     lazyConnect: true,
@@ -99,16 +105,7 @@ async function connect(url: string, log: Log): Promise<Redis> {
     connectTimeout: 1000,
     socketTimeout: TIMEOUT_MS,
   });
-  let isDown = false;
-  redis.on("error", (error) => {
-    if (!isDown)
-      log.error({ err: error }, "Redis is unavailable; each process applies rate limits by itself");
-    isDown = true;
-  });
-  redis.on("ready", () => {
-    if (isDown) log.info("Redis is available again");
-    isDown = false;
-  });
+  redis.on("error", (error) => begin("redis", error));
   await redis.connect().catch(() => {});
   return redis;
 }

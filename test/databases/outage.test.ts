@@ -258,6 +258,9 @@ function testOutages(context: Awaited<ReturnType<typeof connectThroughProxy>>) {
       }
       t.is((await visitor.get("/healthz")).status, 200);
       t.is((await visitor.get(`/${followed.slug}`)).status, 302, "it was followed before");
+      const metrics = async () => (await sendRaw(service.url, "/metrics")).text;
+      t.regex(await metrics(), /^linkgate_degraded{state="database"} 1$/m);
+      t.regex(await metrics(), /^linkgate_links_from_memory_total [1-9]/m);
       // Which hosts are domains is in the database.
       const atHost = (path: string) =>
         sendRaw(service.url, path, { headers: ["host", "go.outage.example", "accept", "application/json"] });
@@ -270,6 +273,11 @@ function testOutages(context: Awaited<ReturnType<typeof connectThroughProxy>>) {
       t.is((await visitor.get("/readyz")).status, 200);
       t.is((await visitor.get(`/${slug}`)).status, 302);
       await api.createLink();
+      t.truthy(
+        await until(
+          async () => /^linkgate_degraded{state="database"} 0$/m.test(await metrics()) || undefined,
+        ),
+      );
     }
   });
 

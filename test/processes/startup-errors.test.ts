@@ -284,7 +284,7 @@ test("a server logs a database error without the SQL and the values of the reque
   const [logged] = stdout.split("\n").filter((line) => line.startsWith("{"));
   const { err } = JSON.parse(logged ?? "{}") as { err?: Record<string, unknown> };
   t.regex(String(err?.code), /^\w+$/);
-  t.is(err?.message, undefined);
+  t.regex(String(err?.message), /table|relation/i);
   t.false(stdout.includes(SECRET), logged);
   t.notRegex(stdout, /select/i);
 });

@@ -1,0 +1,77 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import test from "ava";
+import { keepReason } from "../../adapters/database/errors.ts";
+import { toLoggedError } from "../../server/log.ts";
+import { createDegradedStates } from "../../server/observability/degraded.ts";
+
+function states() {
+  const lines: string[] = [];
+  const write = (_: object, message: string) => void lines.push(message);
+  return { lines, ...createDegradedStates({ error: write, info: write } as never) };
+}
+
+const ERROR = new Error("lost");
+// Longer than some statements may succeed in a degraded state.
+const END_MS = 1100;
+
+test("a degraded state is logged once when it begins, and once when it ends", async (t) => {
+  const { lines, begin, end, has } = states();
+  for (let times = 0; times < 3; times++) begin("redis", ERROR);
+  end("redis");
+  t.true(has("redis"), "others may still fail");
+  t.is(lines.length, 1);
+  await sleep(END_MS);
+  for (let times = 0; times < 3; times++) end("redis");
+  t.false(has("redis"));
+  t.deepEqual(lines.slice(1), ["Redis is available again"]);
+});
+
+test("a connection that is lost and replaced is no degraded state of the database, several are", (t) => {
+  const { lines, fail, succeed, has } = states();
+  for (let times = 0; times < 5; times++) {
+    fail("connection", ERROR);
+    fail("connection", ERROR);
+    succeed("acquire");
+    succeed("select");
+  }
+  t.deepEqual(lines, []);
+  for (let times = 0; times < 3; times++) fail("timeout", ERROR);
+  t.true(has("database"));
+});
+
+test("reads don't end the state of a database that can't be written", async (t) => {
+  for (const [kind, state] of [
+    ["read_only", "read_only"],
+    ["disk_full", "disk_full"],
+  ] as const) {
+    const { lines, fail, succeed, has } = states();
+    fail(kind, ERROR);
+    await sleep(END_MS);
+    succeed("select");
+    t.true(has(state));
+    succeed("update");
+    t.false(has(state));
+    t.is(lines.length, 2);
+  }
+});
+
+const MESSAGES: [message: string, logged: string][] = [
+  ["the database system is starting up", "the database system is starting up"],
+  ['password authentication failed for user "ada"', "password authentication failed for user …"],
+  ["Duplicate entry 'it's secret' for key 'slug'", "Duplicate entry …"],
+  ['duplicate key value violates unique constraint "k"', "duplicate key value violates unique constraint …"],
+  ['invalid input syntax for type uuid: "secret"', "invalid input syntax for type uuid …"],
+  ["UNIQUE constraint failed: links.slug", "UNIQUE constraint failed …"],
+  ["table links has no column named secret", "table links has no column …"],
+  ["x".repeat(1000), "x".repeat(200)],
+];
+
+test("the message of a database error is logged up to the first value", (t) => {
+  for (const [message, logged] of MESSAGES) {
+    const error = Object.assign(new Error(message), { code: "23505" });
+    t.is(toLoggedError(error).message, undefined, "it may have a statement in front of it");
+    keepReason(error);
+    error.message = `insert into "secret" - ${message}`;
+    t.is(toLoggedError(error).message, logged);
+  }
+});
