@@ -7,6 +7,8 @@ import { CACHE_BYTES, type CurrentReads, type Resolved, sizeOf } from "./redirec
 
 // How long what was read is used while the database doesn't answer.
 const KEPT_MS = 10 * 60_000;
+// About 32,000 links. Of 100,000 links that are followed as 1/n, these serve more than 80% of the redirects.
+const MEMORY_BYTES = 2 * CACHE_BYTES;
 // As for `/readyz`: a database that takes longer serves no requests.
 const ANSWER_MS = 2000;
 const TICK_MS = 250;
@@ -19,7 +21,7 @@ export function rememberReads(reads: CurrentReads, { onChange }: Pick<Outbox, "o
   // By the ID of a link or domain, the name of its item.
   const names = new Map<string, string>();
   const items = new LRUCache<string, Item>({
-    maxSize: CACHE_BYTES,
+    maxSize: MEMORY_BYTES,
     sizeCalculation: ({ size }) => size,
     dispose: ({ value }) => void names.delete(value.id),
   });

@@ -10,6 +10,7 @@ import { clickAt, createTestStorage, domainFields } from "../../harness/database
 import { startTcpProxy } from "../../harness/tcp-proxy.ts";
 import { until } from "../../harness/webhooks.ts";
 
+// SQLite has no server that could be away.
 export const databases = "servers";
 
 const storage = await createTestStorage();
