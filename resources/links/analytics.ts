@@ -148,7 +148,7 @@ export function toAnalyticsView(analytics: Analytics, from: number, to: number):
     clicks: days.reduce((sum, { clicks }) => sum + clicks, 0),
     bot_clicks: days.reduce((sum, { bot_clicks }) => sum + bot_clicks, 0),
     days,
-...(from === to && areKept(analytics) && { hours }),
+    ...(from === to && areKept(analytics) && { hours }),
     ...(Object.fromEntries(lists) as Pick<AnalyticsView, ClickList>),
   };
 }

@@ -49,7 +49,10 @@ test.serial(
   "in an outage, links that were followed are redirected, and their clicks counted after it",
   async (t) => {
     const link = await followed();
-    const created = (await first.domains.create(id, OPERATOR, domainFields(HOST))) as Domain;
+    const created = (await first.domains.create(
+      { organizationId: id, actor: OPERATOR },
+      domainFields(HOST),
+    )) as Domain;
     await first.domains.recordCheck(created.id, ["token"], OPERATOR);
     t.truthy(await until(() => own.domains.resolve(HOST).catch(() => undefined)));
     await proxy.cut();
