@@ -169,8 +169,7 @@ export function parseEncryptionKeys(text: string): Buffer[] | undefined {
 /** Returns whether drivers can decode the parts of a URL. */
 export function isDecodable(url: string): boolean {
   try {
-    decodeURIComponent(url);
-    return true;
+    return decodeURIComponent(url) !== undefined;
   } catch {
     return false;
   }

@@ -10,6 +10,8 @@ import { atOnce } from "../harness/database/storage.ts";
 import { skip } from "../harness/skip.ts";
 import { until } from "../harness/webhooks.ts";
 
+export const stage = "long";
+
 const NODES = 3;
 const ROUNDS = 20;
 const TITLE = "processes at the nodes of a Galera cluster";

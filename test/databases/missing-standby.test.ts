@@ -8,6 +8,8 @@ import { bearer, postForm, startTestService } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
 import { until } from "../harness/webhooks.ts";
 
+export const stage = "long";
+
 const TITLE =
   "while a synchronous standby is missing, writes get 503, reads and redirects succeed, and connections are bounded";
 const CONNECTIONS = 10;
