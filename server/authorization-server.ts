@@ -19,6 +19,7 @@ import type { Reader } from "./docs/index.ts";
 import { compressTexts } from "./http/compression.ts";
 import type { OnError, RespondWithError } from "./http/error-pages.ts";
 import { createRememberedConsent } from "./interactions/consent.ts";
+import { describeDevice, deviceSteps, showCodeForm, showConnected } from "./interactions/device.ts";
 import { continueWithNewAccount, interactions } from "./interactions/routes.ts";
 import type { Keys } from "./keys/shared-keys.ts";
 import { landing } from "./landing/routes.ts";
@@ -59,6 +60,12 @@ export function authorizationServer(
     registeredIds,
     authenticationLimits,
     origins,
+    devicePages: {
+      deviceInfo: describeDevice,
+      userCodeInputSource: showCodeForm,
+      userCodeConfirmSource: showCodeForm, // the form confirms, and consent follows
+      successSource: showConnected,
+    },
     renewRememberedGrant: createRememberedConsent(storage, appPolicyCheck),
     renderError: (ctx, out, error) => {
       const link = errorResponseLink(ctx, out);
@@ -103,7 +110,7 @@ export function authorizationServer(
     return { client: undefined };
   }
 
-  const complete = completeResponses(settings);
+  const complete = completeResponses(settings, authenticationLimits);
   return {
     useKeys(latest: Keys) {
       app.keys = latest.cookies;
@@ -126,7 +133,11 @@ export function authorizationServer(
         ],
       },
       {
-        at: ["oauth", "interaction"],
+        at: ["device"],
+        steps: [requireOauthPath(settings), ...deviceSteps(signInOptions)],
+      },
+      {
+        at: ["oauth", "interaction", "device"],
         steps: [
           mount(isAuthorizationPath, [
             ...authenticationLimits.authorization,

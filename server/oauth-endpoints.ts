@@ -39,6 +39,21 @@ export const ENDPOINTS = {
     path: "/oauth/register",
     isOn: (settings) => settings.DYNAMIC_REGISTRATION !== "off",
   },
+  /** RFC 8628 §3.1. */
+  device_authorization: {
+    ...FOR_CLIENTS,
+    path: "/oauth/device",
+    isOn: (settings) => settings.DEVICE_GRANT,
+    label: "Device authorization",
+  },
+  /** RFC 8628 §3.3: where a user enters the code that a device shows. */
+  code_verification: {
+    path: "/device",
+    methods: ["GET", "HEAD", "POST"],
+    isOn: (settings) => settings.DEVICE_GRANT,
+    isPage: true,
+    metrics: "requests",
+  },
   jwks: { path: "/oauth/jwks", methods: ["GET", "HEAD"], origins: "every", metrics: "requests" },
   leak_reports: {
     path: "/oauth/leaked-credentials",
@@ -53,7 +68,7 @@ export const ENDPOINT_LIST = Object.entries<Endpoint>(ENDPOINTS).map(([name, row
 export const endpointsByPath = new Map(ENDPOINT_LIST.map((endpoint) => [endpoint.path, endpoint]));
 
 /** After its pages, an authorization request continues here. */
-export const RESUME_PATH = /^\/oauth\/authorize\/[A-Za-z0-9_-]+$/;
+export const RESUME_PATH = /^\/(?:oauth\/authorize|device)\/[A-Za-z0-9_-]+$/;
 
 export const METADATA_PATH = "/.well-known/oauth-authorization-server";
 

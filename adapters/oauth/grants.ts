@@ -27,7 +27,7 @@ export type AuthorizedApp = {
   lastUsedAt: number | null;
 };
 
-export type ReusedKind = "authorization_code" | "refresh_token";
+export type ReusedKind = "authorization_code" | "device_code" | "refresh_token";
 
 export type GrantStore = ReturnType<typeof createGrantStore>;
 

@@ -43,7 +43,7 @@ export const TOKEN_BY_HASH: LookupQuery<JoinedTokenRow> = {
       t.generation, t.client_id as "clientId", c.generation as "clientGeneration",
       co.id as "clientOrganizationId", co.plan as "clientPlan", co.default_domain as "clientDefaultDomain", co.suspended_at as "clientSuspendedAt",
       c.disabled_at as "clientDisabledAt", co.require_dpop as "clientRequiresDpop", c.fapi as "clientFapi",
-      g.id as "grantId", case when t.kind in ('AuthorizationCode', 'RefreshToken') then g.payload end as "grantPayload",
+      g.id as "grantId", case when t.kind in ('AuthorizationCode', 'DeviceCode', 'RefreshToken') then g.payload end as "grantPayload",
       g.user_id as "userId", g.last_used_at as "lastUsedAt", g.revoked_at as "revokedAt",
       g.expires_at as "grantExpiresAt", u.username, u.disabled_at as "disabledAt", m.role,
       granting.id as "organizationId", granting.plan, granting.default_domain as "defaultDomain", granting.suspended_at as "suspendedAt",

@@ -185,7 +185,7 @@ export const EVENT_DATA_SCHEMAS = {
     client_id: z.string().describe("The client that sent the code or token again."),
     user_id: z.string().describe("The user who granted access."),
     replayed: z
-      .enum(["authorization_code", "refresh_token"])
+      .enum(["authorization_code", "device_code", "refresh_token"])
       .describe("What was used again after its first use. All tokens of the grant were revoked."),
   }),
   "link.created": link,

@@ -19,7 +19,7 @@ const RANDOM_SLUGS = ALPHABET.length ** RANDOM_SLUG_LENGTH;
 
 /** The first path segments of the service's own URLs, which can't be slugs in any letter case. */
 const RESERVED = new Set(
-  "v1 mcp oauth auth dashboard docs healthz readyz metrics assets interaction api app admin login logout register \
+  "v1 mcp oauth auth dashboard docs healthz readyz metrics assets interaction device api app admin login logout register \
 signin signup static public help support status about terms privacy www".split(" "),
 );
 

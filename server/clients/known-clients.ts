@@ -1,3 +1,5 @@
+import { DEVICE_GRANT } from "../../adapters/oauth/oidc/device-codes.ts";
+
 export type Document = Record<string, unknown>;
 
 type KnownDocument = {
@@ -132,7 +134,8 @@ export const KNOWN_CLIENT_NAMES = new Intl.ListFormat("en-GB").format(
 );
 
 function complete(document: KnownDocument): Document {
-  return { ...document, grant_types: ["authorization_code", "refresh_token"], response_types: ["code"] };
+  const grant_types = ["authorization_code", "refresh_token", DEVICE_GRANT];
+  return { ...document, grant_types, response_types: ["code"] };
 }
 
 function publicClient(client_name: string, client_id: string, redirect_uris: string[]): KnownDocument {

@@ -1,6 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { Client, ErrorOut, KoaContextWithOIDC } from "oidc-provider";
 import { JWT_BEARER_GRANT } from "../../adapters/oauth/oidc/clients.ts";
+import { DEVICE_GRANT } from "../../adapters/oauth/oidc/device-codes.ts";
 import { parseJson } from "../../resources/http/json-body.ts";
 import { FetchFailed, type GuardedFetch } from "../../resources/outbound/guarded-fetch.ts";
 import { isPublicUrl } from "../../resources/outbound/ssrf-guard.ts";
@@ -178,7 +179,7 @@ function toClientMetadata(document: Document): Document {
 function supportedGrantTypes(document: Document): string[] {
   if (document.grant_types === undefined) return [CODE];
   const isConfidential = document.token_endpoint_auth_method === "private_key_jwt";
-  const supported = [CODE, "refresh_token", ...(isConfidential ? [JWT_BEARER_GRANT] : [])];
+  const supported = [CODE, "refresh_token", isConfidential ? JWT_BEARER_GRANT : DEVICE_GRANT];
   return listOf(document, "grant_types").filter((type) => supported.includes(type));
 }
 

@@ -1,4 +1,5 @@
 import { type Client, type ClientMetadata, errors } from "oidc-provider";
+import { DEVICE_GRANT } from "../../adapters/oauth/oidc/device-codes.ts";
 import { canonicalRedirectUri } from "./redirect-uris.ts";
 import type { RegisteredClientIds } from "./registered-client-id.ts";
 
@@ -7,7 +8,7 @@ const ROUTES_WITHOUT_EXPIRY = new Set<string | undefined>(["introspection", "rev
 
 export const REGISTERED_CLIENT = {
   token_endpoint_auth_method: "none",
-  grant_types: ["authorization_code", "refresh_token"],
+  grant_types: ["authorization_code", "refresh_token", DEVICE_GRANT],
   response_types: ["code"],
   // `native` allows https everywhere, http on loopback with any port, and private-use schemes (RFC 8252 §7).
   application_type: "native",

@@ -91,7 +91,7 @@ export const HOME = "/dashboard";
 // Browsers read "//host" and "/\\host" as another host, and drop control characters.
 const OWN_PATH = /^\/(?![/\\])[\x21-\x7e]*$/;
 // Authorization requests, and pages that require a session. No others: a short link redirects to any site its owner chose.
-const PAGES = /^\/(dashboard($|\/)|interaction\/|oauth\/authorize$)/;
+const PAGES = /^\/(dashboard($|\/)|device$|interaction\/|oauth\/authorize$)/;
 // Any origin works: resolving against it shows whether the path would leave the origin.
 const PROBE = "https://own.invalid";
 

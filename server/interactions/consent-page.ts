@@ -18,6 +18,7 @@ import {
   type ExclusionReason,
   findConsentOptions,
 } from "./consent.ts";
+import { deviceOf } from "./device.ts";
 import {
   accountIdOf,
   hiddenFields,
@@ -41,7 +42,8 @@ export function consentStep(options: AuthOptions): Step {
     if (error) ctx.status = 422;
     const app = await requestingAppOf(options, interaction);
     const account = await storage.accounts.find(accountIdOf(interaction));
-    const target = redirectTargetOf(textFieldOf(interaction.params.redirect_uri));
+    const device = await deviceOf(provider, interaction);
+    const target = device ? undefined : redirectTargetOf(textFieldOf(interaction.params.redirect_uri));
     const scopes = requestedScopes(interaction);
     const { options: choices, excluded, refusal } = await findOptions(ctx, interaction);
     const canAllow = choices.length > 0;
@@ -59,12 +61,16 @@ export function consentStep(options: AuthOptions): Step {
 <main class="card consent">
 <p class="brand">${BRAND}</p>
 <h1>${canAllow ? "Allow access?" : REFUSED}</h1>
-<p>You’ll be redirected to <strong>${target.name}</strong>.</p>
+${
+  target
+    ? html`<p>You’ll be redirected to <strong>${target.name}</strong>.</p>`
+    : html`<p>A device asks for access: <strong><bdi>${device?.program}</bdi></strong> at <strong>${device?.address}</strong>.</p>`
+}
 ${parties(app, choices)}
 <p><strong><bdi>${app.name}</bdi></strong> is requesting access as <strong><bdi>${account?.username}</bdi></strong>. It ${canAllow ? "will be able" : "wants"} to:</p>
 <ul class="scopes">${offered.map((scope) => html`<li>${icon("check")}<span>${describe(scope)}</span></li>`)}</ul>
 ${canAllow && html`<p class="soft">Access expires in 90 days; you can revoke it at any time.</p>`}
-${trustNote(app, target.isLocal, choices)}
+${trustNote(app, target ? target.isLocal && OWN_COMPUTER : OWN_DEVICE, choices)}
 ${alert(error)}
 <form method="post" action="${interactionPath(interaction, "consent")}">
 ${hiddenFields(interaction, csrf)}
@@ -164,18 +170,20 @@ ${
 </div>`;
 }
 
+const OWN_DEVICE = "Continue only if you have just started this on a device of yours.";
 const OWN_COMPUTER = "This app runs on your computer. Continue only if you just started it.";
 
 /** Says once what is known about an app, and what the user has to judge. */
 function trustNote(
   { name, organization, identity }: RequestingApp,
-  isLocal: boolean,
+  /** What the user has to know about an app that no address identifies. */
+  own: string | false,
   options: ConsentOption[],
 ): Html {
   const isOwn = options.some(({ id }) => id === organization?.id);
   if (organization && (isOwn || name === organization.name))
-    return isLocal ? html`<p class="alert">${OWN_COMPUTER}</p>` : html``;
-  const advice = (trusted: string) => (isLocal ? OWN_COMPUTER : `Continue only if you trust ${trusted}.`);
+    return own ? html`<p class="alert">${own}</p>` : html``;
+  const advice = (trusted: string) => own || `Continue only if you trust ${trusted}.`;
   if (organization) {
     return html`<p class="alert"><strong>Not verified</strong>: the organization <strong><bdi>${organization.name}</bdi></strong> chose the name of this app. ${advice("it")}</p>`;
   }
@@ -186,8 +194,8 @@ function trustNote(
     return html`<p class="alert">${published} <strong>Not verified</strong>: this app isn’t on linkgate’s list of known apps. ${advice("this site")}</p>`;
   }
   // Nothing proves which program on a computer has started a request (RFC 8252 §8.6).
-  return isLocal
-    ? html`<p class="alert">${published} This app is on linkgate’s list of known apps, but other programs on your computer can use its name. ${OWN_COMPUTER}</p>`
+  return own
+    ? html`<p class="alert">${published} This app is on linkgate’s list of known apps, but other programs can use its name. ${own}</p>`
     : html`<p class="notice">${published} Verified: this app is on linkgate’s list of known apps.</p>`;
 }
 

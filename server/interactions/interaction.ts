@@ -42,8 +42,8 @@ const RESTART_MAX = 8192;
  * Renders what starts the authorization again once the interaction has expired. A pushed request is not repeated: its
  * parameters don't belong in a URL (RFC 9126 §1).
  */
-function restartField({ params, parJti }: Interaction & { parJti?: string }): Html {
-  if (parJti) return html``;
+function restartField({ params, parJti, deviceCode }: Interaction & { parJti?: string }): Html {
+  if (parJti || deviceCode) return html``;
   const query = new URLSearchParams();
   for (const [name, values] of Object.entries(params))
     for (const value of [values].flat()) if (value !== undefined) query.append(name, String(value));

@@ -6,6 +6,7 @@ import { ERROR_KINDS, errorKindOf } from "../../adapters/database/errors.ts";
 import { OPERATIONS, type StatementObserver } from "../../adapters/database/statement-observer.ts";
 import type { Storage } from "../../adapters/index.ts";
 import { JWT_BEARER_GRANT } from "../../adapters/oauth/oidc/clients.ts";
+import { DEVICE_GRANT } from "../../adapters/oauth/oidc/device-codes.ts";
 import type { Outcome } from "../../resources/webhooks/types.ts";
 import type { Log } from "../log.ts";
 import { endpointsByPath } from "../oauth-endpoints.ts";
@@ -252,7 +253,13 @@ function createStatementMetrics(registry: Registry, degraded: DegradedStates): S
   };
 }
 
-const GRANT_TYPES = new Set(["authorization_code", "refresh_token", "client_credentials", JWT_BEARER_GRANT]);
+const GRANT_TYPES = new Set([
+  "authorization_code",
+  "refresh_token",
+  "client_credentials",
+  JWT_BEARER_GRANT,
+  DEVICE_GRANT,
+]);
 
 type Body = { error?: unknown; code?: unknown; active?: unknown } | null | undefined;
 

@@ -124,7 +124,9 @@ const SENTENCES: Record<AuditedType, (entry: Entry) => string> = {
     }`,
   "token.replay_detected": ({ data, user, app }) =>
     `detected that ${app} used ${
-      data.replayed === "authorization_code" ? "an authorization code" : "a refresh token"
+      data.replayed === "refresh_token"
+        ? "a refresh token"
+        : `${data.replayed === "device_code" ? "a device" : "an authorization"} code`
     } of ${user} again`,
   "link.created": ({ data }) => `created link ${slugOf(data)}`,
   "link.updated": ({ data }) => {

@@ -46,6 +46,8 @@ export type ProviderOptions = Pick<Dependencies, "settings" | "urls" | "keys" | 
   renewRememberedGrant: (ctx: KoaContextWithOIDC) => Promise<Grant | undefined>;
   origins: ReadonlySet<string>;
   renderError: NonNullable<Configuration["renderError"]>;
+  /** Where users enter the codes of devices. */
+  devicePages: object;
 };
 
 /** Replaces every default of oidc-provider that doesn't suit this service. */
@@ -131,6 +133,7 @@ function tokenOptions({ jwks }: Keys): Configuration {
       AuthorizationCode: MINUTE,
       AccessToken: ACCESS_TOKEN_LIFETIME,
       ClientCredentials: clientCredentialsLifetime,
+      DeviceCode: 10 * MINUTE,
       IdToken: ID_TOKEN_LIFETIME,
       Interaction: 15 * MINUTE,
       Session: (_ctx, session) => sessionLifetime(session),
@@ -141,7 +144,7 @@ function tokenOptions({ jwks }: Keys): Configuration {
 }
 
 function features(
-  { settings, urls, keys }: ProviderOptions,
+  { settings, urls, keys, devicePages }: ProviderOptions,
   findAccount: FindAccount,
 ): Configuration["features"] {
   return {
@@ -153,6 +156,12 @@ function features(
     pushedAuthorizationRequests: { enabled: true },
     resourceIndicators: resourceIndicators(urls),
     introspection: { enabled: true, allowedPolicy: mayIntrospect(findAccount) },
+    deviceFlow: {
+      enabled: true, // the endpoints' table turns it off
+      charset: "base-20", // RFC 8628 §6.1
+      mask: "****-****",
+      ...devicePages,
+    },
     revocation: {
       enabled: true,
       // RFC 7009 §2.2: another client's token counts as unknown.

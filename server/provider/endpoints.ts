@@ -145,6 +145,20 @@ const PUSHED_REQUEST_STEPS = [
   ]),
 ];
 
+/** RFC 8628 §3.1. */
+const DEVICE_STEPS = [
+  respondWithErrors("device_authorization.error"),
+  ...arrange("device_authorization", [
+    "noCache, urlencoded, assembleClientAuthParams",
+    ...clientAuthentication,
+    "deviceAuthorizationResponse, assembleAuthorizationParams",
+    step(normalizeAuthorizationParameters),
+    "rejectAuthorizationDupes, rejectUnsupported, checkClient, checkClientGrantType, processRequestObject",
+    "rejectRegistration, assignDefaults, checkScope, checkOpenIdScope, checkClaims, checkRar, checkResource",
+    "checkMaxAge, checkIdTokenHint, checkExtraParams, deviceAuthorizationResponse",
+  ]),
+];
+
 /** OpenID Connect Core §5.3. */
 const USERINFO_STEPS = [
   respondWithErrors("userinfo.error"),
@@ -163,6 +177,7 @@ const SERVED = new Map([
   endpoint("introspection", INTROSPECTION_STEPS),
   endpoint("revocation", REVOCATION_STEPS),
   endpoint("pushed_authorization_request", PUSHED_REQUEST_STEPS),
+  endpoint("device_authorization", DEVICE_STEPS),
   endpoint("userinfo", USERINFO_STEPS),
 ]);
 

@@ -2,7 +2,11 @@ import { type Client, errors, type KoaContextWithOIDC } from "oidc-provider";
 import { isPaid, type Plan } from "../../resources/plans.ts";
 import { organizationOf } from "../clients/client-metadata.ts";
 
-const ISSUING_ROUTES = new Set<string | undefined>(["token", "pushed_authorization_request"]);
+const ISSUING_ROUTES = new Set<string | undefined>([
+  "token",
+  "pushed_authorization_request",
+  "device_authorization",
+]);
 
 type Organization = { plan: Plan; suspended?: boolean };
 

@@ -1,5 +1,6 @@
 import type { Context, Middleware } from "koa";
 import type { KoaContextWithOIDC } from "oidc-provider";
+import { DEVICE_GRANT } from "../../adapters/oauth/oidc/device-codes.ts";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import { API_SCOPES } from "../../resources/access/scopes.ts";
 import { errorUrl } from "../../resources/http/problem.ts";
@@ -9,12 +10,15 @@ import type { Settings } from "../settings/config.ts";
 import { isOauthPath } from "./endpoints.ts";
 import { completeIntrospection } from "./introspection.ts";
 
+type PollLimit = { isPollTooEarly(deviceCode: string): Promise<boolean> };
+
 /** Completes the responses of oidc-provider where it has no option for it. */
-export function completeResponses(settings: Settings): Middleware {
-  const steps = new Map<string, (ctx: Context) => void>([
+export function completeResponses(settings: Settings, limits: PollLimit): Middleware {
+  const steps = new Map<string, (ctx: Context) => void | Promise<void>>([
     ...METADATA_PATHS.map((path) => [path, completeDiscovery(settings)] as const),
     [ENDPOINTS.jwks.path, completeKeySet],
-    [ENDPOINTS.token.path, completeTokenResponse],
+    [ENDPOINTS.token.path, completeTokenResponse(limits)],
+    [ENDPOINTS.device_authorization.path, completeDeviceAuthorization],
     [ENDPOINTS.revocation.path, completeRevocation],
     [ENDPOINTS.introspection.path, completeIntrospection],
   ]);
@@ -28,20 +32,34 @@ function completeKeySet(ctx: Context): void {
   if (ctx.status === 200) ctx.set("Cache-Control", `public, max-age=${KEY_SET_MAX_AGE}`);
 }
 
-type TokenResponse = { error?: string; scope?: string };
+type TokenResponse = { error?: string; error_description?: string; scope?: string };
 
-/** Sets headers, lists `offline_access` if it was granted, and names the error of a grant type that isn't allowed. */
-function completeTokenResponse(ctx: Context): void {
+/** Sets headers, lists `offline_access` if it was granted, and names errors that oidc-provider doesn't. */
+const completeTokenResponse = (limits: PollLimit) => async (ctx: Context) => {
   ctx.set("Pragma", "no-cache"); // RFC 6749 §5.1
   const body = ctx.body as TokenResponse | undefined;
   const { oidc } = ctx as unknown as KoaContextWithOIDC;
   if (body?.scope && isOffline(oidc)) body.scope += " offline_access";
-  if (body?.error !== "invalid_request") return;
-  const { client, params } = oidc;
-  const type = params?.grant_type;
-  if (client && typeof type === "string" && !client.grantTypeAllowed(type)) {
-    body.error = "unauthorized_client";
+  const { params } = oidc;
+  if (body?.error === "authorization_pending" && (await limits.isPollTooEarly(String(params?.device_code)))) {
+    body.error = "slow_down"; // RFC 8628 §3.5
+    body.error_description = "the device polls too often, wait 5 seconds longer";
   }
+  nameForbiddenGrant(ctx, params?.grant_type);
+};
+
+/** RFC 8628 §3.2. */
+function completeDeviceAuthorization(ctx: Context): void {
+  if (ctx.status === 200) Object.assign(ctx.body as object, { interval: 5 });
+  nameForbiddenGrant(ctx, DEVICE_GRANT);
+}
+
+/** RFC 6749 §5.2. */
+function nameForbiddenGrant(ctx: Context, type: unknown): void {
+  const body = ctx.body as TokenResponse | undefined;
+  const { client } = (ctx as unknown as KoaContextWithOIDC).oidc;
+  const isForbidden = client && typeof type === "string" && !client.grantTypeAllowed(type);
+  if (body?.error === "invalid_request" && isForbidden) body.error = "unauthorized_client";
 }
 
 /** RFC 6749 §5.1: the response has the granted scope. oidc-provider lists only the scope of the access token. */
@@ -107,6 +125,7 @@ const ID_JAG_PROFILE = "urn:ietf:params:oauth:grant-profile:id-jag";
 export function completeDiscovery({
   CIMD,
   DYNAMIC_REGISTRATION,
+  DEVICE_GRANT: hasDeviceGrant,
   IDP_ISSUER,
 }: Settings): (ctx: Context) => void {
   const canRegister = DYNAMIC_REGISTRATION !== "off";
@@ -119,6 +138,12 @@ export function completeDiscovery({
     document.scopes_supported = ["openid", "offline_access", ...API_SCOPES];
     if (canRegister) document.registration_endpoint = document.issuer + ENDPOINTS.registration.path;
     if (IDP_ISSUER) document.authorization_grant_profiles_supported = [ID_JAG_PROFILE];
+    if (!hasDeviceGrant) {
+      delete document.device_authorization_endpoint;
+      document.grant_types_supported = (document.grant_types_supported as string[]).filter(
+        (type) => type !== DEVICE_GRANT,
+      );
+    }
     document.response_modes_supported = ["query"];
     const methods = (document.token_endpoint_auth_methods_supported as string[]).filter(isListed);
     const algorithms = document.token_endpoint_auth_signing_alg_values_supported;

@@ -16,6 +16,9 @@ const ATTEMPTS_PER_NETWORK = 50;
 // Three of a million codes are valid at a time, so guessing succeeds with a probability of 0.3% per day.
 const SECOND_FACTOR_ATTEMPTS = 10;
 const SECOND_FACTOR_WINDOW_S = 15 * 60;
+// Of 25 billion user codes, a thousand may be valid at a time: guessing one in a year would take ten thousand users.
+const USER_CODES = 20;
+const USER_CODE_WINDOW_S = 15 * 60;
 // Each attempt counts, also a refused one. A successful one costs a password hash, and stores rows.
 const REGISTRATIONS_PER_NETWORK = 10;
 // Each stores a row, and may send an email.
@@ -39,6 +42,7 @@ export function createAuthenticationLimits(store: RateLimitStore) {
     reset: store.create("reset", RESETS_PER_NETWORK),
     refresh: store.create("refresh", REFRESHES_PER_NETWORK),
   };
+  const userCodes = store.create("device:code", USER_CODES, { seconds: USER_CODE_WINDOW_S });
   const codes = store.create("second-factor", SECOND_FACTOR_ATTEMPTS, { seconds: SECOND_FACTOR_WINDOW_S });
   return {
     ...createOAuthLimits(store),
@@ -51,6 +55,7 @@ export function createAuthenticationLimits(store: RateLimitStore) {
         await codes.delete(userId);
       },
     },
+    userCode: (userId: string) => count(userCodes, userId),
     visit: (kind: keyof typeof visits, address: string) => countNetworks(visits[kind], address),
     change: (userId: string) => count(changes, userId),
   };

@@ -1,5 +1,6 @@
 import type { Context, Next } from "koa";
 import { errors, type KoaContextWithOIDC } from "oidc-provider";
+import { sha256 } from "../../adapters/crypto/hash.ts";
 import { siteKeyOf } from "../http/client-ip.ts";
 import { ENDPOINTS, endpointsByPath } from "../oauth-endpoints.ts";
 import { HOME, messagePage } from "../ui/page.ts";
@@ -16,6 +17,9 @@ const PENDING_S = 15 * 60;
 // An authorization has three or four pages and redirects after its start.
 const AUTHORIZATION_STEPS_PER_NETWORK = 1200;
 
+/** RFC 8628 §3.5: devices poll every 5 seconds. The network may bring two requests closer together. */
+const POLL_S = 4;
+
 /** The errors that a guessed secret, code or token gets; other mistakes don't count as failures. */
 const GUESS_ERRORS = new Set(["invalid_client", "invalid_grant"]);
 const TOO_MANY_REQUESTS = "too many requests, retry later";
@@ -28,6 +32,7 @@ export function createOAuthLimits({ create, isOn }: RateLimitStore) {
   const authorizations = create("authorization:start", AUTHORIZATIONS_PER_NETWORK);
   const pending = create("authorization:pending", PENDING_PER_NETWORK, { seconds: PENDING_S });
   const steps = create("authorization:step", AUTHORIZATION_STEPS_PER_NETWORK);
+  const polls = create("device:poll", 1, { seconds: POLL_S });
 
   async function countFailure(ctx: Context): Promise<number> {
     const { client } = (ctx as unknown as KoaContextWithOIDC).oidc;
@@ -39,7 +44,9 @@ export function createOAuthLimits({ create, isOn }: RateLimitStore) {
   /** Valid credentials are always accepted, so others can't lock a client out; a secret has 256 random bits. */
   async function limitOauth(ctx: Context, next: Next): Promise<void> {
     if (!endpointsByPath.get(ctx.path)?.isLimited) return next();
-    const wait = await countNetworks(requests, ctx.ip);
+    const wait =
+      (await countNetworks(requests, ctx.ip)) ||
+      (ctx.path === ENDPOINTS.device_authorization.path ? await countNetworks(authorizations, ctx.ip) : 0);
     if (wait) return respondTooMany(ctx, wait);
     await next();
     if (!GUESS_ERRORS.has((ctx.body as { error?: string } | undefined)?.error ?? "")) return;
@@ -66,6 +73,8 @@ export function createOAuthLimits({ create, isOn }: RateLimitStore) {
   return {
     oauth: isOn ? [limitOauth] : [],
     authorization: isOn ? [limitAuthorization] : [],
+    /** Resolves to whether a device polls too often. */
+    isPollTooEarly: async (deviceCode: string) => (await count(polls, sha256(deviceCode))) > 0,
     assertions: {
       /** Throws TemporarilyUnavailable (429) if too many of a client's assertions from this network failed. */
       async check(ctx: Context, clientId: string): Promise<void> {

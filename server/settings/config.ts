@@ -67,6 +67,7 @@ const schema = z.object({
   SHUTDOWN_DELAY: seconds(0, 300).default(0),
   CIMD: metadataDocuments.prefault("known"),
   DYNAMIC_REGISTRATION: choice("off", "stateless").default("off"),
+  DEVICE_GRANT: toggle,
   IDP_ISSUER: httpUrl((url) =>
     isPlain(url) ? requireHttps(url) : "must have no credentials, query or fragment",
   ).optional(),

@@ -5,6 +5,7 @@ import type { AppPolicyCheck } from "../app-policy.ts";
 import type { ClientStore } from "../clients.ts";
 import type { GrantUseRecorder } from "../grant-use-recorder.ts";
 import { clientAdapter } from "./clients.ts";
+import { deviceCodeAdapter } from "./device-codes.ts";
 import { grantAdapter } from "./grants.ts";
 import { interactionAdapter } from "./interactions.ts";
 import { sessionAdapter } from "./sessions.ts";
@@ -24,6 +25,7 @@ export function createOidcAdapter(
     Grant: () => grantAdapter(database, outbox),
     Session: () => sessionAdapter(database),
     Interaction: () => interactionAdapter(database),
+    DeviceCode: () => deviceCodeAdapter(database, tokenAdapter("DeviceCode") as Adapter),
   };
   // A revoked grant invalidates its tokens, and oidc-provider also revokes the grant itself: nothing is left to do.
   const revokeByGrantId = async () => {};

@@ -13,6 +13,7 @@ import {
   tokenKey,
   toStored,
 } from "../token-row.ts";
+import { deviceCodeKey } from "./device-codes.ts";
 
 /** A reuse within this time is a retry after a lost response; later, it revokes the family (RFC 9700 §4.14.2). */
 const RETRY_WINDOW_MS = 10_000;
@@ -113,7 +114,7 @@ const CONSUME = `update tokens
 function tokenStatements({ prepare, lookup, inserter }: Database) {
   const find = lookup(TOKEN_BY_HASH);
   return {
-    find: coalesce(async (id: string) => (await find(tokenKey(id)))[0]),
+    find: coalesce(async (id: string) => (await find(deviceCodeKey(id)))[0]),
     insert: inserter({
       tables: [
         {

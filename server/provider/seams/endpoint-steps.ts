@@ -2,7 +2,7 @@ import type { Middleware } from "koa";
 import type { Provider } from "oidc-provider";
 
 /**
- * Seam: the steps of five endpoints are taken out of oidc-provider and run with ours between them, without its router.
+ * Seam: the steps of six endpoints are taken out of oidc-provider and run with ours between them, without its router.
  * No option: a client can't be authenticated by anything but oidc-provider's own methods, userinfo refuses every token
  * with an audience, and nothing runs between two steps.
  * Upstream would have to offer: custom client authentication methods, and endpoints as exported middleware.
@@ -26,6 +26,7 @@ export const UPSTREAM = {
   revocation: await load<Steps>("actions/revocation.js"),
   userinfo: await load<Steps>("actions/userinfo.js"),
   pushed_authorization_request: authorization("pushed_authorization_request"),
+  device_authorization: authorization("device_authorization"),
 };
 
 /** Responds with the errors of the following steps, and emits them as this event. */

@@ -17,6 +17,8 @@ type Source = Redeemable & {
   /** The payload of the grant, which the storage returns with the token. */
   grant?: string;
   consumed?: boolean;
+  /** Of a device code whose user has denied access. */
+  error?: string;
   isReuse?: boolean;
   resourceIndicators: ReadonlySet<string>;
   consume(): Promise<void>;
@@ -34,7 +36,11 @@ type GrantModel = {
 /** Checks the proof and the resource first: a typo must not cost the whole grant. Records a reuse. */
 export function checkBeforeUse(provider: Provider, { revokeReused }: Pick<GrantStore, "revokeReused">): void {
   const grants = keepGrants(provider.Grant as unknown as GrantModel);
-  const models = { authorization_code: provider.AuthorizationCode, refresh_token: provider.RefreshToken };
+  const models = {
+    authorization_code: provider.AuthorizationCode,
+    device_code: provider.DeviceCode,
+    refresh_token: provider.RefreshToken,
+  };
   for (const [kind, model] of Object.entries(models) as unknown as [ReusedKind, SourceModel][]) {
     const { find, prototype } = model;
     const { consume } = prototype;
@@ -58,8 +64,8 @@ export function checkBeforeUse(provider: Provider, { revokeReused }: Pick<GrantS
         await revokeReused(this.grantId, kind, ctx.ip); // RFC 9700 §4.14.2
         throw new errors.InvalidGrant("already used");
       }
-      requireGrantedResource(this, ctx, provider.issuer);
-      if (ctx && kind === "authorization_code") await checkProofOfCode(ctx, this);
+      if (this.error === undefined) requireGrantedResource(this, ctx, provider.issuer);
+      if (ctx && kind !== "refresh_token") await checkProofOfCode(ctx, this);
       return consume.call(this);
     };
   }

@@ -59,6 +59,7 @@ const FIELDS = {
     "requiresDpop", // from the storage: whether an organization requires DPoP
   ],
   AuthorizationCode: ["holder", "grant", "requiresDpop"],
+  DeviceCode: ["holder", "grant", "requiresDpop"],
 };
 
 /** Adds the fields to the models. */
