@@ -19,6 +19,10 @@ const GROUPS: Record<string, [topic: string, summary?: string]> = {
   mcp: ["Tools", "Publish the MCP server"],
   import: ["Links"],
   listen: ["Tools"],
+  login: ["Your links"],
+  logout: ["Your links"],
+  whoami: ["Your links"],
+  links: ["Your links", "List, create, change and delete links as yourself"],
   conformance: ["Tools"],
   completion: ["Tools"],
 };

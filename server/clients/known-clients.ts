@@ -11,11 +11,15 @@ type KnownDocument = {
   jwks_uri?: string;
 };
 
+/** The name of the command line. Its document is only here: RFC 6761 §6.4 reserves the domain. */
+export const CLI_CLIENT = "https://cli.linkgate.invalid/client.json";
+
 /**
  * Some hosts answer servers in data centers with 403. As of 2026-09-24 unless a comment says otherwise. A row needs
  * the client's own code or document, or two independent servers that verified it.
  */
 const DOCUMENTS: readonly KnownDocument[] = [
+  publicClient("linkgate CLI", CLI_CLIENT, ["http://127.0.0.1/callback"]),
   publicClient("Claude", "https://claude.ai/oauth/mcp-oauth-client-metadata", [
     "https://claude.ai/api/mcp/auth_callback",
   ]),

@@ -9,6 +9,7 @@ import { initCommand } from "./init.ts";
 import { keyCommands } from "./keys.ts";
 import { listenCommand } from "./listen.ts";
 import { operationCommands } from "./operations.ts";
+import { remoteCommands } from "./remote.ts";
 import { serverJsonCommand } from "./server-json.ts";
 import { upgradeCommand } from "./upgrade.ts";
 
@@ -34,5 +35,6 @@ export const commands: Command[] = [
   ...auditCommands,
   serverJsonCommand,
   listenCommand,
+  ...remoteCommands,
   conformanceCommand,
 ];

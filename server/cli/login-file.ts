@@ -1,0 +1,34 @@
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import path from "node:path";
+
+/** The tokens of a person on a server. Times are epoch milliseconds. */
+export type Login = { server: string; accessToken: string; refreshToken: string; expiresAt: number };
+
+/** In the folder of the XDG Base Directory Specification. */
+function fileOf(): string {
+  const configuration = process.env.XDG_CONFIG_HOME || path.join(homedir(), ".config");
+  return path.join(configuration, "linkgate", "login.json");
+}
+
+export function readLogin(): Login | undefined {
+  try {
+    return JSON.parse(readFileSync(fileOf(), "utf8"));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT" || error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+/** Replaces the file in one step. Only its owner can read it. */
+export function writeLogin(login: Login): void {
+  const file = fileOf();
+  mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
+  const next = `${file}.${process.pid}`;
+  writeFileSync(next, JSON.stringify(login), { mode: 0o600 });
+  renameSync(next, file);
+}
+
+export function deleteLogin(): void {
+  rmSync(fileOf(), { force: true });
+}
