@@ -26,7 +26,11 @@ async function newGrant(): Promise<string> {
 
 async function newToken(kind: string, fields: object = {}): Promise<string> {
   const id = `token-${++count}`;
-  const payload = { kind, clientId, grantId: await newGrant(), exp: seconds() + 60, ...fields };
+  const payload = {
+    ...{ kind, clientId, grantId: await newGrant(), exp: seconds() + 60 },
+    ...(kind === "DeviceCode" && { userCode: `code of ${id}` }),
+    ...fields,
+  };
   await first.oidcAdapter(kind).upsert(id, payload, 60);
   return id;
 }
@@ -39,6 +43,7 @@ async function consumeAtOnce(kind: string, id: string): Promise<string[]> {
 
 for (const [kind, error] of [
   ["AuthorizationCode", "invalid_grant"],
+  ["DeviceCode", "invalid_grant"],
   ["PushedAuthorizationRequest", "invalid_request_uri"],
 ] as const)
   test(`${kind}: concurrent uses in two processes succeed exactly once`, async (t) => {
@@ -56,6 +61,25 @@ for (const isPublic of [true, false])
       t.is(Number(row?.retries), 10);
     }
   });
+
+test("DeviceCode: of concurrent answers in two processes, one is kept", async (t) => {
+  for (let round = 0; round < 10; round++) {
+    const id = await newToken("DeviceCode", { grantId: undefined });
+    const code = await first.oidcAdapter("DeviceCode").findByUserCode(`code of ${id}`);
+    const answers = await settledAtOnce(10, async (index) =>
+      either(index)
+        .oidcAdapter("DeviceCode")
+        .upsert(
+          code?.jti as string,
+          { ...code, ...(index % 2 ? { accountId } : { error: "access_denied" }) },
+          60,
+        ),
+    );
+    t.is(answers.filter(({ status }) => status === "fulfilled").length, 1);
+    const { error, accountId: by } = (await second.oidcAdapter("DeviceCode").find(id)) ?? {};
+    t.not(error === undefined, by === undefined);
+  }
+});
 
 test("an unknown, destroyed or different kind of token cannot be used", async (t) => {
   const code = await newToken("AuthorizationCode");
