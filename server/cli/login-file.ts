@@ -1,13 +1,15 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import path from "node:path";
+import { readVariables } from "../settings/config.ts";
 
 /** The tokens of a person on a server. Times are epoch milliseconds. */
 export type Login = { server: string; accessToken: string; refreshToken: string; expiresAt: number };
 
 /** In the folder of the XDG Base Directory Specification. */
 function fileOf(): string {
-  const configuration = process.env.XDG_CONFIG_HOME || path.join(homedir(), ".config");
+  const { XDG_CONFIG_HOME: configuration = path.join(homedir(), ".config") } =
+    readVariables("XDG_CONFIG_HOME");
   return path.join(configuration, "linkgate", "login.json");
 }
 

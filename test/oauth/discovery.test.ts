@@ -76,6 +76,7 @@ const LISTED: Record<string, unknown> = {
     "authorization_code",
     "refresh_token",
     "client_credentials",
+    "urn:ietf:params:oauth:grant-type:device_code",
     "urn:ietf:params:oauth:grant-type:jwt-bearer",
   ],
   authorization_response_iss_parameter_supported: true,
@@ -122,9 +123,9 @@ test("with MCP at another address, its path is the one that counts", async (t) =
 test("every advertised endpoint exists, and no other endpoint is advertised", async (t) => {
   const { body } = await metadata();
   const gets = ["authorization_endpoint", "jwks_uri", "userinfo_endpoint"];
-  const posts = ["token", "revocation", "introspection", "pushed_authorization_request"].map(
-    (name) => `${name}_endpoint`,
-  );
+  const posts = "token revocation introspection pushed_authorization_request device_authorization"
+    .split(" ")
+    .map((name) => `${name}_endpoint`);
   for (const name of gets) t.not((await fetch(String(body[name]))).status, 404, name);
   for (const name of posts) t.not((await fetch(String(body[name]), { method: "POST" })).status, 404, name);
   const advertised = Object.keys(body).filter((name) => /_(endpoint|jwks_uri)$|^jwks_uri$/.test(name));

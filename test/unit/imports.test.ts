@@ -97,6 +97,8 @@ const OPENED: Record<string, string> = {
   "server/credentials/breached-passwords/is-breached.ts: readFileSync": "the filter",
   "server/credentials/lookalikes/build.ts: readFileSync": "Unicode's data",
   "server/credentials/lookalikes/build.ts: writeFileSync": "the table of lookalikes",
+  "server/cli/login-file.ts: readFileSync": "the tokens of a person",
+  "server/cli/login-file.ts: writeFileSync": "the tokens of a person",
   "server/docs/guides.ts: readFileSync": "the documentation",
   "server/docs/index.ts: readFile": "images and examples of the documentation",
   "server/keys/encryption-keys.ts: openSync": "the lock of the encryption key",
