@@ -39,6 +39,10 @@ const NOT_RUN: Record<string, string[]> = {
   "test/release/release.test.ts runs it": ["npm run release"],
   "test/processes/backup.test.ts runs it": ["pg_dump", "pg_restore", "mariadb-dump", "mariadb"],
   "test/failover/postgres.ts runs it": ["patronictl", "psql"],
+  "its user needs a browser; test/processes/cli/login.test.ts is one": [
+    "npx linkgate login",
+    "npx linkgate links",
+  ],
   "test/clients/ai-clients.test.ts runs the program": ["claude", "codex", "copilot", "gemini", "opencode"],
   "needs an account; test/documentation/documentation.test.ts compares it with the Connect page": [
     "code",

@@ -63,9 +63,9 @@ test("arguments and options are handed over as they are typed", async (t) => {
 
 const UNKNOWN = "unknown_command";
 const REFUSALS: [line: string, code: string, message: RegExp][] = [
-  ["bogus", UNKNOWN, /^Unknown command "bogus"\.\nRun "linkgate --help" for a list of commands\.$/],
-  ["org bogus", UNKNOWN, /^Unknown command "org bogus"\.\nRun "linkgate org --help" for a list /],
-  ["help bogus", UNKNOWN, /^Unknown command "bogus"\.\nRun "linkgate --help" for a list /],
+  ["frobnicate", UNKNOWN, /^Unknown command "frobnicate"\.\nRun "linkgate --help" for a list of commands\.$/],
+  ["org frobnicate", UNKNOWN, /^Unknown command "org frobnicate"\.\nRun "linkgate org --help" for a list /],
+  ["help frobnicate", UNKNOWN, /^Unknown command "frobnicate"\.\nRun "linkgate --help" for a list /],
   ["improt", UNKNOWN, /^Unknown command "improt"\. Did you mean import\?\nRun /],
   ["ogr list", UNKNOWN, /^Unknown command "ogr"\. Did you mean org\?\nRun /],
   ["org lst", UNKNOWN, /^Unknown command "org lst"\. Did you mean list\?\nRun "linkgate org --h/],
