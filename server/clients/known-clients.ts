@@ -1,4 +1,4 @@
-import { DEVICE_GRANT } from "../../adapters/oauth/oidc/device-codes.ts";
+import { DEVICE_GRANT } from "../../adapters/oauth/oidc/clients.ts";
 
 export type Document = Record<string, unknown>;
 

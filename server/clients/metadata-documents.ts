@@ -1,7 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { Client, ErrorOut, KoaContextWithOIDC } from "oidc-provider";
-import { JWT_BEARER_GRANT } from "../../adapters/oauth/oidc/clients.ts";
-import { DEVICE_GRANT } from "../../adapters/oauth/oidc/device-codes.ts";
+import { DEVICE_GRANT, JWT_BEARER_GRANT } from "../../adapters/oauth/oidc/clients.ts";
 import { parseJson } from "../../resources/http/json-body.ts";
 import { FetchFailed, type GuardedFetch } from "../../resources/outbound/guarded-fetch.ts";
 import { isPublicUrl } from "../../resources/outbound/ssrf-guard.ts";

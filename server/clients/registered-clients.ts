@@ -1,5 +1,5 @@
 import { type Client, type ClientMetadata, errors } from "oidc-provider";
-import { DEVICE_GRANT } from "../../adapters/oauth/oidc/device-codes.ts";
+import { DEVICE_GRANT } from "../../adapters/oauth/oidc/clients.ts";
 import { canonicalRedirectUri } from "./redirect-uris.ts";
 import type { RegisteredClientIds } from "./registered-client-id.ts";
 

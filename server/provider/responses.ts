@@ -1,6 +1,6 @@
 import type { Context, Middleware } from "koa";
 import type { KoaContextWithOIDC } from "oidc-provider";
-import { DEVICE_GRANT } from "../../adapters/oauth/oidc/device-codes.ts";
+import { DEVICE_GRANT } from "../../adapters/oauth/oidc/clients.ts";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import { API_SCOPES } from "../../resources/access/scopes.ts";
 import { errorUrl } from "../../resources/http/problem.ts";

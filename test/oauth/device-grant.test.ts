@@ -1,5 +1,5 @@
 import test from "ava";
-import { DEVICE_GRANT } from "../../adapters/oauth/oidc/device-codes.ts";
+import { DEVICE_GRANT } from "../../adapters/oauth/oidc/clients.ts";
 import { tokenKey } from "../../adapters/oauth/token-row.ts";
 import { browserOf } from "../harness/clients/dashboard.ts";
 import { createApp, isAcceptedByApi, postAsClient, read } from "../harness/clients/oauth.ts";

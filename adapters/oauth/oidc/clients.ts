@@ -4,6 +4,8 @@ import type { ClientStore } from "../clients.ts";
 
 /** RFC 7523 §2.1. */
 export const JWT_BEARER_GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+/** RFC 8628 §3.4. */
+export const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
 
 // oidc-provider requires a secret in the metadata of a confidential client. The real secrets are stored as hashes and
 // compared by a seam. With symmetric algorithms disabled, nothing else reads this placeholder.

@@ -2,9 +2,6 @@ import { type Adapter, errors } from "oidc-provider";
 import type { Database } from "../../database/index.ts";
 import { tokenKey, toStored } from "../token-row.ts";
 
-/** RFC 8628 §3.4. */
-export const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
-
 // The page where a user enters a code knows the device code by its hash, which can't be redeemed.
 const HASHED = "hashed:";
 

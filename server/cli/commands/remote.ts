@@ -4,7 +4,6 @@ import { typeOfField } from "../../../resources/http/validate.ts";
 import { listQuery } from "../../../resources/links/list.ts";
 import { NO_NAMES } from "../../../resources/links/rules.ts";
 import { linkSchemas } from "../../../resources/links/schema.ts";
-import { CLI_CLIENT } from "../../clients/known-clients.ts";
 import { type Command, CommandError, type CommandInput } from "../execution/command.ts";
 import { deleteLogin, type Login, readLogin, writeLogin } from "../login-file.ts";
 
@@ -147,7 +146,7 @@ async function login({ args, print }: CommandInput): Promise<object> {
     );
     return oauth.pollDeviceAuthorizationGrant(configuration, started, undefined, { signal: stop.signal });
   });
-  keep(server, tokens);
+  await keep(server, tokens);
   return { server };
 }
 
@@ -160,6 +159,7 @@ function serverOf(text: string): string {
 
 async function discover(server: string): Promise<Configuration> {
   const { allowInsecureRequests, discovery, None } = await import("openid-client");
+  const { CLI_CLIENT } = await import("../../clients/known-clients.ts");
   const execute = server.startsWith("http:") ? [allowInsecureRequests] : [];
   return describingErrors(() =>
     discovery(new URL(server), CLI_CLIENT, undefined, None(), { algorithm: "oauth2", execute }),
@@ -180,20 +180,20 @@ async function describingErrors<T>(run: () => Promise<T>): Promise<T> {
   }
 }
 
-function keep(server: string, tokens: TokenEndpointResponse): Login {
+async function keep(server: string, tokens: TokenEndpointResponse): Promise<Login> {
   const login = {
     server,
     accessToken: tokens.access_token,
     refreshToken: tokens.refresh_token ?? "",
     expiresAt: Date.now() + (tokens.expires_in ?? 0) * 1000,
   };
-  writeLogin(login);
+  await writeLogin(login);
   return login;
 }
 
 /** Returns the stored login, with an access token that is renewed before it expires. */
 async function currentLogin(): Promise<Login> {
-  const login = requireLogin();
+  const login = await requireLogin();
   if (login.expiresAt - EARLY_MS > Date.now()) return login;
   const { refreshTokenGrant } = await import("openid-client");
   const configuration = await discover(login.server);
@@ -203,18 +203,18 @@ async function currentLogin(): Promise<Login> {
   );
 }
 
-function requireLogin(): Login {
-  const login = readLogin();
+async function requireLogin(): Promise<Login> {
+  const login = await readLogin();
   if (login) return login;
   throw new CommandError("not_signed_in", 'Not signed in. Run "linkgate login <server>" first.');
 }
 
 async function logout(): Promise<object> {
-  const { server, refreshToken } = requireLogin();
+  const { server, refreshToken } = await requireLogin();
   const { tokenRevocation } = await import("openid-client");
   const configuration = await discover(server);
   await describingErrors(() => tokenRevocation(configuration, refreshToken));
-  deleteLogin();
+  await deleteLogin();
   return { server, signed_in: false };
 }
 
