@@ -564,7 +564,7 @@ export interface TokenReplayDetectedEvent {
     /** The user who granted access. */
     user_id: string;
     /** What was used again after its first use. All tokens of the grant were revoked. */
-    replayed: "authorization_code" | "refresh_token";
+    replayed: "authorization_code" | "device_code" | "refresh_token";
   };
 }
 

@@ -1,4 +1,5 @@
 import test from "ava";
+import { DEVICE_GRANT } from "../../adapters/oauth/oidc/clients.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
 import { connectMcp } from "../harness/clients/mcp.ts";
 import {
@@ -221,7 +222,7 @@ test("the response is uncached JSON that names what applies to the client", asyn
     client_name: "Example",
     redirect_uris,
     token_endpoint_auth_method: "none",
-    grant_types: ["authorization_code", "refresh_token"],
+    grant_types: ["authorization_code", "refresh_token", DEVICE_GRANT],
     response_types: ["code"],
     application_type: "native",
   });

@@ -78,7 +78,8 @@ const BY_HAND: Record<string, string[]> = {
   "the keys and addresses of the service": ["keys list", "keys rotate", "keys prune", "mcp server-json"],
   "files: of settings, and of links with progress": ["init", "import"],
   "the commands themselves": ["audit operator"],
-  "a client of a running server": ["listen", "conformance"],
+  "a client of a running server": words(`listen conformance login logout whoami`),
+  "the API of a running server": words(`get list create update delete`).map((verb) => `links ${verb}`),
 };
 
 test("no command is outside of the declarations, except those about the process and the database", (t) => {
