@@ -73,7 +73,7 @@ ${field({
 
 export function showConnected(ctx: KoaContextWithOIDC): void {
   ctx.type = "html";
-  ctx.body = messagePage("Device connected", "You can close this page and go on at your device.");
+  ctx.body = messagePage("Device connected", "You can close this page and continue on your device.");
 }
 
 /**
