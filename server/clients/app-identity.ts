@@ -3,7 +3,7 @@ import type { ClientProfile, ClientStore } from "../../adapters/oauth/clients.ts
 import type { AuthorizedApp } from "../../adapters/oauth/grants.ts";
 import { isPublicUrl } from "../../resources/outbound/ssrf-guard.ts";
 import { isClientId } from "./client-metadata.ts";
-import { knownDocumentOf } from "./known-clients.ts";
+import { CLI_CLIENT, knownDocumentOf } from "./known-clients.ts";
 import { claimedNameOf, type RegisteredClientIds } from "./registered-client-id.ts";
 
 export type AppIdentity = {
@@ -20,7 +20,7 @@ export function identityOf(clientId: string): ClientIdentity | undefined {
   if (kind === "registered")
     return { name: claimedNameOf(clientId) ?? clientId, publisher: null, isKnown: false };
   if (kind !== "document") return undefined;
-  const publisher = new URL(clientId).host;
+  const publisher = clientId === CLI_CLIENT ? "linkgate" : new URL(clientId).host;
   const known = knownDocumentOf(clientId);
   return {
     name: String(known?.client_name ?? publisher),

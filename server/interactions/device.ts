@@ -6,9 +6,9 @@ import { checkOrigin, isChange } from "../http/csrf.ts";
 import { describeBrowser } from "../http/describe-browser.ts";
 import { textFieldOf } from "../http/request-body.ts";
 import { ENDPOINTS } from "../oauth-endpoints.ts";
-import { field, hidden } from "../ui/controls.ts";
+import { hidden } from "../ui/controls.ts";
 import { html } from "../ui/html.ts";
-import { alert, messagePage, page } from "../ui/page.ts";
+import { alert, describedBy, messagePage, page } from "../ui/page.ts";
 
 /** The program that asked for a code, as it calls itself, and the address that it asked from. */
 export type Device = { program: string; address: string };
@@ -60,13 +60,9 @@ ${alert(message, "error")}
 <form method="post" action="${ENDPOINTS.code_verification.path}">
 ${hidden("xsrf", String((ctx.oidc.session?.state as { secret?: string } | undefined)?.secret))}
 ${hidden("confirm", "yes")}
-${field({
-  name: "user_code",
-  label: "Code",
-  value: code,
-  attributes: html` required autofocus autocomplete="off" autocapitalize="characters" spellcheck="false" maxlength="20" placeholder="XXXX-XXXX"`,
-})}
-<div class="buttons"><button type="submit">Continue</button></div>
+<label for="user_code">Code</label>
+<input id="user_code" name="user_code" value="${code}" required autofocus autocomplete="off" autocapitalize="characters" spellcheck="false" maxlength="20" placeholder="XXXX-XXXX"${describedBy(message)}>
+<button type="submit">Continue</button>
 </form>`,
   );
 }
