@@ -116,7 +116,7 @@ export function createOutbox(
 ) {
   const trace = createEventTrace(currentTraceparent);
   const listeners = new Set<() => void>();
-  const changeListeners: ((subjects: string[]) => void)[] = [];
+  let changed = (_subjects: string[]): void => {};
   const notify = () => {
     for (const listener of listeners) listener();
   };
@@ -142,11 +142,8 @@ export function createOutbox(
     await trx("events").insert(rows);
     await addDeliveries(trx, engine, deliverable);
     const subjects = events.flatMap(({ subject }) => subject ?? []);
-    const changed = () => {
-      for (const listener of changeListeners) listener(subjects);
-    };
     // Whether a commit that failed took effect may be unknown.
-    trx.executionPromise.finally(changed).then(notify, () => {});
+    trx.executionPromise.finally(() => changed(subjects)).then(notify, () => {});
   }
 
   return {
@@ -162,8 +159,10 @@ export function createOutbox(
     ): Promise<T> =>
       transaction((trx) => work({ trx, actor, record: (...events) => record(trx, actor, events) }), commit),
 
-    /** Calls `listener` with what was changed, or may have been, after the end of its transaction. */
-    onChange: (listener: (subjects: string[]) => void) => void changeListeners.push(listener),
+    /** Calls the listener with what was changed, or may have been, after the end of its transaction. */
+    onChange(listener: typeof changed): void {
+      changed = listener;
+    },
 
     /** Calls `listener` after each commit that may have added deliveries; returns a function that removes it. */
     onCommit(listener: () => void): () => void {

@@ -11,7 +11,6 @@ const KEPT_MS = 10 * 60_000;
 const MEMORY_BYTES = 2 * CACHE_BYTES;
 // As for `/readyz`: a database that takes longer serves no requests.
 const ANSWER_MS = 2000;
-const TICK_MS = 250;
 const PROBE_MS = 200;
 
 type Item = { value: NonNullable<Resolved>; readAt: number; size: number };
@@ -25,13 +24,8 @@ export function rememberReads(reads: CurrentReads, { onChange }: Pick<Outbox, "o
     sizeCalculation: ({ size }) => size,
     dispose: ({ value }) => void names.delete(value.id),
   });
-  let changes = 0;
-  let answers = 0;
-  let fromMemory = 0;
-  let isAway = false;
-  let probing: Promise<void> | undefined;
-  // A timer for each read would take longer than the rest.
-  let tick: Promise<typeof TICK> | undefined;
+  let [changes, answers, fromMemory] = [0, 0, 0];
+  let outage: Promise<void> | undefined;
 
   // What was changed here is known to be out of date.
   onChange((subjects) => {
@@ -43,26 +37,43 @@ export function rememberReads(reads: CurrentReads, { onChange }: Pick<Outbox, "o
     }
   });
 
-  function keep(name: string, value: NonNullable<Resolved>, item: Item | undefined): void {
-    const size = sizeOf(value);
-    if (item?.size === size && item.value.id === value.id) {
-      item.value = value;
-      item.readAt = Date.now();
-    } else {
-      items.set(name, { value, size, readAt: Date.now() });
+  function keep(name: string, value: NonNullable<Resolved>, known: Item | undefined): void {
+    const item = { value, readAt: Date.now(), size: sizeOf(value) };
+    if (known?.value.id === value.id && known.size === item.size) Object.assign(known, item);
+    else {
+      items.set(name, item);
       names.set(value.id, name);
     }
   }
 
-  function findItem(name: string): Item | undefined {
-    const item = items.get(name);
-    return item && item.readAt > Date.now() - KEPT_MS ? item : undefined;
+  /** If nothing was answered meanwhile, an outage begins: it asks until the database answers. */
+  async function probe(before: number): Promise<void> {
+    do {
+      await pause(PROBE_MS);
+      // Another connection may get an answer sooner than one that waits.
+      await Promise.race([ask(reads.resolveLink, "").catch(() => {}), pause(ANSWER_MS)]);
+    } while (answers === before);
   }
 
-  async function nextTick(): Promise<typeof TICK> {
-    await sleep(TICK_MS, undefined, { ref: false });
-    tick = undefined;
-    return TICK;
+  const beginOutage = (before: number) => {
+    if (answers === before) outage ??= probe(before);
+  };
+
+  async function ask<Value>(find: (key: string) => Promise<Value>, key: string): Promise<Value> {
+    const before = answers;
+    let isOutage = false;
+    try {
+      return await find(key);
+    } catch (error) {
+      isOutage = error instanceof StorageUnavailable;
+      throw error;
+    } finally {
+      if (isOutage) beginOutage(before);
+      else {
+        answers++;
+        outage = undefined;
+      }
+    }
   }
 
   /** `kind` keeps the keys of different reads apart. */
@@ -71,69 +82,38 @@ export function rememberReads(reads: CurrentReads, { onChange }: Pick<Outbox, "o
     find: (key: string) => Promise<Value>,
     isKept: (value: NonNullable<Value>) => boolean,
   ) => {
-    async function ask(key: string, item?: Item): Promise<Value> {
-      const name = kind + key;
-      const [changesBefore, answersBefore] = [changes, answers];
-      try {
-        const value = await find(key);
-        answers++;
-        isAway = false;
-        if (!value || !isKept(value)) items.delete(name);
-        else if (changes === changesBefore) keep(name, value, item);
-        return value;
-      } catch (error) {
-        if (isOutage(error) && answers === answersBefore) probe(() => ask(key));
-        throw error;
-      }
+    async function read(key: string, known?: Item): Promise<Value> {
+      const before = changes;
+      const value = await ask(find, key);
+      if (!value || !isKept(value)) items.delete(kind + key);
+      else if (changes === before) keep(kind + key, value, known);
+      return value;
     }
 
-    /** Doesn't wait for long if the item is known. */
-    async function askFor(key: string, item: Item): Promise<Value> {
-      const [start, answersBefore] = [performance.now(), answers];
-      const asked = ask(key, item);
-      try {
-        for (;;) {
-          tick ??= nextTick();
-          const found = await Promise.race([asked, tick]);
-          if (found !== TICK) return found;
-          if (performance.now() - start < ANSWER_MS) continue;
-          if (answers > answersBefore) return asked;
-          probe(() => ask(key));
-          break;
-        }
-      } catch (error) {
-        if (!isOutage(error) || !isAway) throw error;
-      }
-      return use(item);
-    }
-
-    function use(item: Item): Value {
+    function use({ value }: Item): Value {
       if (kind === LINK) fromMemory++;
-      return item.value as Value;
+      return value as Value;
     }
 
     return async (key: string): Promise<Value> => {
-      const item = findItem(kind + key);
-      if (isAway && item) return use(item);
-      if (isAway) await Promise.race([probing, sleep(ANSWER_MS)]);
-      if (isAway) throw new StorageUnavailable(new Error("the database does not answer"));
-      return item ? askFor(key, item) : ask(key);
+      const known = items.get(kind + key);
+      const item = known && known.readAt > Date.now() - KEPT_MS ? known : undefined;
+      if (outage && item) return use(item);
+      if (outage) await Promise.race([outage, sleep(ANSWER_MS)]);
+      if (outage) throw new StorageUnavailable(new Error("the database does not answer"));
+      if (!item) return read(key);
+      const { promise, resolve, reject } = Promise.withResolvers<Value>();
+      const before = answers;
+      const late = setTimeout(() => {
+        beginOutage(before);
+        if (outage) resolve(use(item));
+      }, ANSWER_MS);
+      read(key, item)
+        .then(resolve, (error) => (outage ? resolve(use(item)) : reject(error)))
+        .finally(() => clearTimeout(late));
+      return promise;
     };
   };
-
-  /** Asks until the database answers. */
-  function probe(ask: () => Promise<unknown>): void {
-    isAway = true;
-    probing ??= askAgain(ask).finally(() => {
-      isAway = false;
-      probing = undefined;
-    });
-  }
-
-  async function askAgain(ask: () => Promise<unknown>): Promise<void> {
-    do await sleep(PROBE_MS, undefined, { ref: false });
-    while (isAway && (await Promise.race([ask().then(() => false, isOutage), late()])));
-  }
 
   return {
     // A limit of clicks and a password have to be looked up.
@@ -145,17 +125,7 @@ export function rememberReads(reads: CurrentReads, { onChange }: Pick<Outbox, "o
 }
 
 const LINK = "";
-const TICK = Symbol("tick");
 
-function isUnlimited({ maxClicks, hasPassword }: ResolvedLink): boolean {
-  return maxClicks === null && !hasPassword;
-}
+const isUnlimited = ({ maxClicks, hasPassword }: ResolvedLink) => maxClicks === null && !hasPassword;
 
-/** Another connection may get an answer sooner. */
-function late(): Promise<boolean> {
-  return sleep(ANSWER_MS, true, { ref: false });
-}
-
-function isOutage(error: unknown): boolean {
-  return error instanceof StorageUnavailable;
-}
+const pause = (ms: number) => sleep(ms, undefined, { ref: false });
