@@ -39,38 +39,34 @@ export function createIdempotencyStore(
   // The last writes of attempts that failed with the database, by the holder of the lease.
   const unfinished = new LRUCache<string, Write>({ max: UNFINISHED_MAX });
   const retries = createWriteBehindBuffer(async () => {
-    for (const [holder, write] of [...unfinished.entries()]) if (!(await finish(holder, write))) return;
+    for (const [holder, write] of [...unfinished.entries()]) {
+      await write().catch(throwOutage);
+      unfinished.delete(holder);
+    }
   }, RETRY_MS);
 
-  /** Resolves to false if the write has to wait for the database. */
-  async function finish(holder: string, write: Write): Promise<boolean> {
-    try {
-      await write();
-    } catch (error) {
-      if (error instanceof StorageUnavailable) {
-        if (!unfinished.has(holder)) unfinished.set(holder, write);
-        retries.schedule();
-        return false;
-      }
-      unfinished.delete(holder);
-      throw error;
-    }
-    unfinished.delete(holder);
-    return true;
-  }
+  /** Returns what handles an error of a write that has to take effect once the database is available. */
+  const tryLater = (holder: string, write: Write) => (error: unknown) => {
+    if (!(error instanceof StorageUnavailable)) throw error;
+    unfinished.set(holder, write);
+    retries.schedule();
+  };
 
   function attempt(key: RowKey, { leased_by, ids_from }: Lease): Attempt {
     // An attempt that was presumed dead no longer holds the lease, so its writes have no effect.
     const leased = () => rows(key).where({ leased_by });
-    const stopRenewing = renew(async () => {
-      // Not if it was released meanwhile.
-      await leased()
-        .where("leased_until", ">", 0)
-        .update({ leased_until: Date.now() + LEASE_MS });
-    });
-    const end = async (write: Write) => {
-      stopRenewing();
-      await finish(leased_by, write);
+    // Not if it was released meanwhile.
+    const live = () => leased().where("leased_until", ">", 0);
+    let renewals = 0;
+    const renewal = setInterval(() => {
+      if (++renewals === RENEWALS_MAX) clearInterval(renewal);
+      live()
+        .update({ leased_until: Date.now() + LEASE_MS })
+        .catch(() => {}); // it is renewed again
+    }, RENEW_MS).unref();
+    const end = (write: Write) => {
+      clearInterval(renewal);
+      return write().catch(tryLater(leased_by, write));
     };
     return {
       linkId: (index) => idFromSeed(ids_from, "lnk", index),
@@ -90,17 +86,11 @@ export function createIdempotencyStore(
     void (await rows(key).where({ leased_by }).update({ leased_until: 0 }));
 
   /** A write that failed with the database may have taken the lease. Then the lease ends as soon as possible. */
-  async function acquire(key: RowKey, { leased_by }: Lease, write: () => Promise<boolean>): Promise<boolean> {
-    try {
-      return await write();
-    } catch (error) {
-      if (error instanceof StorageUnavailable) {
-        unfinished.set(leased_by, () => release(key, leased_by), { ttl: LEASE_MS });
-        retries.schedule();
-      }
+  const acquire = (key: RowKey, { leased_by }: Lease, taken: Promise<boolean>): Promise<boolean> =>
+    taken.catch((error) => {
+      tryLater(leased_by, () => release(key, leased_by))(error);
       throw error;
-    }
-  }
+    });
 
   function insert(row: RowOf<typeof idempotencyKeys>): Promise<boolean> {
     return knex("idempotency_keys")
@@ -125,33 +115,27 @@ export function createIdempotencyStore(
           created_at: now,
           expires_at: now + LIFETIME_MS,
         };
-        if (await acquire(key, fresh, () => insert(fresh))) return { attempt: attempt(key, fresh) };
+        if (await acquire(key, fresh, insert(fresh))) return { attempt: attempt(key, fresh) };
         const found = await rows(key).first();
         if (!found) continue;
         const write = unfinished.get(found.leased_by);
-        if (write && (await finish(found.leased_by, write))) continue;
+        if (write) {
+          await write();
+          unfinished.delete(found.leased_by);
+          continue;
+        }
         const isExpired = found.expires_at <= now;
         if (!isExpired && found.request_hash !== request_hash) return { refused: "reused" };
         if (!isExpired && found.answer !== null)
           return { answer: encryption.decrypt(found.answer, encryptionContext(key)) };
         if (!isExpired && found.leased_until > now) return { refused: "in_use" };
         const next = isExpired ? fresh : { ...lease, ids_from: found.ids_from };
-        const takeOver = async () => (await rows(key).where({ leased_by: found.leased_by }).update(next)) > 0;
-        if (await acquire(key, next, takeOver)) return { attempt: attempt(key, next) };
+        const taken = rows(key).where({ leased_by: found.leased_by }).update(next).then(Boolean);
+        if (await acquire(key, next, taken)) return { attempt: attempt(key, next) };
       }
       return { refused: "in_use" };
     },
   } satisfies IdempotencyStore;
-}
-
-/** Renews a lease until the returned function is called. What fails is tried again the next time. */
-function renew(write: Write): () => void {
-  let renewals = 0;
-  const timer = setInterval(() => {
-    if (++renewals === RENEWALS_MAX) clearInterval(timer);
-    void write().catch(() => {});
-  }, RENEW_MS).unref();
-  return () => clearInterval(timer);
 }
 
 /** The hash includes the principal, the only one that may see the response again. JSON keeps different ones apart. */
@@ -164,4 +148,8 @@ function rowKeyOf({ organizationId, clientId, userId }: Principal, key: string):
 
 function encryptionContext({ organization_id, key_hash }: RowKey): string {
   return contextOf(idempotencyKeys.columns.answer, organization_id, key_hash);
+}
+
+function throwOutage(error: unknown): void {
+  if (error instanceof StorageUnavailable) throw error;
 }
