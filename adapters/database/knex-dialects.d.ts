@@ -33,7 +33,7 @@ declare module "knex/lib/client.js" {
     _connection?: unknown;
     _sequence?: { method: string }[];
   };
-  export type Runner = { run(): Promise<unknown>; connection?: unknown };
+  export type Runner = { run(): Promise<unknown> };
 
   export default class ServerClient extends Knex.Client {
     transacting?: boolean;

@@ -28,53 +28,53 @@ const READ_CONNECTIONS = 3;
 /** Timers can't wait longer. */
 export const MAX_TIMER_MS = 2 ** 31 - 1;
 
-type Waiting = Set<{ since: number }>;
+type Turn = { since: number; take(): void; refuse(error: Error): void };
 
 /** Closes connections in use for too long, since a frozen server says nothing, and refuses work that would wait. */
 class ConnectionLimits {
   readonly timeoutMs: number;
   readonly #size: number;
-  readonly #maxWrites: number;
   readonly #cut: (connection: Connection, error: Error) => void;
   /** The limit of the present use of each connection. Idle ones have none. */
   readonly #limits = new Map<Connection, NodeJS.Timeout | undefined>();
+  readonly #waiting = new Set<{ since: number }>();
   readonly #writing = new Set<Connection>();
-  readonly #reads: Waiting = new Set();
-  readonly #writes: Waiting = new Set();
-  /** Writes that have a connection, or are the next to get one. */
-  #turnsTaken = 0;
-  readonly #turns = new Set<() => void>();
+  /** Writes that wait for others to end, rather than for a connection. */
+  readonly turns: Turn[] = [];
+  #turnsLeft: number;
 
   /** @param cut closes a connection without waiting for the server, so that its statement fails with the error */
   constructor(size: number, timeoutMs: number, cut: (connection: Connection, error: Error) => void) {
     this.#size = size;
-    this.#maxWrites = Math.max(1, size - READ_CONNECTIONS);
+    this.#turnsLeft = Math.max(1, size - READ_CONNECTIONS);
     this.timeoutMs = timeoutMs;
     this.#cut = cut;
   }
 
-  /** The writes that wait for others to end, rather than for a connection. */
-  get queued(): number {
-    return this.#turns.size;
+  async acquire(acquireFromPool: () => Promise<Connection>, isLocal: boolean): Promise<Connection> {
+    const since = performance.now();
+    if (isLocal) return this.#connect(acquireFromPool, since);
+    await this.#takeTurn(since);
+    try {
+      const connection = await this.#connect(acquireFromPool, since);
+      this.#writing.add(connection);
+      return connection;
+    } catch (error) {
+      this.#passTurn();
+      throw error;
+    }
   }
 
-  async acquire(acquireFromPool: () => Promise<Connection>, isRead: boolean): Promise<Connection> {
-    const since = performance.now();
-    const waiting = isRead ? this.#reads : this.#writes;
-    if (this.#isBusy(waiting, isRead, since)) throw poolBusy();
-    const wait = { since };
-    waiting.add(wait);
+  async #connect(acquireFromPool: () => Promise<Connection>, since: number): Promise<Connection> {
+    const wait = { since: performance.now() };
+    if (this.#isBusy(wait.since)) throw poolBusy();
+    this.#waiting.add(wait);
     try {
-      if (!isRead) await this.#takeTurn();
-      const connection = await acquireFromPool().catch((error) => {
-        if (!isRead) this.#passTurn();
-        throw error;
-      });
-      if (!isRead) this.#writing.add(connection);
+      const connection = await acquireFromPool();
       this.watch(connection, since + this.timeoutMs - performance.now());
       return connection;
     } finally {
-      waiting.delete(wait);
+      this.#waiting.delete(wait);
     }
   }
 
@@ -112,40 +112,31 @@ class ConnectionLimits {
     await ended().finally(() => clearTimeout(last));
   }
 
-  #isBusy(waiting: Waiting, isRead: boolean, now: number): boolean {
-    const [oldest] = waiting;
-    if (!oldest || now - oldest.since <= this.timeoutMs * MAX_WAIT) return waiting.size >= MAX_WAITING;
+  #isBusy(now: number): boolean {
+    const [oldest] = this.#waiting;
+    if (!oldest || now - oldest.since <= this.timeoutMs * MAX_WAIT) return this.#waiting.size >= MAX_WAITING;
     // Otherwise, connections are being opened, and the database may respond again.
-    if (!isRead && this.#writing.size >= this.#maxWrites) return true;
     return [...this.#limits.values()].filter((limit) => limit !== undefined).length >= this.#size;
   }
 
   /** Writes take turns in the order in which they came. */
-  #takeTurn(): Promise<void> | undefined {
-    if (this.#turnsTaken < this.#maxWrites) {
-      this.#turnsTaken++;
-      return undefined;
-    }
-    return new Promise((resolve, reject) => {
-      const take = () => {
-        clearTimeout(late);
-        resolve();
-      };
-      const giveUp = () => {
-        this.#turns.delete(take);
-        reject(poolBusy());
-      };
-      // What gets its turn still has time to run.
-      const late = setTimeout(giveUp, Math.min(this.timeoutMs * (1 - MAX_WAIT), MAX_TIMER_MS)).unref();
-      this.#turns.add(take);
-    });
+  async #takeTurn(since: number): Promise<void> {
+    if (this.#turnsLeft > 0) return void this.#turnsLeft--;
+    const [oldest] = this.turns;
+    const isLate = oldest && since - oldest.since > this.timeoutMs * MAX_WAIT;
+    if (isLate || this.turns.length >= MAX_WAITING) throw poolBusy();
+    return new Promise((take, refuse) => this.turns.push({ since, take, refuse }));
   }
 
   #passTurn(): void {
-    const [next] = this.#turns;
-    if (!next) return void this.#turnsTaken--;
-    this.#turns.delete(next);
-    next();
+    const next = this.turns.shift();
+    if (!next) return void this.#turnsLeft++;
+    // What gets its turn still has time to run.
+    if (performance.now() - next.since <= this.timeoutMs * (1 - MAX_WAIT)) next.take();
+    else {
+      next.refuse(poolBusy());
+      this.#passTurn();
+    }
   }
 }
 
@@ -207,7 +198,7 @@ export function withLimits(Client: typeof ServerClient, { streamOf, setUp, cance
       const { pool } = this;
       const max = this.config.pool?.max ?? 1;
       if (!pool) return { inUse: 0, idle: 0, waiting: 0, max };
-      const waiting = pool.numPendingAcquires() + this.limits.queued;
+      const waiting = pool.numPendingAcquires() + this.limits.turns.length;
       return { inUse: pool.numUsed(), idle: pool.numFree(), waiting, max };
     }
 
@@ -225,24 +216,19 @@ export function withLimits(Client: typeof ServerClient, { streamOf, setUp, cance
     }
 
     override runner(query: Query): Runner {
-      const create = () => super.runner(query);
-      if (this.transacting || query._connection) return create();
-      const createReader = () => {
-        const runner = create();
-        const run = runner.run.bind(runner);
-        const runOn = (connection: object) => {
-          runner.connection = connection;
-          return run();
-        };
-        return Object.assign(runner, { run: () => this.read(runOn) });
-      };
-      return withQueryRetries(query, isRead(query) ? createReader : create);
+      if (this.transacting || query._connection) return super.runner(query);
+      return withQueryRetries(query, () => super.runner.call(isRead(query) ? this.local : this, query));
     }
 
     /** Watches a new connection until it is closed, which may be before the pool gets it. */
     watchNew(connection: object): void {
       this.limits.watch(connection);
       streamOf(connection).once("close", () => this.limits.forget(connection));
+    }
+
+    /** This client, for what doesn't wait for a standby. */
+    get local(): this {
+      return Object.assign(Object.create(this), { acquireConnection: () => this.acquireConnection(true) });
     }
 
     /** For what may wait for a standby, it waits while too many connections do. Reads are local. */
@@ -277,15 +263,9 @@ export function withLimits(Client: typeof ServerClient, { streamOf, setUp, cance
 
     /** Runs a read with a time limit of its own. */
     async runFor<T>(ms: number, run: (connection: object) => Promise<T>): Promise<T> {
-      return this.read((connection) => {
-        this.limits.watch(connection, ms + SERVER_EXTRA_MS);
-        return run(connection);
-      });
-    }
-
-    async read<T>(run: (connection: object) => Promise<T>): Promise<T> {
       const connection = await this.acquireConnection(true);
       try {
+        this.limits.watch(connection, ms + SERVER_EXTRA_MS);
         return await run(connection);
       } finally {
         this.releaseConnection(connection);

@@ -50,9 +50,7 @@ export class PostgresClient extends withLimits(PgClient, {
 
   /** A commit that isn't durable doesn't wait for a standby, so it takes no turn among those that do. */
   override transaction(container: unknown, config?: { isDurable?: boolean }, outer?: unknown): unknown {
-    const acquireConnection = () => this.acquireConnection(true);
-    const client =
-      config?.isDurable === false ? Object.assign(Object.create(this), { acquireConnection }) : this;
+    const client = config?.isDurable === false ? this.local : this;
     return super.transaction.call(client, container, config, outer);
   }
 

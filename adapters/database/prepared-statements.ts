@@ -14,7 +14,6 @@ type Query = {
   method: string;
   options: object;
   inTurn: boolean;
-  isLocal: boolean;
 };
 
 export type Prepare = ReturnType<typeof createPrepare>["prepare"];
@@ -65,8 +64,7 @@ export function createPrepare(knex: Knex) {
         client.driverName === "pg" ? { name: `linkgate_${hash("sha256", sql, "base64url")}` } : {};
       return async (values: Record<Name, Bindable>): Promise<Answer> => {
         const bindings = names.map((name) => values[name as Name]);
-        const run = () =>
-          send({ sql, bindings: [...bindings], method, options, inTurn, isLocal: isRead || isLocal });
+        const run = () => send({ sql, bindings: [...bindings], method, options, inTurn }, isRead || isLocal);
         return (await withRetries<unknown>(run, isRead)) as Answer;
       };
     },
@@ -84,8 +82,8 @@ export function createPrepare(knex: Knex) {
     },
   };
 
-  async function send(query: Query): Promise<unknown> {
-    const connection = await client.acquireConnection(query.isLocal);
+  async function send(query: Query, isLocal: boolean): Promise<unknown> {
+    const connection = await client.acquireConnection(isLocal);
     const isNamed = isNaming;
     try {
       return client.processResponse(await client.query(connection, isNamed ? query : withoutName(query)));
@@ -95,7 +93,7 @@ export function createPrepare(knex: Knex) {
     } finally {
       client.releaseConnection(connection);
     }
-    return send(query);
+    return send(query, isLocal);
   }
 }
 
