@@ -21,8 +21,6 @@ export type OnPurge = (done: number, total: number) => void;
 // Statistics may take hours, so expired rows are deleted in between.
 const FOLD_MS = 20_000;
 
-type FoldClicks = (mayContinue: () => Promise<boolean>) => Promise<{ deleted: number; isDone: boolean }>;
-
 type Job<Result> = (database: Database, mayContinue: () => Promise<boolean>) => Promise<Result>;
 
 /** Resolves to the number of deleted rows per table, or undefined while another process purges. */
@@ -30,7 +28,7 @@ export async function purgeExpired(
   database: Database,
   purgeAuditLogs: Job<number>,
   eraseLinks: Job<void>,
-  foldClicks: FoldClicks,
+  foldClicks: () => AsyncIterable<number>,
   stop?: AbortSignal,
   onProgress?: OnPurge,
 ): Promise<Deleted | undefined> {
@@ -48,14 +46,18 @@ export async function purgeExpired(
     const add = (table: string, rows: number) => {
       deleted[table] = (deleted[table] ?? 0) + rows;
     };
-    for (let isDone = false; !isDone; isDone ||= !(await mayContinue())) {
+    const purge = async () => {
       for (const table of PURGED) add(table.name, await purgeTable(database, table, mayContinue, onBatch));
       add("events", await purgeAuditLogs(database, mayContinue));
       await eraseLinks(database, mayContinue);
-      const end = performance.now() + FOLD_MS;
-      const folded = await foldClicks(async () => performance.now() < end && (await mayContinue()));
-      add("click_counts", folded.deleted);
-      isDone = folded.isDone;
+      return performance.now() + FOLD_MS;
+    };
+    let next = await purge();
+    add("click_counts", 0);
+    for await (const rows of foldClicks()) {
+      add("click_counts", rows);
+      if (!(await mayContinue())) break;
+      if (performance.now() > next) next = await purge();
     }
     return deleted;
   } finally {

@@ -1,3 +1,4 @@
+import type { Knex } from "knex";
 import { LRUCache } from "lru-cache";
 import { SYSTEM } from "../../resources/events/types.ts";
 import type { Click, ResolvedLink } from "../../resources/links/types.ts";
@@ -131,14 +132,12 @@ export function createClickBuffer({ knex, engine, prepare, transaction }: Databa
       const rows = JSON.stringify(ids.flatMap((id) => linkCounts.get(id) ?? []));
       const events = ids.map((id) => toEvent(ready.get(id) as PendingEvent));
       const eventIds = events.map(({ id }) => id);
-      await transaction(
-        async (trx) => {
-          await trx.raw(addLinkCountsSql(engine), { rows });
-          await trx("events").insert(events);
-          await addDeliveries(trx, engine, eventIds);
-        },
-        { isDurable: !isLocal },
-      );
+      const add = async (trx: Knex.Transaction) => {
+        await trx.raw(addLinkCountsSql(engine), { rows });
+        await trx("events").insert(events);
+        await addDeliveries(trx, engine, eventIds);
+      };
+      await transaction(add, { isDurable: !isLocal });
       outbox.notify();
       for (const id of ids) {
         linkCounts.delete(id);
@@ -325,9 +324,9 @@ export function addStatisticsSql(engine: Engine): string {
       ? `on duplicate key update clicks = ${sum}`
       : `on conflict (${Object.keys(KEY).join(", ")}) do update set clicks = ${sum}`;
   // Without a condition, SQLite would read the following `on` as that of a join.
-  const condition = engine === "postgres" ? LOCAL_COMMIT : "true";
   return `insert into click_counts (${columns})
-    select ${columns} from ${rowsOfJson(engine, { ...KEY, clicks: "bigint" })} where ${condition} ${conflict}`;
+    select ${columns} from ${rowsOfJson(engine, { ...KEY, clicks: "bigint" })}
+    where ${engine === "postgres" ? LOCAL_COMMIT : "true"} ${conflict}`;
 }
 
 type LimitNames = (scope: string, dimension: Dimension, day: number, name: string, max: number) => string;

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Plan } from "../../resources/plans.ts";
 import type { Database } from "../database/index.ts";
 import type { ClickCountRow } from "../database/tables/links.ts";
+import type { OrganizationRow } from "../database/tables/organizations.ts";
 import { ALL_LINKS } from "./click-analytics.ts";
 import { addStatisticsSql } from "./click-buffer.ts";
 
@@ -24,21 +25,18 @@ const ORIGINS: Dimension[] = ["referrer", "country", "agent", "destination"];
  */
 export function createClickFolding({ knex, engine, transaction }: Database, detailDays?: ClickDetailDays) {
   let foldedOn = 0;
-  let lastOrganization = "";
 
-  const countsOf = (organization_id: string, link_id: string) =>
-    knex("click_counts").where({ organization_id, link_id });
+  const countsOf = (organization_id: string) =>
+    knex("click_counts").where({ organization_id, link_id: ALL_LINKS });
 
   async function findDay(organizationId: string, before: number): Promise<number | undefined> {
-    const byHour = countsOf(organizationId, ALL_LINKS)
-      .whereIn("dimension", BY_HOUR)
-      .where("day", "<", before);
-    const [row] = await byHour.whereNot("name", "").min({ day: "day" });
+    const byHour = countsOf(organizationId).whereIn("dimension", BY_HOUR).whereNot("name", "");
+    const [row] = await byHour.where("day", "<", before).min({ day: "day" });
     return row?.day ?? undefined;
   }
 
   /** Resolves to the number of deleted rows. */
-  function fold(organization_id: string, links: string[], day: number): Promise<number> {
+  function fold(organization_id: string, day: number, links: string[]): Promise<number> {
     return transaction(
       async (trx) => {
         const rows = () => trx("click_counts").where({ organization_id, day }).whereIn("link_id", links);
@@ -48,13 +46,8 @@ export function createClickFolding({ knex, engine, transaction }: Database, deta
           .select("link_id", "dimension")
           .sum({ clicks: "clicks" });
         const deleted = (await byHour().delete()) + (await rows().whereIn("dimension", ORIGINS).delete());
-        const folded = sums.map((sum) => ({
-          organization_id,
-          day,
-          name: "",
-          ...sum,
-          clicks: Number(sum.clicks),
-        }));
+        const ofDay = { organization_id, day, name: "" };
+        const folded = sums.map((sum) => ({ ...ofDay, ...sum, clicks: Number(sum.clicks) }));
         if (folded.length > 0) await trx.raw(addStatisticsSql(engine), { rows: JSON.stringify(folded) });
         return deleted;
       },
@@ -64,39 +57,27 @@ export function createClickFolding({ knex, engine, transaction }: Database, deta
 
   async function* foldDays(organizationId: string, before: number): AsyncGenerator<number> {
     for (let day = await findDay(organizationId, before); day; day = await findDay(organizationId, before)) {
-      const clicked = countsOf(organizationId, ALL_LINKS).where({ dimension: "link", day });
-      for (let links = [""]; links.length > 0; ) {
-        const next = clicked.clone().where("name", ">", links.at(-1) as string);
-        links = await next.orderBy("name").limit(LINKS).pluck("name");
-        if (links.length > 0) yield await fold(organizationId, links, day);
+      const clicked = countsOf(organizationId).where({ dimension: "link", day }).orderBy("name").limit(LINKS);
+      for (let links = [ALL_LINKS]; links.length > 0; await sleep(PAUSE_MS)) {
+        links = await clicked
+          .clone()
+          .where("name", ">", links.at(-1) as string)
+          .pluck("name");
+        yield await fold(organizationId, day, links.length > 0 ? links : [ALL_LINKS]);
       }
-      yield await fold(organizationId, [ALL_LINKS], day);
     }
   }
 
-  /** Resolves to the number of deleted rows, and to whether no other day is due. */
-  return async (mayContinue: () => Promise<boolean>): Promise<{ deleted: number; isDone: boolean }> => {
+  /** Yields the number of rows that each batch deleted. What is stopped is finished by the next call, others once a day. */
+  return async function* foldClicks(): AsyncGenerator<number> {
     const today = Math.floor(Date.now() / DAY_MS);
-    let deleted = 0;
-    while (detailDays && foldedOn < today) {
-      const next = knex("organizations")
-        .where("id", ">", lastOrganization)
-        .orderBy("id")
-        .limit(ORGANIZATIONS);
-      const organizations = await next.select("id", "plan");
-      for (const { id, plan } of organizations) {
-        for await (const rows of foldDays(id, today - detailDays[plan])) {
-          deleted += rows;
-          if (!(await mayContinue())) return { deleted, isDone: false };
-          await sleep(PAUSE_MS);
-        }
-        lastOrganization = id;
-      }
-      if (organizations.length < ORGANIZATIONS) {
-        foldedOn = today;
-        lastOrganization = "";
-      }
+    if (!detailDays || foldedOn === today) return;
+    const all = knex("organizations").orderBy("id").limit(ORGANIZATIONS).select("id", "plan");
+    for (let last: string | undefined = ""; last !== undefined; yield 0) {
+      const organizations: Pick<OrganizationRow, "id" | "plan">[] = await all.clone().where("id", ">", last);
+      for (const { id, plan } of organizations) yield* foldDays(id, today - detailDays[plan]);
+      last = organizations.at(-1)?.id;
     }
-    return { deleted, isDone: true };
+    foldedOn = today;
   };
 }

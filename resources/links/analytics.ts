@@ -140,6 +140,7 @@ export function toAnalyticsView(analytics: Analytics, from: number, to: number):
   for (const { day, ...counted } of analytics.days) add(days[day - from], counted);
   const hours = Array.from({ length: DAY_HOURS }, (_, hour) => ({ hour, ...NONE }));
   for (const { hour, ...counted } of analytics.hours) add(hours[hour], counted);
+  const hasHours = analytics.hours.length > 0 || analytics.days.length === 0; // both are absent without clicks
   const lists = Object.entries(CLICK_LISTS).map(([by, list]) => [
     list,
     analytics[list].map(({ name, clicks }) => ({ [by]: name, clicks })),
@@ -148,14 +149,9 @@ export function toAnalyticsView(analytics: Analytics, from: number, to: number):
     clicks: days.reduce((sum, { clicks }) => sum + clicks, 0),
     bot_clicks: days.reduce((sum, { bot_clicks }) => sum + bot_clicks, 0),
     days,
-    ...(from === to && areKept(analytics) && { hours }),
+    ...(from === to && hasHours && { hours }),
     ...(Object.fromEntries(lists) as Pick<AnalyticsView, ClickList>),
   };
-}
-
-/** Days and hours are both absent without clicks. */
-function areKept({ days, hours }: Analytics): boolean {
-  return days.length === 0 || hours.length > 0;
 }
 
 /** The clicks of one origin. Known bots and hours are not counted by origin, and one origin isn't counted by another. */
