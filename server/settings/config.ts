@@ -61,7 +61,7 @@ const schema = z.object({
   SHORT_NOT_FOUND_URL: httpUrl(() => undefined).optional(),
   DATABASE_URL: databaseUrl.default("sqlite:data/linkgate.sqlite"),
   DATABASE_TIMEOUT: seconds(1, 300).default(10),
-  CLICK_DETAIL_DAYS: daysByPlan(90).prefault("90"),
+  CLICK_DETAIL_DAYS: daysByPlan("90").prefault("90"),
   TRUST_PROXY: count(0).default(0),
   WORKERS: count(1).default(1),
   SHUTDOWN_DELAY: seconds(0, 300).default(0),

@@ -1,24 +1,6 @@
 import { existsSync } from "node:fs";
-import { engineOf } from "../../adapters/database/engine.ts";
+import { tryTo } from "../../resources/try-to.ts";
 import { isDecodable, validated } from "./setting-types.ts";
-
-/** The setting `DATABASE_URL`. Its errors contain no part of it, which may be a password. */
-export const databaseUrl = validated((text) => {
-  if (text.startsWith("sqlite:"))
-    return /^sqlite:[^?]+(\?synchronous=(full|normal))?$/i.test(text) ? undefined : FILE;
-  if (!/^(postgres(ql)?|mysql|mariadb):\/\//.test(text))
-    return "must start with sqlite:, postgres:// or mysql://";
-  const [, hosts = ""] = /^[^:]+:\/\/(?:[^/?#]*@)?([^/?#@]*)/.exec(text) ?? [];
-  if (/,|%2c/i.test(hosts)) return ONE_HOST;
-  const isPostgres = engineOf(text) === "postgres";
-  // The driver of PostgreSQL accepts a URL without a host, and a % that encodes nothing.
-  const accepted = isPostgres
-    ? text.replace("@/", "@localhost/").replaceAll(/%(?![\da-f]{2})/gi, "%25")
-    : text;
-  const url = URL.parse(accepted);
-  if (!url || url.pathname.includes("@") || !isDecodable(accepted)) return MALFORMED;
-  return validateParameters(url.searchParams, isPostgres);
-});
 
 const FILE =
   "must name a file with sqlite:, and have no parameter but ?synchronous=full or ?synchronous=normal";
@@ -30,8 +12,22 @@ const MALFORMED =
 // libpq and JDBC choose among several hosts by these. The drivers of Node.js ignore them.
 const CHOOSES_HOST = /^(target_?session_?attrs|target_?server_?type|load_?balance_?hosts)$/i;
 
-function validateParameters(parameters: URLSearchParams, isPostgres: boolean): string | undefined {
-  for (const [name, value] of parameters) {
+/** The setting `DATABASE_URL`. Its errors contain no part of it, which may be a password. */
+export const databaseUrl = validated((text) => {
+  if (text.startsWith("sqlite:"))
+    return /^sqlite:[^?]+(\?synchronous=(full|normal))?$/i.test(text) ? undefined : FILE;
+  const [, scheme, hosts = ""] =
+    /^(postgres(?:ql)?|mysql|mariadb):\/\/(?:[^/?#]*@)?([^/?#@]*)/.exec(text) ?? [];
+  if (!scheme) return "must start with sqlite:, postgres:// or mysql://";
+  if (/,|%2c/i.test(hosts)) return ONE_HOST;
+  const isPostgres = scheme.startsWith("postgres");
+  // The driver of PostgreSQL accepts a URL without a host, and a % that encodes nothing.
+  const accepted = isPostgres
+    ? text.replace("@/", "@localhost/").replaceAll(/%(?![\da-f]{2})/gi, "%25")
+    : text;
+  const url = URL.parse(accepted);
+  if (!url || url.pathname.includes("@") || !isDecodable(accepted)) return MALFORMED;
+  for (const [name, value] of url.searchParams) {
     if (CHOOSES_HOST.test(name) || (name === "host" && value.includes(","))) return ONE_HOST;
     if (isPostgres && /^ssl(cert|key|rootcert)$/.test(name) && !existsSync(value))
       return `must name a file that exists in ${name}`;
@@ -39,14 +35,8 @@ function validateParameters(parameters: URLSearchParams, isPostgres: boolean): s
       return 'must have a JSON object in ssl, such as {"rejectUnauthorized":true}';
   }
   return undefined;
-}
+});
 
 /** Returns whether the driver of MySQL accepts a value of `ssl`: an object, or nothing. */
-function isSslOption(text: string): boolean {
-  try {
-    const option = JSON.parse(text);
-    return !option || typeof option === "object";
-  } catch {
-    return text === "" || text === "Amazon RDS";
-  }
-}
+const isSslOption = (text: string) =>
+  ["", "Amazon RDS"].includes(text) || tryTo(() => typeof (JSON.parse(text) || {}) === "object") === true;

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { checkText } from "../../resources/http/validate.ts";
 import { isPublicUrl } from "../../resources/outbound/ssrf-guard.ts";
-import { isPlan, PLANS, type Plan } from "../../resources/plans.ts";
+import { PLANS, type Plan } from "../../resources/plans.ts";
+import { tryTo } from "../../resources/try-to.ts";
 
 /** An address to listen on, or its name. */
 export const listenHost = z.string().regex(/^[\w.:%-]+$/, { error: "must be an IP address or a host name" });
@@ -111,26 +112,24 @@ export const share = z
   .refine((text) => /^(0|1|0?\.\d+|[01]\.0+)$/.test(text), { error: "must be a number from 0 to 1" })
   .transform(Number);
 
-const DAYS = /^[1-9]\d{0,4}$/;
-const DAYS_RULE =
-  "must be a number of days from 1 to 99999, or one for each plan, such as free=30,growth=90,premium=365";
+const DAYS = "[1-9]\\d{0,4}";
+const DAYS_OF_PLAN = `(free|growth|premium)=${DAYS}`;
 
 /** A number of days for every plan, or for those that differ from the default. */
-export const daysByPlan = (otherwise: number) =>
-  z.string().transform((text, context): Record<Plan, number> => {
-    const ofAll = DAYS.test(text) ? Number(text) : undefined;
-    const days: Partial<Record<Plan, number>> = {};
-    for (const item of ofAll ? [] : text.split(",")) {
-      const [plan, number = "", ...rest] = item.trim().split("=");
-      if (!isPlan(plan) || !DAYS.test(number) || rest.length > 0) {
-        context.issues.push({ code: "custom", input: text, message: DAYS_RULE });
-        return z.NEVER;
-      }
-      days[plan] = Number(number);
-    }
-    const entries = PLANS.map((plan) => [plan, days[plan] ?? ofAll ?? otherwise]);
-    return Object.fromEntries(entries) as Record<Plan, number>;
-  });
+export const daysByPlan = (otherwise: string) =>
+  z
+    .string()
+    .trim()
+    .regex(new RegExp(`^(${DAYS}|${DAYS_OF_PLAN}(\\s*,\\s*${DAYS_OF_PLAN})*)$`), {
+      error:
+        "must be a number of days from 1 to 99999, or one for each plan, such as free=30,growth=90,premium=365",
+    })
+    .transform((text) => {
+      const days = Object.fromEntries(text.split(",").map((item) => item.trim().split("=")));
+      const ofOthers = text.includes("=") ? otherwise : text;
+      const entries = PLANS.map((plan) => [plan, Number(days[plan] ?? ofOthers)]);
+      return Object.fromEntries(entries) as Record<Plan, number>;
+    });
 
 export type AcceptedDocuments = {
   accepted: "known" | "any" | "off";
@@ -168,11 +167,7 @@ export function parseEncryptionKeys(text: string): Buffer[] | undefined {
 
 /** Returns whether drivers can decode the parts of a URL. */
 export function isDecodable(url: string): boolean {
-  try {
-    return decodeURIComponent(url) !== undefined;
-  } catch {
-    return false;
-  }
+  return tryTo(() => decodeURIComponent(url)) !== undefined;
 }
 
 export type SmtpServer = {
