@@ -9,7 +9,7 @@ import { DEVICE_GRANT, JWT_BEARER_GRANT } from "../../adapters/oauth/oidc/client
 import type { Outcome } from "../../resources/webhooks/types.ts";
 import type { Log } from "../log.ts";
 import { endpointsByPath } from "../oauth-endpoints.ts";
-import { createDegradedStates, DEGRADED_STATES, type DegradedStates } from "./degraded.ts";
+import { createDegradedStates, type DegradedStates } from "./degraded.ts";
 import {
   combineMetrics,
   type Metrics,
@@ -28,8 +28,6 @@ declare module "koa" {
 }
 
 export type ProcessMetrics = ReturnType<typeof createMetrics>;
-
-type Read = () => number | Record<string, number> | undefined;
 
 export function createMetrics(log: Pick<Log, "loss" | "error" | "info">) {
   const registry = new Registry();
@@ -50,16 +48,9 @@ export function createMetrics(log: Pick<Log, "loss" | "error" | "info">) {
     registers: [registry],
   });
   const degraded = createDegradedStates(log);
-  registerGauge(
-    registry,
-    {
-      name: "linkgate_degraded",
-      help: "Whether the process is in a degraded state: database, read_only, disk_full, redis",
-      label: "state",
-      aggregator: "max",
-    },
-    () => Object.fromEntries(DEGRADED_STATES.map((state) => [state, Number(degraded.has(state))])),
-  );
+  const help = "Whether the process is in a degraded state: database, read_only, disk_full, redis";
+  const options = { name: "linkgate_degraded", help, label: "state", aggregator: "max" } as const;
+  registerGauge(registry, options, degraded.values);
   const shared = shareMetrics(registry);
 
   return {
@@ -99,6 +90,8 @@ export function createMetrics(log: Pick<Log, "loss" | "error" | "info">) {
 }
 
 type GaugeOptions = { name: string; help: string; label?: string | undefined; aggregator?: "max" };
+type Read = () => number | Record<string, number> | undefined;
+
 /** Has a sample for each value of a label, or one without a label; none while `read` returns nothing. */
 function registerGauge(registry: Registry, { label, ...options }: GaugeOptions, read: Read): void {
   new Gauge({

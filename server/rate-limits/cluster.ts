@@ -33,20 +33,20 @@ export function createExactCounter(options: Limits): SilentCounter {
   return withFallback(new RateLimiterCluster({ ...options, timeoutMs: TIMEOUT_MS }), options);
 }
 
-/** Creates a counter that counts for itself what the shared one can't. */
+/** Creates a counter that counts for itself what the shared one can't. `report` gets the error of each write, if any. */
 export function withFallback(
   shared: SilentCounter,
   options: Limits,
-  report: { failed(error: unknown): void; succeeded(): void } = UNREPORTED,
+  report: (error?: unknown) => void = () => {},
 ): SilentCounter {
   const own = new RateLimiterMemory(options);
   async function either<T>(count: (counter: SilentCounter) => Promise<T>, isRead = false): Promise<T> {
     try {
       const counted = await count(shared);
-      if (!isRead) report.succeeded();
+      if (!isRead) report();
       return counted;
     } catch (error) {
-      report.failed(error);
+      report(error);
       return count(own);
     }
   }
@@ -58,8 +58,6 @@ export function withFallback(
     delete: (key) => either((counter) => counter.delete(key)),
   };
 }
-
-const UNREPORTED = { failed() {}, succeeded() {} };
 
 /** Creates counters that add what other workers counted up to 100 ms ago, so counting never waits. */
 export function createApproximateCounters(): { create(options: Limits): SilentCounter; close(): void } {

@@ -84,7 +84,7 @@ function createClusterStore(): SilentStore {
 
 function createRedisStore(redis: Redis, { begin, end }: Degraded): SilentStore {
   // A Redis that is connected may be read-only or full.
-  const report = { failed: (error: unknown) => begin("redis", error), succeeded: () => end("redis") };
+  const report = (error?: unknown) => (error ? begin("redis", error) : end("redis"));
   return {
     create: (limits) => {
       const keyPrefix = `linkgate:${limits.keyPrefix}`;
