@@ -1,6 +1,6 @@
 import cluster from "node:cluster";
 import { once } from "node:events";
-import { createServer, type Server as HttpServer } from "node:http";
+import { createServer } from "node:http";
 import type { AddressInfo, Server } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isReadOnly } from "../../adapters/database/errors.ts";
@@ -19,27 +19,16 @@ const RETRY_MS = 1000;
  * StartupError or WrongEncryptionKey.
  */
 export async function prepareStorage(settings: Settings, storage: Storage, log: Log): Promise<Keys> {
-  let refusal: HttpServer | undefined;
   try {
-    for (;;) {
-      try {
-        return await prepare(settings, storage, log);
-      } catch (error) {
-        if (!isReadOnly(error)) throw error;
-        if (!refusal) log.warn({ err: error }, "the database is read-only and not migrated, will retry");
-        refusal ??= await refuseRequests(settings);
-        await sleep(RETRY_MS);
-      }
-    }
+    return await prepare(settings, storage, log).catch(async (error) => {
+      if (!isReadOnly(error)) throw error;
+      log.warn({ err: error }, "the database is read-only and not migrated, will retry");
+      const keys = await retryWhileReadOnly(settings, () => prepare(settings, storage, log));
+      log.info("stopped waiting for a writable database");
+      return keys;
+    });
   } catch (error) {
     throw toStartupError(error, settings.DATABASE_URL);
-  } finally {
-    if (refusal) {
-      log.info("stopped waiting for a writable database");
-      refusal.close();
-      refusal.closeAllConnections();
-      await once(refusal, "close");
-    }
   }
 }
 
@@ -52,20 +41,32 @@ async function prepare(settings: Settings, storage: Storage, log: Log): Promise<
   return keysAt(await loadStoredKeys(storage.keys), Date.now());
 }
 
-/** Tells load balancers that the process is alive, but not ready. */
-async function refuseRequests(settings: Settings): Promise<HttpServer> {
-  const server = createServer(({ url }, response) => {
+/** Meanwhile, tells load balancers that the process is alive, but not ready. */
+async function retryWhileReadOnly<T>(settings: Settings, work: () => Promise<T>): Promise<T> {
+  const refusal = createServer(({ url }, response) => {
     const isAlive = url === "/healthz";
-    response.setHeader("connection", "close"); // the port is closed before the one that serves is opened
     if (!isAlive) response.setHeader("retry-after", RETRY_AFTER_S);
     response.writeHead(isAlive ? 200 : 503, {
+      connection: "close", // the port is closed before the one that serves is opened
       "content-type": "application/json",
       "cache-control": "no-store",
     });
     response.end(JSON.stringify({ status: isAlive ? "ok" : "read_only" }));
   });
-  await listen(server, "PORT", settings);
-  return server;
+  await listen(refusal, "PORT", settings);
+  try {
+    for (;;) {
+      await sleep(RETRY_MS);
+      const done = await work().catch((error) => {
+        if (!isReadOnly(error)) throw error;
+      });
+      if (done) return done;
+    }
+  } finally {
+    refusal.close();
+    refusal.closeAllConnections();
+    await once(refusal, "close");
+  }
 }
 
 /** Returns the actual port. Throws StartupError. */
