@@ -88,7 +88,7 @@ export function toProblem(error: unknown, report: () => void): Problem {
   report();
   if (isUnavailable(error)) {
     const detail = "The service is temporarily unavailable. Try again.";
-    return retryLater(503, "temporarily_unavailable", detail, RETRY_AFTER_S);
+    return retryLater(503, "temporarily_unavailable", detail, error.retryAfterS ?? RETRY_AFTER_S);
   }
   const detail = "Something went wrong on our end. The error has been logged with this request ID.";
   return new Problem(500, "internal_error", detail);
@@ -151,6 +151,7 @@ export const UNAVAILABLE = "ERR_UNAVAILABLE";
 
 export const RETRY_AFTER_S = 2;
 
-export function isUnavailable(error: unknown): boolean {
+/** An error may say that a retry has to wait for longer. */
+export function isUnavailable(error: unknown): error is { retryAfterS?: number } {
   return (error as { code?: unknown } | null | undefined)?.code === UNAVAILABLE;
 }

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import type { Context } from "koa";
 import type { ActiveToken } from "../access/introspect.ts";
-import { Problem, retryLater } from "../http/problem.ts";
+import { isUnavailable, Problem, retryLater } from "../http/problem.ts";
 import { invalidField } from "../http/validate.ts";
 
 /** The response of an operation. REST sends all of it, MCP only the body. */
@@ -70,6 +70,8 @@ export const REPLAYED_ERRORS: ReadonlySet<number> = new Set([404, 409]);
 
 // A concurrent request with the same key usually takes less.
 const RETRY_AFTER_S = 1;
+// Without the database, a key isn't released. For so long, another process takes the request for one in progress.
+const LEASE_S = 5;
 // No valid input is nested this deeply. Deeper input is rejected, so the rest doesn't matter to the fingerprint.
 const MAX_DEPTH = 8;
 
@@ -77,7 +79,7 @@ const MAX_DEPTH = 8;
 export function createRunOnce(store: IdempotencyStore, report: (error: unknown) => void): RunOnce {
   return async ({ caller, key, operation, input, shownOnce = "secret" }, perform) => {
     const fingerprint = fingerprintOf(operation, input);
-    const begun = await store.begin(caller, key, fingerprint);
+    const begun = await store.begin(caller, key, fingerprint).catch(failAfterLease);
     if ("refused" in begun) throw begun.refused === "in_use" ? keyInUse() : keyReused();
     if ("answer" in begun) return replay(JSON.parse(begun.answer));
     const { attempt } = begun;
@@ -91,9 +93,15 @@ export function createRunOnce(store: IdempotencyStore, report: (error: unknown) 
       if (!(error instanceof Problem) || error.status >= 500) await attempt.release().catch(report);
       else if (REPLAYED_ERRORS.has(error.status)) await keep({ refusal: error.toJSON() });
       else await attempt.forget().catch(report);
-      throw error;
+      return failAfterLease(error);
     }
   };
+}
+
+/** @throws the error, which asks to retry when the lease has ended if it is an outage */
+function failAfterLease(error: unknown): never {
+  if (isUnavailable(error)) error.retryAfterS = LEASE_S;
+  throw error;
 }
 
 /** @throws Problem if the stored response is an error */

@@ -190,10 +190,10 @@ export async function findDifferences(
     .map(([link]) => `${link?.url} was created twice`);
 
   const all = [...stored.values()].flat();
-  const isDelivered = () => new Set(receiver.received(path).map(({ body }) => linkOf(body)));
-  await poll("deliveries", async () => all.every(({ id }) => isDelivered().has(id)) || undefined).catch(
-    () => {},
-  );
+  await poll("deliveries", async () => {
+    const delivered = new Set(receiver.received(path).map(({ body }) => linkOf(body)));
+    return all.every(({ id }) => delivered.has(id)) || undefined;
+  }).catch(() => {});
   const delivered = Map.groupBy(receiver.received(path), ({ body }) => linkOf(body));
   const events = all.flatMap(({ id }) => {
     const ids = new Set(delivered.get(id)?.map(({ headers }) => headers["webhook-id"]));

@@ -1,28 +1,34 @@
 import test from "ava";
-import { Problem } from "../../resources/http/problem.ts";
+import { Problem, toProblem, UNAVAILABLE } from "../../resources/http/problem.ts";
 import {
   createRunOnce,
   fingerprintOf,
   type IdempotencyStore,
   KEY,
+  type RunOnce,
   type ServiceResponse,
 } from "../../resources/idempotency/run-once.ts";
 
 type Begun = Awaited<ReturnType<IdempotencyStore["begin"]>>;
 
+const newAttempt = (done: string[]) => ({
+  linkId: (index: number) => `lnk_${index}`,
+  keep: async (answer: string) => void done.push(`keep ${answer}`),
+  forget: async () => void done.push("forget"),
+  release: async () => void done.push("release"),
+});
+
+function runWith(begin: () => Promise<Begun>, perform: () => Promise<ServiceResponse>) {
+  const caller = { organizationId: "org_1", clientId: "lgc_1" };
+  const request = { caller, key: "k", operation: "o", input: {} };
+  return createRunOnce({ begin }, () => {})(request as Parameters<RunOnce>[0], perform);
+}
+
 /** Runs a request whose key the store knows as `begun`, or not at all. Returns what was done with its attempt. */
 async function run(perform: () => Promise<ServiceResponse>, begun?: Begun) {
   const done: string[] = [];
-  const attempt = {
-    linkId: (index: number) => `lnk_${index}`,
-    keep: async (answer: string) => void done.push(`keep ${answer}`),
-    forget: async () => void done.push("forget"),
-    release: async () => void done.push("release"),
-  };
-  const runOnce = createRunOnce({ begin: async () => begun ?? { attempt } }, () => {});
-  const caller = { organizationId: "org_1", clientId: "lgc_1" };
-  const request = { caller, key: "k", operation: "o", input: {} };
-  const outcome = await runOnce(request as Parameters<typeof runOnce>[0], perform).catch((error) => error);
+  const begin = async () => begun ?? { attempt: newAttempt(done) };
+  const outcome = await runWith(begin, perform).catch((error) => error);
   return { done, outcome };
 }
 
@@ -42,6 +48,18 @@ test("errors that depend on stored data are kept, others leave the key free, fai
     t.is(outcome, error);
     t.is(done.length, 1);
     t.regex(done[0] ?? "", expected);
+  }
+});
+
+test("an outage asks to retry when another process no longer takes the key for one in use", async (t) => {
+  const outage = () => Object.assign(new Error("no database"), { code: UNAVAILABLE });
+  const begins = [async () => ({ attempt: newAttempt([]) }), () => Promise.reject(outage())];
+  for (const begin of begins) {
+    const error = await t.throwsAsync(runWith(begin, () => Promise.reject(outage())));
+    t.like(
+      toProblem(error, () => {}),
+      { status: 503, headers: { "Retry-After": "5" } },
+    );
   }
 });
 
