@@ -37,7 +37,9 @@ export function createDegradedStates(log: Pick<Log, "error" | "info">) {
     log.info({ state, seconds: Math.round((now - began) / 1000) }, STATES[state][1]);
   }
 
-  return {
+  const states = {
+    /** Whether `succeed` has to be called: for most statements, nothing has failed. */
+    hasFailed: false,
     begin,
     end,
     has: (state: DegradedState): boolean => active.has(state),
@@ -45,6 +47,7 @@ export function createDegradedStates(log: Pick<Log, "error" | "info">) {
 
     /** Takes the error of a statement. */
     fail(kind: ErrorKind, error: unknown): void {
+      states.hasFailed = true;
       if (kind === "read_only" || kind === "disk_full") begin(kind, error);
       if ((kind === "connection" || kind === "timeout") && ++lost >= LOST_MAX) begin("database", error);
     },
@@ -53,11 +56,12 @@ export function createDegradedStates(log: Pick<Log, "error" | "info">) {
     succeed(operation: Operation): void {
       if (operation === "acquire") return;
       lost = 0;
-      if (active.size === 0) return;
+      states.hasFailed = active.size > 0;
       end("database");
       if (!["insert", "update", "delete"].includes(operation)) return;
       end("read_only");
       end("disk_full");
     },
   };
+  return states;
 }

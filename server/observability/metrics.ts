@@ -239,7 +239,7 @@ function createStatementMetrics(registry: Registry, degraded: DegradedStates): S
       return (error) => {
         durations.observe({ operation }, (performance.now() - started) / 1000);
         if (error !== undefined) recordError(error);
-        else degraded.succeed(operation);
+        else if (degraded.hasFailed) degraded.succeed(operation);
       };
     },
   };
