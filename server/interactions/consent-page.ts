@@ -17,6 +17,7 @@ import {
   denyConsent,
   type ExclusionReason,
   findConsentOptions,
+  findEarlierConsent,
 } from "./consent.ts";
 import { deviceOf } from "./device.ts";
 import {
@@ -42,14 +43,21 @@ export function consentStep(options: AuthOptions): Step {
     if (error) ctx.status = 422;
     const app = await requestingAppOf(options, interaction);
     const account = await storage.accounts.find(accountIdOf(interaction));
+    const user = html`<strong><bdi>${account?.username}</bdi></strong>`;
     const device = await deviceOf(provider, interaction);
     const target = device ? undefined : redirectTargetOf(textFieldOf(interaction.params.redirect_uri));
     const scopes = requestedScopes(interaction);
-    const { options: choices, excluded, refusal } = await findOptions(ctx, interaction);
+    const found = await findOptions(ctx, interaction);
+    const isWhole = error !== undefined || ctx.query.all !== undefined;
+    const earlier = isWhole
+      ? undefined
+      : await findEarlierConsent(provider, storage, interaction, found.options);
+    const { refusal } = found;
+    const choices = earlier ? [earlier.option] : found.options;
+    const excluded = earlier ? [] : found.excluded;
     const canAllow = choices.length > 0;
-    const offered = canAllow
-      ? scopes.filter((scope) => choices.some((choice) => choice.scopes.includes(scope)))
-      : scopes;
+    const possible = scopes.filter((scope) => choices.some((choice) => choice.scopes.includes(scope)));
+    const offered = earlier?.added ?? (canAllow ? possible : scopes);
     const waysOn = ({ id, role }: ConsentOptions["excluded"][number]) => ({
       isManager: isManager({ role }),
       settingsUrl: `${base}${sectionPath(id, "settings")}#apps`,
@@ -67,8 +75,13 @@ ${
     : html`<p>A device asks for access: <strong><bdi>${device?.program}</bdi></strong> at <strong>${device?.address}</strong>.</p>`
 }
 ${parties(app, choices)}
-<p><strong><bdi>${app.name}</bdi></strong> is requesting access as <strong><bdi>${account?.username}</bdi></strong>. It ${canAllow ? "will be able" : "wants"} to:</p>
-<ul class="scopes">${offered.map((scope) => html`<li>${icon("check")}<span>${describe(scope)}</span></li>`)}</ul>
+<p><strong><bdi>${app.name}</bdi></strong> ${
+      earlier
+        ? html`already has access to <bdi>${earlier.option.name}</bdi> as ${user}, and asks for ${earlier.added.length > 0 ? "more. It will also be able to:" : "nothing new."}`
+        : html`is requesting access as ${user}. It ${canAllow ? "will be able" : "wants"} to:`
+    }</p>
+${offered.length > 0 && html`<ul class="scopes">${offered.map((scope) => html`<li>${icon("check")}<span>${describe(scope)}</span></li>`)}</ul>`}
+${earlier && html`<p class="soft"><a href="${interactionPath(interaction)}?all">${found.options.length > 1 ? "Choose another organization" : "Show all permissions"}</a></p>`}
 ${canAllow && html`<p class="soft">Access expires in 90 days; you can revoke it at any time.</p>`}
 ${trustNote(app, target ? target.isLocal && OWN_COMPUTER : OWN_DEVICE, choices)}
 ${alert(error)}

@@ -8,7 +8,7 @@ import { ConsentAnswered } from "../../adapters/oauth/oidc/interactions.ts";
 import type { Membership } from "../../adapters/organizations/store.ts";
 import { allowedByRole, isApiScope } from "../../resources/access/scopes.ts";
 import { isPaid } from "../../resources/plans.ts";
-import { covers, grantScopes, requestedScopesOf } from "../provider/consent-scopes.ts";
+import { covers, grantScopes, type RequestedScopes, requestedScopesOf } from "../provider/consent-scopes.ts";
 import type { ConsentDetails } from "../provider/interaction-policy.ts";
 import { epochSeconds, isMultiFactor } from "../provider/sessions.ts";
 import { LOOPBACK } from "../settings/setting-types.ts";
@@ -72,6 +72,46 @@ export async function findConsentOptions(
   return paid.length === 0 ? { ...found, refusal: "plan" } : found;
 }
 
+/** What an app may already do for a user in one organization, and which of the requested scopes are new. */
+export type EarlierConsent = { option: ConsentOption; added: string[] };
+
+/** Resolves to undefined unless the user allowed the app all requested resources, for exactly one of the options. */
+export async function findEarlierConsent(
+  provider: Provider,
+  { consents }: Pick<Storage, "consents">,
+  interaction: Interaction,
+  options: ConsentOption[],
+): Promise<EarlierConsent | undefined> {
+  // RFC 8628 §5.4: a device may be someone else's, so the user reads everything.
+  if (interaction.deviceCode) return undefined;
+  const { openid, resources } = requestOf(interaction);
+  const listed = await consents.list(interaction.params.client_id as string, accountIdOf(interaction));
+  const lasting = listed.filter(isLasting);
+  const addedTo = (grant: Grant, { scopes }: ConsentOption) => {
+    const scopesOf = (scope: string) => scope.split(" ");
+    const isNew = (scope: string) =>
+      openid.includes(scope)
+        ? !scopesOf(grant.getOIDCScope()).includes(scope)
+        : Object.keys(resources).some((one) => !scopesOf(grant.getResourceScope(one)).includes(scope));
+    return scopes.filter(isNew);
+  };
+  const earlier = options.flatMap((option) => {
+    const added = lasting
+      .filter(({ organizationId }) => organizationId === option.id)
+      .map(({ payload }) => new provider.Grant(payload))
+      .filter((grant) => Object.keys(resources).every((one) => one in (grant.resources ?? {})))
+      .map((grant) => addedTo(grant, option))
+      .sort((one, other) => one.length - other.length);
+    return added[0] ? [{ option, added: added[0] }] : [];
+  });
+  return earlier.length === 1 ? earlier[0] : undefined;
+}
+
+function requestOf({ prompt }: Interaction): RequestedScopes {
+  const { missingOIDCScope, missingResourceScopes } = prompt.details as Partial<ConsentDetails>;
+  return { openid: missingOIDCScope ?? [], resources: missingResourceScopes ?? {} };
+}
+
 /** In one transaction. Throws AccessDenied if the user was removed from the organization in the meantime. */
 export async function approveConsent(
   provider: Provider,
@@ -79,14 +119,12 @@ export async function approveConsent(
   interaction: Interaction,
   { option, address }: { option: ConsentOption; address: string },
 ): Promise<void> {
-  const { params, prompt, lastSubmission, uid } = interaction;
+  const { params, lastSubmission, uid } = interaction;
   const grant = new provider.Grant({
     accountId: accountIdOf(interaction),
     clientId: params.client_id as string,
   });
-  const { missingOIDCScope, missingResourceScopes } = prompt.details as Partial<ConsentDetails>;
-  const requested = { openid: missingOIDCScope ?? [], resources: missingResourceScopes ?? {} };
-  grantScopes(grant, requested, option.role);
+  grantScopes(grant, requestOf(interaction), option.role);
   const approved = toNewGrant(grant, option.id, epochSeconds() + GRANT_LIFETIME);
   const result = { ...lastSubmission, consent: { grantId: approved.jti } };
   await answerOnce(() => consents.approve(approved, { interactionId: uid, result }, address));
