@@ -2,11 +2,11 @@ import { randomBytes } from "node:crypto";
 import type { Context } from "koa";
 import type { Grant, Interaction, KoaContextWithOIDC, Provider } from "oidc-provider";
 import type { Storage } from "../../adapters/index.ts";
-import { type AppPolicyCheck, clientKindOf } from "../../adapters/oauth/app-policy.ts";
+import { type AllowedClients, type AppPolicyCheck, clientKindOf } from "../../adapters/oauth/app-policy.ts";
 import type { Consent, NewGrant } from "../../adapters/oauth/oidc/grants.ts";
 import { ConsentAnswered } from "../../adapters/oauth/oidc/interactions.ts";
 import type { Membership } from "../../adapters/organizations/store.ts";
-import { allowedByRole, isApiScope } from "../../resources/access/scopes.ts";
+import { allowedByRole, isApiScope, MANAGERS } from "../../resources/access/scopes.ts";
 import { isPaid } from "../../resources/plans.ts";
 import { covers, grantScopes, type RequestedScopes, requestedScopesOf } from "../provider/consent-scopes.ts";
 import type { ConsentDetails } from "../provider/interaction-policy.ts";
@@ -20,9 +20,15 @@ export type ConsentOption = Pick<Membership, "id" | "name" | "role"> & { scopes:
 /** `kind`: no such clients; `approval`: only approved ones; `members`: none; `second_factor`: needed for managers. */
 export type ExclusionReason = "kind" | "approval" | "members" | "second_factor";
 
+export type Exclusion = Pick<Membership, "id" | "name" | "role"> & {
+  reason: ExclusionReason;
+  /** What the organization would have to accept, if the user may change that, and the server accepts the client. */
+  needed: AllowedClients | undefined;
+};
+
 export type ConsentOptions = {
   options: ConsentOption[];
-  excluded: (Pick<Membership, "id" | "name" | "role"> & { reason: ExclusionReason })[];
+  excluded: Exclusion[];
   /** Why there are no options, if not because of `excluded`. */
   refusal: "suspended" | "plan" | "role" | undefined;
 };
@@ -34,6 +40,8 @@ type ConsentRequest = {
   /** How the user signed in (RFC 8176). */
   amr: readonly string[] | undefined;
 };
+
+const NARROWEST_FIRST: readonly AllowedClients[] = ["known", "any"];
 
 type OptionStores = Pick<Storage, "organizations" | "organizationSettings">;
 
@@ -55,6 +63,12 @@ export async function findConsentOptions(
     if (appPolicyCheck(clientId, own, role)) return undefined;
     return own.memberApps === "approved" ? "approval" : "members";
   };
+  const neededBy = ({ id, role }: Membership) => {
+    const own = MANAGERS.includes(role) && settingsOf.get(id);
+    const wouldDo = (allowedClients: AllowedClients) =>
+      own && appPolicyCheck(clientId, { ...own, allowedClients }, role);
+    return NARROWEST_FIRST.find(wouldDo);
+  };
   const active = memberships.filter(({ suspension }) => !suspension);
   const paid = active.filter(({ plan }) => isPaid(plan));
   const needsApi = requested.some(isApiScope);
@@ -63,7 +77,7 @@ export async function findConsentOptions(
     const { id, name, role } = membership;
     const scopes = allowedByRole(requested, role);
     const reason = refuses(membership);
-    if (reason) found.excluded.push({ id, name, role, reason });
+    if (reason) found.excluded.push({ id, name, role, reason, needed: neededBy(membership) });
     else if (needsApi && !scopes.some(isApiScope)) found.refusal = "role";
     else found.options.push({ id, name, role, scopes });
   }
