@@ -26,7 +26,7 @@ const BIOME = path.join(import.meta.dirname, "../node_modules/.bin/biome");
 /** Returns the document of the API. The stores are missing, because only requests use them. */
 function documentOfApi() {
   const base = "https://links.example";
-  const urls = { base, api: `${base}/v1`, mcp: `${base}/mcp`, short: base };
+  const urls = { base, api: `${base}/v1`, mcp: `${base}/mcp`, mcpRead: `${base}/mcp/read`, short: base };
   const services = createServices({
     stores: { domains: {} },
     urls,

@@ -28,6 +28,7 @@ import { lazy } from "./lazy.ts";
 import { createRedirects, type FindCountry, type LinkPages } from "./links/redirect.ts";
 import { linkRoutes } from "./links/routes.ts";
 import { createMcpEndpoint } from "./mcp/endpoint.ts";
+import { type Offer, offerAll, offerReads } from "./mcp/offer.ts";
 import type { Documentation } from "./mcp/resources.ts";
 import { toolsOf } from "./mcp/tool.ts";
 import { buildDocument, serveDocument } from "./openapi/document.ts";
@@ -71,11 +72,11 @@ export function createResources(options: ResourceOptions) {
   const limits = createRateLimit(options.calls);
   const { isFirstUse, nonceSecret } = options.dpop;
   const nonces = createDpopNonces(nonceSecret);
-  const bearerCheckOf = (resource: string, url = resource) =>
+  const bearerCheckOf = (resource: string, url = resource, including: string[] = []) =>
     createBearerCheck({
       introspect,
       checkProof: createCheckProof({ origin: new URL(resource).origin, nonces, isFirstUse }),
-      audiences: [resource, urls.base],
+      audiences: [resource, urls.base, ...including],
       limits,
       metadataUrl: metadataUrl(url),
     });
@@ -90,21 +91,22 @@ export function createResources(options: ResourceOptions) {
   serveDocument(declare, document);
   const tools = operations.flatMap((operation) => toolsOf(operation, runOnce));
   // RFC 9728 §3.3: the metadata in a challenge must be that of the URL that was called, with or without the slash.
-  const mcpEndpoints = [...new Set([urls.mcp, withSlash(urls.mcp)])].map((mcpUrl) =>
-    createMcpEndpoint({
-      bearerCheck: bearerCheckOf(urls.mcp, mcpUrl),
-      tools,
-      links,
-      shortUrl: urls.short,
-      documentation: options.documentation,
-      mcpUrl,
-      signingSecret: options.signingSecret,
-      extensions: options.mcpExtensions,
-      origins,
-      version,
-      onError,
-    }),
-  );
+  const mcpEndpoints = (resource: string, offer: Offer, including?: string[]) =>
+    [resource, withSlash(resource)].map((mcpUrl) =>
+      createMcpEndpoint({
+        ...offer,
+        bearerCheck: bearerCheckOf(resource, mcpUrl, including),
+        links,
+        shortUrl: urls.short,
+        documentation: options.documentation,
+        mcpUrl,
+        signingSecret: options.signingSecret,
+        extensions: options.mcpExtensions,
+        origins,
+        version,
+        onError,
+      }),
+    );
   const handleErrors = createErrorHandler({ base: urls.base, onError });
   const handleMcpErrors = createErrorHandler({ base: urls.base, onError, nextStep: nextStepOf });
   const linkSteps = [redirects.showErrorPage, handleErrors];
@@ -136,7 +138,8 @@ export function createResources(options: ResourceOptions) {
         steps: [mount(isBelow("/.well-known/"), [allowEveryOrigin, requireRead, resourceMetadata(urls)])],
       },
       partOf(urls.api, handleErrors, [...routesOf(router, ACCEPT_PATCH), rejectUnknownPaths]),
-      partOf(urls.mcp, handleMcpErrors, mcpEndpoints),
+      partOf(urls.mcpRead, handleMcpErrors, mcpEndpoints(urls.mcpRead, offerReads(tools), [urls.mcp])),
+      partOf(urls.mcp, handleMcpErrors, mcpEndpoints(urls.mcp, offerAll(tools))),
       { at: [""], steps: [mount(isAt(`${urls.short}/`), [redirectRoot(shortRedirects)])] },
       {
         at: [OTHER_SEGMENTS],

@@ -1,6 +1,6 @@
 import type { Middleware } from "koa";
 import { DPOP_ALGS } from "./dpop.ts";
-import { API_SCOPES, BASIC_SCOPES } from "./scopes.ts";
+import { API_SCOPES, BASIC_SCOPES, READ_SCOPES } from "./scopes.ts";
 
 /** The public URLs of the service, without trailing slashes. */
 export type PublicUrls = {
@@ -9,6 +9,8 @@ export type PublicUrls = {
   /** The REST API: `<base>/v1`. */
   api: string;
   mcp: string;
+  /** MCP without anything that changes data: `<mcp>/read`. */
+  mcpRead: string;
   short: string;
 };
 
@@ -27,6 +29,8 @@ export function resourceMetadata(urls: PublicUrls): Middleware {
     describe(urls, urls.api, "linkgate REST API", API_SCOPES),
     describe(urls, urls.mcp, "linkgate MCP", BASIC_SCOPES),
     describe(urls, withSlash(urls.mcp), "linkgate MCP", BASIC_SCOPES),
+    describe(urls, urls.mcpRead, "linkgate MCP (read-only)", READ_SCOPES),
+    describe(urls, withSlash(urls.mcpRead), "linkgate MCP (read-only)", READ_SCOPES),
   ]);
   return async function serveMetadata(ctx, next) {
     const document = documents.get(ctx.host + ctx.path);

@@ -55,6 +55,9 @@ export function allowedByRole(scopes: Iterable<string>, role: Role | undefined):
 /** The scopes in the first challenge of MCP: enough for common tasks with a single consent. */
 export const BASIC_SCOPES: readonly ApiScope[] = ["links:read", "links:write"];
 
+/** The scopes in the challenge of the read-only MCP address. */
+export const READ_SCOPES: readonly ApiScope[] = API_SCOPES.filter((scope) => scope.endsWith(":read"));
+
 export function withImplied(scopes: Iterable<string>): Set<string> {
   const all = new Set(scopes);
   for (const scope of [...all]) {

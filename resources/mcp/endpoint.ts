@@ -1,7 +1,7 @@
 import { pipeline } from "node:stream/promises";
 import type { Context, Middleware } from "koa";
 import type { BearerCheck } from "../access/bearer.ts";
-import { BASIC_SCOPES, covers } from "../access/scopes.ts";
+import { covers } from "../access/scopes.ts";
 import { BODY_MAX, parseJson, readBody } from "../http/json-body.ts";
 import { Problem } from "../http/problem.ts";
 import { isAt } from "../http/routing.ts";
@@ -27,7 +27,7 @@ type EndpointOptions = McpOptions & {
 
 /** Creates the MCP endpoint: stateless Streamable HTTP, for revision 2026-07-28 and the 2025 revisions. */
 export function createMcpEndpoint(options: EndpointOptions): Middleware {
-  const { bearerCheck, tools, mcpUrl, origins, onError } = options;
+  const { bearerCheck, scopes, mcpUrl, origins, onError } = options;
   const isEndpoint = isAt(mcpUrl);
   // Loaded by the first request: the SDK would add a seventh to the time that a start takes.
   const handler = lazy(async () => {
@@ -38,7 +38,7 @@ export function createMcpEndpoint(options: EndpointOptions): Middleware {
   return async function serveMcp(ctx, next) {
     if (!isEndpoint(ctx)) return next();
     checkOrigin(ctx, origins);
-    const caller = await bearerCheck.authenticate(ctx, BASIC_SCOPES);
+    const caller = await bearerCheck.authenticate(ctx, scopes);
     requirePost(ctx);
     const onlyType = acceptBoth(ctx);
     ctx.request.body = await readMessages(ctx);
@@ -50,7 +50,7 @@ export function createMcpEndpoint(options: EndpointOptions): Middleware {
     for (const message of messages) tolerate(ctx, message);
     if (messages.length > 1) await caller.countFurther(messages.length - 1);
     for (const message of messages) {
-      const required = requiredScopes(message, tools);
+      const required = requiredScopes(message, options);
       // MCP, "Runtime Insufficient Scope Errors"
       if (!covers(caller.scopes, required)) throw bearerCheck.insufficientScope(caller, required);
     }

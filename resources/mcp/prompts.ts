@@ -6,7 +6,7 @@ import { LINKS_PER_BULK } from "../plans.ts";
 type Arguments = Record<string, string | undefined>;
 
 /** A task that users start themselves. Its text is what they would otherwise type. */
-type Prompt = {
+export type Prompt = {
   name: string;
   title: string;
   description: string;
@@ -112,8 +112,12 @@ Clicks don't include those of bots. Don't explain a change unless the data does:
 ];
 
 /** Registers all prompts, so the capability is the same for every token. Those beyond its scopes aren't listed. */
-export function registerPrompts(server: McpServer, scopes: ReadonlySet<string>): void {
-  for (const { write, arguments: argsSchema, name, title, description, scopes: required } of PROMPTS) {
+export function registerPrompts(
+  server: McpServer,
+  prompts: readonly Prompt[],
+  scopes: ReadonlySet<string>,
+): void {
+  for (const { write, arguments: argsSchema, name, title, description, scopes: required } of prompts) {
     const prompt = server.registerPrompt(name, { title, description, argsSchema }, (values) => ({
       description,
       messages: [{ role: "user", content: { type: "text", text: write(values as Arguments) } }],

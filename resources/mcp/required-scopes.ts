@@ -1,6 +1,5 @@
 import type { ApiScope } from "../access/scopes.ts";
-import { PROMPTS } from "./prompts.ts";
-import type { Tool } from "./tool.ts";
+import type { Offer } from "./offer.ts";
 
 /** The URIs of links as resources. Their completion and their content need the same scopes. */
 export const LINK_TEMPLATE = "linkgate://links/{+slug}";
@@ -11,23 +10,26 @@ export type Message = { method?: unknown; params?: Params | null } | null | unde
 type Params = { name?: unknown; uri?: unknown; ref?: { name?: unknown; uri?: unknown } | null };
 
 /** Returns the scopes that a message requires. */
-export function requiredScopes(message: Message, tools: Tool[]): readonly ApiScope[] {
+export function requiredScopes(message: Message, { tools, prompts }: Offer): readonly ApiScope[] {
   const { name, uri, ref } = message?.params ?? {};
   switch (message?.method) {
     case "tools/call":
       return named(tools, name);
     case "prompts/get":
-      return named(PROMPTS, name);
+      return named(prompts, name);
     case "resources/read":
       return isLink(uri) ? LINK_SCOPES : [];
     case "completion/complete":
-      return isLink(ref?.uri) ? LINK_SCOPES : named(PROMPTS, ref?.name);
+      return isLink(ref?.uri) ? LINK_SCOPES : named(prompts, ref?.name);
     default:
       return [];
   }
 }
 
-function named(all: { name: string; scopes: readonly ApiScope[] }[], name: unknown): readonly ApiScope[] {
+function named(
+  all: readonly { name: string; scopes: readonly ApiScope[] }[],
+  name: unknown,
+): readonly ApiScope[] {
   return all.find((one) => one.name === name)?.scopes ?? [];
 }
 

@@ -13,7 +13,7 @@ import { covers } from "../access/scopes.ts";
 import { toProblem } from "../http/problem.ts";
 import { toView } from "../links/schema.ts";
 import type { LinkService } from "../links/service.ts";
-import { PROMPTS } from "./prompts.ts";
+import type { Prompt } from "./prompts.ts";
 import { LINK_SCOPES, LINK_TEMPLATE } from "./required-scopes.ts";
 
 /** The context of one HTTP request to MCP. */
@@ -30,6 +30,8 @@ export type ResourceSources = {
   links: LinkService;
   shortUrl: string;
   documentation: Documentation;
+  /** Those that can be completed. */
+  prompts: readonly Prompt[];
 };
 
 const PAGE_TEMPLATE = "linkgate://docs/{+path}";
@@ -99,14 +101,14 @@ function contentOf(uri: string, mimeType: string, text: string | undefined): Rea
 /** Completes slugs, tags and paths of pages. The SDK would state a total, which a bounded search doesn't know. */
 async function complete(
   caller: AuthenticatedCaller,
-  { links, documentation }: ResourceSources,
+  { links, documentation, prompts }: ResourceSources,
   { ref, argument: { name, value } }: CompleteRequestParams,
 ): Promise<CompleteResult> {
   const values = await suggest();
   return { completion: { values: values.slice(0, VALUES_MAX), hasMore: values.length > VALUES_MAX } };
 
   function suggest(): Promise<string[]> | string[] {
-    switch (`${completedName(ref)} ${name}`) {
+    switch (`${completedName(ref, prompts)} ${name}`) {
       case `${LINK_TEMPLATE} slug`:
         return links.suggestSlugs(caller, value, VALUES_MAX + 1);
       case `${PAGE_TEMPLATE} path`:
@@ -123,10 +125,10 @@ async function complete(
 }
 
 /** Returns the name of a prompt or the template of a resource. @throws ProtocolError if there is none */
-function completedName(ref: CompleteRequestParams["ref"]): string {
+function completedName(ref: CompleteRequestParams["ref"], prompts: readonly Prompt[]): string {
   const isPrompt = ref.type === "ref/prompt";
   const name = isPrompt ? ref.name : ref.uri;
-  const known = isPrompt ? PROMPTS.map((prompt) => prompt.name) : [LINK_TEMPLATE, PAGE_TEMPLATE];
+  const known = isPrompt ? prompts.map((prompt) => prompt.name) : [LINK_TEMPLATE, PAGE_TEMPLATE];
   if (known.includes(name)) return name;
   throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Nothing named ${name} can be completed.`);
 }

@@ -16,35 +16,29 @@ import { type JsonSchema, toJsonSchema } from "../openapi/json-schema.ts";
 import { createWorkQueue } from "../work-queue.ts";
 import { ARGUMENTS, compactSchema, KNOWN_ARGUMENTS, RESULTS } from "./compact-schema.ts";
 import { type Confirmations, createConfirmations } from "./confirmation.ts";
+import type { Offer } from "./offer.ts";
 import { registerPrompts } from "./prompts.ts";
 import { type McpRequest, type ResourceSources, registerResources } from "./resources.ts";
 import type { Tool, ToolResult } from "./tool.ts";
-
-const INSTRUCTIONS =
-  "A link is a short URL that redirects to its destination and belongs to the organization that whoami returns. Before \
-you create a link, search for an existing one with list_links. If you have your own ID for a link, pass it to upsert_link as \
-external_id, which creates the link once and updates it after that. An idempotency_key is unique per call; retries reuse it. \
-get_link_analytics and get_analytics return clicks by \
-UTC day, referrer and country, with known bots counted separately.";
 
 // Lists depend only on the token, and change only with a new version of the service.
 const CACHE_MS = 60 * 60 * 1000;
 const OF_TOKEN = { ttlMs: CACHE_MS, cacheScope: "private" } as const;
 const OF_VERSION = { ttlMs: CACHE_MS, cacheScope: "public" } as const;
 
-export type McpOptions = ResourceSources & {
-  mcpUrl: string;
-  tools: Tool[];
-  /** Signs the questions to users; shared by all processes. */
-  signingSecret: string;
-  extensions: readonly string[];
-  version: string;
-  onError(error: unknown, ctx?: Context): void;
-};
+export type McpOptions = ResourceSources &
+  Offer & {
+    mcpUrl: string;
+    /** Signs the questions to users; shared by all processes. */
+    signingSecret: string;
+    extensions: readonly string[];
+    version: string;
+    onError(error: unknown, ctx?: Context): void;
+  };
 
 /** @returns a function that creates the server of one request, with the tools that its scopes allow */
 function createServerFactory(options: McpOptions, confirmations: Confirmations) {
-  const { tools, extensions, version } = options;
+  const { tools, prompts, instructions, extensions, version } = options;
   const known = new Set<string>();
   const described = tools.map((tool) => ({ tool, ...schemasOf(tool, known) }));
 
@@ -52,7 +46,7 @@ function createServerFactory(options: McpOptions, confirmations: Confirmations) 
     const server = new McpServer(
       { name: "linkgate", title: "linkgate", version },
       {
-        instructions: INSTRUCTIONS,
+        instructions,
         capabilities: {
           tools: { listChanged: false },
           resources: { listChanged: false },
@@ -71,7 +65,7 @@ function createServerFactory(options: McpOptions, confirmations: Confirmations) 
       },
     );
     registerResources(server, request, options);
-    registerPrompts(server, request.caller.scopes);
+    registerPrompts(server, prompts, request.caller.scopes);
     for (const { tool, inputSchema, outputSchema } of described) {
       if (!covers(request.caller.scopes, tool.scopes)) continue;
       const { name, title, annotations, fieldsAsIn } = tool;

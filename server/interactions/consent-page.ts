@@ -1,11 +1,14 @@
 import type { Context } from "koa";
 import { errors, type Interaction } from "oidc-provider";
+import type { AllowedClients } from "../../adapters/oauth/app-policy.ts";
 import type { AuthOptions } from "../auth/auth-options.ts";
+import { enforceLimit } from "../auth/error-handler.ts";
 import { redirectTargetOf } from "../clients/redirect-uris.ts";
 import { seeOther } from "../http/redirects.ts";
 import { textFieldOf } from "../http/request-body.ts";
+import { changeSettings } from "../operations/organization-settings.ts";
 import { assetAddress } from "../ui/asset-files.ts";
-import { breakable, icon, initial } from "../ui/controls.ts";
+import { breakable, hidden, icon, initial } from "../ui/controls.ts";
 import { isManager, sectionPath } from "../ui/dashboard-layout.ts";
 import { type Html, html } from "../ui/html.ts";
 import { alert, BRAND, document } from "../ui/page.ts";
@@ -13,10 +16,11 @@ import { pathWith } from "../ui/table.ts";
 import {
   approveConsent,
   type ConsentOption,
-  type ConsentOptions,
   denyConsent,
+  type Exclusion,
   type ExclusionReason,
   findConsentOptions,
+  findEarlierConsent,
 } from "./consent.ts";
 import { deviceOf } from "./device.ts";
 import {
@@ -29,7 +33,7 @@ import {
 } from "./interaction.ts";
 
 export function consentStep(options: AuthOptions): Step {
-  const { provider, storage, appPolicyCheck, csrf, base, sessions } = options;
+  const { provider, storage, appPolicyCheck, csrf, base, sessions, authenticationLimits } = options;
   const findOptions = async (ctx: Context, interaction: Interaction) =>
     findConsentOptions(storage, appPolicyCheck, {
       userId: accountIdOf(interaction),
@@ -42,16 +46,24 @@ export function consentStep(options: AuthOptions): Step {
     if (error) ctx.status = 422;
     const app = await requestingAppOf(options, interaction);
     const account = await storage.accounts.find(accountIdOf(interaction));
+    const user = html`<strong><bdi>${account?.username}</bdi></strong>`;
     const device = await deviceOf(provider, interaction);
     const target = device ? undefined : redirectTargetOf(textFieldOf(interaction.params.redirect_uri));
     const scopes = requestedScopes(interaction);
-    const { options: choices, excluded, refusal } = await findOptions(ctx, interaction);
+    const found = await findOptions(ctx, interaction);
+    const isWhole = error !== undefined || ctx.query.all !== undefined;
+    const earlier = isWhole
+      ? undefined
+      : await findEarlierConsent(provider, storage, interaction, found.options);
+    const { refusal } = found;
+    const choices = earlier ? [earlier.option] : found.options;
+    const excluded = earlier ? [] : found.excluded;
     const canAllow = choices.length > 0;
-    const offered = canAllow
-      ? scopes.filter((scope) => choices.some((choice) => choice.scopes.includes(scope)))
-      : scopes;
-    const waysOn = ({ id, role }: ConsentOptions["excluded"][number]) => ({
+    const possible = scopes.filter((scope) => choices.some((choice) => choice.scopes.includes(scope)));
+    const offered = earlier?.added ?? (canAllow ? possible : scopes);
+    const waysOn = ({ id, role, needed }: Exclusion) => ({
       isManager: isManager({ role }),
+      needed: KINDS[needed ?? "any"],
       settingsUrl: `${base}${sectionPath(id, "settings")}#apps`,
       approvalUrl: `${base}${pathWith(`${sectionPath(id, "apps")}/approve`, { client_id: clientIdOf(interaction) })}`,
       again: interactionPath(interaction),
@@ -67,8 +79,13 @@ ${
     : html`<p>A device asks for access: <strong><bdi>${device?.program}</bdi></strong> at <strong>${device?.address}</strong>.</p>`
 }
 ${parties(app, choices)}
-<p><strong><bdi>${app.name}</bdi></strong> is requesting access as <strong><bdi>${account?.username}</bdi></strong>. It ${canAllow ? "will be able" : "wants"} to:</p>
-<ul class="scopes">${offered.map((scope) => html`<li>${icon("check")}<span>${describe(scope)}</span></li>`)}</ul>
+<p><strong><bdi>${app.name}</bdi></strong> ${
+      earlier
+        ? html`already has access to <bdi>${earlier.option.name}</bdi> as ${user}, and asks for ${earlier.added.length > 0 ? "more. It will also be able to:" : "nothing new."}`
+        : html`is requesting access as ${user}. It ${canAllow ? "will be able" : "wants"} to:`
+    }</p>
+${offered.length > 0 && html`<ul class="scopes">${offered.map((scope) => html`<li>${icon("check")}<span>${describe(scope)}</span></li>`)}</ul>`}
+${earlier && html`<p class="soft"><a href="${interactionPath(interaction)}?all">${found.options.length > 1 ? "Choose another organization" : "Show all permissions"}</a></p>`}
 ${canAllow && html`<p class="soft">Access expires in 90 days; you can revoke it at any time.</p>`}
 ${trustNote(app, target ? target.isLocal && OWN_COMPUTER : OWN_DEVICE, choices)}
 ${alert(error)}
@@ -81,15 +98,39 @@ ${canAllow && html`<button type="submit" name="decision" value="allow">Allow</bu
 <button type="submit" name="decision" value="cancel" class="quiet">Cancel</button>
 </div>
 </form>
+${excluded.filter(mayAccept).map(
+  ({
+    id,
+    name,
+    needed,
+  }) => html`<form method="post" action="${interactionPath(interaction, "consent")}" class="buttons">
+${hiddenFields(interaction, csrf)}${hidden("accept_for", id)}
+<button type="submit" name="decision" value="accept" class="quiet">Accept ${KINDS[needed]} in <bdi>${name}</bdi></button>
+</form>`,
+)}
 </main>
 </body>`;
     ctx.body = document(canAllow ? "Allow access" : REFUSED, body, { extraHead: DASHBOARD_STYLE });
+  }
+
+  /** Does what the settings of an organization do, for one that excludes the app because of its kind. */
+  async function acceptApp(ctx: Context, interaction: Interaction, organizationId: unknown): Promise<void> {
+    const id = accountIdOf(interaction);
+    enforceLimit(await authenticationLimits.change(id));
+    const { excluded } = await findOptions(ctx, interaction);
+    const organization = excluded.filter(mayAccept).find((one) => one.id === organizationId);
+    if (!organization || (await sessions.current(ctx))?.accountId !== id)
+      return showPage(ctx, interaction, "You can’t change which apps this organization accepts.");
+    const actor = { id, address: ctx.ip };
+    await changeSettings({ storage, organization, actor }, { allowedClients: organization.needed });
+    seeOther(ctx, interactionPath(interaction));
   }
 
   return {
     show: (ctx, interaction) => showPage(ctx, interaction),
 
     async submit(ctx, interaction, body) {
+      if (body.decision === "accept") return acceptApp(ctx, interaction, body.accept_for);
       if (body.decision !== "allow") {
         await denyConsent(provider, ctx);
         return seeOther(ctx, interaction.returnTo);
@@ -125,13 +166,23 @@ const REFUSALS = {
   role: "Your role doesn’t allow the access that this app requests. Ask an owner or admin of your organization.",
 };
 
+const KINDS: Record<AllowedClients, string> = {
+  known: "known AI clients",
+  any: "any app",
+  none: "no other app",
+};
+
+function mayAccept(one: Exclusion): one is Exclusion & { needed: AllowedClients } {
+  return one.reason === "kind" && one.needed !== undefined;
+}
+
 /** The pages that can change why an organization is excluded, and the one that shows the step again. */
-type WaysOn = { isManager: boolean; settingsUrl: string; approvalUrl: string; again: string };
+type WaysOn = { isManager: boolean; needed: string; settingsUrl: string; approvalUrl: string; again: string };
 
 const EXCLUSIONS: Record<ExclusionReason, (organization: Html, ways: WaysOn) => Html> = {
-  kind: (organization, { isManager, settingsUrl, again }) =>
+  kind: (organization, { isManager, needed, settingsUrl, again }) =>
     isManager
-      ? html`${organization} doesn’t allow this app. To allow it, open the <a href="${settingsUrl}" target="_blank" rel="noopener noreferrer">settings</a> and choose “Any app” under “Accepted apps”. Then <a href="${again}">check again</a>.`
+      ? html`${organization} doesn’t allow this app. To allow it, open the <a href="${settingsUrl}" target="_blank" rel="noopener noreferrer">settings</a> and choose “${needed.charAt(0).toUpperCase()}${needed.slice(1)}” under “Accepted apps”. Then <a href="${again}">check again</a>.`
       : html`${organization} doesn’t allow this app. Ask an owner or admin of ${organization} to change the accepted apps. Send them this link: <code class="long">${settingsUrl}</code>`,
   second_factor: (organization) =>
     html`${organization} requires a second factor. Set one up on your account page, sign in with it, then start again from the app.`,

@@ -2,13 +2,13 @@ import { randomBytes } from "node:crypto";
 import type { Context } from "koa";
 import type { Grant, Interaction, KoaContextWithOIDC, Provider } from "oidc-provider";
 import type { Storage } from "../../adapters/index.ts";
-import { type AppPolicyCheck, clientKindOf } from "../../adapters/oauth/app-policy.ts";
+import { type AllowedClients, type AppPolicyCheck, clientKindOf } from "../../adapters/oauth/app-policy.ts";
 import type { Consent, NewGrant } from "../../adapters/oauth/oidc/grants.ts";
 import { ConsentAnswered } from "../../adapters/oauth/oidc/interactions.ts";
 import type { Membership } from "../../adapters/organizations/store.ts";
-import { allowedByRole, isApiScope } from "../../resources/access/scopes.ts";
+import { allowedByRole, isApiScope, MANAGERS } from "../../resources/access/scopes.ts";
 import { isPaid } from "../../resources/plans.ts";
-import { covers, grantScopes, requestedScopesOf } from "../provider/consent-scopes.ts";
+import { covers, grantScopes, type RequestedScopes, requestedScopesOf } from "../provider/consent-scopes.ts";
 import type { ConsentDetails } from "../provider/interaction-policy.ts";
 import { epochSeconds, isMultiFactor } from "../provider/sessions.ts";
 import { LOOPBACK } from "../settings/setting-types.ts";
@@ -20,9 +20,15 @@ export type ConsentOption = Pick<Membership, "id" | "name" | "role"> & { scopes:
 /** `kind`: no such clients; `approval`: only approved ones; `members`: none; `second_factor`: needed for managers. */
 export type ExclusionReason = "kind" | "approval" | "members" | "second_factor";
 
+export type Exclusion = Pick<Membership, "id" | "name" | "role"> & {
+  reason: ExclusionReason;
+  /** What the organization would have to accept, if the user may change that, and the server accepts the client. */
+  needed: AllowedClients | undefined;
+};
+
 export type ConsentOptions = {
   options: ConsentOption[];
-  excluded: (Pick<Membership, "id" | "name" | "role"> & { reason: ExclusionReason })[];
+  excluded: Exclusion[];
   /** Why there are no options, if not because of `excluded`. */
   refusal: "suspended" | "plan" | "role" | undefined;
 };
@@ -34,6 +40,8 @@ type ConsentRequest = {
   /** How the user signed in (RFC 8176). */
   amr: readonly string[] | undefined;
 };
+
+const NARROWEST_FIRST: readonly AllowedClients[] = ["known", "any"];
 
 type OptionStores = Pick<Storage, "organizations" | "organizationSettings">;
 
@@ -55,6 +63,12 @@ export async function findConsentOptions(
     if (appPolicyCheck(clientId, own, role)) return undefined;
     return own.memberApps === "approved" ? "approval" : "members";
   };
+  const neededBy = ({ id, role }: Membership) => {
+    const own = MANAGERS.includes(role) && settingsOf.get(id);
+    const wouldDo = (allowedClients: AllowedClients) =>
+      own && appPolicyCheck(clientId, { ...own, allowedClients }, role);
+    return NARROWEST_FIRST.find(wouldDo);
+  };
   const active = memberships.filter(({ suspension }) => !suspension);
   const paid = active.filter(({ plan }) => isPaid(plan));
   const needsApi = requested.some(isApiScope);
@@ -63,13 +77,53 @@ export async function findConsentOptions(
     const { id, name, role } = membership;
     const scopes = allowedByRole(requested, role);
     const reason = refuses(membership);
-    if (reason) found.excluded.push({ id, name, role, reason });
+    if (reason) found.excluded.push({ id, name, role, reason, needed: neededBy(membership) });
     else if (needsApi && !scopes.some(isApiScope)) found.refusal = "role";
     else found.options.push({ id, name, role, scopes });
   }
   if (found.options.length > 0) return { ...found, refusal: undefined };
   if (active.length === 0 && memberships.length > 0) return { ...found, refusal: "suspended" };
   return paid.length === 0 ? { ...found, refusal: "plan" } : found;
+}
+
+/** What an app may already do for a user in one organization, and which of the requested scopes are new. */
+export type EarlierConsent = { option: ConsentOption; added: string[] };
+
+/** Resolves to undefined unless the user allowed the app all requested resources, for exactly one of the options. */
+export async function findEarlierConsent(
+  provider: Provider,
+  { consents }: Pick<Storage, "consents">,
+  interaction: Interaction,
+  options: ConsentOption[],
+): Promise<EarlierConsent | undefined> {
+  // RFC 8628 §5.4: a device may be someone else's, so the user reads everything.
+  if (interaction.deviceCode) return undefined;
+  const { openid, resources } = requestOf(interaction);
+  const listed = await consents.list(interaction.params.client_id as string, accountIdOf(interaction));
+  const lasting = listed.filter(isLasting);
+  const addedTo = (grant: Grant, { scopes }: ConsentOption) => {
+    const scopesOf = (scope: string) => scope.split(" ");
+    const isNew = (scope: string) =>
+      openid.includes(scope)
+        ? !scopesOf(grant.getOIDCScope()).includes(scope)
+        : Object.keys(resources).some((one) => !scopesOf(grant.getResourceScope(one)).includes(scope));
+    return scopes.filter(isNew);
+  };
+  const earlier = options.flatMap((option) => {
+    const added = lasting
+      .filter(({ organizationId }) => organizationId === option.id)
+      .map(({ payload }) => new provider.Grant(payload))
+      .filter((grant) => Object.keys(resources).every((one) => one in (grant.resources ?? {})))
+      .map((grant) => addedTo(grant, option))
+      .sort((one, other) => one.length - other.length);
+    return added[0] ? [{ option, added: added[0] }] : [];
+  });
+  return earlier.length === 1 ? earlier[0] : undefined;
+}
+
+function requestOf({ prompt }: Interaction): RequestedScopes {
+  const { missingOIDCScope, missingResourceScopes } = prompt.details as Partial<ConsentDetails>;
+  return { openid: missingOIDCScope ?? [], resources: missingResourceScopes ?? {} };
 }
 
 /** In one transaction. Throws AccessDenied if the user was removed from the organization in the meantime. */
@@ -79,14 +133,12 @@ export async function approveConsent(
   interaction: Interaction,
   { option, address }: { option: ConsentOption; address: string },
 ): Promise<void> {
-  const { params, prompt, lastSubmission, uid } = interaction;
+  const { params, lastSubmission, uid } = interaction;
   const grant = new provider.Grant({
     accountId: accountIdOf(interaction),
     clientId: params.client_id as string,
   });
-  const { missingOIDCScope, missingResourceScopes } = prompt.details as Partial<ConsentDetails>;
-  const requested = { openid: missingOIDCScope ?? [], resources: missingResourceScopes ?? {} };
-  grantScopes(grant, requested, option.role);
+  grantScopes(grant, requestOf(interaction), option.role);
   const approved = toNewGrant(grant, option.id, epochSeconds() + GRANT_LIFETIME);
   const result = { ...lastSubmission, consent: { grantId: approved.jti } };
   await answerOnce(() => consents.approve(approved, { interactionId: uid, result }, address));

@@ -46,7 +46,7 @@ export function createObservability({ settings, urls, storage, metrics, tracing,
   const ownPort = METRICS_PORT === undefined ? ["/metrics", DOMAIN_PROBE] : [];
   const probePaths = new Set(["/healthz", "/readyz", ...ownPort]);
   const isProbe = ({ path }: Context) => probePaths.has(path);
-  const isMcp = [urls.mcp, `${urls.mcp}/`].map(isAt);
+  const isMcp = [urls.mcp, urls.mcpRead].flatMap((url) => [url, `${url}/`]).map(isAt);
   let isStopping = false;
 
   /** Returns the route pattern, never the path itself, which may contain a secret. */

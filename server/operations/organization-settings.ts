@@ -7,7 +7,11 @@ type Changes = Parameters<OrganizationRequest["storage"]["organizationSettings"]
 
 /** Throws Problem 404. */
 export async function changeSettings(
-  { storage, organization, actor }: Pick<OrganizationRequest, "storage" | "organization" | "actor">,
+  {
+    storage,
+    organization,
+    actor,
+  }: Pick<OrganizationRequest, "storage" | "actor"> & { organization: { id: string } },
   changes: Changes,
 ): Promise<void> {
   if (!(await storage.organizationSettings.change(organization.id, changes, actor)))

@@ -62,7 +62,7 @@ export function configuration(options: ProviderOptions): Configuration {
     routes: Object.fromEntries(ENDPOINT_LIST.map(({ name, path }) => [name, path])),
     discovery: {
       service_documentation: `${urls.base}/docs`,
-      protected_resources: [urls.base, urls.api, urls.mcp], // RFC 9728 §4
+      protected_resources: [urls.base, urls.api, urls.mcp, urls.mcpRead], // RFC 9728 §4
     },
     cookies: cookies(urls, keys),
     clientBasedCORS: (_ctx, origin) => origins.has(origin),

@@ -120,13 +120,13 @@ async function findEntitlement(
 function findResource(
   { oidc }: KoaContextWithOIDC,
   claimed: unknown,
-  { base, api, mcp }: PublicUrls,
+  { base, api, mcp, mcpRead }: PublicUrls,
 ): string {
   const requested = oidc.params?.resource;
   const unnamed = claimed === undefined ? (requested ?? base) : claimed;
   const named = typeof claimed === "string" ? canonicalResource(claimed) : unnamed;
   const isChanged = requested !== undefined && requested !== named;
-  if (typeof named !== "string" || isChanged || ![base, api, mcp].includes(named)) {
+  if (typeof named !== "string" || isChanged || ![base, api, mcp, mcpRead].includes(named)) {
     throw new errors.InvalidTarget();
   }
   return named;

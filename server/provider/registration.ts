@@ -1,5 +1,6 @@
 import type { Context, Middleware } from "koa";
 import { errors } from "oidc-provider";
+import { DEVICE_GRANT } from "../../adapters/oauth/oidc/clients.ts";
 import { allowOrigins } from "../../resources/http/cors.ts";
 import { parseJson, readBody } from "../../resources/http/json-body.ts";
 import { Problem } from "../../resources/http/problem.ts";
@@ -33,7 +34,8 @@ export function registration(ids: RegisteredClientIds, origins: ReadonlySet<stri
 async function register(ctx: Context, ids: RegisteredClientIds): Promise<void> {
   ctx.set("Cache-Control", "no-store");
   try {
-    const client = parseRegistrationRequest(await readJson(ctx));
+    const metadata = await readJson(ctx);
+    const client = parseRegistrationRequest(metadata);
     const clientId = issueId(ids, client);
     ctx.status = 201;
     ctx.body = {
@@ -42,12 +44,19 @@ async function register(ctx: Context, ids: RegisteredClientIds): Promise<void> {
       ...(client.name && { client_name: client.name }),
       redirect_uris: client.redirectUris,
       ...REGISTERED_CLIENT,
+      grant_types: grantTypesFor(metadata as Metadata),
     };
   } catch (error) {
     if (!(error instanceof errors.OIDCProviderError)) throw error;
     ctx.status = error.statusCode;
     ctx.body = { error: error.error, error_description: error.error_description };
   }
+}
+
+/** Every client may use the device grant, but clients that didn't ask for it may reject a response that names it. */
+function grantTypesFor({ grant_types: requested }: Metadata): string[] {
+  const isRequested = (type: string) => Array.isArray(requested) && requested.includes(type);
+  return REGISTERED_CLIENT.grant_types.filter((type) => type !== DEVICE_GRANT || isRequested(type));
 }
 
 /** Throws InvalidClientMetadata if the id would be too long. */

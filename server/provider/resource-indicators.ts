@@ -25,12 +25,12 @@ const WORKLOAD_TOKEN_LIFETIME_S = 900;
 
 /** RFC 8707. oidc-provider asks when client and redirect URI are known, so errors thrown here reach the client. */
 export function resourceIndicators(urls: PublicUrls) {
-  const { base, api, mcp } = urls;
-  const resources = new Set([base, api, mcp]);
+  const { base, api, mcp, mcpRead } = urls;
+  const resources = new Set([base, api, mcp, mcpRead]);
   return {
     enabled: true,
 
-    /** Without `resource`, all three are granted: a token request may pick one, and defaults to the one that covers both. */
+    /** Without `resource`, these three are granted: a token request may pick one, and defaults to the one that covers all. */
     async defaultResource(ctx: KoaContextWithOIDC, _client: Client, oneOf?: readonly string[]) {
       if (oneOf) return oneOf.includes(base) ? base : oneOf;
       return ctx.oidc.route === "token" ? base : [base, api, mcp];

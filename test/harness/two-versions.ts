@@ -6,6 +6,6 @@ export const NEWER = { NODE_OPTIONS: `--import=${import.meta.resolve("./newer-ve
 
 /** A server of another process. */
 export function serviceAt(url: string, storage: Storage): TestService {
-  const urls = { base: url, api: `${url}/v1`, mcp: `${url}/mcp`, short: url };
+  const urls = { base: url, api: `${url}/v1`, mcp: `${url}/mcp`, mcpRead: `${url}/mcp/read`, short: url };
   return { url, urls, storage, close: async () => {}, ...populate(url, storage) };
 }

@@ -90,7 +90,7 @@ const LISTED: Record<string, unknown> = {
     "openid offline_access links:read links:write domains:read domains:write webhooks:read webhooks:write".split(
       " ",
     ),
-  protected_resources: [service.url, `${service.url}/v1`, `${service.url}/mcp`],
+  protected_resources: [service.url, `${service.url}/v1`, `${service.url}/mcp`, `${service.url}/mcp/read`],
 };
 
 for (const [name, value] of Object.entries(LISTED))

@@ -38,28 +38,102 @@ const start = (clientId: string, changes: Fields = {}) =>
   fetch(authorizeUrl(service, { clientId }, { redirect_uri: CALLBACK, ...changes }), { redirect: "manual" });
 const registerExample = () => register(service, { client_name: "Example", redirect_uris: [CALLBACK] });
 
-/** What Open WebUI registers as; it asks for a secret, and for scopes of other services. */
-const SELF_HOSTED = {
-  client_name: "Open WebUI",
-  redirect_uris: ["https://chat.example.com/oauth/clients/mcp:linkgate/callback"],
-  grant_types: ["authorization_code", "refresh_token"],
-  response_types: ["code"],
-  token_endpoint_auth_method: "client_secret_post",
+type Host = {
+  registration: { redirect_uris: string[]; client_name: string; [member: string]: unknown };
+  /** What it adds to the authorization request, and those of these that it repeats in each token request. */
+  authorization: Fields;
+  token: Fields;
 };
 
-test("a server that people run themselves registers, connects, refreshes and calls a tool", async (t) => {
-  const client = await register(service, SELF_HOSTED);
-  const scope = "openid offline_access links:read links:write webhooks:read domains:read domains:write";
-  const tokens = await connectRegistered(service, client, acceptingUser, { scope });
-  t.is(tokens.status, 200, tokens.text);
-  const refresh_token = String(tokens.body.refresh_token);
-  const refreshed = await requestTokens(service, client, { grant_type: "refresh_token", refresh_token });
-  t.is(refreshed.status, 200, refreshed.text);
-  t.not(refreshed.body.refresh_token, refresh_token, "a public client's token is rotated");
-  const mcp = await connectMcp(service.urls.mcp, String(refreshed.body.access_token));
-  const { structuredContent } = await mcp.callTool({ name: "whoami", arguments: {} });
-  t.like(structuredContent, { client_id: client.clientId, user_id: acceptingUser.id });
-  await mcp.close();
+const CHALLENGED = "links:read links:write";
+const ALL_SCOPES =
+  "openid offline_access links:read links:write domains:read domains:write webhooks:read webhooks:write";
+const resource = service.urls.mcp;
+const CODE_FLOW = { grant_types: ["authorization_code", "refresh_token"], response_types: ["code"] };
+
+/** What servers that people run themselves send, as their source code showed in November 2026. */
+const SELF_HOSTED: Record<string, Host> = {
+  LibreChat: {
+    registration: {
+      ...CODE_FLOW,
+      client_name: "LibreChat MCP Client",
+      redirect_uris: ["https://chat.example.com/api/mcp/linkgate/oauth/callback"],
+      token_endpoint_auth_method: "client_secret_basic",
+      scope: CHALLENGED,
+    },
+    authorization: { scope: CHALLENGED, resource },
+    token: { resource },
+  },
+  "Open WebUI": {
+    registration: {
+      ...CODE_FLOW,
+      client_name: "Open WebUI",
+      redirect_uris: ["https://chat.example.com/oauth/clients/mcp:linkgate/callback"],
+      token_endpoint_auth_method: "client_secret_post",
+      scope: CHALLENGED,
+    },
+    authorization: { scope: CHALLENGED, resource },
+    token: { scope: CHALLENGED, resource },
+  },
+  n8n: {
+    registration: {
+      ...CODE_FLOW,
+      client_name: "n8n",
+      client_uri: "https://n8n.io/",
+      redirect_uris: ["https://flows.example.com/rest/oauth2-credential/callback"],
+      token_endpoint_auth_method: "none",
+      scope: ALL_SCOPES,
+    },
+    authorization: { scope: ALL_SCOPES, resource },
+    token: { resource },
+  },
+  Dify: {
+    registration: {
+      client_name: "Dify",
+      client_uri: "https://github.com/langgenius/dify",
+      redirect_uris: ["https://apps.example.com/console/api/mcp/oauth/callback"],
+      token_endpoint_auth_method: "none",
+      grant_types: ["refresh_token", "authorization_code"],
+      response_types: ["code"],
+    },
+    authorization: { scope: CHALLENGED },
+    token: {},
+  },
+};
+
+for (const [host, { registration, authorization, token }] of Object.entries(SELF_HOSTED))
+  test(`${host} registers as it does, connects, refreshes and calls a tool`, async (t) => {
+    const registered = await postRegistration(service, registration);
+    t.is(registered.status, 201, registered.text);
+    const { redirect_uris, client_name } = registration;
+    t.like(registered.body, { ...CODE_FLOW, redirect_uris, client_name, token_endpoint_auth_method: "none" });
+    t.false("client_secret" in registered.body);
+    const client = { clientId: String(registered.body.client_id) };
+    const redirect_uri = String(redirect_uris[0]);
+    const changes = { redirect_uri, ...authorization };
+    const code = await codeFor(service, client, acceptingUser, { changes });
+    const redemption = { ...redemptionOf(code), redirect_uri, ...token };
+    const tokens = await requestTokens(service, client, redemption);
+    t.is(tokens.status, 200, tokens.text);
+    const refresh_token = String(tokens.body.refresh_token);
+    const again = { grant_type: "refresh_token", refresh_token, ...token };
+    const refreshed = await requestTokens(service, client, again);
+    t.is(refreshed.status, 200, refreshed.text);
+    t.not(refreshed.body.refresh_token, refresh_token, "a public client's token is rotated");
+    const mcp = await connectMcp(service.urls.mcp, String(refreshed.body.access_token));
+    const { structuredContent } = await mcp.callTool({ name: "whoami", arguments: {} });
+    t.like(structuredContent, { client_id: client.clientId, user_id: acceptingUser.id });
+    await mcp.close();
+  });
+
+test("the response names the device grant only to a client that asked for it", async (t) => {
+  const grantTypesOf = async (grant_types?: string[]) =>
+    (await postRegistration(service, { redirect_uris: [CALLBACK], grant_types })).body.grant_types;
+  t.deepEqual(await grantTypesOf(), CODE_FLOW.grant_types);
+  t.deepEqual(await grantTypesOf([...CODE_FLOW.grant_types, DEVICE_GRANT]), [
+    ...CODE_FLOW.grant_types,
+    DEVICE_GRANT,
+  ]);
 });
 
 test("a public client can't introspect its own token", async (t) => {
@@ -177,7 +251,11 @@ test("a registered client can neither redeem, refresh, introspect nor revoke wha
 });
 
 test("a registered client is asked for consent each time, also with an https redirect URI", async (t) => {
-  const client = await register(service, { ...SELF_HOSTED, client_name: "<b>Chat</b> & friends" });
+  const client = await register(service, {
+    ...SELF_HOSTED.Dify?.registration,
+    redirect_uris: ["https://chat.example.com/cb"],
+    client_name: "<b>Chat</b> & friends",
+  });
   const browser = new TestBrowser(service.url);
   await connectRegistered(service, client, acceptingUser, { browser });
   const page = await browser.open(authorizeUrl(service, client, { redirect_uri: client.redirectUri }));
@@ -222,8 +300,7 @@ test("the response is uncached JSON that names what applies to the client", asyn
     client_name: "Example",
     redirect_uris,
     token_endpoint_auth_method: "none",
-    grant_types: ["authorization_code", "refresh_token", DEVICE_GRANT],
-    response_types: ["code"],
+    ...CODE_FLOW,
     application_type: "native",
   });
 });

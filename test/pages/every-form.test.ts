@@ -57,8 +57,8 @@ const LAST = [
 const WHO: Who[] = ["visitor", "member", "admin", "owner", "founder", "newcomer"];
 const OWN_PATH = /^\/($|dashboard|auth|interaction|docs|oauth)/;
 const PAGES_PER_KIND = 4;
-// A notice, and the filters of links and of deliveries: the page has the same forms without them.
-const SAME_FORMS = /^(done|undo|signature|status|event_type|search|tag|archived|sort|cursor)$/;
+// A notice, the filters of links and of deliveries, and a whole consent page: the page has the same forms without them.
+const SAME_FORMS = /^(done|undo|signature|status|event_type|search|tag|archived|sort|cursor|all)$/;
 const TOTP_STEP_MS = 30_000;
 
 const pages = galleryPages(service, service, gallery, receiver);

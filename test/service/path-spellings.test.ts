@@ -33,19 +33,22 @@ const form = (fields: Fields) =>
 
 const all = (request: Ask, ...paths: string[]) => Object.fromEntries(paths.map((path) => [path, request]));
 
-const RESOURCES = ["", "/v1", "/mcp"].map((path) => `/.well-known/oauth-protected-resource${path}`);
+const RESOURCES = ["", "/v1", "/mcp", "/mcp/read"].map(
+  (path) => `/.well-known/oauth-protected-resource${path}`,
+);
 /** Requests that succeed or are refused, but not with 404. */
 const REQUESTS: Record<string, Ask> = {
   ...all(READ, ...METADATA_PATHS, ...METADATA_PATHS.map((path) => `${path}/mcp`), ...RESOURCES),
   ...all(READ, "/oauth/jwks", "/healthz", "/readyz", "/metrics", "/favicon.ico", "/robots.txt", "/llms.txt"),
   ...all(READ, "/v1/openapi.json", "/.well-known/security.txt"),
-  ...all(CALL, "/oauth/userinfo", "/mcp"),
-  ...all(VISIT, "/oauth/authorize", "/oauth/authorize/unknown", "/interaction/unknown", "/docs"),
+  ...all(CALL, "/oauth/userinfo", "/mcp", "/mcp/read"),
+  ...all(VISIT, "/device", "/oauth/authorize", "/oauth/authorize/unknown", "/interaction/unknown", "/docs"),
   ...all(VISIT, "/auth/login", "/auth/register", "/dashboard", "/dashboard/me", "/dashboard/account"),
   "/oauth/token": form({ grant_type: "client_credentials" }),
   "/oauth/revoke": form({ token: "lga_unknown" }),
   "/oauth/introspect": form({ token }),
   "/oauth/par": form({}),
+  "/oauth/device": form({}),
   "/oauth/register": post("application/json", '{"redirect_uris":["http://127.0.0.1/callback"]}'),
   "/auth/refresh": post("application/json", "{}"),
 };
@@ -88,7 +91,9 @@ function spellingsOf(path: string): string[] {
 }
 
 // Both name the same resource (RFC 9728 §3.2), so both have a document, each with its own address.
-const ALSO_KNOWN = new Set(["/.well-known/oauth-protected-resource/mcp/"]);
+const ALSO_KNOWN = new Set(
+  ["/mcp/", "/mcp/read/"].map((path) => `/.well-known/oauth-protected-resource${path}`),
+);
 
 const VOLATILE = /\b(lg[a-z]_|req_|usr_|lnk_)?[\w-]{16,}\b|\d{4,}|0\.\d+|\b\d+ s\b/g;
 

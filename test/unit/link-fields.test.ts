@@ -7,7 +7,8 @@ import { linkSchemas, toFields, withExternalId } from "../../resources/links/sch
 
 const BASE = "http://localhost:3000";
 const SHORT = "https://go.example";
-const own = reservedNamesOf({ base: BASE, api: `${BASE}/v1`, mcp: `${SHORT}/tools/mcp`, short: SHORT });
+const mcp = `${SHORT}/tools/mcp`;
+const own = reservedNamesOf({ base: BASE, api: `${BASE}/v1`, mcp, mcpRead: `${mcp}/read`, short: SHORT });
 const { create, update, fallbackUrl } = linkSchemas(own);
 const URL = "https://example.com/";
 

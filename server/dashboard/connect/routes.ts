@@ -50,11 +50,12 @@ export const connectRoutes: RouteModule = (router, { storage, settings, urls, al
       if (!isPaid(membership.plan))
         return showPage(ctx, { ...page, body: planRequired(pathTo(ctx, "plan")) });
       const intro = `Let an AI client work with the links of ${membership.name}. Sign in and approve its permissions.`;
-      return showPage(ctx, { ...page, intro, body: connectPage(ctx, guides, accepted, conditions) });
+      return showPage(ctx, { ...page, intro, body: connectPage(ctx, guides, accepted, conditions, urls) });
     }
     const { knownDocument, otherDocument, registration } = accepted;
     ctx.body = {
       mcp_url: urls.mcp,
+      mcp_read_url: urls.mcpRead,
       accepts: {
         known_documents: !knownDocument,
         other_documents: !otherDocument,
@@ -91,7 +92,13 @@ const HOSTED =
 const NAME_LIST = new Intl.ListFormat("en-US");
 const SCRIPTS = { id: "scripts", name: "Scripts and CI", available: true };
 
-function connectPage(ctx: Context, guides: Guide[], accepted: Acceptance, conditions: Conditions): Html {
+function connectPage(
+  ctx: Context,
+  guides: Guide[],
+  accepted: Acceptance,
+  conditions: Conditions,
+  { mcpRead }: PublicUrls,
+): Html {
   const membership = membershipOf(ctx);
   const pages = [...guides, SCRIPTS];
   const firstAvailable = guides.find(({ available }) => available) ?? guides[0];
@@ -106,7 +113,7 @@ function connectPage(ctx: Context, guides: Guide[], accepted: Acceptance, condit
   return html`${tabs("AI clients", links)}
 ${unavailableHosts(guides, membership)}
 ${guide ? guidePanel(guide, membership, signedInUserOf(ctx).username) : scriptsPanel(membership)}
-${guide && html`${permissions(membership)}${acceptedApps(membership, accepted, conditions)}`}`;
+${guide && html`${permissions(membership, mcpRead)}${acceptedApps(membership, accepted, conditions)}`}`;
 }
 
 /** Says why hosts can’t connect, grouped by the reason. */
@@ -172,11 +179,12 @@ function scriptLinks(organizationId: string): Html {
   return html`<div class="actions">${linkButton(quickStart, "Open quick start")}${linkButton(workloadIdentity, "Set up workload identity", "quiet")}</div>`;
 }
 
-function permissions(membership: Membership): Html {
+function permissions(membership: Membership, readOnlyUrl: string): Html {
   const { id, role } = membership;
   return html`<section class="panel"><h2>What an app may do</h2>
 <p class="soft">You see what an app asks for before you allow it. It can never do more than your role allows. Your role is ${role}, so you can allow:</p>
 <dl class="facts">${scopesOf(membership).map(({ name, description }) => html`<dt><code>${name}</code></dt><dd>${description}</dd>`)}</dl>
+<p>For an app that must change nothing, use this URL in the steps: <code class="long">${readOnlyUrl}</code></p>
 <p>Access expires after 90 days. You can revoke it at any time under <a href="${sectionPath(id, "apps")}">Apps</a>.</p>
 </section>`;
 }

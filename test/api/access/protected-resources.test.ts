@@ -27,11 +27,14 @@ const api = apiAt(url);
 const WELL_KNOWN = "/.well-known/oauth-protected-resource";
 
 const ALL = ["links:read", "links:write", "domains:read", "domains:write", "webhooks:read", "webhooks:write"];
+const READ = ALL.filter((scope) => scope.endsWith(":read"));
 const documents: [path: string, resource: string, scopes: string[]][] = [
   [WELL_KNOWN, url, ALL],
   [`${WELL_KNOWN}/v1`, `${url}/v1`, ALL],
   [`${WELL_KNOWN}/mcp`, `${url}/mcp`, ["links:read", "links:write"]],
   [`${WELL_KNOWN}/mcp/`, `${url}/mcp/`, ["links:read", "links:write"]],
+  [`${WELL_KNOWN}/mcp/read`, `${url}/mcp/read`, READ],
+  [`${WELL_KNOWN}/mcp/read/`, `${url}/mcp/read/`, READ],
 ];
 
 for (const [path, resource, scopes] of documents) {
@@ -91,6 +94,8 @@ for (const [method, path, resource] of [
   ["GET", "/v1/links", "/v1"],
   ["POST", "/mcp", "/mcp"],
   ["POST", "/mcp/", "/mcp/"],
+  ["POST", "/mcp/read", "/mcp/read"],
+  ["POST", "/mcp/read/", "/mcp/read/"],
 ] as const) {
   test(`the challenge of ${path} names its resource's metadata`, async (t) => {
     const metadataUrl = challengeOf(await api.send(method, path))?.resource_metadata ?? "";
@@ -104,6 +109,8 @@ const ping = { jsonrpc: "2.0", id: 1, method: "ping" };
 test("MCP is served at MCP_URL and nowhere else", async (t) => {
   for (const [origin, path, status] of [
     [other, "/agents/mcp", 200],
+    [other, "/agents/mcp/read", 200],
+    [apart.url, "/agents/mcp/read", 404],
     [apart.url, "/agents/mcp", 404],
     [apart.url, "/mcp", 404],
     // A path of this service, on another host.
@@ -142,44 +149,51 @@ const asScript = (parameters: Parameters) => service.token(app, parameters);
 const asUser = async (parameters: Parameters) =>
   (await tokensFor(service, app, user, { parameters })).access_token;
 
-/** Returns whether the API and MCP accept a token. */
-async function acceptedBy(token: string): Promise<{ api: boolean; mcp: boolean }> {
+/** Returns which of the API, MCP and read-only MCP accept a token. */
+async function acceptedBy(token: string): Promise<string[]> {
   const api = apiAt(url, token);
+  const json = { ...ping, method: "tools/list" };
   const headers = { accept: "application/json, text/event-stream" };
-  const mcp = await api.send("POST", "/mcp", { json: { ...ping, method: "tools/list" }, headers });
-  return { api: (await api.get("/v1/links")).status === 200, mcp: mcp.status === 200 };
+  const statuses = {
+    "the API": (await api.get("/v1/links")).status,
+    MCP: (await api.send("POST", "/mcp", { json, headers })).status,
+    "read-only MCP": (await api.send("POST", "/mcp/read", { json, headers })).status,
+  };
+  return Object.entries(statuses).flatMap(([name, status]) => (status === 200 ? [name] : []));
 }
 
-const table: [name: string, parameters: Parameters, api: boolean, mcp: boolean][] = [
-  ["no resource", {}, true, true],
-  ["the base URL", { resource: url }, true, true],
-  ["the API", { resource: `${url}/v1` }, true, false],
-  ["MCP", { resource: `${url}/mcp` }, false, true],
-  ["MCP in upper case, with a slash", { resource: `${url.toUpperCase()}/mcp/` }, false, true],
+const EVERYTHING = ["the API", "MCP", "read-only MCP"];
+const table: [name: string, parameters: Parameters, accepting: string[]][] = [
+  ["no resource", {}, EVERYTHING],
+  ["the base URL", { resource: url }, EVERYTHING],
+  ["the API", { resource: `${url}/v1` }, ["the API"]],
+  ["MCP", { resource: `${url}/mcp` }, ["MCP", "read-only MCP"]],
+  ["MCP in upper case, with a slash", { resource: `${url.toUpperCase()}/mcp/` }, ["MCP", "read-only MCP"]],
+  ["read-only MCP", { resource: `${url}/mcp/read` }, ["read-only MCP"]],
 ];
 for (const [who, issue, rows] of [
   ["a script", asScript, table],
   // The codes and tokens of users are for the same resources: one of each kind.
-  ["a user", asUser, table.filter(([name]) => ["no resource", "the API", "MCP"].includes(name))],
+  ["a user", asUser, table.filter(([name]) => name === "no resource" || EVERYTHING.includes(name))],
 ] as const) {
-  for (const [name, parameters, api, mcp] of rows) {
-    const accepting = [api && "the API", mcp && "MCP"].filter(Boolean).join(" and ");
-    test(`${who} with a token for ${name} can use ${accepting}`, async (t) => {
-      t.deepEqual(await acceptedBy(await issue(parameters)), { api, mcp });
+  for (const [name, parameters, accepting] of rows)
+    test(`${who} with a token for ${name} can use ${accepting.join(" and ")}`, async (t) => {
+      t.deepEqual(await acceptedBy(await issue(parameters)), accepting);
     });
-  }
 }
 
 for (const [name, resource, method, path, scope] of [
   ["a token for MCP at the API", "/mcp", "GET", "/v1/links", "links:read"],
   ["a token for the API at MCP", "/v1", "POST", "/mcp", "links:read links:write"],
+  ["a token for the API at read-only MCP", "/v1", "POST", "/mcp/read", READ.join(" ")],
+  ["a token for read-only MCP at MCP", "/mcp/read", "POST", "/mcp", "links:read links:write"],
 ] as const) {
   test(`${name} is rejected with invalid_token`, async (t) => {
     const token = await service.token(app, { resource: url + resource });
     const reply = await apiAt(url, token).send(method, path);
     isProblem(t, reply, { status: 401, code: "invalid_token" });
     const { error_description: _, ...challenge } = challengeOf(reply) ?? {};
-    const resource_metadata = `${url}${WELL_KNOWN}/${path.split("/")[1]}`;
+    const resource_metadata = `${url}${WELL_KNOWN}/${path.replace("/v1/links", "/v1").slice(1)}`;
     t.deepEqual(challenge, { error: "invalid_token", scope, resource_metadata });
   });
 }

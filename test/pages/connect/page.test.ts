@@ -62,6 +62,7 @@ test("the page has the scopes of the role, and quick starts for managers", async
     const { browser, page } = await openAs(service, team[role], path);
     const names = scopes.map(({ name }) => name);
     t.deepEqual(textsOn(page, "main dt code"), names);
+    t.true(textsOn(page, "main code").includes(service.urls.mcpRead));
     for (const { description } of scopes) t.true(page.html.querySelector("main")?.text.includes(description));
     const scripts = await browser.open(`${service.url}${path}?host=scripts`);
     for (const quickStart of ["/client/quick-start", "/workload-identity"]) {

@@ -1,8 +1,9 @@
 import test from "ava";
 import type { HTMLElement } from "node-html-parser";
+import { ROLES, type Role } from "../../../resources/access/scopes.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { authorizeUrlOf, type DocumentClient } from "../../harness/clients/document-client.ts";
-import { authorizeUrl, createApp, openConsent } from "../../harness/clients/oauth.ts";
+import { authorizeUrl, createApp, openConsent, sendForm } from "../../harness/clients/oauth.ts";
 import { register } from "../../harness/clients/registration.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { follow } from "../../harness/clients/visits.ts";
@@ -173,3 +174,74 @@ for (const role of ["owner", "admin", "member"] as const)
     t.is(again.html.querySelector("h1")?.text, "Allow access?");
     t.truthy(new URL((await browser.press(again, "Allow")).url).searchParams.get("code"));
   });
+
+const REDIRECT_URI = "https://press.example.com/oauth/callback";
+
+/** Opens the consent page of an app that no organization accepts by default. */
+async function openExcluded(role: Role, name = "Press") {
+  const { id } = await service.createOrganization(name);
+  const visitor = await service.createUser([id], undefined, role);
+  const client = await register(service, { client_name: "Chat", redirect_uris: [REDIRECT_URI] });
+  const browser = new TestBrowser(service.url);
+  const url = authorizeUrl(service, client, { redirect_uri: REDIRECT_URI });
+  return { id, visitor, browser, page: await openConsent(browser, visitor, url) };
+}
+
+const ACCEPT = "Accept any app in Press";
+const acceptedBy = async (id: string) =>
+  (await service.storage.organizationSettings.find(id))?.allowedClients;
+
+for (const role of ["owner", "admin"] as const)
+  test(`an ${role} accepts the app with one button of the page that refused it, which the audit log has`, async (t) => {
+    const { id, visitor, browser, page } = await openExcluded(role);
+    const again = await browser.press(page, ACCEPT);
+    t.is(again.url, page.url);
+    t.is(again.html.querySelector("h1")?.text, "Allow access?");
+    t.is(await acceptedBy(id), "any");
+    const types = ["organization.allowed_clients_changed" as const];
+    const [entry] = await service.storage.audit.list(id, { types }, 10);
+    t.is(entry?.actor, visitor.id);
+    t.truthy(new URL((await browser.press(again, "Allow")).url).searchParams.get("code"));
+  });
+
+type Sent = Record<string, string>;
+const ACCEPTANCES: Record<string, (opened: Awaited<ReturnType<typeof openExcluded>>) => Promise<Sent>> = {
+  "without its CSRF token": async ({ id }) => ({ accept_for: id, csrf: "" }),
+  "for an organization of others": async () => ({
+    accept_for: (await service.createOrganization("Others")).id,
+  }),
+  async "after the role was lost"({ id, visitor }) {
+    const change = { role: "member", manageableRoles: ROLES, actor: OPERATOR } as const;
+    await service.storage.members.changeRole({ organizationId: id, userId: visitor.id, ...change });
+    return { accept_for: id };
+  },
+};
+for (const [how, prepare] of Object.entries(ACCEPTANCES))
+  test(`an app isn't accepted ${how}`, async (t) => {
+    const opened = await openExcluded("admin");
+    const fields: Sent = { decision: "accept", ...(await prepare(opened)) };
+    const { status } = await sendForm(opened.browser, opened.page, fields);
+    t.true(status === 400 || status === 422, String(status));
+    t.is(await acceptedBy(opened.id), "known");
+    t.is(await acceptedBy(String(fields.accept_for)), "known");
+  });
+
+test("a member can't accept the app, and has no button", async (t) => {
+  const { id, browser, page } = await openExcluded("member");
+  t.false(page.text.includes("Accept any app"));
+  t.is((await sendForm(browser, page, { decision: "accept", accept_for: id })).status, 422);
+  t.is(await acceptedBy(id), "known");
+});
+
+test("what has to be accepted is no more than the app needs", async (t) => {
+  const { id } = await service.createOrganization("Press");
+  const visitor = await service.createUser([id], undefined, "owner");
+  await service.storage.organizationSettings.change(id, { allowedClients: "none" }, OPERATOR);
+  const redirect_uri = "http://127.0.0.1/callback";
+  const client = await register(service, { client_name: "Local", redirect_uris: [redirect_uri] });
+  const browser = new TestBrowser(service.url);
+  const page = await openConsent(browser, visitor, authorizeUrl(service, client, { redirect_uri }));
+  t.true(page.text.includes("choose “Known AI clients”"));
+  await browser.press(page, "Accept known AI clients in Press");
+  t.is(await acceptedBy(id), "known");
+});
