@@ -15,17 +15,7 @@ import {
   removeMember,
   signOutMember,
 } from "../../operations/members.ts";
-import {
-  badge,
-  breakable,
-  copyable,
-  day,
-  formButton,
-  initial,
-  linkButton,
-  named,
-  panelForm,
-} from "../../ui/controls.ts";
+import * as ui from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
@@ -73,12 +63,12 @@ ${rolesPanel()}`;
 function membersTable(membership: Membership, ownId: string, members: Member[]): Html {
   const columns: Columns<Member> = {
     Member: ({ id, username }) =>
-      named(
-        initial(username),
-        html`<bdi>${breakable(username)}</bdi>${id === ownId && html` ${badge("you")}`}`,
+      ui.named(
+        ui.initial(username),
+        html`<bdi>${ui.breakable(username)}</bdi>${id === ownId && html` ${ui.badge("you")}`}`,
       ),
     Role: ({ role }) => capitalized(role),
-    Joined: ({ joinedAt }) => day(joinedAt),
+    Joined: ({ joinedAt }) => ui.day(joinedAt),
   };
   const actions = (member: Member) =>
     manageableRoles(membership.role).includes(member.role) && member.id !== ownId
@@ -103,7 +93,7 @@ function memberActions(membership: Membership, { id, username, role }: Member): 
   const others = manageableRoles(membership.role).filter((one) => one !== role);
   return html`<details class="menu"><summary class="button quiet">Manage<span class="visually-hidden"> ${username}</span></summary><div class="sheet">${others.map(
     (one) =>
-      formButton({
+      ui.formButton({
         action: `${path}/${id}`,
         text: ROLE_ACTIONS[one],
         about: username,
@@ -111,7 +101,7 @@ function memberActions(membership: Membership, { id, username, role }: Member): 
       }),
   )}${
     mayRun(membership, createResetLink) &&
-    formButton({
+    ui.formButton({
       action: `${path}/${id}/reset-link`,
       text: "Create reset link",
       about: `for ${username}`,
@@ -152,7 +142,7 @@ function addMemberRoutes(router: Router, options: RouteOptions, show: Show): voi
       const owners = (await storage.members.list(id)).filter((one) => one.role === "owner");
       if (role === "owner" && owners.length === 1) {
         const body = html`<div class="panel narrow"><p>You’re the only owner. ${LAST_OWNER}</p>
-<div class="actions">${linkButton(to(ctx), "Manage members")}${linkButton(cancel, "Cancel", "quiet")}</div></div>`;
+<div class="actions">${ui.linkButton(to(ctx), "Manage members")}${ui.linkButton(cancel, "Cancel", "quiet")}</div></div>`;
         return { title, body };
       }
       const body = await removalForm(ctx, storage, { ...signedInUserOf(ctx), role }, cancel);
@@ -207,13 +197,13 @@ function resetLinkPage(members: string, { username, url }: NewLink): Html {
   return html`<div class="panel" data-once>
 <p class="alert">Copy the link now. You won’t be able to see it again.</p>
 <p>Send it to <strong>${username}</strong>. It works once and expires in an hour. Setting a new password signs ${username} out everywhere and revokes the apps they authorized.</p>
-<p>${copyable(url, "link")}</p>
-<div class="actions">${linkButton(members, "Done")}</div>
+<p>${ui.copyable(url, "link")}</p>
+<div class="actions">${ui.linkButton(members, "Done")}</div>
 </div>`;
 }
 
 function signOutForm(action: string, cancel: string, organization: string): Html {
-  return panelForm(
+  return ui.panelForm(
     { action, submit: "Sign out member", cancel, danger: "panel" },
     html`<ul>
 <li>The apps that this member authorized for ${organization} lose access.</li>
@@ -241,7 +231,7 @@ async function removalForm(
   const organization = html`<strong><bdi>${membership.name}</bdi></strong>`;
   const they = isOwn ? "you" : "they";
   const submit = isOwn ? "Leave organization" : "Remove member";
-  return panelForm(
+  return ui.panelForm(
     { action, submit, cancel, danger: "panel" },
     html`<p>${isOwn ? html`You lose your access to ${organization} immediately, and need` : html`<strong>${name}</strong> loses access to ${organization} immediately, and needs`} a new invitation to return.</p>
 <ul>

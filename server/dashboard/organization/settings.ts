@@ -11,15 +11,7 @@ import {
   requireSecondFactor,
   setFallbackUrl,
 } from "../../operations/organizations.ts";
-import {
-  CSRF_FIELD,
-  field,
-  formButton,
-  initial,
-  linkButton,
-  panelForm,
-  settingPanel,
-} from "../../ui/controls.ts";
+import * as ui from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { pathWith } from "../../ui/table.ts";
@@ -55,7 +47,7 @@ ${current.member_apps === "approved" && approvedAppsPanel(membership, current.ap
 ${settings.IDP_NAME && mayRun(membership, setEnterpriseAuthorization) && enterpriseAuthorizationPanel(membership, current.enterprise_authorization, settings.IDP_NAME)}
 ${leavePanel(membership)}
 ${mayRun(membership, deleteOrganization) && deletionPanel(membership)}`;
-    const tile = initial(membership.name);
+    const tile = ui.initial(membership.name);
     showPage(ctx, { title: "Settings", tile, section: "settings", error: rejection, body });
   };
 
@@ -91,10 +83,10 @@ ${mayRun(membership, deleteOrganization) && deletionPanel(membership)}`;
 type FieldState = { name: string; value: string; error: string | undefined };
 
 function namePanel({ id }: Membership, state: FieldState): Html {
-  return settingPanel(
+  return ui.settingPanel(
     { title: "Name", text: "Shown to your members, and to users when your app requests access." },
-    html`<form method="post" action="${sectionPath(id, "overview")}" class="row">${CSRF_FIELD}
-${field({ ...state, label: "Organization name", attributes: html`required maxlength="100"` })}
+    html`<form method="post" action="${sectionPath(id, "overview")}" class="row">${ui.CSRF_FIELD}
+${ui.field({ ...state, label: "Organization name", attributes: html`required maxlength="100"` })}
 <button type="submit" class="quiet">Rename organization</button>
 </form>`,
   );
@@ -103,9 +95,9 @@ ${field({ ...state, label: "Organization name", attributes: html`required maxlen
 function fallbackPanel({ id }: Membership, state: FieldState): Html {
   const text =
     "Visitors of links that are archived, expired, used up or deleted go here, unless the link has its own fallback URL. Leave empty to show a page that says the link is no longer available.";
-  return settingPanel(
+  return ui.settingPanel(
     { title: "Unavailable links", text },
-    html`<form method="post" action="${sectionPath(id, "overview")}/fallback-url" class="row">${CSRF_FIELD}
+    html`<form method="post" action="${sectionPath(id, "overview")}/fallback-url" class="row">${ui.CSRF_FIELD}
 ${urlField({ ...state, label: "Fallback URL" })}
 <button type="submit" class="quiet">Save fallback URL</button>
 </form>`,
@@ -121,7 +113,7 @@ function secondFactorPanel(
   isRequired: boolean,
 ): Html {
   const { id } = membership;
-  const button = formButton({
+  const button = ui.formButton({
     action: `${sectionPath(id, "members")}/require-second-factor`,
     text: isRequired ? "Stop requiring a second factor" : "Require a second factor",
     fields: { require_second_factor: String(!isRequired) },
@@ -130,14 +122,14 @@ function secondFactorPanel(
     return_to: `${sectionPath(id, "settings")}#${SECOND_FACTOR}`,
   });
   const ownFactorFirst = html`<p>To require one, first set up a second factor for your own account.</p>
-${linkButton(setup, "Set up a second factor", "quiet")}`;
+${ui.linkButton(setup, "Set up a second factor", "quiet")}`;
   const text = `${
     isRequired
       ? "Owners and admins must sign in with a second factor to work in this organization."
       : "Owners and admins can sign in with only a password. If you require a second factor, those without one must set it up before they continue."
   } SSO sign-ins meet the requirement if the identity provider reports multi-factor authentication.`;
   const control = secondFactor === "none" ? ownFactorFirst : button;
-  return settingPanel(
+  return ui.settingPanel(
     { id: SECOND_FACTOR, title: "Second factor", text },
     controlOf(membership, requireSecondFactor, control),
   );
@@ -147,9 +139,9 @@ function enterpriseAuthorizationPanel({ id }: Membership, isEnabled: boolean, id
   const text = isEnabled
     ? `${idpName} may authorize apps for members of this organization, without asking them. Each app still gets only what the member’s role allows.`
     : `Members authorize each app themselves. You can let the administrators of ${idpName} do that for them.`;
-  return settingPanel(
+  return ui.settingPanel(
     { title: "Enterprise-managed authorization", text },
-    formButton({
+    ui.formButton({
       action: `${sectionPath(id, "apps")}/enterprise-authorization`,
       text: isEnabled ? "Turn off" : `Let ${idpName} authorize apps`,
       fields: { enabled: String(!isEnabled) },
@@ -159,23 +151,23 @@ function enterpriseAuthorizationPanel({ id }: Membership, isEnabled: boolean, id
 
 function leavePanel({ id, role }: Membership): Html {
   const text = `You’re ${role === "member" ? "a" : "an"} ${role}. Leaving revokes the apps you authorized for this organization.`;
-  return settingPanel(
+  return ui.settingPanel(
     { title: "Leave organization", text },
-    linkButton(`${sectionPath(id, "members")}/me/delete`, "Leave organization", "quiet"),
+    ui.linkButton(`${sectionPath(id, "members")}/me/delete`, "Leave organization", "quiet"),
   );
 }
 
 function deletionPanel({ id }: Membership): Html {
   const text = "Revokes all tokens and deletes the organization’s data. Its short links stop working.";
-  return settingPanel(
+  return ui.settingPanel(
     { title: "Delete organization", text, isDangerous: true },
-    linkButton(`${sectionPath(id, "overview")}/delete`, "Delete organization", "danger"),
+    ui.linkButton(`${sectionPath(id, "overview")}/delete`, "Delete organization", "danger"),
   );
 }
 
 function deletionForm({ id, name }: Membership): Html {
   const action = `${sectionPath(id, "overview")}/delete`;
-  return panelForm(
+  return ui.panelForm(
     { action, submit: "Delete organization", cancel: sectionPath(id, "settings"), danger: "panel" },
     html`<p>You can’t undo this. Deleting the organization immediately:</p>
 <ul>
@@ -183,6 +175,6 @@ function deletionForm({ id, name }: Membership): Html {
 <li>deletes its client, secrets, domains, webhooks and invitations, and removes its members</li>
 <li>stops its short links from working; their slugs can’t be used again</li>
 </ul>
-${field({ name: "name", label: `Type “${name}” to confirm`, attributes: html`required autocomplete="off"` })}`,
+${ui.field({ name: "name", label: `Type “${name}” to confirm`, attributes: html`required autocomplete="off"` })}`,
   );
 }
