@@ -139,7 +139,6 @@ async function reencrypt({ storage }: CommandContext) {
   return storage.reencrypt(undefined, (done) => printProgress(done, shareOf(done, total)));
 }
 
-/** Removes the older keys from the key file. */
 export async function pruneEncryptionKeys(context: CommandContext): Promise<object> {
   const { settings, storage, note } = context;
   const file = keyFileOf(settings);

@@ -123,10 +123,8 @@ function valuesOf(domain: Domain): Input {
 type DomainPage = {
   domain: Domain;
   path: string;
-  /** The path of the links of the domain. */
   links: string;
   shortHost: string;
-  /** The rejected values of the settings. */
   sent: Input | undefined;
   errors: FieldErrors;
 };

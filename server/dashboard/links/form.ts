@@ -305,7 +305,6 @@ function mergeUtm({ url, ...fields }: Input, shown?: Partial<UtmValues>): Input 
   return { url: withUtm(toUrl(url), changed), ...fields };
 }
 
-/** Renders the fields of the UTM parameters of the destination. */
 function utmFields(values: UtmValues): Html {
   const isOpen = UTM_FIELDS.some((name) => values[name] !== "");
   return html`<details class="more"${isOpen && html` open`}><summary class="opener">UTM parameters</summary><div class="stack">

@@ -80,11 +80,9 @@ type LinksPage = LinkPage & {
   path: string;
   query: Query;
   errors: FieldErrors;
-  /** How many links match the filter. */
   count: LinkCount;
   /** When the links were read, in epoch milliseconds. */
   shownAt: number;
-  /** Tags to choose from. */
   tags: string[];
   shortUrl: string;
   /** The hosts that links can have. */
@@ -94,7 +92,6 @@ type LinksPage = LinkPage & {
 // The page of a link shows all of its tags.
 const MAX_TAGS_IN_LIST = 2;
 
-/** Renders the list of links with its filter, or how to start. */
 function linksPage(page: LinksPage): Html {
   const { path, query, errors, links } = page;
   const isFiltered = ["search", "tag", "domain", "archived", "sort"].some((name) => query[name]);
@@ -164,7 +161,7 @@ function row(link: Link, { path, shortUrl, most }: { path: string; shortUrl: str
   const name = displayUrl(link, shortUrl);
   return html`<tr>
 <td><input type="checkbox" name="ids" value="${id}" aria-label="Select ${name}"></td>
-<td><div class="link">${ui.initial(hostOf(url))}<span class="head"><a class="short" href="${path}/${id}">${name}</a>${statusBadge(link)}${passwordBadge(link)}${ui.copyIcon(shortUrlOf(link, shortUrl), name)}</span>
+<td><div class="link">${ui.initial(new URL(url).hostname.replace(/^www\./, ""))}<span class="head"><a class="short" href="${path}/${id}">${name}</a>${statusBadge(link)}${passwordBadge(link)}${ui.copyIcon(shortUrlOf(link, shortUrl), name)}</span>
 <span class="where" title="${url}">${title && html`<strong>${title}</strong> · `}${url.replace(/^https?:\/\/(www\.)?/, "")}</span></div></td>
 <td>${tagList(link, path, MAX_TAGS_IN_LIST)}</td>
 <td class="end"><span class="count">${ui.meter(clicks / most)}<span>${clicks.toLocaleString("en")}</span></span></td>
@@ -199,10 +196,6 @@ function selectAll({ links, isExact }: LinkCount): Html {
 
 export function displayUrl(link: Pick<Link, "domain" | "slug">, shortUrl: string): string {
   return shortUrlOf(link, shortUrl).replace(/^https?:\/\//, "");
-}
-
-function hostOf(url: string): string {
-  return new URL(url).hostname.replace(/^www\./, "");
 }
 
 /** Renders the reason that a link doesn't redirect, if any. */

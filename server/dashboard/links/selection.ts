@@ -118,7 +118,6 @@ function doneQuery(ctx: Context, { action }: Input, results: ChangeResult[]): Re
   return signedConfirmation(ctx, done, canBeUndone ? changed.join(ID_SEPARATOR) : undefined);
 }
 
-/** Returns whether the form is about all links that match the filter of the list. */
 function isAll({ all }: Input): boolean {
   return all === "true";
 }
@@ -162,7 +161,6 @@ function toInput(fields: Input, ids: unknown[]): Input {
   };
 }
 
-/** Returns the query of the list that the form was sent from. A change of all links leads back to the first page. */
 function listQueryIn({ return_to, ...fields }: Input): Record<string, string> {
   const given = new URLSearchParams(textFieldOf(return_to));
   const isKnown = (name: string) =>
@@ -187,11 +185,8 @@ function formOf(ctx: Context, fields: Input) {
   return {
     action: textFieldOf(fields.action),
     tag: textFieldOf(fields.tag),
-    /** Where the form is sent. */
     path: `${pathTo(ctx, "links")}/selection`,
-    /** The path of the list with its filter. */
     list: listPath(ctx, fields),
-    /** The query of the list. */
     returnTo: pathWith("", listQueryIn(fields)),
   };
 }
@@ -201,13 +196,11 @@ type SelectionForm = ReturnType<typeof formOf>;
 /** The ids of selected links, and up to 100 of the links. */
 type Selected = { ids: string[]; shown: Link[] };
 
-/** Leads back to the list. */
 function backPage({ list }: SelectionForm, error: string | undefined): PageContent {
   const body = linkButton(list, "Back to links", "quiet");
   return { title: "Links", body, ...(error && { error }) };
 }
 
-/** Asks for the tag. */
 function tagPage(form: SelectionForm, { ids }: Selected, error: string | undefined): PageContent {
   const isAdded = form.action === "add-tag";
   const tag = field({
@@ -221,7 +214,6 @@ function tagPage(form: SelectionForm, { ids }: Selected, error: string | undefin
   return { title, body: askingForm(form, ids, tag) };
 }
 
-/** Asks for changes to the fields of the links. */
 function changesPage(form: SelectionForm, { ids }: Selected, fields: Html): PageContent {
   const body = askingForm(form, ids, html`${hidden("changes", "entered")}${fields}`);
   return { title: `Change ${pluralize(ids.length, "link")}`, body };

@@ -4,17 +4,7 @@ import type { Member } from "../../../adapters/organizations/members.ts";
 import type { Membership, Role } from "../../../adapters/organizations/store.ts";
 import { manageableRoles, ROLES, scopesOfRole, withoutImplied } from "../../../resources/access/scopes.ts";
 import { describeApp } from "../../clients/app-identity.ts";
-import {
-  changeRole,
-  createResetLink,
-  findMember,
-  LAST_OWNER,
-  leaveOrganization,
-  listMembers,
-  ownersOnly,
-  removeMember,
-  signOutMember,
-} from "../../operations/members.ts";
+import * as operations from "../../operations/members.ts";
 import * as ui from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
@@ -50,8 +40,8 @@ ${rolesPanel()}`;
     showPage(ctx, { title: "Members", intro, section: "members", error, body });
   };
 
-  addReading(router, options, listMembers, (ctx) => show(ctx));
-  addOperation(router, options, changeRole, {
+  addReading(router, options, operations.listMembers, (ctx) => show(ctx));
+  addOperation(router, options, operations.changeRole, {
     show,
     to: (ctx) => pathTo(ctx, "members"),
     action: "/dashboard/organizations/:id/members/:user_id",
@@ -100,14 +90,14 @@ function memberActions(membership: Membership, { id, username, role }: Member): 
         fields: { role: one },
       }),
   )}${
-    mayRun(membership, createResetLink) &&
+    mayRun(membership, operations.createResetLink) &&
     ui.formButton({
       action: `${path}/${id}/reset-link`,
       text: "Create reset link",
       about: `for ${username}`,
     })
   }${
-    mayRun(membership, signOutMember) &&
+    mayRun(membership, operations.signOutMember) &&
     html`<a href="${path}/${id}/sign-out">Sign out member<span class="visually-hidden"> ${username}</span></a>`
   }<a class="danger" href="${path}/${id}/delete">Remove member<span class="visually-hidden"> ${username}</span></a></div></details>`;
 }
@@ -128,10 +118,10 @@ function addMemberRoutes(router: Router, options: RouteOptions, show: Show): voi
   const { storage } = options;
   const newLinks = options.oneTimeView<NewLink>();
   const to = (ctx: Context) => pathTo(ctx, "members");
-  const find = (ctx: Context) => findMember(storage, membershipOf(ctx).id, ctx.params.user_id);
+  const find = (ctx: Context) => operations.findMember(storage, membershipOf(ctx).id, ctx.params.user_id);
 
   // Before the removal of others, whose parameter would match the word.
-  addOperationPage(router, options, leaveOrganization, {
+  addOperationPage(router, options, operations.leaveOrganization, {
     path: `${MEMBERS}/me/delete`,
     section: "settings",
     to: () => "/dashboard",
@@ -141,7 +131,7 @@ function addMemberRoutes(router: Router, options: RouteOptions, show: Show): voi
       const cancel = pathTo(ctx, "settings");
       const owners = (await storage.members.list(id)).filter((one) => one.role === "owner");
       if (role === "owner" && owners.length === 1) {
-        const body = html`<div class="panel narrow"><p>You’re the only owner. ${LAST_OWNER}</p>
+        const body = html`<div class="panel narrow"><p>You’re the only owner. ${operations.LAST_OWNER}</p>
 <div class="actions">${ui.linkButton(to(ctx), "Manage members")}${ui.linkButton(cancel, "Cancel", "quiet")}</div></div>`;
         return { title, body };
       }
@@ -150,18 +140,18 @@ function addMemberRoutes(router: Router, options: RouteOptions, show: Show): voi
     },
   });
 
-  addOperationPage(router, options, removeMember, {
+  addOperationPage(router, options, operations.removeMember, {
     path: `${MEMBERS}/:user_id/delete`,
     section: "members",
     to,
     async render(ctx) {
       const member = await find(ctx);
-      if (!manageableRoles(membershipOf(ctx).role).includes(member.role)) throw ownersOnly();
+      if (!manageableRoles(membershipOf(ctx).role).includes(member.role)) throw operations.ownersOnly();
       return { title: "Remove member?", body: await removalForm(ctx, storage, member, to(ctx)) };
     },
   });
 
-  addOperation(router, options, createResetLink, {
+  addOperation(router, options, operations.createResetLink, {
     show,
     to,
     async respond(ctx, { url }) {
@@ -170,18 +160,22 @@ function addMemberRoutes(router: Router, options: RouteOptions, show: Show): voi
     },
   });
 
-  router.get(`${MEMBERS}/:user_id/reset-link/:view`, options.allow(...rolesOf(createResetLink)), (ctx) => {
-    const members = to(ctx);
-    newLinks.show(ctx, {
-      section: "members",
-      page: (link) => ({ title: "Password reset link", body: resetLinkPage(members, link) }),
-      kind: "link",
-      explanation: shownOnce("A password reset link", "If you didn’t copy it, create a new one."),
-      back: { href: members, text: "Back to members" },
-    });
-  });
+  router.get(
+    `${MEMBERS}/:user_id/reset-link/:view`,
+    options.allow(...rolesOf(operations.createResetLink)),
+    (ctx) => {
+      const members = to(ctx);
+      newLinks.show(ctx, {
+        section: "members",
+        page: (link) => ({ title: "Password reset link", body: resetLinkPage(members, link) }),
+        kind: "link",
+        explanation: shownOnce("A password reset link", "If you didn’t copy it, create a new one."),
+        back: { href: members, text: "Back to members" },
+      });
+    },
+  );
 
-  addOperationPage(router, options, signOutMember, {
+  addOperationPage(router, options, operations.signOutMember, {
     path: `${MEMBERS}/:user_id/sign-out`,
     section: "members",
     to,

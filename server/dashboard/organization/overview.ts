@@ -149,7 +149,6 @@ function activityPanel(organizationId: string, activity: AuditEntry[]): Html {
 
 const NEW = "/dashboard/organizations/new";
 
-/** The organizations of the user, and new ones. */
 export const organizationRoutes: RouteModule = (router, options) => {
   const { organizations } = options.storage;
 

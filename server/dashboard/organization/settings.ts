@@ -4,13 +4,7 @@ import { Problem } from "../../../resources/http/problem.ts";
 import { textFieldOf } from "../../http/request-body.ts";
 import type { SignedInUser } from "../../http/state.ts";
 import { setAppPolicy, setEnterpriseAuthorization } from "../../operations/apps.ts";
-import {
-  deleteOrganization,
-  getSettings,
-  renameOrganization,
-  requireSecondFactor,
-  setFallbackUrl,
-} from "../../operations/organizations.ts";
+import * as operations from "../../operations/organizations.ts";
 import * as ui from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
@@ -31,7 +25,7 @@ export const settingsRoutes: RouteModule = (router, options) => {
   /** Shows one panel per setting, each only to those who may use it. */
   const show: Show = async (ctx, error, problem) => {
     const membership = membershipOf(ctx);
-    const current = await runOperation(ctx, options, getSettings);
+    const current = await runOperation(ctx, options, operations.getSettings);
     const { error: rejection = error, errors } = splitFieldErrors(problem);
     const values = { ...current, ...(problem && (await formFieldsOf(ctx))) };
     const state = (name: "name" | "fallback_url") => ({
@@ -39,29 +33,29 @@ export const settingsRoutes: RouteModule = (router, options) => {
       value: textFieldOf(values[name]),
       error: errors[name],
     });
-    const body = html`${mayRun(membership, renameOrganization) && namePanel(membership, state("name"))}
-${mayRun(membership, setFallbackUrl) && fallbackPanel(membership, state("fallback_url"))}
+    const body = html`${mayRun(membership, operations.renameOrganization) && namePanel(membership, state("name"))}
+${mayRun(membership, operations.setFallbackUrl) && fallbackPanel(membership, state("fallback_url"))}
 ${isManager(membership) && secondFactorPanel(membership, signedInUserOf(ctx), current.require_second_factor)}
 ${appPolicyPanel(membership, current, settings)}
 ${current.member_apps === "approved" && approvedAppsPanel(membership, current.approved_apps)}
 ${settings.IDP_NAME && mayRun(membership, setEnterpriseAuthorization) && enterpriseAuthorizationPanel(membership, current.enterprise_authorization, settings.IDP_NAME)}
 ${leavePanel(membership)}
-${mayRun(membership, deleteOrganization) && deletionPanel(membership)}`;
+${mayRun(membership, operations.deleteOrganization) && deletionPanel(membership)}`;
     const tile = ui.initial(membership.name);
     showPage(ctx, { title: "Settings", tile, section: "settings", error: rejection, body });
   };
 
-  addReading(router, options, getSettings, (ctx) => show(ctx));
+  addReading(router, options, operations.getSettings, (ctx) => show(ctx));
   addOperation(router, options, setAppPolicy, { show, to });
   addOperation(router, options, setEnterpriseAuthorization, { to });
-  addOperation(router, options, requireSecondFactor, { show, to });
-  addOperation(router, options, setFallbackUrl, {
+  addOperation(router, options, operations.requireSecondFactor, { show, to });
+  addOperation(router, options, operations.setFallbackUrl, {
     show,
     toInput: (fields) => ({ ...fields, fallback_url: toUrl(fields.fallback_url) || null }),
     to,
   });
-  addOperation(router, options, renameOrganization, { show, to });
-  addOperationPage(router, options, deleteOrganization, {
+  addOperation(router, options, operations.renameOrganization, { show, to });
+  addOperationPage(router, options, operations.deleteOrganization, {
     path: `${ORGANIZATION}/delete`,
     section: "settings",
     // The name confirms it.
@@ -131,7 +125,7 @@ ${ui.linkButton(setup, "Set up a second factor", "quiet")}`;
   const control = secondFactor === "none" ? ownFactorFirst : button;
   return ui.settingPanel(
     { id: SECOND_FACTOR, title: "Second factor", text },
-    controlOf(membership, requireSecondFactor, control),
+    controlOf(membership, operations.requireSecondFactor, control),
   );
 }
 
