@@ -9,15 +9,7 @@ import { isChange } from "../../http/csrf.ts";
 import { safeReturnTo, seeOther } from "../../http/redirects.ts";
 import { type Input, prefersHtml, readInput, textFieldOf } from "../../http/request-body.ts";
 import { ACCOUNT } from "../../operations/account.ts";
-import {
-  addPasskey,
-  confirmTotp,
-  PASSKEY_NAME_MAX,
-  removePasskey,
-  removeTotp,
-  replaceRecoveryCodes,
-  startTotp,
-} from "../../operations/second-factors.ts";
+import * as operations from "../../operations/second-factors.ts";
 import * as ui from "../../ui/controls.ts";
 import { type Html, html, trusted } from "../../ui/html.ts";
 import { passkeyForm, passkeyScript } from "../../ui/sign-in.ts";
@@ -64,8 +56,8 @@ export function secondFactorRoutes(
     showPage(ctx, { title: "Set up an authenticator app", error, body });
   };
   router.get(TOTP, (ctx) => showTotp(ctx));
-  addOperation(router, options, startTotp, { to: (ctx) => setupReturnOf(ctx).query(TOTP) });
-  addOperation(router, options, confirmTotp, {
+  addOperation(router, options, operations.startTotp, { to: (ctx) => setupReturnOf(ctx).query(TOTP) });
+  addOperation(router, options, operations.confirmTotp, {
     show: showTotp,
     toInput: withoutReturn,
     // The form was sent twice, or is older than the app.
@@ -76,11 +68,11 @@ export function secondFactorRoutes(
     to: (ctx) => setupReturnOf(ctx).path,
     respond: redirectToCodes,
   });
-  addOperation(router, options, removeTotp, { to });
+  addOperation(router, options, operations.removeTotp, { to });
 
-  addOperation(router, options, removePasskey, { to });
+  addOperation(router, options, operations.removePasskey, { to });
   if (relyingParty)
-    addOperationPage(router, options, addPasskey, {
+    addOperationPage(router, options, operations.addPasskey, {
       path: `${PASSKEYS}/new`,
       toInput: withoutReturn,
       to: (ctx) => setupReturnOf(ctx).path,
@@ -92,7 +84,7 @@ export function secondFactorRoutes(
       },
     });
 
-  addOperation(router, options, replaceRecoveryCodes, { to, respond: redirectToCodes });
+  addOperation(router, options, operations.replaceRecoveryCodes, { to, respond: redirectToCodes });
   router.post(`${CODES}/download`, downloadCodes);
   router.get(`${CODES}/:view`, (ctx) =>
     codesView.show(ctx, {
@@ -172,7 +164,7 @@ function passkeyPage(options: string, back: SetupReturn): Html {
     name: "name",
     label: "Name",
     hint: "Helps you recognize the device or password manager, such as “Work laptop”.",
-    attributes: html`required maxlength="${PASSKEY_NAME_MAX}" autocomplete="off"`,
+    attributes: html`required maxlength="${operations.PASSKEY_NAME_MAX}" autocomplete="off"`,
   })}
 <div class="actions"><button type="submit">Add passkey</button>${ui.linkButton(back.path, "Cancel", "quiet")}</div>`;
   return html`<section class="panel">
