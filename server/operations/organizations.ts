@@ -27,10 +27,7 @@ const planChangeSchema = z.object({
     .describe("The OAuth client with its secret, if this created it. The secret is shown only once."),
 });
 
-export const membershipSchema = z.object({
-  id: z.string(),
-  name: z.string(),
-  plan: z.enum(PLANS),
+export const membershipSchema = shortSchema.extend({
   role: z.enum(ROLES),
   suspended: z
     .object({ at: timestamp, reason: z.string().nullable() })
