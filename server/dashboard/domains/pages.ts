@@ -7,7 +7,7 @@ import { type Input, textFieldOf } from "../../http/request-body.ts";
 import * as ui from "../../ui/controls.ts";
 import type { PageContent } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { emptyState, table } from "../../ui/table.ts";
+import { emptyState, paidPlanState, table } from "../../ui/table.ts";
 import { pluralize } from "../../ui/text.ts";
 import type { FieldErrors } from "../forms.ts";
 import { toUrl, urlField } from "../links/form.ts";
@@ -22,11 +22,10 @@ export function domainsPage(domains: Domain[], plan: Plan, path: string, planPat
   const add = ui.linkButton(`${path}/new`, "Add domain");
   if (domains.length === 0) {
     const limits = `Growth includes ${limitsOf("growth").domains} domains, and Premium ${limitsOf("premium").domains}.`;
-    const plans = ui.linkButton(planPath, "Compare plans");
     return {
       body: isPaid(plan)
         ? emptyState("No domains yet", EMPTY, add)
-        : emptyState("Domains require a paid plan", limits, plans),
+        : paidPlanState("Domains require a paid plan", limits, planPath),
     };
   }
   const columns = {

@@ -76,12 +76,8 @@ ${webhooks && webhooksPanel(membership, webhooks.webhooks)}
   router.post(`${ORGANIZATION}/checklist`, allow(), (ctx) => {
     const { id } = membershipOf(ctx);
     const path = sectionPath(id, "overview");
-    ctx.cookies.set(CHECKLIST_COOKIE, "dismissed", {
-      path,
-      sameSite: "lax",
-      maxAge: YEAR_MS,
-      overwrite: true,
-    });
+    const options = { path, sameSite: "lax", maxAge: YEAR_MS, overwrite: true } as const;
+    ctx.cookies.set(CHECKLIST_COOKIE, "dismissed", options);
     respondToChange(ctx, { to: path });
   });
 };
