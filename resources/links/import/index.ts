@@ -24,7 +24,6 @@ export type RowResult = {
   row: number;
   result: "imported" | "skipped" | "refused" | "left";
   reason?: string;
-  /** As the file has them. */
   url: string;
   slug: string;
   title: string;

@@ -17,7 +17,6 @@ import { showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { appPolicyPanel, approvedAppsPanel } from "./app-policy.ts";
 
-/** The page of an organization's settings, and the changes that its forms request. */
 export const settingsRoutes: RouteModule = (router, options) => {
   const { settings } = options;
   const to = (ctx: Context) => pathTo(ctx, "settings");
