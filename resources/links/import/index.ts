@@ -40,6 +40,10 @@ export type ImportReport = {
   stopped?: Problem;
 };
 
+export function reportToJson({ stopped, ...report }: ImportReport) {
+  return { ...report, ...(stopped && { stopped: { code: stopped.code, message: stopped.message } }) };
+}
+
 type ImportOptions = {
   /** Checks every row, and stores nothing. */
   isTrial?: boolean;
