@@ -1,4 +1,14 @@
-import * as fs from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  unlinkSync,
+  writeFileSync,
+} from "node:fs";
 import path from "node:path";
 import { newSecret } from "../../adapters/crypto/ids.ts";
 import { engineOf, isMissing, sqliteFile } from "../../adapters/database/engine.ts";
@@ -23,7 +33,7 @@ type EncryptedStorage = Pick<Storage, "countOutdatedCiphertexts" | "useEncryptio
 export function encryptionKeys(settings: KeySettings): Buffer[] {
   if (settings.ENCRYPTION_KEY) return parseEncryptionKeys(settings.ENCRYPTION_KEY) as Buffer[];
   const file = keyFileOf(settings) as string;
-  if (fs.existsSync(file)) return readKeyFile(file);
+  if (existsSync(file)) return readKeyFile(file);
   if (settings.ENCRYPTION_KEY_FILE) throw new InvalidSettings([`${file} doesn't exist`]);
   return [];
 }
@@ -33,7 +43,7 @@ export async function createMissingKey(settings: KeySettings, storage: Encrypted
   if (settings.ENCRYPTION_KEY || settings.ENCRYPTION_KEY_FILE) return;
   const file = keyFileOf(settings) as string;
   await rejectLostKey(settings, storage);
-  if (!fs.existsSync(file)) {
+  if (!existsSync(file)) {
     createFolder(path.dirname(file));
     createOnce(file, newSecret(""));
   }
@@ -47,7 +57,7 @@ export async function rejectLostKey(
 ): Promise<void> {
   const file = keyFileOf(settings);
   // The file is looked for again, because another process may have created it before it encrypted something.
-  if (!file || fs.existsSync(file) || (await storage.countOutdatedCiphertexts()) === 0 || fs.existsSync(file))
+  if (!file || existsSync(file) || (await storage.countOutdatedCiphertexts()) === 0 || existsSync(file))
     return;
   throw new StartupError(
     `${file} is missing, but the database contains values that are encrypted with its key. Restore that file, or set ENCRYPTION_KEY or ENCRYPTION_KEY_FILE.`,
@@ -60,7 +70,7 @@ export function rejectLostDatabase(settings: KeySettings): void {
   const keyFile = ENCRYPTION_KEY_FILE ? undefined : keyFileOf(settings);
   if (!keyFile) return;
   // In this order: another process that starts creates the database first.
-  if (!fs.existsSync(keyFile) || !isMissing(DATABASE_URL)) return;
+  if (!existsSync(keyFile) || !isMissing(DATABASE_URL)) return;
   throw new StartupError(
     `${sqliteFile(DATABASE_URL)} is missing or empty, but ${keyFile} belongs to another database. Restore that database, or move the key away to start with an empty one.`,
   );
@@ -80,10 +90,10 @@ export function keyFileOf({
 
 /** Throws InvalidSettings. */
 export function readKeyFile(file: string): Buffer[] {
-  const keys = parseEncryptionKeys(fs.readFileSync(file, "utf8"));
+  const keys = parseEncryptionKeys(readFileSync(file, "utf8"));
   if (!keys) throw new InvalidSettings([`${file} must contain ${KEY_BYTES} bytes in base64url`]);
   // Windows has no such permissions, and Node reports all of them.
-  if (process.platform !== "win32" && fs.statSync(file).mode & OTHERS)
+  if (process.platform !== "win32" && statSync(file).mode & OTHERS)
     throw new InvalidSettings([`${file} must not be accessible to other users: run chmod 600 ${file}`]);
   return keys;
 }
@@ -91,23 +101,23 @@ export function readKeyFile(file: string): Buffer[] {
 /** Also on the disk. A process that reads the file sees either the old or the new keys. */
 export function writeKeyFile(file: string, keys: readonly Buffer[]): void {
   const draft = `${file}.${process.pid}`;
-  const { mode } = fs.statSync(file);
+  const { mode } = statSync(file);
   const content = `${keys.map((key) => key.toString("base64url")).join("\n")}\n`;
-  fs.writeFileSync(draft, content, { mode, flush: true });
-  fs.renameSync(draft, file);
+  writeFileSync(draft, content, { mode, flush: true });
+  renameSync(draft, file);
   syncFolder(path.dirname(file));
 }
 
 /** If two processes start concurrently, one creates the file and both read it complete. */
 function createOnce(file: string, content: string): void {
   const draft = `${file}.${process.pid}`;
-  fs.writeFileSync(draft, content, { mode: 0o600, flush: true });
+  writeFileSync(draft, content, { mode: 0o600, flush: true });
   try {
-    fs.linkSync(draft, file);
+    linkSync(draft, file);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
   } finally {
-    fs.unlinkSync(draft);
+    unlinkSync(draft);
   }
   syncFolder(path.dirname(file)); // also after the link of another process, which may not have synced it yet
 }
@@ -120,7 +130,7 @@ export class KeyFileBusy extends Error {
 export async function lockKeyFile<Result>(file: string, change: () => Promise<Result>): Promise<Result> {
   const lock = `${file}.lock`;
   try {
-    fs.closeSync(fs.openSync(lock, "wx", 0o600));
+    closeSync(openSync(lock, "wx", 0o600));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
     throw new KeyFileBusy(
@@ -130,6 +140,6 @@ export async function lockKeyFile<Result>(file: string, change: () => Promise<Re
   try {
     return await change();
   } finally {
-    fs.unlinkSync(lock);
+    unlinkSync(lock);
   }
 }

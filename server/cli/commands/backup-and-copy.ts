@@ -1,4 +1,13 @@
-import * as fs from "node:fs";
+import {
+  closeSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  fchmodSync,
+  fsyncSync,
+  openSync,
+  statSync,
+} from "node:fs";
 import path from "node:path";
 import {
   type CommandRun,
@@ -37,7 +46,7 @@ export async function backUp({ args, options, settings, storage }: CommandContex
   if (options.withKey && !keyFile)
     throw new CommandError("no_key_file", "The key is in ENCRYPTION_KEY, so there is no file to copy.");
   for (const name of keyFile ? [file, `${file}.key`] : [file])
-    if (fs.existsSync(name)) throw new CommandError("file_exists", `${name} exists. Choose another name.`);
+    if (existsSync(name)) throw new CommandError("file_exists", `${name} exists. Choose another name.`);
   if ((await storage.pendingMigrations()).includes("0001_service"))
     throw new CommandError("no_database", "DATABASE_URL: there is no database to back up.");
   const stopping = new AbortController();
@@ -49,7 +58,7 @@ export async function backUp({ args, options, settings, storage }: CommandContex
       printProgress(done / 1_000_000, shareOf(done, total)),
     );
     if (keyFile) copyKey(keyFile, `${file}.key`);
-    return { file, bytes: fs.statSync(file).size, ...(keyFile && { key_file: `${file}.key` }), tables };
+    return { file, bytes: statSync(file).size, ...(keyFile && { key_file: `${file}.key` }), tables };
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     const reason = code === "ENOENT" ? `${path.dirname(file)} doesn't exist.` : message;
@@ -60,11 +69,11 @@ export async function backUp({ args, options, settings, storage }: CommandContex
 }
 
 function copyKey(from: string, to: string): void {
-  fs.copyFileSync(from, to, fs.constants.COPYFILE_EXCL);
-  const handle = fs.openSync(to, "r");
-  fs.fchmodSync(handle, 0o600);
-  fs.fsyncSync(handle);
-  fs.closeSync(handle);
+  copyFileSync(from, to, constants.COPYFILE_EXCL);
+  const handle = openSync(to, "r");
+  fchmodSync(handle, 0o600);
+  fsyncSync(handle);
+  closeSync(handle);
 }
 
 /** Copies a database to an empty one. */
