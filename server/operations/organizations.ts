@@ -209,11 +209,7 @@ export const changePlan = onOrganization({
   output: planChangeSchema,
   refuses: ["self_service_disabled"],
   events: ["plan.changed", "client.created"],
-  command: {
-    name: "org plan",
-    arguments: { plan: "the new plan" },
-    example: "premium",
-  },
+  command: { name: "org plan", arguments: { plan: "the new plan" }, example: "premium" },
   done: { "plan-changed": "Plan changed." },
   async run({ storage, settings, organization, actor, member, input, beforeCommit }) {
     if (member && !settings.SELF_SERVICE_PLANS) throw refusal("self_service_disabled");
