@@ -19,7 +19,6 @@ export type Leak = {
 
 const TOKEN_KINDS = ["AccessToken", "ClientCredentials", "RefreshToken"];
 
-/** Revokes leaked credentials. */
 export function createLeakStore({ knex }: Database, outbox: Outbox) {
   const changeClient = createChangeClient(outbox);
 

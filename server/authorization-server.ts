@@ -132,10 +132,7 @@ export function authorizationServer(
           ...(registeredIds ? [registration(registeredIds, origins)] : []),
         ],
       },
-      {
-        at: ["device"],
-        steps: [requireOauthPath(settings), ...deviceSteps(signInOptions)],
-      },
+      { at: ["device"], steps: [requireOauthPath(settings), ...deviceSteps(signInOptions)] },
       {
         at: ["oauth", "interaction", "device"],
         steps: [
@@ -150,10 +147,7 @@ export function authorizationServer(
       { at: ["oauth", ".well-known"], steps: [complete] },
       { at: ["oauth"], steps: [serveEndpoints(provider)] },
       { at: ["interaction"], steps: [mount(isBelow("/interaction/"), interactions(signInOptions))] },
-      {
-        at: ["auth"],
-        steps: [mount(isBelow("/auth/"), auth(signInOptions))],
-      },
+      { at: ["auth"], steps: [mount(isBelow("/auth/"), auth(signInOptions))] },
       {
         at: ["dashboard"],
         steps: [

@@ -5,7 +5,6 @@ type EventPage = Awaited<ReturnType<ListEvents>>;
 export type RemoteEvent = EventPage["data"][number];
 
 type Options = {
-  /** The URL of the server. */
   server: string;
   client: { id: string; secret: string };
   /** Event types; all if absent. */

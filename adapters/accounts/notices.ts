@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import { OPERATOR } from "../../resources/events/types.ts";
+import { camelKeys } from "../../resources/http/text.ts";
 import { newId } from "../crypto/ids.ts";
 import type { Database } from "../database/index.ts";
 import type { NoticeKind } from "../database/tables/accounts.ts";
@@ -80,12 +81,9 @@ export function createNoticeStore({ knex }: Database) {
       const found = rows.map(({ data, ...row }) => ({ ...row, data: JSON.parse(data) as NoticeData }));
       const ids = found.flatMap(({ data }) => data.by ?? []);
       const names = await findUsernames(knex, ids);
-      return found.map(({ id, kind, data: { by, ...data }, created_at, dismissed_at }) => ({
-        id,
-        kind,
+      return found.map(({ data: { by, ...data }, ...row }) => ({
+        ...camelKeys(row),
         data: by === undefined ? data : { ...data, by: names.get(by) ?? null },
-        createdAt: created_at,
-        dismissedAt: dismissed_at,
       }));
     },
 

@@ -1,13 +1,6 @@
 import type { Knex } from "knex";
 import { addressOf, type LinkDomain } from "../../resources/links/rules.ts";
-import type {
-  Boundary,
-  FoundIds,
-  IdScope,
-  LinkFilter,
-  LinkSort,
-  ListPart,
-} from "../../resources/links/types.ts";
+import type { Boundary, FoundIds, LinkFilter, LinkSort, ListPart } from "../../resources/links/types.ts";
 import { idBound } from "../crypto/ids.ts";
 import { containsText, type Engine } from "../database/engine.ts";
 import { isCanceled } from "../database/errors.ts";
@@ -23,7 +16,7 @@ export class SearchTimeout extends Error {
 type LinkSearch = {
   /** In the order of a part of their list. */
   findRows(organizationId: string, filter: LinkFilter, limit: number, part: ListPart): Promise<LinkRow[]>;
-  findIds(organizationId: string, filter: LinkFilter, limit: number, scope?: IdScope): Promise<FoundIds>;
+  findIds(organizationId: string, filter: LinkFilter, limit: number, maxCompared?: number): Promise<FoundIds>;
 };
 
 const SEARCH_MS = 10_000;
@@ -65,7 +58,7 @@ export function createSearch({ knex, engine, readAside }: Database): LinkSearch 
       }
     },
 
-    async findIds(organizationId, filter, limit, { maxCompared = Infinity } = {}) {
+    async findIds(organizationId, filter, limit, maxCompared = Infinity) {
       if (matchesNothing(filter)) return { ids: [], isComplete: true };
       const { findFirst } = createPass(organizationId, filter, limit, {});
       const { found, isComplete } = await findFirst(maxCompared / PIECE[engine]);

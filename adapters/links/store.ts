@@ -86,7 +86,7 @@ export function createLinkStore(
         if (Object.keys(columns).length === 0) return before;
         const visible = withoutHash(changed);
         const after = { ...before, ...visible, version: before.version + 1, updatedAt: Date.now() };
-        const names = Object.keys(columns).map(fieldOf);
+        const names = Object.keys(columns).map((name) => (name === "password_hash" ? "password" : name));
         const revision = { version: after.version, updated_at: after.updatedAt };
         if ("slug" in columns || "domain" in columns) {
           const domain = await findDomainOf(trx, after, true);
@@ -253,11 +253,6 @@ function toConflict(error: unknown): LinkConflict {
 
 // The audit log is kept for years, and a client can update a link without end.
 const MAX_METADATA_BYTES = 2000;
-
-/** Returns the name of a column in the API. */
-function fieldOf(column: string): string {
-  return column === "password_hash" ? "password" : column;
-}
 
 function linkUpdated(link: Link, fields: Partial<Link>, changed: string[]): DomainEvent {
   const { id, domain, slug, updatedAt } = link;

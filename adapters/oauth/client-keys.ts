@@ -1,4 +1,5 @@
 import type { Actor } from "../../resources/access/actor.ts";
+import { camelKeys } from "../../resources/http/text.ts";
 import { newId } from "../crypto/ids.ts";
 import type { Database } from "../database/index.ts";
 import { type ChangeClient, forbidWithFapi } from "./change-client.ts";
@@ -20,14 +21,11 @@ const MAX_KEYS = 2;
 
 export function createClientKeyStore({ knex }: Database, changeClient: ChangeClient) {
   async function findKeys(clientId: string, query = knex): Promise<ClientKey[]> {
-    const rows = await query("client_keys").where({ client_id: clientId }).orderBy("id", "desc");
-    return rows.map(({ id, thumbprint, jwk, created_at: createdAt, last_used_at: lastUsedAt }) => ({
-      id,
-      thumbprint,
-      jwk: JSON.parse(jwk),
-      createdAt,
-      lastUsedAt,
-    }));
+    const rows = await query("client_keys")
+      .where({ client_id: clientId })
+      .orderBy("id", "desc")
+      .select("id", "thumbprint", "jwk", "created_at", "last_used_at");
+    return rows.map((row) => ({ ...camelKeys(row), jwk: JSON.parse(row.jwk) }));
   }
 
   return {

@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
+import { camelKeys } from "../../resources/http/text.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { newId, newSecret, withChecksum } from "../crypto/ids.ts";
 import type { BeforeCommit, Database } from "../database/index.ts";
@@ -26,28 +27,19 @@ export function createClientSecretStore({ knex }: Database, changeClient: Change
         .where({ client_id: clientId })
         .where(unexpired)
         .orderBy("id", "desc")
-        .select({
-          id: "id",
-          last4: "last4",
-          createdAt: "created_at",
-          expiresAt: "expires_at",
-          lastUsedAt: "last_used_at",
-        });
+        .select("id", "last4", "created_at", "expires_at", "last_used_at");
       const ids = secrets.map(({ id }) => id);
-      const rows = await knex("client_secret_uses")
+      const uses = await knex("client_secret_uses")
         .whereIn("secret_id", ids)
         .where("expires_at", ">", Date.now())
         .orderBy("last_used_at", "desc")
-        .select({
-          secretId: "secret_id",
-          program: "program",
-          network: "network",
-          lastUsedAt: "last_used_at",
-        });
-      const callers = Map.groupBy(rows, ({ secretId }) => secretId);
+        .select("secret_id", "program", "network", "last_used_at");
+      const callers = Map.groupBy(uses, ({ secret_id }) => secret_id);
       return secrets.map((secret) => ({
-        ...secret,
-        callers: (callers.get(secret.id) ?? []).map(({ secretId: _, ...caller }): SecretCaller => caller),
+        ...camelKeys(secret),
+        callers: (callers.get(secret.id) ?? []).map(
+          ({ secret_id: _, ...use }): SecretCaller => camelKeys(use),
+        ),
       }));
     },
 

@@ -38,11 +38,7 @@ const SETTINGS: Record<Name, Setting> = {
   fallbackUrl: { column: "fallback_url", event: "organization.fallback_url_changed" },
   allowedClients: { column: "document_clients", event: "organization.allowed_clients_changed" },
   memberApps: { column: "member_apps", event: "organization.member_apps_changed" },
-  requiresDpop: {
-    column: "require_dpop",
-    event: "organization.dpop_requirement_changed",
-    field: "required",
-  },
+  requiresDpop: { column: "require_dpop", event: "organization.dpop_requirement_changed", field: "required" },
   requiresSecondFactor: {
     column: "require_second_factor",
     event: "organization.second_factor_required",
@@ -55,7 +51,6 @@ const SETTINGS: Record<Name, Setting> = {
   },
 };
 
-/** Stores the settings of organizations. */
 export function createSettingsStore({ knex }: Database, outbox: Outbox) {
   return {
     async find(id: string): Promise<OrganizationSettings | undefined> {

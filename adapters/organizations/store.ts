@@ -22,7 +22,11 @@ export type Suspension = { at: number; reason: string | null };
 
 type SuspensionColumns = Pick<OrganizationRow, "suspended_at" | "suspended_reason">;
 /** An organization of a user, with the user's role. */
-export type Membership = Organization & { role: Role; suspension?: Suspension };
+export type Membership = Organization & {
+  role: Role;
+  requiresSecondFactor: boolean;
+  suspension?: Suspension;
+};
 
 /** `client` is set only by the call that created it, which is the only time its secret is known. */
 export type PlanChange = { organization: Organization; client?: NewClient };
@@ -88,23 +92,22 @@ export function createOrganizationStore({ knex }: Database, outbox: Outbox) {
         .select(...COLUMNS),
 
     async listByUser(userId: string): Promise<Membership[]> {
-      const rows: (Omit<Membership, "suspension"> & SuspensionColumns)[] = await knex("memberships as m")
+      const rows: (OrganizationRow & { role: Role })[] = await knex("memberships as m")
         .join("organizations as o", "o.id", "m.organization_id")
         .where("m.user_id", userId)
         .orderBy(["m.created_at", "o.id"])
-        .select("o.id", "o.name", "o.plan", "m.role", "o.suspended_at", "o.suspended_reason");
-      return rows.map(({ suspended_at, suspended_reason, ...membership }) => {
-        const suspension = suspensionOf({ suspended_at, suspended_reason });
-        return { ...membership, ...(suspension && { suspension }) };
+        .select("o.*", "m.role");
+      return rows.map(({ id, name, plan, role, ...row }) => {
+        const suspension = suspensionOf(row);
+        const requiresSecondFactor = Boolean(row.require_second_factor);
+        return { id, name, plan, role, requiresSecondFactor, ...(suspension && { suspension }) };
       });
     },
   };
 }
 
-export function suspensionOf({
-  suspended_at: at,
-  suspended_reason: reason,
-}: SuspensionColumns): Suspension | undefined {
+export function suspensionOf(row: SuspensionColumns): Suspension | undefined {
+  const { suspended_at: at, suspended_reason: reason } = row;
   return at === null ? undefined : { at, reason };
 }
 

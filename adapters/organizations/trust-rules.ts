@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import type { ApiScope } from "../../resources/access/scopes.ts";
+import { camelKeys } from "../../resources/http/text.ts";
 import { newId } from "../crypto/ids.ts";
 import type { Database } from "../database/index.ts";
 import type { TrustRuleRow } from "../database/tables/organizations.ts";
@@ -86,29 +87,17 @@ export function createTrustRuleStore({ knex }: Database, outbox: Outbox) {
   };
 }
 
-type JoinedTrustRule = Omit<TrustRule, "claims" | "scopes"> & { claims: string; scopes: string };
-
 async function listRules(knex: Knex, filter: Record<string, string>): Promise<TrustRule[]> {
-  const rows: JoinedTrustRule[] = await knex("trust_rules as r")
+  const rows: (TrustRuleRow & { username: string | null })[] = await knex("trust_rules as r")
     .leftJoin("users as u", "u.id", "r.created_by")
     .where(filter)
     .orderBy("r.id")
-    .select({
-      id: "r.id",
-      name: "r.name",
-      issuer: "r.issuer",
-      subject: "r.subject",
-      audience: "r.audience",
-      claims: "r.claims",
-      scopes: "r.scopes",
-      createdBy: knex.raw("coalesce(??, ??)", ["u.username", "r.created_by"]),
-      createdAt: "r.created_at",
-      lastUsedAt: "r.last_used_at",
-    });
-  return rows.map(({ claims, scopes, ...rule }) => ({
-    ...rule,
-    claims: JSON.parse(claims),
-    scopes: scopes.split(" ") as ApiScope[],
+    .select("r.*", "u.username");
+  return rows.map(({ organization_id: _, username, ...row }) => ({
+    ...camelKeys(row),
+    claims: JSON.parse(row.claims),
+    scopes: row.scopes.split(" ") as ApiScope[],
+    createdBy: username ?? row.created_by,
   }));
 }
 

@@ -5,7 +5,7 @@ import type { Encryption } from "../crypto/encryption.ts";
 import { createGroupedWrite } from "../database/batches.ts";
 import type { Database } from "../database/index.ts";
 import type { OrganizationRow } from "../database/tables/organizations.ts";
-import type { WebhookRow } from "../database/tables/webhooks.ts";
+import type { DeliveryRow, WebhookRow } from "../database/tables/webhooks.ts";
 import type { Change, Outbox } from "../events/outbox.ts";
 import {
   DELIVERY_COLUMNS,
@@ -142,15 +142,7 @@ function keyOf({ webhookId, event, lease }: LeasedDelivery) {
   return { webhook_id: webhookId, event_id: event.id, leased_by: lease };
 }
 
-type SettledColumn =
-  | "webhook_id"
-  | "event_id"
-  | "leased_by"
-  | "status"
-  | "attempts"
-  | "due_at"
-  | "log"
-  | "exchange";
+type SettledColumn = Exclude<keyof DeliveryRow, "type" | "created_at" | "expires_at">;
 
 // The first condition is always true, but makes the planner expect few rows. Otherwise it may scan all deliveries.
 const SETTLE_ALL = `update deliveries d

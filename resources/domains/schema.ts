@@ -1,7 +1,8 @@
 import { getDomain } from "tldts";
 import { z } from "zod";
 import { pageOf } from "../http/pagination.ts";
-import { type CamelCase, camelCase, hasAtMost } from "../http/text.ts";
+import { type CamelCase, hasAtMost } from "../http/text.ts";
+import { toJson } from "../http/to-json.ts";
 import { stringThat } from "../http/validate.ts";
 import { HOST_MAX, type ReservedNames, toHost, URL_MAX, validateDestination } from "../links/rules.ts";
 
@@ -160,15 +161,12 @@ export type DomainFields = Pick<Domain, CamelCase<keyof DomainInput>>;
 export type DomainChanges = { [Field in keyof Omit<DomainFields, "host">]?: DomainFields[Field] | undefined };
 
 export function toView(domain: Domain): DomainView {
-  const { host, token, lostAt, createdAt, updatedAt } = domain;
-  const same = Object.keys(domainSchema.shape).map((name) => [name, domain[camelCase(name) as keyof Domain]]);
-  return {
-    ...Object.fromEntries(same),
-    dns: { type: "TXT", name: recordName(host), value: token },
-    record_lost_at: lostAt === null ? null : new Date(lostAt).toISOString(),
-    created_at: new Date(createdAt).toISOString(),
-    updated_at: new Date(updatedAt).toISOString(),
-  };
+  const { host, token: value, lostAt: recordLostAt } = domain;
+  return toJson(domainSchema, {
+    ...domain,
+    dns: { type: "TXT", name: recordName(host), value },
+    recordLostAt,
+  });
 }
 
 /** Returns the name of the TXT record that verifies a host. */

@@ -127,9 +127,7 @@ export const EVENT_DATA_SCHEMAS = {
   "member.second_factor_failed": attempts,
   "member.reauthenticated": signIn,
   "member.logged_out": user,
-  "member.session_ended": user.extend({
-    sessions: z.int().describe("The number of ended sessions."),
-  }),
+  "member.session_ended": user.extend({ sessions: z.int().describe("The number of ended sessions.") }),
   "member.data_exported": user,
   "invitation.created": invitation,
   "invitation.revoked": invitation,
@@ -151,11 +149,7 @@ export const EVENT_DATA_SCHEMAS = {
       .describe("When the previous secret expires. `null` if there was none."),
   }),
   "client.secret_ended": client.extend({ secret_id: z.string() }),
-  "client.secret_leaked": client.extend({
-    secret_id: z.string(),
-    last4: z.string(),
-    ...foundAt,
-  }),
+  "client.secret_leaked": client.extend({ secret_id: z.string(), last4: z.string(), ...foundAt }),
   "client.secrets_removed": client,
   "client.key_added": clientKey,
   "client.key_removed": clientKey.extend({

@@ -50,7 +50,6 @@ export function readAction(input: unknown): { ids: string[]; changes: Changes | 
 export type ChangeResult = { id: string; link?: Link; isChanged: boolean; error?: Problem };
 
 type ChangeOptions = {
-  /** Changes a link. */
   apply(id: string): Promise<Pick<ChangeResult, "link" | "isChanged">>;
   enqueue<T>(work: () => Promise<T>): Promise<T>;
   /** How many characters of links the results have. Others are left out. */

@@ -8,7 +8,7 @@ import type { Enqueue } from "../work-queue.ts";
 import { CHANGED_MAX } from "./change-many.ts";
 import { isSlug, toHost, URL_MAX } from "./rules.ts";
 import { anyTime, externalId, host, slug, tag, textOf } from "./schema.ts";
-import type { Boundary, FoundIds, IdScope, Link, LinkFilter, LinkSort, LinkStore } from "./types.ts";
+import type { Boundary, FoundIds, Link, LinkFilter, LinkSort, LinkStore } from "./types.ts";
 
 // Few organizations use a tag that none of these has, and they are read in milliseconds.
 const LINKS_WITH_SUGGESTED_TAGS = 1000;
@@ -194,12 +194,13 @@ export function createMatches(store: Pick<LinkStore, "listIds">, reads: Enqueue,
     caller: Caller,
     query: unknown,
     limit: number,
-    { createdBefore, ...scope }: IdScope & Pick<LinkFilter, "createdBefore"> = {},
+    { createdBefore, maxCompared }: { createdBefore?: number; maxCompared?: number } = {},
   ): Promise<FoundIds> {
     const given = toFilter(validate(linkFilter, query), shortHost);
     const filter = { ...given, createdBefore: createdBefore ?? given.createdBefore };
     const { organizationId } = caller;
-    const found = await reads(organizationId, () => store.listIds(organizationId, filter, limit, scope));
+    const listIds = () => store.listIds(organizationId, filter, limit, maxCompared);
+    const found = await reads(organizationId, listIds);
     if (found === "timeout") throw timeout("created_at");
     return found;
   }

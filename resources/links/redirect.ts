@@ -31,11 +31,9 @@ export type FindCountry = (request: IncomingMessage) => string | null;
 
 /** Renders what visitors see of links, some of it on a host of a domain. */
 export type LinkPages = {
-  /** Says where a link leads. */
   preview(preview: LinkPreview, domain: string | undefined): string;
   /** Shows a card to programs, and sends people who open the page to the destination. */
   card(card: { card: Card; shortUrl: string; location: string }): string;
-  /** Says that a link doesn't work. */
   error(status: number, detail: string, domain: string | undefined): string;
   /** Shows the form that asks for a password, and what was wrong with the last one. */
   askForPassword(ctx: Context, error: string | undefined): void;

@@ -57,12 +57,6 @@ export type ListPart = {
   isAscending?: boolean;
 };
 
-/** Which links to look at for a list of ids; by default all. */
-export type IdScope = {
-  /** Ends the search after about as many links, the newest ones. */
-  maxCompared?: number;
-};
-
 /** The ids of links, newest first. Unless it `isComplete`, or is as long as allowed, more may match. */
 export type FoundIds = { ids: string[]; isComplete: boolean };
 
@@ -93,12 +87,12 @@ export type LinkStore = {
     limit: number,
     part?: ListPart,
   ): Promise<Link[] | "timeout">;
-  /** Lists only the ids of links, at most `limit`, newest first. Resolves to `"timeout"` like `list`. */
+  /** Lists only ids, at most `limit`, newest first; ends after about `maxCompared` links, or with `"timeout"` like `list`. */
   listIds(
     organizationId: string,
     filter: LinkFilter,
     limit: number,
-    scope?: IdScope,
+    maxCompared?: number,
   ): Promise<FoundIds | "timeout">;
   /** Finds those that exist, newest first. */
   findMany(organizationId: string, ids: string[]): Promise<Link[]>;

@@ -123,7 +123,11 @@ export function createDeclare(router: Router, options: DeclareOptions) {
     const { hasKey = method === "POST" } = declaration;
     const operation = { ...declaration, method: method.toLowerCase(), path, hasKey } as Operation;
     operations.push(operation);
-    router.register(toPattern(operation.path), [operation.method], middlewareOf(operation, options));
+    router.register(
+      operation.path.replaceAll(/\{(\w+)\}/g, ":$1"),
+      [operation.method],
+      middlewareOf(operation, options),
+    );
   };
   return { declare, operations };
 }
@@ -173,8 +177,4 @@ function paramsOf({ method, path, params = {} }: Context): OperationRequest["par
   if (tryTo(() => decodeURIComponent(path))) return params as OperationRequest["params"];
   if (method !== "PUT") throw notFound("URL");
   throw invalidField(Object.keys(params).join(), "must be percent-encoded UTF-8");
-}
-
-function toPattern(path: string): string {
-  return path.replaceAll(/\{(\w+)\}/g, ":$1");
 }

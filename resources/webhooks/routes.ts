@@ -8,25 +8,7 @@ import {
   type ToolDeclaration,
 } from "../openapi/operation.ts";
 import { eventPageSchema, eventQuery, type ListEvents } from "./event-list.ts";
-import {
-  createdWebhook,
-  DELIVERY_EXAMPLE,
-  deliveryDetailsSchema,
-  deliveryPageSchema,
-  deliveryQuery,
-  deliverySchema,
-  queuedDelivery,
-  resentSchema,
-  toDeliveryDetailsView,
-  toDeliveryView,
-  toWebhookView,
-  WEBHOOK_EXAMPLE,
-  webhookPageSchema,
-  webhookResponse,
-  webhookSchema,
-  webhookWithSecret,
-  webhookWithSecretSchema,
-} from "./schema.ts";
+import * as schema from "./schema.ts";
 import type { WebhookService } from "./service.ts";
 
 export type WebhookPageUrl = (organizationId: string, webhookId: string) => string;
@@ -41,18 +23,18 @@ type WebhookRouteOptions = {
 const READ = { tag: "Webhooks", scopes: ["webhooks:read"] } satisfies Partial<Operation>;
 const WRITE = { tag: "Webhooks", scopes: ["webhooks:write"] } satisfies Partial<Operation>;
 
-const webhookParams = z.object({ id: pathParameter("The webhook ID.", WEBHOOK_EXAMPLE.id) });
+const webhookParams = z.object({ id: pathParameter("The webhook ID.", schema.WEBHOOK_EXAMPLE.id) });
 
 const READ_ONE = { ...READ, params: webhookParams };
 const WRITE_ONE = { ...WRITE, params: webhookParams };
 
 const deliveryParams = webhookParams.extend({
-  delivery_id: pathParameter("The delivery ID.", DELIVERY_EXAMPLE.id),
+  delivery_id: pathParameter("The delivery ID.", schema.DELIVERY_EXAMPLE.id),
 });
 
 const webhook = sameAs("get_webhook");
 const delivery = sameAs("list_webhook_deliveries");
-const { request_headers, response } = deliveryDetailsSchema.shape;
+const { request_headers, response } = schema.deliveryDetailsSchema.shape;
 // create_webhook has the list of them.
 const eventType = z.string().describe("As in create_webhook.");
 const SENDS = { openWorldHint: true };
@@ -82,7 +64,7 @@ export function webhookRoutes(
     responses: {
       201: {
         description: "The created webhook.",
-        body: webhookWithSecretSchema,
+        body: schema.webhookWithSecretSchema,
         headers: ["Location", "ETag"],
       },
     },
@@ -92,7 +74,7 @@ export function webhookRoutes(
       name: "create_webhook",
       description: `Creates a webhook, which sends signed events to a URL. ${SEE_SECRET}`,
     },
-    run: async (caller, { body }) => createdWebhook(await webhooks.create(caller, body)),
+    run: async (caller, { body }) => schema.createdWebhook(await webhooks.create(caller, body)),
   });
 
   declare({
@@ -102,14 +84,14 @@ export function webhookRoutes(
     summary: "List webhooks",
     description: "Returns webhooks, newest first.",
     query: pageQuery,
-    responses: { 200: { description: "A page of webhooks.", body: webhookPageSchema } },
+    responses: { 200: { description: "A page of webhooks.", body: schema.webhookPageSchema } },
     tool: {
       name: "list_webhooks",
-      output: webhookPageSchema.extend({ data: z.array(webhook) }),
+      output: schema.webhookPageSchema.extend({ data: z.array(webhook) }),
     },
     async run(caller, { query }) {
       const { webhooks: page, nextCursor } = await webhooks.list(caller, query);
-      return { status: 200, body: { data: page.map(toWebhookView), next_cursor: nextCursor } };
+      return { status: 200, body: { data: page.map(schema.toWebhookView), next_cursor: nextCursor } };
     },
   });
 
@@ -121,10 +103,10 @@ export function webhookRoutes(
     description: "Returns the webhook without its signing secret.",
     headers: ["If-None-Match"],
     responses: {
-      200: { description: "The webhook.", body: webhookSchema, headers: ["ETag"] },
+      200: { description: "The webhook.", body: schema.webhookSchema, headers: ["ETag"] },
     },
     tool: { name: "get_webhook", title: "Get a webhook", description: "Returns a webhook." },
-    run: async (caller, { params: { id } }) => webhookResponse(await webhooks.get(caller, id)),
+    run: async (caller, { params: { id } }) => schema.webhookResponse(await webhooks.get(caller, id)),
   });
 
   declare({
@@ -136,7 +118,9 @@ export function webhookRoutes(
       "Updates the fields in the request and keeps all others. A new URL is verified with a test event, like that of a new webhook.",
     headers: ["If-Match"],
     body: webhooks.schemas.update,
-    responses: { 200: { description: "The updated webhook.", body: webhookSchema, headers: ["ETag"] } },
+    responses: {
+      200: { description: "The updated webhook.", body: schema.webhookSchema, headers: ["ETag"] },
+    },
     errors: ["webhook_exists"],
     tool: {
       name: "update_webhook",
@@ -145,7 +129,7 @@ export function webhookRoutes(
       output: webhook,
     },
     run: async (caller, { params: { id }, body, precondition }) =>
-      webhookResponse(await webhooks.update(caller, id, body, precondition)),
+      schema.webhookResponse(await webhooks.update(caller, id, body, precondition)),
   });
 
   declare({
@@ -175,7 +159,9 @@ export function webhookRoutes(
     at: "POST /v1/webhooks/{id}/rotate-secret",
     summary: "Rotate the signing secret",
     description: "For 24 hours, requests are signed with both the new and the previous secret.",
-    responses: { 200: { description: "The webhook with its new secret.", body: webhookWithSecretSchema } },
+    responses: {
+      200: { description: "The webhook with its new secret.", body: schema.webhookWithSecretSchema },
+    },
     errors: ["secret_shown_once"],
     tool: {
       ...withoutSecret,
@@ -184,7 +170,8 @@ export function webhookRoutes(
       description: `Creates a new signing secret. The previous one also signs for 24 hours. ${SEE_SECRET}`,
       annotations: { destructiveHint: true },
     },
-    run: async (caller, { params: { id } }) => webhookWithSecret(await webhooks.rotateSecret(caller, id)),
+    run: async (caller, { params: { id } }) =>
+      schema.webhookWithSecret(await webhooks.rotateSecret(caller, id)),
   });
 
   declare({
@@ -194,7 +181,7 @@ export function webhookRoutes(
     summary: "Send a test event",
     description:
       "Sends `webhook.test` to this webhook only, even if it doesn't subscribe to that event. A webhook that isn't verified yet is verified when its endpoint accepts the event.",
-    responses: { 202: { description: "The queued delivery.", body: deliverySchema } },
+    responses: { 202: { description: "The queued delivery.", body: schema.deliverySchema } },
     errors: ["webhook_disabled"],
     tool: {
       name: "test_webhook",
@@ -203,7 +190,8 @@ export function webhookRoutes(
       annotations: SENDS,
       output: delivery,
     },
-    run: async (caller, { params: { id } }) => queuedDelivery(await webhooks.test(caller, id), shortUrl),
+    run: async (caller, { params: { id } }) =>
+      schema.queuedDelivery(await webhooks.test(caller, id), shortUrl),
   });
 
   declare({
@@ -212,21 +200,21 @@ export function webhookRoutes(
     at: "GET /v1/webhooks/{id}/deliveries",
     summary: "List deliveries",
     description: "Returns the deliveries of the last 30 days with all their attempts, newest first.",
-    query: deliveryQuery,
-    responses: { 200: { description: "A page of deliveries.", body: deliveryPageSchema } },
+    query: schema.deliveryQuery,
+    responses: { 200: { description: "A page of deliveries.", body: schema.deliveryPageSchema } },
     tool: {
       name: "list_webhook_deliveries",
       title: "List webhook deliveries",
       description: "Lists deliveries, newest first.",
       input: z.strictObject({
         ...webhookParams.shape,
-        ...deliveryQuery.shape,
+        ...schema.deliveryQuery.shape,
         event_type: eventType.optional(),
       }),
     },
     async run(caller, { params: { id }, query }) {
       const { deliveries, nextCursor } = await webhooks.deliveries(caller, id, query);
-      const data = deliveries.map((one) => toDeliveryView(one, shortUrl));
+      const data = deliveries.map((one) => schema.toDeliveryView(one, shortUrl));
       return { status: 200, body: { data, next_cursor: nextCursor } };
     },
   });
@@ -238,7 +226,7 @@ export function webhookRoutes(
     summary: "Retrieve a delivery",
     description: "Returns a delivery with the headers of its last request, and the start of the response.",
     params: deliveryParams,
-    responses: { 200: { description: "The delivery.", body: deliveryDetailsSchema } },
+    responses: { 200: { description: "The delivery.", body: schema.deliveryDetailsSchema } },
     tool: {
       name: "get_webhook_delivery",
       title: "Get a webhook delivery",
@@ -247,7 +235,7 @@ export function webhookRoutes(
     },
     run: async (caller, { params: { id, delivery_id } }) => ({
       status: 200,
-      body: toDeliveryDetailsView(await webhooks.delivery(caller, id, delivery_id), shortUrl),
+      body: schema.toDeliveryDetailsView(await webhooks.delivery(caller, id, delivery_id), shortUrl),
     }),
   });
 
@@ -258,7 +246,7 @@ export function webhookRoutes(
     summary: "Resend failed deliveries",
     description:
       "Immediately queues all deliveries that have failed, up to 10,000 per request, with the same bodies and IDs. Pending deliveries keep their retry schedule. Each resent delivery counts toward the daily quota.",
-    responses: { 202: { description: "How many deliveries were queued.", body: resentSchema } },
+    responses: { 202: { description: "How many deliveries were queued.", body: schema.resentSchema } },
     errors: ["webhook_disabled", "webhook_unverified"],
     tool: {
       name: "resend_failed_webhook_deliveries",
@@ -280,7 +268,7 @@ export function webhookRoutes(
     description:
       "Immediately sends the same body with the same ID. Failed attempts follow the usual retry schedule.",
     params: deliveryParams,
-    responses: { 202: { description: "The queued delivery.", body: deliverySchema } },
+    responses: { 202: { description: "The queued delivery.", body: schema.deliverySchema } },
     errors: ["webhook_disabled", "webhook_unverified"],
     tool: {
       name: "resend_webhook_delivery",
@@ -290,7 +278,7 @@ export function webhookRoutes(
       output: delivery,
     },
     run: async (caller, { params: { id, delivery_id } }) =>
-      queuedDelivery(await webhooks.resend(caller, id, delivery_id), shortUrl),
+      schema.queuedDelivery(await webhooks.resend(caller, id, delivery_id), shortUrl),
   });
 
   declare({

@@ -175,7 +175,6 @@ export function createWebhookService({ store, cursors, allowed, countTest }: Opt
       return { deliveries: items, nextCursor };
     },
 
-    /** Returns a delivery with its last request and response. */
     async delivery(caller: Caller, id: string, deliveryId: string): Promise<DeliveryDetails> {
       await find(caller, id);
       return found(await store.findDelivery(caller.organizationId, id, deliveryId), "delivery");

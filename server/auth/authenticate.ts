@@ -40,7 +40,7 @@ export function authenticate(options: Options): Middleware {
 
 /** A bearer token, even an invalid one, takes precedence over a session. */
 async function findSignedInUser(ctx: Context, options: Options): Promise<SignedInUser | undefined> {
-  const token = bearerTokenOf(ctx);
+  const token = /^Bearer +(\S.*)$/i.exec(ctx.get("authorization"))?.[1];
   const found = token === undefined ? await findBySession(ctx, options) : await options.tokens.find(token);
   const account = found && (await options.storage.accounts.findWithFactor(found.accountId));
   if (!account || account.disabled) return undefined;
@@ -76,10 +76,6 @@ async function findBySession(ctx: Context, { sessions }: Options) {
     means: "session" as const,
     sessionId: uid,
   };
-}
-
-function bearerTokenOf(ctx: Context): string | undefined {
-  return /^Bearer +(\S.*)$/i.exec(ctx.get("authorization"))?.[1];
 }
 
 function csrfPurposeOf({ sessionId }: SignedInUser): string {

@@ -16,7 +16,6 @@ import { registerRoutes } from "./register.ts";
 import { secondFactorRoutes } from "./second-factors/routes.ts";
 import { ssoRoutes } from "./sso/routes.ts";
 
-/** Signing in and out. */
 export function auth(options: AuthOptions): Middleware[] {
   const open = new Router({ sensitive: true, strict: true });
   registerRoutes(open, options);

@@ -112,7 +112,6 @@ export function createSignInAudit(
 
     passkeyFailed: (ctx: Context, userId: string) => count("member.second_factor_failed", { userId }, ctx.ip),
 
-    /** Records a completed sign-in. */
     async signedIn(ctx: Context, userId: string): Promise<void> {
       const { username = "", methods = [], isAgain = false } = ctx.state.signIn ?? {};
       // First, so that the failed attempts stand before the successful one.

@@ -6,7 +6,6 @@ import type { AuthOptions } from "./auth-options.ts";
 
 type SignInForm = {
   action: string;
-  /** The hidden fields. */
   fields: Html;
   returnTo: string;
   /** Whether the identity provider must ask a user who is signed in there. */

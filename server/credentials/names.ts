@@ -3,7 +3,6 @@ import { hasAtMost, normalizeText } from "../../resources/http/text.ts";
 import { checkText } from "../../resources/http/validate.ts";
 import { skeletonOf } from "./lookalikes/skeleton.ts";
 
-/** In characters. */
 export const NAME_MAX = 100;
 
 // They can change how the text around a name reads. Emoji need U+FE0F.

@@ -23,7 +23,7 @@ export type Access = (...roles: Role[]) => Middleware;
 export const SECOND_FACTOR_SETUP = `${ACCOUNT}/second-factor`;
 
 type AccessOptions = {
-  storage: Pick<Storage, "organizations" | "organizationSettings" | "webhooks">;
+  storage: Pick<Storage, "organizations" | "webhooks">;
   settings: Pick<Settings, "SUPPORT_CONTACT">;
 };
 
@@ -50,7 +50,7 @@ export function createAccess({ storage, settings }: AccessOptions): Access {
         throw new Problem(403, "role_required", `Only ${allowed} can do this.`);
       }
       if (membership.suspension && isChange(ctx)) throw organizationSuspended(membership.suspension);
-      if (!(await checkSecondFactor(ctx, storage, user, membership))) return;
+      if (!checkSecondFactor(ctx, user, membership)) return;
       Object.assign(ctx.state, { memberships, membership, supportContact: settings.SUPPORT_CONTACT });
       // Pages say so in the navigation, also those that answer a form.
       if (prefersHtml(ctx) && MANAGERS.includes(membership.role))
@@ -66,14 +66,12 @@ function organizationSuspended({ reason }: Suspension): Problem {
 }
 
 /** Returns false after redirecting a browser to the page that sets up a second factor. */
-async function checkSecondFactor(
+function checkSecondFactor(
   ctx: Context,
-  { organizationSettings }: AccessOptions["storage"],
   { secondFactor }: SignedInUser,
-  { id, role }: Membership,
-): Promise<boolean> {
-  if (secondFactor === "proved" || role === "member") return true;
-  if (!(await organizationSettings.find(id))?.requiresSecondFactor) return true;
+  { id, role, requiresSecondFactor }: Membership,
+): boolean {
+  if (secondFactor === "proved" || role === "member" || !requiresSecondFactor) return true;
   // The session is older than the second factor: its owner has to sign in again.
   if (secondFactor === "not_proved") requireRecentSignIn(ctx);
   if (!prefersHtml(ctx)) {

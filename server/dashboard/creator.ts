@@ -2,6 +2,7 @@ import type { Storage } from "../../adapters/index.ts";
 import { findApp, identityOf } from "../clients/app-identity.ts";
 import { breakable } from "../ui/controls.ts";
 import { type Html, html } from "../ui/html.ts";
+import { capitalized } from "../ui/text.ts";
 
 type Created = { createdBy: string | null; createdVia: string | null };
 
@@ -35,13 +36,9 @@ export function webhookChoice(hosts: string[], creator: Html | string, user?: Ht
   const counts = [...Map.groupBy(hosts.toSorted(), (host) => host)];
   const forUser = user ? html` for ${user}` : html``;
   return html`<fieldset><legend>Webhooks</legend>
-<p>${asSubject(creator)} created ${isOne ? "1 webhook" : `${hosts.length} webhooks`}${forUser}, which ${isOne ? "stays unless you delete it" : "stay unless you delete them"}:</p>
+<p>${typeof creator === "string" ? capitalized(creator) : creator} created ${isOne ? "1 webhook" : `${hosts.length} webhooks`}${forUser}, which ${isOne ? "stays unless you delete it" : "stay unless you delete them"}:</p>
 <ul>${counts.map(([host, { length }]) => html`<li>${breakable(host)}${length > 1 ? ` (${length})` : ""}</li>`)}</ul>
 <label class="option"><input type="checkbox" name="delete_webhooks" value="true" aria-describedby="delete_webhooks-hint"><span>Also delete all webhooks that ${creator} created${forUser} (${hosts.length} now)</span></label>
 <p class="hint" id="delete_webhooks-hint">This also deletes their signing secrets and delivery logs. You can’t undo it.</p>
 </fieldset>`;
-}
-
-function asSubject(creator: Html | string): Html | string {
-  return typeof creator === "string" ? creator.charAt(0).toUpperCase() + creator.slice(1) : creator;
 }

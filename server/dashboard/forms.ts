@@ -88,17 +88,13 @@ export type FieldErrors = Partial<Record<string, string>>;
 /** Splits a problem into one error per field of the form and a summary for its top. */
 export function splitFieldErrors(
   problem: Problem | undefined,
-  formFieldOf = listOf,
+  // A form has one field for a list: an error of tags.2 belongs to tags.
+  formFieldOf = (field: string) => field.split(".")[0] ?? "",
 ): { error?: string; errors: FieldErrors } {
   if (!problem?.errors) return { ...(problem && { error: problem.message }), errors: {} };
   const errors: FieldErrors = {};
   for (const { field, message } of problem.errors) errors[formFieldOf(field)] ??= toSentence(message);
   return { error: "Fix the errors below and try again.", errors };
-}
-
-/** A form has one field for a list: an error of tags.2 belongs to tags. */
-function listOf(field: string): string {
-  return field.split(".")[0] ?? "";
 }
 
 /** The alert names every error if one of them has no field in the form, such as that of an unknown parameter. */

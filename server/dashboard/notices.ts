@@ -51,7 +51,6 @@ function isOwnSignIn({ kind, createdAt }: Notice, { signedInAt }: SignedInUser):
   return kind === "new_device" && delay >= 0 && delay < OWN_SIGN_IN_MS;
 }
 
-/** Renders the page of all notices: new ones first, then those dismissed in the last 90 days. */
 function noticesPage(notices: Notice[]): Html {
   const open = notices.filter(({ dismissedAt }) => dismissedAt === null);
   const dismissed = notices.filter(({ dismissedAt }) => dismissedAt !== null);

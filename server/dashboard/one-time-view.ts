@@ -24,7 +24,6 @@ type View<Data> = {
   /** Why it isn't shown again, and what to do. */
   explanation: string;
   back: Link;
-  /** Where to create a new one. */
   renew?: Link;
 };
 

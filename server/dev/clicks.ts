@@ -19,7 +19,6 @@ export type SampleLink = [
 export type SampleOrganization = {
   name: string;
   plan: Plan;
-  /** Where the links lead. */
   site: string;
   /** By username, the owner first. */
   members: Record<string, Role>;

@@ -48,7 +48,6 @@ function resolve(schema: JsonSchema, schemas: Schemas): JsonSchema {
   return choice ? resolve(choice, schemas) : schema;
 }
 
-/** Returns the name of the schema that a `$ref` points to. */
 function referenceOf({ $ref }: JsonSchema): string | undefined {
   return $ref?.split("/").at(-1);
 }
@@ -65,7 +64,6 @@ export function exampleOf(schema: JsonSchema | undefined): unknown {
 
 const WORDS: Record<string, string> = { "date-time": "timestamp", uri: "URL" };
 
-/** Returns the display name of a type. */
 function typeOf(schema: JsonSchema): string {
   const reference = referenceOf(schema);
   if (reference) return "object";
@@ -78,7 +76,6 @@ function typeOf(schema: JsonSchema): string {
   return WORDS[schema.format ?? ""] ?? schema.type ?? "any";
 }
 
-/** Returns the constraints of a schema beyond its type, as a sentence. */
 function constraintsOf(schema: JsonSchema): string {
   const inner = ((schema.anyOf ?? []) as JsonSchema[]).find(({ type }) => type !== "null") ?? schema;
   const { minLength, maxLength, minimum, maximum, minItems, maxItems, pattern } = inner;

@@ -16,7 +16,6 @@ export type DocsPage = {
   section?: string;
   /** Within the section, such as `Links`. */
   group?: string;
-  /** The HTTP method of an operation. */
   method?: string;
   /** With the addresses of this server. Links lead to the Markdown of other pages. */
   markdown: string;
@@ -79,7 +78,6 @@ export function readGuides(files: ReadonlyMap<string, URL>, urls: PublicUrls): D
   ];
 }
 
-/** Replaces the addresses that the files contain by those of this server. */
 /** Replaces the address of the documented server. */
 export function replaceUrls(text: string, urls: PublicUrls): string {
   return text.replaceAll(/http:\/\/localhost:3000(?:\/([\w-]*))?/g, (_, segment?: string) => {
@@ -91,7 +89,6 @@ export function replaceUrls(text: string, urls: PublicUrls): string {
   });
 }
 
-/** What a link may lead to. */
 type Target = { address: string; title?: string };
 type Row = { file: string; section: string; description: string };
 

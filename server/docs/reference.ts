@@ -9,7 +9,6 @@ import type { DocsPage } from "./guides.ts";
 import { jsonBlock, paragraphs, tableOf, writePage } from "./markdown-writer.ts";
 
 export const SECTION = "API reference";
-/** The address of the reference. */
 export const REFERENCE = "/docs/api";
 export const EXAMPLE_REQUEST_ID = "0b9d6a3c-7f0e-4f0e-9a55-3c9d1f6a2b10";
 

@@ -5,7 +5,6 @@ export function cookieOptions({ base }: Pick<PublicUrls, "base">) {
   return { httpOnly: true, sameSite: "lax", secure, signed: true, overwrite: true } as const;
 }
 
-/** Returns the name of the session cookie. */
 export function sessionCookieOf({ base }: Pick<PublicUrls, "base">): string {
   return base.startsWith("https:") ? "__Host-session" : "session";
 }

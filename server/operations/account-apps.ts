@@ -30,18 +30,16 @@ export async function findOwnApp(storage: Storage, user: SignedInUser, grantId: 
   const { apps, memberships } = await findOwnApps(storage, user);
   const app = foundIn(apps, grantId, "app");
   const membership = foundIn(memberships, app.organizationId, "app");
-  const managesWebhooks = await mayManageWebhooks(storage, user, membership);
+  const managesWebhooks = mayManageWebhooks(user, membership);
   return { app, apps, memberships, membership, managesWebhooks };
 }
 
 /** Returns whether the organization would let this user manage its webhooks now. */
-async function mayManageWebhooks(
-  { organizationSettings }: Storage,
+function mayManageWebhooks(
   { secondFactor }: SignedInUser,
-  { id, role, suspension }: Membership,
-): Promise<boolean> {
-  if (role === "member" || suspension) return false;
-  return secondFactor === "proved" || !(await organizationSettings.find(id))?.requiresSecondFactor;
+  { role, suspension, requiresSecondFactor }: Membership,
+): boolean {
+  return role !== "member" && !suspension && (secondFactor === "proved" || !requiresSecondFactor);
 }
 
 export const listOwnApps = onAccount({

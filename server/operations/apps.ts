@@ -98,10 +98,7 @@ export async function readApps({
 export const REVOCATION = {
   input: z.strictObject({ delete_webhooks: deleteWebhooks }),
   events: ["authorization.revoked"],
-  done: {
-    "app-revoked": "Access revoked.",
-    "app-revoked-webhooks": "Access revoked, and webhooks deleted.",
-  },
+  done: { "app-revoked": "Access revoked.", "app-revoked-webhooks": "Access revoked, and webhooks deleted." },
   outcome: (_: unknown, deletesWebhooks: unknown) =>
     deletesWebhooks ? "app-revoked-webhooks" : "app-revoked",
 } as const;

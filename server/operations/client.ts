@@ -13,7 +13,6 @@ import { changeSettings, onOff } from "./organization-settings.ts";
 import { refusal } from "./problem-codes.ts";
 import { flag, reasonOption, reasonSchema, timestamp } from "./schemas.ts";
 
-/** In characters. */
 export const HOMEPAGE_MAX = 255;
 
 const disabledSchema = z

@@ -27,10 +27,7 @@ const planChangeSchema = z.object({
     .describe("The OAuth client with its secret, if this created it. The secret is shown only once."),
 });
 
-export const membershipSchema = z.object({
-  id: z.string(),
-  name: z.string(),
-  plan: z.enum(PLANS),
+export const membershipSchema = shortSchema.extend({
   role: z.enum(ROLES),
   suspended: z
     .object({ at: timestamp, reason: z.string().nullable() })
@@ -212,11 +209,7 @@ export const changePlan = onOrganization({
   output: planChangeSchema,
   refuses: ["self_service_disabled"],
   events: ["plan.changed", "client.created"],
-  command: {
-    name: "org plan",
-    arguments: { plan: "the new plan" },
-    example: "premium",
-  },
+  command: { name: "org plan", arguments: { plan: "the new plan" }, example: "premium" },
   done: { "plan-changed": "Plan changed." },
   async run({ storage, settings, organization, actor, member, input, beforeCommit }) {
     if (member && !settings.SELF_SERVICE_PLANS) throw refusal("self_service_disabled");

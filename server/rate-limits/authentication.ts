@@ -3,6 +3,7 @@ import { isPossibleUsername } from "../credentials/names.ts";
 import { networkKeyOf } from "../http/client-ip.ts";
 import { createOAuthLimits } from "./oauth.ts";
 import {
+  type Counter,
   count,
   countNetworks,
   type RateLimitStore,
@@ -19,13 +20,15 @@ const SECOND_FACTOR_WINDOW_S = 15 * 60;
 // Of 25 billion user codes, a thousand may be valid at a time: guessing one in a year would take ten thousand users.
 const USER_CODES = 20;
 const USER_CODE_WINDOW_S = 15 * 60;
-// Each attempt counts, also a refused one. A successful one costs a password hash, and stores rows.
-const REGISTRATIONS_PER_NETWORK = 10;
-// Each stores a row, and may send an email.
-const RESETS_PER_NETWORK = 10;
-const REFRESHES_PER_NETWORK = 300;
-const PASSKEYS_PER_NETWORK = 100;
-const RECOVERY_CODES_PER_NETWORK = 50;
+const VISITS_PER_NETWORK = {
+  // Each attempt counts, also a refused one. A successful one costs a password hash, and stores rows.
+  registration: 10,
+  // Each stores a row, and may send an email.
+  reset: 10,
+  refresh: 300,
+  passkey: 100,
+  "recovery-code": 50,
+};
 // The same as the API's limit on the Growth plan.
 const CHANGES_PER_USER = 600;
 
@@ -35,13 +38,9 @@ export type SignInLimits = AuthenticationLimits["signIn"];
 
 export function createAuthenticationLimits(store: RateLimitStore) {
   const changes = store.create("dashboard:changes", CHANGES_PER_USER);
-  const visits = {
-    passkey: store.create("passkey", PASSKEYS_PER_NETWORK),
-    recoveryCode: store.create("recovery-code", RECOVERY_CODES_PER_NETWORK),
-    registration: store.create("registration", REGISTRATIONS_PER_NETWORK),
-    reset: store.create("reset", RESETS_PER_NETWORK),
-    refresh: store.create("refresh", REFRESHES_PER_NETWORK),
-  };
+  const visits = Object.fromEntries(
+    Object.entries(VISITS_PER_NETWORK).map(([kind, points]) => [kind, store.create(kind, points)]),
+  ) as Record<keyof typeof VISITS_PER_NETWORK, Counter>;
   const userCodes = store.create("device:code", USER_CODES, { seconds: USER_CODE_WINDOW_S });
   const codes = store.create("second-factor", SECOND_FACTOR_ATTEMPTS, { seconds: SECOND_FACTOR_WINDOW_S });
   return {

@@ -67,7 +67,6 @@ function round(ms: unknown): string {
   return value < 10 ? value.toFixed(1) : value.toFixed(0);
 }
 
-/** Returns the local time of day. */
 export function clockTime(time: Date): string {
   return time.toTimeString().slice(0, "00:00:00".length);
 }

@@ -1,4 +1,4 @@
-import { icon } from "./controls.ts";
+import { icon, linkButton } from "./controls.ts";
 import { type Html, html } from "./html.ts";
 
 type Cell<Row> = (row: Row) => Html | string;
@@ -38,6 +38,11 @@ function contentOf<Row>(column: Column<Row>, row: Row): Html | string {
 /** Renders what a page shows while it has no content: what belongs here and how to start. */
 export function emptyState(title: string, text: Html | string, action: Html = html``): Html {
   return html`<div class="empty"><h2>${title}</h2><p>${text}</p>${action}</div>`;
+}
+
+/** Renders what a page shows that has no content without a paid plan. */
+export function paidPlanState(title: string, text: string, planPath: string): Html {
+  return emptyState(title, text, linkButton(planPath, "Compare plans"));
 }
 
 type TabLink = {

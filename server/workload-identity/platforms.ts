@@ -84,10 +84,7 @@ const GITHUB: Platform = {
     subject_format: {
       label: "Identifiers in tokens",
       hint: "Repositories that were created or renamed since July 15, 2026 have IDs; others can opt in.",
-      options: {
-        names: "Names only",
-        ids: "Names and IDs",
-      },
+      options: { names: "Names only", ids: "Names and IDs" },
     },
     owner_id: {
       label: "Owner ID (optional with names only)",
@@ -157,11 +154,7 @@ const GITLAB: Platform = {
     },
     jobs: {
       label: "Jobs",
-      options: {
-        branch: "On a branch",
-        tag: "On a tag",
-        any: "Any job of the project",
-      },
+      options: { branch: "On a branch", tag: "On a tag", any: "Any job of the project" },
     },
     ref: {
       label: "Name of the branch or tag",
@@ -172,10 +165,7 @@ const GITLAB: Platform = {
     },
     protected: {
       label: "Branches and tags",
-      options: {
-        true: "Only protected ones",
-        false: "Any",
-      },
+      options: { true: "Only protected ones", false: "Any" },
     },
     project_id: {
       label: "Project ID (optional)",
@@ -214,11 +204,7 @@ const KUBERNETES: Platform = {
       message: "must be an https URL",
     },
     namespace: { label: "Namespace", placeholder: "my-namespace", ...KUBERNETES_NAME },
-    service_account: {
-      label: "Service account",
-      placeholder: "my-service-account",
-      ...KUBERNETES_NAME,
-    },
+    service_account: { label: "Service account", placeholder: "my-service-account", ...KUBERNETES_NAME },
   },
   compose({ issuer = "", namespace, service_account }) {
     return { issuer, subject: `system:serviceaccount:${namespace}:${service_account}`, claims: {} };

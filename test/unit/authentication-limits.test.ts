@@ -28,7 +28,7 @@ async function countAllowed(times: number, attempt: Attempt, isConcurrent = fals
   return (await Promise.all(waits)).filter((seconds) => seconds === 0).length;
 }
 
-const VISITS = { passkey: 100, recoveryCode: 50, registration: 10, reset: 10, refresh: 300 } as const;
+const VISITS = { passkey: 100, "recovery-code": 50, registration: 10, reset: 10, refresh: 300 } as const;
 
 // Serial, because some tests move the clock.
 test.serial("an address has five attempts per username and minute, also concurrent ones", async (t) => {

@@ -1,4 +1,5 @@
 import type { Actor } from "../../../resources/access/actor.ts";
+import { camelKeys } from "../../../resources/http/text.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import { newId } from "../../crypto/ids.ts";
 import { ifDuplicate } from "../../database/errors.ts";
@@ -95,17 +96,10 @@ export function createPasskeyStore({ knex }: Database, outbox: Outbox) {
   };
 }
 
-function toPasskey(row: PasskeyRow) {
+function toPasskey({ credential_hash: _, ...row }: PasskeyRow) {
   return {
-    id: row.id,
-    userId: row.user_id,
-    credentialId: row.credential_id,
-    publicKey: row.public_key,
-    counter: row.counter,
+    ...camelKeys(row),
     transports: row.transports.split(" ").filter(Boolean),
     synced: Boolean(row.synced),
-    name: row.name,
-    createdAt: row.created_at,
-    lastUsedAt: row.last_used_at,
   };
 }

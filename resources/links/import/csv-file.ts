@@ -70,7 +70,6 @@ function delimiterOf(start: string): string {
   return DELIMITERS[counts.indexOf(Math.max(...counts))] as string;
 }
 
-/** Leaves out the first characters. */
 async function* without(count: number, texts: AsyncIterable<string>): AsyncGenerator<string> {
   let left = count;
   for await (const text of texts) {

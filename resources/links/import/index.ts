@@ -24,7 +24,6 @@ export type RowResult = {
   row: number;
   result: "imported" | "skipped" | "refused" | "left";
   reason?: string;
-  /** As the file has them. */
   url: string;
   slug: string;
   title: string;
@@ -40,6 +39,10 @@ export type ImportReport = {
   /** Why rows are left. */
   stopped?: Problem;
 };
+
+export function reportToJson({ stopped, ...report }: ImportReport) {
+  return { ...report, ...(stopped && { stopped: { code: stopped.code, message: stopped.message } }) };
+}
 
 type ImportOptions = {
   /** Checks every row, and stores nothing. */

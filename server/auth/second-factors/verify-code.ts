@@ -60,7 +60,7 @@ export function createVerifyCode(options: Options) {
     const userId = pending.proof.accountId;
     const isFromKnownDevice = await isKnown(ctx, userId);
     if (!isFromKnownDevice) {
-      if (recoveryCode) enforceLimit(await limits.visit("recoveryCode", ctx.ip), "attempts");
+      if (recoveryCode) enforceLimit(await limits.visit("recovery-code", ctx.ip), "attempts");
       else await admit(userId);
     }
     const outcome = recoveryCode

@@ -31,7 +31,6 @@ type Tables = { name: string; rows: number }[];
 export type BackupResult = { file: string; bytes: number; key_file?: string; tables: Tables };
 export type CopyResult = { from: string; to: string; tables: Tables };
 
-/** Applies pending migrations. */
 export async function migrate({ settings, storage }: CommandContext): Promise<object> {
   const applied = await storage.migrate();
   await createMissingKey(settings, storage);

@@ -60,7 +60,6 @@ const CHECKS: Check[] = [
   { name: "plans", inspect: checkPlans, applies: hasUsers },
 ];
 
-/** Runs every check that applies. */
 export async function checkAll(context: CommandContext): Promise<Diagnosis> {
   const checks: Diagnosis["checks"] = [];
   for (const { name, inspect, applies = () => true } of CHECKS) {

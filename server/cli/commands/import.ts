@@ -4,7 +4,7 @@ import { finished } from "node:stream/promises";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { Problem } from "../../../resources/http/problem.ts";
 import { REFUSAL_COLUMNS } from "../../../resources/links/import/csv-file.ts";
-import { createImportLinks, type RowResult } from "../../../resources/links/import/index.ts";
+import { createImportLinks, type RowResult, reportToJson } from "../../../resources/links/import/index.ts";
 import { readLinkFile } from "../../../resources/links/import/read-file.ts";
 import { reservedNamesOf } from "../../../resources/links/rules.ts";
 import { csvHeader, toCsv } from "../../csv.ts";
@@ -25,15 +25,8 @@ const BATCH = 500;
 // So many refusals are shown. The others are in the file of `--rejected`.
 const SHOWN = 10;
 
-type ImportResult = {
+type ImportResult = ReturnType<typeof reportToJson> & {
   dry_run: boolean;
-  format: string;
-  rows: number;
-  imported: number;
-  skipped: number;
-  refused: number;
-  left: number;
-  stopped?: { code: string; message: string };
   refusals: { row: number; reason: string; url: string; slug: string }[];
 };
 
@@ -90,15 +83,10 @@ async function importFile({
         printProgress(done, share);
       },
     });
-    const { stopped, ...report } = await untilInterrupted(work, onInterrupt);
+    const report = await untilInterrupted(work, onInterrupt);
     await refusals?.close();
     if (report.rows > 0 && report.refused === report.rows) process.exitCode = 1;
-    return {
-      dry_run: Boolean(isTrial),
-      ...report,
-      ...(stopped && { stopped: { code: stopped.code, message: stopped.message } }),
-      refusals: shown,
-    };
+    return { dry_run: Boolean(isTrial), ...reportToJson(report), refusals: shown };
   } catch (error) {
     if (error instanceof Problem) throw new CommandError(error.code, error.message.replace(/^file: /, ""));
     throw (error as NodeJS.ErrnoException).path === file ? unreadable(error) : error;

@@ -9,17 +9,7 @@ import {
   rejectLostKey,
   writeKeyFile,
 } from "../../keys/encryption-keys.ts";
-import {
-  activeFrom,
-  endOf,
-  KEY_PUBLISH_MS,
-  KEY_SPREAD_MS,
-  type KeyKind,
-  LIFETIME_MS,
-  loadStoredKeys,
-  rotateKey,
-  type Scheduled,
-} from "../../keys/shared-keys.ts";
+import * as sharedKeys from "../../keys/shared-keys.ts";
 import { type CommandContext, CommandError, eitherOf } from "../execution/command.ts";
 import { createProgress, shareOf } from "../execution/progress.ts";
 
@@ -52,18 +42,18 @@ export async function rotateKeys(context: CommandContext): Promise<object> {
       throw new CommandError("invalid_options", "--compromised is for signing and cookie keys.");
     return rotateEncryptionKey(context);
   }
-  const delay = compromised ? 0 : kind === "cookies" ? KEY_SPREAD_MS : parseTime(publishFor);
-  await loadStoredKeys(context.storage.keys); // creates them on a new database
-  await rotateKey(context.storage.keys, kind, { activeFrom: Date.now() + delay, compromised });
+  const delay = compromised ? 0 : kind === "cookies" ? sharedKeys.KEY_SPREAD_MS : parseTime(publishFor);
+  await sharedKeys.loadStoredKeys(context.storage.keys); // creates them on a new database
+  await sharedKeys.rotateKey(context.storage.keys, kind, { activeFrom: Date.now() + delay, compromised });
   return { [kind]: (await listKeys(context))[kind] };
 }
 
 function parseTime(text: unknown): number {
-  if (text === undefined) return KEY_PUBLISH_MS;
+  if (text === undefined) return sharedKeys.KEY_PUBLISH_MS;
   const [, count, unit = ""] = /^(\d{1,6})([smh])$/.exec(String(text)) ?? [];
   const time = Number(count) * (UNITS[unit] ?? Number.NaN);
-  if (time >= KEY_SPREAD_MS) return time;
-  const message = `--publish-for must be a time of at least ${KEY_SPREAD_MS / 1000}s, for example 15m or 24h.`;
+  if (time >= sharedKeys.KEY_SPREAD_MS) return time;
+  const message = `--publish-for must be a time of at least ${sharedKeys.KEY_SPREAD_MS / 1000}s, for example 15m or 24h.`;
   throw new CommandError("invalid_publish_for", message);
 }
 
@@ -71,7 +61,7 @@ async function listKeys({ storage, settings }: CommandContext) {
   await rejectLostKey(settings, storage);
   if ((await storage.keys.check()) === 0)
     throw new CommandError("no_keys", "There are no keys yet. The first start of the server creates them.");
-  const { signing, cookies } = await loadStoredKeys(storage.keys);
+  const { signing, cookies } = await sharedKeys.loadStoredKeys(storage.keys);
   const now = Date.now();
   return {
     signing: describe("signing", signing, now, ({ kid }) => ({ kid })),
@@ -79,20 +69,20 @@ async function listKeys({ storage, settings }: CommandContext) {
   };
 }
 
-function describe<Key extends Scheduled>(
-  kind: KeyKind,
+function describe<Key extends sharedKeys.Scheduled>(
+  kind: sharedKeys.KeyKind,
   keys: readonly Key[],
   now: number,
   identify: (key: Key) => object,
 ) {
-  const current = keys.find((key) => activeFrom(key) <= now);
+  const current = keys.find((key) => sharedKeys.activeFrom(key) <= now);
   return keys.map((key, index) => {
-    const end = endOf(keys, index, LIFETIME_MS[kind]);
-    const waits = activeFrom(key) > now ? "published" : "verifies only";
+    const end = sharedKeys.endOf(keys, index, sharedKeys.LIFETIME_MS[kind]);
+    const waits = sharedKeys.activeFrom(key) > now ? "published" : "verifies only";
     return {
       ...identify(key),
       state: key === current ? "active" : end <= now ? "expired" : waits,
-      active_from: toTimestamp(activeFrom(key)),
+      active_from: toTimestamp(sharedKeys.activeFrom(key)),
       valid_until: toTimestamp(end),
     };
   });
@@ -123,8 +113,8 @@ async function rotateEncryptionKey(context: CommandContext): Promise<object> {
     const older = encryptionKeys(settings);
     const newer = Buffer.from(key, "base64url");
     writeKeyFile(file, [...older, newer]);
-    note(`Waiting ${KEY_SPREAD_MS / 1000} seconds for running servers to read the new key.`);
-    await sleep(KEY_SPREAD_MS);
+    note(`Waiting ${sharedKeys.KEY_SPREAD_MS / 1000} seconds for running servers to read the new key.`);
+    await sleep(sharedKeys.KEY_SPREAD_MS);
     writeKeyFile(file, [newer, ...older]);
     storage.useEncryptionKeys([newer, ...older]);
     note("Encrypting stored secrets with the new key.");
@@ -139,7 +129,6 @@ async function reencrypt({ storage }: CommandContext) {
   return storage.reencrypt(undefined, (done) => printProgress(done, shareOf(done, total)));
 }
 
-/** Removes the older keys from the key file. */
 export async function pruneEncryptionKeys(context: CommandContext): Promise<object> {
   const { settings, storage, note } = context;
   const file = keyFileOf(settings);
@@ -149,7 +138,10 @@ export async function pruneEncryptionKeys(context: CommandContext): Promise<obje
     const [current, ...older] = keys;
     storage.useEncryptionKeys(keys);
     // Until running servers have read the file, they encrypt with an older key.
-    const wait = Math.min(statSync(file).mtimeMs + KEY_SPREAD_MS - Date.now(), KEY_SPREAD_MS);
+    const wait = Math.min(
+      statSync(file).mtimeMs + sharedKeys.KEY_SPREAD_MS - Date.now(),
+      sharedKeys.KEY_SPREAD_MS,
+    );
     if (older.length > 0 && wait > 0) {
       note(`Waiting ${Math.ceil(wait / 1000)} seconds for running servers to use the current key.`);
       await sleep(wait);

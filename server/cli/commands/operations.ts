@@ -168,7 +168,6 @@ function toArgument(name: string, word: string | Word, field: Field | undefined)
   }
 }
 
-/** Throws CommandError. */
 function parseSwitch(name: string, word: string | undefined): boolean {
   if (word === "on" || word === "off") return word === "on";
   throw new CommandError(`invalid_${name}`, "The last argument must be on or off.");

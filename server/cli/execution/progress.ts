@@ -31,7 +31,8 @@ export function createProgress(unit: string): (done: number, share?: number) => 
     if (share === undefined) return printStatus(parts.join(", "));
     if (seconds >= ESTIMATE_SECONDS && share > first.share)
       parts.push(`${time((seconds * (1 - share)) / (share - first.share))} left`);
-    printStatus([`${bar(share)} ${Math.floor(share * 100)}%`, ...parts].join(", "));
+    const bar = "#".repeat(Math.round(share * BAR_LENGTH)).padEnd(BAR_LENGTH, ".");
+    printStatus([`[${bar}] ${Math.floor(share * 100)}%`, ...parts].join(", "));
   };
 }
 
@@ -52,10 +53,6 @@ export async function untilInterrupted<T>(work: Promise<T>, onInterrupt: () => v
 
 export function number(value: number): string {
   return Math.round(value).toLocaleString("en");
-}
-
-function bar(share: number): string {
-  return `[${"#".repeat(Math.round(share * BAR_LENGTH)).padEnd(BAR_LENGTH, ".")}]`;
 }
 
 function time(seconds: number): string {

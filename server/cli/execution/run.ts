@@ -27,7 +27,8 @@ export async function runCommand(command: Command, input: CommandInput): Promise
     databaseUrl = settings.DATABASE_URL;
     const urls = publicUrlsOf(settings, settings.PORT);
     rejectLostDatabase(settings);
-    if (needsExisting(command) && isMissing(databaseUrl))
+    const needsExisting = command.needs === "database" || (command.needs === undefined && command.isReadOnly);
+    if (needsExisting && isMissing(databaseUrl))
       throw new CommandError("no_database", describeMissing(databaseUrl));
     const storage = openStorage(settings.DATABASE_URL, encryptionKeys(settings), {
       limitsOf,
@@ -58,10 +59,6 @@ async function confirm({ irreversible }: Command, planned: Planned): Promise<voi
   process.stderr.write(`${question}\n`);
   const answer = await prompt("This can't be undone. [y/N]", false);
   if (!/^y(es)?$/i.test(answer.trim())) throw new CommandError("canceled", "Canceled.");
-}
-
-function needsExisting({ needs, isReadOnly }: StorageCommand): boolean {
-  return needs === "database" || (needs === undefined && isReadOnly === true);
 }
 
 async function prepare(

@@ -9,24 +9,8 @@ import { isChange } from "../../http/csrf.ts";
 import { safeReturnTo, seeOther } from "../../http/redirects.ts";
 import { type Input, prefersHtml, readInput, textFieldOf } from "../../http/request-body.ts";
 import { ACCOUNT } from "../../operations/account.ts";
-import {
-  addPasskey,
-  confirmTotp,
-  PASSKEY_NAME_MAX,
-  removePasskey,
-  removeTotp,
-  replaceRecoveryCodes,
-  startTotp,
-} from "../../operations/second-factors.ts";
-import {
-  CSRF_FIELD,
-  copyable,
-  copyButton,
-  field,
-  formButton,
-  hidden,
-  linkButton,
-} from "../../ui/controls.ts";
+import * as operations from "../../operations/second-factors.ts";
+import * as ui from "../../ui/controls.ts";
 import { type Html, html, trusted } from "../../ui/html.ts";
 import { passkeyForm, passkeyScript } from "../../ui/sign-in.ts";
 import { pathWith } from "../../ui/table.ts";
@@ -72,8 +56,8 @@ export function secondFactorRoutes(
     showPage(ctx, { title: "Set up an authenticator app", error, body });
   };
   router.get(TOTP, (ctx) => showTotp(ctx));
-  addOperation(router, options, startTotp, { to: (ctx) => setupReturnOf(ctx).query(TOTP) });
-  addOperation(router, options, confirmTotp, {
+  addOperation(router, options, operations.startTotp, { to: (ctx) => setupReturnOf(ctx).query(TOTP) });
+  addOperation(router, options, operations.confirmTotp, {
     show: showTotp,
     toInput: withoutReturn,
     // The form was sent twice, or is older than the app.
@@ -84,11 +68,11 @@ export function secondFactorRoutes(
     to: (ctx) => setupReturnOf(ctx).path,
     respond: redirectToCodes,
   });
-  addOperation(router, options, removeTotp, { to });
+  addOperation(router, options, operations.removeTotp, { to });
 
-  addOperation(router, options, removePasskey, { to });
+  addOperation(router, options, operations.removePasskey, { to });
   if (relyingParty)
-    addOperationPage(router, options, addPasskey, {
+    addOperationPage(router, options, operations.addPasskey, {
       path: `${PASSKEYS}/new`,
       toInput: withoutReturn,
       to: (ctx) => setupReturnOf(ctx).path,
@@ -100,7 +84,7 @@ export function secondFactorRoutes(
       },
     });
 
-  addOperation(router, options, replaceRecoveryCodes, { to, respond: redirectToCodes });
+  addOperation(router, options, operations.replaceRecoveryCodes, { to, respond: redirectToCodes });
   router.post(`${CODES}/download`, downloadCodes);
   router.get(`${CODES}/:view`, (ctx) =>
     codesView.show(ctx, {
@@ -135,7 +119,7 @@ function setupReturnOf(ctx: Context): SetupReturn {
   if (!text) return { path: ACCOUNT, start: ACCOUNT, field: html``, query: (page) => page };
   const path = safeReturnTo(text);
   const query = (page: string) => pathWith(page, { return_to: path });
-  return { path, start: query(SECOND_FACTOR_SETUP), field: hidden("return_to", path), query };
+  return { path, start: query(SECOND_FACTOR_SETUP), field: ui.hidden("return_to", path), query };
 }
 
 /** Returns the fields of a form of the setup that belong to its operation. */
@@ -150,9 +134,9 @@ function setupPage(organization: string | undefined, mayAddPasskey: boolean, bac
     : html`Add a second factor, so that a stolen password isn’t enough to sign in to your account.`;
   return html`<section class="panel"><p>${reason}</p>
 <div class="actions">
-${mayAddPasskey && linkButton(back.query(`${PASSKEYS}/new`), "Add passkey")}
-<form method="post" action="${TOTP}" class="inline">${CSRF_FIELD}${back.field}<button type="submit" class="${mayAddPasskey ? "quiet" : "primary"}">Set up authenticator app</button></form>
-${linkButton(organization ? ACCOUNT : back.path, "Cancel", "quiet")}
+${mayAddPasskey && ui.linkButton(back.query(`${PASSKEYS}/new`), "Add passkey")}
+<form method="post" action="${TOTP}" class="inline">${ui.CSRF_FIELD}${back.field}<button type="submit" class="${mayAddPasskey ? "quiet" : "primary"}">Set up authenticator app</button></form>
+${ui.linkButton(organization ? ACCOUNT : back.path, "Cancel", "quiet")}
 </div></section>`;
 }
 
@@ -161,28 +145,28 @@ function totpPage(secret: string, uri: string, back: SetupReturn, error: string 
 <ol class="steps">
 <li>Scan this QR code with your authenticator app, or enter the key below.
 <div class="qr" role="img" aria-label="QR code for your authenticator app">${trusted(renderSVG(uri, QR_CODE))}</div>
-<p>${copyable(secret.replace(KEY_GROUP, "$& "), "key")}</p></li>
+<p>${ui.copyable(secret.replace(KEY_GROUP, "$& "), "key")}</p></li>
 <li>Enter the 6-digit code that the app shows.</li>
 </ol>
-<form method="post" action="${TOTP}/confirm" class="stack">${CSRF_FIELD}${back.field}
-${field({
+<form method="post" action="${TOTP}/confirm" class="stack">${ui.CSRF_FIELD}${back.field}
+${ui.field({
   name: "code",
   label: "Code",
   error,
   attributes: html`inputmode="numeric" autocomplete="one-time-code" maxlength="7" required autofocus`,
 })}
-<div class="actions"><button type="submit">Confirm code</button>${linkButton(back.path, "Cancel", "quiet")}</div>
+<div class="actions"><button type="submit">Confirm code</button>${ui.linkButton(back.path, "Cancel", "quiet")}</div>
 </form></section>`;
 }
 
 function passkeyPage(options: string, back: SetupReturn): Html {
-  const content = html`${CSRF_FIELD}${back.field}${field({
+  const content = html`${ui.CSRF_FIELD}${back.field}${ui.field({
     name: "name",
     label: "Name",
     hint: "Helps you recognize the device or password manager, such as “Work laptop”.",
-    attributes: html`required maxlength="${PASSKEY_NAME_MAX}" autocomplete="off"`,
+    attributes: html`required maxlength="${operations.PASSKEY_NAME_MAX}" autocomplete="off"`,
   })}
-<div class="actions"><button type="submit">Add passkey</button>${linkButton(back.path, "Cancel", "quiet")}</div>`;
+<div class="actions"><button type="submit">Add passkey</button>${ui.linkButton(back.path, "Cancel", "quiet")}</div>`;
   return html`<section class="panel">
 <p>With a passkey, you sign in with your device’s screen lock or a security key instead of a password. It also serves as your second factor.</p>
 ${passkeyForm("create", { action: PASSKEYS, options, fields: {} }, content, "stack")}
@@ -206,10 +190,10 @@ function codesPage(codes: string[], back: string): Html {
 <p class="alert">Save these codes now, for example in a password manager. You won’t be able to see them again.</p>
 <p>If you lose your authenticator app or passkey, each code signs you in once instead.</p>
 <ul class="codes">${codes.map((code) => html`<li><code>${code}</code></li>`)}</ul>
-<div class="actions">${copyButton(codes.join("\n"), "the recovery codes")}${formButton({
+<div class="actions">${ui.copyButton(codes.join("\n"), "the recovery codes")}${ui.formButton({
     action: `${CODES}/download`,
     text: "Download as text",
     fields: { codes: codes.join(" ") },
-  })}${linkButton(back, back === ACCOUNT ? "Done" : "Continue")}</div>
+  })}${ui.linkButton(back, back === ACCOUNT ? "Done" : "Continue")}</div>
 </div>`;
 }

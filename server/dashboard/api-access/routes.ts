@@ -5,14 +5,7 @@ import { found } from "../../../resources/http/problem.ts";
 import { isPaid } from "../../../resources/plans.ts";
 import { NAME_MAX } from "../../credentials/names.ts";
 import { type Input, textFieldOf } from "../../http/request-body.ts";
-import {
-  endpointsOf,
-  getClient,
-  getClientProfile,
-  HOMEPAGE_MAX,
-  listEndpoints,
-  setClientProfile,
-} from "../../operations/client.ts";
+import * as operations from "../../operations/client.ts";
 import {
   addRedirectUri,
   listRedirectUris,
@@ -32,7 +25,7 @@ import { addSecurityRoutes } from "./security.ts";
 import { addTab, tabPath } from "./tabs.ts";
 
 export const clientRoutes: RouteModule = (router, options) => {
-  const showCredentials = addTab(router, options, "client", getClient, (ctx, client) => {
+  const showCredentials = addTab(router, options, "client", operations.getClient, (ctx, client) => {
     const path = pathTo(ctx, "client");
     const next = isPaid(membershipOf(ctx).plan)
       ? linkButton(`${path}/quick-start`, "Open quick start", "quiet")
@@ -52,10 +45,10 @@ ${secretsSection(client, path)}`;
     router,
     options,
     "client/endpoints",
-    listEndpoints,
+    operations.listEndpoints,
     () => html`<section class="panel"><h2>Endpoints</h2>
 <p class="soft">Most libraries need only the issuer, and find the others from it.</p>
-<dl class="facts">${endpointsOf(options.urls).map(
+<dl class="facts">${operations.endpointsOf(options.urls).map(
       ({ label, url }) => html`<dt>${label}</dt><dd>${copyable(url, `${label} URL`)}</dd>
 `,
     )}</dl></section>`,
@@ -69,14 +62,14 @@ function addProfileRoutes(router: Router, options: RouteOptions): void {
     router,
     options,
     "client/profile",
-    getClientProfile,
+    operations.getClientProfile,
     async (ctx, { clientId }, problem) => {
       const profile = found(await clients.findProfile(clientId), "client");
       const { errors } = splitFieldErrors(problem);
       return profilePage(to(ctx), profile, problem && (await formFieldsOf(ctx)), errors);
     },
   );
-  addOperation(router, options, setClientProfile, { show, to });
+  addOperation(router, options, operations.setClientProfile, { show, to });
 }
 
 function profilePage(
@@ -104,7 +97,7 @@ ${field({
   isWide: true,
   error: errors.client_uri,
   hint: "Where users can read about your app.",
-  attributes: html`maxlength="${HOMEPAGE_MAX}" placeholder="https://" inputmode="url" autocapitalize="none" autocomplete="off" spellcheck="false"`,
+  attributes: html`maxlength="${operations.HOMEPAGE_MAX}" placeholder="https://" inputmode="url" autocapitalize="none" autocomplete="off" spellcheck="false"`,
 })}
 <button type="submit">Save</button>
 </form>`;

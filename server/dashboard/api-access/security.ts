@@ -3,13 +3,7 @@ import type { Context } from "koa";
 import type { Disabled } from "../../../adapters/oauth/clients.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import {
-  disableClient,
-  enableClient,
-  getClientSecurity,
-  requireDpop,
-  setFapi,
-} from "../../operations/client.ts";
+import * as operations from "../../operations/client.ts";
 import { type Operation, pathOf } from "../../operations/operation.ts";
 import { field, formButton, linkButton, panelForm } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
@@ -27,12 +21,12 @@ export function addSecurityRoutes(router: Router, options: RouteOptions): void {
     router,
     options,
     "client/security",
-    getClientSecurity,
+    operations.getClientSecurity,
     async (ctx, { fapi, disabled }) => {
       const membership = membershipOf(ctx);
       const settings = await organizationSettings.find(membership.id);
       const requiresDpop = settings?.requiresDpop ?? false;
-      const dpopPanel = restrictionPanel(membership, requireDpop, "require_dpop", {
+      const dpopPanel = restrictionPanel(membership, operations.requireDpop, "require_dpop", {
         isOn: requiresDpop,
         title: "Token binding",
         text: html`With DPoP (RFC 9449), a token is bound to a key of the app, so a stolen token is useless without that key. Apps that support DPoP can always use it.`,
@@ -41,7 +35,7 @@ export function addSecurityRoutes(router: Router, options: RouteOptions): void {
           : "This organization also accepts bearer tokens. Requiring DPoP stops all bearer tokens immediately.",
         button: requiresDpop ? "Stop requiring DPoP" : "Require DPoP",
       });
-      const fapiPanel = restrictionPanel(membership, setFapi, "fapi", {
+      const fapiPanel = restrictionPanel(membership, operations.setFapi, "fapi", {
         isOn: fapi,
         title: "FAPI 2.0",
         text: html`The FAPI 2.0 Security Profile restricts the client to pushed authorization requests, <code>private_key_jwt</code> with PS256, ES256 or EdDSA, and DPoP.`,
@@ -53,9 +47,9 @@ export function addSecurityRoutes(router: Router, options: RouteOptions): void {
       return html`${dpopPanel}${fapiPanel}${switchPanel(membership, disabled)}`;
     },
   );
-  addOperation(router, options, requireDpop, { show, to });
-  addOperation(router, options, setFapi, { show, to });
-  addOperationPage(router, options, disableClient, {
+  addOperation(router, options, operations.requireDpop, { show, to });
+  addOperation(router, options, operations.setFapi, { show, to });
+  addOperationPage(router, options, operations.disableClient, {
     path: `${CLIENT}/disable`,
     section: "client",
     to,
@@ -65,7 +59,7 @@ export function addSecurityRoutes(router: Router, options: RouteOptions): void {
       return { title: "Disable client", ...error, body: disableForm(pathTo(ctx, "client"), errors.reason) };
     },
   });
-  addOperation(router, options, enableClient, { to });
+  addOperation(router, options, operations.enableClient, { to });
 }
 
 type Restriction = { isOn: boolean; title: string; text: Html; state: string; button: string };
@@ -90,7 +84,7 @@ ${controlOf(membership, operation, control)}</section>`;
 
 function switchPanel(membership: Membership, disabled: Disabled | null): Html {
   const path = sectionPath(membership.id, "client");
-  if (!mayRun(membership, disabled ? enableClient : disableClient)) return html``;
+  if (!mayRun(membership, disabled ? operations.enableClient : operations.disableClient)) return html``;
   if (!disabled) {
     return html`<section class="panel danger"><h2>Disable client</h2>
 <p class="soft">Stops the client and all apps that use it, until you enable it again.</p>

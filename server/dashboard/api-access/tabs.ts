@@ -7,10 +7,10 @@ import type { Problem } from "../../../resources/http/problem.ts";
 import { isPaid } from "../../../resources/plans.ts";
 import { clientOf as clientOfOrganization } from "../../operations/client-common.ts";
 import type { Operation } from "../../operations/operation.ts";
-import { initial, linkButton, time } from "../../ui/controls.ts";
+import { initial, time } from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { emptyState, tabs } from "../../ui/table.ts";
+import { paidPlanState, tabs } from "../../ui/table.ts";
 import { membershipOf, pathTo } from "../access.ts";
 import { type Show, splitFieldErrors } from "../forms.ts";
 import { addReading } from "../operation-routes.ts";
@@ -61,7 +61,7 @@ export function addTab(
       error: summary,
       body: client
         ? html`${tabs("API access", links)}${disabledAlert(client.disabled)}${!isPaid(plan) && FREE_PLAN}${await render(ctx, client, problem)}`
-        : emptyState("No client yet", NO_CLIENT, linkButton(sectionPath(id, "plan"), "Compare plans")),
+        : paidPlanState("No client yet", NO_CLIENT, sectionPath(id, "plan")),
     });
   };
   addReading(router, options, operation, (ctx) => show(ctx));

@@ -11,18 +11,7 @@ import {
   listTrustRules,
   parseClaims,
 } from "../../operations/trust-rules.ts";
-import {
-  badge,
-  breakable,
-  checkboxes,
-  field,
-  formButton,
-  linkButton,
-  panelForm,
-  select,
-  textArea,
-  time,
-} from "../../ui/controls.ts";
+import * as ui from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { emptyState, tabs } from "../../ui/table.ts";
 import { PLATFORMS, type Platform, type PlatformField } from "../../workload-identity/platforms.ts";
@@ -98,7 +87,7 @@ export function workloadQuickStarts(urls: PublicUrls, clientId: string): Snippet
 }
 
 function workloadIdentityPage(path: string, rules: TrustRule[], snippets: Snippet[]): Html {
-  const add = linkButton(`${path}/new`, "Add trust rule");
+  const add = ui.linkButton(`${path}/new`, "Add trust rule");
   const heading = (action: Html) => html`<div class="title"><div><h2>Trust rules</h2>
 <p class="intro">${INTRO}</p></div>${action}</div>`;
   const quickStarts = html`<section class="group"><div class="title"><div><h2>Quick starts</h2>
@@ -118,11 +107,11 @@ function rulePanel(rule: TrustRule, path: string): Html {
   const { id, name, scopes, createdBy, createdAt, lastUsedAt } = rule;
   const about = `trust rule ${name}`;
   return html`<section class="panel"><div class="title"><h3>${name}</h3>
-${formButton({ action: `${path}/${id}/delete`, text: "Delete", about, look: "danger" })}</div>
+${ui.formButton({ action: `${path}/${id}/delete`, text: "Delete", about, look: "danger" })}</div>
 <dl class="facts">${requiredClaims(rule)}
-<dt>Permissions</dt><dd><span class="tags">${scopes.map((scope) => badge(scope))}</span></dd>
-<dt>Added</dt><dd>${time(createdAt)} by ${createdBy}</dd>
-<dt>Last used</dt><dd>${time(lastUsedAt)}</dd></dl>
+<dt>Permissions</dt><dd><span class="tags">${scopes.map((scope) => ui.badge(scope))}</span></dd>
+<dt>Added</dt><dd>${ui.time(createdAt)} by ${createdBy}</dd>
+<dt>Last used</dt><dd>${ui.time(lastUsedAt)}</dd></dl>
 </section>
 `;
 }
@@ -130,7 +119,7 @@ ${formButton({ action: `${path}/${id}/delete`, text: "Delete", about, look: "dan
 function requiredClaims({ issuer, subject, audience, claims }: TrustRule): Html {
   const required = { Issuer: issuer, Subject: subject, Audience: audience, ...claims };
   return html`${Object.entries(required).map(
-    ([name, value]) => html`<dt>${name}</dt><dd><code>${breakable(value)}</code></dd>`,
+    ([name, value]) => html`<dt>${name}</dt><dd><code>${ui.breakable(value)}</code></dd>`,
   )}`;
 }
 
@@ -139,9 +128,9 @@ function trustRuleForm(path: string, key: string, values: Input, errors: FieldEr
   const state = (name: string) => ({ name, value: textFieldOf(values[name]), error: errors[name] });
   const platform = platformOf(key);
   const fields = html`<input type="hidden" name="platform" value="${key}">
-${field({ ...state("name"), label: "Name", isWide: !platform, hint: "For your own use, such as the name of the workflow.", attributes: html`required maxlength="100" autocomplete="off"` })}
+${ui.field({ ...state("name"), label: "Name", isWide: !platform, hint: "For your own use, such as the name of the workflow.", attributes: html`required maxlength="100" autocomplete="off"` })}
 ${platform ? Object.entries(platform.fields).map(([name, one]) => platformField(one, state(name))) : tokenFields(state)}
-${checkboxes({
+${ui.checkboxes({
   name: "scopes",
   legend: "Permissions",
   options: API_SCOPES.map((scope) => [scope, SCOPE_DESCRIPTIONS[scope].replace(/\.$/, "")] as const),
@@ -149,7 +138,7 @@ ${checkboxes({
   error: errors.scopes && "Select at least one permission.",
 })}`;
   return html`${platformLinks(path, key)}
-${panelForm({ action: path, submit: "Add trust rule", cancel: path }, fields)}`;
+${ui.panelForm({ action: path, submit: "Add trust rule", cancel: path }, fields)}`;
 }
 
 /** Returns undefined for another issuer, whose rules have the claims of its tokens as fields. */
@@ -171,15 +160,20 @@ type State = { name: string; value: string; error: string | undefined };
 
 function platformField(one: PlatformField, state: State): Html {
   const { label, hint, placeholder = "", isOptional } = one;
-  if ("options" in one) return select({ ...state, label, hint, options: Object.entries(one.options) });
+  if ("options" in one) return ui.select({ ...state, label, hint, options: Object.entries(one.options) });
   const required = !isOptional && html`required `;
-  return field({ ...state, label, hint, attributes: html`${required}${PLAIN} placeholder="${placeholder}"` });
+  return ui.field({
+    ...state,
+    label,
+    hint,
+    attributes: html`${required}${PLAIN} placeholder="${placeholder}"`,
+  });
 }
 
 function tokenFields(state: (name: string) => State): Html {
   const required = html`required ${PLAIN}`;
-  return html`${field({ ...state("issuer"), label: "Issuer", isWide: true, hint: "The iss claim of the tokens. Their keys are found at this URL.", attributes: html`${required} placeholder="https://"` })}
-${field({ ...state("subject"), label: "Subject", isWide: true, hint: "The sub claim of the tokens. A * at the end matches anything.", attributes: required })}
-${field({ ...state("audience"), label: "Audience", isWide: true, hint: "The aud claim of the tokens. Workloads request their tokens for it.", attributes: required })}
-${textArea({ ...state("claims"), label: "Further claims (optional)", hint: "One name=value per line, which the tokens must have besides iss, sub and aud." })}`;
+  return html`${ui.field({ ...state("issuer"), label: "Issuer", isWide: true, hint: "The iss claim of the tokens. Their keys are found at this URL.", attributes: html`${required} placeholder="https://"` })}
+${ui.field({ ...state("subject"), label: "Subject", isWide: true, hint: "The sub claim of the tokens. A * at the end matches anything.", attributes: required })}
+${ui.field({ ...state("audience"), label: "Audience", isWide: true, hint: "The aud claim of the tokens. Workloads request their tokens for it.", attributes: required })}
+${ui.textArea({ ...state("claims"), label: "Further claims (optional)", hint: "One name=value per line, which the tokens must have besides iss, sub and aud." })}`;
 }

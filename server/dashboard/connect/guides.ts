@@ -15,7 +15,6 @@ type Host = {
   identity: "document" | "registration" | "registration or document" | "any";
   /** It connects from its vendor's servers instead of the user's computer. */
   isHosted?: true;
-  /** Returns the link that installs the server in it. */
   installLink?: (mcpUrl: string) => string;
 };
 
@@ -129,7 +128,6 @@ const CLIENT_HELPS = new Set<Obstacle>(["documents_disabled", "not_allowed", "re
 /** How to connect a host to an organization, as programs get it. Without steps, no sign-in of a user connects the host. */
 export type Guide = Pick<Host, "id" | "name"> & {
   available: boolean;
-  /** Why it can't connect, and what would change that. */
   reason: Obstacle | null;
   detail: string | null;
   steps: Step[];

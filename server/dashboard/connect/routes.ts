@@ -9,7 +9,7 @@ import { LOOPBACK } from "../../settings/setting-types.ts";
 import { badge, copyButton, linkButton } from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { emptyState, tabs } from "../../ui/table.ts";
+import { paidPlanState, tabs } from "../../ui/table.ts";
 import { membershipOf, pathTo, signedInUserOf } from "../access.ts";
 import { showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
@@ -47,8 +47,11 @@ export const connectRoutes: RouteModule = (router, { storage, settings, urls, al
     const accepted = acceptanceOf(conditions);
     if (prefersHtml(ctx)) {
       const page = { title: "Connect", heading: "Connect an AI client", section: "connect" as const };
-      if (!isPaid(membership.plan))
-        return showPage(ctx, { ...page, body: planRequired(pathTo(ctx, "plan")) });
+      if (!isPaid(membership.plan)) {
+        const text = "Upgrade to Growth or Premium to connect AI clients to this organization.";
+        const body = paidPlanState("AI clients need a paid plan", text, pathTo(ctx, "plan"));
+        return showPage(ctx, { ...page, body });
+      }
       const intro = `Let an AI client work with the links of ${membership.name}. Sign in and approve its permissions.`;
       return showPage(ctx, { ...page, intro, body: connectPage(ctx, guides, accepted, conditions, urls) });
     }
@@ -77,14 +80,6 @@ function scopesOf({ role }: Membership) {
     name: scope,
     description: SCOPE_DESCRIPTIONS[scope],
   }));
-}
-
-function planRequired(planPath: string): Html {
-  return emptyState(
-    "AI clients need a paid plan",
-    "Upgrade to Growth or Premium to connect AI clients to this organization.",
-    linkButton(planPath, "Compare plans"),
-  );
 }
 
 const HOSTED =

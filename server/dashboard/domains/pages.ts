@@ -4,24 +4,10 @@ import { invalidField } from "../../../resources/http/validate.ts";
 import type { LinkCount } from "../../../resources/links/list.ts";
 import { isPaid, limitsOf, type Plan } from "../../../resources/plans.ts";
 import { type Input, textFieldOf } from "../../http/request-body.ts";
-import {
-  badge,
-  breakable,
-  CSRF_FIELD,
-  copyable,
-  day,
-  field,
-  formButton,
-  hidden,
-  linkButton,
-  panelForm,
-  select,
-  textArea,
-  time,
-} from "../../ui/controls.ts";
+import * as ui from "../../ui/controls.ts";
 import type { PageContent } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { emptyState, table } from "../../ui/table.ts";
+import { emptyState, paidPlanState, table } from "../../ui/table.ts";
 import { pluralize } from "../../ui/text.ts";
 import type { FieldErrors } from "../forms.ts";
 import { toUrl, urlField } from "../links/form.ts";
@@ -33,21 +19,20 @@ type Content = Pick<PageContent, "body" | "actions">;
 
 /** Returns the list of domains, or how to start. */
 export function domainsPage(domains: Domain[], plan: Plan, path: string, planPath: string): Content {
-  const add = linkButton(`${path}/new`, "Add domain");
+  const add = ui.linkButton(`${path}/new`, "Add domain");
   if (domains.length === 0) {
     const limits = `Growth includes ${limitsOf("growth").domains} domains, and Premium ${limitsOf("premium").domains}.`;
-    const plans = linkButton(planPath, "Compare plans");
     return {
       body: isPaid(plan)
         ? emptyState("No domains yet", EMPTY, add)
-        : emptyState("Domains require a paid plan", limits, plans),
+        : paidPlanState("Domains require a paid plan", limits, planPath),
     };
   }
   const columns = {
     Domain: ({ id, host, default: isDefault }: Domain) =>
-      html`<a href="${path}/${id}">${breakable(host)}</a>${isDefault && html` ${badge("Default")}`}`,
+      html`<a href="${path}/${id}">${ui.breakable(host)}</a>${isDefault && html` ${ui.badge("Default")}`}`,
     Status: statusOf,
-    Added: ({ createdAt }: Domain) => day(createdAt),
+    Added: ({ createdAt }: Domain) => ui.day(createdAt),
   };
   const list = table("Domains", columns, domains);
   if (!isPaid(plan))
@@ -61,9 +46,9 @@ export function domainsPage(domains: Domain[], plan: Plan, path: string, planPat
 }
 
 function statusOf({ verified, lostAt }: Domain): Html {
-  if (!verified) return badge("Waiting for DNS record", "warn");
-  if (lostAt === null) return badge("Verified", "good");
-  return html`${badge("DNS record missing", "bad")} <span class="soft">since ${time(lostAt)}</span>`;
+  if (!verified) return ui.badge("Waiting for DNS record", "warn");
+  if (lostAt === null) return ui.badge("Verified", "good");
+  return html`${ui.badge("DNS record missing", "bad")} <span class="soft">since ${ui.time(lostAt)}</span>`;
 }
 
 const CASES = [
@@ -73,9 +58,9 @@ const CASES = [
 
 /** Renders the form of a new domain, after an error with the submitted values. */
 export function newForm(path: string, sent: Input, errors: FieldErrors): Html {
-  return panelForm(
+  return ui.panelForm(
     { action: path, submit: "Add domain", cancel: path },
-    html`${field({
+    html`${ui.field({
       name: "host",
       label: "Domain",
       value: textFieldOf(sent.host),
@@ -83,7 +68,7 @@ export function newForm(path: string, sent: Input, errors: FieldErrors): Html {
       hint: "A domain or subdomain that you own. Next, you verify it with a DNS record.",
       attributes: html`required maxlength="253" placeholder="go.example.com" autocomplete="off" autocapitalize="none" spellcheck="false"`,
     })}
-${select({
+${ui.select({
   name: "case_sensitive",
   label: "Upper and lower case",
   value: textFieldOf(sent.case_sensitive) || "true",
@@ -137,10 +122,8 @@ function valuesOf(domain: Domain): Input {
 type DomainPage = {
   domain: Domain;
   path: string;
-  /** The path of the links of the domain. */
   links: string;
   shortHost: string;
-  /** The rejected values of the settings. */
   sent: Input | undefined;
   errors: FieldErrors;
 };
@@ -154,20 +137,20 @@ export function domainPage(page: DomainPage): Content & { title: string } {
   const body = html`${isProved ? html`` : openStep(page)}
 <section class="panel"><dl class="facts">
 <dt>Status</dt><dd data-fact="status">${statusOf(domain)}</dd>
-${Object.entries(dns).map(([name, value]) => html`<dt>DNS record ${name}</dt><dd>${copyable(value, `the ${name} of the DNS record`)}</dd>\n`)}<dt>Upper and lower case</dt><dd>${CASES[caseSensitive ? 0 : 1][1].replace(" (default)", "")}</dd>
-<dt>Added</dt><dd>${time(createdAt)}</dd>
+${Object.entries(dns).map(([name, value]) => html`<dt>DNS record ${name}</dt><dd>${ui.copyable(value, `the ${name} of the DNS record`)}</dd>\n`)}<dt>Upper and lower case</dt><dd>${CASES[caseSensitive ? 0 : 1][1].replace(" (default)", "")}</dd>
+<dt>Added</dt><dd>${ui.time(createdAt)}</dd>
 </dl>
-${isProved ? html`<p class="soft">Keep the DNS record. It is checked every day.</p>` : formButton({ action: `${path}/verify`, text: "Verify domain", look: "primary" })}
+${isProved ? html`<p class="soft">Keep the DNS record. It is checked every day.</p>` : ui.formButton({ action: `${path}/verify`, text: "Verify domain", look: "primary" })}
 </section>
 ${settingsForm(page)}
-<p>${linkButton(`${path}/delete`, "Delete domain", "danger")}</p>`;
-  return { title: host, actions: verified ? linkButton(links, "Show links", "quiet") : undefined, body };
+<p>${ui.linkButton(`${path}/delete`, "Delete domain", "danger")}</p>`;
+  return { title: host, actions: verified ? ui.linkButton(links, "Show links", "quiet") : undefined, body };
 }
 
 /** Says what to do about the DNS record. */
 function openStep({ domain: { host, verified, lostAt }, shortHost }: DomainPage): Html {
   if (verified)
-    return html`<p class="alert bad">The DNS record has been missing since ${time(lostAt)}. ${host} keeps serving links, but after 7 days, another organization that proves it gets it. Create the record again, then verify the domain.</p>`;
+    return html`<p class="alert bad">The DNS record has been missing since ${ui.time(lostAt)}. ${host} keeps serving links, but after 7 days, another organization that proves it gets it. Create the record again, then verify the domain.</p>`;
   const { hostname } = new URL(`http://${shortHost}`);
   return html`<p class="alert">Create the DNS record below with your DNS provider, then verify the domain. A new record can take some minutes to be visible. Also point ${host} to this service, usually with a CNAME record for ${hostname}.</p>`;
 }
@@ -183,13 +166,13 @@ function settingsForm({ domain, path, sent, errors }: DomainPage): Html {
   });
   const documents = Object.entries(APP_LINKS).map(([name, texts]) => state(name, texts));
   const isOpen = documents.some(({ value, error }) => value || error);
-  return html`<form method="post" action="${path}" class="panel stack">${CSRF_FIELD}${hidden("version", String(domain.version))}
+  return html`<form method="post" action="${path}" class="panel stack">${ui.CSRF_FIELD}${ui.hidden("version", String(domain.version))}
 <h2>Settings</h2>
 <label class="option"><input type="checkbox" name="default" value="true"${values.default === "true" && html` checked`}><span>Use this domain for new links by default</span></label>
 ${Object.entries(URLS).map(([name, texts]) => urlField(state(name, texts)))}
 <details class="more"${isOpen && html` open`}><summary class="opener">Apps</summary><div class="stack">
 <p class="hint">With these documents, iOS and Android open links of the domain in your app.</p>
-${documents.map((one) => textArea(one))}
+${documents.map((one) => ui.textArea(one))}
 </div></details>
 <button type="submit">Save settings</button>
 </form>`;
@@ -197,7 +180,7 @@ ${documents.map((one) => textArea(one))}
 
 /** Renders the form that deletes a domain, and asks what happens to its links. */
 export function deletionForm(path: string, { links, isExact }: LinkCount, shortHost: string): Html {
-  const choice = select({
+  const choice = ui.select({
     name: "links",
     label: isExact ? `Its ${pluralize(links, "link")}` : "Its links",
     options: [
@@ -206,7 +189,7 @@ export function deletionForm(path: string, { links, isExact }: LinkCount, shortH
     ],
     hint: "You can’t undo the deletion of links.",
   });
-  return panelForm(
+  return ui.panelForm(
     { action: `${path}/delete`, submit: "Delete domain", cancel: path, danger: "panel" },
     html`<p>The domain stops working immediately, and so do short links that start with it.</p>
 ${links === 0 && isExact ? html`<p>It has no links.</p>` : choice}`,

@@ -7,16 +7,7 @@ import { prefersHtml } from "../../http/request-body.ts";
 import { pathWith } from "../../ui/table.ts";
 import { actorOf, membershipOf, pathTo } from "../access.ts";
 import type { Done } from "../confirmation.ts";
-import {
-  addChange,
-  addForm,
-  changesOf,
-  formFieldsOf,
-  inputOf,
-  type Show,
-  splitFieldErrors,
-  withoutEmpty,
-} from "../forms.ts";
+import * as forms from "../forms.ts";
 import { respondToChange, sendJson, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { requirePlan } from "../webhooks/context.ts";
@@ -43,18 +34,18 @@ export const domains: RouteModule = (router, { services: { domains, links }, url
     showPage(ctx, { title: "Domains", intro, section: "domains", ...page });
   });
 
-  addForm(router, {
+  forms.addForm(router, {
     access: [...access, requirePlan],
     section: "domains",
     path: `${DOMAINS}/new`,
     action: DOMAINS,
     async render(ctx, problem) {
-      const { errors, ...error } = splitFieldErrors(problem);
-      const fields = problem ? await formFieldsOf(ctx) : {};
+      const { errors, ...error } = forms.splitFieldErrors(problem);
+      const fields = problem ? await forms.formFieldsOf(ctx) : {};
       return { title: "Add domain", ...error, body: newForm(pathOf(ctx), fields, errors) };
     },
     async change(ctx) {
-      const input = await inputOf(ctx, (fields) => ({
+      const input = await forms.inputOf(ctx, (fields) => ({
         ...fields,
         case_sensitive: fields.case_sensitive !== "false",
       }));
@@ -62,11 +53,11 @@ export const domains: RouteModule = (router, { services: { domains, links }, url
     },
   });
 
-  const show: Show = async (ctx, _error, problem) => {
+  const show: forms.Show = async (ctx, _error, problem) => {
     const domain = await find(ctx);
     if (!prefersHtml(ctx)) return respondWithDomain(ctx, domain);
-    const { errors, ...error } = splitFieldErrors(problem, formFieldOf);
-    const sent = problem ? await formFieldsOf(ctx) : {};
+    const { errors, ...error } = forms.splitFieldErrors(problem, formFieldOf);
+    const sent = problem ? await forms.formFieldsOf(ctx) : {};
     const page = domainPage({
       domain,
       path: pathOf(ctx, domain),
@@ -81,7 +72,7 @@ export const domains: RouteModule = (router, { services: { domains, links }, url
   };
   router.get(DOMAIN, ...access, (ctx) => show(ctx));
 
-  addChange(router, {
+  forms.addChange(router, {
     access,
     show,
     action: DOMAIN,
@@ -89,13 +80,13 @@ export const domains: RouteModule = (router, { services: { domains, links }, url
     async change(ctx) {
       const tagsOf = (version: number) =>
         [true, false].map((isDefault) => domainTag({ version, default: isDefault }));
-      const { input, precondition } = await changesOf(ctx, toInput, tagsOf);
+      const { input, precondition } = await forms.changesOf(ctx, toInput, tagsOf);
       const domain = await domains.update(actorOf(ctx), idOf(ctx), input, precondition);
       respondWithDomain(ctx, domain, "domain-saved");
     },
   });
 
-  addChange(router, {
+  forms.addChange(router, {
     access,
     show,
     action: `${DOMAIN}/verify`,
@@ -104,7 +95,7 @@ export const domains: RouteModule = (router, { services: { domains, links }, url
     },
   });
 
-  addForm(router, {
+  forms.addForm(router, {
     access,
     section: "domains",
     path: `${DOMAIN}/delete`,
@@ -115,7 +106,7 @@ export const domains: RouteModule = (router, { services: { domains, links }, url
       return { title: `Delete ${domain.host}?`, body: deletionForm(pathOf(ctx, domain), count, shortHost) };
     },
     async change(ctx) {
-      const query = ctx.method === "DELETE" ? ctx.query : withoutEmpty(await formFieldsOf(ctx));
+      const query = ctx.method === "DELETE" ? ctx.query : forms.withoutEmpty(await forms.formFieldsOf(ctx));
       await domains.remove(actorOf(ctx), idOf(ctx), query, preconditionOf(ctx));
       respondToChange(ctx, { to: pathOf(ctx), done: "domain-deleted" });
     },

@@ -12,7 +12,7 @@ import { chart } from "../../ui/chart.ts";
 import { field, hidden, linkButton, meter } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { pathWith, table, tabs } from "../../ui/table.ts";
-import { pluralize, toDate } from "../../ui/text.ts";
+import { capitalized, pluralize, toDate } from "../../ui/text.ts";
 import { actorOf, pathTo } from "../access.ts";
 import { type FieldErrors, queryErrors, redisplayForm, type Show, withoutEmpty } from "../forms.ts";
 import { sendJson, showPage } from "../responses.ts";
@@ -135,7 +135,6 @@ type ClicksPanel = {
   empty: string;
   more?: Html;
   showSources?: boolean;
-  /** The clicks of the period before, which has the same length. */
   previous?: number | undefined;
   /** Whether a database of countries is missing, which is said if no country is known. */
   needsCountries?: boolean;
@@ -222,7 +221,7 @@ const SOURCES = {
 
 function nameOf({ by, value }: ClickOrigin): string {
   if (value === null) return by === "referrer" ? "Direct" : "Unknown";
-  if (by === "device") return value.charAt(0).toUpperCase() + value.slice(1);
+  if (by === "device") return capitalized(value);
   // The query of a page may have any text.
   if (by === "country" && /^[A-Z]{2}$/.test(value)) return COUNTRIES.of(value) ?? value;
   return value;

@@ -3,16 +3,7 @@ import type { Link } from "../../../resources/links/types.ts";
 import { UTM_FIELDS, type UtmField, utmOf, withUtm } from "../../../resources/links/utm.js";
 import { type Input, textFieldOf } from "../../http/request-body.ts";
 import { assetAddress } from "../../ui/asset-files.ts";
-import {
-  breakable,
-  CSRF_FIELD,
-  field,
-  linkButton,
-  type Options,
-  select,
-  selectBox,
-  textArea,
-} from "../../ui/controls.ts";
+import * as ui from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { table } from "../../ui/table.ts";
 import type { FieldErrors } from "../forms.ts";
@@ -139,10 +130,10 @@ type FormOptions = {
   hasPassword: boolean;
   errors: FieldErrors;
   /** The hosts that the link can have, with the value of each in the form. */
-  hosts: Options;
+  hosts: ui.Options;
 };
 
-const OPTIONS: Partial<Record<FieldName, Options>> = {
+const OPTIONS: Partial<Record<FieldName, ui.Options>> = {
   redirect_type: [
     ["302", "302: temporary (default)"],
     ["301", "301: permanent"],
@@ -170,15 +161,15 @@ export function linkForm(options: FormOptions): Html {
   const isNew = version === undefined;
   return html`${current && conflictPanel(current, values, hosts)}
 <div class="beside">
-<form method="post" action="${path}" class="panel stack" data-link-form>${CSRF_FIELD}
+<form method="post" action="${path}" class="panel stack" data-link-form>${ui.CSRF_FIELD}
 ${!isNew && html`<input type="hidden" name="version" value="${version}">`}
 ${basicFields(options, isNew)}
 ${utmFields(values)}
 ${rulesFields(values.rules, options.errors)}
 ${advancedFields(options)}
 <div class="actions"><button type="submit">${isNew ? "Create link" : "Save link"}</button>${
-    current && linkButton(`${path}/edit`, "Reload", "quiet")
-  }${linkButton(path, "Cancel", "quiet")}</div>
+    current && ui.linkButton(`${path}/edit`, "Reload", "quiet")
+  }${ui.linkButton(path, "Cancel", "quiet")}</div>
 </form>
 ${preview(values, hosts)}
 </div>
@@ -186,7 +177,7 @@ ${preview(values, hosts)}
 }
 
 /** Renders what visitors see. The script keeps it current; nothing is loaded from the destination. */
-function preview({ url, domain, slug, title }: LinkFormValues, hosts: Options): Html {
+function preview({ url, domain, slug, title }: LinkFormValues, hosts: ui.Options): Html {
   const parsed = URL.parse(toUrl(url));
   const path = parsed?.href.slice(parsed.href.indexOf(parsed.host) + parsed.host.length) ?? "";
   const shown = (name: string, value: string, empty: string) =>
@@ -202,11 +193,11 @@ function preview({ url, domain, slug, title }: LinkFormValues, hosts: Options): 
 </section>`;
 }
 
-function nameOf(options: Options, value: string): string {
+function nameOf(options: ui.Options, value: string): string {
   return options.find(([option]) => option === value)?.[1] ?? value;
 }
 
-function conflictPanel(current: LinkFormValues, submitted: LinkFormValues, hosts: Options): Html {
+function conflictPanel(current: LinkFormValues, submitted: LinkFormValues, hosts: ui.Options): Html {
   const values = { ...submitted, ...mergeUtm(submitted, current) };
   const differing = FIELD_NAMES.filter(
     (name) => name !== "password" && current[name] !== withoutSpaces(name, values[name]),
@@ -223,17 +214,17 @@ function conflictPanel(current: LinkFormValues, submitted: LinkFormValues, hosts
   );
 }
 
-function shownValue(name: FieldName, value: string, hosts: Options): Html {
+function shownValue(name: FieldName, value: string, hosts: ui.Options): Html {
   const options = name === "domain" ? hosts : OPTIONS[name];
   if (options) return html`${nameOf(options, value)}`;
   if (value.trim() === "" || value === "[]") return html`<span class="soft">empty</span>`;
-  return html`<bdi>${breakable(name === "expires_at" ? value.replace("T", " ") : value)}</bdi>`;
+  return html`<bdi>${ui.breakable(name === "expires_at" ? value.replace("T", " ") : value)}</bdi>`;
 }
 
 function basicFields(options: FormOptions, isNew: boolean): Html {
   const state = fieldState(options);
   return html`${urlField({ ...state("url"), isRequired: true })}
-${field({
+${ui.field({
   ...state("slug"),
   prefix: hostPrefix(options),
   hint: isNew
@@ -242,8 +233,8 @@ ${field({
   attributes: html`maxlength="255" autocapitalize="none" autocomplete="off" spellcheck="false"${!isNew && html` required`}`,
 })}
 ${options.errors.domain && html`<p class="error" id="domain-error">${options.errors.domain}</p>`}
-${field({ ...state("title"), hint: "Visible to your organization, and on the preview page of the link.", attributes: html`maxlength="255" autocomplete="off"` })}
-${field({ ...state("tags"), hint: "Separate tags with commas.", attributes: html`autocomplete="off"` })}`;
+${ui.field({ ...state("title"), hint: "Visible to your organization, and on the preview page of the link.", attributes: html`maxlength="255" autocomplete="off"` })}
+${ui.field({ ...state("tags"), hint: "Separate tags with commas.", attributes: html`autocomplete="off"` })}`;
 }
 
 /** Renders the host before the slug; the choice of one if there are several. */
@@ -251,14 +242,14 @@ function hostPrefix(options: FormOptions): Html {
   const { hosts } = options;
   if (hosts.length === 1) return html`${hosts[0]?.[1]}/`;
   const state = fieldState(options)("domain");
-  return html`<label for="domain" class="visually-hidden">${state.label}</label>${selectBox({ ...state, options: hosts })}/`;
+  return html`<label for="domain" class="visually-hidden">${state.label}</label>${ui.selectBox({ ...state, options: hosts })}/`;
 }
 
 function advancedFields(options: FormOptions): Html {
   const { values, errors, hasPassword } = options;
   const state = fieldState(options);
   const choice = (name: FieldName, hint: string) =>
-    select({ ...state(name), options: OPTIONS[name] ?? [], hint });
+    ui.select({ ...state(name), options: OPTIONS[name] ?? [], hint });
   const isOpen =
     hasPassword ||
     ADVANCED.some((name) => values[name] || errors[name]) ||
@@ -266,17 +257,17 @@ function advancedFields(options: FormOptions): Html {
     values.forward_query === "false" ||
     values.forward_path === "true";
   return html`<details class="more"${isOpen && html` open`}><summary class="opener">More options</summary><div class="stack">
-${field({ ...state("expires_at"), type: "datetime-local", hint: "After this time the link stops working. Leave empty for no expiry.", attributes: html`autocomplete="off"` })}
-${field({ ...state("max_clicks"), type: "number", hint: "After this many clicks, known bots included, the link stops working. Leave empty for no limit.", attributes: html`min="1" max="2147483647" inputmode="numeric"` })}
+${ui.field({ ...state("expires_at"), type: "datetime-local", hint: "After this time the link stops working. Leave empty for no expiry.", attributes: html`autocomplete="off"` })}
+${ui.field({ ...state("max_clicks"), type: "number", hint: "After this many clicks, known bots included, the link stops working. Leave empty for no limit.", attributes: html`min="1" max="2147483647" inputmode="numeric"` })}
 ${choice("redirect_type", "Browsers don’t cache any of them, so every click is counted.")}
 ${choice("forward_query", "What visitors add to the short link, such as ?utm_source=mail. Parameters that the destination has are kept as they are.")}
 ${choice("forward_path", "What visitors add after the short link, such as /shoes.")}
 ${urlField({ ...state("fallback_url"), hint: "Visitors go here when the link is archived, expired or used up. Leave empty to use the organization’s fallback URL." })}
-${field({ ...state("password"), hint: passwordHint(hasPassword), attributes: html`maxlength="128" autocomplete="off" autocapitalize="none" spellcheck="false"` })}
+${ui.field({ ...state("password"), hint: passwordHint(hasPassword), attributes: html`maxlength="128" autocomplete="off" autocapitalize="none" spellcheck="false"` })}
 ${hasPassword && html`<label class="option"><input type="checkbox" name="${REMOVAL}" value="true"><span>Remove the password</span></label>`}
-${field({ ...state("external_id"), hint: "Your own ID for the link, to find it in the API.", attributes: html`maxlength="255" autocomplete="off" autocapitalize="none"` })}
-${field({ ...state("card_title"), hint: "Chats and social networks show it, with the description and image below, instead of a preview of the destination. Without a title, there is no card.", attributes: html`maxlength="255" autocomplete="off"` })}
-${textArea({ ...state("card_description"), attributes: html`class="prose" maxlength="500" rows="2" autocomplete="off"` })}
+${ui.field({ ...state("external_id"), hint: "Your own ID for the link, to find it in the API.", attributes: html`maxlength="255" autocomplete="off" autocapitalize="none"` })}
+${ui.field({ ...state("card_title"), hint: "Chats and social networks show it, with the description and image below, instead of a preview of the destination. Without a title, there is no card.", attributes: html`maxlength="255" autocomplete="off"` })}
+${ui.textArea({ ...state("card_description"), attributes: html`class="prose" maxlength="500" rows="2" autocomplete="off"` })}
 ${urlField({ ...state("card_image_url"), hint: "1200 × 630 pixels suit most services." })}
 </div></details>`;
 }
@@ -314,13 +305,12 @@ function mergeUtm({ url, ...fields }: Input, shown?: Partial<UtmValues>): Input 
   return { url: withUtm(toUrl(url), changed), ...fields };
 }
 
-/** Renders the fields of the UTM parameters of the destination. */
 function utmFields(values: UtmValues): Html {
   const isOpen = UTM_FIELDS.some((name) => values[name] !== "");
   return html`<details class="more"${isOpen && html` open`}><summary class="opener">UTM parameters</summary><div class="stack">
 <p class="hint">Tell your web analytics where visitors come from. A field that you change is set in the destination URL, or removed from it if it’s empty.</p>
 ${UTM_FIELDS.map((name) =>
-  field({ name, value: values[name], ...UTM[name], attributes: html`maxlength="255" autocomplete="off"` }),
+  ui.field({ name, value: values[name], ...UTM[name], attributes: html`maxlength="255" autocomplete="off"` }),
 )}
 </div></details>`;
 }
@@ -339,8 +329,8 @@ export function urlField({
   isRequired = false,
   hint,
   ...options
-}: Parameters<typeof field>[0] & { isRequired?: boolean }): Html {
-  return field({
+}: Parameters<typeof ui.field>[0] & { isRequired?: boolean }): Html {
+  return ui.field({
     ...options,
     hint: [hint, "If you leave out the scheme, https:// is added."].filter(Boolean).join(" "),
     attributes: html`inputmode="url" maxlength="2048" placeholder="https://example.com/page" autocomplete="off" autocapitalize="none" spellcheck="false"${isRequired && html` required`}`,

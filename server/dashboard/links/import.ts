@@ -4,7 +4,7 @@ import type { Context } from "koa";
 import { z } from "zod";
 import { invalidField, validate } from "../../../resources/http/validate.ts";
 import type { LinkFile } from "../../../resources/links/import/formats.ts";
-import type { ImportReport, RowResult } from "../../../resources/links/import/index.ts";
+import { type ImportReport, type RowResult, reportToJson } from "../../../resources/links/import/index.ts";
 import { readLinkFile } from "../../../resources/links/import/read-file.ts";
 import { createWorkQueue } from "../../../resources/work-queue.ts";
 import { LINK_FILE_MAX, prefersHtml } from "../../http/request-body.ts";
@@ -60,7 +60,7 @@ export const linkImport: RouteModule = (router, { services: { importLinks }, all
         }),
       );
       if (prefersHtml(ctx)) await showResults(ctx, { report, results, isTrial, text: bytes.toString() });
-      else sendJson(ctx, { dry_run: isTrial, ...toView(report), results });
+      else sendJson(ctx, { dry_run: isTrial, ...reportToJson(report), results });
     },
   });
 };
@@ -82,10 +82,6 @@ async function readFew(bytes: Buffer): Promise<LinkFile> {
 function checkRows(count: number): void {
   if (count > ROWS_MAX)
     throw invalidField("file", `must have at most ${ROWS_MAX.toLocaleString("en")} rows. ${USE_COMMAND}`);
-}
-
-function toView({ stopped, ...report }: ImportReport): object {
-  return { ...report, ...(stopped && { stopped: { code: stopped.code, message: stopped.message } }) };
 }
 
 function uploadForm(path: string, errors: FieldErrors): Html {

@@ -6,19 +6,7 @@ import { shortUrlOf, toView } from "../../../resources/links/schema.ts";
 import type { Link } from "../../../resources/links/types.ts";
 import { isPaid } from "../../../resources/plans.ts";
 import { prefersHtml, textFieldOf } from "../../http/request-body.ts";
-import {
-  badge,
-  CSRF_FIELD,
-  copyIcon,
-  day,
-  field,
-  formButton,
-  icon,
-  initial,
-  linkButton,
-  meter,
-  select,
-} from "../../ui/controls.ts";
+import * as ui from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { emptyState, pagination, pathWith } from "../../ui/table.ts";
 import { pluralize } from "../../ui/text.ts";
@@ -83,7 +71,7 @@ function undoForm(ctx: Context): Html | undefined {
   if (!state || !undo || !isSignedConfirmation(ctx)) return undefined;
   const action = state === "archived" ? "restore" : "archive";
   const fields = { action, ids: undo, return_to: pathWith("", query) };
-  return formButton({ action: `${pathTo(ctx, "links")}/selection`, text: "Undo", fields });
+  return ui.formButton({ action: `${pathTo(ctx, "links")}/selection`, text: "Undo", fields });
 }
 
 type Query = Record<string, string | undefined>;
@@ -92,11 +80,9 @@ type LinksPage = LinkPage & {
   path: string;
   query: Query;
   errors: FieldErrors;
-  /** How many links match the filter. */
   count: LinkCount;
   /** When the links were read, in epoch milliseconds. */
   shownAt: number;
-  /** Tags to choose from. */
   tags: string[];
   shortUrl: string;
   /** The hosts that links can have. */
@@ -106,18 +92,17 @@ type LinksPage = LinkPage & {
 // The page of a link shows all of its tags.
 const MAX_TAGS_IN_LIST = 2;
 
-/** Renders the list of links with its filter, or how to start. */
 function linksPage(page: LinksPage): Html {
   const { path, query, errors, links } = page;
   const isFiltered = ["search", "tag", "domain", "archived", "sort"].some((name) => query[name]);
   if (links.length > 0 || isFiltered || query.cursor || Object.keys(errors).length > 0) {
     const hint = "Try a broader search or include archived links.";
-    const noMatches = () => emptyState("No links found", hint, linkButton(path, "Clear filters", "quiet"));
+    const noMatches = () => emptyState("No links found", hint, ui.linkButton(path, "Clear filters", "quiet"));
     return html`${filterForm(page)}
 <div data-results>${links.length > 0 ? results(page) : noMatches()}</div>`;
   }
   const text = "Paste a URL above to create a short link you can share, print as a QR code and track.";
-  return emptyState("No links yet", text, linkButton(`${path}/import`, "Import links", "quiet"));
+  return emptyState("No links yet", text, ui.linkButton(`${path}/import`, "Import links", "quiet"));
 }
 
 const ARCHIVED: Record<string, boolean | undefined> = { "": false, false: false, true: true, all: undefined };
@@ -135,7 +120,7 @@ export function filterOf({ search, tag, domain, archived = "" }: Query): object 
 function results(page: LinksPage): Html {
   const { path, query, links, previousCursor, nextCursor, shortUrl } = page;
   const most = Math.max(1, ...links.map(({ clicks }) => clicks));
-  return html`<form method="post" action="${path}/selection" class="linklist">${CSRF_FIELD}
+  return html`<form method="post" action="${path}/selection" class="linklist">${ui.CSRF_FIELD}
 <input type="hidden" name="return_to" value="${pathWith("", { ...query, done: undefined })}">
 <input type="hidden" name="shown_at" value="${page.shownAt}">
 <table>
@@ -176,12 +161,12 @@ function row(link: Link, { path, shortUrl, most }: { path: string; shortUrl: str
   const name = displayUrl(link, shortUrl);
   return html`<tr>
 <td><input type="checkbox" name="ids" value="${id}" aria-label="Select ${name}"></td>
-<td><div class="link">${initial(hostOf(url))}<span class="head"><a class="short" href="${path}/${id}">${name}</a>${statusBadge(link)}${passwordBadge(link)}${copyIcon(shortUrlOf(link, shortUrl), name)}</span>
+<td><div class="link">${ui.initial(new URL(url).hostname.replace(/^www\./, ""))}<span class="head"><a class="short" href="${path}/${id}">${name}</a>${statusBadge(link)}${passwordBadge(link)}${ui.copyIcon(shortUrlOf(link, shortUrl), name)}</span>
 <span class="where" title="${url}">${title && html`<strong>${title}</strong> · `}${url.replace(/^https?:\/\/(www\.)?/, "")}</span></div></td>
 <td>${tagList(link, path, MAX_TAGS_IN_LIST)}</td>
-<td class="end"><span class="count">${meter(clicks / most)}<span>${clicks.toLocaleString("en")}</span></span></td>
-<td>${lastClickedAt === null ? html`<span class="soft">–</span>` : day(lastClickedAt)}</td>
-<td>${day(createdAt)}</td>
+<td class="end"><span class="count">${ui.meter(clicks / most)}<span>${clicks.toLocaleString("en")}</span></span></td>
+<td>${lastClickedAt === null ? html`<span class="soft">–</span>` : ui.day(lastClickedAt)}</td>
+<td>${ui.day(createdAt)}</td>
 </tr>
 `;
 }
@@ -191,14 +176,14 @@ function selectionBar(page: LinksPage): Html {
   const { archived } = page.query;
   return html`<div class="selection" role="group" aria-label="Selected links"><div><span class="chosen" role="status">Selected</span>
 ${isPartOfList(page) && selectAll(page.count)}</div><div>
-${archived !== "true" && html`<button type="submit" name="action" value="archive" class="quiet">${icon("archive")}Archive</button>`}
+${archived !== "true" && html`<button type="submit" name="action" value="archive" class="quiet">${ui.icon("archive")}Archive</button>`}
 ${archived && archived !== "false" && html`<button type="submit" name="action" value="restore" class="quiet">Restore</button>`}
 <input name="tag" aria-label="Tag" placeholder="Tag" maxlength="50" list="tags" autocapitalize="none" autocomplete="off">
-<button type="submit" name="action" value="add-tag" class="quiet">${icon("tag")}Add</button>
+<button type="submit" name="action" value="add-tag" class="quiet">${ui.icon("tag")}Add</button>
 <button type="submit" name="action" value="remove-tag" class="quiet">Remove</button>
 <button type="submit" name="action" value="change" class="quiet">Change…</button>
-<button type="submit" name="action" value="export" class="quiet">${icon("download")}Export</button>
-<button type="submit" name="action" value="delete" class="danger">${icon("trash-2")}Delete</button></div></div>`;
+<button type="submit" name="action" value="export" class="quiet">${ui.icon("download")}Export</button>
+<button type="submit" name="action" value="delete" class="danger">${ui.icon("trash-2")}Delete</button></div></div>`;
 }
 
 /** Renders what extends the selection to the other pages. With scripts, it is shown once the whole page is selected. */
@@ -213,24 +198,21 @@ export function displayUrl(link: Pick<Link, "domain" | "slug">, shortUrl: string
   return shortUrlOf(link, shortUrl).replace(/^https?:\/\//, "");
 }
 
-function hostOf(url: string): string {
-  return new URL(url).hostname.replace(/^www\./, "");
-}
-
 /** Renders the reason that a link doesn't redirect, if any. */
 export function statusBadge(link: Link): Html {
   const { disabledAt, archived, expiresAt, clicks, botClicks, maxClicks } = link;
-  if (disabledAt !== null) return badge("disabled", "bad");
-  if (archived) return badge("archived", "warn");
-  if (expiresAt !== null && expiresAt <= Date.now()) return badge("expired", "warn");
+  if (disabledAt !== null) return ui.badge("disabled", "bad");
+  if (archived) return ui.badge("archived", "warn");
+  if (expiresAt !== null && expiresAt <= Date.now()) return ui.badge("expired", "warn");
   // The clicks that are shown are those of people, but those of bots count toward the limit.
   const ofBots = botClicks === 0 ? "" : `, ${botClicks.toLocaleString("en")} from bots`;
-  if (maxClicks !== null && clicks + botClicks >= maxClicks) return badge(`limit reached${ofBots}`, "warn");
+  if (maxClicks !== null && clicks + botClicks >= maxClicks)
+    return ui.badge(`limit reached${ofBots}`, "warn");
   return html``;
 }
 
 export function passwordBadge({ hasPassword }: Link): Html {
-  return hasPassword ? badge("password") : html``;
+  return hasPassword ? ui.badge("password") : html``;
 }
 
 export function tagList({ tags }: Link, path: string, max = Infinity): Html {
@@ -243,10 +225,10 @@ export function tagList({ tags }: Link, path: string, max = Infinity): Html {
 }
 
 function quickForm(path: string): Html {
-  return html`<form method="post" action="${path}" class="quick">${CSRF_FIELD}
+  return html`<form method="post" action="${path}" class="quick">${ui.CSRF_FIELD}
 <div class="field"><label for="url" class="visually-hidden">Shorten a URL</label>
 <input id="url" name="url" inputmode="url" required maxlength="2048" placeholder="Paste a URL to shorten" autocomplete="off"></div>
-<button type="submit">${icon("plus")}Create link</button>
+<button type="submit">${ui.icon("plus")}Create link</button>
 <a class="button quiet" href="${path}/new" data-create>Custom link</a>
 </form>`;
 }
@@ -267,16 +249,16 @@ function filterForm(page: LinksPage): Html {
   const { domain = "", archived = "false" } = query;
   const domains = ["", ...new Set([...hosts, ...(domain ? [domain] : [])])];
   return html`<form method="get" action="${path}" class="row" role="search" aria-label="Links" data-filter>
-<div class="field find">${icon("search")}<label for="search" class="visually-hidden">Search</label>
+<div class="field find">${ui.icon("search")}<label for="search" class="visually-hidden">Search</label>
 <input id="search" name="search" type="search" value="${query.search}" maxlength="255" placeholder="Search URL, slug or title"${errors.search && html` aria-invalid="true" aria-describedby="search-error"`}>${
     errors.search && html`<p class="error" id="search-error">${errors.search}</p>`
   }</div>
-${field({ name: "tag", label: "Tag", hidesLabel: true, value: query.tag, error: errors.tag, attributes: html`maxlength="50" list="tags" placeholder="Any tag" autocapitalize="none" autocomplete="off"` })}
+${ui.field({ name: "tag", label: "Tag", hidesLabel: true, value: query.tag, error: errors.tag, attributes: html`maxlength="50" list="tags" placeholder="Any tag" autocapitalize="none" autocomplete="off"` })}
 <datalist id="tags">${tags.map((tag) => html`<option value="${tag}"></option>`)}</datalist>
-${domains.length > 2 && select({ name: "domain", label: "Domain", hidesLabel: true, value: domain, options: domains.map((host) => [host, host || "Any domain"]) })}
-${select({ name: "archived", label: "Show", hidesLabel: true, value: archived, options: STATES })}
-${select({ name: "sort", label: "Sort", hidesLabel: true, value: query.sort ?? "-created_at", options: SORTS })}
+${domains.length > 2 && ui.select({ name: "domain", label: "Domain", hidesLabel: true, value: domain, options: domains.map((host) => [host, host || "Any domain"]) })}
+${ui.select({ name: "archived", label: "Show", hidesLabel: true, value: archived, options: STATES })}
+${ui.select({ name: "sort", label: "Sort", hidesLabel: true, value: query.sort ?? "-created_at", options: SORTS })}
 <button type="submit" class="quiet" data-apply>Apply</button>
-<span class="actions">${linkButton(`${path}/import`, "Import", "quiet")}<a class="button quiet" href="${pathWith(`${path}.csv`, { search: query.search, tag: query.tag, domain, archived })}" data-export>Export ${describeCount(page)}<span class="visually-hidden"> as CSV</span></a></span>
+<span class="actions">${ui.linkButton(`${path}/import`, "Import", "quiet")}<a class="button quiet" href="${pathWith(`${path}.csv`, { search: query.search, tag: query.tag, domain, archived })}" data-export>Export ${describeCount(page)}<span class="visually-hidden"> as CSV</span></a></span>
 </form>`;
 }

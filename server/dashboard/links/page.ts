@@ -17,7 +17,6 @@ import { qrCode } from "./qr-code.ts";
 
 const REDIRECT_NAMES = { 301: "permanent", 302: "temporary", 307: "temporary", 308: "permanent" };
 
-/** Shows the page of a link. */
 export async function showLink(
   ctx: Context,
   link: Link,

@@ -14,15 +14,7 @@ import { pathWith, table } from "../../ui/table.ts";
 import { pluralize } from "../../ui/text.ts";
 import { actorOf, pathTo } from "../access.ts";
 import { type CountedDone, signedConfirmation } from "../confirmation.ts";
-import {
-  type FieldErrors,
-  formFieldsOf,
-  isForm,
-  redisplayForm,
-  type Show,
-  splitFieldErrors,
-  toSentence,
-} from "../forms.ts";
+import * as forms from "../forms.ts";
 import { sendJson, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { pages, sendLinks } from "./export.ts";
@@ -64,7 +56,7 @@ export const selection: RouteModule = (router, { services: { links }, urls, allo
   /** Shows the page that asks for what the form left open, or that says why it was rejected. */
   async function ask(ctx: Context, fields: Input, ids: unknown[], problem?: Problem) {
     const form = formOf(ctx, fields);
-    const { error, errors } = splitFieldErrors(problem);
+    const { error, errors } = forms.splitFieldErrors(problem);
     const shown = await links.getMany(actorOf(ctx), { ids: ids.slice(0, READ_MAX) });
     const selected = { shown, ids: ids.length > READ_MAX ? ids.map(String) : shown.map(({ id }) => id) };
     const page = () => {
@@ -78,9 +70,9 @@ export const selection: RouteModule = (router, { services: { links }, urls, allo
     showPage(ctx, { section: "links", error, ...page() });
   }
 
-  const show: Show = async (ctx, error, problem) => {
-    const fields = await formFieldsOf(ctx);
-    const { errors } = splitFieldErrors(problem);
+  const show: forms.Show = async (ctx, error, problem) => {
+    const fields = await forms.formFieldsOf(ctx);
+    const { errors } = forms.splitFieldErrors(problem);
     if (isTagging(fields) ? errors.tag : errors.changes)
       return ask(ctx, fields, await findIds(ctx, fields), problem);
     const page = backPage(formOf(ctx, fields), describeError(errors, fields));
@@ -93,13 +85,13 @@ export const selection: RouteModule = (router, { services: { links }, urls, allo
     sendLinks(ctx, [await links.getMany(actorOf(ctx), { ids: idsIn(fields) })], urls.short);
   }
 
-  router.post(`${ORGANIZATION}/links/selection`, allow(), redisplayForm(show), async (ctx) => {
-    const fields = await formFieldsOf(ctx);
+  router.post(`${ORGANIZATION}/links/selection`, allow(), forms.redisplayForm(show), async (ctx) => {
+    const fields = await forms.formFieldsOf(ctx);
     const isPage = prefersHtml(ctx);
     if (fields.action === "export") return sendSelected(ctx, fields);
     const ids = await findIds(ctx, fields);
     if (isPage && isOpen(fields, ids.length)) return ask(ctx, fields, ids);
-    const results = await links.changeMany(actorOf(ctx), isForm(ctx) ? toInput(fields, ids) : fields);
+    const results = await links.changeMany(actorOf(ctx), forms.isForm(ctx) ? toInput(fields, ids) : fields);
     if (!isPage)
       return sendJson(ctx, { results: results.map((result) => changeResultView(result, urls.short)) });
     const failed = results.filter(({ error }) => error);
@@ -118,7 +110,6 @@ function doneQuery(ctx: Context, { action }: Input, results: ChangeResult[]): Re
   return signedConfirmation(ctx, done, canBeUndone ? changed.join(ID_SEPARATOR) : undefined);
 }
 
-/** Returns whether the form is about all links that match the filter of the list. */
 function isAll({ all }: Input): boolean {
   return all === "true";
 }
@@ -162,7 +153,6 @@ function toInput(fields: Input, ids: unknown[]): Input {
   };
 }
 
-/** Returns the query of the list that the form was sent from. A change of all links leads back to the first page. */
 function listQueryIn({ return_to, ...fields }: Input): Record<string, string> {
   const given = new URLSearchParams(textFieldOf(return_to));
   const isKnown = (name: string) =>
@@ -175,7 +165,7 @@ function listPath(ctx: Context, fields: Input, done?: Record<string, string>): s
   return pathWith(pathTo(ctx, "links"), { ...listQueryIn(fields), ...done });
 }
 
-function describeError(errors: FieldErrors, fields: Input): string | undefined {
+function describeError(errors: forms.FieldErrors, fields: Input): string | undefined {
   const max = CHANGED_MAX.toLocaleString("en");
   if (errors.all)
     return `More than ${max} links match. Narrow the filter, and try again. No link was changed.`;
@@ -187,11 +177,8 @@ function formOf(ctx: Context, fields: Input) {
   return {
     action: textFieldOf(fields.action),
     tag: textFieldOf(fields.tag),
-    /** Where the form is sent. */
     path: `${pathTo(ctx, "links")}/selection`,
-    /** The path of the list with its filter. */
     list: listPath(ctx, fields),
-    /** The query of the list. */
     returnTo: pathWith("", listQueryIn(fields)),
   };
 }
@@ -201,13 +188,11 @@ type SelectionForm = ReturnType<typeof formOf>;
 /** The ids of selected links, and up to 100 of the links. */
 type Selected = { ids: string[]; shown: Link[] };
 
-/** Leads back to the list. */
 function backPage({ list }: SelectionForm, error: string | undefined): PageContent {
   const body = linkButton(list, "Back to links", "quiet");
   return { title: "Links", body, ...(error && { error }) };
 }
 
-/** Asks for the tag. */
 function tagPage(form: SelectionForm, { ids }: Selected, error: string | undefined): PageContent {
   const isAdded = form.action === "add-tag";
   const tag = field({
@@ -221,7 +206,6 @@ function tagPage(form: SelectionForm, { ids }: Selected, error: string | undefin
   return { title, body: askingForm(form, ids, tag) };
 }
 
-/** Asks for changes to the fields of the links. */
 function changesPage(form: SelectionForm, { ids }: Selected, fields: Html): PageContent {
   const body = askingForm(form, ids, html`${hidden("changes", "entered")}${fields}`);
   return { title: `Change ${pluralize(ids.length, "link")}`, body };
@@ -308,7 +292,7 @@ function readChanges(fields: Input): object {
 function changesFields(fields: Input, errors: readonly FieldError[] = []): Html {
   const input = (name: string, label: string, hint?: string, type = "text") => {
     const { message } = errors.find((error) => error.field.split(".").at(-1) === name) ?? {};
-    const error = message && toSentence(message);
+    const error = message && forms.toSentence(message);
     const attributes = html`maxlength="2048" autocapitalize="none" autocomplete="off" spellcheck="false"`;
     return field({ name, label, hint, type, error, attributes, value: textFieldOf(fields[name]) });
   };

@@ -16,16 +16,7 @@ import {
 import type { Result } from "../../operations/operation.ts";
 import type { getSettings } from "../../operations/organizations.ts";
 import type { Settings } from "../../settings/config.ts";
-import {
-  breakable,
-  CSRF_FIELD,
-  field,
-  formButton,
-  linkButton,
-  select,
-  settingPanel,
-  time,
-} from "../../ui/controls.ts";
+import * as ui from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
@@ -96,26 +87,26 @@ export function appPolicyPanel(
   const current = choices.find((choice) => choice === allowed_clients) ?? "known";
   if (!mayRun(membership, setAppPolicy)) {
     const kind = KINDS[current].charAt(0).toLowerCase() + KINDS[current].slice(1);
-    return settingPanel(
+    return ui.settingPanel(
       { title: TITLE, text: FOR_MEMBERS[member_apps as MemberApps] },
       html`<p>Accepted apps: ${kind}${current === "known" ? `, which are ${KNOWN_CLIENT_NAMES}. ${canRegister ? REGISTERED : ""}` : "."}</p>`,
     );
   }
-  return settingPanel(
+  return ui.settingPanel(
     {
       id: "apps",
       title: TITLE,
       text: `${ALWAYS} Owners and admins may authorize any accepted app, and you can limit members further.`,
     },
-    html`<form method="post" action="${sectionPath(membership.id, "apps")}" class="stack">${CSRF_FIELD}
-${select({
+    html`<form method="post" action="${sectionPath(membership.id, "apps")}" class="stack">${ui.CSRF_FIELD}
+${ui.select({
   name: "allowed_clients",
   label: "Accepted apps",
   value: current,
   options: choices.map((choice) => [choice, KINDS[choice]] as const),
   hint: canRegister ? `${KNOWN} ${REGISTERED}` : KNOWN,
 })}
-${select({
+${ui.select({
   name: "member_apps",
   label: "Apps members may authorize",
   value: member_apps,
@@ -132,12 +123,12 @@ export function approvedAppsPanel(membership: Membership, approved: Approval[]):
   const path = sectionPath(membership.id, "apps");
   const columns: Columns<Approval> = {
     App: ({ app, client_id }) =>
-      html`<strong><bdi>${app}</bdi></strong><br><code>${breakable(client_id)}</code>`,
-    "Approved by": ({ approved_by }) => html`<bdi>${breakable(approved_by)}</bdi>`,
-    Approved: ({ approved_at }) => time(Date.parse(approved_at)),
+      html`<strong><bdi>${app}</bdi></strong><br><code>${ui.breakable(client_id)}</code>`,
+    "Approved by": ({ approved_by }) => html`<bdi>${ui.breakable(approved_by)}</bdi>`,
+    Approved: ({ approved_at }) => ui.time(Date.parse(approved_at)),
   };
   const withdrawButton = ({ id, app }: Approval) =>
-    formButton({
+    ui.formButton({
       action: `${path}/approved/${id}/delete`,
       text: "Withdraw approval",
       about: `of ${app}`,
@@ -152,7 +143,7 @@ ${mayRun(membership, approveApp) && approvalForm(path)}</section>`;
 
 function approvalForm(path: string, clientId = ""): Html {
   return html`<form method="get" action="${path}/approve" class="row">
-${field({
+${ui.field({
   name: "client_id",
   label: "Client ID to approve",
   value: clientId,
@@ -168,14 +159,14 @@ function approvalPage({ id, name }: Membership, clientId: string, appName: strin
   return html`<div class="panel narrow">
 <dl class="facts">
 <dt>App</dt><dd><bdi>${appName}</bdi></dd>
-<dt>Client ID</dt><dd><code>${breakable(clientId)}</code></dd>
+<dt>Client ID</dt><dd><code>${ui.breakable(clientId)}</code></dd>
 <dt>Identity</dt><dd>${identityText(clientId)}</dd>
 </dl>
 <p>Members of <strong><bdi>${name}</bdi></strong> will be able to authorize this app for the access that their role allows.</p>
-<form method="post" action="${path}/approved" class="actions">${CSRF_FIELD}
+<form method="post" action="${path}/approved" class="actions">${ui.CSRF_FIELD}
 <input type="hidden" name="client_id" value="${clientId}">
 <button type="submit">Approve app</button>
-${linkButton(sectionPath(id, "settings"), "Cancel", "quiet")}
+${ui.linkButton(sectionPath(id, "settings"), "Cancel", "quiet")}
 </form></div>`;
 }
 

@@ -13,17 +13,7 @@ import {
   revokeInvitation,
 } from "../../operations/invitations.ts";
 import type { Result } from "../../operations/operation.ts";
-import {
-  breakable,
-  CSRF_FIELD,
-  copyable,
-  field,
-  formButton,
-  icon,
-  linkButton,
-  select,
-  time,
-} from "../../ui/controls.ts";
+import * as ui from "../../ui/controls.ts";
 import { sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { invitationSentence, type ShownInvitation } from "../../ui/sign-in.ts";
@@ -100,11 +90,11 @@ export function invitationPanel({ id, role }: Membership, { hasMail, typed, erro
   const roles = manageableRoles(role).map((one) => [one, capitalized(one)] as const);
   return html`<section class="panel"><h2>Invite a member</h2>
 <p class="soft">Creates a single-use link, valid for 7 days, for you to send.${hasMail ? " We also send it to the email address, if you enter one." : ""}</p>
-<form method="post" action="${invitationsPath(id)}" class="row">${CSRF_FIELD}
-${select({ name: "role", label: "Role", options: roles, value: textFieldOf(typed.role) || "member" })}
-${field({ name: "label", label: "For whom (optional)", value: textFieldOf(typed.label), error: errors.label, attributes: html`maxlength="${NAME_MAX}" autocomplete="off"` })}
-${hasMail && field({ name: "email", label: "Email address (optional)", type: "email", value: textFieldOf(typed.email), error: errors.email, attributes: html`maxlength="254" autocomplete="off"` })}
-<button type="submit">${icon("user-plus")}Create invitation link</button>
+<form method="post" action="${invitationsPath(id)}" class="row">${ui.CSRF_FIELD}
+${ui.select({ name: "role", label: "Role", options: roles, value: textFieldOf(typed.role) || "member" })}
+${ui.field({ name: "label", label: "For whom (optional)", value: textFieldOf(typed.label), error: errors.label, attributes: html`maxlength="${NAME_MAX}" autocomplete="off"` })}
+${hasMail && ui.field({ name: "email", label: "Email address (optional)", type: "email", value: textFieldOf(typed.email), error: errors.email, attributes: html`maxlength="254" autocomplete="off"` })}
+<button type="submit">${ui.icon("user-plus")}Create invitation link</button>
 </form>
 <dl class="facts">${manageableRoles(role).map((one) => html`<dt>${capitalized(one)}</dt><dd class="soft">${ROLE_MEANINGS[one]}</dd>`)}</dl></section>`;
 }
@@ -113,16 +103,16 @@ export function openInvitations({ id }: Membership, open: Invitation[]): Html {
   if (open.length === 0) return html``;
   const columns: Columns<Invitation> = {
     For: ({ label, email }) => {
-      const sent = email && html`<span class="soft">sent to ${breakable(email)}</span>`;
-      if (!label) return email ? html`${breakable(email)}` : "–";
+      const sent = email && html`<span class="soft">sent to ${ui.breakable(email)}</span>`;
+      if (!label) return email ? html`${ui.breakable(email)}` : "–";
       return html`<bdi>${label}</bdi>${sent && html`<br>${sent}`}`;
     },
     Role: (invitation) => capitalized(invitation.role),
-    "Created by": ({ createdBy }) => html`<bdi>${breakable(createdBy)}</bdi>`,
-    Expires: ({ expiresAt }) => time(expiresAt),
+    "Created by": ({ createdBy }) => html`<bdi>${ui.breakable(createdBy)}</bdi>`,
+    Expires: ({ expiresAt }) => ui.time(expiresAt),
   };
   const revokeButton = ({ id: invitationId, label, email, createdAt }: Invitation) =>
-    formButton({
+    ui.formButton({
       action: `${invitationsPath(id)}/${invitationId}/delete`,
       text: "Revoke",
       about: `invitation ${label || email ? `for ${label ?? email} ` : ""}from ${formatTime(createdAt)}`,
@@ -140,20 +130,20 @@ function invitationPage(members: string, { url, invitation }: Created): Html {
   const recipient = label ? html`<strong><bdi>${label}</bdi></strong>` : "the person you’re inviting";
   return html`<div class="panel narrow" data-once>
 <p class="alert">Copy the link now. You won’t be able to see it again.</p>
-<p>${email ? html`We’re emailing it to <strong><bdi>${email}</bdi></strong>.` : html`Send it to ${recipient}.`} It works once and expires on ${time(Date.parse(expires_at))}.</p>
-<p>${copyable(url, "link")}</p>
-<div class="actions">${linkButton(members, "Done")}</div>
+<p>${email ? html`We’re emailing it to <strong><bdi>${email}</bdi></strong>.` : html`Send it to ${recipient}.`} It works once and expires on ${ui.time(Date.parse(expires_at))}.</p>
+<p>${ui.copyable(url, "link")}</p>
+<div class="actions">${ui.linkButton(members, "Done")}</div>
 </div>`;
 }
 
 function alreadyMember(organization: string, username: string): Html {
   return html`<div class="panel"><p>You’re already a member of <strong><bdi>${organization}</bdi></strong>. You’re signed in as <strong><bdi>${username}</bdi></strong>.</p>
 <p>The invitation is for someone else. It stays valid until they accept it.</p>
-${linkButton("/dashboard", "Go to the dashboard")}</div>`;
+${ui.linkButton("/dashboard", "Go to the dashboard")}</div>`;
 }
 
 function acceptanceForm(action: string, invitation: ShownInvitation, username: string): Html {
   return html`<div class="panel"><p>${invitationSentence(invitation)} You’re signed in as <strong><bdi>${username}</bdi></strong>.</p>
-<form method="post" action="${action}">${CSRF_FIELD}<button type="submit">Join ${invitation.organizationName}</button></form>
+<form method="post" action="${action}">${ui.CSRF_FIELD}<button type="submit">Join ${invitation.organizationName}</button></form>
 <p class="hint">To join with another account, sign out and open the invitation again.</p></div>`;
 }

@@ -4,28 +4,8 @@ import type { Member } from "../../../adapters/organizations/members.ts";
 import type { Membership, Role } from "../../../adapters/organizations/store.ts";
 import { manageableRoles, ROLES, scopesOfRole, withoutImplied } from "../../../resources/access/scopes.ts";
 import { describeApp } from "../../clients/app-identity.ts";
-import {
-  changeRole,
-  createResetLink,
-  findMember,
-  LAST_OWNER,
-  leaveOrganization,
-  listMembers,
-  ownersOnly,
-  removeMember,
-  signOutMember,
-} from "../../operations/members.ts";
-import {
-  badge,
-  breakable,
-  copyable,
-  day,
-  formButton,
-  initial,
-  linkButton,
-  named,
-  panelForm,
-} from "../../ui/controls.ts";
+import * as operations from "../../operations/members.ts";
+import * as ui from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
@@ -60,8 +40,8 @@ ${rolesPanel()}`;
     showPage(ctx, { title: "Members", intro, section: "members", error, body });
   };
 
-  addReading(router, options, listMembers, (ctx) => show(ctx));
-  addOperation(router, options, changeRole, {
+  addReading(router, options, operations.listMembers, (ctx) => show(ctx));
+  addOperation(router, options, operations.changeRole, {
     show,
     to: (ctx) => pathTo(ctx, "members"),
     action: "/dashboard/organizations/:id/members/:user_id",
@@ -73,12 +53,12 @@ ${rolesPanel()}`;
 function membersTable(membership: Membership, ownId: string, members: Member[]): Html {
   const columns: Columns<Member> = {
     Member: ({ id, username }) =>
-      named(
-        initial(username),
-        html`<bdi>${breakable(username)}</bdi>${id === ownId && html` ${badge("you")}`}`,
+      ui.named(
+        ui.initial(username),
+        html`<bdi>${ui.breakable(username)}</bdi>${id === ownId && html` ${ui.badge("you")}`}`,
       ),
     Role: ({ role }) => capitalized(role),
-    Joined: ({ joinedAt }) => day(joinedAt),
+    Joined: ({ joinedAt }) => ui.day(joinedAt),
   };
   const actions = (member: Member) =>
     manageableRoles(membership.role).includes(member.role) && member.id !== ownId
@@ -103,21 +83,21 @@ function memberActions(membership: Membership, { id, username, role }: Member): 
   const others = manageableRoles(membership.role).filter((one) => one !== role);
   return html`<details class="menu"><summary class="button quiet">Manage<span class="visually-hidden"> ${username}</span></summary><div class="sheet">${others.map(
     (one) =>
-      formButton({
+      ui.formButton({
         action: `${path}/${id}`,
         text: ROLE_ACTIONS[one],
         about: username,
         fields: { role: one },
       }),
   )}${
-    mayRun(membership, createResetLink) &&
-    formButton({
+    mayRun(membership, operations.createResetLink) &&
+    ui.formButton({
       action: `${path}/${id}/reset-link`,
       text: "Create reset link",
       about: `for ${username}`,
     })
   }${
-    mayRun(membership, signOutMember) &&
+    mayRun(membership, operations.signOutMember) &&
     html`<a href="${path}/${id}/sign-out">Sign out member<span class="visually-hidden"> ${username}</span></a>`
   }<a class="danger" href="${path}/${id}/delete">Remove member<span class="visually-hidden"> ${username}</span></a></div></details>`;
 }
@@ -138,10 +118,10 @@ function addMemberRoutes(router: Router, options: RouteOptions, show: Show): voi
   const { storage } = options;
   const newLinks = options.oneTimeView<NewLink>();
   const to = (ctx: Context) => pathTo(ctx, "members");
-  const find = (ctx: Context) => findMember(storage, membershipOf(ctx).id, ctx.params.user_id);
+  const find = (ctx: Context) => operations.findMember(storage, membershipOf(ctx).id, ctx.params.user_id);
 
   // Before the removal of others, whose parameter would match the word.
-  addOperationPage(router, options, leaveOrganization, {
+  addOperationPage(router, options, operations.leaveOrganization, {
     path: `${MEMBERS}/me/delete`,
     section: "settings",
     to: () => "/dashboard",
@@ -151,8 +131,8 @@ function addMemberRoutes(router: Router, options: RouteOptions, show: Show): voi
       const cancel = pathTo(ctx, "settings");
       const owners = (await storage.members.list(id)).filter((one) => one.role === "owner");
       if (role === "owner" && owners.length === 1) {
-        const body = html`<div class="panel narrow"><p>You’re the only owner. ${LAST_OWNER}</p>
-<div class="actions">${linkButton(to(ctx), "Manage members")}${linkButton(cancel, "Cancel", "quiet")}</div></div>`;
+        const body = html`<div class="panel narrow"><p>You’re the only owner. ${operations.LAST_OWNER}</p>
+<div class="actions">${ui.linkButton(to(ctx), "Manage members")}${ui.linkButton(cancel, "Cancel", "quiet")}</div></div>`;
         return { title, body };
       }
       const body = await removalForm(ctx, storage, { ...signedInUserOf(ctx), role }, cancel);
@@ -160,18 +140,18 @@ function addMemberRoutes(router: Router, options: RouteOptions, show: Show): voi
     },
   });
 
-  addOperationPage(router, options, removeMember, {
+  addOperationPage(router, options, operations.removeMember, {
     path: `${MEMBERS}/:user_id/delete`,
     section: "members",
     to,
     async render(ctx) {
       const member = await find(ctx);
-      if (!manageableRoles(membershipOf(ctx).role).includes(member.role)) throw ownersOnly();
+      if (!manageableRoles(membershipOf(ctx).role).includes(member.role)) throw operations.ownersOnly();
       return { title: "Remove member?", body: await removalForm(ctx, storage, member, to(ctx)) };
     },
   });
 
-  addOperation(router, options, createResetLink, {
+  addOperation(router, options, operations.createResetLink, {
     show,
     to,
     async respond(ctx, { url }) {
@@ -180,18 +160,22 @@ function addMemberRoutes(router: Router, options: RouteOptions, show: Show): voi
     },
   });
 
-  router.get(`${MEMBERS}/:user_id/reset-link/:view`, options.allow(...rolesOf(createResetLink)), (ctx) => {
-    const members = to(ctx);
-    newLinks.show(ctx, {
-      section: "members",
-      page: (link) => ({ title: "Password reset link", body: resetLinkPage(members, link) }),
-      kind: "link",
-      explanation: shownOnce("A password reset link", "If you didn’t copy it, create a new one."),
-      back: { href: members, text: "Back to members" },
-    });
-  });
+  router.get(
+    `${MEMBERS}/:user_id/reset-link/:view`,
+    options.allow(...rolesOf(operations.createResetLink)),
+    (ctx) => {
+      const members = to(ctx);
+      newLinks.show(ctx, {
+        section: "members",
+        page: (link) => ({ title: "Password reset link", body: resetLinkPage(members, link) }),
+        kind: "link",
+        explanation: shownOnce("A password reset link", "If you didn’t copy it, create a new one."),
+        back: { href: members, text: "Back to members" },
+      });
+    },
+  );
 
-  addOperationPage(router, options, signOutMember, {
+  addOperationPage(router, options, operations.signOutMember, {
     path: `${MEMBERS}/:user_id/sign-out`,
     section: "members",
     to,
@@ -207,13 +191,13 @@ function resetLinkPage(members: string, { username, url }: NewLink): Html {
   return html`<div class="panel" data-once>
 <p class="alert">Copy the link now. You won’t be able to see it again.</p>
 <p>Send it to <strong>${username}</strong>. It works once and expires in an hour. Setting a new password signs ${username} out everywhere and revokes the apps they authorized.</p>
-<p>${copyable(url, "link")}</p>
-<div class="actions">${linkButton(members, "Done")}</div>
+<p>${ui.copyable(url, "link")}</p>
+<div class="actions">${ui.linkButton(members, "Done")}</div>
 </div>`;
 }
 
 function signOutForm(action: string, cancel: string, organization: string): Html {
-  return panelForm(
+  return ui.panelForm(
     { action, submit: "Sign out member", cancel, danger: "panel" },
     html`<ul>
 <li>The apps that this member authorized for ${organization} lose access.</li>
@@ -241,7 +225,7 @@ async function removalForm(
   const organization = html`<strong><bdi>${membership.name}</bdi></strong>`;
   const they = isOwn ? "you" : "they";
   const submit = isOwn ? "Leave organization" : "Remove member";
-  return panelForm(
+  return ui.panelForm(
     { action, submit, cancel, danger: "panel" },
     html`<p>${isOwn ? html`You lose your access to ${organization} immediately, and need` : html`<strong>${name}</strong> loses access to ${organization} immediately, and needs`} a new invitation to return.</p>
 <ul>

@@ -5,17 +5,7 @@ import type { Webhook } from "../../../resources/webhooks/types.ts";
 import { CHANGE_TYPES } from "../../operations/audit-query.ts";
 import { actorNameOf, summaryOf } from "../../operations/audit-sentences.ts";
 import { createOrganization, getOrganization, listOrganizations } from "../../operations/organizations.ts";
-import {
-  badge,
-  CSRF_FIELD,
-  field,
-  icon,
-  initial,
-  linkButton,
-  meter,
-  named,
-  time,
-} from "../../ui/controls.ts";
+import * as ui from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { capitalized } from "../../ui/text.ts";
@@ -66,7 +56,7 @@ ${
   clicksPanel(clicks, {
     title: "Clicks in the last 30 days",
     empty: "No clicks in the last 30 days.",
-    more: linkButton(sectionPath(id, "analytics"), "View analytics", "quiet"),
+    more: ui.linkButton(sectionPath(id, "analytics"), "View analytics", "quiet"),
     showSources: false,
     previous,
   })
@@ -79,19 +69,15 @@ ${!isDismissed && checklist(membership, counts)}
 ${planPanel(membership, counts)}
 ${webhooks && webhooksPanel(membership, webhooks.webhooks)}
 </aside></div>`;
-    const tile = initial(name);
+    const tile = ui.initial(name);
     showPage(ctx, { title: "Overview", heading: name, tile, section: "overview", body });
   });
 
   router.post(`${ORGANIZATION}/checklist`, allow(), (ctx) => {
     const { id } = membershipOf(ctx);
     const path = sectionPath(id, "overview");
-    ctx.cookies.set(CHECKLIST_COOKIE, "dismissed", {
-      path,
-      sameSite: "lax",
-      maxAge: YEAR_MS,
-      overwrite: true,
-    });
+    const options = { path, sameSite: "lax", maxAge: YEAR_MS, overwrite: true } as const;
+    ctx.cookies.set(CHECKLIST_COOKIE, "dismissed", options);
     respondToChange(ctx, { to: path });
   });
 };
@@ -113,10 +99,10 @@ function checklist(membership: Membership, counts: Counts): Html {
   const shown = steps.filter((step) => step !== false);
   if (shown.every(({ isDone }) => isDone)) return html``;
   return html`<section class="panel"><div class="title"><h2>Get started</h2>
-<form method="post" action="${sectionPath(id, "overview")}/checklist" class="inline">${CSRF_FIELD}<button type="submit" class="glyph">${icon("x")}<span class="visually-hidden">Dismiss</span></button></form></div>
+<form method="post" action="${sectionPath(id, "overview")}/checklist" class="inline">${ui.CSRF_FIELD}<button type="submit" class="glyph">${ui.icon("x")}<span class="visually-hidden">Dismiss</span></button></form></div>
 <ul class="checklist">${shown.map(
     ({ isDone, text, href }) =>
-      html`<li>${isDone ? html`${icon("circle-check")}<span class="soft">${text}<span class="visually-hidden"> (done)</span></span>` : html`${icon("circle")}<a href="${href}">${text}</a>`}</li>
+      html`<li>${isDone ? html`${ui.icon("circle-check")}<span class="soft">${text}<span class="visually-hidden"> (done)</span></span>` : html`${ui.icon("circle")}<a href="${href}">${text}</a>`}</li>
 `,
   )}</ul></section>`;
 }
@@ -126,9 +112,9 @@ function planPanel({ id, plan }: Membership, counts: Counts): Html {
   const row = (name: string, href: string, used: number, limit?: number) =>
     html`<li><a href="${href}">${name}</a><span>${used.toLocaleString("en")}${
       limit !== undefined && html`<span class="soft"> of ${limit.toLocaleString("en")}</span>`
-    }</span>${limit !== undefined && meter(used / limit)}</li>
+    }</span>${limit !== undefined && ui.meter(used / limit)}</li>
 `;
-  return html`<section class="panel"><div class="title"><h2>${capitalized(plan)} plan</h2>${linkButton(sectionPath(id, "plan"), "Plans", "quiet")}</div>
+  return html`<section class="panel"><div class="title"><h2>${capitalized(plan)} plan</h2>${ui.linkButton(sectionPath(id, "plan"), "Plans", "quiet")}</div>
 <ul class="usage">
 ${row("Links", sectionPath(id, "links"), counts.links, limits.links)}${row("Members", sectionPath(id, "members"), counts.members, limits.members)}${row("Apps", sectionPath(id, "apps"), counts.apps)}</ul></section>`;
 }
@@ -137,10 +123,10 @@ function webhooksPanel({ id, plan }: Membership, webhooks: Webhook[]): Html {
   const href = sectionPath(id, "webhooks");
   const countOf = (status: WebhookStatus) => webhooks.filter((one) => statusOf(one, plan) === status).length;
   const [failing, unverified, active] = [countOf("failing"), countOf("unverified"), countOf("active")];
-  const state = html`${failing > 0 && badge(`${failing} failing`, "bad")}${unverified > 0 && badge(`${unverified} unverified`, "warn")}${failing + unverified === 0 && active > 0 && badge("Healthy", "good")}`;
+  const state = html`${failing > 0 && ui.badge(`${failing} failing`, "bad")}${unverified > 0 && ui.badge(`${unverified} unverified`, "warn")}${failing + unverified === 0 && active > 0 && ui.badge("Healthy", "good")}`;
   return html`<section class="panel"><div class="title"><h2>Webhooks</h2><span class="tags">${state}</span></div>
 <p class="soft">${webhooks.length === 0 ? "Receive events at your own endpoint." : `${webhooks.length} of ${limitsOf(plan).webhooks}`}</p>
-${linkButton(webhooks.length === 0 ? `${href}/new` : href, webhooks.length === 0 ? "Create webhook" : "View webhooks", "quiet")}</section>`;
+${ui.linkButton(webhooks.length === 0 ? `${href}/new` : href, webhooks.length === 0 ? "Create webhook" : "View webhooks", "quiet")}</section>`;
 }
 
 function activityPanel(organizationId: string, activity: AuditEntry[]): Html {
@@ -150,16 +136,15 @@ function activityPanel(organizationId: string, activity: AuditEntry[]): Html {
     const [{ at }] = group;
     const isCut = hasMore && group === groups.at(-1);
     const summary = group.length > 1 ? groupSummaryOf(group, isCut) : summaryOf(group[0]);
-    return html`<li><span><bdi>${actorNameOf(group[0])}</bdi> ${summary}</span><span class="soft">${time(at)}</span></li>
+    return html`<li><span><bdi>${actorNameOf(group[0])}</bdi> ${summary}</span><span class="soft">${ui.time(at)}</span></li>
 `;
   });
-  return html`<section class="panel"><div class="title"><h2>Recent activity</h2>${linkButton(sectionPath(organizationId, "audit"), "Audit log", "quiet")}</div>
+  return html`<section class="panel"><div class="title"><h2>Recent activity</h2>${ui.linkButton(sectionPath(organizationId, "audit"), "Audit log", "quiet")}</div>
 <ul class="activity">${lines}</ul></section>`;
 }
 
 const NEW = "/dashboard/organizations/new";
 
-/** The organizations of the user, and new ones. */
 export const organizationRoutes: RouteModule = (router, options) => {
   const { organizations } = options.storage;
 
@@ -172,11 +157,11 @@ export const organizationRoutes: RouteModule = (router, options) => {
     ctx.state.memberships = memberships;
     const tiles = memberships.map(({ id, name, plan, role }) => {
       const link = html`<a href="${sectionPath(id, "overview")}">${name}</a>`;
-      return html`<li class="panel"><h2>${named(initial(name), link)}</h2>
+      return html`<li class="panel"><h2>${ui.named(ui.initial(name), link)}</h2>
 <p class="soft">${capitalized(plan)} plan · ${capitalized(role)}</p></li>`;
     });
     const body = html`<ul class="tiles">${tiles}</ul>
-<p>${linkButton(NEW, "New organization", "quiet")}</p>`;
+<p>${ui.linkButton(NEW, "New organization", "quiet")}</p>`;
     showPage(ctx, { title: "Your organizations", body });
   });
 
@@ -200,8 +185,8 @@ ${namingForm()}</div>`;
 }
 
 function namingForm(name?: string, error?: string): Html {
-  return html`<form method="post" action="/dashboard/organizations" class="stack">${CSRF_FIELD}
-${field({ name: "name", label: "Name", value: name, hint: "You can change it later.", error, attributes: html`required maxlength="100" autocomplete="organization"` })}
+  return html`<form method="post" action="/dashboard/organizations" class="stack">${ui.CSRF_FIELD}
+${ui.field({ name: "name", label: "Name", value: name, hint: "You can change it later.", error, attributes: html`required maxlength="100" autocomplete="organization"` })}
 <button type="submit">Create organization</button>
 </form>`;
 }

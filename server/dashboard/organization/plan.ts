@@ -108,15 +108,9 @@ function benefits(plan: Plan): string[] {
 
 function changeButton({ id, plan: current }: Membership, plan: Plan): Html {
   const action = sectionPath(id, "plan");
-  if (PLANS.indexOf(plan) < PLANS.indexOf(current)) {
+  if (PLANS.indexOf(plan) < PLANS.indexOf(current))
     return linkButton(`${action}/${plan}`, `Downgrade to ${capitalized(plan)}`, "quiet");
-  }
-  return formButton({
-    action,
-    text: `Upgrade to ${capitalized(plan)}`,
-    look: "primary",
-    fields: { plan },
-  });
+  return formButton({ action, text: `Upgrade to ${capitalized(plan)}`, look: "primary", fields: { plan } });
 }
 
 /** `counts`: how many of each stop working on a plan without API access. */

@@ -4,22 +4,8 @@ import { Problem } from "../../../resources/http/problem.ts";
 import { textFieldOf } from "../../http/request-body.ts";
 import type { SignedInUser } from "../../http/state.ts";
 import { setAppPolicy, setEnterpriseAuthorization } from "../../operations/apps.ts";
-import {
-  deleteOrganization,
-  getSettings,
-  renameOrganization,
-  requireSecondFactor,
-  setFallbackUrl,
-} from "../../operations/organizations.ts";
-import {
-  CSRF_FIELD,
-  field,
-  formButton,
-  initial,
-  linkButton,
-  panelForm,
-  settingPanel,
-} from "../../ui/controls.ts";
+import * as operations from "../../operations/organizations.ts";
+import * as ui from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { pathWith } from "../../ui/table.ts";
@@ -31,7 +17,6 @@ import { showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { appPolicyPanel, approvedAppsPanel } from "./app-policy.ts";
 
-/** The page of an organization's settings, and the changes that its forms request. */
 export const settingsRoutes: RouteModule = (router, options) => {
   const { settings } = options;
   const to = (ctx: Context) => pathTo(ctx, "settings");
@@ -39,7 +24,7 @@ export const settingsRoutes: RouteModule = (router, options) => {
   /** Shows one panel per setting, each only to those who may use it. */
   const show: Show = async (ctx, error, problem) => {
     const membership = membershipOf(ctx);
-    const current = await runOperation(ctx, options, getSettings);
+    const current = await runOperation(ctx, options, operations.getSettings);
     const { error: rejection = error, errors } = splitFieldErrors(problem);
     const values = { ...current, ...(problem && (await formFieldsOf(ctx))) };
     const state = (name: "name" | "fallback_url") => ({
@@ -47,29 +32,29 @@ export const settingsRoutes: RouteModule = (router, options) => {
       value: textFieldOf(values[name]),
       error: errors[name],
     });
-    const body = html`${mayRun(membership, renameOrganization) && namePanel(membership, state("name"))}
-${mayRun(membership, setFallbackUrl) && fallbackPanel(membership, state("fallback_url"))}
+    const body = html`${mayRun(membership, operations.renameOrganization) && namePanel(membership, state("name"))}
+${mayRun(membership, operations.setFallbackUrl) && fallbackPanel(membership, state("fallback_url"))}
 ${isManager(membership) && secondFactorPanel(membership, signedInUserOf(ctx), current.require_second_factor)}
 ${appPolicyPanel(membership, current, settings)}
 ${current.member_apps === "approved" && approvedAppsPanel(membership, current.approved_apps)}
 ${settings.IDP_NAME && mayRun(membership, setEnterpriseAuthorization) && enterpriseAuthorizationPanel(membership, current.enterprise_authorization, settings.IDP_NAME)}
 ${leavePanel(membership)}
-${mayRun(membership, deleteOrganization) && deletionPanel(membership)}`;
-    const tile = initial(membership.name);
+${mayRun(membership, operations.deleteOrganization) && deletionPanel(membership)}`;
+    const tile = ui.initial(membership.name);
     showPage(ctx, { title: "Settings", tile, section: "settings", error: rejection, body });
   };
 
-  addReading(router, options, getSettings, (ctx) => show(ctx));
+  addReading(router, options, operations.getSettings, (ctx) => show(ctx));
   addOperation(router, options, setAppPolicy, { show, to });
   addOperation(router, options, setEnterpriseAuthorization, { to });
-  addOperation(router, options, requireSecondFactor, { show, to });
-  addOperation(router, options, setFallbackUrl, {
+  addOperation(router, options, operations.requireSecondFactor, { show, to });
+  addOperation(router, options, operations.setFallbackUrl, {
     show,
     toInput: (fields) => ({ ...fields, fallback_url: toUrl(fields.fallback_url) || null }),
     to,
   });
-  addOperation(router, options, renameOrganization, { show, to });
-  addOperationPage(router, options, deleteOrganization, {
+  addOperation(router, options, operations.renameOrganization, { show, to });
+  addOperationPage(router, options, operations.deleteOrganization, {
     path: `${ORGANIZATION}/delete`,
     section: "settings",
     // The name confirms it.
@@ -91,10 +76,10 @@ ${mayRun(membership, deleteOrganization) && deletionPanel(membership)}`;
 type FieldState = { name: string; value: string; error: string | undefined };
 
 function namePanel({ id }: Membership, state: FieldState): Html {
-  return settingPanel(
+  return ui.settingPanel(
     { title: "Name", text: "Shown to your members, and to users when your app requests access." },
-    html`<form method="post" action="${sectionPath(id, "overview")}" class="row">${CSRF_FIELD}
-${field({ ...state, label: "Organization name", attributes: html`required maxlength="100"` })}
+    html`<form method="post" action="${sectionPath(id, "overview")}" class="row">${ui.CSRF_FIELD}
+${ui.field({ ...state, label: "Organization name", attributes: html`required maxlength="100"` })}
 <button type="submit" class="quiet">Rename organization</button>
 </form>`,
   );
@@ -103,9 +88,9 @@ ${field({ ...state, label: "Organization name", attributes: html`required maxlen
 function fallbackPanel({ id }: Membership, state: FieldState): Html {
   const text =
     "Visitors of links that are archived, expired, used up or deleted go here, unless the link has its own fallback URL. Leave empty to show a page that says the link is no longer available.";
-  return settingPanel(
+  return ui.settingPanel(
     { title: "Unavailable links", text },
-    html`<form method="post" action="${sectionPath(id, "overview")}/fallback-url" class="row">${CSRF_FIELD}
+    html`<form method="post" action="${sectionPath(id, "overview")}/fallback-url" class="row">${ui.CSRF_FIELD}
 ${urlField({ ...state, label: "Fallback URL" })}
 <button type="submit" class="quiet">Save fallback URL</button>
 </form>`,
@@ -121,7 +106,7 @@ function secondFactorPanel(
   isRequired: boolean,
 ): Html {
   const { id } = membership;
-  const button = formButton({
+  const button = ui.formButton({
     action: `${sectionPath(id, "members")}/require-second-factor`,
     text: isRequired ? "Stop requiring a second factor" : "Require a second factor",
     fields: { require_second_factor: String(!isRequired) },
@@ -130,16 +115,16 @@ function secondFactorPanel(
     return_to: `${sectionPath(id, "settings")}#${SECOND_FACTOR}`,
   });
   const ownFactorFirst = html`<p>To require one, first set up a second factor for your own account.</p>
-${linkButton(setup, "Set up a second factor", "quiet")}`;
+${ui.linkButton(setup, "Set up a second factor", "quiet")}`;
   const text = `${
     isRequired
       ? "Owners and admins must sign in with a second factor to work in this organization."
       : "Owners and admins can sign in with only a password. If you require a second factor, those without one must set it up before they continue."
   } SSO sign-ins meet the requirement if the identity provider reports multi-factor authentication.`;
   const control = secondFactor === "none" ? ownFactorFirst : button;
-  return settingPanel(
+  return ui.settingPanel(
     { id: SECOND_FACTOR, title: "Second factor", text },
-    controlOf(membership, requireSecondFactor, control),
+    controlOf(membership, operations.requireSecondFactor, control),
   );
 }
 
@@ -147,9 +132,9 @@ function enterpriseAuthorizationPanel({ id }: Membership, isEnabled: boolean, id
   const text = isEnabled
     ? `${idpName} may authorize apps for members of this organization, without asking them. Each app still gets only what the member’s role allows.`
     : `Members authorize each app themselves. You can let the administrators of ${idpName} do that for them.`;
-  return settingPanel(
+  return ui.settingPanel(
     { title: "Enterprise-managed authorization", text },
-    formButton({
+    ui.formButton({
       action: `${sectionPath(id, "apps")}/enterprise-authorization`,
       text: isEnabled ? "Turn off" : `Let ${idpName} authorize apps`,
       fields: { enabled: String(!isEnabled) },
@@ -159,23 +144,23 @@ function enterpriseAuthorizationPanel({ id }: Membership, isEnabled: boolean, id
 
 function leavePanel({ id, role }: Membership): Html {
   const text = `You’re ${role === "member" ? "a" : "an"} ${role}. Leaving revokes the apps you authorized for this organization.`;
-  return settingPanel(
+  return ui.settingPanel(
     { title: "Leave organization", text },
-    linkButton(`${sectionPath(id, "members")}/me/delete`, "Leave organization", "quiet"),
+    ui.linkButton(`${sectionPath(id, "members")}/me/delete`, "Leave organization", "quiet"),
   );
 }
 
 function deletionPanel({ id }: Membership): Html {
   const text = "Revokes all tokens and deletes the organization’s data. Its short links stop working.";
-  return settingPanel(
+  return ui.settingPanel(
     { title: "Delete organization", text, isDangerous: true },
-    linkButton(`${sectionPath(id, "overview")}/delete`, "Delete organization", "danger"),
+    ui.linkButton(`${sectionPath(id, "overview")}/delete`, "Delete organization", "danger"),
   );
 }
 
 function deletionForm({ id, name }: Membership): Html {
   const action = `${sectionPath(id, "overview")}/delete`;
-  return panelForm(
+  return ui.panelForm(
     { action, submit: "Delete organization", cancel: sectionPath(id, "settings"), danger: "panel" },
     html`<p>You can’t undo this. Deleting the organization immediately:</p>
 <ul>
@@ -183,6 +168,6 @@ function deletionForm({ id, name }: Membership): Html {
 <li>deletes its client, secrets, domains, webhooks and invitations, and removes its members</li>
 <li>stops its short links from working; their slugs can’t be used again</li>
 </ul>
-${field({ name: "name", label: `Type “${name}” to confirm`, attributes: html`required autocomplete="off"` })}`,
+${ui.field({ name: "name", label: `Type “${name}” to confirm`, attributes: html`required autocomplete="off"` })}`,
   );
 }

@@ -50,7 +50,6 @@ export function isRetried(webhook: Webhook, plan: Plan): boolean {
   return ["failing", "unverified"].includes(statusOf(webhook, plan));
 }
 
-/** Whether deliveries can be sent again. */
 export function canResend(webhook: Webhook, plan: Plan): boolean {
   return ["active", "failing"].includes(statusOf(webhook, plan));
 }

@@ -78,10 +78,8 @@ async function readPage(ctx: Context, { services, storage, urls }: DashboardOpti
     webhook,
     creator: await creatorOf(storage, webhook.organizationId, webhook),
     health: found((await webhooks.health(caller)).get(webhook.id), "webhook"),
-    /** That of the webhook. */
     path: webhookPath(ctx),
     plan,
-    /** Newest first. */
     deliveries: deliveries.map((delivery) => toDeliveryView(delivery, urls.short)),
     query,
     nextCursor,

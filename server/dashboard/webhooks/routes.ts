@@ -6,7 +6,7 @@ import type { Webhook, WebhookHealth } from "../../../resources/webhooks/types.t
 import { prefersHtml } from "../../http/request-body.ts";
 import { linkButton, time, timeOrNow } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
-import { type Columns, emptyState, table } from "../../ui/table.ts";
+import { type Columns, emptyState, paidPlanState, table } from "../../ui/table.ts";
 import { actorOf, membershipOf, pathTo } from "../access.ts";
 import { sendJson, showPage } from "../responses.ts";
 import type { RouteModule } from "../route.ts";
@@ -56,10 +56,11 @@ type WebhooksPage = {
 function webhooksPage(page: WebhooksPage) {
   const { path, planPath, webhooks, deliveriesToday, plan } = page;
   const list = () => table("Webhooks", columnsOf(page), webhooks);
-  if (!isPaid(plan))
-    return {
-      body: webhooks.length > 0 ? html`${pausedAlert(planPath)}${list()}` : planRequiredState(planPath),
-    };
+  if (!isPaid(plan)) {
+    const text = `Growth and Premium include up to ${limitsOf("growth").webhooks} webhook endpoints.`;
+    if (webhooks.length === 0) return { body: paidPlanState("Webhooks require a paid plan", text, planPath) };
+    return { body: html`${pausedAlert(planPath)}${list()}` };
+  }
   const create = linkButton(`${path}/new`, "Create webhook");
   if (webhooks.length === 0) {
     const text =
@@ -98,14 +99,6 @@ function nextAttempt(webhook: Webhook, plan: Plan, health: WebhooksPage["health"
   const at = health.get(webhook.id)?.nextAttemptAt ?? null;
   if (at === null || !isRetried(webhook, plan)) return html``;
   return html` <span class="soft">· next attempt ${timeOrNow(at)}</span>`;
-}
-
-function planRequiredState(planPath: string): Html {
-  return emptyState(
-    "Webhooks require a paid plan",
-    `Growth and Premium include up to ${limitsOf("growth").webhooks} webhook endpoints.`,
-    linkButton(planPath, "Compare plans"),
-  );
 }
 
 function pausedAlert(planPath: string): Html {
