@@ -5,6 +5,8 @@ import { readClock } from "../../adapters/backlog.ts";
 import { rowsOf } from "../../adapters/database/engine.ts";
 import { isCanceled } from "../../adapters/database/errors.ts";
 import { openDatabase } from "../../adapters/database/index.ts";
+import type { UserRow } from "../../adapters/database/tables/accounts.ts";
+import { lockUser } from "../../adapters/locks.ts";
 import { atOnce, createTestStorage } from "../harness/database/storage.ts";
 import { engine } from "../harness/database/test-database.ts";
 
@@ -136,3 +138,23 @@ if (engine !== "sqlite")
     const [row] = rowsOf<{ statement_timeout: unknown }>(await knex.raw(setting));
     t.is(Number.parseFloat(String(row?.statement_timeout)), 2);
   });
+
+test("a user who is locked by two transactions is changed by one after the other", async (t) => {
+  const id = await storage.createUser(organizationId, "owner");
+  let waiting: Promise<UserRow | undefined> | undefined;
+  await second.knex("users").first("id"); // opens a connection
+  await first.transaction(async (trx) => {
+    await lockUser(trx, id);
+    let isRead = false;
+    waiting = second.transaction(async (other) => {
+      const user = await lockUser(other, id);
+      isRead = true;
+      return user;
+    });
+    // Long enough for a read that doesn't wait. SQLite queues the second transaction.
+    for (let statement = 0; statement < 200 && !isRead; statement++)
+      await trx("users").where({ id }).first("id");
+    await trx("users").where({ id }).update({ disabled_at: 1 });
+  });
+  t.is((await waiting)?.disabled_at, 1);
+});
