@@ -68,7 +68,7 @@ export function createClickFolding({ knex, engine, transaction }: Database, deta
     }
   }
 
-  /** Yields the number of rows that each batch deleted. What is stopped is finished by the next call, others once a day. */
+  /** Yields the number of rows that each batch deleted. Runs once a day; after an interruption, the next call continues. */
   return async function* foldClicks(): AsyncGenerator<number> {
     const today = Math.floor(Date.now() / DAY_MS);
     if (!detailDays || foldedOn === today) return;

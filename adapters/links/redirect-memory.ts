@@ -5,7 +5,7 @@ import { StorageUnavailable } from "../database/retry.ts";
 import type { Outbox } from "../events/outbox.ts";
 import { CACHE_BYTES, type CurrentReads, type Resolved, sizeOf } from "./redirect-cache.ts";
 
-// How long what was read is used while the database doesn't answer.
+// How long a read result is used during an outage of the database.
 const KEPT_MS = 10 * 60_000;
 // About 32,000 links. Of 100,000 links that are followed as 1/n, these serve more than 80% of the redirects.
 const MEMORY_BYTES = 2 * CACHE_BYTES;

@@ -132,7 +132,7 @@ export interface Analytics {
     /** Clicks of known bots. */
     bot_clicks: number;
   }[];
-  /** The 24 hours (UTC) of a range of one day. Absent if the range is longer, or the day so long ago that its hours are no longer kept. */
+  /** The 24 hours (UTC) of a range of one day. Absent for a longer range, and for a day whose hours are no longer kept. */
   hours?: {
     hour: number;
     /** Clicks, without those of known bots. */

@@ -52,7 +52,7 @@ export const analyticsSchema = z
       .array(z.object({ hour: z.int().min(0).max(23), clicks, bot_clicks }))
       .optional()
       .describe(
-        "The 24 hours (UTC) of a range of one day. Absent if the range is longer, or the day so long ago that its hours are no longer kept.",
+        "The 24 hours (UTC) of a range of one day. Absent for a longer range, and for a day whose hours are no longer kept.",
       ),
     referrers: z
       .array(z.object({ referrer: z.string().nullable(), clicks }))

@@ -10,10 +10,10 @@ const BLOCKS = blocksOf(DOCUMENT);
 
 export type Machine = "db1" | "db2" | "db3";
 
-// PostgreSQL, PgBouncer and MariaDB refuse to run as root. Debian Policy 9.2.2: the user `nobody` has no permissions.
-const NOBODY = 65_534;
+// PostgreSQL, PgBouncer and MariaDB refuse to run as root. Debian Policy 9.2.2: the user with this ID has no permissions.
+const UNPRIVILEGED = 65_534;
 /** The user that the programs run as. */
-export const USER = process.getuid?.() === 0 ? { uid: NOBODY } : {};
+export const USER = process.getuid?.() === 0 ? { uid: UNPRIVILEGED } : {};
 
 // Each run has a network of its own in 127.0.0.0/8, all of which is this machine, so the documented ports are free.
 const NETWORK = `127.${randomInt(1, 255)}.${randomInt(1, 255)}.`;

@@ -11,7 +11,6 @@ import { type Postgres, startPostgres } from "./postgres.ts";
 import { GALERA_PROGRAMS, POSTGRES_PROGRAMS } from "./programs.ts";
 import { type RunningService, startLinkgate } from "./service.ts";
 
-const LIMIT_MS = 5 * 60_000;
 const LANES = { token: 2, link: 3, revocation: 2, redirect: 3 };
 // Patroni's ttl and loop_wait, and what a new primary and its clients need.
 const FAILOVER_S = 30;
@@ -23,13 +22,12 @@ const UNNOTICED_S = 3;
 type Scenario = {
   act(load: Load): Promise<unknown>;
   lanes?: typeof LANES;
-  /** Repairs what the scenario broke, before what was acknowledged is compared. */
+  /** Repairs the damage before the acknowledged facts are compared. */
   restore?(): Promise<unknown>;
 };
 
-/** Runs a scenario under load. Then everything that was acknowledged must be there, and be delivered. */
+/** Runs a scenario under load. Every acknowledged fact must then be stored and delivered. */
 async function run(t: ExecutionContext, service: RunningService, { act, lanes = LANES, restore }: Scenario) {
-  t.timeout(LIMIT_MS);
   const { subject, followed, facts } = service;
   const load = startLoad(subject, followed, facts, lanes);
   const { redirect, ...others } = load.tallies;
@@ -155,7 +153,6 @@ const GALERA =
 if (IS_THOROUGH && notInstalled.length > 0) skip(GALERA, `${notInstalled} not installed`);
 else if (IS_THOROUGH)
   test.serial(GALERA, async (t) => {
-    t.timeout(LIMIT_MS);
     const galera = await startGalera();
     t.teardown(galera.close);
     const service = await startLinkgate(galera.url);

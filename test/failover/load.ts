@@ -108,7 +108,7 @@ export function startLoad(subject: Subject, followed: LinkBody[], facts: Facts, 
     async revocation() {
       const issued = await issueToken();
       if (issued === undefined) return;
-      facts.tokens.delete(issued); // whatever becomes of the request, it may be revoked
+      facts.tokens.delete(issued); // a request without a response may have revoked it
       const response = await send("revocation", "/oauth/revoke", form({ token: issued }));
       if (response?.status === 200) facts.revoked.add(issued);
     },

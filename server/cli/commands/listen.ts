@@ -6,7 +6,8 @@ import { followEvents, Refused, type RemoteEvent } from "../../remote-events.ts"
 import { VERSION } from "../../version.ts";
 import { type Command, CommandError, type CommandInput } from "../execution/command.ts";
 
-const SERVER = "http://localhost:3000";
+/** The default of commands that use a running server. */
+export const SERVER = "http://localhost:3000";
 // Standard Webhooks 1.0.0: 24 to 64 bytes.
 const SECRET = /^whsec_[A-Za-z0-9+/]{32,86}={0,2}$/;
 
@@ -87,8 +88,7 @@ async function readInput({ server = SERVER, forward }: CommandInput["options"]) 
       "missing_credentials",
       `${id ? "CLIENT_SECRET" : "CLIENT_ID"} is missing. Set CLIENT_ID and CLIENT_SECRET in the environment.`,
     );
-  if (!/^https?:$/.test(URL.parse(String(server))?.protocol ?? ""))
-    throw new CommandError("invalid_server", "--server must be an absolute http or https URL.");
+  requireServerUrl(String(server), "--server");
   const message =
     forward === undefined ? undefined : validateWebhookUrl(String(forward), allowOf(String(forward)));
   if (message) throw new CommandError("invalid_forward", `--forward ${message}.`);
@@ -96,6 +96,13 @@ async function readInput({ server = SERVER, forward }: CommandInput["options"]) 
     throw new CommandError("invalid_secret", "WEBHOOK_SECRET must be whsec_ and 24 to 64 bytes in base64.");
   const signing: Secret = { value: own ?? newWebhookSecret(), isOwn: own !== undefined };
   return { server: String(server), client: { id, secret }, secret: signing };
+}
+
+/** Throws CommandError. */
+export function requireServerUrl(text: string, subject: string): URL {
+  const url = URL.parse(text);
+  if (url && /^https?:$/.test(url.protocol)) return url;
+  throw new CommandError("invalid_server", `${subject} must be an absolute http or https URL.`);
 }
 
 /** Creates the function that sends an event as webhooks get it, once. */

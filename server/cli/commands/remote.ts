@@ -1,13 +1,14 @@
 import type { Configuration, TokenEndpointResponse } from "openid-client";
 import { ZodOptional, type ZodRawShape, type ZodType } from "zod";
+import { camelCase } from "../../../resources/http/text.ts";
 import { typeOfField } from "../../../resources/http/validate.ts";
 import { listQuery } from "../../../resources/links/list.ts";
 import { NO_NAMES } from "../../../resources/links/rules.ts";
 import { linkSchemas } from "../../../resources/links/schema.ts";
 import { type Command, CommandError, type CommandInput } from "../execution/command.ts";
 import { deleteLogin, type Login, readLogin, writeLogin } from "../login-file.ts";
+import { requireServerUrl, SERVER } from "./listen.ts";
 
-const SERVER = "http://localhost:3000";
 const SCOPE = "openid offline_access links:read links:write";
 const EARLY_MS = 60_000;
 /** What the help shows for a value of a type. */
@@ -23,7 +24,7 @@ const schemas = linkSchemas(NO_NAMES);
 const { url: _, ...ofNewLink } = schemas.create.shape;
 const ofLink = schemas.update.shape;
 
-/** Commands of a person, who signs in to a running server. They use its API, as any app does. */
+/** Commands of a person who is signed in to a running server. They call its API. */
 export const remoteCommands: Command[] = [
   {
     name: "login",
@@ -100,7 +101,7 @@ function optionsOf(shape: ZodRawShape): Record<string, string> {
 /** Returns the fields of the options. Texts are as they were typed; an empty one clears a field. */
 function fieldsOf(shape: ZodRawShape, options: CommandInput["options"]): Record<string, unknown> {
   const fields = Object.entries(shape).flatMap(([name, field]) => {
-    const given = options[name.replace(/_([a-z])/g, (_, letter) => letter.toUpperCase())];
+    const given = options[camelCase(name)];
     return given === undefined ? [] : [[name, toFieldValue(name, typeOfField(field), given)]];
   });
   return Object.fromEntries(fields);
@@ -126,7 +127,7 @@ function refuseJson(name: string): never {
 }
 
 async function login({ args, print }: CommandInput): Promise<object> {
-  const server = serverOf(args[0] ?? SERVER);
+  const server = requireServerUrl(args[0] ?? SERVER, "The server").origin;
   const oauth = await import("openid-client");
   const configuration = await discover(server);
   if (!configuration.serverMetadata().device_authorization_endpoint)
@@ -148,13 +149,6 @@ async function login({ args, print }: CommandInput): Promise<object> {
   });
   await keep(server, tokens);
   return { server };
-}
-
-function serverOf(text: string): string {
-  const url = URL.parse(text);
-  if (!url || !/^https?:$/.test(url.protocol))
-    throw new CommandError("invalid_server", "The server must be an absolute http or https URL.");
-  return url.origin;
 }
 
 async function discover(server: string): Promise<Configuration> {

@@ -86,7 +86,7 @@ test.serial(
   },
 );
 
-test.serial("a purge that is stopped changes no total, and the next one goes on", async (t) => {
+test.serial("an interrupted purge changes no total, and the next one continues", async (t) => {
   const organization = await clickedOn([OLD], "growth", 25);
   const before = await totalsOf(organization);
   const [stopped, next] = [open(), open()];
