@@ -1,7 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
-import type { Attempt, IdempotencyStore, Principal } from "../resources/idempotency/run-once.ts";
+import {
+  type Attempt,
+  type IdempotencyStore,
+  LEASE_S,
+  type Principal,
+} from "../resources/idempotency/run-once.ts";
 import type { Encryption } from "./crypto/encryption.ts";
 import { sha256 } from "./crypto/hash.ts";
 import { idFromSeed, newIdSeed } from "./crypto/ids.ts";
@@ -13,8 +18,7 @@ import { idempotencyKeys } from "./database/tables/service.ts";
 import { createWriteBehindBuffer } from "./database/write-behind.ts";
 
 const LIFETIME_MS = 24 * 60 * 60 * 1000;
-// An attempt that isn't renewed for so long has died.
-const LEASE_MS = 5000;
+const LEASE_MS = LEASE_S * 1000;
 const RENEW_MS = 2000;
 // Longer than any request takes.
 const RENEWALS_MAX = 30;

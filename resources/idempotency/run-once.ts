@@ -70,8 +70,8 @@ export const REPLAYED_ERRORS: ReadonlySet<number> = new Set([404, 409]);
 
 // A concurrent request with the same key usually takes less.
 const RETRY_AFTER_S = 1;
-// Without the database, a key isn't released. For so long, another process takes the request for one in progress.
-const LEASE_S = 5;
+/** How long a key is in use if its attempt neither ends nor is renewed, such as without the database. */
+export const LEASE_S = 5;
 // No valid input is nested this deeply. Deeper input is rejected, so the rest doesn't matter to the fingerprint.
 const MAX_DEPTH = 8;
 

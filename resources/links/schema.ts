@@ -147,7 +147,8 @@ export function linkSchemas(reserved: ReservedNames) {
   const fields = {
     url: destination.describe("The destination: an absolute http or https URL."),
     domain: host
-      .transform((text) => (toHost(text) === reserved.shortHost ? null : toHost(text)))
+      .transform((text) => toHost(text))
+      .transform((own) => (own === reserved.shortHost ? null : own))
       .nullable()
       .describe("The host of the short URL: one of your domains, or this service's."),
     slug: slug.describe("The path of the short URL. Defaults to a random slug."),
