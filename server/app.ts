@@ -177,6 +177,7 @@ const COMPRESSED_SEGMENTS = [
   ".well-known",
   "assets",
   "auth",
+  "dashboard",
   "docs",
   "favicon.ico",
   "interaction",
