@@ -4,9 +4,6 @@ const ENTITIES: Record<string, string> = {
   ">": "&gt;",
   '"': "&quot;",
   "'": "&#39;",
-  "/": "&#x2F;",
-  "`": "&#x60;",
-  "=": "&#x3D;",
 };
 
 /** HTML whose interpolated values are escaped. */
@@ -39,5 +36,5 @@ function toMarkup(value: unknown): string {
   if (value instanceof Html) return value.toString();
   if (Array.isArray(value)) return value.map(toMarkup).join("");
   if (value === false || value === null || value === undefined) return "";
-  return String(value).replace(/[&<>"'/`=]/g, (character) => ENTITIES[character] as string);
+  return String(value).replace(/[&<>"']/g, (character) => ENTITIES[character] as string);
 }
