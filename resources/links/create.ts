@@ -46,9 +46,12 @@ export async function tryCreateLink(
   throw new Error("no free slug was found");
 }
 
+/** What is wrong with a slug that the service needs on its own host. */
+export const IS_RESERVED = "is reserved";
+
 /** @throws Problem 422 for a slug that the service needs on its own host */
 export function assertAllowedSlug({ slug, domain }: LinkChanges, reserved: ReservedNames): void {
-  if (domain === null && slug && isReserved(slug, reserved)) throw invalidField("slug", "is reserved");
+  if (domain === null && slug && isReserved(slug, reserved)) throw invalidField("slug", IS_RESERVED);
 }
 
 // Each lost race is one that another request won. A link that appears and disappears this often is being fought over.

@@ -10,7 +10,6 @@ import { type AllowedHosts, isAllowedHost, mayBePublic } from "../outbound/ssrf-
 import type { DeliveredEvent, Delivery, DeliveryDetails, Webhook, WebhookWithSecret } from "./types.ts";
 
 export const URL_MAX = 2048;
-const ALLOW_HINT = "; to use a local endpoint, start the server with WEBHOOK_ALLOW_HOSTS=localhost:8080";
 const PORTS = new Set(["", "443", "8443"]);
 
 /** Returns why a URL is invalid; undefined if it is valid. Hostnames are resolved when a request is sent. */
@@ -24,9 +23,10 @@ export function validateWebhookUrl(text: string, allowed: AllowedHosts): string 
   if (url.username || url.password) return "must not contain a username or password";
   if (url.hash || text.includes("#")) return "must not contain a fragment";
   if (isAllowedHost(url, allowed)) return undefined;
-  if (url.protocol !== "https:") return `must be an https URL${ALLOW_HINT}`;
+  const hint = `; to use a local endpoint, start the server with WEBHOOK_ALLOW_HOSTS=${url.host}`;
+  if (url.protocol !== "https:") return `must be an https URL${hint}`;
   if (!PORTS.has(url.port)) return "must use port 443 or 8443";
-  return mayBePublic(url.hostname) ? undefined : `must be on the public internet${ALLOW_HINT}`;
+  return mayBePublic(url.hostname) ? undefined : `must be on the public internet${hint}`;
 }
 
 // Enough for every event type and some duplicates. The limit bounds the work of deduplicating.

@@ -28,7 +28,9 @@ export type RespondWithError = (ctx: Context, problem: Problem) => void;
 
 /** `title` may be the status that it is derived from. */
 export function errorPage(title: string | number, text: string, link?: PageLink): string {
-  return messagePage(typeof title === "string" ? title : titleOf(title), text, link);
+  const heading = typeof title === "string" ? title : titleOf(title);
+  // The detail of a problem may begin with what its title says.
+  return messagePage(heading, text.replace(`${heading}. `, ""), link);
 }
 
 export function titleOf(status: number): string {

@@ -36,7 +36,9 @@ function enterExpiryInLocalTime() {
     sent.value = toUtc(expiry.value);
   });
   const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
-  expiry.labels[0].textContent = `Expires (your time, ${timeZone})`;
+  // The list of errors has the name of the field, too.
+  for (const name of [expiry.labels[0], document.querySelector("#error [href='#expires_at']")])
+    if (name) name.textContent = `Expires (your time, ${timeZone})`;
 }
 
 function toLocal(utc) {

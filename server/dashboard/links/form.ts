@@ -284,7 +284,7 @@ function fieldState({ values, errors }: FormOptions) {
 
 export const UTM: Record<UtmField, { label: string; hint: string }> = {
   utm_source: { label: "Source", hint: "Where the link is shared, such as newsletter." },
-  utm_medium: { label: "Medium", hint: "The kind of place, such as email." },
+  utm_medium: { label: "Medium", hint: "The channel, such as email or social." },
   utm_campaign: { label: "Campaign", hint: "Such as spring-sale." },
   utm_term: { label: "Term", hint: "The keyword of a search ad." },
   utm_content: {
@@ -332,7 +332,7 @@ export function urlField({
 }: Parameters<typeof ui.field>[0] & { isRequired?: boolean }): Html {
   return ui.field({
     ...options,
-    hint: [hint, "If you leave out the scheme, https:// is added."].filter(Boolean).join(" "),
+    hint: [hint, "You can leave out https://."].filter(Boolean).join(" "),
     attributes: html`inputmode="url" maxlength="2048" placeholder="https://example.com/page" autocomplete="off" autocapitalize="none" spellcheck="false"${isRequired && html` required`}`,
   });
 }

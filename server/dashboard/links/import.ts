@@ -122,9 +122,9 @@ function summary({ rows, imported, skipped, refused }: ImportReport, isTrial: bo
   const number = (value: number) => value.toLocaleString("en");
   return html`<dl class="facts">
 <dt>Rows</dt><dd>${number(rows)}</dd>
-<dt>${isTrial ? "To import" : "Imported"}</dt><dd>${number(imported)}</dd>
+<dt>${isTrial ? "Ready" : "Imported"}</dt><dd>${number(imported)}</dd>
 <dt>Already imported</dt><dd>${number(skipped)}</dd>
-<dt>Refused</dt><dd>${number(refused)}</dd>
+<dt>Skipped</dt><dd>${number(refused)}</dd>
 </dl>`;
 }
 
@@ -142,7 +142,7 @@ async function confirmForm(path: string, count: number, text: string): Promise<H
 
 /** What the table says of a row, in the order in which rows are shown. */
 const RESULTS = {
-  refused: { name: "refused", look: "bad" },
+  refused: { name: "skipped", look: "bad" },
   left: { name: "no room", look: "warn" },
   skipped: { name: "already imported", look: "neutral" },
   imported: { name: "imported", look: "good" },
@@ -159,7 +159,7 @@ function resultTable(results: RowResult[], isTrial: boolean): Html {
     Result: ({ result, reason }) => {
       const { name, look } = RESULTS[result];
       if (result === "refused") return html`${badge(name, look)} ${withSubjects(reason)}`;
-      return badge(result === "imported" && isTrial ? "to import" : name, look);
+      return badge(result === "imported" && isTrial ? "ready" : name, look);
     },
   };
   return html`${table("Rows of the file", columns, sorted.slice(0, SHOWN_ROWS))}

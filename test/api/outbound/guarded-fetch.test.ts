@@ -117,7 +117,7 @@ test.serial("an endpoint on an allowed host is reachable by no other name", asyn
   t.is(await errorAt("https://alias.example.com/alias"), NOT_PUBLIC);
   t.is(
     await errorAt(`http://localhost:${port}/alias`),
-    "The URL must be an https URL; to use a local endpoint, start the server with WEBHOOK_ALLOW_HOSTS=localhost:8080.",
+    `The URL must be an https URL; to use a local endpoint, start the server with WEBHOOK_ALLOW_HOSTS=localhost:${port}.`,
   );
   t.is(await errorAt(`${origin}/allowed`), undefined);
   t.deepEqual(requests, ["POST /allowed"]);

@@ -40,17 +40,17 @@ test("a file is previewed without JavaScript, and imported on confirmation", asy
   const { prefix, text } = fileOf();
   const preview = await browser.press(await open("/import"), "Preview", { file: text });
   t.regex(preview.text, /Nothing is imported yet/);
-  t.deepEqual(facts(preview), { Rows: "4", "To import": "2", "Already imported": "1", Refused: "1" });
+  t.deepEqual(facts(preview), { Rows: "4", Ready: "2", "Already imported": "1", Skipped: "1" });
   t.deepEqual(rows(preview), [
-    ["3", "docs", "https://example.com/b", "refused The slug is reserved."],
+    ["3", "docs", "https://example.com/b", "skipped The slug is reserved."],
     ["5", `${prefix}-c`, "https://example.com/c", "already imported"],
-    ["2", `${prefix}-a`, 'Title, "quoted" https://example.com/a?b=1&c=<d>', "to import"],
-    ["4", `${prefix}-c`, "https://example.com/c", "to import"],
+    ["2", `${prefix}-a`, 'Title, "quoted" https://example.com/a?b=1&c=<d>', "ready"],
+    ["4", `${prefix}-c`, "https://example.com/c", "ready"],
   ]);
   t.deepEqual(await list(), []);
   const done = await browser.press(preview, "Import 2 links");
   t.regex(done.html.querySelector("h1")?.text ?? "", /2 links imported/);
-  t.deepEqual(facts(done), { Rows: "4", Imported: "2", "Already imported": "1", Refused: "1" });
+  t.deepEqual(facts(done), { Rows: "4", Imported: "2", "Already imported": "1", Skipped: "1" });
   t.like(await list(), [
     { slug: `${prefix}-c`, title: null, clicks: 0 },
     {
