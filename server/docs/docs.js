@@ -4,7 +4,6 @@ const COPIED_MS = 2000;
 
 /** Copies what `read` returns when the button is clicked. */
 function prepareCopying(button, read) {
-  button.hidden = false;
   const label = button.innerHTML;
   button.addEventListener("click", async () => {
     await navigator.clipboard.writeText(await read());

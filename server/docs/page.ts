@@ -13,7 +13,7 @@ export function docsPage(pages: readonly DocsPage[], page: DocsPage): string {
   const { body, sections } = renderMarkdown(page.markdown);
   const examples = page.examples && renderMarkdown(page.examples).body;
   const markdown = `${path === "/docs" ? "/docs/README" : path}.md`;
-  const main = html`<div class="pagetop">${page.section && html`<p class="crumb">${page.group ?? page.section}</p>`}<button type="button" class="quiet small" data-markdown="${markdown}" hidden>${icon("copy")}Copy page</button> <a href="${markdown}">Markdown</a></div>
+  const main = html`<div class="pagetop">${page.section && html`<p class="crumb">${page.group ?? page.section}</p>`}<button type="button" class="quiet small" data-markdown="${markdown}">${icon("copy")}Copy page</button> <a href="${markdown}">Markdown</a></div>
 <article${examples && html` class="withexamples"`}><div class="prose">${body}</div>
 ${examples && html`<div class="prose examples">${examples}</div>`}</article>
 ${neighbors(pages, path)}`;

@@ -1,9 +1,7 @@
 // Progressive enhancement: every page works without this script.
 
-/** Reveals copy buttons. */
 function prepareCopying(root) {
   for (const button of root.querySelectorAll("button[data-copy]")) {
-    button.hidden = false;
     const label = button.innerHTML;
     button.addEventListener("click", async () => {
       await navigator.clipboard.writeText(button.dataset.copy);
@@ -15,33 +13,17 @@ function prepareCopying(root) {
   }
 }
 
-const MINUTE_MS = 60_000;
-const UNITS = [
-  ["day", 24 * 60],
-  ["hour", 60],
-  ["minute", 1],
-];
-const RECENT_MINUTES = 7 * 24 * 60;
-const RELATIVE = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" });
 const DAY = new Intl.DateTimeFormat("en-US", { dateStyle: "medium" });
 const TIME = new Intl.DateTimeFormat("en-US", { dateStyle: "medium", timeStyle: "short" });
 
-/** Shows times in the reader's zone, and the exact time in UTC on hover. Recent days are relative. */
+/** Shows times in the reader's zone, and the exact time in UTC on hover. Relative ones have that already. */
 function localizeTimes(root) {
-  for (const element of root.querySelectorAll("time[datetime]")) {
+  for (const element of root.querySelectorAll("time[datetime]:not([title])")) {
     const at = new Date(element.dateTime);
     const isDay = element.dataset.precision === "day";
     element.title = `${element.dateTime.slice(0, 19).replace("T", " ")} UTC`;
-    element.textContent = (isDay && relative(at)) || (isDay ? DAY : TIME).format(at);
+    element.textContent = (isDay ? DAY : TIME).format(at);
   }
-}
-
-function relative(at) {
-  const minutes = (at - Date.now()) / MINUTE_MS;
-  if (Math.abs(minutes) >= RECENT_MINUTES) return undefined;
-  if (Math.abs(minutes) < 1) return "just now";
-  const [unit, length] = UNITS.find(([, length]) => Math.abs(minutes) >= length);
-  return RELATIVE.format(Math.trunc(minutes / length), unit);
 }
 
 /** Scrolls the navigation of narrow screens to the current section. */
@@ -55,13 +37,12 @@ function showCurrentSection() {
 
 /** Counts the selected rows, and selects all of them. Those of other pages are offered once all of this one are. */
 function prepareSelection(root) {
-  const form = root.querySelector(".linklist");
-  if (!form) return;
-  const all = form.querySelector("[data-all]");
-  const boxes = [...form.querySelectorAll("tbody [type=checkbox]")];
-  const others = form.querySelector("[data-others]");
+  const list = root.querySelector(".linklist");
+  if (!list) return;
+  const all = list.querySelector("[data-all]");
+  const boxes = [...list.querySelectorAll("tbody [type=checkbox]")];
+  const others = list.querySelector("[data-others]");
   const othersBox = others?.querySelector("input");
-  all.hidden = false;
   const show = () => {
     const count = boxes.filter(({ checked }) => checked).length;
     all.checked = count === boxes.length;
@@ -69,7 +50,7 @@ function prepareSelection(root) {
     if (others) others.hidden = !all.checked;
     if (othersBox && !all.checked) othersBox.checked = false;
     const selected = othersBox?.checked ? others.dataset.others : count;
-    form.querySelector(".chosen").textContent = `${selected} selected`;
+    list.querySelector(".chosen").textContent = `${selected} selected`;
   };
   all.addEventListener("change", () => {
     for (const box of boxes) box.checked = all.checked;
@@ -91,11 +72,10 @@ showCurrentSection();
 
 const FILTER_DELAY_MS = 200;
 
-/** Filters a list while the user types. */
+/** Shows what a form of the page leads to while the user types. */
 function prepareFilter(form) {
   let timer;
   let request;
-  form.querySelector("[data-apply]").hidden = true;
   form.addEventListener("input", ({ target }) => {
     clearTimeout(timer);
     timer = setTimeout(apply, target.matches("select") ? 0 : FILTER_DELAY_MS);
@@ -109,15 +89,30 @@ function prepareFilter(form) {
     try {
       const response = await fetch(url, { headers: { accept: "text/html" }, signal: request.signal });
       const page = new DOMParser().parseFromString(await response.text(), "text/html");
-      const results = page.querySelector("[data-results]");
-      if (!results) return form.submit();
-      document.querySelector("[data-results]").replaceWith(results);
-      document.querySelector("[data-export]").replaceWith(page.querySelector("[data-export]"));
+      const results = page.querySelectorAll("[data-live]");
+      if (results.length === 0) return form.submit();
+      for (const [index, shown] of document.querySelectorAll("[data-live]").entries())
+        shown.replaceWith(results[index]);
       history.replaceState(null, "", url);
-      prepare(results);
+      showErrors(form, page);
+      for (const result of results) prepare(result);
     } catch (error) {
       if (error.name !== "AbortError") form.submit();
     }
+  }
+}
+
+/** Says at the fields of a form what is wrong with them, as the page that it leads to does. */
+function showErrors(form, page) {
+  for (const field of form.querySelectorAll("[name][id]")) {
+    const [before, error] = [document, page].map((one) => one.getElementById(`${field.id}-error`));
+    before?.remove();
+    for (const name of ["aria-invalid", "aria-describedby"]) {
+      const value = page.getElementById(field.id)?.getAttribute(name);
+      if (value) field.setAttribute(name, value);
+      else field.removeAttribute(name);
+    }
+    if (error) field.after(Object.assign(error, { role: "alert" }));
   }
 }
 
@@ -136,8 +131,9 @@ const UNDO_MS = 20_000;
 // A confirmation disappears by itself, and isn't repeated when the page is loaded again. One with a button stays
 // longer, and while the button may be about to be pressed.
 for (const notice of document.querySelectorAll("[data-toast]")) {
-  notice.classList.add("toast");
-  const delay = notice.querySelector("button") ? UNDO_MS : TOAST_MS;
+  const undo = notice.querySelector("button");
+  undo?.focus();
+  const delay = undo ? UNDO_MS : TOAST_MS;
   const close = () => {
     if (notice.matches(":hover, :focus-within")) return setTimeout(close, TOAST_MS);
     notice.remove();
@@ -180,16 +176,15 @@ function linkTo(field) {
   return link;
 }
 
-const menus = document.querySelectorAll("details.menu");
+const openMenus = () => document.querySelectorAll("details.menu[open]");
 
 document.addEventListener("click", ({ target }) => {
-  for (const menu of menus) if (!menu.contains(target)) menu.open = false;
+  for (const menu of openMenus()) if (!menu.contains(target)) menu.open = false;
 });
 
 document.addEventListener("keydown", ({ key }) => {
   if (key !== "Escape") return;
-  for (const menu of menus) {
-    if (!menu.open) continue;
+  for (const menu of openMenus()) {
     menu.open = false;
     menu.querySelector("summary").focus();
   }

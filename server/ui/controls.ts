@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { assetAddress } from "./asset-files.ts";
 import { type Html, html, trusted } from "./html.ts";
-import { formatDay, hourOf } from "./text.ts";
+import { formatDay, hourOf, relativeTime } from "./text.ts";
 
 const ICONS = assetAddress("icons.svg");
 // Escaped values can't contain it.
@@ -197,23 +197,25 @@ export function describing(ids: (string | undefined)[], error: string | undefine
   return html`${described && html` aria-describedby="${described}"`}${error && html` aria-invalid="true"`}`;
 }
 
-/** The script reveals the button; without it, a click selects the whole value. */
+/** Without scripts, there is no button, and a click selects the whole value. */
 export function copyable(value: string, label: string): Html {
   return html`<span class="copyable"><code>${value}</code>${copyButton(value, label)}</span>`;
 }
 
 export function copyButton(value: string, label: string): Html {
-  return html`<button type="button" class="quiet small" data-copy="${value}" hidden>${textAbout("Copy", label)}</button>`;
+  return html`<button type="button" class="quiet small" data-copy="${value}">${textAbout("Copy", label)}</button>`;
 }
 
 /** Like `copyButton`, with an icon. */
 export function copyIcon(value: string, label: string): Html {
-  return html`<button type="button" class="glyph" data-copy="${value}" hidden>${icon("copy")}<span class="visually-hidden">Copy ${label}</span></button>`;
+  return html`<button type="button" class="glyph" data-copy="${value}">${icon("copy")}<span class="visually-hidden">Copy ${label}</span></button>`;
 }
+
+const NEVER = html`<span class="soft">never</span>`;
 
 /** Renders a time such as “Nov 22, 2026, 14:05 UTC”, or “never” for null. */
 export function time(at: number | null): Html {
-  if (at === null) return html`<span class="soft">never</span>`;
+  if (at === null) return NEVER;
   return timeOfDay(at, hourOf(at));
 }
 
@@ -231,8 +233,12 @@ function timeOfDay(at: number, text: string): Html {
   return html`<time datetime="${new Date(at).toISOString()}"><span>${formatDay(at)},</span> <span>${text}</span></time>`;
 }
 
-export function day(at: number): Html {
-  return html`<time datetime="${new Date(at).toISOString()}" data-precision="day">${formatDay(at)}</time>`;
+/** Renders a time of this week as seen from now, with the exact time on hover, another one by its day. */
+export function day(at: number | null): Html {
+  if (at === null) return NEVER;
+  const iso = new Date(at).toISOString();
+  const text = relativeTime(at);
+  return html`<time datetime="${iso}" data-precision="day"${text && html` title="${iso.slice(0, 19).replace("T", " ")} UTC"`}>${text ?? formatDay(at)}</time>`;
 }
 
 /** Allows line breaks in a name or URL after its separators, and nowhere else. */

@@ -104,7 +104,7 @@ function header({ username, organizations, organization, notices }: Frame): Html
 <a class="brand" href="/dashboard">${BRAND}</a>
 ${organizations.length > 0 && switcher(organizations, organization)}
 <div class="end">
-<button type="button" class="tool" data-box hidden>${icon("search")}<span class="name">Go to</span> <kbd>Ctrl K</kbd></button>
+<button type="button" class="tool" data-box>${icon("search")}<span class="name">Go to</span> <kbd>Ctrl K</kbd></button>
 <a class="tool" href="/docs">${icon("book-open")}<span class="name">Docs</span></a>
 <a class="tool" href="/dashboard/notices">${icon("bell")}<span class="visually-hidden">Security notices</span>${
     notices > 0 && html`<span class="count">${notices}<span class="visually-hidden"> new</span></span>`

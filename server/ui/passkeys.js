@@ -1,4 +1,4 @@
-// Reveals the forms that use a passkey, and submits them with the response of the authenticator.
+// Submits the forms that use a passkey with the response of the authenticator.
 
 const { browserSupportsWebAuthn, startAuthentication, startRegistration } = SimpleWebAuthnBrowser;
 
@@ -9,8 +9,7 @@ const MESSAGES = {
 };
 
 for (const form of document.querySelectorAll("form[data-passkey]")) {
-  if (!browserSupportsWebAuthn()) continue;
-  form.hidden = false;
+  form.hidden = !browserSupportsWebAuthn();
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     event.stopPropagation();

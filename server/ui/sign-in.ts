@@ -49,7 +49,7 @@ export function passkeyForm(
   content: Html,
   className?: string,
 ): Html {
-  return html`<form method="post" action="${action}"${className && html` class="${className}"`} data-passkey="${ceremony}" data-options="${options}" hidden>
+  return html`<form method="post" action="${action}"${className && html` class="${className}"`} data-passkey="${ceremony}" data-options="${options}">
 ${Object.entries(fields).map(([name, value]) => hidden(name, value))}${hidden("passkey", "")}
 ${content}
 </form>`;

@@ -8,7 +8,7 @@ import { slowClock } from "../harness/clock.ts";
 import { freePort } from "../harness/port.ts";
 import { providerSettings, startWithProvider } from "../harness/providers/identity-provider.ts";
 import { startReceiver } from "../harness/receiver.ts";
-import { startTestService } from "../harness/service.ts";
+import { startTestService, type TestUser } from "../harness/service.ts";
 
 // Some pages need a recent sign-in, and a busy machine takes longer than that to open all.
 slowClock(10);
@@ -39,16 +39,35 @@ const MAX_BYTES = 150 * 1024;
 const BYTES = `["navigation", "resource"].flatMap((type) => performance.getEntriesByType(type))
   .reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0)`;
 
+const SHIFTS_MAX = 0.02;
+/** Adds up how far what is painted moves by itself (Cumulative Layout Shift). */
+const OBSERVER = `window.shifts = 0;
+  new PerformanceObserver((list) => {
+    for (const { value, hadRecentInput } of list.getEntries()) if (!hadRecentInput) window.shifts += value;
+  }).observe({ type: "layout-shift", buffered: true })`;
+const PAINTED = `new Promise((resolve) =>
+  new PerformanceObserver(() => resolve()).observe({ type: "paint", buffered: true }))`;
+
 const visitors = new Map<GalleryPage[1], ReturnType<typeof openSignedIn>>();
 const visited = new Set<string>();
 const linked = new Map<string, { page: Page; from: string; href: string }>();
 
 /** Returns the browser page of a user, who is signed in there, with its errors and warnings. */
 function pageOf(browser: Browser, who: GalleryPage[1]) {
-  const known =
-    visitors.get(who) ?? openSignedIn(browser, service.url, who === "visitor" ? undefined : users[who]);
+  const known = visitors.get(who) ?? openObserved(browser, who === "visitor" ? undefined : users[who]);
   visitors.set(who, known);
   return known;
+}
+
+/** Scripts arrive after the first paint, as on a slow network: what they move then is seen. */
+async function openObserved(browser: Browser, user?: TestUser) {
+  const opened = await openSignedIn(browser, service.url, user);
+  await opened.page.addInitScript(OBSERVER);
+  await opened.page.route(/\.js\?/, async (route) => {
+    await opened.page.evaluate(PAINTED).catch(() => {});
+    await route.continue();
+  });
+  return opened;
 }
 
 /** Returns the path of a page without its ids. */
@@ -61,11 +80,14 @@ const DOCUMENTATION = `${service.url}/docs/`;
 
 for (const [name, who, open] of PAGES)
   inChromium(
-    `the page “${name}” is accessible and fits, light and dark, without errors`,
+    `the page “${name}” is accessible, still and fits, light and dark, without errors`,
     async (t, browser) => {
       const { page, complaints } = await pageOf(browser, who);
+      await page.setViewportSize({ width: 1280, height: 900 });
       await (typeof open === "string" ? page.goto(open) : open(page));
       t.is(await page.locator("h1").count(), 1);
+      const shifts = await page.evaluate<number>("shifts");
+      t.true(shifts < SHIFTS_MAX, `what is painted moves: ${shifts}`);
       await isReadable(t, page, name);
       // The status of a page that explains an outage is logged as an error.
       const isOutage = /provider-unavailable$/.test(name);
