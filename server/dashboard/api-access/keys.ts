@@ -4,7 +4,7 @@ import type { KeyView } from "../../../adapters/oauth/client-keys.ts";
 import type { ClientView } from "../../../adapters/oauth/clients.ts";
 import { notFound } from "../../../resources/http/problem.ts";
 import { addClientKey, listClientKeys, removeClientKey } from "../../operations/client-keys.ts";
-import { linkButton, panelForm, textArea, time } from "../../ui/controls.ts";
+import { day, linkButton, panelForm, textArea } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, emptyState, table } from "../../ui/table.ts";
 import { splitFieldErrors } from "../forms.ts";
@@ -47,8 +47,8 @@ export function addKeyRoutes(router: Router, options: RouteOptions): void {
 function keysSection({ keys }: ClientView, path: string): Html {
   const columns: Columns<KeyView> = {
     Thumbprint: ({ thumbprint }) => html`<code class="long">${thumbprint}</code>`,
-    Created: ({ createdAt }) => time(createdAt),
-    "Last used": ({ lastUsedAt }) => time(lastUsedAt),
+    Created: ({ createdAt }) => day(createdAt),
+    "Last used": ({ lastUsedAt }) => day(lastUsedAt),
   };
   const removeButton = ({ id, thumbprint }: KeyView) =>
     linkButton(`${path}/${id}/remove`, "Remove", "danger", `key ${thumbprint}`);

@@ -4,7 +4,7 @@ import type { ClientView } from "../../../adapters/oauth/clients.ts";
 import { type Input, textFieldOf } from "../../http/request-body.ts";
 import { removeSecrets, revokeSecret, rotateSecret } from "../../operations/client-secrets.ts";
 import type { Result } from "../../operations/operation.ts";
-import { copyable, field, formButton, linkButton, panelForm, time } from "../../ui/controls.ts";
+import { copyable, day, field, formButton, linkButton, panelForm, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, table } from "../../ui/table.ts";
 import { pathTo, rolesOf } from "../access.ts";
@@ -107,11 +107,11 @@ function overlapNotice({ secrets: [newest, previous] }: ClientView): Html {
 
 function secretsTable({ secrets }: ClientView, path: string): Html {
   const columns: Columns<Secret> = {
-    Secret: ({ last4 }) => html`<code>…${last4}</code>`,
-    Created: ({ createdAt }) => time(createdAt),
-    "Last used": ({ lastUsedAt }) => time(lastUsedAt),
+    Secret: ({ last4 }) => html`<code class="inline">…${last4}</code>`,
+    Created: ({ createdAt }) => day(createdAt),
+    "Last used": ({ lastUsedAt }) => day(lastUsedAt),
     "Used by": callersOf,
-    Expires: ({ expiresAt }) => time(expiresAt),
+    Expires: ({ expiresAt }) => day(expiresAt),
   };
   return table("Secrets", columns, secrets, ({ id, last4, expiresAt }) => {
     const about = `secret ending in ${last4}`;

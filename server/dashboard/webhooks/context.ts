@@ -7,6 +7,7 @@ import { HEALTH_MAX } from "../../../resources/webhooks/service.ts";
 import type { DeliveryCounts, Webhook, WebhookHealth } from "../../../resources/webhooks/types.ts";
 import { badge, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
+import { capitalized } from "../../ui/text.ts";
 import { actorOf, membershipOf, pathTo } from "../access.ts";
 import { ORGANIZATION } from "../route.ts";
 
@@ -54,24 +55,42 @@ export function canResend(webhook: Webhook, plan: Plan): boolean {
   return ["active", "failing"].includes(statusOf(webhook, plan));
 }
 
+const LOOKS = {
+  active: "good",
+  unverified: "warn",
+  failing: "bad",
+  paused: "warn",
+  disabled: "neutral",
+} as const satisfies Record<WebhookStatus, string>;
+
 export function statusBadge(webhook: Webhook, plan: Plan): Html {
+  const status = statusOf(webhook, plan);
+  return badge(capitalized(status), LOOKS[status]);
+}
+
+/** Renders the status with what is known about it. */
+export function statusFact(webhook: Webhook, plan: Plan): Html {
   const { failingSince, disabledReason } = webhook;
-  switch (statusOf(webhook, plan)) {
-    case "active":
-      return badge("Active", "good");
-    case "unverified":
-      return html`${badge("Unverified", "warn")}${failingSince !== null && html` <span class="soft">the test event failed</span>`}`;
-    case "failing":
-      return html`${badge("Failing", "bad")} <span class="soft">since ${time(failingSince)}</span>`;
-    case "paused":
-      return html`${badge("Paused", "warn")} <span class="soft">on the Free plan</span>`;
-    case "disabled":
-      return html`${badge("Disabled")}${disabledReason && html` <span class="soft">${disabledReason}</span>`}`;
-  }
+  const known = {
+    active: undefined,
+    unverified: failingSince !== null && "the test event failed",
+    failing: html`since ${time(failingSince)}`,
+    paused: "on the Free plan",
+    disabled: disabledReason,
+  }[statusOf(webhook, plan)];
+  return html`${statusBadge(webhook, plan)}${known && html` <span class="soft">${known}</span>`}`;
 }
 
 export function eventsOf({ events }: Webhook): Html {
   return html`<span class="tags">${events.map((event) => badge(event))}</span>`;
+}
+
+/** Renders the only event, or how many there are, and which ones on hover. */
+export function eventCount({ events }: Webhook): Html {
+  const [first, ...others] = events;
+  return others.length === 0
+    ? html`${first}`
+    : html`<span title="${events.join(", ")}">${events.length} events</span>`;
 }
 
 /** Renders how the newest deliveries of the last 24 hours went. */

@@ -4,7 +4,16 @@ import { found } from "../../../resources/http/problem.ts";
 import { isPaid } from "../../../resources/plans.ts";
 import { type deliverySchema, toDeliveryView } from "../../../resources/webhooks/schema.ts";
 import type { Attempt, Webhook, WebhookHealth } from "../../../resources/webhooks/types.ts";
-import { badge, breakable, exactTime, formButton, linkButton, time, timeOrNow } from "../../ui/controls.ts";
+import {
+  badge,
+  breakable,
+  day,
+  exactTime,
+  formButton,
+  linkButton,
+  time,
+  timeOrNow,
+} from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, emptyState, pagination, pathWith, table, tabs } from "../../ui/table.ts";
 import { actorOf, membershipOf } from "../access.ts";
@@ -17,7 +26,7 @@ import {
   findWebhook,
   isRetried,
   recentDeliveries,
-  statusBadge,
+  statusFact,
   statusOf,
   webhookPath,
 } from "./context.ts";
@@ -38,7 +47,7 @@ export async function showWebhook(ctx: Context, options: DashboardOptions, error
 <section class="panel"><dl class="facts">
 <dt>Endpoint URL</dt><dd>${webhook.url}</dd>
 <dt>Events</dt><dd>${eventsOf(webhook)}</dd>
-<dt>Status</dt><dd data-fact="status">${statusBadge(webhook, plan)}</dd>
+<dt>Status</dt><dd data-fact="status">${statusFact(webhook, plan)}</dd>
 <dt>Last success</dt><dd>${time(webhook.lastSuccessAt)}</dd>
 <dt>Last 24 hours</dt><dd>${recentDeliveries(page.health.counts)}</dd>
 <dt>Created</dt><dd>${time(webhook.createdAt)} ${page.creator}</dd>
@@ -154,7 +163,7 @@ function pauseOf({ blockedUntil, pausedUntil, failures }: WebhookHealth): Html |
 function verificationState(failed: Attempt | undefined): string {
   if (!failed) return "Waiting for your endpoint to accept a test event.";
   if (failed.status !== undefined)
-    return `Not verified: the last test got ${failed.status}. Fix it, then send another.`;
+    return `Your endpoint answered the test event with ${failed.status}. Fix the endpoint, then send another.`;
   return `The test event couldn’t be delivered. ${failed.error ?? ""}`.trim();
 }
 
@@ -208,8 +217,8 @@ function columnsOf({ path, health }: WebhookPage, isOn: boolean): Columns<ShownD
       }`,
     Status: deliveryBadge,
     Response: ({ attempts }) => String(attempts.at(-1)?.status ?? attempts.at(-1)?.error ?? ""),
-    Created: ({ created_at }) => exactTime(Date.parse(created_at)),
-    "Next attempt": (delivery) => (isOn ? nextAttempt(delivery, health) : ""),
+    Created: ({ created_at }) => day(Date.parse(created_at)),
+    "Next attempt": (delivery) => (isOn ? nextAttempt(delivery, health, day) : ""),
   };
 }
 
@@ -242,11 +251,12 @@ export function deliveryBadge(delivery: ShownDelivery): Html {
 export function nextAttempt(
   { status, next_attempt_at: due }: ShownDelivery,
   { blockedUntil, pausedUntil }: WebhookHealth,
+  render = exactTime,
 ): Html {
   if (status !== "pending") return html``;
   if (due === null) return html`once the endpoint is verified`;
   const at = Math.max(Date.parse(due), blockedUntil ?? 0, pausedUntil ?? 0);
-  return at <= Date.now() ? html`now` : exactTime(at);
+  return at <= Date.now() ? html`now` : render(at);
 }
 
 /** The last attempt of a resent delivery may have succeeded. */

@@ -4,13 +4,13 @@ import { readQuery } from "../../../resources/http/validate.ts";
 import { isPaid, limitsOf, type Plan } from "../../../resources/plans.ts";
 import type { Webhook, WebhookHealth } from "../../../resources/webhooks/types.ts";
 import { prefersHtml } from "../../http/request-body.ts";
-import { linkButton, time, timeOrNow } from "../../ui/controls.ts";
+import { day, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { type Columns, emptyState, paidPlanState, table } from "../../ui/table.ts";
 import { actorOf, membershipOf, pathTo } from "../access.ts";
 import { sendJson, showPage } from "../responses.ts";
 import type { RouteModule } from "../route.ts";
-import { eventsOf, isRetried, recentDeliveries, statusBadge, toHealthView, WEBHOOKS } from "./context.ts";
+import { eventCount, isRetried, recentDeliveries, statusBadge, toHealthView, WEBHOOKS } from "./context.ts";
 import { webhookForms } from "./form.ts";
 import { webhookSecrets } from "./secrets.ts";
 
@@ -84,13 +84,15 @@ function quotaAlert(quota: number): Html {
 
 function columnsOf({ path, plan, health }: WebhooksPage): Columns<Webhook> {
   return {
-    "Endpoint URL": ({ id, url }) => html`<a class="receiver" href="${path}/${id}">${url}</a>`,
-    Events: eventsOf,
-    Status: (webhook) => html`${statusBadge(webhook, plan)}${nextAttempt(webhook, plan, health)}`,
-    "Last success": ({ lastSuccessAt }) => time(lastSuccessAt),
+    "Endpoint URL": ({ id, url }) =>
+      html`<a class="receiver" href="${path}/${id}" title="${url}">${url.replace("https://", "")}</a>`,
+    Events: eventCount,
+    Status: (webhook) =>
+      html`<span class="inline"${webhook.disabledReason && html` title="${webhook.disabledReason}"`}>${statusBadge(webhook, plan)}${nextAttempt(webhook, plan, health)}</span>`,
+    "Last success": ({ lastSuccessAt }) => day(lastSuccessAt),
     "Last 24 hours": ({ id }) => {
       const counts = health.get(id)?.counts;
-      return counts ? recentDeliveries(counts) : "";
+      return counts ? html`<span class="inline">${recentDeliveries(counts)}</span>` : "";
     },
   };
 }
@@ -98,7 +100,7 @@ function columnsOf({ path, plan, health }: WebhooksPage): Columns<Webhook> {
 function nextAttempt(webhook: Webhook, plan: Plan, health: WebhooksPage["health"]): Html {
   const at = health.get(webhook.id)?.nextAttemptAt ?? null;
   if (at === null || !isRetried(webhook, plan)) return html``;
-  return html` <span class="soft">· next attempt ${timeOrNow(at)}</span>`;
+  return html` <span class="soft">next attempt ${at <= Date.now() ? "now" : day(at)}</span>`;
 }
 
 function pausedAlert(planPath: string): Html {
