@@ -94,12 +94,12 @@ const MAX_TAGS_IN_LIST = 2;
 
 function linksPage(page: LinksPage): Html {
   const { path, query, errors, links } = page;
-  const isFiltered = ["search", "tag", "domain", "archived", "sort"].some((name) => query[name]);
+  const isFiltered = ["search", "tag", "domain", "archived"].some((name) => query[name]);
   if (links.length > 0 || isFiltered || query.cursor || Object.keys(errors).length > 0) {
     const hint = "Try a broader search or include archived links.";
     const noMatches = () => emptyState("No links found", hint, ui.linkButton(path, "Clear filters", "quiet"));
     return html`${filterForm(page)}
-<div data-results>${links.length > 0 ? results(page) : noMatches()}</div>`;
+<div data-live>${links.length > 0 ? results(page) : noMatches()}</div>`;
   }
   const text = "Paste a URL above to create a short link you can share, print as a QR code and track.";
   return emptyState("No links yet", text, ui.linkButton(`${path}/import`, "Import links", "quiet"));
@@ -120,18 +120,30 @@ export function filterOf({ search, tag, domain, archived = "" }: Query): object 
 function results(page: LinksPage): Html {
   const { path, query, links, previousCursor, nextCursor, shortUrl } = page;
   const most = Math.max(1, ...links.map(({ clicks }) => clicks));
-  return html`<form method="post" action="${path}/selection" class="linklist">${ui.CSRF_FIELD}
-<input type="hidden" name="return_to" value="${pathWith("", { ...query, done: undefined })}">
-<input type="hidden" name="shown_at" value="${page.shownAt}">
+  const shown = { ...query, done: undefined, undo: undefined, signature: undefined };
+  const target = html`method="post" action="${path}/selection"`;
+  const common = html`${ui.CSRF_FIELD}${ui.hidden("return_to", pathWith("", shown))}`;
+  const sortable = (name: string, field: string) => sortHead(name, field, path, shown);
+  return html`<div class="linklist">
+<form ${target} id="selection">${common}${ui.hidden("shown_at", String(page.shownAt))}${selectionBar(page)}</form>
+${["archive", "restore"].map((action) => html`<form ${target} id="${action}">${common}${ui.hidden("action", action)}</form>`)}
 <table>
 <caption class="visually-hidden">Links</caption>
-<thead><tr><th scope="col"><input type="checkbox" data-all aria-label="Select all" hidden><span class="visually-hidden">Select</span></th><th scope="col">Link</th><th scope="col">Tags</th><th scope="col" class="end">Clicks</th><th scope="col">Last click</th><th scope="col">Created</th></tr></thead>
+<thead><tr><th scope="col"><input type="checkbox" data-all aria-label="Select all"><span class="visually-hidden">Select</span></th><th scope="col">Link</th><th scope="col">Tags</th>${sortable("Clicks", "clicks")}${sortable("Last click", "last_clicked_at")}${sortable("Created", "created_at")}<th scope="col"><span class="visually-hidden">Actions</span></th></tr></thead>
 <tbody>
 ${links.map((link) => row(link, { path, shortUrl, most }))}</tbody>
 </table>
-${selectionBar(page)}
-</form>
+</div>
 ${pagination({ path, query, previousCursor, nextCursor }, html`<span class="soft">${describeRange(page)}</span>`)}`;
+}
+
+/** Renders a heading that sorts the list, in the other direction if it is sorted by the field already. */
+function sortHead(name: string, field: string, path: string, query: Query): Html {
+  const { sort = "-created_at", cursor: _, ...filter } = query;
+  const isDescending = sort === `-${field}`;
+  const order = isDescending ? "descending" : sort === field && "ascending";
+  const href = pathWith(path, { ...filter, sort: isDescending ? field : `-${field}` });
+  return html`<th scope="col"${field === "clicks" && html` class="end"`}${order && html` aria-sort="${order}"`}><a href="${href}">${name}${order && ui.icon("arrow-right")}</a></th>`;
 }
 
 const formatCount = (count: number) => count.toLocaleString("en");
@@ -160,30 +172,47 @@ function row(link: Link, { path, shortUrl, most }: { path: string; shortUrl: str
   const { id, url, title, clicks, lastClickedAt, createdAt } = link;
   const name = displayUrl(link, shortUrl);
   return html`<tr>
-<td><input type="checkbox" name="ids" value="${id}" aria-label="Select ${name}"></td>
-<td><div class="link">${ui.initial(new URL(url).hostname.replace(/^www\./, ""))}<span class="head"><a class="short" href="${path}/${id}">${name}</a>${statusBadge(link)}${passwordBadge(link)}${ui.copyIcon(shortUrlOf(link, shortUrl), name)}</span>
+<td><input type="checkbox" name="ids" value="${id}" form="selection" aria-label="Select ${name}"><a class="visually-hidden" href="#first-action">Go to actions</a></td>
+<td><div class="link"><span class="head"><a class="short" href="${path}/${id}">${name}</a>${statusBadge(link)}${passwordBadge(link)}${ui.copyIcon(shortUrlOf(link, shortUrl), name)}</span>
 <span class="where" title="${url}">${title && html`<strong>${title}</strong> · `}${url.replace(/^https?:\/\/(www\.)?/, "")}</span></div></td>
 <td>${tagList(link, path, MAX_TAGS_IN_LIST)}</td>
 <td class="end"><span class="count">${ui.meter(clicks / most)}<span>${clicks.toLocaleString("en")}</span></span></td>
 <td>${lastClickedAt === null ? html`<span class="soft">–</span>` : ui.day(lastClickedAt)}</td>
 <td>${ui.day(createdAt)}</td>
+<td>${rowMenu(link, name, shortUrl)}</td>
 </tr>
 `;
+}
+
+/** Renders what can be done with a link. Its addresses are relative: with 25 rows, that saves 6 KB. */
+function rowMenu(link: Link, name: string, shortUrl: string): Html {
+  const { id, archived, disabledAt } = link;
+  const path = `links/${id}`;
+  const isOff = disabledAt !== null;
+  return html`<details class="menu" name="row"><summary class="glyph">${ui.icon("ellipsis")}<span class="visually-hidden">Actions for ${name}</span></summary><div class="sheet">
+<button type="button" data-copy="${shortUrlOf(link, shortUrl)}">Copy</button>
+${!isOff && html`<a href="${path}/edit">Edit</a>`}<a href="${path}/qr">QR code</a><a href="${path}/analytics">Analytics</a>
+${!isOff && html`<button name="ids" value="${id}" form="${archived ? "restore" : "archive"}">${archived ? "Restore" : "Archive"}</button>`}<a class="danger" href="${path}/delete">Delete</a></div></details>`;
 }
 
 /** Renders the actions on selected links; the style sheet shows them while a row is selected. */
 function selectionBar(page: LinksPage): Html {
   const { archived } = page.query;
-  return html`<div class="selection" role="group" aria-label="Selected links"><div><span class="chosen" role="status">Selected</span>
-${isPartOfList(page) && selectAll(page.count)}</div><div>
-${archived !== "true" && html`<button type="submit" name="action" value="archive" class="quiet">${ui.icon("archive")}Archive</button>`}
-${archived && archived !== "false" && html`<button type="submit" name="action" value="restore" class="quiet">Restore</button>`}
+  const isMixed = archived === "all";
+  const action = (value: string, text: Html | string, attributes = html` class="quiet"`) =>
+    html`<button name="action" value="${value}"${attributes}>${text}</button>`;
+  const first = html` class="quiet" id="first-action"`;
+  // The first button is the one that Enter presses in the field of the tag.
+  return html`<div class="selection" role="group" aria-label="Selected links">${action("add-tag", "", html` hidden`)}
+<div><span class="chosen" role="status">Selected</span>${isPartOfList(page) && selectAll(page.count)}</div><div>
+${archived !== "true" && action("archive", html`${ui.icon("archive")}Archive`, first)}
+${(isMixed || archived === "true") && action("restore", "Restore", isMixed ? undefined : first)}
+<details class="menu"><summary class="button quiet">${ui.icon("tag")}Tags</summary><div class="sheet">
 <input name="tag" aria-label="Tag" placeholder="Tag" maxlength="50" list="tags" autocapitalize="none" autocomplete="off">
-<button type="submit" name="action" value="add-tag" class="quiet">${ui.icon("tag")}Add</button>
-<button type="submit" name="action" value="remove-tag" class="quiet">Remove</button>
-<button type="submit" name="action" value="change" class="quiet">Change…</button>
-<button type="submit" name="action" value="export" class="quiet">${ui.icon("download")}Export</button>
-<button type="submit" name="action" value="delete" class="danger">${ui.icon("trash-2")}Delete</button></div></div>`;
+<div class="actions">${action("add-tag", "Add tag")}${action("remove-tag", "Remove tag")}</div></div></details>
+${action("change", "Change…")}
+${action("export", html`${ui.icon("download")}Export`)}
+${action("delete", html`${ui.icon("trash-2")}Delete`, html` class="danger"`)}</div></div>`;
 }
 
 /** Renders what extends the selection to the other pages. With scripts, it is shown once the whole page is selected. */
@@ -233,11 +262,6 @@ function quickForm(path: string): Html {
 </form>`;
 }
 
-const SORTS = [
-  ["-created_at", "Newest first"],
-  ["-clicks", "Most clicks"],
-  ["-last_clicked_at", "Last clicked"],
-] as const;
 const STATES = [
   ["false", "Not archived"],
   ["true", "Archived"],
@@ -257,8 +281,8 @@ ${ui.field({ name: "tag", label: "Tag", hidesLabel: true, value: query.tag, erro
 <datalist id="tags">${tags.map((tag) => html`<option value="${tag}"></option>`)}</datalist>
 ${domains.length > 2 && ui.select({ name: "domain", label: "Domain", hidesLabel: true, value: domain, options: domains.map((host) => [host, host || "Any domain"]) })}
 ${ui.select({ name: "archived", label: "Show", hidesLabel: true, value: archived, options: STATES })}
-${ui.select({ name: "sort", label: "Sort", hidesLabel: true, value: query.sort ?? "-created_at", options: SORTS })}
+${query.sort && ui.hidden("sort", query.sort)}
 <button type="submit" class="quiet" data-apply>Apply</button>
-<span class="actions">${ui.linkButton(`${path}/import`, "Import", "quiet")}<a class="button quiet" href="${pathWith(`${path}.csv`, { search: query.search, tag: query.tag, domain, archived })}" data-export>Export ${describeCount(page)}<span class="visually-hidden"> as CSV</span></a></span>
+<span class="actions">${ui.linkButton(`${path}/import`, "Import", "quiet")}<a class="button quiet" href="${pathWith(`${path}.csv`, { search: query.search, tag: query.tag, domain, archived })}" data-live>Export ${describeCount(page)}<span class="visually-hidden"> as CSV</span></a></span>
 </form>`;
 }

@@ -42,7 +42,7 @@ export async function showLink(
   });
   const body = html`${disabledAlert(link)}<div class="panel beside">
 <div>${details(link, path, urls.short, creator)}${link.disabledAt === null && quickEdit(link, path)}</div>
-${qrCode(path, name)}
+${qrCode({ path, shownUrl: name }, linkButton(`${path}/qr`, "Color", "quiet"))}
 </div>
 ${clicks}
 <p>${linkButton(`${path}/delete`, "Delete link", "danger")}</p>`;

@@ -2,8 +2,10 @@ import { promisify } from "node:util";
 import { crc32, deflate } from "node:zlib";
 import { encode, renderSVG } from "uqr";
 import { z } from "zod";
-import { field } from "../../ui/controls.ts";
+import { field, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
+import { pathWith } from "../../ui/table.ts";
+import type { FieldErrors } from "../forms.ts";
 
 // ISO/IEC 18004 requires a quiet zone of four modules. Error correction level M tolerates 15% of damage.
 const RENDERING = { border: 4, ecc: "M" } as const;
@@ -24,7 +26,8 @@ export const qrQuery = z.object({
     .regex(/^#?[\da-f]{6}$/i, { error: "must be a color such as 1a2b3c", abort: true })
     .transform((text) => `#${text.slice(-6).toLowerCase()}`)
     .refine((color) => contrastToWhite(color) >= CONTRAST_MIN, {
-      error: `must be a dark color, with a contrast to white of at least ${CONTRAST_MIN}:1`,
+      error: ({ input }) =>
+        `must be darker: its contrast to white is ${Math.floor(contrastToWhite(String(input)) * 10) / 10}:1, and scanners need at least ${CONTRAST_MIN}:1`,
     })
     .default(DEFAULT_COLOR),
   download: z.string().optional(),
@@ -96,16 +99,22 @@ function contrastToWhite(color: string): number {
   return 1.05 / (0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05);
 }
 
-/** Renders the QR code of a link, with its downloads. `path` is the page of the link. */
-export function qrCode(path: string, shownUrl: string): Html {
-  const download = (format: QrFormat) =>
-    html`<a href="${path}/qr.${format}?download=1" download><span class="visually-hidden">Download QR code as </span>${format.toUpperCase()}</a>`;
-  return html`<figure class="qr"><img src="${path}/qr.svg" alt="QR code for ${shownUrl}" width="168" height="168">
-<figcaption>Download ${download("svg")} or ${download("png")}
-<details class="more"><summary class="opener">Size and color</summary>
-<form action="${path}/qr.png" class="stack"><input type="hidden" name="download" value="1">
-${field({ name: "size", label: "Width in pixels", type: "number", value: DEFAULT_SIZE, attributes: html`min="${SIZE_MIN}" max="${SIZE_MAX}" required` })}
-${field({ name: "color", label: "Color", type: "color", value: DEFAULT_COLOR, hint: "Choose a dark color. Light ones don’t scan." })}
-<div class="actions"><button type="submit" class="quiet small">Download PNG</button><button type="submit" class="quiet small" formaction="${path}/qr.svg">Download SVG</button></div>
-</form></details></figcaption></figure>`;
+type Code = { path: string; shownUrl: string; color?: string | undefined };
+
+/** Renders the QR code of a link, with its downloads in the best quality. `path` is the page of the link. */
+export function qrCode({ path, shownUrl, color }: Code, more: Html): Html {
+  const hrefOf = (format: QrFormat, query: object) => pathWith(`${path}/qr.${format}`, { ...query, color });
+  const download = (format: QrFormat, text: string, size?: string) =>
+    html`<a class="button quiet small" href="${hrefOf(format, { size, download: "1" })}" download><span class="visually-hidden">Download QR code as </span>${text}</a>`;
+  return html`<figure class="qr"><img src="${hrefOf("svg", {})}" alt="QR code for ${shownUrl}" width="168" height="168">
+<figcaption class="actions">${download("svg", "SVG")}${download("png", `PNG, ${SIZE_MAX.toLocaleString("en")} px`, String(SIZE_MAX))}${more}</figcaption></figure>`;
+}
+
+/** Renders the page that chooses the color of a QR code. A code in a rejected color isn't shown. */
+export function qrPage(code: Code, typed: string | undefined, errors: FieldErrors): Html {
+  const { path } = code;
+  return html`<div class="panel beside"><form action="${path}/qr" class="stack" data-filter>
+${field({ name: "color", label: "Color", type: "color", value: typed ? `#${typed.replace("#", "")}` : DEFAULT_COLOR, error: errors.color, hint: "On white, as scanners expect." })}
+<div class="actions"><button type="submit" class="quiet" data-apply>Show</button>${linkButton(path, "Back to link", "quiet")}</div></form>
+<div data-live>${Object.keys(errors).length === 0 && qrCode(code, html``)}</div></div>`;
 }

@@ -2,22 +2,23 @@ import type { Context } from "koa";
 import { preconditionOf } from "../../../resources/http/etag.ts";
 import type { Problem } from "../../../resources/http/problem.ts";
 import { readQuery, validate } from "../../../resources/http/validate.ts";
+import { IS_RESERVED } from "../../../resources/links/create.ts";
 import { linkTag, shortUrlOf, toView } from "../../../resources/links/schema.ts";
 import type { Link } from "../../../resources/links/types.ts";
 import { seeOther } from "../../http/redirects.ts";
-import { type Input, prefersHtml } from "../../http/request-body.ts";
+import { type Input, prefersHtml, textFieldOf } from "../../http/request-body.ts";
 import { formButton, linkButton } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { pathWith } from "../../ui/table.ts";
 import { actorOf, pathTo } from "../access.ts";
 import { type Done, signedConfirmation } from "../confirmation.ts";
-import { addForm, changesOf, formFieldsOf, inputOf, splitFieldErrors } from "../forms.ts";
-import { respondToChange } from "../responses.ts";
+import * as forms from "../forms.ts";
+import { respondToChange, showPage } from "../responses.ts";
 import { type DashboardOptions, ORGANIZATION, type RouteModule } from "../route.ts";
 import { formFieldOf, linkForm, toFormValues, toInput, valuesOf } from "./form.ts";
 import { displayUrl, list } from "./list.ts";
 import { showLink } from "./page.ts";
-import { QR_FORMATS, type QrFormat, qrQuery } from "./qr-code.ts";
+import { QR_FORMATS, type QrFormat, qrPage, qrQuery } from "./qr-code.ts";
 import { mergeRules } from "./rules-form.ts";
 import { selection } from "./selection.ts";
 
@@ -36,13 +37,13 @@ export const links: RouteModule = (router, options) => {
 
   list(router, options);
 
-  addForm(router, {
+  forms.addForm(router, {
     ...common,
     path: `${LINKS}/new`,
     action: LINKS,
     render: (ctx, problem) => formPage(ctx, options, problem),
     async change(ctx) {
-      const link = await links.create(actorOf(ctx), await inputOf(ctx, toInput));
+      const link = await links.create(actorOf(ctx), await forms.inputOf(ctx, toInput));
       respondWithLink(ctx, link, urls.short, "link-created", 201);
     },
   });
@@ -55,17 +56,35 @@ export const links: RouteModule = (router, options) => {
     else respondWithLink(ctx, link, urls.short);
   });
 
-  for (const format of Object.keys(QR_FORMATS) as QrFormat[])
-    router.get(`${LINK}/qr.${format}`, allow(), readQuery(qrQuery), async (ctx) => {
-      const link = await find(ctx);
-      const { download, ...query } = validate(qrQuery, ctx.state.query);
-      if (download !== undefined) ctx.attachment(`${link.slug.replaceAll("/", "-")}.${format}`);
-      const { type, render } = QR_FORMATS[format];
-      ctx.type = type;
-      ctx.body = await render(shortUrlOf(link, urls.short), query);
-    });
+  const showQrPage: forms.Show = async (ctx, _error, problem) => {
+    const link = await find(ctx);
+    const { color } = problem ? {} : validate(qrQuery, ctx.state.query);
+    const code = { path: pathOf(ctx, link), shownUrl: displayUrl(link, urls.short), color };
+    const { error, errors } = forms.queryErrors(problem, ["color"]);
+    const body = qrPage(code, textFieldOf(ctx.query.color), errors);
+    showPage(ctx, { title: "QR code", intro: code.shownUrl, section: "links", error, body });
+  };
+  router.get(`${LINK}/qr`, allow(), readQuery(qrQuery), forms.redisplayForm(showQrPage), (ctx) =>
+    showQrPage(ctx),
+  );
 
-  addForm(router, {
+  for (const format of Object.keys(QR_FORMATS) as QrFormat[])
+    router.get(
+      `${LINK}/qr.${format}`,
+      allow(),
+      readQuery(qrQuery),
+      forms.redisplayForm(showQrPage),
+      async (ctx) => {
+        const link = await find(ctx);
+        const { download, ...query } = validate(qrQuery, ctx.state.query);
+        if (download !== undefined) ctx.attachment(`${link.slug.replaceAll("/", "-")}.${format}`);
+        const { type, render } = QR_FORMATS[format];
+        ctx.type = type;
+        ctx.body = await render(shortUrlOf(link, urls.short), query);
+      },
+    );
+
+  forms.addForm(router, {
     ...common,
     path: `${LINK}/edit`,
     action: LINK,
@@ -74,14 +93,14 @@ export const links: RouteModule = (router, options) => {
     async change(ctx) {
       const before = await find(ctx);
       const read = (fields: Input) => toInput(fields, valuesOf(before));
-      const { input, precondition } = await changesOf(ctx, read, (version) => [linkTag({ version })]);
+      const { input, precondition } = await forms.changesOf(ctx, read, (version) => [linkTag({ version })]);
       const after = await links.update(actorOf(ctx), before.id, input, precondition);
       const done = after.archived ? "link-archived" : "link-restored";
       respondWithLink(ctx, after, urls.short, before.archived === after.archived ? "link-saved" : done);
     },
   });
 
-  addForm(router, {
+  forms.addForm(router, {
     ...common,
     path: `${LINK}/delete`,
     program: ["delete", LINK],
@@ -115,13 +134,17 @@ async function formPage(
   problem?: Problem,
   link?: Link,
 ) {
-  const { errors, ...error } = splitFieldErrors(problem, formFieldOf);
+  const { errors, ...error } = forms.splitFieldErrors(problem, formFieldOf);
   const listed = await domains.list(actorOf(ctx));
   const possible = listed.filter(({ verified, host }) => verified || host === link?.domain);
   const byDefault = possible.find((domain) => domain.default)?.host;
   const shown = link ? valuesOf(link) : { url: ctx.query.url, domain: byDefault };
   // The button that archives a link sends no other field.
-  const values = toFormValues({ ...shown, ...(problem && mergeRules(await formFieldsOf(ctx))) });
+  const values = toFormValues({ ...shown, ...(problem && mergeRules(await forms.formFieldsOf(ctx))) });
+  const isReserved = problem?.errors?.some(
+    ({ field, message }) => field === "slug" && message === IS_RESERVED,
+  );
+  if (isReserved) errors.slug = `“${values.slug.trim()}” is reserved. Choose another one.`;
   if (problem?.code === "slug_taken") errors.slug = `“${values.slug.trim()}” is already taken.`;
   const hasConflict = problem?.code === "precondition_failed";
   const body = linkForm({

@@ -58,7 +58,12 @@ function plainPages({ paths, popular, domain, newDomain, webhook }: Gallery): Pa
       workload-identity/new?platform=kubernetes
       connect connect?host=vscode connect?host=cursor connect?host=scripts`,
     ],
-    ["link", "owner", `${own}/links/${popular.id}`, "edit delete analytics analytics?by=browser"],
+    [
+      "link",
+      "owner",
+      `${own}/links/${popular.id}`,
+      "edit delete qr qr?color=ffee00 analytics analytics?by=browser",
+    ],
     ["domain", "owner", `${own}/domains/${domain.id}`, "delete"],
     ["domain-new", "owner", `${own}/domains/${newDomain.id}`, "delete"],
     ["webhook", "owner", `${own}/webhooks/${webhook.id}`, "edit rotate-secret delete"],

@@ -40,7 +40,7 @@ export function fillRequired(form: HTMLElement, page: Page, user: TestUser): Fil
     const { name = "", value = "" } = radio.attributes;
     if (!form.querySelector(`[name="${name}"][checked]`)) filled[name] ??= value;
   }
-  const row = form.querySelector("tbody input[type=checkbox]");
+  const row = page.html.querySelector(`tbody [type=checkbox][form="${form.id}"]`);
   if (row) filled[row.attributes.name ?? ""] = row.attributes.value ?? "";
   return filled;
 }

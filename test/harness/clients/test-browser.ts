@@ -71,8 +71,9 @@ export class TestBrowser {
   }
 
   click(page: Page, button: HTMLElement, fields: Filled = {}): Promise<Page> {
-    const { name, value = "" } = button.attributes;
-    return this.submit(page, { ...fields, ...(name && { [name]: value }) }, button.closest("form"));
+    const { name, value = "", form } = button.attributes;
+    const owner = form ? page.html.querySelector(`form[id="${form}"]`) : button.closest("form");
+    return this.submit(page, { ...fields, ...(name && { [name]: value }) }, owner);
   }
 
   signIn(page: Page, { username, password }: TestUser): Promise<Page> {

@@ -296,7 +296,7 @@ test("the list of links, its export and its selection are of the chosen domain",
   t.deepEqual(textsOn(found, ".short"), [`${host}/${there.slug}`]);
   t.is(typedIn(found, "domain"), host);
   const exported = await browser.open(
-    service.url + found.html.querySelector("[data-export]")?.attributes.href,
+    service.url + found.html.querySelector("a[data-live]")?.attributes.href,
   );
   t.true(exported.text.includes(there.short_url) && !exported.text.includes(here.id));
   const own = await browser.submit(all, { domain: OWN_HOST }, filter);

@@ -58,6 +58,7 @@ test("the page of a link shows the QR code of its short URL, also renamed, and o
   t.is(shown.text, await codeOf());
   t.is((await open(`/${id}/qr.svg?size=300`)).text, await codeOf({ size: 300 }));
   const downloads = page.html.querySelectorAll("a[download]").map(({ attributes }) => attributes.href);
+  t.true(downloads[1]?.includes("size=2048"), "the PNG is large enough for print");
   for (const [index, type] of ["svg+xml", "png"].entries()) {
     const { headers } = await browser.open(service.url + downloads[index]);
     t.is(headers.get("content-type"), `image/${type}`);
@@ -71,6 +72,51 @@ test("the page of a link shows the QR code of its short URL, also renamed, and o
   const link = (await owner.api.send<LinkBody>("POST", `${base}/links`, { json })).body;
   const { text } = await owner.api.send("GET", `${base}/links/${link.id}/qr.svg`);
   t.is(text, await codeOf({}, "https://go.example"), "the host is that of SHORT_URL");
+});
+
+test("a light color of a QR code is refused at its field, also if an image is opened, and a dark one is shown", async (t) => {
+  const { browser, create, open } = await linksInBrowser(service);
+  const { id } = await create();
+  const page = await open(`/${id}/qr`);
+  const light = [
+    await browser.press(page, "Show", { color: "#ffee00" }),
+    await open(`/${id}/qr.png?color=ffee00`),
+  ];
+  for (const refused of light) {
+    t.is(refused.status, 422);
+    const field = refused.html.querySelector("[name=color]");
+    t.is(field?.attributes["aria-invalid"], "true");
+    t.is(field?.attributes.value, "#ffee00");
+    const error = "Must be darker: its contrast to white is 1.2:1, and scanners need at least 4.5:1.";
+    t.deepEqual(textsOn(refused, "#color-error"), [error]);
+    t.is(refused.html.querySelector("img[src*=qr]"), null);
+  }
+  const dark = await browser.press(light[0] as Page, "Show", { color: "#1f5fbf" });
+  const shown = dark.html.querySelector("img[src*=qr]")?.attributes.src;
+  t.true((await browser.open(service.url + shown)).text.includes('fill="#1f5fbf"'));
+});
+
+test("the heads of the list sort it by what the API sorts by, in both directions, and keep the filter", async (t) => {
+  const { browser, create, open } = await linksInBrowser(service);
+  const [quiet, busy] = [await create(), await create()];
+  await visit(busy);
+  const idsOn = ({ html }: Page) =>
+    html.querySelectorAll("tbody input").map(({ attributes }) => attributes.value);
+  const sortOn = ({ html }: Page) => html.querySelector("[aria-sort]");
+  const newest = await open("?search=example");
+  t.is(sortOn(newest)?.attributes["aria-sort"], "descending");
+  const most = await follow(browser, newest, "Clicks");
+  t.is(new URL(most.url).search, "?search=example&sort=-clicks");
+  t.is(typedIn(most, "sort"), "-clicks", "the filter keeps it");
+  const least = await follow(browser, most, "Clicks");
+  t.like(sortOn(least), { text: "Clicks", attributes: { "aria-sort": "ascending" } });
+  t.deepEqual(
+    [idsOn(most), idsOn(least)],
+    [
+      [busy.id, quiet.id],
+      [quiet.id, busy.id],
+    ],
+  );
 });
 
 const FILLED = {
@@ -163,6 +209,7 @@ test("the form sets, keeps, replaces and removes the password, which it never sh
 const INVALID_VALUES: [field: string, value: string, message: RegExp][] = [
   ["url", "javascript:alert(1)", /http or https/],
   ["slug", "taken", /taken/],
+  ["slug", "docs", /^“docs” is reserved\. Choose another one\.$/],
   ["tags", `${"a".repeat(51)}, b`, /1 to 50 characters/],
   ["expires_at", "tomorrow", /RFC 3339/],
   ["max_clicks", "many", /whole number/],
@@ -212,7 +259,7 @@ test("the list creates a link from only a URL, and shows it", async (t) => {
   t.is(created.html.querySelector('a[rel="noreferrer"]')?.attributes.href, link.url);
   t.false(created.text.includes("<d>"));
   const listed = await open();
-  t.is(listed.html.querySelector("td a")?.attributes.href, `${path}/${link.id}`);
+  t.is(listed.html.querySelector("td .short")?.attributes.href, `${path}/${link.id}`);
 });
 
 test("a link is edited on its page, and keeps the fields that aren't there", async (t) => {

@@ -64,6 +64,20 @@ test("a form archives the selected links, returns to the list with its filter, a
   t.is((await fetch(first.short_url, { redirect: "manual" })).status, 302);
 });
 
+test("the menu of a row archives and restores its link only, without JavaScript", async (t) => {
+  const { createMany, lookAll, browser, open } = await openLinks();
+  const links = await createMany(2);
+  const press = (page: Page, text: string) => {
+    const buttons = page.html.querySelectorAll("td .sheet button").filter((one) => one.text === text);
+    return browser.click(page, buttons.at(-1) as (typeof buttons)[0]);
+  };
+  const archived = await press(await open("?search=example"), "Archive");
+  t.regex(archived.url, /\?search=example&done=links-archived-1&/);
+  t.like(await lookAll(links), [{ archived: true }, { archived: false }]);
+  await press(await open("?archived=all"), "Restore");
+  t.like(await lookAll(links), [{ archived: false }, { archived: false }]);
+});
+
 test("tags are added and removed once, and other tags are kept", async (t) => {
   const { createMany, create, select, lookAll, change } = await openLinks();
   const links = [...(await createMany(2, { tags: ["a"] })), await create({ tags: ["a", "new"] })];
@@ -224,8 +238,8 @@ test("all links that match are archived, restored and tagged, and no others", as
   t.deepEqual(await lookAll(others), others);
 
   const all = await open("?archived=all&tag=news&limit=2");
-  t.is(noticeOf(await pressForAll(all, "Add", { tag: "new" })), "Tag added to 6 links.");
-  t.is(noticeOf(await pressForAll(all, "Remove", { tag: "news" })), "Tag removed from 6 links.");
+  t.is(noticeOf(await pressForAll(all, "Add tag", { tag: "new" })), "Tag added to 6 links.");
+  t.is(noticeOf(await pressForAll(all, "Remove tag", { tag: "news" })), "Tag removed from 6 links.");
   t.true((await lookAll(tagged)).every(({ tags }) => tags.join() === "new"));
   const restored = await pressForAll(await open("?archived=true&limit=2"), "Restore");
   t.is(noticeOf(restored), "6 links restored.");
