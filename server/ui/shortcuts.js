@@ -1,13 +1,36 @@
 // Keys of the dashboard, and the box that goes anywhere (Ctrl+K or ⌘K). Pages work without them.
 
+// Key → its name, what it does, and what the page must have for it.
 const KEYS = {
-  "/": ["Search", () => document.querySelector("#search")?.focus()],
-  c: ["Create a link", () => document.querySelector("[data-create]")?.click()],
-  j: ["Next row", () => move(1)],
-  k: ["Previous row", () => move(-1)],
-  x: ["Select the row", () => rowOf(document.activeElement)?.querySelector("[type=checkbox]")?.click()],
-  "?": ["Show the shortcuts", () => showHelp()],
+  "/": ["Search", search],
+  c: ["Create a link", createLink, ".sections a[href$='/links']"],
+  j: ["Next row", () => move(1), "tbody tr a[href]"],
+  k: ["Previous row", () => move(-1), "tbody tr a[href]"],
+  x: ["Select the row", selectRow, "tbody [type=checkbox]"],
+  "?": ["Show the shortcuts", showHelp],
 };
+
+/** Goes to the search of the page, or to the one of everything. */
+function search() {
+  const field = document.querySelector("#search");
+  if (field) field.focus();
+  else openBox();
+}
+
+/** On the page of links, the form takes over what was typed. */
+function createLink() {
+  const link = document.querySelector("[data-create]");
+  if (link) link.click();
+  else location.href = `${document.querySelector(".sections a[href$='/links']").href}/new`;
+}
+
+function selectRow() {
+  rowOf(document.activeElement)?.querySelector("[type=checkbox]")?.click();
+}
+
+function worksHere([, , needed]) {
+  return !needed || document.querySelector(needed) !== null;
+}
 
 function rowOf(element) {
   return element?.closest("tbody tr");
@@ -17,7 +40,7 @@ function move(step) {
   const rows = [...document.querySelectorAll("tbody tr")];
   const index = rows.indexOf(rowOf(document.activeElement));
   const row = rows[index === -1 ? 0 : index + step];
-  row?.querySelector("a[href]")?.focus();
+  row?.querySelector("a:not([href^='#'])")?.focus();
 }
 
 document.addEventListener("keydown", (event) => {
@@ -28,10 +51,10 @@ document.addEventListener("keydown", (event) => {
   const isTyping = event.target.matches?.("input:not([type=checkbox]), select, textarea, [contenteditable]");
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]"))
     return;
-  const action = KEYS[event.key]?.[1];
-  if (!action) return;
+  const key = KEYS[event.key];
+  if (!key || !worksHere(key)) return;
   event.preventDefault();
-  action();
+  key[1]();
 });
 
 function createDialog(label, content) {
@@ -52,14 +75,12 @@ function create(name, properties, ...children) {
   return element;
 }
 
-const opener = document.querySelector("[data-box]");
-opener.hidden = false;
-opener.addEventListener("click", openBox);
+document.querySelector("[data-box]").addEventListener("click", openBox);
 
 function showHelp() {
   const keys = [
-    ...Object.entries(KEYS).map(([key, [name]]) => [key, name]),
-    ["Ctrl K", "Go to a page or link"],
+    ...Object.entries(KEYS).flatMap(([key, value]) => (worksHere(value) ? [[key, value[0]]] : [])),
+    ["Ctrl K", "Go to a page, a link or an action"],
   ];
   createDialog("Keyboard shortcuts", [
     create("h2", {}, "Keyboard shortcuts"),
@@ -78,7 +99,11 @@ const SEARCH_DELAY_MS = 150;
 const PLACES = [
   ["Second factor and passkeys", "account", "", "two-factor 2fa mfa totp authenticator app recovery codes"],
   ["Password", "account", "", "change"],
-  ["Credentials", "client", "", "rotate client secret id"],
+  ["Create link", "links", "/new", "new add shorten"],
+  ["Add domain", "domains", "/new", "new create host"],
+  ["Create webhook", "webhooks", "/new", "new add endpoint"],
+  ["Credentials", "client", "", "client secret id"],
+  ["Rotate secret", "client", "/rotate", "new client secret"],
   ["Public keys", "client", "/keys", "jwks private_key_jwt"],
   ["Redirect URIs", "client", "/redirect-uris", "callback url"],
   ["Workload identity", "client", "/../workload-identity", "github actions gitlab kubernetes ci trust rules"],
@@ -97,20 +122,26 @@ function findPlaces() {
   });
 }
 
-/** Goes to a section, an organization or a link, by a part of its name. */
+// What the page has in its navigation, its menus and beside its heading.
+const DECLARED = [".sections a", "main > .title :is(.button, .inline button)", ".top .sheet :is(a, button)"];
+
+/** Goes to a section, an organization or a link, or presses a button of the page, by a part of its name. */
 function openBox() {
   if (document.querySelector("dialog[open]")) return;
-  const input = create("input", { type: "search", placeholder: "Go to…", autocomplete: "off" });
+  const input = create("input", {
+    type: "search",
+    placeholder: "Find a page, a link or an action",
+    autocomplete: "off",
+  });
   input.setAttribute("aria-label", "Go to");
   const list = create("ul", {});
-  const dialog = createDialog("Go to a page or link", [input, list]);
-  const pages = [
-    ...document.querySelectorAll(".sections a"),
-    ...document.querySelectorAll(".top .sheet a"),
-  ].map((link) => ({
+  const dialog = createDialog("Go to a page, a link or an action", [input, list]);
+  const declared = DECLARED.flatMap((selector) => [...document.querySelectorAll(selector)]);
+  const pages = declared.map((link) => ({
     // Without the initial of an organization.
     name: (link.querySelector("bdi") ?? link).textContent.trim(),
     href: link.href,
+    press: () => link.click(),
   }));
   const places = findPlaces();
   let links = [];
@@ -122,10 +153,13 @@ function openBox() {
       const known = `${name} ${words}`.toLowerCase();
       return text.split(/\s+/).every((word) => known.includes(word));
     };
-    const found = [...pages.filter(matches), ...(text ? places.filter(matches) : []), ...links];
-    list.replaceChildren(...found.map(({ name, href }) => create("li", {}, create("a", { href }, name))));
+    const known = [...pages, ...(text ? places : [])].filter(matches);
+    const found = [...new Map(known.map((one) => [one.href ?? one.name, one])).values(), ...links];
+    const optionOf = ({ name, href, press }) =>
+      href ? create("a", { href }, name) : create("button", { type: "button", onclick: press }, name);
+    list.replaceChildren(...found.map((one) => create("li", {}, optionOf(one))));
     if (found.length === 0) list.append(create("li", { className: "soft" }, "Nothing found"));
-    list.querySelector("a")?.classList.add("first");
+    list.querySelector("a, button")?.classList.add("first");
   }
 
   async function searchLinks() {
@@ -152,7 +186,7 @@ function openBox() {
     timer = setTimeout(searchLinks, SEARCH_DELAY_MS);
   });
   dialog.addEventListener("keydown", (event) => {
-    const options = [...list.querySelectorAll("a")];
+    const options = [...list.querySelectorAll("a, button")];
     const index = options.indexOf(document.activeElement);
     if (event.key === "Enter" && document.activeElement === input) options[0]?.click();
     else if (event.key === "ArrowDown") options[Math.min(index + 1, options.length - 1)]?.focus();

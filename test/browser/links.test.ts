@@ -1,5 +1,5 @@
 import test from "ava";
-import type { Browser } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { openPage, tabTo, useChromium } from "../harness/browser/chromium.ts";
 import { fill, press, waitForError } from "../harness/browser/page-actions.ts";
 import { isReadable, openSignedIn } from "../harness/browser/readable.ts";
@@ -157,7 +157,7 @@ inChromium("the list is filtered while the user types", async (t, browser) => {
   await page.waitForURL((url) => url.searchParams.get("search") === slugs[1]);
   t.is(await page.locator("tbody tr").count(), 1);
   t.true(await page.evaluate("window.isSamePage"));
-  t.is(await page.locator("[data-export]").textContent(), "Export 1 link as CSV");
+  t.is(await page.locator("a[data-live]").textContent(), "Export 1 link as CSV");
   await page.reload();
   t.is(await page.locator("tbody tr").count(), 1);
 });
@@ -179,20 +179,85 @@ inChromium("all links that match are offered once the page is selected", async (
   t.is(await page.locator("tbody tr").count(), 0);
 });
 
-inChromium("the Undo button of the confirmation restores archived links", async (t, browser) => {
-  const { page, slugs } = await openList(browser);
-  await page.getByLabel(`/${slugs[0]}`).check();
-  await page.getByRole("button", { name: "Archive" }).click();
-  const toast = page.getByRole("status").filter({ hasText: "1 link archived." });
-  await isReadable(t, page, "links-undo");
-  // A new selection takes its place.
-  await page.getByLabel(`/${slugs[1]}`).check();
-  t.false(await toast.isVisible());
-  await page.getByLabel(`/${slugs[1]}`).uncheck();
-  await toast.getByRole("button", { name: "Undo" }).click();
-  await page.getByText("1 link restored.").waitFor();
-  t.is(await page.locator("tbody tr").count(), 3);
-});
+const focusedText = (page: Page) =>
+  page.evaluate<string>("document.activeElement.textContent.trim() || document.activeElement.id");
+
+/** Presses a key until an element with the text has the focus, and returns how often. */
+async function countPresses(page: Page, key: string, text: string): Promise<number> {
+  for (let presses = 1; presses <= 30; presses++) {
+    await page.keyboard.press(key);
+    if ((await focusedText(page)) === text) return presses;
+  }
+  return Infinity;
+}
+
+inChromium(
+  "the actions are few keys from each selected row, and Undo has the focus after one",
+  async (t, browser) => {
+    const { page, slugs } = await openList(browser);
+    const box = (index: number) => page.getByLabel(`Select ${new URL(service.url).host}/${slugs[index]}`);
+    await box(2).focus();
+    await page.keyboard.press("Space");
+    t.true((await countPresses(page, "Shift+Tab", "Archive")) <= 10, "upward from the first row");
+    await box(2).uncheck();
+    await box(0).focus();
+    await page.keyboard.press("Space");
+    t.is(await countPresses(page, "Tab", "Go to actions"), 1, "from the last row");
+    await page.keyboard.press("Enter");
+    t.is(await focusedText(page), "Archive");
+    await page.keyboard.press("Enter");
+    const toast = page.getByRole("status").filter({ hasText: "1 link archived." });
+    await toast.waitFor();
+    t.is(await focusedText(page), "Undo");
+    await isReadable(t, page, "links-undo");
+    // A new selection takes its place.
+    await box(1).check();
+    t.false(await toast.isVisible());
+    await box(1).uncheck();
+    await toast.getByRole("button", { name: "Undo" }).press("Enter");
+    await page.getByText("1 link restored.").waitFor();
+    t.is(await page.locator("tbody tr").count(), 3);
+  },
+);
+
+inChromium(
+  "the menu of a row opens, copies and closes by keys, also after the list was filtered",
+  async (t, browser) => {
+    const { page, slugs } = await openList(browser);
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await page.getByLabel("Search").pressSequentially(slugs[1] as string);
+    await page.waitForURL(/search=/);
+    const menu = page.locator("tbody summary");
+    await menu.press("Enter");
+    await isReadable(t, page, "links-menu");
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    await page.locator(".sheet").getByText("Copied").waitFor();
+    t.is(await page.evaluate("navigator.clipboard.readText()"), `${service.url}/${slugs[1]}`);
+    await page.keyboard.press("Escape");
+    t.false(await page.getByRole("link", { name: "QR code" }).isVisible());
+    t.is(await page.evaluate("document.activeElement.localName"), "summary");
+  },
+);
+
+inChromium(
+  "a QR code is shown in its color while it is chosen, and a light one refused",
+  async (t, browser) => {
+    const { page } = await openList(browser);
+    await page.locator("tbody summary").first().click();
+    await page.getByRole("link", { name: "QR code" }).click();
+    const color = page.getByLabel("Color");
+    await color.fill("#1f5fbf");
+    await page.locator("img[src$='color=%231f5fbf']").waitFor();
+    await color.fill("#ffee00");
+    await page.getByRole("alert").filter({ hasText: "Must be darker" }).waitFor();
+    t.is(await color.getAttribute("aria-invalid"), "true");
+    t.is(await page.locator("img[src*=qr]").count(), 0);
+    await color.fill("#000000");
+    await page.locator("img[src$='color=%23000000']").waitFor();
+    t.is(await page.locator("#color-error").count(), 0);
+  },
+);
 
 inChromium("keys search, create, move, select and go anywhere", async (t, browser) => {
   const { page, slugs, base } = await openList(browser);
@@ -207,32 +272,47 @@ inChromium("keys search, create, move, select and go anywhere", async (t, browse
   await page.keyboard.press("k");
   await page.keyboard.press("x");
   t.true(await page.getByLabel(`/${slugs[2]}`).isChecked());
-  await page.keyboard.press("?");
-  await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
-  await page.keyboard.press("Escape");
+  const helped = async () => {
+    await page.keyboard.press("?");
+    const help = page.getByRole("dialog", { name: "Keyboard shortcuts" });
+    const keys = await help.locator("kbd").allTextContents();
+    await page.keyboard.press("Escape");
+    return keys.join(" ");
+  };
+  t.is(await helped(), "/ c j k x ? Ctrl K");
 
   await page.keyboard.press("Control+k");
-  const box = page.getByRole("dialog", { name: "Go to a page or link" });
+  const box = page.getByRole("dialog", { name: "Go to a page, a link or an action" });
   await box.getByRole("link", { name: "Team", exact: true }).waitFor();
   const found = () => box.getByRole("link").allTextContents();
   for (const [words, place] of PLACES) {
-    await box.getByLabel("Go to").fill(words);
+    await box.getByLabel("Go to", { exact: true }).fill(words);
     t.true((await found()).includes(place), words);
   }
-  await box.getByLabel("Go to").fill("");
-  await box.getByLabel("Go to").pressSequentially(slugs[0] as string);
+  await box.getByLabel("Go to", { exact: true }).fill("");
+  await box.getByLabel("Go to", { exact: true }).pressSequentially(slugs[0] as string);
   await box.getByRole("link", { name: `/${slugs[0]}` }).waitFor();
   await page.keyboard.press("Enter");
   await page.waitForURL(/\/links\/lnk_\w+$/);
-  await page.goto(`${base}/links`);
+  await page.goto(`${base}/settings`);
+  t.is(await helped(), "/ c ? Ctrl K", "no rows");
+  await page.keyboard.press("/");
+  await box.waitFor();
+  await page.keyboard.press("Escape");
   await page.keyboard.press("c");
   await page.waitForURL(/\/links\/new$/);
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Control+k");
+  await box.getByLabel("Go to", { exact: true }).fill("sign out");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/\/auth\/login/);
 });
 
 const PLACES = [
   ["two-factor", "Second factor and passkeys"],
   ["second factor", "Require a second factor"],
-  ["rotate secret", "Credentials"],
+  ["rotate secret", "Rotate secret"],
+  ["new link", "Create link"],
   ["redirect", "Redirect URIs"],
   ["GitHub Actions", "Workload identity"],
   ["invite", "Invite a member"],
@@ -247,9 +327,9 @@ inChromium("times are local, and exact on hover", async (t, browser) => {
   const { page, complaints } = await openSignedIn(browser, service.url, team.owner, { timezoneId: timeZone });
   await page.goto(`${team.base}/links`);
   const created = page.locator("tbody time").last();
-  t.regex((await created.textContent()) ?? "", /^(just now|\d min\. ago)$/);
+  t.regex((await created.textContent()) ?? "", /^(just now|\d min ago)$/);
   t.regex((await created.getAttribute("title")) ?? "", /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$/);
-  await page.locator("tbody a").first().click();
+  await page.locator("tbody .short").first().click();
   const exact = page.locator(".facts time").first();
   const at = new Date((await exact.getAttribute("datetime")) ?? "");
   const inTokyo = at.toLocaleString("en-US", { dateStyle: "medium", timeStyle: "short", timeZone });
