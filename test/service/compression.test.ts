@@ -98,13 +98,6 @@ test("a link is not compressed, so its strong ETag can be sent in If-Match", asy
   t.is((await other.send("PATCH", path, changes)).status, 200);
 });
 
-const OF_SITES = [
-  ["same-origin", "br"],
-  ["none", "br"],
-  ["same-site", null],
-  ["cross-site", null],
-] as const;
-
 test("neither a short response nor what may hold a secret is compressed, unless the service's own page asks", async (t) => {
   const short = await load("/v1/organization", { headers: { ...AUTHORIZED, "accept-encoding": "br" } });
   t.is(short.headers["content-encoding"], undefined);
@@ -113,12 +106,12 @@ test("neither a short response nor what may hold a secret is compressed, unless 
     const options = { headers: { "accept-encoding": "br" } };
     const { headers, text } = await browser.open(service.url + path, options);
     t.is(headers.get("content-encoding"), null, path);
-    for (const [site, encoding] of OF_SITES) {
-      const own = { headers: { ...options.headers, "sec-fetch-site": site } };
-      const { headers } = await browser.open(service.url + path, own);
-      if (Number(headers.get("content-length")) > 1024) t.is(headers.get("content-encoding"), encoding, site);
-    }
     if (path !== "/dashboard/account") continue;
+    for (const site of ["same-origin", "none", "same-site", "cross-site"]) {
+      const headers = { ...options.headers, "sec-fetch-site": site };
+      const answer = await browser.open(service.url + path, { headers });
+      t.is(answer.headers.get("content-encoding"), /^(same-origin|none)$/.test(site) ? "br" : null, site);
+    }
     t.true(text.length > 1024, "it is long enough");
     t.regex(text, /name="csrf"/);
   }

@@ -6,8 +6,7 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
 test("a time of the last or next seven days is relative, in the largest unit that it fills", (t) => {
-  const now = Date.UTC(2026, 10, 29, 12);
-  const expected: [difference: number, text: string | undefined][] = [
+  const expected: [difference: number, text?: string][] = [
     [0, "just now"],
     [-MINUTE + 1, "just now"],
     [1, "in 1 min"],
@@ -16,7 +15,7 @@ test("a time of the last or next seven days is relative, in the largest unit tha
     [-3.9 * HOUR, "3 h ago"],
     [-DAY, "1 d ago"],
     [7 * DAY - 1, "in 6 d"],
-    [-7 * DAY, undefined],
+    [-7 * DAY],
   ];
-  for (const [difference, text] of expected) t.is(relativeTime(now + difference, now), text);
+  for (const [difference, text] of expected) t.is(relativeTime(difference, 0), text);
 });
