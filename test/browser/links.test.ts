@@ -226,7 +226,7 @@ inChromium(
     const { page, slugs } = await openList(browser);
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
     await page.getByLabel("Search").pressSequentially(slugs[1] as string);
-    await page.waitForURL(/search=/);
+    await page.waitForURL((url) => url.searchParams.get("search") === slugs[1]);
     const menu = page.locator("tbody summary");
     await menu.press("Enter");
     await isReadable(t, page, "links-menu");
