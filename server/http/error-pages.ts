@@ -1,7 +1,7 @@
 import type { Context, Middleware } from "koa";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import { Problem, toProblem, toProblemBody } from "../../resources/http/problem.ts";
-import { messagePage, type PageLink, standalonePage } from "../ui/page.ts";
+import { lookOf, messagePage, standalonePage } from "../ui/page.ts";
 import { compress } from "./compression.ts";
 import { STANDALONE_POLICY } from "./security-headers.ts";
 
@@ -26,11 +26,6 @@ const OAUTH_CODES: Record<string, string> = {
 
 export type RespondWithError = (ctx: Context, problem: Problem) => void;
 
-/** `title` may be the status that it is derived from. */
-export function errorPage(title: string | number, text: string, link?: PageLink): string {
-  return messagePage(typeof title === "string" ? title : titleOf(title), text, link);
-}
-
 export function titleOf(status: number): string {
   return TITLES[status] ?? "Something went wrong";
 }
@@ -54,7 +49,8 @@ export function createRespondWithError(
     // The host of short links has no home page.
     const home = ctx.host === host ? { href: "/", text: "Go to the home page" } : undefined;
     const isUnreadable = status < 500 && status !== 404;
-    ctx.body = errorPage(status, isUnreadable ? UNREADABLE : message, home);
+    const look = lookOf({ name: ctx.get("host") || host, isDomain: false });
+    ctx.body = messagePage(titleOf(status), isUnreadable ? UNREADABLE : message, home, look);
   }
 
   return function respondWithError(ctx, problem) {
