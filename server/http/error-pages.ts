@@ -9,7 +9,7 @@ const TITLES: Record<number, string> = {
   403: "Access denied",
   404: "Page not found",
   413: "Request too large",
-  429: "Too many requests",
+  429: "Please wait",
   503: "Please try again",
 };
 
@@ -48,7 +48,7 @@ export function createRespondWithError(
     }
     // The host of short links has no home page.
     const home = ctx.host === host ? { href: "/", text: "Go to the home page" } : undefined;
-    const isUnreadable = status < 500 && status !== 404;
+    const isUnreadable = status < 500 && status !== 404 && status !== 429;
     const look = lookOf({ name: ctx.get("host") || host, isDomain: false });
     ctx.body = messagePage(titleOf(status), isUnreadable ? UNREADABLE : message, home, look);
   }

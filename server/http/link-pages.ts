@@ -28,7 +28,7 @@ function renderError({ status, path }: Context, detail: string, site: Site): str
   return messagePage(title, text, undefined, lookOf(site));
 }
 
-const PROTECTED = "This link is protected by a password";
+const PROTECTED = "This link is password-protected";
 
 /** Shows the form that asks for the password of a link. It is sent to the URL of the page, whose query stays. */
 function showPasswordPage(ctx: Context, error: string | undefined, site: Site): void {
@@ -40,7 +40,7 @@ function showPasswordPage(ctx: Context, error: string | undefined, site: Site): 
 <input id="password" name="password" type="password" autocomplete="off" maxlength="128" required autofocus${describedBy(error)}>
 <button type="submit">Continue</button>
 </form>`;
-  ctx.body = protectedPage("Enter the password that you received with the link.", form, site);
+  ctx.body = protectedPage("To continue, enter the password that came with the link.", form, site);
 }
 
 function protectedPage(text: string, control: Html, site: Site): string {
@@ -51,7 +51,7 @@ function protectedPage(text: string, control: Html, site: Site): string {
 function renderPreview(preview: Parameters<LinkPages["preview"]>[0], site: Site): string {
   if ("hasPassword" in preview) {
     const enter = html`<p><a class="button" href="/${preview.slug}">Enter the password</a></p>`;
-    return protectedPage("You need the password to see where it leads.", enter, site);
+    return protectedPage("Enter the password to see where it leads.", enter, site);
   }
   const { slug, url, title, createdAt, rules } = preview;
   const { host } = new URL(url);
@@ -62,7 +62,7 @@ ${title !== null && html`<p><bdi>${title}</bdi></p>`}
 <p class="destination"><bdi>${withStrongHost(url, host)}</bdi></p>
 ${
   rules.length > 0 &&
-  html`<p>Some visitors go elsewhere:</p>
+  html`<p>Some visitors are sent to another page:</p>
 <dl class="facts">${rules.map((rule) => html`<dt>${describeConditions(rule.if)}</dt><dd class="destination"><bdi>${withStrongHost(rule.url, new URL(rule.url).host)}</bdi></dd>`)}</dl>`
 }
 <p class="hint">Created ${day(createdAt)}. Continue only if you trust the destination.</p>

@@ -303,8 +303,8 @@ test("pages at a domain show its host, and need nothing of the service", async (
   await api.send("PATCH", `/v1/links/${archived.id}`, { json: { archived: true } });
   const pages: [path: string, status: number, title: RegExp][] = [
     [`/${shown.slug}+`, 200, /This link leads to/],
-    [`/${asked.slug}+`, 200, /protected by a password/],
-    [`/${asked.slug}`, 200, /protected by a password/],
+    [`/${asked.slug}+`, 200, /password-protected/],
+    [`/${asked.slug}`, 200, /password-protected/],
     [`/${archived.slug}`, 410, /no longer available/],
     ["/absent", 404, /Link not found/],
     ["/", 404, /short links only/],
