@@ -147,8 +147,7 @@ function searchable(token: Token): string {
   const { others = [] } = token as Tabs;
   const titles = [token as Tabs, ...others].map(titleOf).join(" ");
   return `${token.type === "table" ? textOf(token as Tokens.Table) : token.raw}\n${titles}`
-    .replaceAll(/\]\([^()]*\)|<[^<>]*>|^ *```.*$/gm, " ")
-    .replaceAll(/^ *[-*] |[`*|#>[\]()"\\]|-{2,}/gm, " ")
+    .replaceAll(/\]\([^()]*\)|<!--[^<>]*>|^ *```.*$|^ *[-*] |[`*[\]\\<>]/gm, "")
     .replaceAll(/\s+/g, " ")
     .trim();
 }
