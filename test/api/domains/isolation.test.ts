@@ -98,7 +98,8 @@ test("no address of the service is served at a domain, with no method, cookie or
     const isPage = accept === "text/html";
     const type = isPage ? "text/html; charset=utf-8" : "application/problem+json";
     if (status !== 204 && headers.get("content-type") !== type) leaked.push("content-type");
-    if (isPage && method !== "HEAD" && !text.includes(`<p class="brand"><bdi>${HOST}</bdi></p>`)) leaked.push("brand");
+    if (isPage && method !== "HEAD" && !text.includes(`<p class="brand"><bdi>${HOST}</bdi></p>`))
+      leaked.push("brand");
     if (OWN_CONTENT.test(text.replaceAll(`${service.url}/docs/errors/`, ""))) leaked.push(text);
     if (isRefused && leaked.length === 0) return undefined;
     return `${method} ${path} ${accept}: ${status} ${leaked}`;
