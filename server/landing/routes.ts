@@ -66,7 +66,7 @@ function landingPage({ base, api, mcp }: PublicUrls, entry: Entry | undefined): 
 <div><h1>${HEADLINE}</h1>
 <p class="lead">${DESCRIPTION}</p>
 <div class="actions">${entry && entryButtons(entry)}${linkButton("/docs", "Documentation", entry ? "quiet" : "primary")}</div></div>
-<picture><source srcset="${assetAddress("links-dark.webp")}" media="(prefers-color-scheme: dark)"><img src="${assetAddress("links-light.webp")}" width="1200" height="780" alt="${PICTURE}"></picture>
+<picture><source srcset="${assetAddress("links-dark.webp")}" media="(prefers-color-scheme: dark)"><img src="${assetAddress("links-light.webp")}" width="900" height="585" alt="${PICTURE}"></picture>
 </div>
 <ul class="tiles">
 ${tile("Links", "Custom or random slugs, expiry dates, click limits, tags and QR codes. Analytics by day, referrer and country.")}
