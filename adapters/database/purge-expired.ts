@@ -87,7 +87,7 @@ async function countExpired({ knex }: Database, now: number): Promise<number> {
 
 function expiredIn(knex: Knex, { name, options }: Table, end: number): Knex.QueryBuilder {
   return knex(name)
-    .where(options.purged?.where ?? {})
+    .whereRaw(options.purged?.where ?? "true")
     .where("expires_at", "<=", end);
 }
 

@@ -44,19 +44,33 @@ export function observed<T>(
   run: () => Promise<T>,
   transaction?: string,
 ): Promise<T> {
-  if (!observer) return run();
-  const end = observer.begin(operation, sql, transaction);
-  return run().then(
-    (result) => {
-      end();
-      return result;
-    },
-    (error) => {
-      keepReason(error);
-      end(error);
-      throw error;
-    },
-  );
+  return observer ? untilEnd([observer.begin(operation, sql, transaction)], run) : run();
+}
+
+/** Observes each statement until all are committed. */
+export function observedTogether<T>(
+  observer: StatementObserver | undefined,
+  statements: { sql: string }[],
+  run: () => Promise<T>,
+): Promise<T> {
+  return observer
+    ? untilEnd(
+        statements.map(({ sql }) => observer.begin(operationOf(sql), sql)),
+        run,
+      )
+    : run();
+}
+
+async function untilEnd<T>(ends: ((error?: unknown) => void)[], run: () => Promise<T>): Promise<T> {
+  try {
+    const result = await run();
+    for (const end of ends) end();
+    return result;
+  } catch (error) {
+    keepReason(error);
+    for (const end of ends) end(error);
+    throw error;
+  }
 }
 
 export function observeWithAll(observers: (StatementObserver | undefined)[]): StatementObserver {

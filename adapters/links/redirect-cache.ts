@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import type { Knex } from "knex";
 import { LRUCache } from "lru-cache";
 import type { DomainStore, ServedDomain } from "../../resources/domains/types.ts";
-import type { LinkStore, ResolvedLink } from "../../resources/links/types.ts";
+import type { LinkOwner, LinkStore, ResolvedLink } from "../../resources/links/types.ts";
 import type { Database } from "../database/index.ts";
 
 /** What redirects read, as current as their request. */
@@ -111,8 +111,8 @@ function prepareDomainLookup({ lookup }: Pick<Database, "lookup">): CurrentReads
 }
 
 /** Reads what most redirects don't need. The fallback of a deleted link is erased, so it has its domain's or organization's. */
-export async function findFallback(q: Knex, id: string): Promise<string | null> {
-  const found = await q("links as l")
+export async function findOwner(q: Knex, id: string): Promise<LinkOwner | undefined> {
+  return q("links as l")
     .join("organizations as o", "o.id", "l.organization_id")
     .leftJoin("domains as d", (join) =>
       join.on("d.organization_id", "l.organization_id").andOn("d.live_host", "l.domain"),
@@ -121,8 +121,10 @@ export async function findFallback(q: Knex, id: string): Promise<string | null> 
     .whereNull("l.disabled_at")
     .whereNull("o.suspended_at")
     .whereNull("o.deleted_at")
-    .first({ url: q.raw("coalesce(l.fallback_url, d.fallback_url, o.fallback_url)") });
-  return found?.url ?? null;
+    .first({
+      name: "o.name",
+      fallbackUrl: q.raw("coalesce(l.fallback_url, d.fallback_url, o.fallback_url)"),
+    });
 }
 
 const NO_RULES: ResolvedLink["rules"] = [];

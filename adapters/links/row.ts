@@ -82,12 +82,13 @@ export function newLink(
   { passwordHash, ...fields }: Omit<LinkFields, "passwordHash"> & Partial<Link & LinkFields>,
 ): Link {
   const now = Date.now();
+  const { clicks = 0, botClicks = 0, lastClickedAt = null, createdAt = now } = fields;
   return {
-    clicks: 0,
-    botClicks: 0,
-    lastClickedAt: null,
-    createdAt: now,
     ...fields,
+    clicks,
+    botClicks,
+    lastClickedAt,
+    createdAt,
     hasPassword: typeof passwordHash === "string",
     id,
     organizationId,

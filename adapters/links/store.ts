@@ -18,7 +18,7 @@ import { type DomainEvent, deliveriesOf, EVENT_COLUMNS, eventRow, type Outbox } 
 import { createClickAnalytics } from "./click-analytics.ts";
 import type { ClickBuffer } from "./click-buffer.ts";
 import { createLinkImports } from "./import.ts";
-import { type CurrentReads, findFallback } from "./redirect-cache.ts";
+import { type CurrentReads, findOwner } from "./redirect-cache.ts";
 import {
   ERASED,
   newLink,
@@ -165,7 +165,7 @@ export function createLinkStore(
       const row = await knex("organizations").where({ id }).first("default_domain");
       return row?.default_domain ?? null;
     },
-    findFallback: (id) => findFallback(knex, id),
+    findOwner: (id) => findOwner(knex, id),
     async findPasswordHash(id) {
       const row = await knex("links").where({ id }).first("password_hash");
       return row?.password_hash ?? null;

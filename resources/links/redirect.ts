@@ -29,20 +29,26 @@ const PAGE_HEADERS = [
 /** Returns the ISO 3166-1 alpha-2 code of a visitor's country, if it is known. */
 export type FindCountry = (request: IncomingMessage) => string | null;
 
-/** Renders what visitors see of links, some of it on a host of a domain. */
+/** Whose page a visitor sees: that of a domain, of the organization that has the link, or of the service's host. */
+export type Site = { name: string; isDomain: boolean };
+
+/** Renders what visitors see of links. */
 export type LinkPages = {
-  preview(preview: LinkPreview, domain: string | undefined): string;
+  preview(preview: LinkPreview, site: Site): string;
   /** Shows a card to programs, and sends people who open the page to the destination. */
   card(card: { card: Card; shortUrl: string; location: string }): string;
-  error(status: number, detail: string, domain: string | undefined): string;
+  error(ctx: Context, detail: string, site: Site): string;
   /** Shows the form that asks for a password, and what was wrong with the last one. */
-  askForPassword(ctx: Context, error: string | undefined): void;
+  askForPassword(ctx: Context, error: string | undefined, site: Site): void;
 };
 
 type Options = { findCountry: FindCountry | undefined; linkPages: LinkPages };
 
 export function createRedirects(
-  links: Pick<LinkService, "redirect" | "unlock" | "isProtected" | "readCard" | "preview" | "isReserved">,
+  links: Pick<
+    LinkService,
+    "redirect" | "unlock" | "isProtected" | "readCard" | "preview" | "findOwnerName" | "isReserved"
+  >,
   shortUrl: string,
   { findCountry, linkPages }: Options,
 ) {
@@ -78,6 +84,16 @@ export function createRedirects(
 
   const placeOf = ({ path, state }: Context): Place => ({ path: path.slice(1), domain: state.domain });
 
+  const pathOf = ({ path }: Context) => PREVIEW_PATH.exec(path)?.[1] ?? path.slice(1);
+
+  /** Only pages need it. */
+  async function siteOf(ctx: Context, hasLink = true): Promise<Site> {
+    const { domain } = ctx.state;
+    if (domain) return { name: domain.host, isDomain: true };
+    const owner = hasLink ? await links.findOwnerName({ path: pathOf(ctx) }) : undefined;
+    return { name: owner ?? host, isDomain: false };
+  }
+
   return {
     isShortLink: (ctx: Context) => isAt(ctx, LINK_PATH),
     isPreview: (ctx: Context) => isAt(ctx, PREVIEW_PATH),
@@ -103,12 +119,12 @@ export function createRedirects(
 
     /** Shows where a short link leads, without following it. */
     async showPreview(ctx: Context): Promise<void> {
-      const [, path = ""] = PREVIEW_PATH.exec(ctx.path) ?? [];
-      const preview = await links.preview({ path, domain: ctx.state.domain });
+      const preview = await links.preview({ path: pathOf(ctx), domain: ctx.state.domain });
+      const site = await siteOf(ctx);
       ctx.set("Cache-Control", "no-store");
       ctx.set("X-Robots-Tag", "noindex");
       ctx.type = "html";
-      ctx.body = linkPages.preview(preview, ctx.state.domain?.host);
+      ctx.body = linkPages.preview(preview, site);
     },
 
     /** Asks in browsers for the password that a link requires. Programs get the problem. */
@@ -124,7 +140,7 @@ export function createRedirects(
         ctx.set("Cache-Control", "private, no-store");
         ctx.set("X-Robots-Tag", "noindex");
         ctx.vary("Accept");
-        linkPages.askForPassword(ctx, isWrong ? error.message : undefined);
+        linkPages.askForPassword(ctx, isWrong ? error.message : undefined, await siteOf(ctx));
       }
     },
 
@@ -138,7 +154,7 @@ export function createRedirects(
       ctx.vary("Accept");
       if (ctx.accepts("json", "html") === "html") {
         const { detail } = ctx.body as { detail: string };
-        ctx.body = linkPages.error(ctx.status, detail, ctx.state.domain?.host);
+        ctx.body = linkPages.error(ctx, detail, await siteOf(ctx, ctx.status !== 404 && ctx.status < 500));
         ctx.type = "html";
       }
     },

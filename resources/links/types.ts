@@ -113,8 +113,8 @@ export type LinkStore = {
   findDefaultDomain(organizationId: string): Promise<string | null>;
   /** Finds a link by its address, see `addressOf`; `asOf` is that of its domain. */
   resolve(address: string, asOf?: number): Promise<ResolvedLink | undefined>;
-  /** Resolves to where visitors of an unavailable link go; null if nowhere, or if the operator disabled the link. */
-  findFallback(linkId: string): Promise<string | null>;
+  /** Resolves to what pages of a link need; undefined if the operator disabled it, or its organization is gone. */
+  findOwner(linkId: string): Promise<LinkOwner | undefined>;
   findPasswordHash(linkId: string): Promise<string | null>;
   /** Counts one click. Resolves to false if `max_clicks` is reached; the limit is exact under concurrency. */
   click(link: ResolvedLink, click: Click): Promise<boolean>;
@@ -157,6 +157,13 @@ export type LinkPasswords = {
 };
 
 /** The part of a link that a redirect needs. */
+export type LinkOwner = {
+  /** The name of the organization. */
+  name: string;
+  /** Where visitors go while the link is unavailable. */
+  fallbackUrl: string | null;
+};
+
 export type ResolvedLink = Pick<Link, "id" | "organizationId" | "clicks" | "botClicks" | "hasPassword"> &
   Omit<LinkFields, "title" | "tags" | "externalId" | "metadata" | "fallbackUrl" | "card" | "passwordHash"> & {
     hasCard: boolean;

@@ -110,8 +110,8 @@ export function createVisits(store: LinkStore, passwords: LinkPasswords, reserve
       (!visit.isCounted || (await store.click(link, { ...visit.source, clickedAt, destination })));
     const card = hasCard ? link : undefined;
     if (isFollowed) return { status, location, card, vary: rules.length > 0 ? varyOf(rules) : "" };
-    const fallback = await store.findFallback(link.id);
-    if (fallback === null) throw gone(UNAVAILABLE);
+    const fallback = (await store.findOwner(link.id))?.fallbackUrl;
+    if (!fallback) throw gone(UNAVAILABLE);
     return { status: 302, location: toLocation(fallback), card: undefined, vary: "" };
   }
 
@@ -143,6 +143,11 @@ export function createVisits(store: LinkStore, passwords: LinkPasswords, reserve
       return (await findByPath(place))?.link.hasPassword === true;
     },
     preview,
+    /** Resolves to the name of the organization that has the link of a path. */
+    async findOwnerName(place: Place): Promise<string | undefined> {
+      const resolved = await findByPath(place);
+      return resolved && (await store.findOwner(resolved.link.id))?.name;
+    },
     isReserved: (slug: string) => isReserved(slug, reserved),
   };
 }

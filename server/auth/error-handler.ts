@@ -1,6 +1,6 @@
 import type { Context, Middleware } from "koa";
 import { Problem, retryLater, toProblem, toProblemBody } from "../../resources/http/problem.ts";
-import { errorPage, type OnError } from "../http/error-pages.ts";
+import { type OnError, titleOf } from "../http/error-pages.ts";
 import { HOME, seeOther } from "../http/redirects.ts";
 import { prefersHtml } from "../http/request-body.ts";
 import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
@@ -109,7 +109,7 @@ export function handleAuthErrors({ base, onError }: ErrorOptions): Middleware {
       ctx.status = problem.status;
       ctx.set(problem.headers);
       ctx.body = isPage
-        ? errorPage(TITLES[problem.code] ?? problem.status, problem.message, DASHBOARD)
+        ? messagePage(TITLES[problem.code] ?? titleOf(problem.status), problem.message, DASHBOARD)
         : toProblemBody(problem, base, ctx.state.requestId);
       ctx.type = isPage ? "html" : "application/problem+json";
     }

@@ -49,7 +49,7 @@ export function resetLinkRoutes(router: Router, { storage, passwords }: AuthOpti
 
 function showInvalidLink(ctx: Context): void {
   const text =
-    "Reset links work once and expire after one hour, or earlier if the account's organizations change. Request a new link.";
+    "Reset links work once and expire after one hour, or earlier if the account’s organizations change. Request a new link.";
   showMessage(ctx, 404, "This link is no longer valid", text, SIGN_IN);
 }
 
@@ -57,7 +57,7 @@ function resetPage(token: string, username: string, error?: string): string {
   return page(
     "New password",
     html`<h1>Choose a new password</h1>
-<p>For <strong>${username}</strong>. You will be signed out everywhere, and apps you authorized lose access.</p>
+<p>For <strong>${username}</strong>. You’ll be signed out everywhere, and the apps you authorized will lose access.</p>
 ${alert(error, "error")}
 <form method="post" action="${resetUrl("", token)}">
 <input type="hidden" name="username" value="${username}" autocomplete="username">
@@ -108,7 +108,7 @@ function forgotPasswordPage(): string {
 <input id="username" name="username" autocomplete="username" autocapitalize="none" spellcheck="false" required autofocus>
 <button type="submit">Send reset link</button>
 </form>
-<p class="hint">No email address? Ask an organization owner or your administrator for a reset link.</p>
+<p class="hint">No confirmed email address? Ask an organization owner or your administrator for a reset link.</p>
 <p class="hint"><a href="/auth/login">Back to sign-in</a></p>`,
   );
 }

@@ -71,7 +71,7 @@ export function validateUsername(username: string): string | undefined {
   if (RESERVED.has(folded)) return "This username is reserved. Choose another one.";
   const fits = [...folded].length <= USERNAME_MAX;
   if (fits && USERNAME.test(username) && USERNAME.test(plain)) return undefined;
-  return "The username must have 3 to 64 letters, digits and . _ @ + -, with a letter or digit at both ends.";
+  return "The username must have 3 to 64 letters, digits and . _ @ + -, and start and end with a letter or digit.";
 }
 
 const EMAIL_RULE = { error: "must be an email address, such as ada@example.com" };

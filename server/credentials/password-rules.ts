@@ -18,7 +18,7 @@ export function validatePassword(password: string, owner: PasswordOwner): string
   if (!hasAtMost(MAX_LENGTH, password) || lengthOf(password) < MIN_LENGTH)
     return `The password must have ${MIN_LENGTH} to ${MAX_LENGTH} characters.`;
   const name = findName(password, owner);
-  if (name) return `The password must not be made of ${name}.`;
+  if (name) return `The password must not be based on ${name}.`;
   if (isBreached(password) || isBreached(fold(password)))
     return "This password appears in lists of breached passwords. Choose another one.";
   if (simplify(password).some(isBreached)) {

@@ -85,14 +85,17 @@ function toItem({ href, page, title, excerpt }) {
   return item;
 }
 
+const noteOf = (textContent) => Object.assign(document.createElement("li"), { textContent });
+
 async function showResults() {
   const query = input.value.trim();
+  // The first search of a server takes seconds: it builds the index.
+  if (list.hidden) list.replaceChildren(noteOf("Searching…"));
+  list.hidden = query === "";
   const find = await load();
   if (query !== input.value.trim()) return;
   const results = query === "" ? [] : find(query);
-  const none = Object.assign(document.createElement("li"), { textContent: "No page matches." });
-  list.replaceChildren(...(results.length > 0 ? results.map(toItem) : [none]));
-  list.hidden = query === "";
+  list.replaceChildren(...(results.length > 0 ? results.map(toItem) : [noteOf("No page matches.")]));
   status.textContent = query === "" ? "" : `${results.length} results`;
 }
 

@@ -30,7 +30,7 @@ type Options = {
 const MARKDOWN = "text/markdown; charset=utf-8";
 const QUERY_MAX = 100;
 // Other files are examples of configurations and scripts.
-const TYPES: Record<string, string> = { png: "image/png", svg: "image/svg+xml", tgz: "application/gzip" };
+const TYPES: Record<string, string> = { webp: "image/webp", svg: "image/svg+xml", tgz: "application/gzip" };
 
 /** Where `npm install` gets the TypeScript client. */
 export const CLIENT_PATH = "/client.tgz";

@@ -142,10 +142,17 @@ function toSections(tokens: Token[]): Section[] {
   return sections;
 }
 
-function searchable({ raw }: Token): string {
-  return raw
-    .replaceAll(/\]\([^()]*\)|<[^<>]*>|^ *```.*$/gm, " ")
-    .replaceAll(/^ *[-*] |[`*|#>[\]()"\\]|-{2,}/gm, " ")
+/** Of tabs, the code of the first is enough; all of them are found by their titles. */
+function searchable(token: Token): string {
+  const { others = [] } = token as Tabs;
+  const titles = [token as Tabs, ...others].map(titleOf).join(" ");
+  return `${token.type === "table" ? textOf(token as Tokens.Table) : token.raw}\n${titles}`
+    .replaceAll(/\]\([^()]*\)|<!--[^<>]*>|^ *```.*$|^ *[-*] |[`*[\]\\<>]/gm, "")
     .replaceAll(/\s+/g, " ")
     .trim();
+}
+
+/** Cells have something between them: otherwise, a text reads as if they were one sentence. */
+function textOf({ rows }: Tokens.Table): string {
+  return rows.map((cells) => cells.map(({ text }) => text).join(" · ")).join("; ");
 }

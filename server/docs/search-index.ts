@@ -8,6 +8,8 @@ import { type Entry, OPTIONS } from "./search.js";
 const EXCERPT = 110;
 // Of a page that isn't in the navigation, such as that of an error code, whose name finds it nevertheless.
 const LEAST_WEIGHT = 0.25;
+// What a page says first is looked for most.
+const NEXT_SECTION = 0.97;
 
 /**
  * Indexes the sections of guides, and the pages of operations and error codes as a whole. Other requests are served
@@ -41,7 +43,8 @@ function entriesOf({ path, title, group, markdown }: DocsPage, weight: number): 
   });
   if (group !== undefined) return [entryOf(group, path, sections.map(({ text }) => text.trim()).join(" "))];
   if (path.startsWith(`${ERRORS}/`)) return [entryOf("Error code", path, sections[0]?.text.trim() ?? "")];
-  return sections.map(({ id, title: heading, text }) =>
-    entryOf(id === "" ? "" : heading, id === "" ? path : `${path}#${id}`, text.trim()),
-  );
+  return sections.map(({ id, title: heading, text }, index) => ({
+    ...entryOf(id === "" ? "" : heading, id === "" ? path : `${path}#${id}`, text.trim()),
+    weight: weight * NEXT_SECTION ** index,
+  }));
 }

@@ -2,13 +2,13 @@
 
 /** The options of the index, which MiniSearch needs to read it. */
 export const OPTIONS = {
-  fields: ["title", "page", "text"],
+  fields: ["title", "page", "href", "text"],
   storeFields: ["title", "page", "href", "excerpt", "weight"],
   processTerm: toStem,
 };
 
 const SEARCH = {
-  boost: { title: 4, page: 3 },
+  boost: { title: 4, page: 3, href: 2 },
   boostDocument: (_id, _term, { weight }) => weight,
   prefix: (term) => term.length > 2,
   fuzzy: (term) => term.length > 4 && 0.2,

@@ -19,7 +19,7 @@ export function checkOrigin(ctx: Context, own: string): void {
   throw new Problem(
     403,
     "cross_site_request",
-    "This request came from another site. Open the page here and try again.",
+    "This request came from another site. Open the page on this site and try again.",
   );
 }
 

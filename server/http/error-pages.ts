@@ -1,7 +1,7 @@
 import type { Context, Middleware } from "koa";
 import type { PublicUrls } from "../../resources/access/resource-metadata.ts";
 import { Problem, toProblem, toProblemBody } from "../../resources/http/problem.ts";
-import { messagePage, type PageLink, standalonePage } from "../ui/page.ts";
+import { lookOf, messagePage, standalonePage } from "../ui/page.ts";
 import { compress } from "./compression.ts";
 import { STANDALONE_POLICY } from "./security-headers.ts";
 
@@ -9,7 +9,7 @@ const TITLES: Record<number, string> = {
   403: "Access denied",
   404: "Page not found",
   413: "Request too large",
-  429: "Too many requests",
+  429: "Please wait",
   503: "Please try again",
 };
 
@@ -25,13 +25,6 @@ const OAUTH_CODES: Record<string, string> = {
 };
 
 export type RespondWithError = (ctx: Context, problem: Problem) => void;
-
-/** `title` may be the status that it is derived from. */
-export function errorPage(title: string | number, text: string, link?: PageLink): string {
-  const heading = typeof title === "string" ? title : titleOf(title);
-  // The detail of a problem may begin with what its title says.
-  return messagePage(heading, text.replace(`${heading}. `, ""), link);
-}
 
 export function titleOf(status: number): string {
   return TITLES[status] ?? "Something went wrong";
@@ -55,8 +48,9 @@ export function createRespondWithError(
     }
     // The host of short links has no home page.
     const home = ctx.host === host ? { href: "/", text: "Go to the home page" } : undefined;
-    const isUnreadable = status < 500 && status !== 404;
-    ctx.body = errorPage(status, isUnreadable ? UNREADABLE : message, home);
+    const isUnreadable = status < 500 && status !== 404 && status !== 429;
+    const look = lookOf({ name: ctx.get("host") || host, isDomain: false });
+    ctx.body = messagePage(titleOf(status), isUnreadable ? UNREADABLE : message, home, look);
   }
 
   return function respondWithError(ctx, problem) {

@@ -1,5 +1,5 @@
 import type { Context } from "koa";
-import type { LinkPages } from "../../resources/links/redirect.ts";
+import type { LinkPages, Site } from "../../resources/links/redirect.ts";
 import { describeConditions } from "../ui/conditions.ts";
 import { breakable, day } from "../ui/controls.ts";
 import { type Html, html } from "../ui/html.ts";
@@ -7,7 +7,7 @@ import { alert, describedBy, lookOf, messagePage, page } from "../ui/page.ts";
 import { titleOf } from "./error-pages.ts";
 import { allowFormRedirects } from "./security-headers.ts";
 
-/** The pages of short links. On a domain, they show its host instead of the name of the service. */
+/** The pages of short links, which show whose they are instead of the name of the service. */
 export const linkPages: LinkPages = {
   preview: renderPreview,
   card: renderCard,
@@ -15,39 +15,43 @@ export const linkPages: LinkPages = {
   askForPassword: showPasswordPage,
 };
 
-function renderError(status: number, detail: string, domain: string | undefined): string {
-  const [title, text] =
-    status === 404
-      ? ["Link not found", "Check the spelling. The link may have been deleted."]
-      : [status === 410 ? "This link is no longer available" : titleOf(status), detail];
-  return messagePage(title, text, undefined, lookOf(domain));
+const ROOT = [
+  "There’s no page here",
+  "This domain is for short links only. Open the full link that you received.",
+];
+const MISSING = ["Link not found", "Check the spelling. The link may have been deleted."];
+
+function renderError({ status, path }: Context, detail: string, site: Site): string {
+  const missing = path === "/" ? ROOT : MISSING;
+  const gone = status === 410 ? "This link is no longer available" : titleOf(status);
+  const [title = "", text = ""] = status === 404 ? missing : [gone, detail];
+  return messagePage(title, text, undefined, lookOf(site));
 }
 
-const PROTECTED = "This link is protected by a password";
+const PROTECTED = "This link is password-protected";
 
 /** Shows the form that asks for the password of a link. It is sent to the URL of the page, whose query stays. */
-function showPasswordPage(ctx: Context, error: string | undefined): void {
-  const domain = ctx.state.domain?.host;
+function showPasswordPage(ctx: Context, error: string | undefined, site: Site): void {
   // The policy of domains has no rule for forms.
-  if (domain === undefined) allowFormRedirects(ctx);
+  if (!site.isDomain) allowFormRedirects(ctx);
   ctx.type = "html";
   const form = html`${alert(error, "error")}<form method="post">
 <label for="password">Password</label>
 <input id="password" name="password" type="password" autocomplete="off" maxlength="128" required autofocus${describedBy(error)}>
 <button type="submit">Continue</button>
 </form>`;
-  ctx.body = protectedPage("Enter the password that you received with the link.", form, domain);
+  ctx.body = protectedPage("To continue, enter the password that came with the link.", form, site);
 }
 
-function protectedPage(text: string, control: Html, domain: string | undefined): string {
-  return page(PROTECTED, html`<h1>${PROTECTED}</h1>\n<p>${text}</p>\n${control}`, lookOf(domain));
+function protectedPage(text: string, control: Html, site: Site): string {
+  return page(PROTECTED, html`<h1>${PROTECTED}</h1>\n<p>${text}</p>\n${control}`, lookOf(site));
 }
 
 /** Renders where a short link leads. Continuing follows the link, which counts as a click. */
-function renderPreview(preview: Parameters<LinkPages["preview"]>[0], domain: string | undefined): string {
+function renderPreview(preview: Parameters<LinkPages["preview"]>[0], site: Site): string {
   if ("hasPassword" in preview) {
     const enter = html`<p><a class="button" href="/${preview.slug}">Enter the password</a></p>`;
-    return protectedPage("You need the password to see where it leads.", enter, domain);
+    return protectedPage("Enter the password to see where it leads.", enter, site);
   }
   const { slug, url, title, createdAt, rules } = preview;
   const { host } = new URL(url);
@@ -58,12 +62,12 @@ ${title !== null && html`<p><bdi>${title}</bdi></p>`}
 <p class="destination"><bdi>${withStrongHost(url, host)}</bdi></p>
 ${
   rules.length > 0 &&
-  html`<p>Some visitors go elsewhere:</p>
+  html`<p>Some visitors are sent to another page:</p>
 <dl class="facts">${rules.map((rule) => html`<dt>${describeConditions(rule.if)}</dt><dd class="destination"><bdi>${withStrongHost(rule.url, new URL(rule.url).host)}</bdi></dd>`)}</dl>`
 }
 <p class="hint">Created ${day(createdAt)}. Continue only if you trust the destination.</p>
 <p><a class="button" href="/${slug}">${rules.length > 0 ? "Continue" : `Continue to ${host}`}</a></p>`,
-    lookOf(domain),
+    lookOf(site),
   );
 }
 

@@ -29,7 +29,7 @@ type DeviceContext = KoaContextWithOIDC & { state: { userCode?: string } };
 // By the names of oidc-provider's errors.
 const MESSAGES: Record<string, string> = {
   NoCodeError: "Enter the code.",
-  NotFoundError: "This code isn’t valid. Compare it with the one that your device shows.",
+  NotFoundError: "This code isn’t valid. Compare it with the one on your device.",
   ExpiredError: "This code has expired. Start again on your device.",
   AlreadyUsedError: "This code has already been used. Start again on your device.",
 };
@@ -43,15 +43,14 @@ export function showCodeForm(
 ): void {
   ctx.type = "html";
   if (error?.name === "AbortedError") {
-    ctx.body = messagePage("Access denied", "The device gets no access. You can close this page.");
+    ctx.body = messagePage("Access denied", "The device wasn’t given access. You can close this page.");
     return;
   }
-  const message =
-    error && (MESSAGES[error.name] ?? "Something is wrong with this request. Enter the code again.");
+  const message = error && (MESSAGES[error.name] ?? "Something went wrong. Enter the code again.");
   if (message) ctx.status = 422;
   const code = error?.userCode ?? ctx.state.userCode ?? "";
-  const known = html`Continue only if you have just started this, and your device shows the same code.`;
-  const asked = html`Enter the code that your device or program shows.`;
+  const known = html`Continue only if you just started this and your device shows the same code.`;
+  const asked = html`Enter the code shown by your device or program.`;
   ctx.body = page(
     "Connect a device",
     html`<h1>Connect a device</h1>

@@ -13,6 +13,9 @@ const HEADLINE = "Short links for your team, your apps and your agents";
 const DESCRIPTION =
   "linkgate creates short links and counts every click. Manage them in the dashboard, through a REST API or with an AI assistant.";
 
+// `npm run pictures` takes it.
+const PICTURE = "The Links page of the dashboard: short links with their titles, tags and clicks";
+
 type Entry = { isSignedIn(ctx: Context): Promise<boolean>; mayRegister: boolean };
 
 /**
@@ -59,9 +62,12 @@ function landingPage({ base, api, mcp }: PublicUrls, entry: Entry | undefined): 
     html`<body class="dashboard landing">
 <header class="top"><span class="brand">${BRAND}</span></header>
 <main>
-<h1>${HEADLINE}</h1>
+<div class="hero">
+<div><h1>${HEADLINE}</h1>
 <p class="lead">${DESCRIPTION}</p>
-<div class="actions">${entry && entryButtons(entry)}${linkButton("/docs", "Documentation", entry ? "quiet" : "primary")}</div>
+<div class="actions">${entry && entryButtons(entry)}${linkButton("/docs", "Documentation", entry ? "quiet" : "primary")}</div></div>
+<picture><source srcset="${assetAddress("links-dark.webp")}" media="(prefers-color-scheme: dark)"><img src="${assetAddress("links-light.webp")}" width="900" height="585" alt="${PICTURE}"></picture>
+</div>
 <ul class="tiles">
 ${tile("Links", "Custom or random slugs, expiry dates, click limits, tags and QR codes. Analytics by day, referrer and country.")}
 ${tile("API and webhooks", "A REST API with idempotent requests, described by OpenAPI, and signed webhooks that are retried for three days.")}
@@ -91,7 +97,7 @@ ${tile("MCP", "Connect an AI assistant to the MCP endpoint. It can do only what 
 }
 
 function entryButtons({ mayRegister }: Entry): Html {
-  return html`${linkButton("/auth/login", "Sign in")}${mayRegister && linkButton("/auth/register", "Create account", "quiet")}`;
+  return html`${mayRegister && linkButton("/auth/register", "Create account")}${linkButton("/auth/login", "Sign in", mayRegister ? "quiet" : "primary")}`;
 }
 
 function tile(title: string, text: string): Html {

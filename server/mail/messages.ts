@@ -44,14 +44,14 @@ function draftOf(mail: Mail, base: string): Draft {
           "The link works once and expires in an hour.",
         ],
         link: { text: "Choose a new password", url: resetUrl(base, token) },
-        last: "If it wasn’t you, ignore this email. Your password stays the same.",
+        last: "If it wasn’t you, ignore this email. Your password won’t change.",
       };
     case "email_confirmation":
       return {
         subject: "Confirm your email address for linkgate",
         paragraphs: [
-          `The account ${username} wants to use this email address for security notices and password resets.`,
-          "Sign in to that account to confirm it. The link works once and expires in 24 hours.",
+          `Someone entered this email address for security notices and password resets of the account ${username}.`,
+          "To confirm it, sign in to that account. The link works once and expires in 24 hours.",
         ],
         link: { text: "Confirm the email address", url: `${base}/dashboard/account/email/${token}` },
         last: "If this isn’t your account, ignore this email.",
@@ -73,13 +73,13 @@ function draftOf(mail: Mail, base: string): Draft {
 
 function noticeDraft(kind: NoticeKind, { data, createdAt }: Mail, base: string): Draft {
   const { title, advice, isFact } = describeNotice({ kind, data });
-  const from = typeof data.address === "string" ? ` from ${data.address}` : "";
+  const address = typeof data.address === "string" ? ` IP address: ${data.address}.` : "";
   return {
     subject: title,
     paragraphs: [
       `${title}.`,
-      `Account: ${data.username}. Time: ${formatTime(createdAt)}${from}.`,
-      isFact ? advice : `If this was you, there is nothing to do. If it wasn’t: ${advice}`,
+      `Account: ${data.username}. Time: ${formatTime(createdAt)}.${address}`,
+      isFact ? advice : `If this was you, you don’t need to do anything. If it wasn’t: ${advice}`,
     ],
     link: { text: "Review your security notices", url: `${base}/dashboard/notices` },
   };

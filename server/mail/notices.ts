@@ -28,7 +28,7 @@ const KINDS: Record<NoticeKind, Describe> = {
   }),
   password_changed: () => ({
     title: "Your password was changed",
-    advice: "If you can still sign in, change your password again. Otherwise, reset it.",
+    advice: "Change your password again, or reset it if you can’t sign in.",
   }),
   reset_link_created: ({ data }) => ({
     title: `${nameOf(data.by)} created a password reset link for your account`,
@@ -66,23 +66,23 @@ const KINDS: Record<NoticeKind, Describe> = {
       "It was found in a public place. The audit log says where. If an application needs it, give it a new credential and keep that out of source code.",
   }),
   domain_record_lost: ({ data }) => ({
-    title: `The DNS record of ${data.name} is missing`,
+    title: `The DNS record for ${data.name} is missing`,
     advice:
-      "Create it again: the Domains page shows it. The domain keeps working, but after 7 days without the record, another organization that proves the domain gets it.",
+      "Create it again: the Domains page shows it. The domain keeps working, but after 7 days without the record, another organization can claim it by verifying it.",
     isFact: true,
   }),
   domain_taken_over: ({ data }) => ({
-    title: `${data.name} belongs to another organization now`,
+    title: `${data.name} now belongs to another organization`,
     advice:
-      "Its DNS record was missing for 7 days, and the other organization has proved the domain. Your links on it no longer work there: move them to another domain.",
+      "Its DNS record was missing for 7 days, and the other organization has verified the domain. Your links on it no longer work there: move them to another domain.",
     isFact: true,
   }),
   account_locked: () => ({
-    title: "Your password was entered incorrectly too often",
+    title: "Too many incorrect passwords were entered for your account",
     advice: "Reset your password. Someone may be guessing it.",
   }),
   second_factor_locked: () => ({
-    title: "Codes of your authenticator app were entered incorrectly too often",
+    title: "Too many incorrect authenticator codes were entered for your account",
     advice: "Reset your password. Someone who knows it may be guessing the codes.",
   }),
 };

@@ -156,15 +156,21 @@ export function completeDiscovery({
   };
 }
 
-/** RFC 8414 §3.1: some MCP clients take the MCP server's address for the issuer. The document names the real one. */
+/**
+ * For ChatGPT, which looks for the metadata of the authorization server on the host of the MCP server, at its path and
+ * without it. On a host that both share, it finds the issuer's own, and RFC 8414 §3.3 allows no other.
+ */
 export function serveMetadataOfMcp({ base, mcp }: PublicUrls): Middleware {
-  const { pathname } = new URL(mcp);
   const { host } = new URL(base);
-  const paths = new Map(METADATA_PATHS.map((path) => [path + pathname, path]));
+  const { host: mcpHost, pathname } = new URL(mcp);
+  const paths = new Map(METADATA_PATHS.flatMap((path) => [path, path + pathname].map((at) => [at, path])));
   return function useMetadataPath(ctx, next) {
-    ctx.path = paths.get(ctx.path) ?? ctx.path;
-    // Also on the host of the MCP server: oidc-provider builds its URLs from the request.
-    if (METADATA_PATHS.includes(ctx.path)) ctx.req.headers.host = host;
+    const path = host !== mcpHost && ctx.get("host") === mcpHost && paths.get(ctx.path);
+    if (path) {
+      ctx.path = path;
+      // oidc-provider builds its URLs from the request.
+      ctx.req.headers.host = host;
+    }
     return next();
   };
 }

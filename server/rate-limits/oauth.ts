@@ -64,7 +64,7 @@ export function createOAuthLimits({ create, isOn }: RateLimitStore) {
     setTooMany(ctx, seconds);
     ctx.type = "html";
     ctx.body = messagePage(
-      "Too many requests",
+      "Please wait",
       `Your network has sent too many requests. Try again in ${describeWait(seconds)}.`,
       ctx.method === "GET" ? { href: ctx.url, text: "Try again" } : HOME,
     );

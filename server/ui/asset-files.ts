@@ -12,7 +12,9 @@ const DASHBOARD_SHEETS = ["components", "layout", "table", "links", "analytics",
 /** The style of pages that load nothing. */
 export const BASE_CSS = concatenate(BASE_SHEETS);
 
-const font = readFileSync(new URL("assets/inter.woff2", import.meta.url));
+const [font, light, dark] = ["inter.woff2", "links-light.webp", "links-dark.webp"].map((name) =>
+  readFileSync(new URL(`assets/${name}`, import.meta.url)),
+) as [Buffer, Buffer, Buffer];
 const utm = read("../../resources/links/utm.js");
 const search = read(import.meta.resolve("minisearch")) + read("../docs/search.js");
 const webauthn = new URL("../dist/bundle/index.umd.min.js", import.meta.resolve("@simplewebauthn/browser"));
@@ -35,6 +37,8 @@ const FILES = {
   "icon.svg": read("./assets/icon.svg"),
   "icons.svg": read("./assets/icons.svg"),
   "inter.woff2": font,
+  "links-light.webp": light,
+  "links-dark.webp": dark,
 } satisfies Record<string, string | Buffer>;
 
 /** A file that pages load. Its address has its version, which changes with its content. */

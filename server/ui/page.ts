@@ -11,13 +11,13 @@ const EMBEDDED = html`<style>${trusted(BASE_CSS)}</style>`;
 /** The source expression of the embedded style sheet, for `style-src` (CSP Level 3 §2.3.1). */
 export const EMBEDDED_STYLE = `'sha256-${createHash("sha256").update(BASE_CSS).digest("base64")}'`;
 
-type DocumentOptions = { extraHead?: Html; style?: Html | undefined; suffix?: string | undefined };
+type DocumentOptions = { extraHead?: Html; style?: Html | undefined; owner?: string | undefined };
 
 /** Renders an HTML document. Every value is escaped, and nothing is loaded from another origin. */
 export function document(
   title: string,
   body: Html,
-  { extraHead = html``, style = LINKED, suffix = "linkgate" }: DocumentOptions = {},
+  { extraHead = html``, style = LINKED, owner }: DocumentOptions = {},
 ): string {
   return html`<!doctype html>
 <html lang="en">
@@ -25,7 +25,7 @@ export function document(
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>${title} · ${suffix}</title>
+<title>${owner ? `${owner} · ${title}` : `${title} · linkgate`}</title>
 ${style}${extraHead}
 </head>
 ${body}
@@ -36,7 +36,7 @@ ${body}
 /** The name of the service with its mark. */
 export const BRAND = html`<img src="${assetAddress("icon.svg")}" alt="" width="24" height="24">linkgate`;
 
-export function page(title: string, body: Html, { brand = BRAND, style, suffix }: PageLook = {}): string {
+export function page(title: string, body: Html, { brand = BRAND, style, owner }: PageLook = {}): string {
   return document(
     title,
     html`<body>
@@ -45,15 +45,15 @@ export function page(title: string, body: Html, { brand = BRAND, style, suffix }
 ${body}
 </main>
 </body>`,
-    { style, suffix },
+    { style, owner },
   );
 }
 
-type PageLook = { brand?: Html; style?: Html | undefined; suffix?: string | undefined };
+type PageLook = { brand?: Html; style?: Html | undefined; owner?: string | undefined };
 
-/** How a page on the host of a domain looks: the host stands for the service. */
-export function lookOf(domain: string | undefined): PageLook {
-  return domain === undefined ? {} : { brand: html`${domain}`, style: EMBEDDED, suffix: domain };
+/** How a page looks that names its owner instead of the service. Hosts of domains have no style sheet to load. */
+export function lookOf({ name, isDomain }: { name: string; isDomain: boolean }): PageLook {
+  return { brand: html`<bdi>${name}</bdi>`, owner: name, style: isDomain ? EMBEDDED : undefined };
 }
 
 export type PageLink = { href: string; text: string };

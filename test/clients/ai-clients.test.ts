@@ -10,8 +10,6 @@ import { stopPrograms } from "../harness/program.ts";
 import { startTestService, type TestService } from "../harness/service.ts";
 
 const DOCUMENT = new URL("../../docs/mcp.md", import.meta.url);
-// With an empty cache, the first test waits for npm.
-const DEADLINE_MS = 300_000;
 
 const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
 const byDefault = await prepare(await startTestService());
@@ -36,7 +34,6 @@ for (const client of AI_CLIENTS) {
   test.serial(
     `${client.name} signs in and ${client.missing ? "lists the tools" : "calls a tool"}`,
     async (t) => {
-      t.timeout(DEADLINE_MS);
       outcomes.push(outcome);
       const person = client.registers ? registering : byDefault;
       try {

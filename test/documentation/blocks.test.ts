@@ -36,6 +36,12 @@ const CHECKS: Record<string, Check> = {
     JSON.parse(code);
     return "";
   },
+  // guides.test.ts runs them, one after the other.
+  python: (code) =>
+    [...code.matchAll(/\b(base64|hashlib|hmac|os|requests|time)\.\w/g)]
+      .filter(([, name]) => !code.includes(`import ${name}\n`) && !code.includes(`import ${name} `))
+      .map(([, name]) => `${name} isn't imported`)
+      .join(),
   yaml: (code) =>
     parseAllDocuments(code)
       .flatMap(({ errors }) => errors)
@@ -44,7 +50,6 @@ const CHECKS: Record<string, Check> = {
 
 const ELSEWHERE: Record<string, string> = {
   ts: "guides.test.ts runs the examples, and signatures.test.ts the functions",
-  python: "guides.test.ts runs the examples, and signatures.test.ts the functions",
   go: "signatures.test.ts runs the function",
   sql: "statements.test.ts executes the statements",
   csv: "commands.test.ts imports it",

@@ -1,4 +1,4 @@
-import { globSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import test, { type ExecutionContext } from "ava";
 import type { z } from "zod";
@@ -233,6 +233,8 @@ test("every example that calls the API is run, in each language", (t) => {
     );
     const { prints = {} } = GUIDES[document.replace("docs/", "")] ?? {};
     t.deepEqual([...sections.keys()], Object.keys(prints), document);
+    if (sections.size > 0)
+      t.regex(readFileSync(path.join(ROOT, document), "utf8"), /continue from (here|\[Get a token\])/);
     for (const [heading, blocks] of sections) {
       const expected = Array(Math.ceil(blocks.length / LANGUAGES.length))
         .fill(LANGUAGES)

@@ -2,16 +2,28 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { ROOT } from "./program.ts";
 
-/** What readers search the documentation for → the pages, one of which answers it. */
+/** What readers search the documentation for → the page, or one of the pages, that has to come first. */
 export const ANSWERS: Record<string, RegExp> = {
-  token: /^\/docs\/(authentication|authorization|quick-start)\b/,
-  "rate limits": /^\/docs\/rate-limits\b/,
-  countries: /^\/docs\/(analytics|settings|api\/get-(link-)?analytics)\b/,
-  retries: /^\/docs\/(webhooks|requests)\b/,
-  slug_taken: /^\/docs\/errors\/slug_taken$/,
-  "verify signature": /^\/docs\/(webhooks|verify)/,
+  token: /^\/docs\/quick-start#get-a-token$/,
+  "python token": /^\/docs\/quick-start#get-a-token$/,
+  "refresh token": /^\/docs\/authentication#get-a-token-for-a-user$/,
+  "rotate secret": /^\/docs\/(management\/client#rotate-the-client-secret|api\/rotate-webhook-secret)$/,
+  "webhook signature": /^\/docs\/webhooks#verify-signatures$/,
+  "verify signature": /^\/docs\/webhooks#verify-signatures$/,
+  "rate limit": /^\/docs\/rate-limits\b/,
+  429: /^\/docs\/rate-limits#handle-429-responses$/,
+  retries: /^\/docs\/(webhooks|requests)#.*retries$/,
+  countries: /^\/docs\/analytics#countries$/,
+  device: /^\/docs\/(analytics|authorization)#devices-/,
+  "device flow": /^\/docs\/authorization#devices-without-a-browser$/,
+  utm: /^\/docs\/links#/,
+  "expire link": /^\/docs\/links#limit-when-and-how-often-a-link-works$/,
+  "custom domain": /^\/docs\/custom-domains\b/,
+  "import bitly": /^\/docs\/import\b/,
   "github actions": /^\/docs\/workload-identity\b/,
-  "custom domain": /^\/docs\/(custom-domains|settings|operations)\b/,
+  slug_taken: /^\/docs\/errors\/slug_taken$/,
+  docker: /^\/docs\/operate\/deploy\b/,
+  backup: /^\/docs\/operate\/backup\b/,
 };
 
 /** Returns the rows of the first table of a section, without its header. */

@@ -130,10 +130,7 @@ test.serial("a code that is wrong, expired or used is refused with the reason", 
     t.is(page.status, 422);
     return page.html.querySelector("[role=alert]")?.text;
   };
-  t.is(
-    await messageFor("BBBB-BBBB"),
-    "This code isn’t valid. Compare it with the one that your device shows.",
-  );
+  t.is(await messageFor("BBBB-BBBB"), "This code isn’t valid. Compare it with the one on your device.");
   t.is(await messageFor(""), "Enter the code.");
   const used = await start();
   await answer(used, "Allow");
@@ -144,10 +141,7 @@ test.serial("a code that is wrong, expired or used is refused with the reason", 
   const expired = await start();
   advanceClock(601_000);
   t.is(await errorOf(expired), "expired_token");
-  t.is(
-    await messageFor(expired.user_code),
-    "This code isn’t valid. Compare it with the one that your device shows.",
-  );
+  t.is(await messageFor(expired.user_code), "This code isn’t valid. Compare it with the one on your device.");
 });
 
 test("a form of another site enters no code", async (t) => {

@@ -98,26 +98,19 @@ for (const [name, value] of Object.entries(LISTED))
     t.deepEqual((await metadata()).body[name], value);
   });
 
-test("both documents are also served with the path of the MCP server, to every origin", async (t) => {
-  const headers = { origin: "https://inspector.example" };
-  for (const path of PATHS) {
-    const [root, mcp] = await Promise.all(
-      ["", "/mcp"].map((end) => read(fetch(service.url + path + end, { headers }))),
-    );
-    t.is(mcp?.status, 200);
-    t.deepEqual(mcp?.body, root?.body);
-    for (const name of ["access-control-allow-origin", "content-type"])
-      t.is(mcp?.headers.get(name), root?.headers.get(name) ?? "");
-    t.is((await fetch(`${service.url}${path}/other`)).status, 404);
-  }
-});
-
-test("with MCP at another address, its path is the one that counts", async (t) => {
-  const elsewhere = await startTestService({ MCP_URL: "http://localhost:1/agents/links" });
+test("only a host of the MCP server's own has copies of the metadata, also at the MCP server's path", async (t) => {
+  const elsewhere = await startTestService({ MCP_URL: "http://localhost:1/agents" });
   t.teardown(() => elsewhere.close());
-  const at = (path: string) => fetch(`${elsewhere.url}/.well-known/oauth-authorization-server${path}`);
-  t.is((await at("/agents/links")).status, 200);
-  t.is((await at("/mcp")).status, 404);
+  const at = (host: string, path: string) =>
+    sendRaw(elsewhere.url, path, { method: "GET", headers: ["host", host] });
+  const own = new URL(elsewhere.url).host;
+  for (const path of PATHS) {
+    const { text } = await at(own, path);
+    for (const end of ["", "/agents"]) t.is((await at("localhost:1", path + end)).text, text, path + end);
+    t.is((await at(own, `${path}/agents`)).status, 404);
+    t.is((await at("localhost:1", `${path}/mcp`)).status, 404);
+    t.is((await fetch(`${service.url}${path}/mcp`)).status, 404);
+  }
 });
 
 test("every advertised endpoint exists, and no other endpoint is advertised", async (t) => {

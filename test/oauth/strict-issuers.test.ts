@@ -13,14 +13,14 @@ const inUpperCase = (url: string) => url.replace("http://localhost", "HTTP://LOC
 type Algorithm = "oauth2" | "oidc";
 type Outcome = "found" | "404" | "another issuer";
 
-/** What the metadata of RFC 8414 and of OpenID Connect are for each URL. The copy for MCP names the real issuer. */
+/** What the metadata of RFC 8414 and of OpenID Connect are for each URL. Only the issuer has any. */
 const STARTS: [url: string, oauth2: Outcome, oidc: Outcome][] = [
   [base, "found", "found"],
   [`${base}/`, "found", "found"],
   [inUpperCase(base), "found", "found"],
-  [mcp, "another issuer", "404"],
-  [`${mcp}/`, "another issuer", "404"],
-  [inUpperCase(mcp), "another issuer", "404"],
+  [mcp, "404", "404"],
+  [`${mcp}/`, "404", "404"],
+  [inUpperCase(mcp), "404", "404"],
   [mcpRead, "404", "404"],
   [`${mcpRead}/`, "404", "404"],
   [`${mcp}/.well-known/openid-configuration`, "404", "404"],

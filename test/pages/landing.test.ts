@@ -42,6 +42,15 @@ test("a signed-out visitor sees what linkgate is and where to start", async (t) 
   t.regex(page.headers.get("vary") ?? "", /Accept/);
   t.is(page.html.querySelectorAll("h1").length, 1);
   const hrefs = hrefsIn(page);
+  t.is(hrefs[0], "/auth/register");
+  const picture = [
+    page.html.querySelector("source")?.attributes.srcset,
+    page.html.querySelector("main img")?.attributes.src,
+  ];
+  for (const address of picture) {
+    const { headers } = await fetch(new URL(address ?? "", service.url));
+    t.is(headers.get("content-type"), "image/webp", address);
+  }
   for (const href of ["/auth/login", "/auth/register", "/docs", "/.well-known/oauth-authorization-server"])
     t.true(hrefs.includes(href), href);
   for (const href of hrefs) t.is((await fetch(new URL(href ?? "", service.url))).status, 200, href);
@@ -51,7 +60,7 @@ test("a signed-out visitor sees what linkgate is and where to start", async (t) 
 
 test("registration is offered only where a visitor may register", async (t) => {
   const hrefs = hrefsIn(await open("/", { base: invite.url }));
-  t.true(hrefs.includes("/auth/login"));
+  t.is(hrefs[0], "/auth/login");
   t.false(hrefs.includes("/auth/register"));
 });
 

@@ -8,8 +8,6 @@ export type Message = {
   stack?: string | undefined;
   error?: Failure | undefined;
   text?: string;
-  /** Of a test that takes longer than others, in ms. */
-  period?: number;
   /** Of a file that ended without finishing. */
   reason?: string;
 };

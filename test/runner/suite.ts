@@ -34,8 +34,8 @@ const CACHE = path.join(import.meta.dirname, "../../node_modules/.cache");
 // Every thread loads the whole service: a cache saves most of the compilation.
 const COMPILED = path.join(CACHE, "linkgate");
 const DURATIONS = path.join(CACHE, "linkgate-tests/durations.json");
-// How long a thread may send no message, unless a test announces that it takes longer.
-const SILENCE_MS = 3 * 60_000;
+// How long a thread may send no message.
+const SILENCE_MS = 5 * 60_000;
 // With V8's default, collecting short-lived objects took a tenth of the processor time.
 const HEAP = { maxYoungGenerationSizeMb: 192 };
 // Files that move the clock forward share threads, in which it never goes back.
@@ -141,13 +141,11 @@ function startThread(report: Report, workerData: WorkerOptions, env: NodeJS.Proc
       testFile = file;
       const { promise, resolve } = Promise.withResolvers<boolean>();
       settle = resolve;
-      let limitMs = SILENCE_MS;
-      let silence = setTimeout(fail, limitMs, "silent");
-      hear = ({ type, period = 0 }) => {
+      let silence = setTimeout(fail, SILENCE_MS, "silent");
+      hear = ({ type }) => {
         clearTimeout(silence);
         if (type === "worker-finished") return settle?.(true);
-        limitMs = Math.max(limitMs, period);
-        silence = setTimeout(fail, limitMs, "silent");
+        silence = setTimeout(fail, SILENCE_MS, "silent");
       };
       worker.postMessage(file);
       const isUsable = await promise;

@@ -38,7 +38,7 @@ const RESOURCES = ["", "/v1", "/mcp", "/mcp/read"].map(
 );
 /** Requests that succeed or are refused, but not with 404. */
 const REQUESTS: Record<string, Ask> = {
-  ...all(READ, ...METADATA_PATHS, ...METADATA_PATHS.map((path) => `${path}/mcp`), ...RESOURCES),
+  ...all(READ, ...METADATA_PATHS, ...RESOURCES),
   ...all(READ, "/oauth/jwks", "/healthz", "/readyz", "/metrics", "/favicon.ico", "/robots.txt", "/llms.txt"),
   ...all(READ, "/v1/openapi.json", "/.well-known/security.txt"),
   ...all(CALL, "/oauth/userinfo", "/mcp", "/mcp/read"),

@@ -1,6 +1,6 @@
 import test from "ava";
 import { parse } from "node-html-parser";
-import { renderMarkdown } from "../../server/docs/markdown.ts";
+import { renderMarkdown, sectionsOf } from "../../server/docs/markdown.ts";
 
 function render(markdown: string) {
   return parse(renderMarkdown(markdown).body.toString());
@@ -64,4 +64,13 @@ test("headings have the anchors of GitHub, also if they repeat", (t) => {
   const page = "# Page\n\n## Scopes\n\n### `GET /v1`: a, b\n\n## Scopes\n\n## FAPI 2.0";
   const ids = renderMarkdown(page).sections.map(({ id }) => id);
   t.deepEqual(ids, ["", "scopes", "get-v1-a-b", "scopes-1", "fapi-20"]);
+});
+
+test("the text for the search reads as a text: cells of tables are kept apart, and tabs named", (t) => {
+  const table = "| Code | Meaning |\n|---|---|\n| `a` | first |\n| `b` | second |";
+  const tabs = ["curl", "Python"].map((title) => `\`\`\`sh title="${title}"\nrun\n\`\`\``);
+  const texts = sectionsOf(
+    ["# A table", table, "Send `Bearer <a>`, [as here](#x).", "## Tabs", ...tabs].join("\n\n"),
+  ).map(({ text }) => text.trim().replaceAll(/\s+/g, " "));
+  t.deepEqual(texts, ["a · first; b · second Send Bearer a, as here.", "run curl Python"]);
 });

@@ -61,7 +61,7 @@ const ACCEPTED = [
   ...["correct horse battery staple", "wwwwwwwwwwwwwwwq", "🔑".repeat(128)],
   ...["acme needs 3 more horses", "ada likes long evenings", "linkgate-7391-pv"],
 ];
-const madeOf = (name: string) => new RegExp(`^The password must not be made of ${name}\\.$`);
+const madeOf = (name: string) => new RegExp(`^The password must not be based on ${name}\\.$`);
 
 const BREACHED = "password PASSWORD Password1! 12345678 qwertyuiop sunshine letmein123 ｉｌｏｖｅｙｏｕ";
 const SERVICE = "linkgate LinkGate linkgate123 L1nkg4te2026! etagknil linkgatelinkgate";

@@ -58,6 +58,13 @@ async function finishEvents(knex: Knex, engine: Engine): Promise<void> {
     knex,
     `create index events_unchained on events ${isPartial ? "(id) where audited = true and seq is null" : "(unchained)"}`,
   );
+  // An entry gets its final expiry when it is chained, so only then a place in an index.
+  const byExpiry = "on events (expires_at)";
+  await createOnce(
+    knex,
+    `create index events_expired ${byExpiry}${isPartial ? " where seq is not null" : ""}`,
+  );
+  if (isPartial) await createOnce(knex, `create index events_purged ${byExpiry} where audited = false`);
 }
 
 async function finishWebhooks(knex: Knex, engine: Engine): Promise<void> {

@@ -8,7 +8,7 @@ import BetterSqliteClient from "knex/lib/dialects/better-sqlite3/index.js";
 import SqliteTransaction from "knex/lib/dialects/sqlite3/execution/sqlite-transaction.js";
 import { createFolder } from "../../durable-files.ts";
 import { withQueryRetries } from "../retry.ts";
-import { observed, operationOf, type StatementObserver } from "../statement-observer.ts";
+import { observed, observedTogether, operationOf, type StatementObserver } from "../statement-observer.ts";
 import {
   findLog,
   LOCK_WAIT_MS,
@@ -126,15 +126,7 @@ export class SqliteClient extends BetterSqliteClient {
       sql,
       bindings: this._formatBindings(bindings),
     }));
-    const write = async () => this.opened().writer.write(formatted);
-    // Each is observed until all are committed.
-    const run = formatted.reduceRight(
-      (rest, { sql }) =>
-        () =>
-          observed(this.observer, operationOf(sql), sql, rest),
-      write,
-    );
-    return run();
+    return observedTogether(this.observer, formatted, async () => this.opened().writer.write(formatted));
   }
 
   async readOnThread(query: { sql: string; bindings: readonly unknown[] }): Promise<unknown[]> {

@@ -11,8 +11,10 @@ import {
 } from "./connection.ts";
 
 export type Statement = { sql: string; bindings: unknown[] };
+/** A write whose statements name their SQL by its position in a list. */
+export type Write = [position: number, bindings: unknown[]][];
 /** A read, a group of writes to commit, or a checkpoint: to copy the write-ahead log into the database file. */
-export type Request = { read: Statement } | { write: Statement[][] } | "checkpoint";
+export type Request = { read: Statement } | { sql: string[]; writes: Write[] } | "checkpoint";
 /** An error as a message can have it. */
 export type Failure = { code: string; message: string };
 /** The answer has the rows of a read, or for each write how many rows its first statement changed, or why it failed. */
@@ -52,7 +54,10 @@ const runGroup = connection.transaction((writes: Statement[][], run: Run) =>
   }),
 );
 
-function commit(writes: Statement[][]): unknown[] {
+function commit(sql: string[], packed: Write[]): unknown[] {
+  const writes = packed.map((write) =>
+    write.map(([position, bindings]) => ({ sql: sql[position] as string, bindings })),
+  );
   try {
     return runGroup.immediate(writes, runWrite);
   } catch (error) {
@@ -66,7 +71,7 @@ function answer(request: Request): unknown[] {
   if (request === "checkpoint") return connection.pragma("wal_checkpoint(PASSIVE)") as unknown[];
   if ("read" in request) return prepared(connection, request.read.sql).all(request.read.bindings);
   try {
-    const outcomes = commit(request.write);
+    const outcomes = commit(request.sql, request.writes);
     verifyLog(log);
     return outcomes;
   } finally {

@@ -3,7 +3,7 @@ import { setImmediate as endOfTurn } from "node:timers/promises";
 import type Sqlite from "better-sqlite3";
 import { prepared } from "./connection.ts";
 import { errorOf, type Thread } from "./thread.ts";
-import type { Failure, Statement } from "./worker.ts";
+import type { Failure, Request, Statement, Write } from "./worker.ts";
 
 type Waiting = { statements: Statement[]; resolve(changes: number): void; reject(error: unknown): void };
 
@@ -36,7 +36,7 @@ export function createWriter(thread: Thread, reader: Sqlite.Database, events: Ev
     waiting = [];
     try {
       if (failure) throw failure;
-      const outcomes = await thread.ask({ write: group.map(({ statements }) => statements) });
+      const outcomes = await thread.ask(toRequest(group));
       for (const [index, { resolve, reject }] of group.entries()) {
         const outcome = outcomes[index] as number | Failure;
         if (typeof outcome === "number") resolve(outcome);
@@ -101,6 +101,19 @@ export function createWriter(thread: Thread, reader: Sqlite.Database, events: Ev
       await thread.close();
     },
   };
+}
+
+/** Names each SQL once: a message is copied, and its texts are longer than the values of a write. */
+function toRequest(group: Waiting[]): Request {
+  const positions = new Map<string, number>();
+  const writes = group.map(({ statements }) =>
+    statements.map(({ sql, bindings }): Write[number] => {
+      const position = positions.get(sql) ?? positions.size;
+      positions.set(sql, position);
+      return [position, bindings];
+    }),
+  );
+  return { sql: [...positions.keys()], writes };
 }
 
 /** Returns how many pages of the log are not in the database file. */

@@ -122,7 +122,8 @@ type Options<Name> = {
   purged?: {
     /** Of the rows that expire, the ones that do so last are kept, up to this number. */
     max?: number;
-    where?: Record<string, unknown>;
+    /** SQL without parameters, so that SQLite recognizes a partial index. */
+    where?: string;
   };
 };
 

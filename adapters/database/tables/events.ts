@@ -20,7 +20,7 @@ export const events = t.table(
     /** JSON. */
     data: t.longText(),
     created_at: t.time(),
-    expires_at: t.time().indexed(),
+    expires_at: t.time(),
     /** The position in the audit log, from 1. Null until the entry is chained, and in events that aren't audited. */
     seq: t.count().nullable(),
     hash: t.key(HASH).nullable(),
@@ -29,7 +29,7 @@ export const events = t.table(
     copy_id: t.id().nullable(),
   },
   // The others are in an audit log, which has a purge of its own.
-  { indexes: [["organization_id", "audited", "id"]], purged: { where: { audited: false } } },
+  { indexes: [["organization_id", "audited", "id"]], purged: { where: "audited = false" } },
 );
 export type EventRow = t.RowOf<typeof events>;
 

@@ -12,8 +12,8 @@ import { enforceAdmission } from "../verify-password.ts";
 import type { PendingSignIn } from "./login-tokens.ts";
 
 const INCORRECT_TOTP =
-  "Incorrect code, or a code that was already used. Enter the current code of your authenticator app.";
-const INCORRECT_RECOVERY_CODE = "Incorrect recovery code, or one that was already used. Enter another one.";
+  "That code is incorrect or was already used. Enter the current code from your authenticator app.";
+const INCORRECT_RECOVERY_CODE = "That recovery code is incorrect or was already used. Enter another one.";
 
 const RESET_REQUIRED =
   "Too many incorrect codes were entered. Sign in from a browser that you have used before, or use a recovery code or a passkey. If someone else entered them, they know your password: reset it.";

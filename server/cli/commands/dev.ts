@@ -29,7 +29,10 @@ export const devCommand: Command = {
         throw new CommandError("invalid_port", "The port must be a number from 0 to 65535.");
       const { code } = (error.cause ?? {}) as NodeJS.ErrnoException;
       if (code === "EADDRINUSE")
-        throw new CommandError("port_in_use", `Port ${port} is in use. Choose another one with --port.`);
+        throw new CommandError(
+          "port_in_use",
+          `Port ${port} is in use: choose another one with --port or PORT.`,
+        );
       throw error.name === "StartupError" ? new CommandError("failed", error.message) : error;
     });
   },

@@ -92,7 +92,7 @@ export function invitationPanel({ id, role }: Membership, { hasMail, typed, erro
 <p class="soft">Creates a single-use link, valid for 7 days, for you to send.${hasMail ? " We also send it to the email address, if you enter one." : ""}</p>
 <form method="post" action="${invitationsPath(id)}" class="row">${ui.CSRF_FIELD}
 ${ui.select({ name: "role", label: "Role", options: roles, value: textFieldOf(typed.role) || "member" })}
-${ui.field({ name: "label", label: "For whom (optional)", value: textFieldOf(typed.label), error: errors.label, attributes: html`maxlength="${NAME_MAX}" autocomplete="off"` })}
+${ui.field({ name: "label", label: "Note (optional), such as “Anna from marketing”", value: textFieldOf(typed.label), error: errors.label, attributes: html`maxlength="${NAME_MAX}" autocomplete="off"` })}
 ${hasMail && ui.field({ name: "email", label: "Email address (optional)", type: "email", value: textFieldOf(typed.email), error: errors.email, attributes: html`maxlength="254" autocomplete="off"` })}
 <button type="submit">${ui.icon("user-plus")}Create invitation link</button>
 </form>

@@ -1,4 +1,5 @@
 import test from "ava";
+import { parse } from "node-html-parser";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt, isProblem, type LinkBody } from "../../harness/clients/api.ts";
 import { shareService } from "../../harness/shared-service.ts";
@@ -114,4 +115,34 @@ test("a fallback counts as stored text", async (t) => {
   t.is(before - (await used()), FALLBACK.length);
   await api.send("DELETE", `/v1/links/${link.id}`);
   t.is(await used(), 0);
+});
+
+test("the page of a link names its organization, and that of a missing or disabled one only the host", async (t) => {
+  const { app, api, patch } = await createOwner();
+  const [shown, locked, archived, deleted, disabled] = await Promise.all(
+    [{}, { password: "spring" }, {}, {}, {}].map((fields) => api.createLink(fields)),
+  );
+  await patch(archived?.id ?? "", { archived: true });
+  await api.send("DELETE", `/v1/links/${deleted?.id}`);
+  await disabledLinks.disable(disabled?.id ?? "", null, OPERATOR);
+  const { host } = new URL(service.url);
+  const pages: [path: string, status: number, name: string][] = [
+    [`${shown?.slug}+`, 200, app.name],
+    [`${locked?.slug}`, 200, app.name],
+    [`${locked?.slug}+`, 200, app.name],
+    [`${archived?.slug}`, 410, app.name],
+    [`${archived?.slug}+`, 410, app.name],
+    [`${deleted?.slug}`, 410, app.name],
+    [`${disabled?.slug}`, 410, host],
+    ["no-such-link", 404, host],
+    ["no-such-link+", 404, host],
+    ["no.page", 404, host],
+  ];
+  for (const [path, status, name] of pages) {
+    const page = await visitor.get(`/${path}`, { accept: "text/html" });
+    const html = parse(page.text);
+    t.deepEqual([page.status, html.querySelector(".brand")?.text], [status, name], path);
+    t.true(html.querySelector("title")?.text.startsWith(`${name} · `), path);
+    t.notRegex(html.querySelector("body")?.text ?? "", /linkgate/, path);
+  }
 });

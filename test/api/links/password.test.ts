@@ -216,6 +216,6 @@ test("the preview says only that the link has a password", async (t) => {
   t.is(status, 200);
   t.notRegex(text, /destination\.example|Spring/);
   const page = parse(text);
-  t.is(page.querySelector("h1")?.text, "This link is protected by a password");
+  t.is(page.querySelector("h1")?.text, "This link is password-protected");
   t.is(page.querySelector("a.button")?.getAttribute("href"), `/${slug}`);
 });

@@ -136,7 +136,7 @@ test.serial("authorization requests are limited per network before anything is s
   t.is(limited.status, 429);
   t.regex(String(limited.headers.get("retry-after")), /^[1-9]\d?$/);
   t.is(limited.headers.get("cache-control"), "no-store");
-  t.regex(await limited.text(), /Too many requests/);
+  t.regex(await limited.text(), /too many requests/);
   const neighbor = await request(authorizeUrl(service, app), {}, "203.0.113.200");
   t.is(neighbor.status, 429, "the network shares one limit");
   t.is(await rowsOf("interactions"), before);

@@ -148,9 +148,12 @@ test.serial(
         steps.length = 0;
         const type = "Content-Type: application/json";
         const body = route.method === "GET" ? "Content-Length: 0" : "Content-Length: 60000";
-        const response = await sendHead(requestFor(route, type, body, "Authorization: Bearer lga_unknown"));
+        const response = await sendHead(
+          requestFor(route, type, body, "Accept: text/html", "Authorization: Bearer lga_unknown"),
+        );
         t.regex(response, /^HTTP\/1\.1 429 /, what);
         t.regex(response, /^Retry-After: \d+\r$/im, what);
+        if (/^Content-Type: text\/html/im.test(response)) t.regex(response, /Try again in /, what);
         t.is(steps.find(({ sql }) => sql)?.sql, undefined, what);
       }
       await limiter?.delete(key as string);

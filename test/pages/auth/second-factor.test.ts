@@ -121,7 +121,7 @@ test("in a browser, the second factor is asked for after the password, and only 
   t.false(await isIn(browser));
   const wrong = await browser.press(page, "Continue", { totp: "000000" });
   t.is(wrong.status, 400);
-  t.regex(wrong.text, /Incorrect code/);
+  t.regex(wrong.text, /code is incorrect/);
   t.false(await isIn(browser));
   const done = await browser.press(wrong, "Continue", { totp: user.code() });
   t.is(done.url, ACCOUNT);

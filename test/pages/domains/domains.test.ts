@@ -88,10 +88,10 @@ test("a lost DNS record is shown in the list, on the domain's page and among the
   const page = await open(`/${id}`);
   t.regex(textsOn(page, ".alert.bad")[0] ?? "", /keeps serving links, but after 7 days/);
   const overview = await browser.open(service.url + base);
-  t.regex(overview.text, /<strong>Notice:<\/strong> The DNS record of/);
+  t.regex(overview.text, /<strong>Notice:<\/strong> The DNS record for/);
   const notices = await browser.open(`${service.url}/dashboard/notices`);
   const notice = notices.html.querySelectorAll("main section").find(({ text }) => text.includes(host));
-  t.regex(notice?.text ?? "", /The DNS record of .* is missing/);
+  t.regex(notice?.text ?? "", /The DNS record for .* is missing/);
   t.regex(notice?.querySelector("p:not(.soft)")?.text ?? "", /Create it again/);
   t.is(notice?.querySelector("details"), null, "it isn't about what the user did");
   records.set(dns.name, [dns.value]);

@@ -97,7 +97,7 @@ test("security notices are emailed, and a change of the address to the earlier o
   const json = { current_password: user.password, new_password: FRESH };
   await user.api.send("POST", `${ACCOUNT}/password`, { json });
   const mail = await mailTo(user.address, /Your password was changed/);
-  t.regex(textOf(mail), /from (127\.0\.0\.1|::1)/);
+  t.regex(textOf(mail), /IP address: (127\.0\.0\.1|::1)\./);
   t.true(textOf(mail).includes(user.username));
   const { browser } = await browserOf(service, { ...user, password: FRESH });
   await browser.press(await browser.open(service.url + ACCOUNT), "Remove email address");

@@ -108,9 +108,10 @@ test.serial("--json prints the description and each event as a line, and refuses
   const [first] = organizations;
   t.like(JSON.parse(event).event, { type: "link.created", data: { title: first?.client_id } });
 
-  const options = { settings: { TMPDIR: `${folder}/missing` } };
-  const refusal = await refusalOf(["dev", "--port", new URL(base).port], options);
-  t.is(refusal.code, "port_in_use", "the port is checked before data is created");
+  const { port } = new URL(base);
+  const refusal = await refusalOf(["dev"], { settings: { TMPDIR: `${folder}/missing`, PORT: port } });
+  const message = `Port ${port} is in use: choose another one with --port or PORT.`;
+  t.deepEqual(refusal, { code: "port_in_use", message }, "the port is checked before data is created");
 
   const { code, stdout } = await server.stop();
   t.is(code, 0);
