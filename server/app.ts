@@ -177,7 +177,6 @@ const COMPRESSED_SEGMENTS = [
   ".well-known",
   "assets",
   "auth",
-  "dashboard",
   "docs",
   "favicon.ico",
   "interaction",

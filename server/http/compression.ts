@@ -26,11 +26,7 @@ export const compressTexts: Middleware = async function compressText(ctx, next) 
   await compress(ctx);
 };
 
-// Fetch Metadata: a page of this service, or the browser's address bar. What another site sends a browser to may have a
-// text of its choice beside a secret, which the sizes of compressed responses could reveal (BREACH).
-const OWN_REQUESTS = ["same-origin", "none"];
-
-/** Skips a strong `ETag` (RFC 9110 §8.8.1), and `no-store` for a request that another site may have made. */
+/** Skips a strong `ETag` (RFC 9110 §8.8.1), and `no-store`: the size could reveal a CSRF token (BREACH). */
 export async function compress(ctx: Context): Promise<void> {
   const text = textOf(ctx);
   // Otherwise, Koa would convert the object again.
@@ -48,9 +44,8 @@ export async function compress(ctx: Context): Promise<void> {
   ctx.body = bytes;
 }
 
-function textOf({ body, respond, response, request }: Context): string | undefined {
-  const isOwn = OWN_REQUESTS.includes(request.get("sec-fetch-site"));
-  const isSecret = !isOwn && headerOf(response, "Cache-Control").includes("no-store");
+function textOf({ body, respond, response }: Context): string | undefined {
+  const isSecret = headerOf(response, "Cache-Control").includes("no-store");
   const isStrong = headerOf(response, "ETag").startsWith('"');
   const isText = TEXT.test(headerOf(response, "Content-Type"));
   if (respond === false || isSecret || isStrong || !isText) return undefined;
