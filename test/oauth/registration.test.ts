@@ -46,8 +46,6 @@ type Host = {
 };
 
 const CHALLENGED = "links:read links:write";
-const ALL_SCOPES =
-  "openid offline_access links:read links:write domains:read domains:write webhooks:read webhooks:write";
 const resource = service.urls.mcp;
 const CODE_FLOW = { grant_types: ["authorization_code", "refresh_token"], response_types: ["code"] };
 
@@ -82,9 +80,9 @@ const SELF_HOSTED: Record<string, Host> = {
       client_uri: "https://n8n.io/",
       redirect_uris: ["https://flows.example.com/rest/oauth2-credential/callback"],
       token_endpoint_auth_method: "none",
-      scope: ALL_SCOPES,
+      scope: CHALLENGED,
     },
-    authorization: { scope: ALL_SCOPES, resource },
+    authorization: { scope: CHALLENGED, resource },
     token: { resource },
   },
   Dify: {
