@@ -37,11 +37,10 @@ export function createIdempotencyStore(
   function attempt(key: RowKey, { leased_by, ids_from }: Lease): Attempt {
     // An attempt that was presumed dead no longer holds the lease, so its writes have no effect.
     const leased = () => rows(key).where({ leased_by });
-    const renew = async () => {
+    const renewal = setInterval(async () => {
       const live = leased().where("leased_until", ">", 0); // not if it was released meanwhile
       await live.update({ leased_until: Date.now() + LEASE_MS }).catch(() => {}); // it is renewed again
-    };
-    const renewal = setInterval(renew, RENEW_MS).unref();
+    }, RENEW_MS).unref();
     const end = async (write: Promise<unknown>) => {
       clearInterval(renewal);
       await write.catch(abandon(leased_by));

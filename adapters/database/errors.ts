@@ -154,13 +154,14 @@ export type ErrorKind = (typeof ERROR_KINDS)[number];
 const reasons = new WeakMap<object, string>();
 const REASON_MAX = 200;
 // What follows may be a value, or a name that a statement contains.
-const VALUE = /\s*(['"`:(=]| named ).*/s;
+const VALUE = /['"`:(=]| named /;
 
 /** Keeps the message of an error of the database before Knex puts the statement in front of it. */
 export function keepReason(error: unknown): void {
   if (!(error instanceof Error) || reasons.has(error)) return;
   const message = error.message.slice(0, REASON_MAX);
-  reasons.set(error, message.replace(VALUE, " …"));
+  const end = message.search(VALUE);
+  reasons.set(error, end < 0 ? message : `${message.slice(0, end).trimEnd()} …`);
 }
 
 /** Returns the message of an error of a statement up to the first value, if the statement was observed. */
