@@ -92,8 +92,7 @@ export function openStorage(
   const clicks = createClickBuffer(database, outbox);
   const foldClicks = createClickFolding(database, clickDetailDays);
   const reads = prepareCurrentReads(database);
-  const remembered = database.engine === "sqlite" ? undefined : rememberReads(reads, outbox);
-  const currentReads = remembered ?? reads;
+  const currentReads = database.engine === "sqlite" ? reads : rememberReads(reads, outbox);
   const accounts = createAccountStore(database, outbox);
   const clients = createClientStore(database, outbox);
   return {
@@ -154,8 +153,6 @@ export function openStorage(
     backlog: () => readBacklog(database),
     clockAhead: () => readClockAhead(database),
     connections: database.connections,
-    /** How many times a link was redirected from memory while the database could not be reached. */
-    linksFromMemory: () => remembered?.linksFromMemory() ?? 0,
     engine: database.engine,
     databaseTime: () => readClock(database),
     /** PostgreSQL: resolves to whether searches have an index. */

@@ -68,7 +68,7 @@ export function knexConfig(
           connectionTimeoutMillis: connectTimeoutMs,
           keepAlive: true,
         },
-        pool,
+        pool: { ...pool, max: CONNECTIONS - 1 }, // another is for requests to cancel
       };
     case "mysql":
       return {

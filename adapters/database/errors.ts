@@ -1,6 +1,4 @@
-type DatabaseError = Partial<
-  Record<"code" | "errno" | "syscall" | "message" | "constraint" | "cause", unknown>
->;
+type DatabaseError = Record<string, unknown>;
 
 /** Returns a check whether an error has one of the codes, or on MariaDB and MySQL one of the numbers. */
 export function hasCode(...codes: (string | number)[]): (error: unknown) => boolean {
@@ -162,14 +160,12 @@ const VALUE = /['"`:(=]| named /;
 export function keepReason(error: unknown): void {
   if (!(error instanceof Error) || reasons.has(error)) return;
   const message = error.message.slice(0, REASON_MAX);
-  const end = VALUE.exec(message)?.index;
-  reasons.set(error, end === undefined ? message : `${message.slice(0, end).trimEnd()} …`);
+  const end = message.search(VALUE);
+  reasons.set(error, end < 0 ? message : `${message.slice(0, end).trimEnd()} …`);
 }
 
 /** Returns the message of an error of a statement up to the first value, if the statement was observed. */
-export function reasonOf(error: object): string | undefined {
-  return reasons.get(error);
-}
+export const reasonOf = (error: object): string | undefined => reasons.get(error);
 
 const CONSTRAINT =
   /^(SQLITE_CONSTRAINT|23\d{3}$|ER_(NO_REFERENCED_ROW|ROW_IS_REFERENCED|BAD_NULL|DUP_ENTRY))/;

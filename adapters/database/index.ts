@@ -99,13 +99,9 @@ export function openDatabase(url: string, options: DatabaseOptions = {}) {
     /** Resolves to false if the server is read-only, as a standby is. Deletes nothing. */
     async isWritable(): Promise<boolean> {
       if (engine === "sqlite") return true;
-      try {
-        await knex("leases").where({ name: "" }).delete();
-        return true;
-      } catch (error) {
-        if (isReadOnly(error)) return false;
-        throw error;
-      }
+      const write = knex("leases").where({ name: "" }).delete();
+      const deleted = await write.catch((error) => (isReadOnly(error) ? undefined : Promise.reject(error)));
+      return deleted !== undefined;
     },
 
     /** Resolves to the number of nodes if the server is one of a Galera cluster, and else to 0. */

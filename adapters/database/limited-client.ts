@@ -24,11 +24,11 @@ const MAX_WAITING = 1000;
 // With all connections in use, statements are refused if another has waited for this part of the time limit.
 const MAX_WAIT = 0.2;
 // What writes leave to reads, since commits may all wait for a standby that is missing.
-const READ_CONNECTIONS = 3;
+const READ_CONNECTIONS = 2;
 /** Timers can't wait longer. */
 export const MAX_TIMER_MS = 2 ** 31 - 1;
 
-type Turn = { since: number; take(): void; refuse(error: Error): void };
+type Turn = { since: number; take(): void };
 
 /** Closes connections in use for too long, since a frozen server says nothing, and refuses work that would wait. */
 class ConnectionLimits {
@@ -53,26 +53,20 @@ class ConnectionLimits {
 
   async acquire(acquireFromPool: () => Promise<Connection>, isLocal: boolean): Promise<Connection> {
     const since = performance.now();
-    if (isLocal) return this.#connect(acquireFromPool, since);
-    await this.#takeTurn(since);
-    try {
-      const connection = await this.#connect(acquireFromPool, since);
-      this.#writing.add(connection);
-      return connection;
-    } catch (error) {
-      this.#passTurn();
-      throw error;
-    }
-  }
-
-  async #connect(acquireFromPool: () => Promise<Connection>, since: number): Promise<Connection> {
+    if (!isLocal) await this.#takeTurn(since);
     const wait = { since: performance.now() };
-    if (this.#isBusy(wait.since)) throw poolBusy();
-    this.#waiting.add(wait);
     try {
+      // What gets its turn needs time to run.
+      const isLate = wait.since - since > this.timeoutMs * (1 - MAX_WAIT);
+      if (isLate || this.#isBusy(wait.since)) throw poolBusy();
+      this.#waiting.add(wait);
       const connection = await acquireFromPool();
+      if (!isLocal) this.#writing.add(connection);
       this.watch(connection, since + this.timeoutMs - performance.now());
       return connection;
+    } catch (error) {
+      if (!isLocal) this.#passTurn();
+      throw error;
     } finally {
       this.#waiting.delete(wait);
     }
@@ -125,18 +119,13 @@ class ConnectionLimits {
     const [oldest] = this.turns;
     const isLate = oldest && since - oldest.since > this.timeoutMs * MAX_WAIT;
     if (isLate || this.turns.length >= MAX_WAITING) throw poolBusy();
-    return new Promise((take, refuse) => this.turns.push({ since, take, refuse }));
+    return new Promise((take) => this.turns.push({ since, take }));
   }
 
   #passTurn(): void {
     const next = this.turns.shift();
-    if (!next) return void this.#turnsLeft++;
-    // What gets its turn still has time to run.
-    if (performance.now() - next.since <= this.timeoutMs * (1 - MAX_WAIT)) next.take();
-    else {
-      next.refuse(poolBusy());
-      this.#passTurn();
-    }
+    if (next) next.take();
+    else this.#turnsLeft++;
   }
 }
 
@@ -144,8 +133,8 @@ type Dialect = {
   streamOf(connection: object): Duplex;
   /** Sets up a new session, whose statements end after a time on the server, too. Infinity is no limit. */
   setUp(connection: object, timeoutMs: number): Promise<void>;
-  /** Asks the server to end what the connection does. Resolves when it was asked, or couldn't be. */
-  cancel?(connection: object): Promise<void>;
+  /** Closes a connection without waiting for its statement, which fails with the error. */
+  cut?(connection: object, error: Error): void;
 };
 
 type Config = Knex.Config & {
@@ -172,15 +161,12 @@ const CLOSE_MS = 500;
 
 export type LimitedClient = InstanceType<ReturnType<typeof withLimits>>;
 
-export function withLimits(Client: typeof ServerClient, { streamOf, setUp, cancel }: Dialect) {
-  /** Also on the server. Paused first, so that a commit that the server ends isn't taken for one that succeeded. */
-  async function cut(connection: object, error: Error) {
-    const stream = streamOf(connection).pause();
-    await cancel?.(connection);
-    stream.destroy(error);
-  }
+export function withLimits(Client: typeof ServerClient, { streamOf, setUp, ...dialect }: Dialect) {
+  const cut = dialect.cut ?? ((connection, error) => void streamOf(connection).destroy(error));
 
   return class extends Client {
+    /** Connections that are replaced are closed before others are opened. */
+    closing: Promise<unknown> = Promise.resolve();
     readonly limits: ConnectionLimits;
 
     constructor(config: Config) {
@@ -245,6 +231,7 @@ export function withLimits(Client: typeof ServerClient, { streamOf, setUp, cance
 
     override async acquireRawConnection(): Promise<object> {
       const { timeoutMs } = this.limits;
+      await this.closing;
       const connection = await super.acquireRawConnection();
       await setUp(connection, timeoutMs + SERVER_EXTRA_MS);
       this.limits.release(connection);
@@ -253,7 +240,8 @@ export function withLimits(Client: typeof ServerClient, { streamOf, setUp, cance
 
     override async destroyRawConnection(connection: object): Promise<void> {
       const closed = super.destroyRawConnection(connection).catch(() => {}); // it may be lost already
-      await Promise.race([closed, sleep(CLOSE_MS)]);
+      this.closing = Promise.all([this.closing, Promise.race([closed, sleep(CLOSE_MS)])]);
+      await this.closing;
       streamOf(connection).destroy();
     }
 

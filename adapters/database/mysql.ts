@@ -3,7 +3,6 @@ import { promisify } from "node:util";
 import type { Knex } from "knex";
 import Mysql2Client from "knex/lib/dialects/mysql2/index.js";
 import type { Connection } from "mysql2";
-import { hasCode } from "./errors.ts";
 import { lockLimitOf, SERVER_EXTRA_MS, withLimits } from "./limited-client.ts";
 
 type MysqlConnection = Connection & { stream: Duplex };
@@ -41,13 +40,9 @@ async function configure(connection: object, timeoutMs: number): Promise<void> {
     `SET SESSION sql_mode = 'TRADITIONAL', time_zone = '+00:00', lock_wait_timeout = ${lock},
     innodb_lock_wait_timeout = ${lock}, ${statementLimit(timeoutMs)}`,
   );
-  // On a node of a Galera cluster, each statement sees what any other node has acknowledged before it.
-  await send(connection, "SET SESSION wsrep_sync_wait = 7").catch((error) => {
-    if (!isUnknownVariable(error)) throw error;
-  });
+  // On a node of Galera, each statement sees what any other node has acknowledged. Other servers may not know it.
+  await send(connection, "SET SESSION wsrep_sync_wait = 7").catch(() => {});
 }
-
-const isUnknownVariable = hasCode("ER_UNKNOWN_SYSTEM_VARIABLE");
 
 /** Resolves to the number of nodes of a Galera cluster, or 0 if the server isn't one. */
 export async function readClusterSize(knex: Knex): Promise<number> {

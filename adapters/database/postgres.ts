@@ -22,7 +22,7 @@ const INT8 = 20; // the type's OID
 export class PostgresClient extends withLimits(PgClient, {
   streamOf: (connection) => (connection as PgConnection).connection.stream,
   setUp: configure,
-  cancel,
+  cut,
 }) {
   /** Parses bigints as numbers: all are milliseconds or counts, far below 2^53. */
   _driver() {
@@ -76,21 +76,37 @@ async function configure(connection: object, timeoutMs: number): Promise<void> {
 
 const CANCEL_REQUEST = 80_877_102;
 const CANCEL_MS = 500;
-const FORWARD_MS = 60_000;
+// One request at a time, for which the pool leaves a connection.
+let canceling = Promise.resolve();
 
-/** No time limit of the server ends a commit that waits for a standby, not even when its client is gone. */
-async function cancel(connection: object): Promise<void> {
-  const { host, port, processID, secretKey } = connection as PgConnection;
+/** No time limit of the server ends a commit that waits for a standby, so the connection is used until that is canceled. */
+async function cut(connection: object, error: Error): Promise<void> {
+  const { stream } = (connection as PgConnection).connection;
+  // Without its response: a canceled commit must not be taken for one that succeeded.
+  stream
+    .removeAllListeners("data")
+    .resume()
+    .once("end", () => stream.destroy(error));
+  canceling = canceling.then(() => cancel(connection as PgConnection));
+  await canceling;
+  await closedInTime(stream.end());
+  stream.destroy(error);
+}
+
+async function cancel({ host, port, processID, secretKey }: PgConnection): Promise<void> {
   if (processID === null || secretKey === null) return;
   const message = Buffer.alloc(16);
   for (const [index, word] of [message.length, CANCEL_REQUEST, processID, secretKey].entries())
     message.writeInt32BE(word, index * 4);
   const socket = host.startsWith("/") ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host);
-  socket.setTimeout(FORWARD_MS, () => socket.destroy()).on("error", () => {});
   // The server closes the connection. PgBouncer 1.18 exits if its client does before the request is passed on.
-  socket.unref().resume().write(message);
-  await Promise.race([once(socket, "close").catch(() => {}), sleep(CANCEL_MS)]);
+  socket.unref().on("error", () => {});
+  socket.resume().write(message);
+  await closedInTime(socket);
 }
+
+const closedInTime = (stream: Duplex) =>
+  Promise.race([once(stream, "close").catch(() => {}), sleep(CANCEL_MS)]);
 
 async function withSettings<T>(
   connection: PgConnection,

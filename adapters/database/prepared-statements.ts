@@ -8,13 +8,7 @@ import { operationOf } from "./statement-observer.ts";
 export type Value = string | number | boolean | null;
 export type Row = Record<string, Value>;
 type Bindable = Value | readonly string[];
-type Query = {
-  sql: string;
-  bindings: unknown[];
-  method: string;
-  options: object;
-  inTurn: boolean;
-};
+type Query = { sql: string; bindings: unknown[]; method: string; options: object; inTurn: boolean };
 
 export type Prepare = ReturnType<typeof createPrepare>["prepare"];
 

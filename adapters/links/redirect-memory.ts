@@ -1,6 +1,4 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
-import type { ResolvedLink } from "../../resources/links/types.ts";
 import { StorageUnavailable } from "../database/retry.ts";
 import type { Outbox } from "../events/outbox.ts";
 import { CACHE_BYTES, type CurrentReads, type Resolved, sizeOf } from "./redirect-cache.ts";
@@ -11,121 +9,77 @@ const KEPT_MS = 10 * 60_000;
 const MEMORY_BYTES = 2 * CACHE_BYTES;
 // As for `/readyz`: a database that takes longer serves no requests.
 const ANSWER_MS = 2000;
+// In an outage: how often a database that refuses is asked, and how long a redirect waits for one that says nothing.
 const PROBE_MS = 200;
+// More in 10 minutes than most processes make.
+const CHANGES_MAX = 50_000;
 
-type Item = { value: NonNullable<Resolved>; readAt: number; size: number };
+type Item = { value: NonNullable<Resolved>; readAt: number };
 
-/** While the database can't be reached, answers with what was read before, and one read at a time asks for its return. */
-export function rememberReads(reads: CurrentReads, { onChange }: Pick<Outbox, "onChange">) {
-  // By the ID of a link or domain, the name of its item.
-  const names = new Map<string, string>();
+/** While the database can't be reached, answers with what was read before. Its first answer ends that. */
+export function rememberReads(reads: CurrentReads, { onChange }: Pick<Outbox, "onChange">): CurrentReads {
   const items = new LRUCache<string, Item>({
     maxSize: MEMORY_BYTES,
-    sizeCalculation: ({ size }) => size,
-    dispose: ({ value }) => void names.delete(value.id),
+    sizeCalculation: ({ value }) => sizeOf(value),
   });
-  let [changes, answers, fromMemory] = [0, 0, 0];
-  let outage: Promise<void> | undefined;
+  // When this process changed links, domains and organizations. What was read before that is out of date.
+  const changes = new LRUCache<string, number>({
+    max: CHANGES_MAX,
+    noDisposeOnSet: true,
+    dispose: (at) => at > Date.now() - KEPT_MS && items.clear(),
+  });
+  // When to ask the database again, in an outage, and how long to wait for its answer.
+  let [answeredAt, nextProbe, patience] = [0, 0, ANSWER_MS];
 
-  // What was changed here is known to be out of date.
   onChange((subjects) => {
-    changes++;
-    for (const subject of subjects) {
-      // A suspension concerns all that an organization has.
-      if (subject.startsWith("org_")) items.clear();
-      items.delete(names.get(subject) ?? "");
-    }
+    for (const subject of subjects) changes.set(subject, Date.now());
   });
 
-  function keep(name: string, value: NonNullable<Resolved>, known: Item | undefined): void {
-    const item = { value, readAt: Date.now(), size: sizeOf(value) };
-    if (known?.value.id === value.id && known.size === item.size) Object.assign(known, item);
-    else {
-      items.set(name, item);
-      names.set(value.id, name);
-    }
-  }
-
-  /** If nothing was answered meanwhile, an outage begins: it asks until the database answers. */
-  async function probe(before: number): Promise<void> {
-    do {
-      await pause(PROBE_MS);
-      // Another connection may get an answer sooner than one that waits.
-      await Promise.race([ask(reads.resolveLink, "").catch(() => {}), pause(ANSWER_MS)]);
-    } while (answers === before);
-  }
-
-  const beginOutage = (before: number) => {
-    if (answers === before) outage ??= probe(before);
-  };
-
-  async function ask<Value>(find: (key: string) => Promise<Value>, key: string): Promise<Value> {
-    const before = answers;
-    let isOutage = false;
-    try {
-      return await find(key);
-    } catch (error) {
-      isOutage = error instanceof StorageUnavailable;
-      throw error;
-    } finally {
-      if (isOutage) beginOutage(before);
-      else {
-        answers++;
-        outage = undefined;
-      }
-    }
-  }
+  const isUsable = ({ value: { id, organizationId }, readAt }: Item) =>
+    readAt > Math.max(Date.now() - KEPT_MS, changes.get(id) ?? 0, changes.get(organizationId) ?? 0);
 
   /** `kind` keeps the keys of different reads apart. */
-  const remember = <Value extends Resolved>(
-    kind: string,
-    find: (key: string) => Promise<Value>,
-    isKept: (value: NonNullable<Value>) => boolean,
-  ) => {
-    async function read(key: string, known?: Item): Promise<Value> {
-      const before = changes;
-      const value = await ask(find, key);
-      if (!value || !isKept(value)) items.delete(kind + key);
-      else if (changes === before) keep(kind + key, value, known);
+  const remember = <Value extends Resolved>(kind: string, find: (key: string) => Promise<Value>) => {
+    async function ask(key: string): Promise<Value> {
+      const readAt = Date.now();
+      const value = await find(key);
+      [answeredAt, nextProbe, patience] = [performance.now(), 0, ANSWER_MS];
+      if (value && !isLimited(value)) items.set(kind + key, { value, readAt });
+      else items.delete(kind + key);
       return value;
     }
 
-    function use({ value }: Item): Value {
-      if (kind === LINK) fromMemory++;
-      return value as Value;
-    }
-
     return async (key: string): Promise<Value> => {
-      const known = items.get(kind + key);
-      const item = known && known.readAt > Date.now() - KEPT_MS ? known : undefined;
-      if (outage && item) return use(item);
-      if (outage) await Promise.race([outage, sleep(ANSWER_MS)]);
-      if (outage) throw new StorageUnavailable(new Error("the database does not answer"));
-      if (!item) return read(key);
+      const item = items.get(kind + key);
+      if (!item || !isUsable(item)) return ask(key);
+      const now = performance.now();
+      if (now < nextProbe) return item.value as Value;
+      if (nextProbe > 0) nextProbe = now + ANSWER_MS; // one asks at a time
       const { promise, resolve, reject } = Promise.withResolvers<Value>();
-      const before = answers;
-      const late = setTimeout(() => {
-        beginOutage(before);
-        if (outage) resolve(use(item));
-      }, ANSWER_MS);
-      read(key, item)
-        .then(resolve, (error) => (outage ? resolve(use(item)) : reject(error)))
+      const late = setTimeout(() => useMemory(ANSWER_MS, PROBE_MS), patience);
+      ask(key)
+        .then(resolve, (error) => {
+          if (error instanceof StorageUnavailable) useMemory(PROBE_MS);
+          reject(error);
+        })
         .finally(() => clearTimeout(late));
       return promise;
+
+      /** Begins or prolongs an outage, unless something was answered meanwhile. */
+      function useMemory(pause: number, nextPatience = patience): void {
+        if (answeredAt > now) return;
+        [nextProbe, patience] = [performance.now() + pause, nextPatience];
+        resolve(item?.value as Value);
+      }
     };
   };
 
   return {
-    // A limit of clicks and a password have to be looked up.
-    resolveLink: remember(LINK, reads.resolveLink, isUnlimited),
-    resolveDomain: remember("host ", reads.resolveDomain, () => true),
-    /** How many times a link was resolved without the database. */
-    linksFromMemory: () => fromMemory,
+    resolveLink: remember("", reads.resolveLink),
+    resolveDomain: remember("host ", reads.resolveDomain),
   };
 }
 
-const LINK = "";
-
-const isUnlimited = ({ maxClicks, hasPassword }: ResolvedLink) => maxClicks === null && !hasPassword;
-
-const pause = (ms: number) => sleep(ms, undefined, { ref: false });
+/** A limit of clicks and a password have to be looked up. */
+const isLimited = (value: Item["value"]) =>
+  "maxClicks" in value && (value.maxClicks !== null || value.hasPassword);

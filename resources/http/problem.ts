@@ -88,7 +88,7 @@ export function toProblem(error: unknown, report: () => void): Problem {
   report();
   if (isUnavailable(error)) {
     const detail = "The service is temporarily unavailable. Try again.";
-    return retryLater(503, "temporarily_unavailable", detail, error.retryAfterS ?? RETRY_AFTER_S);
+    return retryLater(503, "temporarily_unavailable", detail, RETRY_AFTER_S);
   }
   const detail = "Something went wrong on our end. The error has been logged with this request ID.";
   return new Problem(500, "internal_error", detail);
@@ -111,15 +111,9 @@ export function found<T>(value: T | undefined, kind: string): T {
 }
 
 /** @throws Problem 404 if no item has the ID */
-export function foundIn<Item extends { id: string }>(
-  items: readonly Item[],
-  id: unknown,
-  kind: string,
-): Item {
-  return found(
-    items.find((item) => item.id === id),
-    kind,
-  );
+export function foundIn<T extends { id: string }>(items: readonly T[], id: unknown, kind: string): T {
+  const item = items.find((one) => one.id === id);
+  return found(item, kind);
 }
 
 type ErrorHandlerOptions = {
@@ -149,9 +143,9 @@ export function createErrorHandler({ base, onError, nextStep }: ErrorHandlerOpti
 /** The `code` of an error that means an outage of a dependency, so a retry may succeed. */
 export const UNAVAILABLE = "ERR_UNAVAILABLE";
 
-export const RETRY_AFTER_S = 2;
+/** When to retry after an outage: by then, what it interrupted holds no idempotency key. */
+export const RETRY_AFTER_S = 5;
 
-/** An error may say that a retry has to wait for longer. */
-export function isUnavailable(error: unknown): error is { retryAfterS?: number } {
+export function isUnavailable(error: unknown): boolean {
   return (error as { code?: unknown } | null | undefined)?.code === UNAVAILABLE;
 }

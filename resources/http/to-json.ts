@@ -14,19 +14,17 @@ export function toJson<Schema extends z.ZodObject>(
   { shape }: Schema,
   row: RowOf<z.output<Schema>>,
 ): z.output<Schema> {
-  const fields = Object.entries<z.ZodType>(shape).flatMap(([name, field]): [string, unknown][] => {
+  const json: Record<string, unknown> = {};
+  for (const [name, field] of Object.entries<z.ZodType>(shape)) {
     const value = (row as Record<string, unknown>)[camelCase(name)];
-    if (value === undefined) return [];
-    if (typeof value === "number" && name.endsWith("_at")) return [[name, toTimestamp(value)]];
     const { element } = field instanceof z.ZodArray ? field : {};
-    return [
-      [
-        name,
-        element instanceof z.ZodObject ? (value as never[]).map((item) => toJson(element, item)) : value,
-      ],
-    ];
-  });
-  return Object.fromEntries(fields) as z.output<Schema>;
+    if (value === undefined) continue;
+    if (typeof value === "number" && name.endsWith("_at")) json[name] = toTimestamp(value);
+    else if (element instanceof z.ZodObject)
+      json[name] = (value as never[]).map((one) => toJson(element, one));
+    else json[name] = value;
+  }
+  return json as z.output<Schema>;
 }
 
 /** Converts epoch milliseconds to RFC 3339. */

@@ -70,8 +70,6 @@ export const REPLAYED_ERRORS: ReadonlySet<number> = new Set([404, 409]);
 
 // A concurrent request with the same key usually takes less.
 const RETRY_AFTER_S = 1;
-/** How long a key is in use if its attempt neither ends nor is renewed, such as without the database. */
-export const LEASE_S = 5;
 // No valid input is nested this deeply. Deeper input is rejected, so the rest doesn't matter to the fingerprint.
 const MAX_DEPTH = 8;
 
@@ -79,7 +77,7 @@ const MAX_DEPTH = 8;
 export function createRunOnce(store: IdempotencyStore, report: (error: unknown) => void): RunOnce {
   return async ({ caller, key, operation, input, shownOnce = "secret" }, perform) => {
     const fingerprint = fingerprintOf(operation, input);
-    const begun = await store.begin(caller, key, fingerprint).catch(failAfterLease);
+    const begun = await store.begin(caller, key, fingerprint);
     if ("refused" in begun) throw begun.refused === "in_use" ? keyInUse() : keyReused();
     if ("answer" in begun) return replay(JSON.parse(begun.answer));
     const { attempt } = begun;
@@ -90,18 +88,13 @@ export function createRunOnce(store: IdempotencyStore, report: (error: unknown) 
       await keep({ answer: { ...answer, body }, omitsSecret: secret !== undefined });
       return { ...answer, isReplayed: false };
     } catch (error) {
-      if (!(error instanceof Problem) || error.status >= 500) await attempt.release().catch(report);
+      if (isUnavailable(error)) void attempt.release().catch(() => {});
+      else if (!(error instanceof Problem) || error.status >= 500) await attempt.release().catch(report);
       else if (REPLAYED_ERRORS.has(error.status)) await keep({ refusal: error.toJSON() });
       else await attempt.forget().catch(report);
-      return failAfterLease(error);
+      throw error;
     }
   };
-}
-
-/** @throws the error, which asks to retry when the lease has ended if it is an outage */
-function failAfterLease(error: unknown): never {
-  if (isUnavailable(error)) error.retryAfterS = LEASE_S;
-  throw error;
 }
 
 /** @throws Problem if the stored response is an error */

@@ -22,46 +22,39 @@ export function createDegradedStates(log: Pick<Log, "error" | "info">) {
   const active = new Map<string, { began: number; failedAt: number }>();
   let lost = 0;
 
-  function begin(state: DegradedState, err: unknown): void {
-    const failedAt = performance.now();
-    const { began } = active.get(state) ?? {};
-    if (began === undefined) log.error({ state, err }, STATES[state][0]);
-    active.set(state, { began: began ?? failedAt, failedAt });
-  }
-
-  function end(state: DegradedState): void {
+  /** An error begins the state, and its absence ends it. */
+  function report(state: DegradedState, err?: unknown): void {
     const now = performance.now();
-    const { began, failedAt = now } = active.get(state) ?? {};
-    if (began === undefined || now - failedAt < END_MS) return;
-    active.delete(state);
-    log.info({ state, seconds: Math.round((now - began) / 1000) }, STATES[state][1]);
+    const known = active.get(state);
+    if (err !== undefined) {
+      if (!known) log.error({ state, err }, STATES[state][0]);
+      active.set(state, { began: known?.began ?? now, failedAt: now });
+    } else if (known && now - known.failedAt >= END_MS) {
+      active.delete(state);
+      log.info({ state, seconds: Math.round((now - known.began) / 1000) }, STATES[state][1]);
+    }
   }
 
-  const states = {
-    /** Whether `succeed` has to be called: for most statements, nothing has failed. */
-    hasFailed: false,
-    begin,
-    end,
-    has: (state: DegradedState): boolean => active.has(state),
+  return {
     values: () => Object.fromEntries(Object.keys(STATES).map((state) => [state, Number(active.has(state))])),
+
+    /** Takes the result of each use of Redis. */
+    redis: (error?: unknown) => report("redis", error),
 
     /** Takes the error of a statement. */
     fail(kind: ErrorKind, error: unknown): void {
-      states.hasFailed = true;
-      if (kind === "read_only" || kind === "disk_full") begin(kind, error);
-      if ((kind === "connection" || kind === "timeout") && ++lost >= LOST_MAX) begin("database", error);
+      if (kind === "read_only" || kind === "disk_full") report(kind, error);
+      if ((kind === "connection" || kind === "timeout") && ++lost >= LOST_MAX) report("database", error);
     },
 
     /** Takes each statement that succeeded. To get a connection isn't an answer. */
     succeed(operation: Operation): void {
-      if (operation === "acquire") return;
+      if ((lost === 0 && active.size === 0) || operation === "acquire") return;
       lost = 0;
-      states.hasFailed = active.size > 0;
-      end("database");
+      report("database");
       if (!["insert", "update", "delete"].includes(operation)) return;
-      end("read_only");
-      end("disk_full");
+      report("read_only");
+      report("disk_full");
     },
   };
-  return states;
 }

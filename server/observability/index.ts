@@ -99,7 +99,7 @@ export function createObservability({ settings, urls, storage, metrics, tracing,
     metrics: (ctx: Context, next: Next) =>
       ctx.path === DOMAIN_PROBE ? requireRead(ctx, () => probeDomain(ctx)) : serveMetrics(ctx, next),
 
-    /** Makes `/readyz` fail from now on. */
+    /** Makes `/healthz` and `/readyz` fail from now on. */
     announceStop(): void {
       isStopping = true;
     },
@@ -108,7 +108,8 @@ export function createObservability({ settings, urls, storage, metrics, tracing,
       requireRead,
       async function probe(ctx, next) {
         if (ctx.path === "/healthz") {
-          ctx.body = { status: "ok" };
+          ctx.status = isStopping ? 503 : 200;
+          ctx.body = { status: isStopping ? "stopping" : "ok" };
           return;
         }
         if (ctx.path === DOMAIN_PROBE) return probeDomain(ctx);

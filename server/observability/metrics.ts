@@ -55,20 +55,10 @@ export function createMetrics(log: Pick<Log, "loss" | "error" | "info">) {
 
   return {
     /** Adds what is read from the database, and serves `/metrics` of all workers. */
-    serve(storage: Pick<Storage, "backlog" | "connections" | "linksFromMemory" | "droppedClicks">) {
+    serve(storage: Pick<Storage, "backlog" | "connections" | "droppedClicks">) {
       registerConnections(registry, storage);
-      registerCount(
-        registry,
-        "linkgate_links_from_memory_total",
-        "Links resolved from memory, because the database could not be reached",
-        storage.linksFromMemory,
-      );
-      registerCount(
-        registry,
-        "linkgate_clicks_dropped_total",
-        "Clicks that were not counted, because too many waited for the database",
-        storage.droppedClicks,
-      );
+      const help = "Clicks that were not counted, because too many waited for the database";
+      registerCount(registry, "linkgate_clicks_dropped_total", help, storage.droppedClicks);
       const readBacklog = createBacklogMetrics(storage.backlog);
       return async function serveMetrics(ctx: Context, next: Next): Promise<void> {
         if (ctx.path !== "/metrics") return next();
@@ -239,19 +229,13 @@ function createStatementMetrics(registry: Registry, degraded: DegradedStates): S
       return (error) => {
         durations.observe({ operation }, (performance.now() - started) / 1000);
         if (error !== undefined) recordError(error);
-        else if (degraded.hasFailed) degraded.succeed(operation);
+        else degraded.succeed(operation);
       };
     },
   };
 }
 
-const GRANT_TYPES = new Set([
-  "authorization_code",
-  "refresh_token",
-  "client_credentials",
-  JWT_BEARER_GRANT,
-  DEVICE_GRANT,
-]);
+const GRANTS = ["authorization_code", "refresh_token", "client_credentials", JWT_BEARER_GRANT, DEVICE_GRANT];
 
 type Body = { error?: unknown; code?: unknown; active?: unknown } | null | undefined;
 
@@ -267,7 +251,7 @@ function createOAuthMetrics(registry: Registry): (ctx: Context, route: string) =
     labelNames: ["grant_type"],
     registers,
   });
-  for (const grant_type of GRANT_TYPES) grants.inc({ grant_type }, 0);
+  for (const grant_type of GRANTS) grants.inc({ grant_type }, 0);
   const introspections = new Counter({
     name: "linkgate_introspections_total",
     help: "Introspected tokens by result",
@@ -316,5 +300,5 @@ function textOf(value: unknown): string {
 
 function grantTypeOf(ctx: Context): string {
   const grantType = String((ctx as unknown as Partial<KoaContextWithOIDC>).oidc?.params?.grant_type);
-  return GRANT_TYPES.has(grantType) ? grantType : "other";
+  return GRANTS.includes(grantType) ? grantType : "other";
 }

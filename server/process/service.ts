@@ -94,7 +94,7 @@ export async function startService(
     log.error({ err: error }, "the database failed, stopping");
     fail();
   });
-  const rateLimitStore = await createRateLimitStore(settings, metrics.degraded, metrics.countLimited);
+  const rateLimitStore = await createRateLimitStore(settings, metrics.degraded.redis, metrics.countLimited);
   try {
     const keys = await prepareStorage(settings, storage, log);
 

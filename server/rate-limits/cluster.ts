@@ -33,17 +33,17 @@ export function createExactCounter(options: Limits): SilentCounter {
   return withFallback(new RateLimiterCluster({ ...options, timeoutMs: TIMEOUT_MS }), options);
 }
 
-/** Creates a counter that counts for itself what the shared one can't. `report` gets the error of each write, if any. */
-export function withFallback(
-  shared: SilentCounter,
-  options: Limits,
-  report: (error?: unknown) => void = () => {},
-): SilentCounter {
+/** Takes the error of an operation, or nothing if it succeeded. */
+export type Report = (error?: unknown) => void;
+const ignore: Report = () => {};
+
+/** Creates a counter that counts for itself what the shared one can't. */
+export function withFallback(shared: SilentCounter, options: Limits, report: Report = ignore): SilentCounter {
   const own = new RateLimiterMemory(options);
-  async function either<T>(count: (counter: SilentCounter) => Promise<T>, isRead = false): Promise<T> {
+  async function either<T>(count: (counter: SilentCounter) => Promise<T>, succeeded = report): Promise<T> {
     try {
       const counted = await count(shared);
-      if (!isRead) report();
+      succeeded();
       return counted;
     } catch (error) {
       report(error);
@@ -54,7 +54,7 @@ export function withFallback(
     points: options.points,
     penalty: (key, points) => either((counter) => counter.penalty(key, points)),
     reward: (key, points) => either((counter) => counter.reward(key, points)),
-    get: (key) => either((counter) => counter.get(key), true),
+    get: (key) => either((counter) => counter.get(key), ignore), // Redis may be read-only or full
     delete: (key) => either((counter) => counter.delete(key)),
   };
 }

@@ -6,12 +6,12 @@ import type { CallCounter, Count } from "../../resources/access/rate-limit.ts";
 import { retryLater } from "../../resources/http/problem.ts";
 import type { CountTest } from "../../resources/webhooks/service.ts";
 import { hostKeyOf, type Network, networkKeyOf, networksOf } from "../http/client-ip.ts";
-import type { DegradedStates } from "../observability/degraded.ts";
 import type { Settings } from "../settings/config.ts";
 import {
   createApproximateCounters,
   createExactCounter,
   type Limits,
+  type Report,
   type SilentCounter,
   withFallback,
 } from "./cluster.ts";
@@ -32,16 +32,15 @@ export type RateLimitStore = {
   create(name: string, points: number, options?: CounterOptions): Counter;
   close(): void;
 };
-type Degraded = Pick<DegradedStates, "begin" | "end">;
 type SilentStore = { create(limits: Limits, isHot: boolean): SilentCounter; close(): void };
 
 /** Creates the store. While Redis is unavailable, each process counts for itself; this is logged once per outage. */
 export async function createRateLimitStore(
   settings: Pick<Settings, "RATE_LIMIT" | "REDIS_URL">,
-  degraded: Degraded,
+  reportRedis?: Report,
   onRefused: (limit: string) => void = () => {},
 ): Promise<RateLimitStore> {
-  const { create, close } = await openStore(settings, degraded);
+  const { create, close } = await openStore(settings, reportRedis);
   return {
     isOn: settings.RATE_LIMIT,
     close,
@@ -54,10 +53,10 @@ export async function createRateLimitStore(
 
 async function openStore(
   { RATE_LIMIT, REDIS_URL }: Pick<Settings, "RATE_LIMIT" | "REDIS_URL">,
-  degraded: Degraded,
+  report?: Report,
 ): Promise<SilentStore> {
   if (!RATE_LIMIT) return OFF;
-  if (REDIS_URL) return createRedisStore(await connect(REDIS_URL, degraded), degraded);
+  if (REDIS_URL) return createRedisStore(await connect(REDIS_URL, report), report);
   if (cluster.isWorker) return createClusterStore();
   return { create: (limits) => new RateLimiterMemory(limits), close() {} };
 }
@@ -82,9 +81,7 @@ function createClusterStore(): SilentStore {
   };
 }
 
-function createRedisStore(redis: Redis, { begin, end }: Degraded): SilentStore {
-  // A Redis that is connected may be read-only or full.
-  const report = (error?: unknown) => (error ? begin("redis", error) : end("redis"));
+function createRedisStore(redis: Redis, report?: Report): SilentStore {
   return {
     create: (limits) => {
       const keyPrefix = `linkgate:${limits.keyPrefix}`;
@@ -96,7 +93,7 @@ function createRedisStore(redis: Redis, { begin, end }: Degraded): SilentStore {
 }
 
 /** Resolves after the first attempt, successful or not. */
-async function connect(url: string, { begin }: Degraded): Promise<Redis> {
+async function connect(url: string, report: Report = () => {}): Promise<Redis> {
   const { Redis } = await import("ioredis");
   const redis = new Redis(url, {
     lazyConnect: true,
@@ -105,7 +102,7 @@ async function connect(url: string, { begin }: Degraded): Promise<Redis> {
     connectTimeout: 1000,
     socketTimeout: TIMEOUT_MS,
   });
-  redis.on("error", (error) => begin("redis", error));
+  redis.on("error", report);
   await redis.connect().catch(() => {});
   return redis;
 }

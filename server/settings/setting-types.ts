@@ -112,18 +112,16 @@ export const share = z
   .refine((text) => /^(0|1|0?\.\d+|[01]\.0+)$/.test(text), { error: "must be a number from 0 to 1" })
   .transform(Number);
 
-const DAYS = "[1-9]\\d{0,4}";
-const DAYS_OF_PLAN = `(free|growth|premium)=${DAYS}`;
+const DAYS_BY_PLAN = /^([1-9]\d{0,4}|(\s*(free|growth|premium)=[1-9]\d{0,4}\s*(,(?=.)|$))+)$/;
+const DAYS_RULE =
+  "must be a number of days from 1 to 99999, or one for each plan, such as free=30,growth=90,premium=365";
 
 /** A number of days for every plan, or for those that differ from the default. */
 export const daysByPlan = (otherwise: string) =>
   z
     .string()
     .trim()
-    .regex(new RegExp(`^(${DAYS}|${DAYS_OF_PLAN}(\\s*,\\s*${DAYS_OF_PLAN})*)$`), {
-      error:
-        "must be a number of days from 1 to 99999, or one for each plan, such as free=30,growth=90,premium=365",
-    })
+    .regex(DAYS_BY_PLAN, { error: DAYS_RULE })
     .transform((text) => {
       const days = Object.fromEntries(text.split(",").map((item) => item.trim().split("=")));
       const ofOthers = text.includes("=") ? otherwise : text;

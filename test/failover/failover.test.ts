@@ -14,7 +14,7 @@ import { type RunningService, startLinkgate } from "./service.ts";
 const LANES = { token: 2, link: 3, revocation: 2, redirect: 3 };
 // Patroni's ttl and loop_wait, and what a new primary and its clients need.
 const FAILOVER_S = 30;
-const MISSING_MS = 30_000;
+const MISSING_MS = 60_000;
 const SWITCHOVER_S = 15;
 // What a client takes for a slow response.
 const UNNOTICED_S = 3;

@@ -6,7 +6,6 @@ import { text } from "node:stream/consumers";
 import { createApp } from "../../server/app.ts";
 import { appPolicyCheckOf } from "../../server/clients/app-policy.ts";
 import { createLog } from "../../server/log.ts";
-import { createDegradedStates } from "../../server/observability/degraded.ts";
 import { createMetrics } from "../../server/observability/metrics.ts";
 import { prepareStorage } from "../../server/process/prepare.ts";
 import { createRateLimitStore, type RateLimitStore } from "../../server/rate-limits/store.ts";
@@ -64,7 +63,7 @@ export async function createSites(options?: Parameters<typeof openObserved>[2]) 
         storage: served,
         appPolicyCheck: appPolicyCheckOf(settings),
         keys,
-        rateLimitStore: observe(await createRateLimitStore(settings, createDegradedStates(log))),
+        rateLimitStore: observe(await createRateLimitStore(settings)),
         metrics: createMetrics(log),
         log,
         fetch: unused,

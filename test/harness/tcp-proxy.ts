@@ -10,9 +10,11 @@ export async function startTcpProxy(url: string, { roundTripMs = 0 } = {}) {
   const { hostname, port } = new URL(url);
   const sockets = new Set<Socket>();
   let silent = false;
-  let accepted = 0;
+  let [accepted, open, mostOpen] = [0, 0, 0];
   const server = createServer((near) => {
     accepted++;
+    mostOpen = Math.max(mostOpen, ++open);
+    near.once("close", () => open--);
     keep(near);
     if (silent) return;
     const far = connect(Number(port), hostname);
@@ -57,6 +59,8 @@ export async function startTcpProxy(url: string, { roundTripMs = 0 } = {}) {
       return changed.href;
     },
     accepted: () => accepted,
+    /** The most connections that were open together. */
+    mostOpen: () => mostOpen,
     drop,
     /** Closes every connection, and refuses new ones or never answers them. `freeze` also stops answering open ones. */
     async cut(how: "refuse" | "silence" | "freeze" = "refuse") {

@@ -91,7 +91,7 @@ test("the files for Traefik refer to each other by names that exist", (t) => {
   );
   for (const router of all) {
     t.deepEqual(router.entryPoints, [web.to]);
-    t.is(services[router.service].loadBalancer.healthCheck.path, "/readyz");
+    t.is(services[router.service].loadBalancer.healthCheck.path, "/healthz");
   }
 });
 

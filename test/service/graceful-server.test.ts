@@ -56,13 +56,16 @@ test("a request that isn't received in a minute is answered with 408 and its con
   server.close();
 });
 
-test("after the shutdown starts, connections are accepted for a moment, and /readyz is 503", async (t) => {
+test("after the shutdown starts, connections are accepted for a moment, and checks get 503", async (t) => {
   const { service } = await startConnected(t);
   const stopped = service.close();
-  const answer = await fetch(`${service.url}/readyz`);
-  t.is(answer.status, 503);
-  t.is(answer.headers.get("connection"), "close");
-  t.deepEqual(await answer.json(), { status: "stopping" });
+  for (const answer of await Promise.all(
+    ["healthz", "readyz"].map((path) => fetch(`${service.url}/${path}`)),
+  )) {
+    t.is(answer.status, 503);
+    t.is(answer.headers.get("connection"), "close");
+    t.deepEqual(await answer.json(), { status: "stopping" });
+  }
   await stopped;
   await t.throwsAsync(fetch(`${service.url}/healthz`));
 });

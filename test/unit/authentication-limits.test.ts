@@ -1,15 +1,10 @@
 import test from "ava";
 import pLimit from "p-limit";
-import { createLog } from "../../server/log.ts";
-import { createDegradedStates } from "../../server/observability/degraded.ts";
 import { createAuthenticationLimits } from "../../server/rate-limits/authentication.ts";
 import { createRateLimitStore } from "../../server/rate-limits/store.ts";
 import { advanceClock } from "../harness/clock.ts";
 
-const store = await createRateLimitStore(
-  { RATE_LIMIT: true, REDIS_URL: undefined },
-  createDegradedStates(createLog("silent")),
-);
+const store = await createRateLimitStore({ RATE_LIMIT: true, REDIS_URL: undefined });
 const limits = createAuthenticationLimits(store);
 const { signIn, secondFactor } = limits;
 

@@ -29,17 +29,17 @@ for (const [what, begin, end] of FAILURES) {
     const write = (_: object, message: string) => void lines.push(message);
     const states = createDegradedStates({ error: write, info: write } as never);
     const settings = { RATE_LIMIT: true, REDIS_URL: `redis://127.0.0.1:${port}` };
-    const store = await createRateLimitStore(settings as never, states);
+    const store = await createRateLimitStore(settings as never, states.redis);
     const counter = store.create("failing", 5);
     t.is(await count(counter, "a"), 0);
     await admin.call(...(begin as [string, ...string[]]));
     for (let counts = 0; counts < 5; counts++) t.is(await count(counter, "b"), 0);
     t.true((await count(counter, "b")) > 0, "the limit of this process");
-    t.true(states.has("redis"));
+    t.is(states.values().redis, 1);
     await admin.call(...(end as [string, ...string[]]));
     await until(async () => {
       await count(counter, "c");
-      return !states.has("redis") || undefined;
+      return states.values().redis === 0 || undefined;
     });
     t.deepEqual(lines, [
       "Redis is unavailable; each process applies rate limits by itself",

@@ -1,8 +1,6 @@
 import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { createVerifyPassword } from "../../../server/auth/verify-password.ts";
-import { createLog } from "../../../server/log.ts";
-import { createDegradedStates } from "../../../server/observability/degraded.ts";
 import { createAuthenticationLimits } from "../../../server/rate-limits/authentication.ts";
 import { createRateLimitStore } from "../../../server/rate-limits/store.ts";
 import { deviceCookie, newAddress } from "../../harness/clients/addresses.ts";
@@ -104,9 +102,7 @@ test.serial("each of them costs one password verification", async (t) => {
     },
   };
   const off = { RATE_LIMIT: false, REDIS_URL: undefined };
-  const { signIn: limits } = createAuthenticationLimits(
-    await createRateLimitStore(off, createDegradedStates(createLog("silent"))),
-  );
+  const { signIn: limits } = createAuthenticationLimits(await createRateLimitStore(off));
   const devices = { tokenOf: () => undefined };
   const verify = createVerifyPassword({ ...service.storage, devices, passwords, limits, isLimited: false });
   const ctx = { ip: "203.0.113.1", set() {} } as unknown as Parameters<typeof verify>[0];
