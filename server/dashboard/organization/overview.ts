@@ -1,9 +1,9 @@
-import type { AuditEntry } from "../../../adapters/events/audit-log.ts";
+import type { AuditPage } from "../../../adapters/events/audit-log.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
 import { isPaid, limitsOf } from "../../../resources/plans.ts";
 import type { Webhook } from "../../../resources/webhooks/types.ts";
 import { CHANGE_TYPES } from "../../operations/audit-query.ts";
-import { actorNameOf, summaryOf } from "../../operations/audit-sentences.ts";
+import { actorNameOf } from "../../operations/audit-sentences.ts";
 import { createOrganization, getOrganization, listOrganizations } from "../../operations/organizations.ts";
 import * as ui from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
@@ -16,16 +16,14 @@ import { addOperationPage, addReading } from "../operation-routes.ts";
 import { respondToChange, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { statusOf, type WebhookStatus } from "../webhooks/context.ts";
-import { groupSummaryOf, groupsOf } from "./audit.ts";
+import { continuesAction, lineOf } from "./audit.ts";
 
 /** Has the ID of the organization that the user viewed last. */
 const LAST_VIEWED_COOKIE = "organization";
 const CHECKLIST_COOKIE = "checklist";
 const YEAR_MS = 365 * 24 * 60 * 60 * 1000;
 const TOP_LINKS = 5;
-// The overview shows the latest of them in groups.
-const READ_ACTIVITIES = 100;
-const ACTIVITIES = 6;
+const ACTIVITIES = { limit: 6, maxBytes: 64 * 1024, before: undefined, continues: continuesAction };
 
 export const overviewRoutes: RouteModule = (router, options) => {
   const { storage, services, urls, allow } = options;
@@ -45,7 +43,7 @@ export const overviewRoutes: RouteModule = (router, options) => {
       storage.members.list(id),
       readPrevious(clicks, (range) => services.links.analytics(caller, undefined, range)),
       services.links.topLinks(caller, range, TOP_LINKS),
-      isReader ? storage.audit.list(id, { types: CHANGE_TYPES }, READ_ACTIVITIES) : [],
+      isReader ? storage.audit.page(id, { types: CHANGE_TYPES }, ACTIVITIES) : undefined,
       isReader && isPaid(plan) ? services.webhooks.list(caller, { limit: 100 }) : undefined,
     ]);
     const counts = { links: usage.links, apps: apps.length, members: members.length };
@@ -62,7 +60,7 @@ ${
   })
 }
 ${topLinks.length > 0 && topLinksPanel(topLinks, clicks.clicks, sectionPath(id, "links"), urls.short)}
-${activity.length > 0 && activityPanel(id, activity)}
+${activity && activity.entries.length > 0 && activityPanel(id, activity)}
 </div>
 <aside aria-label="Organization">
 ${!isDismissed && checklist(membership, counts)}
@@ -129,18 +127,14 @@ function webhooksPanel({ id, plan }: Membership, webhooks: Webhook[]): Html {
 ${ui.linkButton(webhooks.length === 0 ? `${href}/new` : href, webhooks.length === 0 ? "Create webhook" : "View webhooks", "quiet")}</section>`;
 }
 
-function activityPanel(organizationId: string, activity: AuditEntry[]): Html {
-  const groups = groupsOf(activity);
-  const hasMore = activity.length === READ_ACTIVITIES;
-  const lines = groups.slice(0, ACTIVITIES).map((group) => {
-    const [{ at }] = group;
-    const isCut = hasMore && group === groups.at(-1);
-    const summary = group.length > 1 ? groupSummaryOf(group, isCut) : summaryOf(group[0]);
-    return html`<li><span><bdi>${actorNameOf(group[0])}</bdi> ${summary}</span><span class="soft">${ui.time(at)}</span></li>
-`;
-  });
+function activityPanel(organizationId: string, { entries, lines }: AuditPage): Html {
+  const items = entries.map(
+    (entry) =>
+      html`<li><span><bdi>${actorNameOf(entry)}</bdi> ${lineOf(entry, lines)}</span><span class="soft">${ui.time(entry.at)}</span></li>
+`,
+  );
   return html`<section class="panel"><div class="title"><h2>Recent activity</h2>${ui.linkButton(sectionPath(organizationId, "audit"), "Audit log", "quiet")}</div>
-<ul class="activity">${lines}</ul></section>`;
+<ul class="activity">${items}</ul></section>`;
 }
 
 const NEW = "/dashboard/organizations/new";
