@@ -33,6 +33,7 @@ import { organizationRoutes, overviewRoutes } from "./organization/overview.ts";
 import { planRoutes } from "./organization/plan.ts";
 import { settingsRoutes } from "./organization/settings.ts";
 import type { DashboardOptions, RouteModule } from "./route.ts";
+import { createStepUp } from "./step-up.ts";
 import { deliveries } from "./webhooks/deliveries.ts";
 import { webhooks } from "./webhooks/routes.ts";
 
@@ -94,8 +95,10 @@ export function dashboard(
     currentSignIn: (ctx: Context) =>
       currentSignIn(ctx, options, ctx.state.membership ? pathTo(ctx, "members") : ACCOUNT),
   };
+  const stepUp = createStepUp(oneTimeView);
   addReading(router, routeOptions, getMe);
+  router.get(stepUp.path, stepUp.show);
   accountRoutes(router, routeOptions);
   for (const addRoutes of ROUTE_MODULES) addRoutes(router, routeOptions);
-  return [limitChanges(options), loadNotices(options.storage), ...routesOf(router)];
+  return [limitChanges(options), loadNotices(options.storage), stepUp.keepForm, ...routesOf(router)];
 }

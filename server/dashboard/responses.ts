@@ -6,8 +6,9 @@ import { describeNotice } from "../mail/notices.ts";
 import { time, withCsrf } from "../ui/controls.ts";
 import { dashboardPage, type PageContent } from "../ui/dashboard-layout.ts";
 import { type Html, html } from "../ui/html.ts";
+import { pathWith } from "../ui/table.ts";
 import { signedInUserOf } from "./access.ts";
-import { confirmationOf } from "./confirmation.ts";
+import { confirmationOf, signedConfirmation } from "./confirmation.ts";
 
 export function showPage(ctx: Context, content: PageContent): void {
   const { username, csrf } = signedInUserOf(ctx);
@@ -37,18 +38,20 @@ function noticesBanner([latest, ...others]: Notice[]): Html {
 type Changed = {
   to: string;
   done?: string | undefined;
+  about?: string | undefined;
   status?: number | undefined;
   body?: object | undefined;
 };
 
 /** Responds to a completed change: redirects a browser to `to`, sends other clients `body` or 204. */
-export function respondToChange(ctx: Context, { to, done, status = 200, body }: Changed): void {
-  if (prefersHtml(ctx)) seeOther(ctx, done ? withDone(to, done) : to);
+export function respondToChange(ctx: Context, { to, done, about, status = 200, body }: Changed): void {
+  if (about && prefersHtml(ctx)) seeOther(ctx, pathWith(to, signedConfirmation(ctx, `${done}~${about}`)));
+  else if (prefersHtml(ctx)) seeOther(ctx, done ? withDone(to, done) : to);
   else if (body) sendJson(ctx, body, status);
   else ctx.status = 204;
 }
 
-function withDone(to: string, done: string): string {
+export function withDone(to: string, done: string): string {
   const [path = "", anchor] = to.split("#");
   return `${path}${path.includes("?") ? "&" : "?"}done=${done}${anchor ? `#${anchor}` : ""}`;
 }

@@ -22,6 +22,8 @@ declare module "koa" {
   interface DefaultState {
     user: SignedInUser;
     signIn: { username?: string; methods?: string[]; isAgain?: boolean } | undefined;
+    /** What a form asks for: a verb and a noun. */
+    summary: string | undefined;
     memberships: Membership[] | undefined;
     membership: Membership;
     /** A `mailto:` or `https:` URI. */
