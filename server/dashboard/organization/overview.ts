@@ -12,6 +12,7 @@ import { capitalized } from "../../ui/text.ts";
 import { actorOf, membershipOf, signedInUserOf } from "../access.ts";
 import { formFieldsOf, splitFieldErrors } from "../forms.ts";
 import { clicksPanel, readPrevious, topLinksPanel } from "../links/analytics.ts";
+import { quickForm } from "../links/list.ts";
 import { addOperationPage, addReading } from "../operation-routes.ts";
 import { respondToChange, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
@@ -49,6 +50,7 @@ export const overviewRoutes: RouteModule = (router, options) => {
     const counts = { links: usage.links, apps: apps.length, members: members.length };
     const isDismissed = ctx.cookies.get(CHECKLIST_COOKIE) !== undefined;
     const body = html`<div class="beside"><div>
+${!isDismissed && checklist(membership, counts)}
 ${
   usage.links + clicks.clicks > 0 &&
   clicksPanel(clicks, {
@@ -60,10 +62,9 @@ ${
   })
 }
 ${topLinks.length > 0 && topLinksPanel(topLinks, clicks.clicks, sectionPath(id, "links"), urls.short)}
-${activity && activity.entries.length > 0 && activityPanel(id, activity)}
+${usage.links > 0 && activity && activity.entries.length > 0 && activityPanel(id, activity)}
 </div>
 <aside aria-label="Organization">
-${!isDismissed && checklist(membership, counts)}
 ${planPanel(membership, counts)}
 ${webhooks && webhooksPanel(membership, webhooks.webhooks)}
 </aside></div>`;
@@ -98,6 +99,7 @@ function checklist(membership: Membership, counts: Counts): Html {
   if (shown.every(({ isDone }) => isDone)) return html``;
   return html`<section class="panel"><div class="title"><h2>Get started</h2>
 <form method="post" action="${sectionPath(id, "overview")}/checklist" class="inline">${ui.CSRF_FIELD}<button type="submit" class="glyph">${ui.icon("x")}<span class="visually-hidden">Dismiss</span></button></form></div>
+${counts.links === 0 && quickForm(sectionPath(id, "links"))}
 <ul class="checklist">${shown.map(
     ({ isDone, text, href }) =>
       html`<li>${isDone ? html`${ui.icon("circle-check")}<span class="soft">${text}<span class="visually-hidden"> (done)</span></span>` : html`${ui.icon("circle")}<a href="${href}">${text}</a>`}</li>
