@@ -35,7 +35,7 @@ inChromium("a user signs in and allows access with only the keyboard", async (t,
   t.is(await page.locator(":focus").getAttribute("id"), "password", "the username is filled in");
   await page.keyboard.type(user.password);
   await page.keyboard.press("Enter");
-  await page.waitForSelector("text=Allow access?");
+  await page.getByRole("heading", { name: /^Allow / }).waitFor();
   await tabTo(page, "First");
   await page.keyboard.press("ArrowDown");
   await tabTo(page, "Allow");

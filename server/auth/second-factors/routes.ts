@@ -36,7 +36,7 @@ export function secondFactorRoutes(router: Router, options: AuthOptions): void {
 ${alert(error, "error")}
 ${isRecovery ? recoveryForm(error) : html`${totp && totpForm(error)}${passkey && passkeyPart(passkey, !totp)}`}
 <p class="hint">${other}</p>
-<p class="hint">No access to any of these? Ask your administrator to reset your second factors.</p>`,
+<p class="hint">No access to any of these? Ask your administrator to reset your two-factor authentication.</p>`,
     );
   }
 
@@ -117,7 +117,7 @@ function recoveryForm(error: string | undefined): Html {
   return html`<form method="post" action="${SECOND_FACTOR_PATH}">
 <label for="recovery_code">Recovery code</label>
 <input id="recovery_code" name="recovery_code" autocomplete="off" autocapitalize="none" spellcheck="false" required autofocus${describedBy(error, "recovery-hint")}>
-<p class="hint" id="recovery-hint">One of the codes that you saved when you set up your second factor. Each code works once.</p>
+<p class="hint" id="recovery-hint">One of the codes that you saved when you set up two-factor authentication. Each code works once.</p>
 <button type="submit">Continue</button>
 </form>`;
 }

@@ -180,7 +180,7 @@ test("deleting an organization ends its tokens, clients and links immediately, a
   ];
   for (const name of ["team", "Team ", "", undefined]) {
     const reply = await owner.api.send("POST", `${base}/delete`, { json: { name } });
-    isProblem(t, reply, { status: 422, code: "invalid_name" });
+    isProblem(t, reply, { status: 422, code: "invalid_name", fields: ["name"] });
   }
   for (const token of tokens) t.true(await isAcceptedByApi(service, token));
 
