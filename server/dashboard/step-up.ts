@@ -14,7 +14,13 @@ const MAX_LENGTH = 2500;
 // No cookie has these, not even an encrypted one.
 const SECRET = /password|passkey|code|secret/;
 
-type Kept = { summary: string; action: string; fields: [name: string, value: string][]; page: string };
+type Kept = {
+  summary: string;
+  organization: string | undefined;
+  action: string;
+  fields: [name: string, value: string][];
+  page: string;
+};
 type StepUp = { path: string; keepForm: Middleware; show: Middleware };
 
 /** Keeps a form whose user has to sign in again, and then asks whether to send it. */
@@ -27,8 +33,8 @@ export function createStepUp(oneTimeView: CreateOneTimeView): StepUp {
     const fields = Object.entries(input).flatMap(([name, value]) =>
       valuesOf(value).map((one): [string, string] => [name, String(one)]),
     );
-    const { summary = "Continue where you left off" } = ctx.state;
-    const kept: Kept = { summary, action: ctx.url, fields, page };
+    const { summary = "Continue where you left off", membership } = ctx.state;
+    const kept: Kept = { summary, organization: membership?.name, action: ctx.url, fields, page };
     const isKept = !SECRET.test(Object.keys(input).join()) && JSON.stringify(kept).length <= MAX_LENGTH;
     return isKept ? view.keep(ctx, PATH, kept) : undefined;
   }
@@ -52,15 +58,20 @@ export function createStepUp(oneTimeView: CreateOneTimeView): StepUp {
         kind: "form",
         explanation: "For your security, it’s shown once. Start again from the page that you came from.",
         back: { href: "/dashboard", text: "Go to the dashboard" },
-        page: ({ summary, action, fields, page }) => ({
+        page: ({ summary, organization, action, fields, page }) => ({
           title: `${summary}?`,
           body: panelForm(
             { action, submit: summary, cancel: page },
-            html`<p>You signed in again. Nothing has been changed yet.</p>
-${fields.some(([, value]) => value) && html`<dl class="facts">${fields.map(([name, value]) => value && html`<dt>${capitalized(name.replaceAll("_", " "))}</dt><dd>${breakable(value)}</dd>`)}</dl>`}
+            html`<p>You signed in again. Nothing has been changed yet${organization && html` in <strong><bdi>${organization}</bdi></strong>`}.</p>
+${fields.some(([, value]) => value) && html`<dl class="facts">${fields.map(([name, value]) => value && html`<dt>${labelOf(name)}</dt><dd>${breakable(value)}</dd>`)}</dl>`}
 ${fields.map(([name, value]) => hidden(name, value))}`,
           ),
         }),
       }),
   };
+}
+
+/** `redirect_uri` → `Redirect URI` */
+function labelOf(name: string): string {
+  return capitalized(name.replaceAll("_", " ")).replace(/\b(id|uri|url)\b/i, (word) => word.toUpperCase());
 }

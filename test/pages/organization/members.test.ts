@@ -6,7 +6,7 @@ import { browserOf, createColleague, createTeam } from "../../harness/clients/da
 import { tokensFor } from "../../harness/clients/flow.ts";
 import { isAcceptedByApi } from "../../harness/clients/oauth.ts";
 import { isMarked, typedIn } from "../../harness/clients/pages.ts";
-import { auditOf, openAs, type Team, textsOn } from "../../harness/clients/team-pages.ts";
+import { auditOf, follow, openAs, type Team, textsOn } from "../../harness/clients/team-pages.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { atOnce } from "../../harness/database/storage.ts";
 import { startTestService } from "../../harness/service.ts";
@@ -189,7 +189,7 @@ test("an invited user joins with the role of the invitation", async (t) => {
   }
 });
 
-test("a visitor who opens an invitation signs in first and returns to it", async (t) => {
+test("a visitor who opens an invitation and has an account signs in and returns to it", async (t) => {
   const team = await createTeam(service);
   const { browser: owner, page: members } = await openAs(service, team.owner, `${team.base}/members`);
   const created = await owner.press(members, "Create invitation link", { role: "member" });
@@ -198,7 +198,7 @@ test("a visitor who opens an invitation signs in first and returns to it", async
 
   const guest = await service.createUser([]);
   const browser = new TestBrowser(service.url);
-  const page = await browser.signIn(await browser.open(url), guest);
+  const page = await browser.signIn(await follow(browser, await browser.open(url), "Sign in"), guest);
   t.is(page.url, url);
   t.regex(page.text, /invited you to join/);
   const joined = await browser.press(page, "Join Team");
