@@ -8,6 +8,7 @@ import { lazy } from "../../resources/lazy.ts";
 import { createWorkQueue } from "../../resources/work-queue.ts";
 import { currentSignIn } from "../auth/current-sign-in.ts";
 import { createRegisteredClientIds } from "../clients/registered-client-id.ts";
+import { compressTexts } from "../http/compression.ts";
 import { ACCOUNT, getMe } from "../operations/account.ts";
 import { managementDocument } from "../operations/document.ts";
 import type { Environment } from "../operations/operation.ts";
@@ -100,5 +101,11 @@ export function dashboard(
   router.get(stepUp.path, stepUp.show);
   accountRoutes(router, routeOptions);
   for (const addRoutes of ROUTE_MODULES) addRoutes(router, routeOptions);
-  return [limitChanges(options), loadNotices(options.storage), stepUp.keepForm, ...routesOf(router)];
+  return [
+    compressTexts,
+    limitChanges(options),
+    loadNotices(options.storage),
+    stepUp.keepForm,
+    ...routesOf(router),
+  ];
 }

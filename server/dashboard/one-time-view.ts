@@ -81,7 +81,7 @@ export function createOneTimeViews(secret: string, base: string): CreateOneTimeV
         return showPage(ctx, { title, section, body: alreadyShown(shown) });
       }
       if (ctx.method === "GET") ctx.cookies.set(name, null, { ...options, path: ctx.path });
-      showPage(ctx, { section, ...page(found.data as Data) });
+      showPage(ctx, { section, isSecret: true, ...page(found.data as Data) });
     },
   });
 }

@@ -1,5 +1,6 @@
 import type { Context } from "koa";
 import type { Notice } from "../../adapters/accounts/notices.ts";
+import { maskCsrf } from "../http/csrf.ts";
 import { seeOther } from "../http/redirects.ts";
 import { prefersHtml } from "../http/request-body.ts";
 import { describeNotice } from "../mail/notices.ts";
@@ -24,7 +25,8 @@ export function showPage(ctx: Context, content: PageContent): void {
     banner: content.section === "overview" || !membership ? noticesBanner(notices ?? []) : undefined,
   };
   ctx.type = "html";
-  ctx.body = withCsrf(dashboardPage(frame, content), csrf);
+  ctx.body = withCsrf(dashboardPage(frame, content), csrf && maskCsrf(csrf));
+  ctx.state.isMasked = !content.isSecret;
 }
 
 /** Renders the line above every dashboard page while there are notices that the user hasn't dismissed. */

@@ -53,7 +53,7 @@ export function secondFactorRoutes(
     const secret = await totp.findPending(id);
     if (!secret) return ctx.redirect(back.start);
     const body = totpPage(secret, totpUri(secret, username), back, error);
-    showPage(ctx, { title: "Set up an authenticator app", error, body });
+    showPage(ctx, { title: "Set up an authenticator app", error, isSecret: true, body });
   };
   router.get(TOTP, (ctx) => showTotp(ctx));
   addOperation(router, options, operations.startTotp, { to: (ctx) => setupReturnOf(ctx).query(TOTP) });
