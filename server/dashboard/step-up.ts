@@ -1,4 +1,4 @@
-import type { Context, Middleware } from "koa";
+import type { Context, Next } from "koa";
 import { SignInRequired } from "../auth/error-handler.ts";
 import { type Input, prefersHtml } from "../http/request-body.ts";
 import { breakable, hidden, panelForm } from "../ui/controls.ts";
@@ -14,17 +14,10 @@ const MAX_LENGTH = 2500;
 // No cookie has these, not even an encrypted one.
 const SECRET = /password|passkey|code|secret/;
 
-type Kept = {
-  summary: string;
-  organization: string | undefined;
-  action: string;
-  fields: [name: string, value: string][];
-  page: string;
-};
-type StepUp = { path: string; keepForm: Middleware; show: Middleware };
+type Kept = { summary: string; where: string; action: string; fields: [string, string][]; page: string };
 
 /** Keeps a form whose user has to sign in again, and then asks whether to send it. */
-export function createStepUp(oneTimeView: CreateOneTimeView): StepUp {
+export function createStepUp(oneTimeView: CreateOneTimeView) {
   const view = oneTimeView<Kept>();
 
   function keep(ctx: Context, input: Input, page: string): string | undefined {
@@ -34,7 +27,7 @@ export function createStepUp(oneTimeView: CreateOneTimeView): StepUp {
       valuesOf(value).map((one): [string, string] => [name, String(one)]),
     );
     const { summary = "Continue where you left off", membership } = ctx.state;
-    const kept: Kept = { summary, organization: membership?.name, action: ctx.url, fields, page };
+    const kept: Kept = { summary, where: membership?.name ?? "", action: ctx.url, fields, page };
     const isKept = !SECRET.test(Object.keys(input).join()) && JSON.stringify(kept).length <= MAX_LENGTH;
     return isKept ? view.keep(ctx, PATH, kept) : undefined;
   }
@@ -42,7 +35,7 @@ export function createStepUp(oneTimeView: CreateOneTimeView): StepUp {
   return {
     path: `${PATH}/:view`,
 
-    async keepForm(ctx, next) {
+    async keepForm(ctx: Context, next: Next) {
       try {
         await next();
       } catch (error) {
@@ -53,16 +46,16 @@ export function createStepUp(oneTimeView: CreateOneTimeView): StepUp {
       }
     },
 
-    show: (ctx) =>
+    show: (ctx: Context) =>
       view.show(ctx, {
         kind: "form",
         explanation: "For your security, it’s shown once. Start again from the page that you came from.",
         back: { href: "/dashboard", text: "Go to the dashboard" },
-        page: ({ summary, organization, action, fields, page }) => ({
+        page: ({ summary, where, action, fields, page }) => ({
           title: `${summary}?`,
           body: panelForm(
             { action, submit: summary, cancel: page },
-            html`<p>You signed in again. Nothing has been changed yet${organization && html` in <strong><bdi>${organization}</bdi></strong>`}.</p>
+            html`<p>You signed in again. Nothing has been changed yet${where && html` in <strong><bdi>${where}</bdi></strong>`}.</p>
 ${fields.some(([, value]) => value) && html`<dl class="facts">${fields.map(([name, value]) => value && html`<dt>${labelOf(name)}</dt><dd>${breakable(value)}</dd>`)}</dl>`}
 ${fields.map(([name, value]) => hidden(name, value))}`,
           ),

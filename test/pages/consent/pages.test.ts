@@ -106,6 +106,9 @@ test("the consent page names the app and the organization, which are isolated fr
   t.false(text.includes("Create, edit and delete webhooks"));
   t.is(html.querySelector("h1")?.text, `Allow ${app.name} to manage ${own.name}’s links?`);
   t.regex(html.querySelector("h1 + p")?.text ?? "", /^You’ll be redirected to /);
+  const reading = authorizeUrl(service, app, { scope: "links:read" });
+  const reader = await openConsent(new TestBrowser(service.url), user, reading);
+  t.is(reader.html.querySelector("h1")?.text, `Allow ${app.name} to see ${own.name}’s links?`);
   const isolated = (element?: HTMLElement) => element?.querySelectorAll("bdi").map(({ text }) => text);
   t.deepEqual(isolated(html), [app.name, own.name, user.username]);
 });
