@@ -30,13 +30,37 @@ export type AuditFilter = {
   client?: string;
   from?: number;
   to?: number;
+  /** The IDs of the newest and the oldest entry, as in `evt_2..evt_1`. */
+  part?: string;
 };
+
+/** What the rule that combines entries may read. `data` is empty, except of updated links. */
+export type EntryOutline = Pick<AuditEntry, "type" | "actor" | "via" | "address" | "at" | "data">;
+
+type Page = {
+  limit: number;
+  maxBytes: number;
+  /** The position after which the page begins: an `end`. */
+  before: string | undefined;
+  /** Returns whether an entry is combined with the next newer one. */
+  continues?: ((newer: EntryOutline, older: EntryOutline) => boolean) | undefined;
+};
+
+/** The entries that a page reads, each the newest of a line; by its ID, the IDs of all entries of the line. */
+export type AuditPage = { entries: AuditEntry[]; lines: Lines; end: string | undefined };
+export type Lines = ReadonlyMap<string, readonly { id: string }[]>;
+
+// Fewer lines would hide more than they save.
+const MIN_COMBINED = 3;
+// More than one request changes. A program may create links all year, so a page ends after so many entries.
+const MAX_READ = 2000;
+const PART = 200;
 
 export function createAuditStore({ knex }: Database, outbox: Outbox, chain: AuditChain) {
   /** Selects entries, newest first; `before` is the ID of the previous page's last entry. */
   function select(
     organizationId: string,
-    { types, actor, client, from, to }: AuditFilter,
+    { types, actor, client, from, to, part }: AuditFilter,
     limit: number,
     before?: string,
   ) {
@@ -50,8 +74,16 @@ export function createAuditStore({ knex }: Database, outbox: Outbox, chain: Audi
     if (client) query.where((either) => either.where("e.via", client).orWhere("e.actor", client));
     if (from !== undefined) query.where("e.created_at", ">=", from);
     if (to !== undefined) query.where("e.created_at", "<", to);
+    if (part) query.whereBetween("e.id", part.split("..").toReversed() as [string, string]);
     return query;
   }
+
+  const OUTLINE = [
+    ...["type", "actor", "via", "address", "id"].map((column) => `e.${column}`),
+    "e.created_at as at",
+    knex.raw("octet_length(e.data) as bytes"),
+    knex.raw("case when e.type = 'link.updated' then e.data else '{}' end as data"),
+  ];
 
   async function read(query: Knex.QueryBuilder): Promise<AuditEntry[]> {
     query
@@ -77,24 +109,40 @@ export function createAuditStore({ knex }: Database, outbox: Outbox, chain: Audi
 
     /**
      * Lists entries whose data has up to `maxBytes` together, at least one: on SQLite, reading them occupies the event
-     * loop. `before` is the ID of the previous page's last entry.
+     * loop. The data of entries that were combined with a newer one isn't read.
      */
     async page(
       organizationId: string,
       filter: AuditFilter,
-      { limit, maxBytes, before }: { limit: number; maxBytes: number; before: string | undefined },
-    ): Promise<{ entries: AuditEntry[]; hasMore: boolean }> {
-      const found: { id: string; bytes: number }[] = await select(
-        organizationId,
-        filter,
-        limit + 1,
-        before,
-      ).select("e.id", knex.raw("octet_length(e.data) as bytes"));
-      const ids = firstOf(found.slice(0, limit), maxBytes, ({ bytes }) => bytes).map(({ id }) => id);
+      { limit, maxBytes, before, continues }: Page,
+    ): Promise<AuditPage> {
+      const size = continues ? PART : limit + 1;
+      const runs: Run[] = [];
+      let part: Outline[] = [];
+      let found: Run[] = [];
+      for (let count = 0; ; ) {
+        const rows = select(organizationId, filter, size, part.at(-1)?.id ?? before).select(OUTLINE);
+        part = (await rows).map((row) => ({ ...row, data: JSON.parse(row.data) }));
+        for (const row of part) {
+          const run = runs.at(-1);
+          const last = run?.at(-1);
+          if (run && last && continues?.(last, row)) run.push(row);
+          else runs.push([row]);
+        }
+        count += part.length;
+        // Older entries may continue the last run, which the next page has then.
+        const ended = part.length < size ? [] : linesOf(runs.slice(0, -1));
+        found = ended.length > 0 ? ended : linesOf(runs);
+        if (part.length < size || count >= MAX_READ || ended.length >= limit) break;
+      }
+      const lines = firstOf(found.slice(0, limit), maxBytes, ([{ bytes }]) => bytes);
+      const ids = lines.map(([{ id }]) => id);
       const entries =
         ids.length > 0 ? await read(select(organizationId, {}, limit).whereIn("e.id", ids)) : [];
       // All of them may have been purged meanwhile, and then all older ones, too.
-      return { entries, hasMore: entries.length > 0 && found.length > ids.length };
+      const hasMore = entries.length > 0 && (found.length > lines.length || part.length === size);
+      const end = hasMore ? lines.at(-1)?.at(-1)?.id : undefined;
+      return { entries, lines: new Map(lines.map((line) => [line[0].id, line])), end };
     },
 
     /** Chains the entries that wait, and returns the last one. Undefined if the log is empty. */
@@ -116,7 +164,7 @@ export function createAuditStore({ knex }: Database, outbox: Outbox, chain: Audi
     recordExport: (
       organizationId: string,
       actor: Actor,
-      { types, actor: actor_id, client, from, to }: AuditFilter,
+      { types, actor: actor_id, client, from, to, part }: AuditFilter,
     ): Promise<void> =>
       outbox.change(actor, ({ record }) => {
         const data = {
@@ -125,10 +173,18 @@ export function createAuditStore({ knex }: Database, outbox: Outbox, chain: Audi
           ...(client && { client_id: client }),
           ...(from !== undefined && { from: new Date(from).toISOString() }),
           ...(to !== undefined && { to: new Date(to).toISOString() }),
+          ...(part && { part }),
         };
         return record({ organizationId, type: "audit_log.exported", subject: null, data });
       }),
   };
+}
+
+type Outline = EntryOutline & { id: string; bytes: number };
+type Run = [Outline, ...Outline[]];
+
+function linesOf(runs: Run[]): Run[] {
+  return runs.flatMap((run) => (run.length < MIN_COMBINED ? run.map((one): Run => [one]) : [run]));
 }
 
 type Row = RecordedRow &

@@ -95,6 +95,7 @@ export const EVENT_DATA_SCHEMAS = {
     client_id: z.string().optional(),
     from: time.optional(),
     to: time.optional(),
+    part: z.string().optional(),
   }),
   "enterprise_authorization.changed": z.object({ enabled: z.boolean() }),
   "plan.changed": z.object({ from: plan, to: plan }),

@@ -1,7 +1,7 @@
 import type { Context, Middleware } from "koa";
 import { Problem, retryLater, toProblem, toProblemBody } from "../../resources/http/problem.ts";
 import { type OnError, titleOf } from "../http/error-pages.ts";
-import { HOME, seeOther } from "../http/redirects.ts";
+import { HOME, invitationIn, seeOther } from "../http/redirects.ts";
 import { prefersHtml } from "../http/request-body.ts";
 import type { AuthenticationLimits } from "../rate-limits/authentication.ts";
 import { describeWait } from "../rate-limits/store.ts";
@@ -116,10 +116,11 @@ export function handleAuthErrors({ base, onError }: ErrorOptions): Middleware {
   };
 }
 
+/** Most visitors with an invitation have no account yet. */
 export function redirectToLogin(
   ctx: Context,
   { returnTo, again }: { returnTo: string; again?: boolean },
 ): void {
   const query = new URLSearchParams({ return_to: returnTo, ...(again && { again: "1" }) });
-  seeOther(ctx, `/auth/login?${query}`);
+  seeOther(ctx, `/auth/${!again && invitationIn(returnTo) ? "register" : "login"}?${query}`);
 }

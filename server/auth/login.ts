@@ -1,7 +1,7 @@
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
 import { checkOrigin } from "../http/csrf.ts";
-import { safeReturnTo, seeOther } from "../http/redirects.ts";
+import { invitationIn, safeReturnTo, seeOther } from "../http/redirects.ts";
 import { type Input, prefersHtml, readInput, textFieldOf } from "../http/request-body.ts";
 import { pathOf } from "../operations/operation.ts";
 import { logIn } from "../operations/sign-in.ts";
@@ -12,7 +12,7 @@ import { invitationSentence } from "../ui/sign-in.ts";
 import type { AuthOptions } from "./auth-options.ts";
 import { limitVisits, redisplayIfRefused } from "./error-handler.ts";
 import { programLogin } from "./program-login.ts";
-import { invitationIn, isRegistrationOpen } from "./register.ts";
+import { isRegistrationOpen } from "./register.ts";
 import { PASSKEY_PATH } from "./second-factors/passkeys.ts";
 import { signInForm } from "./sign-in-form.ts";
 import { passkeyProof } from "./sign-in-proof.ts";

@@ -6,7 +6,7 @@ import { invalidField, validate } from "../../resources/http/validate.ts";
 import { validatePassword } from "../credentials/password-rules.ts";
 import { siteKeyOf } from "../http/client-ip.ts";
 import { checkOrigin } from "../http/csrf.ts";
-import { HOME, safeReturnTo, seeOther } from "../http/redirects.ts";
+import { HOME, invitationIn, safeReturnTo, seeOther } from "../http/redirects.ts";
 import { prefersHtml, readInput, textFieldOf } from "../http/request-body.ts";
 import { pathOf } from "../operations/operation.ts";
 import { refusal } from "../operations/problem-codes.ts";
@@ -56,7 +56,11 @@ export function registerRoutes(router: Router, options: AuthOptions): void {
     const returnTo = safeReturnTo(ctx.query.return_to);
     const invitation = invitationIn(returnTo);
     if (await sessions.account(ctx)) return seeOther(ctx, returnTo);
-    if (!isRegistrationOpen(settings, invitation)) return showClosed(ctx);
+    if (!isRegistrationOpen(settings, invitation))
+      return invitation
+        ? seeOther(ctx, `/auth/login?${new URLSearchParams({ return_to: returnTo })}`)
+        : showClosed(ctx);
+    if (invitation && !(await invitations.find(invitation))) throw refusal("invitation_invalid");
     return showForm(ctx, returnTo, invitation);
   });
 
@@ -129,10 +133,6 @@ export function isRegistrationOpen(
   invitation: string | undefined,
 ): boolean {
   return REGISTRATION === "open" || (REGISTRATION === "invite" && invitation !== undefined);
-}
-
-export function invitationIn(returnTo: string): string | undefined {
-  return /^\/dashboard\/invitations\/([\w-]+)$/.exec(returnTo)?.[1];
 }
 
 const CLOSED = "You need an invitation to create an account.";

@@ -76,7 +76,7 @@ function checkSecondFactor(
   if (secondFactor === "not_proved") requireRecentSignIn(ctx);
   if (!prefersHtml(ctx)) {
     const detail =
-      "This organization requires owners and admins to use a second factor. Set one up, then sign in again.";
+      "This organization requires owners and admins to use two-factor authentication. Set it up, then sign in again.";
     throw new Problem(403, "second_factor_setup_required", detail);
   }
   const returnTo = isChange(ctx) ? sectionPath(id, "overview") : ctx.url;

@@ -2,10 +2,11 @@ import type { ClientView } from "../../adapters/oauth/clients.ts";
 import type { AuthorizedApp } from "../../adapters/oauth/grants.ts";
 import type { Membership } from "../../adapters/organizations/store.ts";
 import type { TrustRule } from "../../adapters/organizations/trust-rules.ts";
+import { withoutImplied } from "../../resources/access/scopes.ts";
 import { isPaid } from "../../resources/plans.ts";
 import type { AppIdentity } from "../clients/app-identity.ts";
 import { describeAuthorizedApp, type ShownApp } from "../clients/client-view.ts";
-import { describe as describeScope } from "../interactions/consent-page.ts";
+import { abilities, describe as describeScope } from "../interactions/consent-page.ts";
 import { badge, day, initial, linkButton, named, panelForm, time } from "../ui/controls.ts";
 import { sectionPath } from "../ui/dashboard-layout.ts";
 import { type Html, html } from "../ui/html.ts";
@@ -89,7 +90,7 @@ export function appRevocationForm(form: RevocationForm): Html {
     { action: `${path}/${app.id}/delete`, submit: "Revoke access", cancel: path, danger: "panel" },
     html`<p><strong><bdi>${app.name}</bdi></strong> loses its access to <strong><bdi>${organizationName}</bdi></strong> immediately. ${isOwn ? "You" : user} authorized it on ${time(app.grantedAt)}${repeat ? ` (${repeat})` : ""}.</p>
 <ul>
-<li>The access and refresh tokens of this authorization stop working${permissions(app.scopes)}.</li>
+<li>Its tokens stop working immediately.${permissions(app.scopes)}</li>
 <li>${webhookHosts ? "Links" : "Links and webhooks"} that the app created stay.</li>
 ${others > 0 && html`<li>${others === 1 ? "Another authorization" : `${others} other authorizations`} of this app in the organization ${others === 1 ? "isn’t" : "aren’t"} affected.</li>`}
 </ul>
@@ -97,9 +98,8 @@ ${webhookChoice(webhookHosts ?? [], "this app", user)}`,
   );
 }
 
-function permissions(scopes: string[]): Html {
-  if (scopes.length === 0) return html``;
-  return html`: ${scopes.map((scope, index) => html`${index > 0 ? ", " : ""}<code>${scope}</code>`)}`;
+function permissions(scopes: string[]): string {
+  return scopes.length > 0 ? ` It could ${abilities(withoutImplied(scopes))}.` : "";
 }
 
 type Acting = {
@@ -113,13 +113,13 @@ type Acting = {
 
 /** Renders what acts for an organization besides the apps that its members authorized: its client and workloads. */
 export function ownClientList(membership: Membership, client: ClientView, rules: TrustRule[]): Html {
-  const { id, name } = membership;
+  const { id } = membership;
   const rows = [clientRow(membership, client), ...rules.map((rule) => ruleRow(id, rule))];
   const columns = {
     Name: ({ name }: Acting) => name,
     "Last used": ({ lastUsedAt, activity }: Acting) => lastUse(lastUsedAt, activity, "the client"),
   };
-  return html`<section class="group"><h2>Also acting for <bdi>${name}</bdi></h2>
+  return html`<section class="group"><h2>Your own API client${rules.length > 0 && " and workloads"}</h2>
 ${table("Own client and workloads", columns, rows, ({ title, page, pageName }) => linkButton(page, pageName, "quiet", `of ${title}`))}
 </section>`;
 }

@@ -7,6 +7,7 @@ import { signedInUserOf } from "./access.ts";
 
 /** What pages say after a change of links, domains or webhooks: the value of `done` in the URL → the sentence. */
 const SENTENCES = {
+  "signed-in-again": "You signed in again, but nothing has been changed. Please fill in the form once more.",
   "link-created": "Link created.",
   "link-saved": "Link saved.",
   "link-archived": "Link archived. Visitors now see that it’s no longer available.",
@@ -44,7 +45,11 @@ export function confirmationOf(ctx: Context): string | undefined {
   const { done } = ctx.query;
   if (typeof done !== "string") return undefined;
   if (Object.hasOwn(SENTENCES, done)) return SENTENCES[done as Done];
-  if (Object.hasOwn(CONFIRMATIONS, done)) return CONFIRMATIONS[done];
+  const [sentence = "", about = ""] = done.split("~");
+  if (Object.hasOwn(CONFIRMATIONS, sentence)) {
+    const text = CONFIRMATIONS[sentence];
+    return !text?.includes("{}") || isSignedConfirmation(ctx) ? text?.replace("{}", () => about) : undefined;
+  }
   const [, name = "", count] = /^(.+)-(\d{1,4})$/.exec(done) ?? [];
   if (!Object.hasOwn(COUNTED_SENTENCES, name) || !isSignedConfirmation(ctx)) return undefined;
   return COUNTED_SENTENCES[name as CountedDone](pluralize(Number(count), "link"));

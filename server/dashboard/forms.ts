@@ -42,6 +42,8 @@ export type Change = {
   /** The method and path by which programs request it, if they have their own. */
   program?: readonly [method: string, path: string] | undefined;
   needsRecentSignIn?: boolean | undefined;
+  /** What a user who has to sign in again is asked then: a verb and a noun. */
+  summary?: string | undefined;
   /** Returns the path of the page with the form, to which a user who has to sign in again returns. */
   pageOf?: ((ctx: Context) => string) | undefined;
   /** The page with the form, shown again if the input is rejected. */
@@ -53,8 +55,9 @@ export type Change = {
 
 /** Adds the addresses at which a change is requested. */
 export function addChange(router: Router, options: Change): void {
-  const { access, action, program, needsRecentSignIn, pageOf, show, before, change } = options;
+  const { access, action, program, needsRecentSignIn, summary, pageOf, show, before, change } = options;
   const checkSignIn: Middleware = (ctx, next) => {
+    ctx.state.summary = summary;
     if (needsRecentSignIn) requireRecentSignIn(ctx, pageOf?.(ctx));
     return next();
   };

@@ -8,6 +8,7 @@ import { lazy } from "../../resources/lazy.ts";
 import { createWorkQueue } from "../../resources/work-queue.ts";
 import { currentSignIn } from "../auth/current-sign-in.ts";
 import { createRegisteredClientIds } from "../clients/registered-client-id.ts";
+import { compressTexts } from "../http/compression.ts";
 import { ACCOUNT, getMe } from "../operations/account.ts";
 import { managementDocument } from "../operations/document.ts";
 import type { Environment } from "../operations/operation.ts";
@@ -33,6 +34,7 @@ import { organizationRoutes, overviewRoutes } from "./organization/overview.ts";
 import { planRoutes } from "./organization/plan.ts";
 import { settingsRoutes } from "./organization/settings.ts";
 import type { DashboardOptions, RouteModule } from "./route.ts";
+import { createStepUp } from "./step-up.ts";
 import { deliveries } from "./webhooks/deliveries.ts";
 import { webhooks } from "./webhooks/routes.ts";
 
@@ -94,8 +96,16 @@ export function dashboard(
     currentSignIn: (ctx: Context) =>
       currentSignIn(ctx, options, ctx.state.membership ? pathTo(ctx, "members") : ACCOUNT),
   };
+  const stepUp = createStepUp(oneTimeView);
   addReading(router, routeOptions, getMe);
+  router.get(stepUp.path, stepUp.show);
   accountRoutes(router, routeOptions);
   for (const addRoutes of ROUTE_MODULES) addRoutes(router, routeOptions);
-  return [limitChanges(options), loadNotices(options.storage), ...routesOf(router)];
+  return [
+    compressTexts,
+    limitChanges(options),
+    loadNotices(options.storage),
+    stepUp.keepForm,
+    ...routesOf(router),
+  ];
 }

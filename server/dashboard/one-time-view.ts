@@ -20,7 +20,7 @@ type Link = { href: string; text: string };
 type View<Data> = {
   section?: Section;
   page(data: Data): Pick<PageContent, "title" | "body">;
-  kind: "secret" | "link" | "list";
+  kind: "secret" | "link" | "list" | "form";
   /** Why it isn't shown again, and what to do. */
   explanation: string;
   back: Link;
@@ -29,7 +29,9 @@ type View<Data> = {
 
 /** Shows new data once: the form's POST redirects to a page that can be viewed one time. */
 export type OneTimeView<Data> = {
-  /** Redirects to a new page below `parent`. Only this session can open it, within five minutes. */
+  /** Returns the path of a new page below `parent`. Only this session can open it, within five minutes. */
+  keep(ctx: Context, parent: string, data: Data): string;
+  /** Redirects to such a page. */
   redirect(ctx: Context, parent: string, data: Data): void;
   /** Responds with the page and deletes its cookie, or with 410 if it was shown or has expired. */
   show(ctx: Context, view: View<Data>): void;
@@ -56,15 +58,18 @@ export function createOneTimeViews(secret: string, base: string): CreateOneTimeV
     return tryTo(() => JSON.parse(encryption.decrypt(encrypted, contextOf(ctx, ctx.path))));
   }
 
+  function keep(ctx: Context, parent: string, data: object): string {
+    // Each page has its own path, and so its own cookie; the path is not a secret.
+    const path = `${parent}/${randomBytes(ID_BYTES).toString("base64url")}`;
+    const text = JSON.stringify({ data, expiresAt: Date.now() + LIFETIME_MS });
+    const value = encryption.encrypt(text, contextOf(ctx, path));
+    ctx.cookies.set(name, value, { ...options, path, maxAge: LIFETIME_MS });
+    return path;
+  }
+
   return <Data extends object>(): OneTimeView<Data> => ({
-    redirect(ctx, parent, data) {
-      // Each page has its own path, and so its own cookie; the path is not a secret.
-      const path = `${parent}/${randomBytes(ID_BYTES).toString("base64url")}`;
-      const text = JSON.stringify({ data, expiresAt: Date.now() + LIFETIME_MS });
-      const value = encryption.encrypt(text, contextOf(ctx, path));
-      ctx.cookies.set(name, value, { ...options, path, maxAge: LIFETIME_MS });
-      seeOther(ctx, path);
-    },
+    keep,
+    redirect: (ctx, parent, data) => seeOther(ctx, keep(ctx, parent, data)),
 
     show(ctx, { section, page, ...shown }) {
       // API clients get the secret in the response to the POST.
@@ -76,7 +81,7 @@ export function createOneTimeViews(secret: string, base: string): CreateOneTimeV
         return showPage(ctx, { title, section, body: alreadyShown(shown) });
       }
       if (ctx.method === "GET") ctx.cookies.set(name, null, { ...options, path: ctx.path });
-      showPage(ctx, { section, ...page(found.data as Data) });
+      showPage(ctx, { section, isSecret: true, ...page(found.data as Data) });
     },
   });
 }

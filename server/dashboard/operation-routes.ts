@@ -99,6 +99,7 @@ function changeOf<O extends Operation>(
     action: form || method === "POST" ? action : undefined,
     program: method === "POST" && action === path ? undefined : [method, path],
     needsRecentSignIn: operation.needsRecentSignIn,
+    summary: operation.summary,
     before: form?.before,
     change,
   };
@@ -179,11 +180,12 @@ async function respondTo<O extends Operation>(
   output: Result<O>,
 ): Promise<void> {
   if (prefersHtml(ctx) && form?.respond && (await form.respond(ctx, output, input)) !== false) return;
-  const { done = {}, outcome, status } = operation;
+  const { done = {}, outcome, about, status } = operation;
   const [first] = Object.keys(done);
   respondToChange(ctx, {
     to: form?.to(ctx, output) ?? ctx.path,
     done: outcome ? outcome(input as never, output as never) : first,
+    about: about?.(output as never),
     status,
     body: operation.output && (output as object),
   });

@@ -1,13 +1,15 @@
 import type { Context } from "koa";
 import type { Notice } from "../../adapters/accounts/notices.ts";
+import { maskCsrf } from "../http/csrf.ts";
 import { seeOther } from "../http/redirects.ts";
 import { prefersHtml } from "../http/request-body.ts";
 import { describeNotice } from "../mail/notices.ts";
 import { time, withCsrf } from "../ui/controls.ts";
 import { dashboardPage, type PageContent } from "../ui/dashboard-layout.ts";
 import { type Html, html } from "../ui/html.ts";
+import { pathWith } from "../ui/table.ts";
 import { signedInUserOf } from "./access.ts";
-import { confirmationOf } from "./confirmation.ts";
+import { confirmationOf, signedConfirmation } from "./confirmation.ts";
 
 export function showPage(ctx: Context, content: PageContent): void {
   const { username, csrf } = signedInUserOf(ctx);
@@ -23,7 +25,8 @@ export function showPage(ctx: Context, content: PageContent): void {
     banner: content.section === "overview" || !membership ? noticesBanner(notices ?? []) : undefined,
   };
   ctx.type = "html";
-  ctx.body = withCsrf(dashboardPage(frame, content), csrf);
+  ctx.body = withCsrf(dashboardPage(frame, content), csrf && maskCsrf(csrf));
+  ctx.state.isMasked = !content.isSecret;
 }
 
 /** Renders the line above every dashboard page while there are notices that the user hasn't dismissed. */
@@ -37,18 +40,20 @@ function noticesBanner([latest, ...others]: Notice[]): Html {
 type Changed = {
   to: string;
   done?: string | undefined;
+  about?: string | undefined;
   status?: number | undefined;
   body?: object | undefined;
 };
 
 /** Responds to a completed change: redirects a browser to `to`, sends other clients `body` or 204. */
-export function respondToChange(ctx: Context, { to, done, status = 200, body }: Changed): void {
-  if (prefersHtml(ctx)) seeOther(ctx, done ? withDone(to, done) : to);
+export function respondToChange(ctx: Context, { to, done, about, status = 200, body }: Changed): void {
+  if (about && prefersHtml(ctx)) seeOther(ctx, pathWith(to, signedConfirmation(ctx, `${done}~${about}`)));
+  else if (prefersHtml(ctx)) seeOther(ctx, done ? withDone(to, done) : to);
   else if (body) sendJson(ctx, body, status);
   else ctx.status = 204;
 }
 
-function withDone(to: string, done: string): string {
+export function withDone(to: string, done: string): string {
   const [path = "", anchor] = to.split("#");
   return `${path}${path.includes("?") ? "&" : "?"}done=${done}${anchor ? `#${anchor}` : ""}`;
 }

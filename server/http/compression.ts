@@ -26,7 +26,7 @@ export const compressTexts: Middleware = async function compressText(ctx, next) 
   await compress(ctx);
 };
 
-/** Skips a strong `ETag` (RFC 9110 §8.8.1), and `no-store`: the size could reveal a CSRF token (BREACH). */
+/** Skips a strong `ETag` (RFC 9110 §8.8.1), and `no-store`, unless what is secret is masked: sizes could reveal it (BREACH). */
 export async function compress(ctx: Context): Promise<void> {
   const text = textOf(ctx);
   // Otherwise, Koa would convert the object again.
@@ -44,8 +44,8 @@ export async function compress(ctx: Context): Promise<void> {
   ctx.body = bytes;
 }
 
-function textOf({ body, respond, response }: Context): string | undefined {
-  const isSecret = headerOf(response, "Cache-Control").includes("no-store");
+function textOf({ body, respond, response, state }: Context): string | undefined {
+  const isSecret = headerOf(response, "Cache-Control").includes("no-store") && !state.isMasked;
   const isStrong = headerOf(response, "ETag").startsWith('"');
   const isText = TEXT.test(headerOf(response, "Content-Type"));
   if (respond === false || isSecret || isStrong || !isText) return undefined;

@@ -103,3 +103,8 @@ export function safeReturnTo(text: unknown): string {
   // An authorization request gets no fragment, which redirects would pass on to the app.
   return url.pathname + url.search + (url.pathname.startsWith(HOME) ? url.hash : "");
 }
+
+/** Returns the token of the invitation that a path leads to. */
+export function invitationIn(returnTo: string): string | undefined {
+  return /^\/dashboard\/invitations\/([\w-]+)$/.exec(returnTo)?.[1];
+}

@@ -22,6 +22,10 @@ declare module "koa" {
   interface DefaultState {
     user: SignedInUser;
     signIn: { username?: string; methods?: string[]; isAgain?: boolean } | undefined;
+    /** Whether a page has no secret besides a masked CSRF token, so that it may be compressed. */
+    isMasked: boolean | undefined;
+    /** What a form asks for: a verb and a noun. */
+    summary: string | undefined;
     memberships: Membership[] | undefined;
     membership: Membership;
     /** A `mailto:` or `https:` URI. */

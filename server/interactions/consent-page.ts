@@ -1,6 +1,7 @@
 import type { Context } from "koa";
 import { errors, type Interaction } from "oidc-provider";
 import type { AllowedClients } from "../../adapters/oauth/app-policy.ts";
+import { isApiScope } from "../../resources/access/scopes.ts";
 import type { AuthOptions } from "../auth/auth-options.ts";
 import { enforceLimit } from "../auth/error-handler.ts";
 import { redirectTargetOf } from "../clients/redirect-uris.ts";
@@ -68,28 +69,30 @@ export function consentStep(options: AuthOptions): Step {
       approvalUrl: `${base}${pathWith(`${sectionPath(id, "apps")}/approve`, { client_id: clientIdOf(interaction) })}`,
       again: interactionPath(interaction),
     });
-    // The host comes first: a name could pretend to be it.
+    // The host comes right after the headline: a name could pretend to be it.
     const body = html`<body>
 <main class="card consent">
 <p class="brand">${BRAND}</p>
-<h1>${canAllow ? "Allow access?" : REFUSED}</h1>
+<form method="post" action="${interactionPath(interaction, "consent")}">
+<h1>${canAllow ? question(app, choices, offered.length > 0 ? offered : scopes) : REFUSED}</h1>
 ${
   target
     ? html`<p>You’ll be redirected to <strong>${target.name}</strong>.</p>`
     : html`<p>A device asks for access: <strong><bdi>${device?.program}</bdi></strong> at <strong>${device?.address}</strong>.</p>`
 }
-${parties(app, choices)}
-<p><strong><bdi>${app.name}</bdi></strong> ${
+${origin(app)}
+<p>${
       earlier
-        ? html`already has access to <bdi>${earlier.option.name}</bdi> as ${user}, and asks for ${earlier.added.length > 0 ? "more. It will also be able to:" : "nothing new."}`
-        : html`is requesting access as ${user}. It ${canAllow ? "will be able" : "wants"} to:`
+        ? html`It already has access to <bdi>${earlier.option.name}</bdi> as ${user}, and asks for ${earlier.added.length > 0 ? "more. It will also be able to:" : "nothing new."}`
+        : canAllow
+          ? html`Acting as ${user}, it will be able to:`
+          : html`<strong><bdi>${app.name}</bdi></strong> is requesting access as ${user}. It wants to:`
     }</p>
 ${offered.length > 0 && html`<ul class="scopes">${offered.map((scope) => html`<li>${icon("check")}<span>${describe(scope)}</span></li>`)}</ul>`}
 ${earlier && html`<p class="soft"><a href="${interactionPath(interaction)}?all">${found.options.length > 1 ? "Choose another organization" : "Show all permissions"}</a></p>`}
 ${canAllow && html`<p class="soft">Access expires in 90 days; you can revoke it at any time.</p>`}
 ${trustNote(app, target ? target.isLocal && OWN_COMPUTER : OWN_DEVICE, choices)}
 ${alert(error)}
-<form method="post" action="${interactionPath(interaction, "consent")}">
 ${hiddenFields(interaction, csrf)}
 ${canAllow ? organizationChoice(choices, scopes) : alert(refusal && REFUSALS[refusal])}
 ${excluded.map((one) => html`<p class="alert">${EXCLUSIONS[one.reason](html`<bdi>${one.name}</bdi>`, waysOn(one))}</p>`)}
@@ -185,7 +188,7 @@ const EXCLUSIONS: Record<ExclusionReason, (organization: Html, ways: WaysOn) => 
       ? html`${organization} doesn’t allow this app. To allow it, open the <a href="${settingsUrl}" target="_blank" rel="noopener noreferrer">settings</a> and choose “${needed.charAt(0).toUpperCase()}${needed.slice(1)}” under “Accepted apps”. Then <a href="${again}">check again</a>.`
       : html`${organization} doesn’t allow this app. Ask an owner or admin of ${organization} to change the accepted apps. Send them this link: <code class="long">${settingsUrl}</code>`,
   second_factor: (organization) =>
-    html`${organization} requires a second factor. Set one up on your account page, sign in with it, then start again from the app.`,
+    html`${organization} requires two-factor authentication. Set it up on your account page, sign in with it, then start again from the app.`,
   members: (organization) =>
     html`${organization} doesn’t let its members authorize apps. Ask an owner or admin of ${organization}.`,
   approval: (organization, { approvalUrl }) =>
@@ -195,30 +198,36 @@ const EXCLUSIONS: Record<ExclusionReason, (organization: Html, ways: WaysOn) => 
 const SCOPE_DESCRIPTIONS: Record<string, string> = {
   "links:read": "View links and their clicks",
   "links:write": "Create, edit and delete links",
+  "domains:read": "View domains",
+  "domains:write": "Add, edit and delete domains",
   "webhooks:read": "View webhooks",
   "webhooks:write": "Create, edit and delete webhooks",
   openid: "View your user ID and username",
   offline_access: "Keep this access while you’re not using the app",
 };
 
+const LIST = new Intl.ListFormat("en");
+
 const DASHBOARD_STYLE = html`
 <link rel="stylesheet" href="${assetAddress("dashboard.css")}">`;
 
-/** Renders the app beside the organization that it would act for, if there is no choice. */
-function parties({ name, organization, homepage }: RequestingApp, options: ConsentOption[]): Html {
-  const [only] = options.length === 1 ? options : [];
-  const by = organization && organization.name !== name ? html`by <bdi>${organization.name}</bdi>` : html``;
+/** Asks in one sentence for the most that an app would get: “Allow Claude to manage Press’s links?” */
+function question({ name }: RequestingApp, options: ConsentOption[], scopes: string[]): Html {
+  const [only, ...others] = options;
+  const whose = only && others.length === 0 ? html`<bdi>${only.name}</bdi>’s` : html`your organization’s`;
+  const writes = scopes.filter((scope) => scope.endsWith(":write"));
+  const things = (writes.length > 0 ? writes : scopes.filter(isApiScope)).map((scope) => scope.split(":")[0]);
+  const wish = things.length > 0 ? html`${whose} ${LIST.format(things as string[])}` : html`who you are`;
+  return html`Allow <bdi>${name}</bdi> to ${writes.length > 0 ? "manage" : "see"} ${wish}?`;
+}
+
+/** Says whose an app is, and links its homepage. */
+function origin({ name, organization, homepage }: RequestingApp): Html {
+  const by = organization && organization.name !== name && html`An app by <bdi>${organization.name}</bdi> `;
   const site =
     homepage &&
     html`<a href="${homepage}" rel="noopener noreferrer" target="_blank">${breakable(new URL(homepage).host)}</a>`;
-  return html`<div class="parties">
-<figure>${initial(name)}<figcaption><bdi>${name}</bdi><span class="soft">${by}</span>${site}</figcaption></figure>
-${
-  only &&
-  html`${icon("arrow-right")}
-<figure>${initial(only.name)}<figcaption><bdi>${only.name}</bdi></figcaption></figure>`
-}
-</div>`;
+  return by || site ? html`<p class="soft">${by}${site}</p>` : html``;
 }
 
 const OWN_DEVICE = "Continue only if you have just started this on a device of yours.";
@@ -250,6 +259,12 @@ function trustNote(
     : html`<p class="notice">${published} Verified: this app is on linkgate’s list of known apps.</p>`;
 }
 
+/** Says it within a sentence: “create, edit and delete links”. */
+export function abilities(scopes: readonly string[]): string {
+  const texts = scopes.map(describe);
+  return texts.map((text) => text.charAt(0).toLowerCase() + text.slice(1)).join("; ");
+}
+
 /** Says in plain words what a scope allows. */
 export function describe(scope: string): string {
   return SCOPE_DESCRIPTIONS[scope] ?? scope;
@@ -271,8 +286,7 @@ ${options.map(
 }
 
 function roleLimits({ name, role, scopes }: ConsentOption, requested: string[]): Html {
-  const missing = requested.filter((scope) => !scopes.includes(scope)).map(describe);
+  const missing = requested.filter((scope) => !scopes.includes(scope));
   if (missing.length === 0) return html``;
-  return html`<p class="hint">Your role in <bdi>${name}</bdi> is ${role}, so the app won’t be able to:
-${missing.map((text) => text.charAt(0).toLowerCase() + text.slice(1)).join("; ")}.</p>`;
+  return html`<p class="hint">Your role in <bdi>${name}</bdi> is ${role}, so the app won’t be able to: ${abilities(missing)}.</p>`;
 }

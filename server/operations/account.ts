@@ -164,14 +164,14 @@ export const changePassword = onAccount({
     const currentHash = (await storage.accounts.find(user.id))?.passwordHash ?? null;
     if (currentHash === null || secondFactor !== "none") signIn.requireRecent();
     if (currentHash !== null && !(await signIn.isPassword(input.current_password ?? "")))
-      throw wrongPassword();
+      throw wrongPassword("current_password", "Your password was not changed.");
     const organizations = (await storage.organizations.listByUser(user.id)).map(({ name }) => name);
     const error = validatePassword(input.new_password, { username, organizations });
     if (error) throw invalidField("new_password", error);
     const newHash = await signIn.hashPassword(input.new_password);
     // A concurrent password change wins: it may have been made to lock this session out.
     if (!(await storage.accounts.changePassword({ currentHash, newHash }, sessionId, actor)))
-      throw wrongPassword();
+      throw wrongPassword("current_password", "Your password was not changed.");
     await signIn.renew();
     await signIn.rememberDevice();
   },
@@ -194,17 +194,17 @@ export const deleteAccount = onAccount({
   async run({ storage, user, signIn, input }) {
     const { id, actor, secondFactor } = user;
     if (!input.password || secondFactor !== "none") signIn.requireRecent();
-    if (input.password && !(await signIn.isPassword(input.password))) throw wrongPassword();
+    if (input.password && !(await signIn.isPassword(input.password)))
+      throw wrongPassword("password", "Your account was not deleted.");
     const deletion = await storage.accountDeletions.deleteAccount(id, actor);
     if ("blockedBy" in deletion) throw lastOwner(deletion.blockedBy);
     await signIn.end();
   },
 });
 
-function wrongPassword(): Problem {
-  return new Problem(422, "invalid_current_password", "Incorrect current password.", {
-    errors: [{ field: "current_password", message: "must be your current password" }],
-  });
+function wrongPassword(field: string, effect: string): Problem {
+  const message = `That password is wrong. ${effect}`;
+  return new Problem(422, "invalid_current_password", message, { errors: [{ field, message }] });
 }
 
 function lastOwner(organizations: { name: string }[]): Problem {

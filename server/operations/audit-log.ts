@@ -82,16 +82,21 @@ export const exportAuditLog = onOrganization({
 });
 
 /** Reads a page of the log. Throws Problem 422 for a cursor of another list. */
-export async function readAuditLog(request: LogRequest, { limit, cursor, ...query }: AuditQuery) {
+export async function readAuditLog(
+  request: LogRequest,
+  { limit, cursor, ...query }: AuditQuery,
+  continues?: Part["continues"],
+) {
   const { storage, organization, cursors } = request;
   const filter = await resolveFilter(request, query);
   // First, so that all entries are in the chain.
   const head: ChainHead | undefined = await storage.audit.head(organization.id);
   const scope = `${organization.id} audit ${JSON.stringify(filter)}`;
   const before = cursor === undefined ? undefined : cursors?.read(cursor, scope);
-  const { entries, last } = await readPart(request, filter, { limit, maxBytes: PAGE_BYTES, before });
-  const nextCursor = last === undefined ? null : (cursors?.write(last, scope) ?? null);
-  return { entries, nextCursor, head };
+  const part = { limit, maxBytes: PAGE_BYTES, before, continues };
+  const { entries, lines, end } = await readPart(request, filter, part);
+  const nextCursor = end === undefined ? null : (cursors?.write(end, scope) ?? null);
+  return { entries, lines, nextCursor, head };
 }
 
 /** Resolves only usernames of actors in the organization's log, so that those of others say nothing. */
@@ -106,14 +111,12 @@ async function resolveFilter(
   return { ...filter, actor: entry && account ? account.id : actor };
 }
 
-async function readPart(
-  { storage, urls, organization }: LogRequest,
-  filter: AuditFilter,
-  part: Parameters<Storage["audit"]["page"]>[2],
-) {
-  const { entries, hasMore } = await storage.audit.page(organization.id, filter, part);
+type Part = Parameters<Storage["audit"]["page"]>[2];
+
+async function readPart({ storage, urls, organization }: LogRequest, filter: AuditFilter, part: Part) {
+  const { entries, ...page } = await storage.audit.page(organization.id, filter, part);
   const shown = entries.map((entry): AuditEntry => ({ ...entry, data: toPublicData(entry, urls.short) }));
-  return { entries: shown, last: hasMore ? entries.at(-1)?.id : undefined };
+  return { entries: shown, ...page };
 }
 
 /** Formats the entries up to the head, so that the export is a complete part of the chain. */
@@ -121,8 +124,8 @@ async function* csvOf(request: LogRequest, filter: AuditFilter, headSeq: number)
   yield csvHeader(COLUMNS);
   let before: string | undefined;
   const formatPart = async () => {
-    const { entries, last } = await readPart(request, filter, { ...CSV_PART, before });
-    before = last;
+    const { entries, end } = await readPart(request, filter, { ...CSV_PART, before });
+    before = end;
     const rows = entries.map(toEntryView).filter(({ seq }) => seq !== null && seq <= headSeq);
     return toCsv(rows.map((row) => cellsOf(COLUMNS, row)));
   };

@@ -96,16 +96,22 @@ export const auditQuery = z.strictObject({
   client_id: idText.optional().describe("The app that did it, for a user or on its own."),
   from: moment.optional().describe("The first day, or RFC 3339 time."),
   to: moment.optional().describe("The last day, or the RFC 3339 time before which it happened."),
+  part: z
+    .string()
+    .regex(/^\w{1,64}\.\.\w{1,64}$/, "must be two IDs, for example evt_2..evt_1")
+    .optional()
+    .describe("The IDs of the newest and the oldest entry, joined by two periods."),
   ...pageQuery.shape,
 });
 
 export type AuditQuery = z.output<typeof auditQuery>;
 
 /** Returns the filter of a query, without its actor. */
-export function filterOf({ type, category, client_id: client, from, to }: Partial<AuditQuery>): AuditFilter {
+export function filterOf({ type, category, client_id, from, to, part }: Partial<AuditQuery>): AuditFilter {
   return {
     ...((type || category) && { types: typesOf(type, category) }),
-    ...(client && { client }),
+    ...(client_id && { client: client_id }),
+    ...(part && { part }),
     ...(from && { from: from.at }),
     // A date includes its whole day.
     ...(to && { to: to.isDate ? to.at + DAY_MS : to.at }),

@@ -37,16 +37,23 @@ export const changeRole = onOrganization({
   roles: MANAGERS,
   needsRecentSignIn: true,
   input: z.strictObject({ role: roleSchema }),
-  output: z.object({ member: z.object({ id: z.string(), role: z.enum(ROLES) }) }),
+  output: z.object({ member: memberSchema.omit({ joined_at: true }) }),
   refuses: ["last_owner"],
   events: ["member.role_changed"],
-  done: { "role-changed": "Role changed." },
+  done: {
+    "is-owner": "{} is now an owner.",
+    "is-admin": "{} is now an admin.",
+    "is-member": "{} is now a member.",
+  },
+  outcome: ({ role }) => `is-${role}`,
+  about: ({ member }) => member.username,
   async run(request) {
     const { storage, params, input } = request;
     const target = targetOf(request, params.user_id);
     if (!target.manageableRoles.includes(input.role)) throw ownersOnly();
     assertChanged(await storage.members.changeRole({ ...target, ...input }));
-    return { member: { id: params.user_id, ...input } };
+    const { id, username } = await findMember(storage, request.organization.id, params.user_id);
+    return { member: { id, username, ...input } };
   },
 });
 

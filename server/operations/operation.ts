@@ -157,6 +157,8 @@ type Declaration<At extends Address, Input extends z.ZodType, Output> = {
   done?: Record<string, string>;
   /** Returns which of several sentences of `done` applies, if one does. */
   outcome?(input: z.output<Input>, output: OutputOf<Output>): string | undefined;
+  /** Returns what stands for `{}` in the sentence. */
+  about?(output: OutputOf<Output>): string;
 };
 
 type OutputOf<Output> = Output extends z.ZodType ? z.input<Output> : unknown;
@@ -164,14 +166,15 @@ type OutputOf<Output> = Output extends z.ZodType ? z.input<Output> : unknown;
 /** An operation for everyone. It has no `run`, because the server needs the cookies and the address of its request. */
 export type OpenOperation<Input extends z.ZodType, Output extends z.ZodType> = Omit<
   Declaration<Address, z.ZodType, undefined>,
-  "input" | "output" | "outcome"
+  "input" | "output" | "outcome" | "about"
 > & { input: Input; output: Output };
 
 /** Any operation, where its types don't matter. */
-export type Operation = Omit<Declaration<Address, z.ZodType, z.ZodType | undefined>, "outcome"> & {
+export type Operation = Omit<Declaration<Address, z.ZodType, z.ZodType | undefined>, "outcome" | "about"> & {
   roles?: readonly Role[];
   command?: CommandDeclaration;
   outcome?(input: never, output: never): string | undefined;
+  about?(output: never): string;
   run?(request: never): Promise<unknown>;
 };
 

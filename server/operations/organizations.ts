@@ -160,11 +160,11 @@ export const setFallbackUrl = onOrganization({
 
 export const requireSecondFactor = onOrganization({
   ...onOff("require_second_factor", {
-    "second-factor-required": "Owners and admins now need a second factor.",
-    "second-factor-optional": "A second factor is no longer required.",
+    "second-factor-required": "Owners and admins now need two-factor authentication.",
+    "second-factor-optional": "Two-factor authentication is no longer required.",
   }),
   at: `PUT ${ORGANIZATION}/members/require-second-factor`,
-  summary: "Require a second factor of owners and admins",
+  summary: "Require two-factor authentication of owners and admins",
   output: z.object({ require_second_factor: flag }),
   description: "Those without one have to set it up before they continue.",
   refuses: ["second_factor_missing"],
@@ -177,7 +177,7 @@ export const requireSecondFactor = onOrganization({
   async run(request) {
     const { member, input } = request;
     if (input.require_second_factor && member && member.user.secondFactor !== "proved") {
-      const detail = "Set up a second factor for your own account and sign in with it first.";
+      const detail = "Set up two-factor authentication for your own account and sign in with it first.";
       throw new Problem(409, "second_factor_missing", detail);
     }
     await changeSettings(request, { requiresSecondFactor: input.require_second_factor });

@@ -59,6 +59,8 @@ export type PageContent = {
   body: Html;
   section?: Section | undefined;
   error?: string | undefined;
+  /** Whether the page shows a secret. */
+  isSecret?: boolean;
   /** The form that undoes what the notice is about. */
   undo?: Html | undefined;
 };

@@ -97,7 +97,12 @@ const SEARCH_DELAY_MS = 150;
 
 // What the navigation doesn't name: name, section that links to it, path below that section, other words for it.
 const PLACES = [
-  ["Second factor and passkeys", "account", "", "two-factor 2fa mfa totp authenticator app recovery codes"],
+  [
+    "Two-factor authentication and passkeys",
+    "account",
+    "",
+    "second factor 2fa mfa totp authenticator app recovery codes",
+  ],
   ["Password", "account", "", "change"],
   ["Create link", "links", "/new", "new add shorten"],
   ["Add domain", "domains", "/new", "new create host"],
@@ -109,7 +114,7 @@ const PLACES = [
   ["Workload identity", "client", "/../workload-identity", "github actions gitlab kubernetes ci trust rules"],
   ["Rotate a signing secret", "webhooks", "", "webhook"],
   ["Invite a member", "members", "", "invitation user"],
-  ["Require a second factor", "settings", "#second-factor", "two-factor 2fa mfa"],
+  ["Require two-factor authentication", "settings", "#second-factor", "second factor 2fa mfa"],
   ["Import links", "links", "/import", "csv upload"],
   ["Export links", "links", "", "csv download"],
 ];

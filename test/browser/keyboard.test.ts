@@ -35,7 +35,7 @@ inChromium("a user signs in and allows access with only the keyboard", async (t,
   t.is(await page.locator(":focus").getAttribute("id"), "password", "the username is filled in");
   await page.keyboard.type(user.password);
   await page.keyboard.press("Enter");
-  await page.waitForSelector("text=Allow access?");
+  await page.getByRole("heading", { name: /^Allow / }).waitFor();
   await tabTo(page, "First");
   await page.keyboard.press("ArrowDown");
   await tabTo(page, "Allow");
@@ -48,6 +48,27 @@ inChromium("a user signs in and allows access with only the keyboard", async (t,
   t.deepEqual(complaints, []);
 });
 
+inChromium(
+  "the first screen of a consent page has its button, with many organizations and permissions",
+  async (t, browser) => {
+    const own = await Promise.all(
+      Array.from({ length: 6 }, (_, index) => service.createOrganization(`Studio ${index}`)),
+    );
+    const user = await service.createUser(own.map(({ id }) => id));
+    const scope = "openid offline_access links:write domains:write webhooks:write";
+    const { page } = await openSignedIn(browser, service.url, user);
+    await page.goto(authorizeUrl(service, app, { redirect_uri: CALLBACK, scope, prompt: "consent" }));
+    for (const [width, height] of [
+      [390, 844],
+      [1440, 900],
+    ] as const) {
+      await page.setViewportSize({ width, height });
+      const box = await page.getByRole("button", { name: "Allow" }).boundingBox();
+      t.true(box !== null && box.y > 0 && box.y + box.height <= height, `${width}: ${JSON.stringify(box)}`);
+    }
+  },
+);
+
 inChromium("after a rejected form, the first invalid field has the focus", async (t, browser) => {
   const owner = await service.createUser([app.id], undefined, "owner");
   const { page } = await openSignedIn(browser, service.url, owner);
@@ -56,6 +77,11 @@ inChromium("after a rejected form, the first invalid field has the focus", async
   await press(page, "Rename organization");
   await page.getByText("Must be 1 to 100 characters long.").waitFor();
   t.is(await page.locator(":focus").getAttribute("name"), "name");
+  await page.goto("/dashboard/account");
+  await page.getByLabel("Your password").fill("wrong");
+  await press(page, "Delete account");
+  await page.getByText("That password is wrong. Your account was not deleted.").waitFor();
+  t.is(await page.locator(":focus").getAttribute("name"), "password");
 });
 
 inChromium("the content and the menus are reachable with the keyboard only", async (t, browser) => {

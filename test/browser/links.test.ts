@@ -309,8 +309,8 @@ inChromium("keys search, create, move, select and go anywhere", async (t, browse
 });
 
 const PLACES = [
-  ["two-factor", "Second factor and passkeys"],
-  ["second factor", "Require a second factor"],
+  ["two-factor", "Two-factor authentication and passkeys"],
+  ["second factor", "Require two-factor authentication"],
   ["rotate secret", "Rotate secret"],
   ["new link", "Create link"],
   ["redirect", "Redirect URIs"],

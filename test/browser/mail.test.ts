@@ -91,10 +91,10 @@ inChromium("the pages of an emailed invitation are accessible and fit", async (t
   await look(t, page, "invite-members", members);
 
   const { page: visitor } = await openSignedIn(browser, service.url);
-  await look(t, visitor, "invite-visitor", link);
-  await visitor.getByRole("link", { name: "Create an account" }).click();
-  await visitor.waitForURL(/register/);
-  await isReadable(t, visitor, "invite-register");
+  await look(t, visitor, "invite-register", link);
+  await visitor.getByRole("link", { name: "Sign in" }).click();
+  await visitor.waitForURL(/login/);
+  await isReadable(t, visitor, "invite-visitor");
 
   const { page: other } = await openSignedIn(browser, service.url, guest);
   await look(t, other, "invite-other-account", link);

@@ -69,7 +69,7 @@ async function openPopup(page: Page): Promise<Page> {
 
 /** Asserts that the opener keeps its popup up to the consent page, and gets the response from it. */
 async function assertConnected(t: ExecutionContext, page: Page, popup: Page) {
-  await popup.getByText("Allow access?").waitFor();
+  await popup.getByRole("heading", { name: /^Allow / }).waitFor();
   t.false(await page.evaluate<boolean>("popup.closed"), "the opener still has the popup");
   await press(popup, "Allow");
   await page.waitForFunction("window.answer");

@@ -257,7 +257,7 @@ test("a registered client is asked for consent each time, also with an https red
   const browser = new TestBrowser(service.url);
   await connectRegistered(service, client, acceptingUser, { browser });
   const page = await browser.open(authorizeUrl(service, client, { redirect_uri: client.redirectUri }));
-  t.regex(page.text, /Allow access\?/);
+  t.regex(page.text, /<h1>Allow /);
   t.true(page.html.text.includes("“<b>Chat</b> & friends”"), "its name is text");
 });
 

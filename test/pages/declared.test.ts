@@ -42,8 +42,8 @@ const ROUTES: Record<string, string[]> = {
     dashboard/domains/routes dashboard/links/analytics dashboard/links/list dashboard/links/routes dashboard/links/selection
     dashboard/webhooks/deliveries dashboard/webhooks/routes dashboard/webhooks/secrets`),
   "what is shown once": words(`
-    dashboard/account/second-factors dashboard/api-access/secrets dashboard/organization/invitations
-    dashboard/organization/members`),
+    dashboard/account/second-factors dashboard/api-access/secrets dashboard/index
+    dashboard/organization/invitations dashboard/organization/members`),
   "other pages and downloads": words(`
     dashboard/api-access/quick-start dashboard/connect/routes dashboard/links/export
     dashboard/organization/app-policy dashboard/organization/overview dashboard/organization/plan`),

@@ -35,7 +35,7 @@ const RULES: [route: RegExp, roles: Role[]][] = [
   [/ \/audit(\.csv)?$/, MANAGERS],
   [/ \/apps\/approve/, MANAGERS],
   [/^(PUT|POST) \/(apps|plan)$|^GET \/plan\/:plan$/, MANAGERS],
-  [/ \/members\/:user_id(\/delete)?$/, MANAGERS],
+  [/ \/members\/:user_id(\/(delete|role))?$/, MANAGERS],
   [/^(PATCH|POST) $/, MANAGERS],
   [/ \/(links|analytics)\b/, ALL],
   [/ \/members\/me\b/, ALL],

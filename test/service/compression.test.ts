@@ -4,7 +4,7 @@ import { buffer } from "node:stream/consumers";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import test from "ava";
 import { apiAt } from "../harness/clients/api.ts";
-import { browserOf } from "../harness/clients/dashboard.ts";
+import { browserOf, createTeam } from "../harness/clients/dashboard.ts";
 import { bearer, startTestService } from "../harness/service.ts";
 
 const service = await startTestService();
@@ -101,13 +101,28 @@ test("a link is not compressed, so its strong ETag can be sent in If-Match", asy
 test("neither a short response nor what may hold a secret is compressed", async (t) => {
   const short = await load("/v1/organization", { headers: { ...AUTHORIZED, "accept-encoding": "br" } });
   t.is(short.headers["content-encoding"], undefined);
+  const { base, owner } = await createTeam(service);
+  const { browser } = await browserOf(service, owner);
+  const options = { headers: { accept: "text/html", "accept-encoding": "br" } };
+  for (const path of ["/auth/login", "/auth/reset-password/x"])
+    t.is((await load(path, options)).headers["content-encoding"], undefined, path);
+  const rotation = await browser.open(`${service.url}${base}/client/rotate`);
+  const secret = await browser.press(rotation, "Rotate secret");
+  t.regex(secret.text, /data-once/);
+  t.is(secret.headers.get("content-encoding"), null);
+});
+
+test("a page of the dashboard is compressed, with a token in its forms that is another each time, and valid", async (t) => {
   const { browser } = await browserOf(service, await service.createUser([]));
-  for (const path of ["/auth/login", "/dashboard", "/dashboard/account", "/auth/reset-password/x"]) {
-    const options = { headers: { "accept-encoding": "br" } };
-    const { headers, text } = await browser.open(service.url + path, options);
-    t.is(headers.get("content-encoding"), null, path);
-    if (path !== "/dashboard/account") continue;
-    t.true(text.length > 1024, "it is long enough");
-    t.regex(text, /name="csrf"/);
+  const tokens = new Set<string | undefined>();
+  for (let time = 0; time < 2; time++) {
+    const page = await browser.open(`${service.url}/dashboard/account`, {
+      headers: { "accept-encoding": "br" },
+    });
+    t.is(page.headers.get("content-encoding"), "br");
+    t.regex(page.headers.get("vary") ?? "", /Accept-Encoding/);
+    tokens.add(page.html.querySelector("[name=csrf]")?.getAttribute("value"));
+    t.is((await browser.press(page, "Set up authenticator app")).status, 200);
   }
+  t.is(tokens.size, 2);
 });

@@ -1,7 +1,7 @@
 import test from "ava";
 import { AUDIT_EVENTS, WEBHOOK_EVENTS } from "../../resources/events/delivered-events.ts";
 import { validate } from "../../resources/http/validate.ts";
-import { groupSummaryOf, groupsOf } from "../../server/dashboard/organization/audit.ts";
+import { continuesAction } from "../../server/dashboard/organization/audit.ts";
 import { auditQuery, EVENT_GROUPS, eventName, filterOf } from "../../server/operations/audit-query.ts";
 
 const INVALID: Record<string, unknown[]> = {
@@ -48,28 +48,25 @@ test("the filter names each audited event in words, in groups", (t) => {
   t.true(EVENT_GROUPS[0]?.[1].includes("member.logged_out"));
 });
 
-type Entry = Parameters<typeof groupsOf>[0][number];
+const CREATED = { type: "link.created", at: 0, actor: "usr_1", via: null, address: null, data: {} } as const;
+const archived = (isArchived: boolean) => ({
+  ...{ ...CREATED, type: "link.updated" as const },
+  data: { changed: ["archived"], link: { archived: isArchived } },
+});
 
-function entry(type: Entry["type"], minutesAgo: number, actor = "usr_1", data: object = {}): Entry {
-  return { type, at: -minutesAgo * 60_000, actor, via: null, address: null, data } as Entry;
-}
-
-test("three or more changes of links by one actor in a row, at most an hour apart, are one group", (t) => {
-  const summaries = (entries: Entry[]) =>
-    groupsOf(entries).map((group) => (group.length > 1 ? groupSummaryOf(group) : group[0].type));
-  const created = (...minutes: number[]) => minutes.map((ago) => entry("link.created", ago));
-  t.deepEqual(summaries(created(0, 60, 120)), ["created 3 links"]);
-  t.deepEqual(summaries(created(0, 1, 2, 63, 64, 65)), ["created 3 links", "created 3 links"]);
-  t.deepEqual(summaries(created(0, 1)), ["link.created", "link.created"]);
-  for (const other of [entry("link.created", 2, "usr_2"), entry("link.deleted", 2)])
-    t.is(summaries([...created(0, 1), other]).length, 3);
-  const archived = [0, 1, 2].map((ago) =>
-    entry("link.updated", ago, "usr_1", { changed: ["archived"], link: { archived: true } }),
-  );
-  t.deepEqual(summaries(archived), ["archived 3 links"]);
-  const [group] = groupsOf(archived);
-  t.is(group && groupSummaryOf(group, true), "archived 3+ links", "more than were read");
-  t.deepEqual(summaries(Array(1001).fill(entry("link.created", 0))), ["created 1,001 links"]);
-  const renamed = [0, 1, 2].map((ago) => entry("organization.renamed", ago));
-  t.is(summaries(renamed).length, 3);
+test("changes of links by one actor are one line, if they did the same and are at most an hour apart", (t) => {
+  const HOUR_MS = 60 * 60 * 1000;
+  t.true(continuesAction(CREATED, { ...CREATED, at: -HOUR_MS }));
+  t.true(continuesAction(archived(true), archived(true)));
+  const renamed = { ...CREATED, type: "organization.renamed" as const };
+  for (const [newer, older] of [
+    [CREATED, { ...CREATED, at: -HOUR_MS - 1 }],
+    [CREATED, { ...CREATED, actor: "usr_2" }],
+    [CREATED, { ...CREATED, via: "lgc_1" }],
+    [CREATED, { ...CREATED, address: "::1" }],
+    [CREATED, { ...CREATED, type: "link.deleted" as const }],
+    [archived(true), archived(false)],
+    [renamed, renamed],
+  ] as const)
+    t.false(continuesAction(newer, older));
 });

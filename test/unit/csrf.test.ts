@@ -1,6 +1,6 @@
 import test from "ava";
 import type { Context } from "koa";
-import { checkCsrf, checkOrigin, createCsrf } from "../../server/http/csrf.ts";
+import { checkCsrf, checkOrigin, createCsrf, maskCsrf } from "../../server/http/csrf.ts";
 
 const OWN = "https://links.example.com";
 
@@ -31,6 +31,10 @@ test("a token is valid for its purpose, and none that is missing, empty, cut off
   const csrf = createCsrf("a secret of the server");
   const token = csrf.token("session 1");
   t.notThrows(() => checkCsrf(csrf, token, "session 1"));
+  const masked = [maskCsrf(token), maskCsrf(token)];
+  t.not(masked[0], masked[1]);
+  for (const one of masked) t.notThrows(() => checkCsrf(csrf, one, "session 1"));
+  t.throws(() => checkCsrf(csrf, masked[0], "session 2"));
   const others = [csrf.token("session 2"), createCsrf("another secret").token("session 1")];
   for (const wrong of [undefined, "", 7, "AAAA", "a".repeat(43), token.slice(0, -2), ...others])
     t.throws(() => checkCsrf(csrf, wrong, "session 1"), { code: "invalid_csrf_token" }, String(wrong));

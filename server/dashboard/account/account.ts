@@ -4,7 +4,7 @@ import type { AuthOptions } from "../../auth/auth-options.ts";
 import { requireRecentSignIn } from "../../auth/authenticate.ts";
 import { ProviderUnavailable } from "../../auth/sso/identity-provider.ts";
 import { describeBrowser } from "../../http/describe-browser.ts";
-import { prefersHtml } from "../../http/request-body.ts";
+import { prefersHtml, textFieldOf } from "../../http/request-body.ts";
 import {
   ACCOUNT,
   changePassword,
@@ -24,7 +24,7 @@ import { type Columns, emptyState, table } from "../../ui/table.ts";
 import { capitalized, formatTime } from "../../ui/text.ts";
 import { signedInUserOf } from "../access.ts";
 import { appRevocationForm, authorizedAppsTable } from "../authorized-apps.ts";
-import type { Show } from "../forms.ts";
+import { type FieldErrors, formFieldsOf, type Show, splitFieldErrors } from "../forms.ts";
 import { addOperation, addOperationPage, addReading, runOperation } from "../operation-routes.ts";
 import { showPage } from "../responses.ts";
 import type { RouteOptions } from "../route.ts";
@@ -43,14 +43,16 @@ export function accountRoutes(router: Router, options: RouteOptions & AccountPar
     return next();
   });
 
-  const show: Show = async (ctx, error) => {
+  const show: Show = async (ctx, _error, problem) => {
+    const { error, errors } = splitFieldErrors(problem);
+    const typed = problem ? textFieldOf((await formFieldsOf(ctx)).email) : "";
     const account = await runOperation(ctx, options, getAccount);
     const { user, identities, second_factors: factors, sessions } = account;
     const provider = identityProvider?.name;
     const hasMail = settings.SMTP_URL !== undefined;
-    const body = html`${passwordPanel(user.has_password)}
+    const body = html`${passwordPanel(user.has_password, errors)}
 ${factorsPanel(factors, relyingParty !== undefined)}
-${(hasMail || user.email) && emailPanel(user.email, hasMail)}
+${(hasMail || user.email) && emailPanel(user.email, hasMail, { value: typed, error: errors.email })}
 ${sessionsPanel(sessions, provider)}
 ${(provider || identities.length > 0) && identitiesPanel(identities, provider)}
 <section class="panel"><h2>Apps you authorized</h2>
@@ -61,7 +63,7 @@ ${linkButton(`${ACCOUNT}/apps`, "View apps", "quiet")}
 <p>Download everything we store about you. Links and clicks belong to your organizations and aren’t included.</p>
 ${linkButton(`${ACCOUNT}/export`, "Download data", "quiet")}
 </section>
-${deletionPanel(user.has_password)}`;
+${deletionPanel(user.has_password, errors)}`;
     showPage(ctx, { title: "Your account", error, body });
   };
 
@@ -83,15 +85,16 @@ type ShownFactors = ShownAccount["second_factors"];
 type ShownSession = ShownAccount["sessions"][number];
 type Identity = ShownAccount["identities"][number];
 
-function passwordPanel(hasPassword: boolean): Html {
+function passwordPanel(hasPassword: boolean, errors: FieldErrors): Html {
   return html`<section class="panel"><h2>Password</h2>
 <p>Changing your password signs you out everywhere else and revokes the apps you authorized.</p>
 <form method="post" action="${ACCOUNT}/password" class="stack">${CSRF_FIELD}
-${hasPassword && currentPassword("current_password", "Current password")}
+${hasPassword && currentPassword("current_password", "Current password", errors)}
 ${field({
   name: "new_password",
   label: "New password",
   type: "password",
+  error: errors.new_password,
   hint: "At least 8 characters. A few random words work well.",
   attributes: html`autocomplete="new-password" required`,
 })}
@@ -101,8 +104,8 @@ ${field({
 
 function factorsPanel(factors: ShownFactors, mayAddPasskey: boolean): Html {
   const hasFactor = factors.totp !== null || factors.passkeys.length > 0;
-  return html`<section class="panel" id="second-factors"><h2>Passkeys and second factors</h2>
-<p>${hasFactor ? "After your password, you confirm sign-ins with one of these." : "Add a second factor, so that a stolen password isn’t enough to sign in to your account."}</p>
+  return html`<section class="panel" id="second-factors"><h2>Passkeys and two-factor authentication</h2>
+<p>${hasFactor ? "After your password, you confirm sign-ins with one of these." : "Add a second step to your sign-in, so that a stolen password isn’t enough to sign in to your account."}</p>
 <h3>Passkeys</h3>
 ${passkeyTable(factors.passkeys)}
 ${mayAddPasskey ? html`<p>${linkButton(`${ACCOUNT}/passkeys/new`, "Add passkey", "quiet")}</p>` : html`<p class="hint">Passkeys need a domain name, and this server’s address is an IP address.</p>`}
@@ -195,17 +198,23 @@ ${provider && formButton({ action: `${ACCOUNT}/identities`, text: `Link ${provid
 </section>`;
 }
 
-function deletionPanel(hasPassword: boolean): Html {
+function deletionPanel(hasPassword: boolean, errors: FieldErrors): Html {
   return html`<section class="panel danger"><h2>Delete account</h2>
 <p>This also deletes organizations that have no other members, and their short links stop working. You can’t undo this.</p>
 <form method="post" action="${ACCOUNT}/delete" class="stack">${CSRF_FIELD}
-${hasPassword && currentPassword("password", "Your password")}
+${hasPassword && currentPassword("password", "Your password", errors)}
 <button type="submit" class="danger">Delete account</button>
 </form></section>`;
 }
 
-function currentPassword(name: string, label: string): Html {
-  return field({ name, label, type: "password", attributes: html`autocomplete="current-password" required` });
+function currentPassword(name: string, label: string, errors: FieldErrors): Html {
+  return field({
+    name,
+    label,
+    type: "password",
+    error: errors[name],
+    attributes: html`autocomplete="current-password" required`,
+  });
 }
 
 const EMAIL_PATH = `${ACCOUNT}/email`;
@@ -222,7 +231,11 @@ function emailRoutes(router: Router, options: RouteOptions, show: Show): void {
   addOperation(router, options, confirmEmail, { to });
 }
 
-function emailPanel(email: string | null, hasMail: boolean): Html {
+function emailPanel(
+  email: string | null,
+  hasMail: boolean,
+  state: { value: string; error: string | undefined },
+): Html {
   return html`<section class="panel"><h2>Email address</h2>
 <p>For security notices and password resets. It’s never used to sign in, and we don’t share it.</p>
 ${email && html`<p>Your address is <strong><bdi>${email}</bdi></strong>.</p>`}
@@ -230,6 +243,7 @@ ${
   hasMail
     ? html`<form method="post" action="${EMAIL_PATH}" class="stack">${CSRF_FIELD}
 ${field({
+  ...state,
   name: "email",
   label: email ? "New email address" : "Email address",
   type: "email",

@@ -53,7 +53,7 @@ export function secondFactorRoutes(
     const secret = await totp.findPending(id);
     if (!secret) return ctx.redirect(back.start);
     const body = totpPage(secret, totpUri(secret, username), back, error);
-    showPage(ctx, { title: "Set up an authenticator app", error, body });
+    showPage(ctx, { title: "Set up an authenticator app", error, isSecret: true, body });
   };
   router.get(TOTP, (ctx) => showTotp(ctx));
   addOperation(router, options, operations.startTotp, { to: (ctx) => setupReturnOf(ctx).query(TOTP) });
@@ -98,7 +98,7 @@ export function secondFactorRoutes(
   router.get(SECOND_FACTOR_SETUP, (ctx) => {
     const organization = ctx.state.memberships?.find(({ id }) => id === ctx.query.organization);
     const body = setupPage(organization?.name, relyingParty !== undefined, setupReturnOf(ctx));
-    showPage(ctx, { title: "Set up a second factor", body });
+    showPage(ctx, { title: "Set up two-factor authentication", body });
   });
 }
 
@@ -130,8 +130,8 @@ function withoutReturn({ return_to: _, ...fields }: Input): Input {
 /** Renders why a second factor is needed, and how to set one up. */
 function setupPage(organization: string | undefined, mayAddPasskey: boolean, back: SetupReturn): Html {
   const reason = organization
-    ? html`<strong><bdi>${organization}</bdi></strong> requires owners and admins to sign in with a second factor.`
-    : html`Add a second factor, so that a stolen password isn’t enough to sign in to your account.`;
+    ? html`<strong><bdi>${organization}</bdi></strong> requires owners and admins to use two-factor authentication.`
+    : html`Add a second step to your sign-in, so that a stolen password isn’t enough to sign in to your account.`;
   return html`<section class="panel"><p>${reason}</p>
 <div class="actions">
 ${mayAddPasskey && ui.linkButton(back.query(`${PASSKEYS}/new`), "Add passkey")}
@@ -168,7 +168,7 @@ function passkeyPage(options: string, back: SetupReturn): Html {
   })}
 <div class="actions"><button type="submit">Add passkey</button>${ui.linkButton(back.path, "Cancel", "quiet")}</div>`;
   return html`<section class="panel">
-<p>With a passkey, you sign in with your device’s screen lock or a security key instead of a password. It also serves as your second factor.</p>
+<p>With a passkey, you sign in with your device’s screen lock or a security key instead of a password. It also counts as two-factor authentication.</p>
 ${passkeyForm("create", { action: PASSKEYS, options, fields: {} }, content, "stack")}
 <noscript><p class="alert">Adding a passkey needs JavaScript.</p></noscript>
 <p class="alert" data-passkey-missing hidden>This browser doesn’t support passkeys.</p>
@@ -188,7 +188,7 @@ async function downloadCodes(ctx: Context): Promise<void> {
 function codesPage(codes: string[], back: string): Html {
   return html`<div class="panel" data-once>
 <p class="alert">Save these codes now, for example in a password manager. You won’t be able to see them again.</p>
-<p>If you lose your authenticator app or passkey, each code signs you in once instead.</p>
+<p>Use these if you lose your authenticator app or passkey. Each code works once.</p>
 <ul class="codes">${codes.map((code) => html`<li><code>${code}</code></li>`)}</ul>
 <div class="actions">${ui.copyButton(codes.join("\n"), "the recovery codes")}${ui.formButton({
     action: `${CODES}/download`,

@@ -190,8 +190,8 @@ function acceptedApps(
   { requiresDpop, isLocal }: Conditions,
 ): Html {
   const reasons: Record<Refusal, Html> = {
-    documents_disabled: turnedOffBy("CIMD"),
-    registration_disabled: turnedOffBy("DYNAMIC_REGISTRATION"),
+    documents_disabled: switchedBy("CIMD", "other apps", accepted.knownDocument === "documents_disabled"),
+    registration_disabled: switchedBy("DYNAMIC_REGISTRATION", "registered apps"),
     not_allowed: html`Not allowed by ${name}, see <a href="${sectionPath(id, "apps")}">Apps</a>.`,
   };
   const fact = (title: string, about: string, refusal: Refusal | undefined, hint = "") =>
@@ -205,8 +205,8 @@ ${fact("Registered apps", "Cursor, Gemini CLI and other apps on your computer th
 </dl>${requiresDpop && html`<p class="alert">${name} requires DPoP: an app has to bind its tokens to a key as well.</p>`}</section>`;
 }
 
-function turnedOffBy(setting: string): Html {
-  return html`The operator of this server turned this off with the setting <code>${setting}</code>.`;
+function switchedBy(setting: string, apps: string, isTurnedOff = false): Html {
+  return html`${isTurnedOff ? "Turned off" : "Off by default"}. To allow ${apps}, set <code>${setting}</code>.`;
 }
 
 /** Renders a text in which backticks enclose code. */

@@ -253,7 +253,8 @@ export function tagList({ tags }: Link, path: string, max = Infinity): Html {
     )}${hidden > 0 && html`<span class="soft rest" title="${tags.slice(max).join(", ")}">+${hidden}<span class="visually-hidden"> more tags</span></span>`}</span>`;
 }
 
-function quickForm(path: string): Html {
+/** Renders the box that creates a link. */
+export function quickForm(path: string): Html {
   return html`<form method="post" action="${path}" class="quick">${ui.CSRF_FIELD}
 <div class="field"><label for="url" class="visually-hidden">Shorten a URL</label>
 <input id="url" name="url" inputmode="url" required maxlength="2048" placeholder="Paste a URL to shorten" autocomplete="off"></div>

@@ -1,5 +1,5 @@
 import type { Context } from "koa";
-import type { AuditEntry } from "../../../adapters/events/audit-log.ts";
+import type { AuditEntry, EntryOutline, Lines } from "../../../adapters/events/audit-log.ts";
 import type { ChainHead } from "../../../adapters/events/chain-record.ts";
 import type { Storage } from "../../../adapters/index.ts";
 import { describeApp } from "../../clients/app-identity.ts";
@@ -15,21 +15,19 @@ import { addReading } from "../operation-routes.ts";
 import { showPage } from "../responses.ts";
 import type { RouteModule } from "../route.ts";
 
-type AuditPage = { entries: AuditEntry[]; nextCursor: string | null; head: ChainHead | undefined };
+type AuditPage = Awaited<ReturnType<typeof readAuditLog>>;
 /** The apps that the log can be narrowed to. */
 type Clients = readonly (readonly [id: string, name: string])[];
 
-/** Entries that one line stands for, newest first. */
-type Group = readonly [AuditEntry, ...AuditEntry[]];
-
-// Fewer lines would hide more than they save.
-const MIN_GROUP = 3;
-// A group has one time, so its entries are close to each other.
+// Combined entries have one time, so they are close to each other.
 const MAX_DISTANCE_MS = 60 * 60 * 1000;
 
 export const audit: RouteModule = (router, options) => {
   addReading(router, options, listAuditEntries, async (ctx, query) => {
-    const page = await readAuditLog({ ...options, organization: membershipOf(ctx) }, query as AuditQuery);
+    // A part of the log shows what was combined.
+    const continues = query.part ? undefined : continuesAction;
+    const request = { ...options, organization: membershipOf(ctx) };
+    const page = await readAuditLog(request, query as AuditQuery, continues);
     showAuditPage(ctx, page, await clientOptions(ctx, options.storage, page.entries));
   });
   addReading(router, options, exportAuditLog);
@@ -56,11 +54,11 @@ async function clientOptions(
 }
 
 function showAuditPage(ctx: Context, page: AuditPage, clients: Clients): void {
-  const { entries, nextCursor, head } = page;
+  const { entries, lines, nextCursor, head } = page;
   const { path } = ctx;
   const query = ctx.query as Record<string, string>;
   const body = html`${filterForm(path, query, clients)}
-${entries.length > 0 ? table("Audit log", columnsOf(path), groupsOf(entries)) : emptyState("No events found", "No entry matches the filter.")}
+${entries.length > 0 ? table("Audit log", columnsOf(path, filterOf(query), lines), entries) : emptyState("No events found", "No entry matches the filter.")}
 ${pagination({ path, query, nextCursor })}
 ${head && proof(head)}`;
   const actions = linkButton(pathWith(`${path}.csv`, filterOf(query)), "Export CSV", "quiet");
@@ -74,38 +72,33 @@ function filterOf({ cursor: _, limit: __, done: ___, ...filter }: Record<string,
   return Object.fromEntries(Object.entries(filter).filter(([, value]) => value));
 }
 
-/** Combines consecutive changes of links by one actor. Entries that were not read are missing in the last group. */
-export function groupsOf(entries: AuditEntry[]): Group[] {
-  const groups: Group[] = [];
-  for (const entry of entries) {
-    const last = groups.at(-1);
-    if (last && continues(last.at(-1) ?? last[0], entry)) groups[groups.length - 1] = [...last, entry];
-    else groups.push([entry]);
-  }
-  return groups.flatMap((group) => (group.length < MIN_GROUP ? group.map((one): Group => [one]) : [group]));
-}
-
-/** Describes a group of several entries, as in “created 12 links”. @param isCut whether it has more entries */
-export function groupSummaryOf(group: Group, isCut = false): string {
-  return `${groupVerbOf(group[0])} ${group.length.toLocaleString("en")}${isCut ? "+" : ""} links`;
-}
-
-/** Returns whether an older entry belongs to the group that ends with another one. */
-function continues(last: AuditEntry, entry: AuditEntry): boolean {
+/** Returns whether an older entry is part of what the next newer one did: changes of many links by one actor. */
+export function continuesAction(newer: EntryOutline, older: EntryOutline): boolean {
   return (
-    groupVerbOf(entry) !== undefined &&
-    groupVerbOf(entry) === groupVerbOf(last) &&
-    last.at - entry.at <= MAX_DISTANCE_MS &&
-    (["actor", "via", "address"] as const).every((name) => last[name] === entry[name])
+    groupVerbOf(older) !== undefined &&
+    groupVerbOf(older) === groupVerbOf(newer) &&
+    newer.at - older.at <= MAX_DISTANCE_MS &&
+    (["actor", "via", "address"] as const).every((name) => newer[name] === older[name])
   );
 }
 
-function columnsOf(path: string): Columns<Group> {
+/** Describes an entry, or those that were combined with it, as in “created 12 links”. */
+export function lineOf(entry: AuditEntry, lines: Lines): string {
+  const count = lines.get(entry.id)?.length ?? 1;
+  return count > 1 ? `${groupVerbOf(entry)} ${count.toLocaleString("en")} links` : summaryOf(entry);
+}
+
+function columnsOf(path: string, filter: Record<string, string>, lines: Lines): Columns<AuditEntry> {
   return {
-    Time: ([{ at }]) => time(at),
-    Actor: ([entry]) => html`<bdi>${actorNameOf(entry)}</bdi>${viaLink(entry, path)}`,
-    Event: (group) => (group.length > 1 ? groupDetails(group) : summaryOf(group[0])),
-    "IP address": ([{ address }]) => address ?? "–",
+    Time: ({ at }) => time(at),
+    Actor: (entry) => html`<bdi>${actorNameOf(entry)}</bdi>${viaLink(entry, path)}`,
+    Event(entry) {
+      const oldest = lines.get(entry.id)?.at(-1)?.id ?? entry.id;
+      const part = pathWith(path, { ...filter, part: `${entry.id}..${oldest}` });
+      const text = lineOf(entry, lines);
+      return oldest === entry.id ? text : html`<a href="${part}">${text}</a>`;
+    },
+    "IP address": ({ address }) => address ?? "–",
   };
 }
 
@@ -113,11 +106,6 @@ function columnsOf(path: string): Columns<Group> {
 function viaLink({ via, names }: AuditEntry, path: string): Html {
   if (via === null) return html``;
   return html` via <a href="${pathWith(path, { client_id: via })}"><bdi>${appOf(via, names)}</bdi></a>`;
-}
-
-function groupDetails(group: Group): Html {
-  return html`<details><summary>${groupSummaryOf(group)}</summary>
-<ul class="entries">${group.map((entry) => html`<li>${summaryOf(entry)} <span class="soft">${time(entry.at)}</span></li>`)}</ul></details>`;
 }
 
 /** Renders the hash of the last entry, which an auditor keeps to recognize a log that was rewritten. */

@@ -96,7 +96,11 @@ ${ui.field({ name: "label", label: "Note (optional), such as “Anna from market
 ${hasMail && ui.field({ name: "email", label: "Email address (optional)", type: "email", value: textFieldOf(typed.email), error: errors.email, attributes: html`maxlength="254" autocomplete="off"` })}
 <button type="submit">${ui.icon("user-plus")}Create invitation link</button>
 </form>
-<dl class="facts">${manageableRoles(role).map((one) => html`<dt>${capitalized(one)}</dt><dd class="soft">${ROLE_MEANINGS[one]}</dd>`)}</dl></section>`;
+${roleMeanings(manageableRoles(role))}</section>`;
+}
+
+export function roleMeanings(roles: readonly Role[]): Html {
+  return html`<dl class="facts">${roles.map((one) => html`<dt>${capitalized(one)}</dt><dd class="soft">${ROLE_MEANINGS[one]}</dd>`)}</dl>`;
 }
 
 export function openInvitations({ id }: Membership, open: Invitation[]): Html {

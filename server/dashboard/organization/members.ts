@@ -17,7 +17,7 @@ import { shownOnce } from "../one-time-view.ts";
 import { addOperation, addOperationPage, addReading } from "../operation-routes.ts";
 import { showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule, type RouteOptions } from "../route.ts";
-import { addInvitationRoutes, invitationPanel, openInvitations } from "./invitations.ts";
+import { addInvitationRoutes, invitationPanel, openInvitations, roleMeanings } from "./invitations.ts";
 
 export const memberRoutes: RouteModule = (router, options) => {
   const { settings, storage } = options;
@@ -41,11 +41,6 @@ ${rolesPanel()}`;
   };
 
   addReading(router, options, operations.listMembers, (ctx) => show(ctx));
-  addOperation(router, options, operations.changeRole, {
-    show,
-    to: (ctx) => pathTo(ctx, "members"),
-    action: "/dashboard/organizations/:id/members/:user_id",
-  });
   addMemberRoutes(router, options, show);
   addInvitationRoutes(router, options, show);
 };
@@ -83,12 +78,7 @@ function memberActions(membership: Membership, { id, username, role }: Member): 
   const others = manageableRoles(membership.role).filter((one) => one !== role);
   return html`<details class="menu"><summary class="button quiet">Manage<span class="visually-hidden"> ${username}</span></summary><div class="sheet">${others.map(
     (one) =>
-      ui.formButton({
-        action: `${path}/${id}`,
-        text: ROLE_ACTIONS[one],
-        about: username,
-        fields: { role: one },
-      }),
+      html`<a href="${path}/${id}/role?role=${one}">Make ${one}<span class="visually-hidden"> ${username}</span></a>`,
   )}${
     mayRun(membership, operations.createResetLink) &&
     ui.formButton({
@@ -101,12 +91,6 @@ function memberActions(membership: Membership, { id, username, role }: Member): 
     html`<a href="${path}/${id}/sign-out">Sign out member<span class="visually-hidden"> ${username}</span></a>`
   }<a class="danger" href="${path}/${id}/delete">Remove member<span class="visually-hidden"> ${username}</span></a></div></details>`;
 }
-
-const ROLE_ACTIONS: Record<Role, string> = {
-  owner: "Make owner",
-  admin: "Make admin",
-  member: "Make member",
-};
 
 const MEMBERS = `${ORGANIZATION}/members`;
 
@@ -137,6 +121,22 @@ function addMemberRoutes(router: Router, options: RouteOptions, show: Show): voi
       }
       const body = await removalForm(ctx, storage, { ...signedInUserOf(ctx), role }, cancel);
       return { title, body };
+    },
+  });
+
+  addOperationPage(router, options, operations.changeRole, {
+    path: `${MEMBERS}/:user_id/role`,
+    action: `${MEMBERS}/:user_id`,
+    section: "members",
+    to,
+    async render(ctx) {
+      const { id, username } = await find(ctx);
+      const given = ctx.query.role ?? (await formFieldsOf(ctx)).role;
+      const role = operations.roleSchema.safeParse(given).data ?? "member";
+      const submit = `Make ${username} ${role === "member" ? "a" : "an"} ${role}`;
+      const form = { action: `${to(ctx)}/${id}`, submit, cancel: to(ctx) };
+      const body = ui.panelForm(form, html`${ui.hidden("role", role)}${roleMeanings([role])}`);
+      return { title: `${submit}?`, body };
     },
   });
 

@@ -1,9 +1,9 @@
-import type { AuditEntry } from "../../../adapters/events/audit-log.ts";
+import type { AuditPage } from "../../../adapters/events/audit-log.ts";
 import type { Membership } from "../../../adapters/organizations/store.ts";
 import { isPaid, limitsOf } from "../../../resources/plans.ts";
 import type { Webhook } from "../../../resources/webhooks/types.ts";
 import { CHANGE_TYPES } from "../../operations/audit-query.ts";
-import { actorNameOf, summaryOf } from "../../operations/audit-sentences.ts";
+import { actorNameOf } from "../../operations/audit-sentences.ts";
 import { createOrganization, getOrganization, listOrganizations } from "../../operations/organizations.ts";
 import * as ui from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
@@ -12,20 +12,19 @@ import { capitalized } from "../../ui/text.ts";
 import { actorOf, membershipOf, signedInUserOf } from "../access.ts";
 import { formFieldsOf, splitFieldErrors } from "../forms.ts";
 import { clicksPanel, readPrevious, topLinksPanel } from "../links/analytics.ts";
+import { quickForm } from "../links/list.ts";
 import { addOperationPage, addReading } from "../operation-routes.ts";
 import { respondToChange, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { statusOf, type WebhookStatus } from "../webhooks/context.ts";
-import { groupSummaryOf, groupsOf } from "./audit.ts";
+import { continuesAction, lineOf } from "./audit.ts";
 
 /** Has the ID of the organization that the user viewed last. */
 const LAST_VIEWED_COOKIE = "organization";
 const CHECKLIST_COOKIE = "checklist";
 const YEAR_MS = 365 * 24 * 60 * 60 * 1000;
 const TOP_LINKS = 5;
-// The overview shows the latest of them in groups.
-const READ_ACTIVITIES = 100;
-const ACTIVITIES = 6;
+const ACTIVITIES = { limit: 6, maxBytes: 64 * 1024, before: undefined, continues: continuesAction };
 
 export const overviewRoutes: RouteModule = (router, options) => {
   const { storage, services, urls, allow } = options;
@@ -45,12 +44,13 @@ export const overviewRoutes: RouteModule = (router, options) => {
       storage.members.list(id),
       readPrevious(clicks, (range) => services.links.analytics(caller, undefined, range)),
       services.links.topLinks(caller, range, TOP_LINKS),
-      isReader ? storage.audit.list(id, { types: CHANGE_TYPES }, READ_ACTIVITIES) : [],
+      isReader ? storage.audit.page(id, { types: CHANGE_TYPES }, ACTIVITIES) : undefined,
       isReader && isPaid(plan) ? services.webhooks.list(caller, { limit: 100 }) : undefined,
     ]);
     const counts = { links: usage.links, apps: apps.length, members: members.length };
     const isDismissed = ctx.cookies.get(CHECKLIST_COOKIE) !== undefined;
     const body = html`<div class="beside"><div>
+${!isDismissed && checklist(membership, counts)}
 ${
   usage.links + clicks.clicks > 0 &&
   clicksPanel(clicks, {
@@ -62,10 +62,9 @@ ${
   })
 }
 ${topLinks.length > 0 && topLinksPanel(topLinks, clicks.clicks, sectionPath(id, "links"), urls.short)}
-${activity.length > 0 && activityPanel(id, activity)}
+${usage.links > 0 && activity && activity.entries.length > 0 && activityPanel(id, activity)}
 </div>
 <aside aria-label="Organization">
-${!isDismissed && checklist(membership, counts)}
 ${planPanel(membership, counts)}
 ${webhooks && webhooksPanel(membership, webhooks.webhooks)}
 </aside></div>`;
@@ -100,6 +99,7 @@ function checklist(membership: Membership, counts: Counts): Html {
   if (shown.every(({ isDone }) => isDone)) return html``;
   return html`<section class="panel"><div class="title"><h2>Get started</h2>
 <form method="post" action="${sectionPath(id, "overview")}/checklist" class="inline">${ui.CSRF_FIELD}<button type="submit" class="glyph">${ui.icon("x")}<span class="visually-hidden">Dismiss</span></button></form></div>
+${counts.links === 0 && quickForm(sectionPath(id, "links"))}
 <ul class="checklist">${shown.map(
     ({ isDone, text, href }) =>
       html`<li>${isDone ? html`${ui.icon("circle-check")}<span class="soft">${text}<span class="visually-hidden"> (done)</span></span>` : html`${ui.icon("circle")}<a href="${href}">${text}</a>`}</li>
@@ -129,18 +129,14 @@ function webhooksPanel({ id, plan }: Membership, webhooks: Webhook[]): Html {
 ${ui.linkButton(webhooks.length === 0 ? `${href}/new` : href, webhooks.length === 0 ? "Create webhook" : "View webhooks", "quiet")}</section>`;
 }
 
-function activityPanel(organizationId: string, activity: AuditEntry[]): Html {
-  const groups = groupsOf(activity);
-  const hasMore = activity.length === READ_ACTIVITIES;
-  const lines = groups.slice(0, ACTIVITIES).map((group) => {
-    const [{ at }] = group;
-    const isCut = hasMore && group === groups.at(-1);
-    const summary = group.length > 1 ? groupSummaryOf(group, isCut) : summaryOf(group[0]);
-    return html`<li><span><bdi>${actorNameOf(group[0])}</bdi> ${summary}</span><span class="soft">${ui.time(at)}</span></li>
-`;
-  });
+function activityPanel(organizationId: string, { entries, lines }: AuditPage): Html {
+  const items = entries.map(
+    (entry) =>
+      html`<li><span><bdi>${actorNameOf(entry)}</bdi> ${lineOf(entry, lines)}</span><span class="soft">${ui.time(entry.at)}</span></li>
+`,
+  );
   return html`<section class="panel"><div class="title"><h2>Recent activity</h2>${ui.linkButton(sectionPath(organizationId, "audit"), "Audit log", "quiet")}</div>
-<ul class="activity">${lines}</ul></section>`;
+<ul class="activity">${items}</ul></section>`;
 }
 
 const NEW = "/dashboard/organizations/new";

@@ -1,6 +1,6 @@
 import type { Context } from "koa";
 import type { Membership } from "../../../adapters/organizations/store.ts";
-import { Problem } from "../../../resources/http/problem.ts";
+import { invalidField } from "../../../resources/http/validate.ts";
 import { textFieldOf } from "../../http/request-body.ts";
 import type { SignedInUser } from "../../http/state.ts";
 import { setAppPolicy, setEnterpriseAuthorization } from "../../operations/apps.ts";
@@ -10,7 +10,7 @@ import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { pathWith } from "../../ui/table.ts";
 import { controlOf, mayRun, membershipOf, pathTo, SECOND_FACTOR_SETUP, signedInUserOf } from "../access.ts";
-import { formFieldsOf, type Show, splitFieldErrors } from "../forms.ts";
+import { type FieldErrors, formFieldsOf, type Show, splitFieldErrors } from "../forms.ts";
 import { toUrl, urlField } from "../links/form.ts";
 import { addOperation, addOperationPage, addReading, runOperation } from "../operation-routes.ts";
 import { showPage } from "../responses.ts";
@@ -62,12 +62,13 @@ ${mayRun(membership, operations.deleteOrganization) && deletionPanel(membership)
     to: () => "/dashboard",
     async before(ctx, next) {
       if ((await formFieldsOf(ctx)).name === membershipOf(ctx).name) return next();
-      throw new Problem(422, "invalid_name", "The name doesn't match. Type the organization's exact name.");
+      throw invalidField("name", "must be the exact name of the organization");
     },
-    render(ctx) {
+    render(ctx, problem) {
+      const { errors, ...error } = splitFieldErrors(problem);
       const membership = membershipOf(ctx);
       const heading = `Delete ${membership.name}`;
-      return { title: "Delete organization", heading, body: deletionForm(membership) };
+      return { title: "Delete organization", heading, ...error, body: deletionForm(membership, errors) };
     },
   });
 };
@@ -108,22 +109,22 @@ function secondFactorPanel(
   const { id } = membership;
   const button = ui.formButton({
     action: `${sectionPath(id, "members")}/require-second-factor`,
-    text: isRequired ? "Stop requiring a second factor" : "Require a second factor",
+    text: isRequired ? "Stop requiring two-factor authentication" : "Require two-factor authentication",
     fields: { require_second_factor: String(!isRequired) },
   });
   const setup = pathWith(SECOND_FACTOR_SETUP, {
     return_to: `${sectionPath(id, "settings")}#${SECOND_FACTOR}`,
   });
-  const ownFactorFirst = html`<p>To require one, first set up a second factor for your own account.</p>
-${ui.linkButton(setup, "Set up a second factor", "quiet")}`;
+  const ownFactorFirst = html`<p>To require it, first set up two-factor authentication for your own account.</p>
+${ui.linkButton(setup, "Set up two-factor authentication", "quiet")}`;
   const text = `${
     isRequired
-      ? "Owners and admins must sign in with a second factor to work in this organization."
-      : "Owners and admins can sign in with only a password. If you require a second factor, those without one must set it up before they continue."
+      ? "Owners and admins must use two-factor authentication to work in this organization."
+      : "Owners and admins can sign in with only a password. If you require two-factor authentication, those without it must set it up before they continue."
   } SSO sign-ins meet the requirement if the identity provider reports multi-factor authentication.`;
   const control = secondFactor === "none" ? ownFactorFirst : button;
   return ui.settingPanel(
-    { id: SECOND_FACTOR, title: "Second factor", text },
+    { id: SECOND_FACTOR, title: "Two-factor authentication", text },
     controlOf(membership, operations.requireSecondFactor, control),
   );
 }
@@ -158,7 +159,7 @@ function deletionPanel({ id }: Membership): Html {
   );
 }
 
-function deletionForm({ id, name }: Membership): Html {
+function deletionForm({ id, name }: Membership, errors: FieldErrors): Html {
   const action = `${sectionPath(id, "overview")}/delete`;
   return ui.panelForm(
     { action, submit: "Delete organization", cancel: sectionPath(id, "settings"), danger: "panel" },
@@ -168,6 +169,6 @@ function deletionForm({ id, name }: Membership): Html {
 <li>deletes its client, secrets, domains, webhooks and invitations, and removes its members</li>
 <li>stops its short links from working; their slugs can’t be used again</li>
 </ul>
-${ui.field({ name: "name", label: `Type “${name}” to confirm`, attributes: html`required autocomplete="off"` })}`,
+${ui.field({ name: "name", label: `Type “${name}” to confirm`, error: errors.name, attributes: html`required autocomplete="off"` })}`,
   );
 }

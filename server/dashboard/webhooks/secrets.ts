@@ -41,6 +41,7 @@ export const webhookSecrets: RouteModule = (router, { services, allow, oneTimeVi
     access: [managers, requirePlan],
     section: "webhooks",
     needsRecentSignIn: true,
+    summary: "Rotate the signing secret",
     async render(ctx) {
       const { url } = await findWebhook(ctx, services);
       return { title: "Rotate signing secret", intro: url, body: rotationForm(webhookPath(ctx)) };
@@ -53,6 +54,7 @@ export const webhookSecrets: RouteModule = (router, { services, allow, oneTimeVi
 
   // A POST: every view is recorded, and none is repeated by going back or by prefetching a link.
   router.post(`${WEBHOOK}/secret`, managers, async (ctx) => {
+    ctx.state.summary = "View the signing secret";
     requireRecentSignIn(ctx, webhookPath(ctx));
     respondWithSecret(ctx, secretView, await webhooks.viewSecret(actorOf(ctx), webhookIdOf(ctx)), "viewed");
   });

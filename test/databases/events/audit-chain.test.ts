@@ -156,11 +156,36 @@ test("a page of the log has up to so many bytes of data, at least one entry, and
     for (let hasMore = true; hasMore; count++) {
       const page = await first.audit.page(id, {}, { limit, maxBytes, before: found.at(-1)?.id });
       found.push(...page.entries);
-      hasMore = page.hasMore;
+      hasMore = page.end !== undefined;
     }
     t.deepEqual(found.map(shown), all);
     t.is(count, pages);
   }
-  const none = { entries: [], hasMore: false };
+  const none = { entries: [], lines: new Map(), end: undefined };
   t.deepEqual(await first.audit.page(id, { actor: "x" }, { limit: 1, maxBytes: 1, before: undefined }), none);
+});
+
+test("entries that continue each other are one line, across parts that are read and pages", async (t) => {
+  const id = await createLog(2);
+  const archive = (links: string[], archived: boolean) =>
+    Promise.all(links.map((link) => first.links.update(id, link, { archived }, OPERATOR)));
+  const { id: link } = await createLink(id);
+  for (let change = 0; change < 205; change++) await archive([link], change % 2 === 0);
+  const all = (await first.audit.list(id, {}, 1000)).map((entry) => entry.id);
+  const continues = (newer: { type: string }, older: { type: string }) => newer.type === older.type;
+  for (const limit of [1, 2, 10]) {
+    const counts: number[] = [];
+    let end: string | undefined;
+    do {
+      const page = await first.audit.page(id, {}, { limit, maxBytes: 1e6, before: end, continues });
+      counts.push(...page.entries.map((entry) => page.lines.get(entry.id)?.length ?? 0));
+      end = page.end;
+    } while (end !== undefined);
+    t.deepEqual(counts, [205, 3, 1, 1], String(limit));
+  }
+  const part = `${all[0]}..${all[204]}`;
+  t.deepEqual(
+    (await first.audit.list(id, { part }, 1000)).map((entry) => entry.id),
+    all.slice(0, 205),
+  );
 });

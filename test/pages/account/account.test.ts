@@ -116,6 +116,34 @@ test("deleting an account also deletes organizations without other members, and 
   t.is((await user.api.send("GET", "/dashboard/me")).status, 401);
 });
 
+for (const [button, fields, field, error] of [
+  [
+    "Delete account",
+    { password: "wrong" },
+    "password",
+    "That password is wrong. Your account was not deleted.",
+  ],
+  [
+    "Change password",
+    { current_password: "wrong", new_password: "a new password" },
+    "current_password",
+    "That password is wrong. Your password was not changed.",
+  ],
+] as const)
+  test(`“${button}” with a wrong password says so at its field, and at no other`, async (t) => {
+    const { browser } = await browserOf(service, await createColleague(service, undefined));
+    const page = await browser.press(await browser.open(PAGE), button, fields);
+    const invalid = page.html.querySelectorAll("[aria-invalid=true]");
+    t.deepEqual(
+      invalid.map(({ id }) => id),
+      [field],
+    );
+    t.is(
+      page.html.getElementById(String(invalid[0]?.getAttribute("aria-describedby")?.split(" ")[0]))?.text,
+      error,
+    );
+  });
+
 test.serial("an account isn't deleted by an old sign-in, a wrong password or a last owner", async (t) => {
   const { base, organization, owner, member } = await createTeam(service);
   const { browser } = await browserOf(service, owner);

@@ -80,7 +80,7 @@ test("the consent page shows the name, the homepage and whose app it is, and war
   await service.storage.clients.setProfile(app.id, profile, OPERATOR);
   const page = await openConsent(new TestBrowser(service.url), user, authorizeUrl(service, app));
   const main = page.html.querySelector("main");
-  t.is(main?.querySelector(".parties a")?.attributes.href, "https://chat.example/");
+  t.is(main?.querySelector("h1 ~ p a")?.attributes.href, "https://chat.example/");
   const text = main?.structuredText.replaceAll(/\s+/g, " ") ?? "";
   t.true(text.includes(`by ${app.name}`), text);
   t.true(text.includes(`Not verified: the organization ${app.name} chose the name of this app.`), text);

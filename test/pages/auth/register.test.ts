@@ -137,7 +137,7 @@ test.serial("with REGISTRATION=closed, only existing users can accept an invitat
   const browser = new TestBrowser(services.closed.url);
   t.false((await browser.open(url)).text.includes("/auth/register"));
   const query = `?${new URLSearchParams({ return_to: path })}`;
-  t.is((await browser.open(`${services.closed.url}/auth/register${query}`)).status, 403);
+  t.regex((await browser.open(`${services.closed.url}/auth/register${query}`)).url, /\/auth\/login/);
   t.is((await signInExternally(services.closed, provider, browser, query)).status, 403);
   t.is((await services.closed.storage.members.list(organization.id)).length, 3);
 });
@@ -172,10 +172,12 @@ for (const registration of ["open", "invite"] as const) {
     t.is((await service.storage.members.list(organization.id)).length, 4);
   });
 
-  test(`with REGISTRATION=${registration}, a visitor who opens an invitation can register on its page`, async (t) => {
+  test(`with REGISTRATION=${registration}, a visitor who opens an invitation registers on its page, unless it was used`, async (t) => {
     const { url, path, organization } = await invite(service);
     const browser = new TestBrowser(service.url);
-    const form = await follow(browser, await browser.open(url), "Create an account");
+    const form = await browser.open(url);
+    t.is(form.html.querySelector("h1")?.text, "Create an account");
+    t.regex((await follow(browser, form, "Sign in")).text, /invited you to join/);
     t.is(form.html.querySelector("#organization_name"), null, "the organization exists");
     const refused = await browser.press(form, "Create account", { username: "x", password: PASSWORD });
     t.is(refused.status, 422);
@@ -183,7 +185,9 @@ for (const registration of ["open", "invite"] as const) {
     const inside = await browser.press(refused, "Create account", fields);
     t.is(inside.status, 200, inside.text);
     t.true(inside.url.endsWith(`/organizations/${organization.id}`), inside.url);
-    t.is((await new TestBrowser(service.url).open(service.url + path)).status, 200);
+    const late = await new TestBrowser(service.url).open(service.url + path);
+    t.is(late.status, 403);
+    t.regex(late.text, /This invitation is no longer valid/);
   });
 
   test.serial(`with REGISTRATION=${registration}, an invited user may register through SSO`, async (t) => {

@@ -12,7 +12,7 @@ const textOf = ({ html }: Page) => (html.querySelector("main")?.structuredText ?
 
 /** Whether the page says only what changed. */
 const isBrief = (page: Page) => {
-  if (page.html.querySelector("h1")?.text !== "Allow access?")
+  if (!page.html.querySelector("h1")?.text.startsWith("Allow "))
     throw new Error(`no consent page: ${page.text}`);
   return / already has access to /.test(textOf(page));
 };

@@ -44,7 +44,7 @@ test("a known client is shown with its name, its publisher and as verified", asy
     redirectUri: "https://chatgpt.com/connector_platform_oauth_redirect",
   });
   t.regex(signIn, /ChatGPT wants to access your account\./);
-  t.regex(text, /ChatGPT is requesting access/);
+  t.regex(text, /Allow ChatGPT to /);
   t.regex(text, /published by chatgpt\.com\. Verified: this app is on linkgate’s list of known apps\./);
   t.regex(text, /You’ll be redirected to chatgpt\.com\./);
   t.notRegex(text, /Not verified|runs on your computer/);
@@ -55,7 +55,7 @@ test("a known client on the user's computer comes with a warning", async (t) => 
     clientId: "https://claude.ai/oauth/claude-code-client-metadata",
     redirectUri: "http://127.0.0.1:40123/callback",
   });
-  t.regex(text, /Claude Code is requesting access/);
+  t.regex(text, /Allow Claude Code to /);
   t.regex(text, /published by claude\.ai\. This app is on linkgate’s list of known apps, but other programs/);
   t.notRegex(text, /Verified/);
   t.regex(text, /You’ll be redirected to 127\.0\.0\.1:40123\./);
@@ -74,7 +74,7 @@ for (const [client_name, redirectUri] of [
     });
     const { signIn, text } = await read({ clientId, redirectUri });
     t.regex(signIn, /evil\.example, an app that isn’t verified, wants to access your account\./);
-    t.regex(text, /evil\.example is requesting access/);
+    t.regex(text, /Allow evil\.example to /);
     t.regex(text, /Identity published by evil\.example\. Not verified: this app isn’t on linkgate’s list/);
     t.false(signIn.includes(client_name));
     t.false(text.includes(client_name));
@@ -90,13 +90,13 @@ test("a registered client is shown with the name that it chose, as not verified"
   const { signIn, text } = await read(client);
   t.regex(signIn, /“ChatGPT”, an app that isn’t verified, wants to access your account\./);
   t.notRegex(signIn, /An app by/);
-  t.regex(text, /“ChatGPT” is requesting access/);
+  t.regex(text, /Allow “ChatGPT” to /);
   t.regex(text, /Unverified app: anyone can use this name\./);
   t.regex(text, /You’ll be redirected to evil\.example\./);
   t.notRegex(text, /Identity published/);
 });
 
-test("the consent page names the redirect host before the app, which is isolated from the text, and what it gets", async (t) => {
+test("the consent page names the app and the organization, which are isolated from the text, then the redirect host and what the app gets", async (t) => {
   const scope = "openid links:write webhooks:read";
   const browser = new TestBrowser(service.url);
   const { text, html } = await openConsent(browser, user, authorizeUrl(service, app, { scope }));
@@ -104,11 +104,13 @@ test("the consent page names the redirect host before the app, which is isolated
   for (const part of [app.name, user.username, own.name, "app.example.com", ...terms])
     t.true(text.includes(part), part);
   t.false(text.includes("Create, edit and delete webhooks"));
-  const [target, name] = html.querySelectorAll("h1 ~ p");
-  t.regex(target?.text ?? "", /^You’ll be redirected to /);
+  t.is(html.querySelector("h1")?.text, `Allow ${app.name} to manage ${own.name}’s links?`);
+  t.regex(html.querySelector("h1 + p")?.text ?? "", /^You’ll be redirected to /);
+  const reading = authorizeUrl(service, app, { scope: "links:read" });
+  const reader = await openConsent(new TestBrowser(service.url), user, reading);
+  t.is(reader.html.querySelector("h1")?.text, `Allow ${app.name} to see ${own.name}’s links?`);
   const isolated = (element?: HTMLElement) => element?.querySelectorAll("bdi").map(({ text }) => text);
-  t.deepEqual(isolated(name), [app.name, user.username]);
-  t.deepEqual(isolated(html), [app.name, own.name, app.name, user.username]);
+  t.deepEqual(isolated(html), [app.name, own.name, user.username]);
 });
 
 test("organization names are escaped", async (t) => {
@@ -171,7 +173,7 @@ for (const role of ["owner", "admin", "member"] as const)
     const saved = await browser.submit(settings, { allowed_clients: any }, form);
     t.true(saved.text.includes("Settings saved."), saved.url);
     const again = await follow(browser, page, "check again");
-    t.is(again.html.querySelector("h1")?.text, "Allow access?");
+    t.regex(again.html.querySelector("h1")?.text ?? "", /^Allow /);
     t.truthy(new URL((await browser.press(again, "Allow")).url).searchParams.get("code"));
   });
 
@@ -196,7 +198,7 @@ for (const role of ["owner", "admin"] as const)
     const { id, visitor, browser, page } = await openExcluded(role);
     const again = await browser.press(page, ACCEPT);
     t.is(again.url, page.url);
-    t.is(again.html.querySelector("h1")?.text, "Allow access?");
+    t.regex(again.html.querySelector("h1")?.text ?? "", /^Allow /);
     t.is(await acceptedBy(id), "any");
     const types = ["organization.allowed_clients_changed" as const];
     const [entry] = await service.storage.audit.list(id, { types }, 10);

@@ -306,5 +306,5 @@ test("managers also see the client and the trust rules of the organization", asy
   t.is(others.length, 0);
   t.regex(own?.text ?? "", /^TTeam.*never/s);
   t.regex(workload?.text ?? "", /^Deploy.*ci\.example.*never/s);
-  t.notRegex((await openAs(service, member, path)).page.text, /Also acting for/);
+  t.notRegex((await openAs(service, member, path)).page.text, /Your own API client/);
 });

@@ -13,6 +13,7 @@ import {
   follow,
   openAs,
 } from "../../harness/clients/team-pages.ts";
+import type { Page } from "../../harness/clients/test-browser.ts";
 import { temporaryFolder } from "../../harness/folder.ts";
 import { Program } from "../../harness/program.ts";
 import { providerSettings } from "../../harness/providers/identity-provider.ts";
@@ -101,11 +102,28 @@ test("links and authorizations are recorded with their app, which filters JSON, 
   const link = apps.html.querySelectorAll("main a").find((one) => one.text.startsWith("View activity"));
   const page = await browser.open(new URL(link?.attributes.href ?? "", apps.url).href);
   t.is(page.html.querySelector("[name=client_id] [selected]")?.text, "The app");
-  t.is(page.html.querySelector("td summary")?.text, "created 3 links");
   t.is(page.html.querySelectorAll("tbody tr").length, 1);
-  t.is(page.html.querySelectorAll("td li").length, 3);
+  const parts = await follow(browser, page, "created 3 links");
+  t.is(parts.html.querySelectorAll("tbody tr").length, 3);
   t.truthy(page.html.querySelector(`main a[href="${base}/audit.csv?client_id=${app.clientId}"]`));
   t.notRegex((await openAs(service, member, `${base}/apps`)).page.text, /View activity/);
+});
+
+test("a bulk action is one line of the page, which leads to its entries; JSON has each of them", async (t) => {
+  const { client, ...team } = await createTeamWithClient(service);
+  const api = apiAt(service.url, await service.token(client));
+  const links = await Promise.all(Array.from({ length: 30 }, () => api.createLink()));
+  const json = { ids: links.map(({ id }) => id), action: "archive" };
+  await team.owner.api.send("POST", `${team.base}/links/selection`, { json });
+  const { browser, page } = await openAs(service, team.owner, `${team.base}/audit?category=links`);
+  const rows = (shown: Page) => shown.html.querySelectorAll("td[data-head=Event]").map(({ text }) => text);
+  t.deepEqual(rows(page), ["archived 30 links", "created 30 links"]);
+  const first = await follow(browser, page, "archived 30 links");
+  const shown = [...rows(first), ...rows(await follow(browser, first, "Next"))];
+  t.deepEqual(shown.toSorted(), links.map(({ slug }) => `archived link /${slug}`).toSorted());
+  t.is((await auditOf(team, "&type=link.updated")).length, 30);
+  const csv = first.html.querySelector("main a[href*='audit.csv']")?.attributes.href ?? "";
+  t.is(linesOf((await team.owner.api.get(csv)).text), 31);
 });
 
 test("the log is paginated, and a cursor of another list and an invalid filter are rejected", async (t) => {

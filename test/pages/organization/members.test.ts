@@ -6,7 +6,7 @@ import { browserOf, createColleague, createTeam } from "../../harness/clients/da
 import { tokensFor } from "../../harness/clients/flow.ts";
 import { isAcceptedByApi } from "../../harness/clients/oauth.ts";
 import { isMarked, typedIn } from "../../harness/clients/pages.ts";
-import { auditOf, openAs, type Team } from "../../harness/clients/team-pages.ts";
+import { auditOf, follow, openAs, type Team, textsOn } from "../../harness/clients/team-pages.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { atOnce } from "../../harness/database/storage.ts";
 import { startTestService } from "../../harness/service.ts";
@@ -146,6 +146,25 @@ for (const role of ["owner", "admin", "member"] as const)
     t.deepEqual(Object.fromEntries(menus), OFFERED[role]);
   });
 
+test("a role is changed after a question, by its button, and a notice that only the page can write confirms it", async (t) => {
+  const team = await createTeam(service);
+  const { browser, page } = await openAs(service, team.owner, `${team.base}/members`);
+  const { id, username } = team.member;
+  const asked = await browser.open(`${page.url}/${id}/role?role=owner`);
+  t.true(page.text.includes(`/${id}/role?role=owner`));
+  t.is(asked.html.querySelector("h1")?.text, `Make ${username} an owner?`);
+  const roles = async () =>
+    textsOn(await browser.open(page.url), "[data-head=Role]")
+      .slice(0, 3)
+      .toSorted();
+  t.deepEqual(await roles(), ["Admin", "Member", "Owner"]);
+  const done = await browser.press(asked, `Make ${username} an owner`);
+  t.is(textsOn(done, "[role=status]")[0], `${username} is now an owner.`);
+  t.deepEqual(await roles(), ["Admin", "Owner", "Owner"]);
+  for (const forged of [done.url.replace(username, "mallory"), `${page.url}?done=is-owner`])
+    t.deepEqual(textsOn(await browser.open(forged), "[role=status]"), []);
+});
+
 type Created = { invitation: { id: string; created_by: string }; url: string };
 
 async function invite({ base, owner }: Team, role: Role) {
@@ -170,7 +189,7 @@ test("an invited user joins with the role of the invitation", async (t) => {
   }
 });
 
-test("a visitor who opens an invitation signs in first and returns to it", async (t) => {
+test("a visitor who opens an invitation and has an account signs in and returns to it", async (t) => {
   const team = await createTeam(service);
   const { browser: owner, page: members } = await openAs(service, team.owner, `${team.base}/members`);
   const created = await owner.press(members, "Create invitation link", { role: "member" });
@@ -179,7 +198,7 @@ test("a visitor who opens an invitation signs in first and returns to it", async
 
   const guest = await service.createUser([]);
   const browser = new TestBrowser(service.url);
-  const page = await browser.signIn(await browser.open(url), guest);
+  const page = await browser.signIn(await follow(browser, await browser.open(url), "Sign in"), guest);
   t.is(page.url, url);
   t.regex(page.text, /invited you to join/);
   const joined = await browser.press(page, "Join Team");

@@ -42,12 +42,15 @@ test("an organization is shown with its limits and usage", async (t) => {
   t.deepEqual(body.organization, { ...organization, ...shown });
 });
 
-test("the overview shows top links, activity to managers, and steps that can be dismissed", async (t) => {
+test("the overview shows a box for the first link, then top links, activity to managers, and steps that can be dismissed", async (t) => {
   const { base, admin, member } = await createTeam(service);
   const { browser, page: empty } = await browserOf(service, admin);
-  const stepsOf = (page: Page) => textsOn(page, ".checklist li");
+  const stepsOf = (page: Page) => textsOn(page, ".beside > div .checklist li");
   const steps = ["Create your first link", "Connect an AI client or app", "Invite a colleague (done)"];
   t.deepEqual(stepsOf(empty), steps);
+  t.is(empty.html.querySelector(".activity"), null);
+  const first = await browser.press(empty, "Create link", { url: "https://example.com/first" });
+  t.regex(first.text, /Link created\./);
   const json = { url: "https://example.com/", title: "Most clicked" };
   const { body: link } = await member.api.send<LinkBody>("POST", `${base}/links`, { json });
   for (let clicks = 0; clicks < 3; clicks++)
@@ -55,6 +58,7 @@ test("the overview shows top links, activity to managers, and steps that can be 
 
   const page = await browser.open(service.url + base);
   t.is(stepsOf(page)[0], "Create your first link (done)");
+  t.is(page.html.querySelector(".quick"), null);
   t.is(page.html.querySelector(".shares td a")?.text, "Most clicked");
   t.is(page.html.querySelector(".figure")?.text, "3");
   t.regex(page.html.querySelector(".activity")?.text ?? "", /created link/);
@@ -176,7 +180,7 @@ test("deleting an organization ends its tokens, clients and links immediately, a
   ];
   for (const name of ["team", "Team ", "", undefined]) {
     const reply = await owner.api.send("POST", `${base}/delete`, { json: { name } });
-    isProblem(t, reply, { status: 422, code: "invalid_name" });
+    isProblem(t, reply, { status: 422, code: "invalid_name", fields: ["name"] });
   }
   for (const token of tokens) t.true(await isAcceptedByApi(service, token));
 

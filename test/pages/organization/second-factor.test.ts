@@ -35,7 +35,9 @@ test("an owner requires a second factor, after signing in with one", async (t) =
 test("the settings page sends an owner without a second factor to set one up before requiring it", async (t) => {
   const { base, owner, organization } = await createTeam(service);
   const { browser, page } = await openAs(service, owner, `${base}/settings`);
-  t.false(page.html.querySelectorAll("button").some(({ text }) => text === "Require a second factor"));
+  t.false(
+    page.html.querySelectorAll("button").some(({ text }) => text === "Require two-factor authentication"),
+  );
   const csrf = page.html.querySelector("[name=csrf]")?.attributes.value ?? "";
   const refused = await browser.open(`${service.url}${base}/members/require-second-factor`, {
     method: "POST",
@@ -43,9 +45,9 @@ test("the settings page sends an owner without a second factor to set one up bef
     headers: { origin: service.url },
   });
   t.is(refused.status, 409);
-  t.regex(alertOn(refused), /Set up a second factor for your own account/);
+  t.regex(alertOn(refused), /Set up two-factor authentication for your own account/);
 
-  const setup = await follow(browser, refused, "Set up a second factor");
+  const setup = await follow(browser, refused, "Set up two-factor authentication");
   const app = await browser.press(setup, "Set up authenticator app");
   const mistyped = await browser.press(app, "Confirm code", { code: "000000x" });
   const codes = await browser.press(mistyped, "Confirm code", { code: codeOn(app) });
@@ -56,12 +58,21 @@ test("the settings page sends an owner without a second factor to set one up bef
   t.is(file.text, `${listed.join("\n")}\n`);
   t.regex(file.headers.get("content-disposition") ?? "", /^attachment; filename="/);
   t.is((await browser.press(codes, "Download as text", { codes: "<script>" })).status, 422);
-  const required = await browser.press(await follow(browser, codes, "Continue"), "Require a second factor");
-  t.is(required.html.querySelector("[role=status]")?.text, "Owners and admins now need a second factor.");
+  const required = await browser.press(
+    await follow(browser, codes, "Continue"),
+    "Require two-factor authentication",
+  );
+  t.is(
+    required.html.querySelector("[role=status]")?.text,
+    "Owners and admins now need two-factor authentication.",
+  );
   t.is(required.url, `${page.url}?done=second-factor-required`);
   t.true((await service.storage.organizationSettings.find(organization.id))?.requiresSecondFactor);
-  const optional = await browser.press(required, "Stop requiring a second factor");
-  t.is(optional.html.querySelector("[role=status]")?.text, "A second factor is no longer required.");
+  const optional = await browser.press(required, "Stop requiring two-factor authentication");
+  t.is(
+    optional.html.querySelector("[role=status]")?.text,
+    "Two-factor authentication is no longer required.",
+  );
 });
 
 test("the setup of a second factor leads only to pages of the dashboard", async (t) => {
@@ -83,7 +94,7 @@ test("owners and admins without a second factor can do nothing there until they 
   t.is((await member.api.send("GET", base)).status, 200);
 
   const setup = await browser.open(`${service.url}${base}/links?tag=spring`);
-  t.regex(setup.text, /requires owners and admins to sign in with a second factor/);
+  t.regex(setup.text, /requires owners and admins to use two-factor authentication/);
   const page = await browser.press(setup, "Set up authenticator app");
   const codes = await browser.press(page, "Confirm code", { code: codeOn(page) });
   const back = await follow(browser, codes, "Continue");
@@ -104,7 +115,7 @@ test("an owner without a second factor can't authorize an app for the organizati
   await service.storage.organizationSettings.change(own.id, { requiresSecondFactor: true }, OPERATOR);
   const browser = new TestBrowser(service.url);
   const refused = await browser.signIn(await browser.open(authorizeUrl(service, app)), owner);
-  t.regex(refused.text, /requires a second factor/);
+  t.regex(refused.text, /requires two-factor authentication/);
   t.false(refused.html.querySelectorAll("button").some(({ text }) => text === "Allow"));
 
   const guarded = await addTotp(service, owner);
