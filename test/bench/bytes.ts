@@ -39,7 +39,6 @@ export const bytes = eachDatabase(async (workspace, url, name) => {
   });
 });
 
-/** Returns what is done 2,000 times each, one after the other. */
 async function workloads(
   ours: Ours,
   receiver: Awaited<ReturnType<typeof startReceiver>>,

@@ -69,7 +69,6 @@ export const day: Section = {
   },
 };
 
-/** Starts linkgate with many links, and with a webhook that is called for each new one. */
 async function startDay(workspace: Workspace, url: string, webhook: string): Promise<Ours> {
   const seeded = await seed(url);
   const { organizationId } = seeded;
@@ -94,7 +93,6 @@ async function kindsOf(ours: Ours): Promise<Kinds> {
   };
 }
 
-/** Returns the requests of each hour of the day. */
 function hoursOf(kinds: Kinds): Load[] {
   const perLink = { redirects: DAY.redirects / DAY.links, tokens: DAY.tokens / DAY.links };
   const group = 1 + perLink.tokens + perLink.redirects;

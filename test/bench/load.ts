@@ -71,13 +71,11 @@ export function createTally(expected: number | number[]) {
   const times: number[] = [];
   let [index, seconds, wrong] = [0, 0, 0];
   return {
-    /** The number of the next request. */
     take: () => index++,
     note(status: number, since: number) {
       times.push(performance.now() - since);
       if (!good.has(status)) wrong++;
     },
-    /** Adds a period. */
     lasted(further: number) {
       seconds += further;
     },

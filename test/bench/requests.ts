@@ -132,7 +132,6 @@ async function costOf(ours: Ours, name: string, candidate: Candidate): Promise<C
 const requestOf = async (candidate: Candidate, index: number) =>
   typeof candidate === "function" ? candidate(index) : candidate;
 
-/** Sends a request. Resolves to the status when all of the response is read. */
 async function ask({ host }: Ours, candidate: Candidate, index: number): Promise<number> {
   const { path, init } = await requestOf(candidate, index);
   const response = await fetch(`http://${host}${path}`, { redirect: "manual", ...init });

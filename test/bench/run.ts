@@ -15,7 +15,6 @@ import { addVersion, exchange, introspection, redirects, resources, tokens } fro
 import { type Row, report } from "./table.ts";
 import { type Section, Skipped, Workspace } from "./workspace.ts";
 
-/** The sections in order. */
 const sections: Record<string, Section> = {
   tokens,
   resources,

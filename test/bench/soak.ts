@@ -99,7 +99,6 @@ async function observe({ server, port }: Ours, next: NextRequest) {
 
 const CALL = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "whoami", arguments: {} } };
 
-/** Requests of every kind in turn. */
 function everyday({ host, clients, slug }: Ours, token: string, refreshTokens: string[]): NextRequest {
   const authorization = `Authorization: Bearer ${token}\r\n`;
   const headers = `${authorization}Accept: application/json, text/event-stream\r\n`;

@@ -59,7 +59,6 @@ testFlows(
 // Apache refuses to serve pages as root.
 const UNPRIVILEGED = process.getuid?.() === 0 ? 65_534 : undefined;
 
-/** Starts Apache with mod_auth_openidc in the foreground, with its files in a temporary folder. The caller stops it. */
 async function startApache({ issuer, clientId, clientSecret, scope }: ClientSetup) {
   const folder = temporaryFolder("apache");
   for (const page of ["app", "api"]) await writeFile(path.join(folder, page), `the page of ${page}`);
@@ -92,7 +91,6 @@ testFlows(
   },
   async (setup) => {
     const apache = await startApache(setup);
-    /** Opens a URL of Apache; returns what the application behind it reads. */
     async function openApp(url: string): Promise<{ token: string; userinfo: { sub: string } }> {
       const { headers, status, text } = await browser.open(url);
       const token = headers.get("x-access-token");
@@ -100,7 +98,6 @@ testFlows(
       if (status !== 200 || !token || !userinfo) throw new Error(`${url}: ${status} ${text}`);
       return { token, userinfo: JSON.parse(userinfo) };
     }
-    /** Uses a token at Apache as the resource server. */
     const accepts = async (token: string) =>
       (await fetch(`${apache.url}/api`, { headers: bearer(token) })).status === 200;
 

@@ -23,7 +23,6 @@ const COLUMNS: Record<Flow, string> = {
   introspection: "Introspection",
 };
 
-/** Runs the tests. Resolves to their titles. */
 async function runTests(): Promise<string[]> {
   const file = path.join(temporaryFolder("clients"), "results.json");
   const child = spawn(process.execPath, ["test/run.ts", "--clients", `--results=${file}`], {
@@ -37,7 +36,6 @@ async function runTests(): Promise<string[]> {
   return passed;
 }
 
-/** Returns the flows that passed, by library with its version. */
 function readResults(titles: string[]): Map<string, Set<string>> {
   const results = new Map<string, Set<string>>();
   for (const title of titles) {
@@ -49,7 +47,6 @@ function readResults(titles: string[]): Map<string, Set<string>> {
   return results;
 }
 
-/** Returns the table in Markdown, with the date of the run. */
 function render(results: Map<string, Set<string>>): string {
   const flows = Object.keys(COLUMNS);
   const rows = [...results]

@@ -8,7 +8,6 @@ export const databases = "all";
 
 const { first, second, knex, createOrganization } = await openTestStorage();
 
-/** Returns what creates links in a new organization. */
 async function createCreator() {
   const id = await createOrganization();
   return (fields: { slug: string; externalId?: string }, by = first) =>

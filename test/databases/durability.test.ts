@@ -10,7 +10,6 @@ import { startTestService } from "../harness/service.ts";
 
 export const databases = "all";
 
-/** Queries a setting of the database. */
 async function settingOf(knex: Knex, query: string): Promise<unknown> {
   const [row] = rowsOf<object>(await knex.raw(query));
   return Object.values(row as object)[0];

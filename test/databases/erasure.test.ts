@@ -20,7 +20,6 @@ test.after.always(async () => {
   await database.drop();
 });
 
-/** Returns the columns that contain a text, as `table.column`. */
 async function columnsWith(text: string): Promise<string[]> {
   const found = new Set<string>();
   for (const table of await knex("sqlite_master").where({ type: "table" }).pluck("name"))

@@ -27,7 +27,6 @@ await first.oidcAdapter("Session").upsert("Session-a", { uid: "Uid-a", accountId
 const resetToken = await first.accounts.createResetToken(accountId, 60_000);
 test.after.always(() => storage.close());
 
-/** Returns a token that was issued so many milliseconds from now. */
 function newToken(afterMs = 0): string {
   const time = (Number.parseInt(tokenTime(), 36) + afterMs).toString(36).padStart(9, "0");
   return withChecksum(`lga_${time}${randomBytes(32).toString("base64url")}`);
@@ -35,7 +34,6 @@ function newToken(afterMs = 0): string {
 
 const ofModel = (model: string) => async (id: string) => second.oidcAdapter(model).find(id);
 
-/** All lookups by a value from a request. */
 const LOOKUPS: Record<string, [stored: string, find: (id: string) => Promise<unknown>]> = {
   slug: ["Slug-a", (slug) => second.links.resolve(slug)],
   "link id": [link.id, (id) => second.links.find(organization.id, id)],

@@ -12,14 +12,12 @@ import { createTestDatabase, engine, serverOf } from "../harness/database/test-d
 
 export const databases = "all";
 
-/** Migrates a database as a version with these migrations does. */
 const migrateTo = (knex: Knex, all: Migration[]) =>
   knex.migrate.latest({
     migrationSource: migrations(engine as Engine, all),
     disableTransactions: engine === "mysql",
   });
 
-/** Opens an empty database as two processes do. */
 async function openEmpty(t: ExecutionContext) {
   const storage = await createTestStorage({ migrated: false });
   t.teardown(storage.close);

@@ -93,7 +93,6 @@ function testOutages(context: Awaited<ReturnType<typeof connectThroughProxy>>) {
   const create = (by = impatient) => by.links.create(id, OPERATOR, linkFields({ slug: `outage-${++count}` }));
   const resolve = (by = impatient) => by.links.resolve(limited.slug);
   const OPERATIONS = [list, find, create, resolve];
-  /** Opens all connections of the pool. */
   const fillPool = (by = impatient) => atOnce(3 * CONNECTIONS, () => list(by));
   const assertAvailable = async (t: ExecutionContext, by = impatient) => {
     for (const operation of OPERATIONS) t.truthy(await operation(by));
@@ -326,7 +325,6 @@ function testOutages(context: Awaited<ReturnType<typeof connectThroughProxy>>) {
   }
 }
 
-/** Locks the table of links while `work` runs. */
 async function whileLinksAreLocked(work: () => Promise<void>): Promise<void> {
   const { knex, close } = openDatabase(url, { timeoutMs: 120_000 });
   const holder = await knex.client.acquireConnection();
@@ -342,7 +340,6 @@ async function whileLinksAreLocked(work: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Finds the connections whose statements wait for a lock. */
 async function findWaiting(): Promise<unknown[]> {
   return engine === "postgres"
     ? database

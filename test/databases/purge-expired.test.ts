@@ -14,7 +14,6 @@ const TABLES = `tokens sessions interactions one_time_links notices mails grants
 const NOTHING: object = Object.fromEntries(TABLES.split(/\s+/).map((table) => [table, 0]));
 const seconds = () => Math.floor(Date.now() / 1000);
 
-/** Returns rows without references that expired a second ago. */
 function expiredTokens(count: number) {
   return Array.from({ length: count }, (_, index) => ({
     id_hash: sha256(`expired ${index}`),

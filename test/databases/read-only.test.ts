@@ -147,7 +147,6 @@ function testReadOnly(server: Server, storage: Storage) {
   });
 }
 
-/** Processes that start while the database is read-only. */
 function testStarts(server: Server) {
   const settings = { ENCRYPTION_KEY: KEY.toString("base64url"), RATE_LIMIT: "off" };
   const readiness = async (url: string) => {

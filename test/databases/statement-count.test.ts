@@ -39,7 +39,6 @@ const { refreshToken } = await runCodeFlow(service, app, user);
 await apiAt(service.url).get(`/${slug}`);
 test.after.always(close);
 
-/** Resolves when a statement that matches has been sent. Rejects after 30 seconds. */
 function statement(pattern: RegExp): Promise<void> {
   return new Promise((resolve, reject) => {
     const stop = onStatement((sql) => {

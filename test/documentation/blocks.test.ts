@@ -17,7 +17,6 @@ test.after.always(stopPrograms);
 /** Returns what is wrong with a block; nothing if it is valid. */
 type Check = (code: string) => Promise<string> | string;
 
-/** Runs a program; returns its error output, if it fails. */
 async function failureOf(command: string, args: string[]): Promise<string> {
   const { code, stdout, stderr } = await new Program(command, args).ended;
   return code === 0 ? "" : stdout + stderr;

@@ -90,7 +90,6 @@ const PREPARED: Record<string, (reader: Reader) => Promise<Preparation>> = {
   },
 };
 
-/** What the commands of a document print. */
 const PRINTS: Record<string, RegExp> = {
   "docs/custom-domains.md": /"verified"[\s\S]*"verified"/,
   "docs/audit-log.md": /are unchanged[\s\S]*are unchanged[\s\S]*operator/,
@@ -102,7 +101,6 @@ const PRINTS: Record<string, RegExp> = {
 const SETTINGS = /^([A-Z_]+=\S+\n)+$/;
 const startWith = (settings: string) => `${settings.replaceAll("\n", " ")}npm start\n`;
 
-/** The commands of each document, in one script. */
 const scripts = new Map(
   DOCUMENTS.map((document) => {
     const blocks = blocksOf(document).filter(({ language, title }) => language === "sh" && !title);
@@ -120,7 +118,6 @@ function blockIn(document: string, language: string): string {
   return blocksOf(document).find((block) => block.language === language)?.code ?? "";
 }
 
-/** Replaces the values that differ from reader to reader. */
 function replaceValues(text: string, service: TestService, organization: TestOrganization): string {
   return text
     .replaceAll(/http:\/\/localhost:3000|https:\/\/(links|go)\.example\.com/g, service.url)
@@ -129,7 +126,6 @@ function replaceValues(text: string, service: TestService, organization: TestOrg
     .replaceAll("lgs_…", organization.clientSecret);
 }
 
-/** Starts the service of a reader, with the folder in which the commands run. */
 async function setUp(document: string, script: string) {
   const folder = createCheckout();
   const database = await createTestDatabase();

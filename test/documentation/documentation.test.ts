@@ -32,7 +32,6 @@ test.after.always(async () => {
 
 const read = (document: string) => readFileSync(path.join(ROOT, document), "utf8");
 
-/** Returns the shell commands of the walk, for the service of this test. */
 const walkOf = ({ clientId, clientSecret }: TestOrganization) =>
   blocksOf("README.md")
     .filter(({ heading }) => heading === "A walk of six commands")
@@ -113,7 +112,6 @@ test("each setting is documented, and no other one", (t) => {
   t.deepEqual(documented.toSorted(), settings.toSorted());
 });
 
-/** Returns the anchors that GitHub gives to the headings of a document. */
 function anchorsOf(document: string): string[] {
   const headings = read(document).matchAll(/^#+ (.*)$/gm);
   return Array.from(headings, ([, heading = ""]) =>

@@ -24,7 +24,6 @@ import { createWebhook, until, type WebhookPage } from "../harness/webhooks.ts";
 
 export const stage = "long";
 
-/** A guide: what there was before, what each example prints, and what is there afterwards. */
 type Guide = {
   /** Creates what the examples need; returns further environment variables. */
   prepare?(api: Api, service: TestService): Promise<Record<string, string>>;

@@ -59,7 +59,6 @@ const MISSING: Record<string, boolean> = { TypeScript: false, Python: !PYTHON, G
 
 type SignedRequest = Pick<Received, "headers" | "text"> & { secret: string };
 
-/** Starts a program that has the documented function. */
 async function start(language: string): Promise<Program> {
   const code = blocksOf("docs/webhooks.md").find(
     ({ title, heading }) => title === language && heading === "Verify signatures",
@@ -84,7 +83,6 @@ async function receive(): Promise<SignedRequest> {
 
 const OTHER_SECRET = `whsec_${Buffer.alloc(32, 1).toString("base64")}`;
 
-/** Returns a request that was signed a number of seconds ago. */
 function signedAgo({ secret, text, headers }: SignedRequest, seconds: number): SignedRequest {
   const at = new Date(Date.now() - seconds * 1000);
   const signature = new Webhook(secret).sign(headers["webhook-id"] as string, at, text);

@@ -55,7 +55,6 @@ export function writeDocumented(
   return file;
 }
 
-/** Returns the block whose first line names the file. */
 function blockOf(name: string): string {
   return BLOCKS.find(({ code }) => code.startsWith(`# ${name}\n`))?.code ?? fail(name);
 }
@@ -91,7 +90,6 @@ function adapt(text: string, folder: string, machine: Machine = "db1"): string {
     .replaceAll(/<([\w-]+-password)>/g, (_, name) => passwordOf(name));
 }
 
-/** Returns the password for a placeholder such as `<linkgate-password>`. */
 function passwordOf(name: string): string {
   const password = PASSWORDS.get(name) ?? randomBytes(12).toString("hex");
   PASSWORDS.set(name, password);

@@ -59,7 +59,6 @@ export async function startLinkgate(DATABASE_URL: string) {
     subject,
     followed,
     facts,
-    /** Starts the processes again, with other settings. */
     async restart(settings?: Record<string, string>): Promise<void> {
       await stop();
       await start(settings);

@@ -51,14 +51,12 @@ export async function startDomainService(settings: Record<string, string> = {}) 
       await close();
     },
 
-    /** Starts another service on the same database. */
     async startAnother(): Promise<OwnService> {
       const other = await startTestService(own, {}, options);
       others.push(other);
       return other;
     },
 
-    /** Checks the records of the domains that are due, as a service does in the background. */
     async checkRecords({ storage }: Pick<OwnService, "storage"> = service): Promise<void> {
       const { domains: store } = storage;
       const links = { leaveDomain: () => Promise.reject(new Error("a check moves no links")) };
@@ -78,7 +76,6 @@ export async function startDomainService(settings: Record<string, string> = {}) 
       return { ...reply, headers: new Headers(received as Record<string, string>), body };
     },
 
-    /** Adds a domain with its DNS record, and verifies it. */
     async addDomain(api: Api, host: string, fields: object = {}): Promise<DomainView> {
       const created = await create(api, host, fields);
       const { name, value } = created.dns;

@@ -41,7 +41,6 @@ export async function startMailServer(options: SMTPServerOptions = {}, port = 0)
   return {
     port: (server.server.address() as AddressInfo).port,
     received,
-    /** Resolves to the next email that matches, or to one that has arrived already. */
     async next(matches: (mail: ReceivedMail) => boolean): Promise<ReceivedMail> {
       for (;;) {
         const found = received.find(matches);

@@ -10,7 +10,6 @@ const NO_SUCH_NAME = 0x8183;
 
 const words = (...values: number[]) => Buffer.from(values.flatMap((value) => [value >> 8, value & 0xff]));
 
-/** Encodes a name without its end: each label follows its length. */
 const encode = (name: string) =>
   name.replaceAll(/([^.]+)\.?/g, (_, label: string) => String.fromCharCode(label.length) + label);
 
@@ -64,7 +63,6 @@ function toText(text: string): Buffer {
   return toRecord(16, Buffer.from(String.fromCharCode(text.length) + text, "latin1"));
 }
 
-/** Encodes an answer to the question of the message: a pointer to its name, type, class, TTL and data. */
 function toRecord(type: number, data: Buffer): Buffer {
   return Buffer.concat([words(0xc000 + HEADER_BYTES, type, 1, 0, 0, data.length), data]);
 }

@@ -8,7 +8,6 @@ import { populate } from "./service.ts";
 type Settings = Record<string, string>;
 type Options = {
   empty?: boolean;
-  /** Of the database's URL. */
   parameters?: string;
   /** Where the encryption key is written, if not to a setting. */
   keyFile?: string;

@@ -83,7 +83,6 @@ export class Program {
     return Promise.race([heard.promise, silence]).finally(() => this.#waiting.delete(look));
   }
 
-  /** Writes the input and closes stdin. */
   write(input: string): void {
     this.#child.stdin?.end(input);
   }

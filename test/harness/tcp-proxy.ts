@@ -35,7 +35,6 @@ export async function startTcpProxy(url: string, { roundTripMs = 0 } = {}) {
     return (server.address() as AddressInfo).port;
   }
 
-  /** Closes every connection, and accepts new ones. */
   function drop() {
     for (const socket of sockets) socket.destroy();
   }
@@ -49,7 +48,6 @@ export async function startTcpProxy(url: string, { roundTripMs = 0 } = {}) {
 
   const own = await listen(0);
   return {
-    /** Returns the URL with its host and port replaced by those of this proxy. */
     through(address: string) {
       const changed = new URL(address);
       changed.hostname = "127.0.0.1";

@@ -29,7 +29,6 @@ export async function startWebhookService(
 
   let webhooks = 0;
 
-  /** Creates an organization with a webhook, whose endpoint is a path of its own. */
   async function subscribe(events = ["link.created"]) {
     const path = `/webhook-${++webhooks}`;
     const organization = await service.createOrganization();
@@ -45,7 +44,6 @@ export async function startWebhookService(
     await receiver.waitFor(path, 1);
   }
 
-  /** Creates a webhook whose endpoint rejects its test events. */
   async function createRefused(api: Api, url: string) {
     const { pathname, search } = new URL(url);
     receiver.exposeVerification(pathname + search);

@@ -22,7 +22,6 @@ test.after.always(() => service.close());
 
 const state = "a state with ümlaut & <b>";
 
-/** Returns where a request leads: to the client with an error, or to the next page. */
 async function redirectFor(changes: Fields): Promise<URL | undefined> {
   const { headers } = await notFollowing.open(authorizeUrl(service, app, { state, ...changes }));
   const location = headers.get("location");

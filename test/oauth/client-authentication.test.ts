@@ -26,7 +26,6 @@ const REQUESTS: Record<string, Fields> = {
   par: { response_type: "code" },
 };
 
-/** Sends a valid request to an endpoint with other credentials. */
 function postWith(endpoint: string, headers: object, fields: Fields = {}): Promise<Answer> {
   return read(
     postForm(`${service.url}/oauth/${endpoint}`, formOf({ ...REQUESTS[endpoint], ...fields }), headers),

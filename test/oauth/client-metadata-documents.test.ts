@@ -30,7 +30,6 @@ test.after.always(async () => {
 });
 
 let count = 0;
-/** Publishes a document at a new URL, which is the client id. */
 function publish(fields: object, publication: Partial<Publication> = {}): string {
   const client_id = `https://docs.example/clients/${++count}.json`;
   const document = { client_id, client_name: "An app", redirect_uris: ["https://docs.example/callback"] };
@@ -38,7 +37,6 @@ function publish(fields: object, publication: Partial<Publication> = {}): string
   return client_id;
 }
 
-/** Starts an authorization; a valid one is redirected to the sign-in page. */
 async function authorize(
   service: TestService,
   clientId: string,

@@ -42,7 +42,6 @@ async function enter(browser: TestBrowser, { user_code }: Pick<Started, "user_co
   return browser.submit(await browser.open(`${service.url}/device`), { user_code });
 }
 
-/** Answers the consent page, and returns the heading of the page that follows. */
 async function answer(started: Started, decision: "Allow" | "Cancel", by = user) {
   const { browser } = await browserOf(service, by);
   const consent = await enter(browser, started);

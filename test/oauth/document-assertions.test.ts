@@ -23,7 +23,6 @@ const service = await startTestService({ ...publisher.settings, CIMD: "any" }, p
 const redirect_uri = "https://agent.example/callback";
 const key = await createSigningKey();
 const client: DocumentClient = { clientId: DOCUMENT, redirectUri: redirect_uri, key };
-/** Publishes the document of a client that authenticates with its keys. */
 function publish(client_id: string, changes: object = {}): void {
   const document = {
     client_id,

@@ -37,7 +37,6 @@ const PAR_URL = `${service.url}/oauth/par`;
 const API = new URL(`${service.url}/v1/links`);
 const now = () => Math.floor(Date.now() / 1000);
 
-/** Calls the API with a proof of a key; returns the status. */
 async function callApi(token: unknown, signer = key, claims: Record<string, unknown> = {}) {
   const dpop = await signProof(signer, {
     claims: { htm: "GET", htu: API.href, ath: athOf(String(token)), ...claims },
@@ -73,7 +72,6 @@ test("a token requested with a proof is bound to its key, and introspection says
   t.is((await callApi(body.access_token)).status, 200);
 });
 
-/** Signs a valid proof for the token endpoint. */
 const proofForTokens = async (alg = "ES256", claims: object = {}) =>
   signProof(await createDpopKey(alg), { claims: { htm: "POST", htu: TOKEN_URL, ...claims } });
 
@@ -213,7 +211,6 @@ for (const [what, bound, send] of WRONG_PROOFS)
     t.is((await redeemWith(code)).body.error, "invalid_grant");
   });
 
-/** Pushes an authorization request, with a proof if there is one. */
 function push(changes: Fields, dpop?: string) {
   const form = new URL(authorizeUrl(service, app, changes)).searchParams;
   return read(postForm(PAR_URL, form, { ...basic(app), ...(dpop && { dpop }) }));

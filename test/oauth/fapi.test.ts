@@ -17,7 +17,6 @@ const TOKEN = `${service.url}/oauth/token`;
 
 type Client = { app: TestOrganization; pair: KeyPair; dpop: DpopKey };
 
-/** Creates an organization whose client follows FAPI 2.0. */
 async function createFapiApp(alg = "ES256") {
   const created = await createApp(service);
   const pair = await createKeyFor(service, created.app, alg);

@@ -246,7 +246,6 @@ test.serial("a caller with a new User-Agent for each request doesn't cause a wri
   t.true(writes <= 60, `${writes} writes`);
 });
 
-/** Loads the function that the documentation shows. */
 async function documentedCheck(): Promise<(text: string) => boolean> {
   const document = readFileSync(`${ROOT}docs/leaked-credentials.md`, "utf8");
   const [, code = ""] = /```js\n([\s\S]*?)```/.exec(document) ?? [];

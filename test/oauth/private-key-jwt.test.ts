@@ -33,7 +33,6 @@ const TOKEN_ENDPOINT = `${service.url}/oauth/token`;
 
 type Rest<F> = F extends (service: never, ...rest: infer R) => unknown ? R : never;
 
-/** Creates an organization whose client has a key. */
 async function createKeyed(alg = "ES256") {
   const created = await createApp(service);
   const pair = await generateKeyPair(alg, { extractable: true });

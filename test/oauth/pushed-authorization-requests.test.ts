@@ -17,7 +17,6 @@ import { shareApp } from "../harness/shared-service.ts";
 
 const { service, app, user, other } = await shareApp();
 
-/** Pushes a valid request, with changes. */
 const push = (changes: Fields = {}, client = app) => {
   const request = Object.fromEntries(new URL(authorizeUrl(service, client)).searchParams);
   return postAsClient(service, "par", client, { ...request, ...changes });

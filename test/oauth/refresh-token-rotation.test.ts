@@ -139,7 +139,6 @@ type Pair = { access_token?: unknown; refresh_token?: unknown };
 const use = (token: unknown) =>
   requestTokens(service, host, { grant_type: "refresh_token", refresh_token: String(token) });
 
-/** Returns the tokens of another grant of the same user to the public client. */
 const connect = async (): Promise<Pair> =>
   (await connectRegistered(service, host, member, { resource: `${service.url}/v1`, browser })).body;
 
@@ -148,7 +147,6 @@ async function connectNewHost(): Promise<unknown> {
   return (await connect()).refresh_token;
 }
 
-/** Returns what doesn't work of some pairs of tokens. */
 async function brokenOf(
   pairs: Pair[],
   exchange: (token: unknown) => ReturnType<typeof use>,

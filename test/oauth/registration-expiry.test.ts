@@ -28,7 +28,6 @@ const organization = await service.createOrganization();
 const user = await service.createUser([organization.id], undefined, "owner");
 test.after.always(close);
 
-/** Starts an authorization of a client; a known one is redirected to the sign-in. */
 const authorize = (client: RegisteredClient, at: TestService = service) =>
   fetch(authorizeUrl(at, client, { redirect_uri: client.redirectUri }), { redirect: "manual" });
 

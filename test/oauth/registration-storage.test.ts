@@ -27,7 +27,6 @@ async function countRows(): Promise<Record<string, number>> {
   return counts;
 }
 
-/** Registers clients that differ, and uses each of them. */
 async function registerMany(prefix: string, count: number): Promise<void> {
   for (let first = 0; first < count; first += CONCURRENT) {
     await atOnce(CONCURRENT, async (index) => {

@@ -33,7 +33,6 @@ await service.storage.organizationSettings.change(accepting.id, { allowedClients
 const acceptingUser = await service.createUser([accepting.id], undefined, "owner");
 test.after.always(() => service.close());
 
-/** Starts an authorization of a registered client. */
 const start = (clientId: string, changes: Fields = {}) =>
   fetch(authorizeUrl(service, { clientId }, { redirect_uri: CALLBACK, ...changes }), { redirect: "manual" });
 const registerExample = () => register(service, { client_name: "Example", redirect_uris: [CALLBACK] });

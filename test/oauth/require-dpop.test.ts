@@ -136,11 +136,9 @@ test("a client may always revoke, with or without a proof", async (t) => {
 const CALLBACK = "http://127.0.0.1/callback";
 const TOKEN_URL = `${service.url}/oauth/token`;
 
-/** Sends a token request, with a proof if there is a key. */
 const requestTokens = (fields: Fields, signer?: typeof key) =>
   signer ? postWithProof(TOKEN_URL, formOf(fields), signer) : read(postForm(TOKEN_URL, formOf(fields)));
 
-/** Runs the code flow of a client that has registered itself. */
 async function connectPublic(signer?: typeof key) {
   const { clientId: client_id } = await register(service, { redirect_uris: [CALLBACK] });
   const changes = { redirect_uri: CALLBACK };

@@ -72,7 +72,6 @@ test.serial("unknown, expired, revoked, foreign and malformed tokens get the sam
   t.is((await redeemCode(service, app, code)).status, 200);
 });
 
-/** Returns the headers except those that differ for every request. */
 function withoutIds({ headers }: Answer): object {
   return Object.fromEntries([...headers].filter(([name]) => name !== "x-request-id" && name !== "date"));
 }
@@ -92,7 +91,6 @@ test("another client can't revoke a token, nor can the public client", async (t)
 
 const DAY = 24 * 3600_000;
 
-/** Returns whether no token in a response is valid. */
 async function isRevoked({ status, body }: Answer): Promise<boolean> {
   if (status !== 200) return true;
   const token = String(body.access_token);

@@ -37,7 +37,6 @@ const INVALID: [what: string, changes: Fields, error: string][] = [
   ["a repeated parameter", { scope: ["links:read", "links:read"] }, "invalid_request"],
 ];
 
-/** Opens a URL without a session, then signs in. */
 async function openAndSignIn(t: ExecutionContext, url: string): Promise<URL> {
   const browser = new TestBrowser(service.url);
   const page = await browser.open(url);
@@ -45,7 +44,6 @@ async function openAndSignIn(t: ExecutionContext, url: string): Promise<URL> {
   return new URL((await browser.signIn(page, user)).url);
 }
 
-/** Asserts that a URL is a response to the client with an error. */
 function isErrorResponse(t: ExecutionContext, url: URL, error: string): void {
   t.is(url.origin + url.pathname, REDIRECT_URI);
   t.is(url.searchParams.get("error"), error);
@@ -53,13 +51,11 @@ function isErrorResponse(t: ExecutionContext, url: URL, error: string): void {
   t.is(url.searchParams.get("iss"), service.url);
 }
 
-/** Asserts that a URL led to an error page, and to no redirect. */
 function isErrorPage(t: ExecutionContext, page: Page, url: string): void {
   t.is(page.url, url, "no redirect");
   t.is(page.status, 400);
 }
 
-/** Returns the link to the app on an error page; undefined if there is none. */
 const linkOn = ({ html }: Page) => html.querySelector('main a:not([href="/"])')?.attributes.href;
 
 for (const [what, changes, error] of INVALID) {

@@ -24,7 +24,6 @@ const { organizations, organizationSettings, trustRules } = service.storage;
 test.after.always(() => Promise.all([service.close(), issuer.stop()]));
 
 const createOrganization = () => createTrustingOrganization(service, issuer);
-/** Sends a new token of a job. */
 const send = async (
   { clientId } = organization,
   claims: Record<string, unknown> = {},

@@ -56,7 +56,6 @@ const WITHOUT_APP = ["byOtherApp", "byOwner", "own"];
 const inOrganization = ({ base, grantId }: Team) => `${base}/apps/${grantId}`;
 const inAccount = ({ grantId }: Team) => `/dashboard/account/apps/${grantId}`;
 
-/** Checks that the app has lost access, which webhooks remain, and that the link does. */
 async function isRevoked(t: ExecutionContext, team: Team, expected: string[]) {
   t.false(await isAcceptedByApi(service, team.token));
   t.deepEqual(await team.remaining(), expected);

@@ -68,7 +68,6 @@ const failures: string[] = [];
 const seenForms = new Set<string>();
 const submitted = new Set<string>();
 
-/** Returns the path of a page without its ids, and the names in its query. */
 function kindOf(url: string): string {
   const { pathname, searchParams } = new URL(url);
   const path = pathname.replaceAll(/(?<=\/)(?=[\w-]*[A-Z0-9])[\w-]{21,}(?=\/|$)/g, "…");
@@ -95,7 +94,6 @@ async function open(who: Who, from: string): Promise<Opened> {
   return opened;
 }
 
-/** Returns the buttons of a page that a browser without JavaScript shows. */
 function buttonsOf({ html }: Page): HTMLElement[] {
   return html
     .querySelectorAll("form button")
@@ -155,7 +153,6 @@ function addForms(tasks: Map<string, Task>, opened: Opened): void {
   }
 }
 
-/** Opens all pages that links lead a user to. */
 async function crawl(who: Who, tasks: Map<string, Task>): Promise<void> {
   const listed = pages.flatMap(([, reader, from]) =>
     reader === who && typeof from === "string" ? [from] : [],
@@ -220,7 +217,6 @@ async function submit(task: Task, tasks: Map<string, Task>): Promise<void> {
     addForms(tasks, { who, from, browser, page, isAnswer: true });
 }
 
-/** Names a form for all users alike. */
 function withoutUser(key: string): string {
   return key.slice(key.indexOf(",") + 2);
 }

@@ -22,12 +22,10 @@ const LIFETIME_MS = 5 * 60_000;
 const [UPGRADE, ...OTHERS] = SECRET_FORMS;
 const INVITATION = OTHERS.find(({ name }) => name === "an invitation") as SecretForm;
 
-/** Opens the page of a form in an owner's browser. */
 async function withForm(form: SecretForm) {
   const prepared = await prepareForm(service, form);
   const { browser } = await browserOf(service, prepared.owner);
   const page = await browser.open(prepared.page);
-  /** Submits the form and returns the redirect with the cookie that it sets. */
   const send = async () => {
     browser.follows = false;
     const redirect = await browser.press(page, prepared.button, form.fields);

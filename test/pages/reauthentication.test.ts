@@ -11,7 +11,6 @@ test.after.always(() => service.close());
 
 const MINUTE_MS = 60_000;
 
-/** Returns the methods and paths of a list of requests. */
 const requestsIn = (text: string) =>
   text
     .trim()

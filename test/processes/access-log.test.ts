@@ -9,7 +9,6 @@ test.after.always(stopPrograms);
 
 type Line = { msg: string; status: number; route: string; [member: string]: unknown };
 
-/** Returns the lines of the requests that a server logged. */
 function requestsIn({ stdout }: Ending): Line[] {
   const lines = stdout.split("\n").filter((line) => line.startsWith("{"));
   return lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === "request");

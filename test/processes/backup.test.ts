@@ -115,13 +115,11 @@ test.serial("a documented backup is valid in an empty database, and in part with
   await target.drop();
 });
 
-/** Returns the code blocks of a section of the documentation. */
 function commandsOf(heading: string, language = "sh"): string[] {
   const own = blocksOf("docs/operate/backup.md").filter((block) => block.heading === heading);
   return own.filter((block) => block.language === language).map(({ code }) => code);
 }
 
-/** The variables that the recipes use for the address of the server. */
 function clientSettings(url: string): Record<string, string> {
   if (engine === "sqlite") return {};
   const { hostname, port, username, password, pathname } = new URL(url);

@@ -30,7 +30,6 @@ async function saidBy<Said>(members: TestService[], ask: (server: TestService) =
   return new Set(said).size === 1 ? said[0] : said;
 }
 
-/** An app with tokens and a link, which a change may take away. */
 async function createSubject() {
   const { app, own, user } = await createApp(cluster);
   const tokens = await runCodeFlow(cluster, app, user);
@@ -42,7 +41,6 @@ async function createSubject() {
 type Subject = Awaited<ReturnType<typeof createSubject>>;
 
 const statusOf = async (url: string, token: string) => (await fetch(url, { headers: bearer(token) })).status;
-/** Asks every server with everything that the subject has. */
 async function look({ app, accessToken, refreshToken, token, link }: Subject) {
   const callApi = (one: string) => saidBy(resources, ({ url }) => statusOf(`${url}/v1/organization`, one));
   const ask = async (asked: ReturnType<typeof postAsClient>) => {
@@ -75,7 +73,6 @@ const WORKING = {
   redirect: TARGET,
 };
 
-/** The servers at which a change is made. */
 type Place = { issuer: TestService; api: TestService };
 type Change = {
   make(subject: Subject, place: Place): Promise<unknown>;

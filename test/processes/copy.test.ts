@@ -17,7 +17,6 @@ const PAIRS: Record<string, string[]> = { sqlite: ["postgres", "mysql"], postgre
 const others = (PAIRS[engine] ?? []).filter((name) => serverOf(name));
 const source = await createTestDatabase({ empty: true });
 const settings = await settingsFor(source.url);
-/** The settings of a server or command on another database. */
 const on = (url: string) => ({ settings: { ...settings, DATABASE_URL: url, PORT: "0" } });
 const inhabited = await inhabit(settings);
 const database = openDatabase(source.url);

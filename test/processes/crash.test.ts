@@ -19,7 +19,6 @@ test.after.always(() => Promise.all([close(), disconnect(), receiver.close()]));
 
 const url = `http://localhost:${PORT}`;
 const { createOrganization, token } = populate(url, storage);
-/** Starts a server at the same address as the one before. */
 const restart = async () => (await start({ PORT })).server;
 
 async function crash(server: Program): Promise<void> {
@@ -48,7 +47,6 @@ async function crashDuring(server: Program, api: Api, round: number, answers: nu
   return acknowledged;
 }
 
-/** Returns each received event once, as `<type> <link>`. */
 function receivedEvents(requests: Received[], secret: string): string[] {
   const events = new Map<string, string>();
   for (const request of requests) {
@@ -61,7 +59,6 @@ function receivedEvents(requests: Received[], secret: string): string[] {
   return [...events.values()].sort();
 }
 
-/** Returns the events that follow from the links in the database. */
 function expected(links: { id: string; title: string | null; clicks: number }[]): string[] {
   return links
     .flatMap(({ id, title, clicks }) => [

@@ -108,7 +108,6 @@ else
 
 const MB = 2 ** 20;
 
-/** The form of an import whose file has so many bytes. */
 async function formOf(bytes: number, token: string) {
   const rows = Array.from({ length: bytes / 1000 }, (_, index) =>
     `https://example.com/${index}/`.padEnd(990, "x"),

@@ -24,7 +24,6 @@ test.after.always(() => {
 if (disk) testFullDisk(disk);
 else skip(TITLE, "an in-memory file system can't be mounted (needs Linux and root)");
 
-/** Starts a server with a user and an app. */
 async function start({ folder }: SmallDisk) {
   const DATABASE_URL = `sqlite:${folder}/linkgate.sqlite`;
   const settings = { DATABASE_URL, ENCRYPTION_KEY: KEY.toString("base64url"), PORT: "0", RATE_LIMIT: "off" };
@@ -44,7 +43,6 @@ async function start({ folder }: SmallDisk) {
   };
 }
 
-/** Issues a number of tokens; resolves to the statuses of the responses. */
 async function issue(count: number, requestToken: () => Promise<{ status: number }>) {
   const statuses = new Set<number>();
   let left = count;

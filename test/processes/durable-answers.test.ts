@@ -23,7 +23,6 @@ const TOKENS = 2000;
 
 test.after.always(stopPrograms);
 
-/** Starts a server on a disk, with an organization that calls it. */
 async function start(t: ExecutionContext, disk: Disk, parameters = "") {
   const settings = { ...disk.environment, LOG_LEVEL: "error" };
   const service = await startOnNewDatabase(settings, { parameters });

@@ -22,7 +22,6 @@ const tooOld = await findOlderNode();
 const folders = temporaryFolder("first");
 test.after.always(stopPrograms);
 
-/** Returns an empty directory to start in. */
 function emptyFolder(name: string): string {
   const folder = path.join(folders, name);
   mkdirSync(folder);
@@ -35,7 +34,6 @@ function permissionsOf(file: string): number {
 
 const QUIET = { PORT: "0", LOG_LEVEL: "silent" };
 
-/** Starts a server in a folder, and waits until it listens. */
 async function startIn(cwd: string, settings: Record<string, string> = QUIET) {
   const server = startServer({ cwd, settings });
   return { server, address: await addressOf(server) };

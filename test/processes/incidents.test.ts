@@ -17,7 +17,6 @@ import { until } from "../harness/webhooks.ts";
 
 // docs/operate/incidents.md: its commands and statements, on a running server.
 
-/** Returns the statements or commands of a section. */
 function linesOf(heading: string, language: "sql" | "sh"): string[] {
   const blocks = blocksOf("docs/operate/incidents.md").filter((block) => block.heading === heading);
   const own = blocks.filter((block) => block.language === language);

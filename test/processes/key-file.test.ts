@@ -17,10 +17,8 @@ test.after.always(stopPrograms);
 const emptyFolder = () => temporaryFolder("key-file");
 const settings = { PORT: "0", LOG_LEVEL: "silent" };
 
-/** Starts a server in a folder, and stops it. Resolves to its end. */
 const startOnce = (cwd: string) => endingOf(startServer({ cwd, settings }));
 
-/** Returns the checks of `doctor` that fail. */
 async function failuresIn(cwd: string): Promise<object[]> {
   const { stdout } = await runCommand(["doctor", "--json"], { cwd });
   return JSON.parse(stdout).checks.filter(({ ok }: { ok: boolean }) => !ok);

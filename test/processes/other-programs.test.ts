@@ -24,7 +24,6 @@ const LOCKS = "/proc/locks";
 const TITLE =
   "SQLite: the server keeps its lock and its log through other programs, commands and a checkpoint";
 
-/** Returns whether a process holds a lock on a file. */
 function holdsLock(pid: number, file: string): boolean {
   const { ino } = statSync(file);
   const lock = new RegExp(`POSIX +ADVISORY +\\w+ +${pid} +[0-9a-f]+:[0-9a-f]+:${ino} `);

@@ -89,7 +89,6 @@ test.serial("SIGHUP restarts the workers one after the other without losing a re
   t.notRegex(stdout, /"level"/);
 });
 
-/** Starts a server behind nginx. */
 async function startBehind({ url }: TestProxy, port: number): Promise<Program> {
   const server = start({ BASE_URL: url, TRUST_PROXY: "1", PORT: String(port) });
   await addressOf(server);

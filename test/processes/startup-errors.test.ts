@@ -59,7 +59,6 @@ type Fault = {
 
 const sqlite = (data: string) => `sqlite:${data}/linkgate.sqlite`;
 
-/** Creates a database that a server has used. */
 async function createUsed(data: string): Promise<string> {
   const url = sqlite(data);
   const database = openDatabase(url);
@@ -123,7 +122,6 @@ const SQLITE: Record<string, Fault> = {
   },
 };
 
-/** Returns the URL of the server with changes. */
 function urlWith(changes: { username?: string; password?: string; pathname?: string }) {
   const url = new URL(database.url);
   Object.assign(url, changes);
@@ -188,7 +186,6 @@ const faults = engine === "sqlite" ? SQLITE : SERVERS;
 // Only root can start a process as another user, who can't read a checkout in root's home.
 const canSwitchUser = spawnSync(process.execPath, ["--version"], { uid: UNPRIVILEGED_UID }).status === 0;
 
-/** Starts the service in this process. Returns what main.ts prints if that fails. */
 async function messageOf(settings: Record<string, string>): Promise<string | undefined> {
   try {
     rejectLostDatabase(readSettings(settings));

@@ -32,7 +32,6 @@ const EXPIRED = 30_000;
 /** A request as its client sees it: `isSent` once the kernel has all of it, `status` once the response is complete. */
 type Exchange = { isSent: boolean; isReused: boolean; status?: number; error?: string };
 
-/** Requests a token; without an agent, on a new connection. */
 async function askToken(url: string, body: string, agent: Agent | false, started: (one: Exchange) => void) {
   const { port, host } = new URL(url);
   const headers = {
@@ -130,7 +129,6 @@ test.serial("a purge stops after the current batch and leaves the rest for the n
   t.deepEqual(await knex("leases").where({ name: "sweep" }), []);
 });
 
-/** Stops a server that is waiting for a database which no longer responds. */
 async function stopWithoutDatabase(settings: Record<string, string>, how: "freeze" | "silence") {
   const proxy = await startTcpProxy(DATABASE_URL);
   const server = start({ ...settings, DATABASE_URL: proxy.through(DATABASE_URL) });

@@ -35,7 +35,6 @@ const settings = {
 const NEW_PASSWORD = "the second password of a user";
 const SCOPES = { scope: "openid offline_access links:write" };
 
-/** The values that must not be found, by their names. */
 const secrets = new Map<string, string>();
 const keep = (name: string, value: unknown) => {
   if (!value) throw new Error(`${name} was not issued`);
@@ -50,7 +49,6 @@ const url = await addressOf(server);
 const storage = openStorage(settings.DATABASE_URL, Buffer.from(settings.ENCRYPTION_KEY, "base64url"));
 const service = serviceAt(url, storage);
 
-/** Issues every kind of secret over HTTP. */
 async function useEverything() {
   const { app, user } = await createApp(service);
   keep("client secret", app.clientSecret);
@@ -104,7 +102,6 @@ async function resetPassword({ username }: TestUser) {
   keep("unused reset token", (await reset()).url.split("/").at(-1));
 }
 
-/** Creates a webhook, whose URL is secret as well, and rotates its secret. */
 async function useWebhook(token: string) {
   const api = apiAt(url, token);
   const part = keep("secret of a webhook URL", "the-secret-part-of-a-webhook-url");

@@ -30,16 +30,13 @@ test.after.always(() => {
 });
 
 type Settings = Record<string, string>;
-/** Starts the server with an output. */
 type Start = (settings: Settings) => Program;
 type Output = {
   settings: Settings;
   start: Start;
   /** From then on, nothing can be written. */
   fail?(program: Program): void;
-  /** The system's code. */
   error: string;
-  /** What is missing on this machine. */
   missing?: string | false;
 };
 
@@ -94,7 +91,6 @@ async function lostLines(url: string): Promise<number> {
   return (await readMetrics(url)).get(LOST) ?? Number.NaN;
 }
 
-/** Sends requests until their lines are lost. */
 async function untilLost(url: string, error: string): Promise<void> {
   await until(async () => {
     await request(url);

@@ -51,7 +51,6 @@ test.serial("a server is upgraded as the check said, loses nothing, and can be r
   t.teardown(() => Promise.all([database.close(), close()]));
   const service = serviceAt(url, storage);
 
-  /** Uses one version until it stops, without an error in its log. */
   async function runVersion(version: Record<string, string>, use: () => Promise<void>) {
     const { server } = await start(version);
     forgetContract(url);
@@ -101,7 +100,6 @@ test.serial("a server is upgraded as the check said, loses nothing, and can be r
   t.true((await storage.verifyAuditLogs()).every(({ ok }) => ok));
 });
 
-/** Stores as many deliveries. */
 async function storeDeliveries(knex: Knex, count: number) {
   const digit = `(${Array.from({ length: 10 }, (_, n) => `select '${n}' as n`).join(" union all ")})`;
   const digits = Array.from({ length: String(count - 1).length }, (_, n) => `${digit} as d${n}`);
@@ -147,7 +145,6 @@ testOnce("upgrade --check says that the previous version can't use the new schem
 
 const NEWEST_KNOWN = String(MIGRATIONS.at(-1)?.name);
 
-/** Drops a column that this version writes to. */
 const INCOMPATIBLE: Migration = {
   name: "9000_no_titles",
   changes: "Removes the titles of links.",
@@ -156,7 +153,6 @@ const INCOMPATIBLE: Migration = {
   up: (knex) => knex.schema.alterTable("links", (table) => table.dropColumn("title")),
 };
 
-/** Creates a database that another version has migrated. */
 async function createMigrated(t: ExecutionContext, all: Migration[]) {
   const changes = { LOG_LEVEL: "warn", DEMO: "on" };
   const { settings, launch, close } = await prepareServers(changes, { empty: true });

@@ -24,7 +24,6 @@ async function until(condition: () => Promise<boolean>) {
   while (!(await condition())) await sleep(50);
 }
 
-/** Counts the dead workers in the log. */
 const deaths = () => server.stdout.match(/worker died/g)?.length ?? 0;
 
 const metricsUrl = `http://127.0.0.1:${metricsPort}`;

@@ -29,7 +29,6 @@ const listed = (await outputOf("tar", ["tzf", tarball]))
   .split("\n")
   .map((file) => file.replace("package/", ""));
 
-/** The files that are built from one of the repository. */
 function builtFrom(file: string): string[] {
   const isPart = /^(server|adapters|resources|certification\/src|docs)\/|^(SECURITY\.md|package\.json)$/;
   const isLeftOut = /\.d\.ts$|^docs\/images\/|^(?!docs\/).*README\.md$/;

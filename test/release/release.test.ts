@@ -16,7 +16,6 @@ const AUTHOR = ["-c", "user.name=Test", "-c", "user.email=test@example.com"];
 const git = (cwd: string, ...args: string[]) =>
   execFileSync("git", [...AUTHOR, ...args], { cwd, encoding: "utf8", env });
 
-/** Commits the files of this repository to one of its own. */
 function createCopy(name: string): string {
   const copy = path.join(folder, name);
   copyRepository(copy);

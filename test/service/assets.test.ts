@@ -9,7 +9,6 @@ test.after.always(() => service.close());
 
 const IMMUTABLE = "public, max-age=31536000, immutable";
 
-/** Returns the addresses that a page or asset loads from `/assets/`. */
 function addressesIn(text: string): string[] {
   const plain = text.replaceAll("&#x2F;", "/").replaceAll("&#x3D;", "=");
   return [...new Set([...plain.matchAll(/"(\/assets\/[^"#]+)[#"]/g)].map(([, address = ""]) => address))];

@@ -20,7 +20,6 @@ const SHAPES: [RegExp, string][] = [
   [/^http:\/\/localhost:\d+\/auth\/reset-password\/[\w-]{43}$/, "reset link"],
 ];
 
-/** Replaces values that differ between runs by their kinds. */
 function shapeOf(value: unknown): unknown {
   if (typeof value === "string") return SHAPES.find(([pattern]) => pattern.test(value))?.[1] ?? value;
   if (Array.isArray(value)) return value.map(shapeOf);

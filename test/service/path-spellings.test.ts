@@ -53,7 +53,6 @@ const REQUESTS: Record<string, Ask> = {
   "/auth/refresh": post("application/json", "{}"),
 };
 
-/** Returns the paths that a page links to. */
 async function linksOf(path: string): Promise<string[]> {
   const page = await browser.open(service.url + path);
   const found = page.html.querySelectorAll("a[href], link[href], script[src]");

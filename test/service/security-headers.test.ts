@@ -33,13 +33,11 @@ const post = (path: string, fields: Record<string, string>, browser = newBrowser
 
 const visitSignedIn = async (path: string) => visit(path, await signedIn());
 
-/** Opens the sign-in page of an authorization and fills it in. */
 async function signInWith(fields: Filled) {
   const browser = newBrowser();
   return browser.press(await openSignIn(browser), "Sign in", { username: user.username, ...fields });
 }
 
-/** Opens a consent page and presses a button. */
 async function answerConsent(button: string, fields: Filled = {}) {
   const browser = newBrowser();
   return browser.press(await openConsent(browser, user, authorizeUrl(service, app)), button, fields);
@@ -83,7 +81,6 @@ const PAGES: Record<string, [status: number, show: () => Promise<Page>]> = {
   ],
 };
 
-/** Asserts that no other site can frame the page, and that it loads nothing from other origins. */
 function isProtected(t: ExecutionContext, { url, status, headers, html }: Page) {
   const { pathname } = new URL(url);
   const isPersonal = /^\/(dashboard|auth|interaction)/.test(pathname);

@@ -32,7 +32,6 @@ async function shownBy({ ended }: ReturnType<typeof startUntil>): Promise<string
   return shown.replaceAll("\r\n", "\n");
 }
 
-/** Requests a link that doesn't exist, until its line appears. */
 async function logOnTerminal(text: string, settings: Record<string, string> = {}): Promise<string> {
   const server = startUntil(text, settingsOf(settings));
   const [, url] = await server.says(/linkgate listening on (http:\/\/[\w.:]+)[^\w.:]/);

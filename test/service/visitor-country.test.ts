@@ -16,7 +16,6 @@ writeFileSync(MMDB_PATH, countryDatabase());
 const service = await startTestService({ MMDB_PATH });
 test.after.always(() => service.close());
 
-/** Returns the country of a click. */
 async function countryOfClick(): Promise<string | null | undefined> {
   const api = apiAt(service.url, await service.token(await service.createOrganization()));
   const { id, slug } = await api.createLink();

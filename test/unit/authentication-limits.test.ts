@@ -15,7 +15,6 @@ const { signIn, secondFactor } = limits;
 
 let networks = 0;
 const newAddress = () => `198.51.${++networks}.7`;
-/** Returns an address in the given /64 of a /56, which is in a /48. */
 const addressIn = (site: number, half: number, subnet: number) =>
   `2001:db8:${site}:${(half * 256 + subnet).toString(16)}::1`;
 

@@ -62,7 +62,6 @@ const REFUSED_URIS: Refusal[] = [
   ["a duplicate", [...redirect_uris, ...redirect_uris], /duplicate/],
 ];
 
-/** By their code. */
 const REFUSED: Record<string, Refusal[]> = {
   invalid_client_metadata: [
     ["an array", [], /must be a JSON object/],

@@ -17,7 +17,6 @@ function clientOf(issuer: string) {
   return provider;
 }
 
-/** Starts a provider whose metadata and ID tokens are changed like this. */
 async function startProvider(t: ExecutionContext, metadata: object = {}) {
   const mock = await startMockProvider();
   t.teardown(() => mock.stop());

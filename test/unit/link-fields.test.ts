@@ -49,7 +49,6 @@ const DESTINATIONS: Record<string, unknown[]> = {
   ],
 };
 
-/** By field and message, the values that creating and updating a link refuse. */
 const INVALID: Record<string, Record<string, unknown[]>> = {
   url: { ...DESTINATIONS, "must be a string": [null, ...NOT_STRINGS] },
   fallback_url: DESTINATIONS,

@@ -34,7 +34,6 @@ function sign(
     .sign(key);
 }
 
-/** Signs claims as if the public key were a secret. */
 async function signSymmetrically(): Promise<string> {
   const secret = Buffer.from(JSON.stringify(await exportJWK(publicKey)));
   return new SignJWT(CLAIMS).setProtectedHeader({ alg: "HS256", kid: "one" }).sign(secret);

@@ -55,7 +55,6 @@ const targets: Target[] = [
 
 test.after.always(() => Promise.all([service.close(), resourceServer.close()]));
 
-/** Sends the request of a target with these `DPoP` headers. */
 async function send(target: Target, proofs: string[], authorization = `DPoP ${token}`, query = "") {
   const { server, method, path, headers, body } = target;
   const answer = await sendRaw(server, path + query, {
@@ -69,7 +68,6 @@ async function send(target: Target, proofs: string[], authorization = `DPoP ${to
   return { ...answer, nonce: answer.headers["dpop-nonce"] as string | undefined };
 }
 
-/** Signs a valid proof for the request of a target, with changes. */
 function proofFor(
   { method, path }: Target,
   claims: Record<string, unknown> = {},

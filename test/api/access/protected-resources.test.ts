@@ -149,7 +149,6 @@ const asScript = (parameters: Parameters) => service.token(app, parameters);
 const asUser = async (parameters: Parameters) =>
   (await tokensFor(service, app, user, { parameters })).access_token;
 
-/** Returns which of the API, MCP and read-only MCP accept a token. */
 async function acceptedBy(token: string): Promise<string[]> {
   const api = apiAt(url, token);
   const json = { ...ping, method: "tools/list" };

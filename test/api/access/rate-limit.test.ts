@@ -15,7 +15,6 @@ let hosts = 0;
 
 type Organization = { limits: { requests_per_minute: number } };
 
-/** Creates an organization and a function that calls from its own IP address. */
 async function caller() {
   const app = await service.createOrganization();
   const token = await service.token(app);

@@ -14,7 +14,6 @@ async function startProxy(t: ExecutionContext) {
   const proxy = await startHttpProxy(service.url);
   t.teardown(proxy.close);
   const tokenRequests = () => proxy.requests.filter(({ path }) => path === "/oauth/token").length;
-  /** Returns the access token of the last request. */
   const lastToken = () => proxy.requests.at(-1)?.headers.authorization?.replace("Bearer ", "") ?? "";
   return { proxy, tokenRequests, lastToken };
 }

@@ -11,7 +11,6 @@ import { shareService } from "../../harness/shared-service.ts";
 
 const service = await shareService();
 
-/** Returns a client of a new organization behind a proxy of its own. */
 async function connect(t: ExecutionContext, options: Partial<ClientOptions> = {}) {
   const [proxy, { clientId, clientSecret }] = await Promise.all([
     startHttpProxy(service.url),

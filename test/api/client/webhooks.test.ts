@@ -24,7 +24,6 @@ test("a delivery is verified, during a rotation with either secret, and is typed
 const SECRET = newWebhookSecret();
 const BODY = JSON.stringify({ type: "webhook.test", timestamp: "2026-11-26T10:00:00.000Z", data: {} });
 
-/** Returns the headers of a request that is signed with secrets. */
 function sign(secrets = [SECRET], at = new Date(), body = BODY): Record<string, string> {
   const signatures = secrets.map((secret) => new Webhook(secret).sign("evt_1", at, body));
   return {

@@ -35,7 +35,6 @@ const sites = await createSites();
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 const DOCUMENTS = ["/v1/openapi.json", MANAGEMENT, "/openapi.json"];
 
-/** Returns the paths that a page of the service links to and loads. */
 async function linkedFrom(path: string): Promise<string[]> {
   const page = await browser.open(service.url + path);
   return page.html
@@ -53,7 +52,6 @@ async function declaredIn(document: string): Promise<string[]> {
   return Object.keys(paths).map((path) => path.replaceAll(/\{\w+\}/g, "unknown"));
 }
 
-/** Every address that the service declares or links to. */
 async function ownPaths(): Promise<string[]> {
   const pages = ["/", "/docs", "/auth/login", "/auth/register", "/dashboard", "/dashboard/account"];
   const found = [
@@ -84,7 +82,6 @@ test("no address of the service is served at a domain, with no method, cookie or
   await addDomain(api, HOST);
   t.true(paths.length > 130, `${paths.length}`);
 
-  /** Returns what is wrong with a response. */
   async function ask(path: string, method: string, accept: string): Promise<string | undefined> {
     const preflight = { origin: service.url, "access-control-request-method": "POST" };
     const { status, headers, text } = await at(HOST, path, {

@@ -43,7 +43,6 @@ const isTaken = (t: ExecutionContext, reply: Awaited<ReturnType<typeof verify>>)
   isProblem(t, reply, { status: 409, code: "domain_taken" });
 const locationAt = async (host: string, path: string) => (await at(host, path)).headers.get("location");
 
-/** Returns what the audit log of an organization says about a domain, oldest first. */
 async function auditOf({ id: organizationId }: { id: string }, { id }: DomainView): Promise<string[]> {
   const entries = await storage.audit.list(organizationId, {}, 100);
   return entries.flatMap(({ subject, type }) => (subject === id ? type : [])).reverse();

@@ -17,7 +17,6 @@ const [app, otherApp] = [await service.createOrganization(), await service.creat
 const ada = await createColleague(service, own.id, "owner");
 const bob = await createColleague(service, own.id, "owner");
 
-/** Returns a token of a client that acts for a user in the organization. */
 async function actingFor(client: TestOrganization, user: TestUser, scope: string): Promise<string> {
   const options = { organizationId: own.id, parameters: { scope } };
   return (await tokensFor(service, client, user, options)).access_token;

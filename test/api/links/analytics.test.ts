@@ -22,14 +22,12 @@ async function click({ short_url }: LinkBody, headers: Record<string, string> = 
 const analytics = async (link: LinkBody, query = "", caller = api) =>
   (await caller.get<AnalyticsView>(`/v1/links/${link.id}/analytics${query}`)).body;
 
-/** Stores clicks on a link, as at these times. */
 async function storeClicks({ slug }: LinkBody, times: string[], source: Partial<Click> = {}) {
   const destination = await service.storage.links.resolve(slug);
   if (!destination) throw new Error("no link");
   for (const time of times) await service.storage.links.click(destination, clickAt(Date.parse(time), source));
 }
 
-/** Clicks a new link once with each set of headers, and returns its analytics. */
 async function analyticsAfter(t: { is(a: number, b: number): void }, clicks: Record<string, string>[]) {
   const link = await api.createLink();
   for (const headers of clicks) t.is(await click(link, headers), 302);

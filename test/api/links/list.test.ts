@@ -22,13 +22,11 @@ const service = createLinkService({
 const createCaller = async () => ({ organizationId: await createOrganization(), actor: OPERATOR });
 type Caller = Awaited<ReturnType<typeof createCaller>>;
 
-/** Creates links one after the other. */
 const createLinks = (caller: Caller, inputs: object[]): Promise<Link[]> =>
   Array.fromAsync(inputs, (input) => service.create(caller, { url: "https://example.com/", ...input }));
 
 type FieldsOf = Parameters<typeof storeManyLinks>[3];
 let stored = 0;
-/** Stores many old links directly, and returns them, newest first. */
 function storeLinks({ organizationId }: Caller, count: number, fieldsOf: FieldsOf): Promise<Link[]> {
   stored += count;
   return storeManyLinks(knex, organizationId, count, fieldsOf, { firstId: stored - count });

@@ -26,7 +26,6 @@ const limitedProblem = { status: 429, code: "rate_limited" };
 
 const protect = () => api.createLink({ password: PASSWORD });
 
-/** Enters a password at one of the two services. */
 function enter({ slug }: LinkBody, password: string, address: string, { url } = service, accept = "*/*") {
   const headers = {
     "content-type": "application/x-www-form-urlencoded",

@@ -7,7 +7,6 @@ export const databases = "all";
 
 const { service, api } = await shareApi();
 
-/** Creates and updates a link; returns its previous and its current entity tag. */
 async function createUpdatedLink() {
   const { id, slug } = await api.createLink();
   const path = `/v1/links/${id}`;

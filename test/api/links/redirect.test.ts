@@ -152,7 +152,6 @@ test("what is unknown or unavailable is a page for browsers, a problem for other
   }
 });
 
-/** Follows a link concurrently, and counts the responses by status. */
 async function followConcurrently(slug: string, times: number): Promise<Record<number, number>> {
   const counts: Record<number, number> = {};
   for (const { status } of await atOnce(times, () => follow(slug)))

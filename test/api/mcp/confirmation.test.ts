@@ -62,7 +62,6 @@ const name = "delete_link";
 const create = async () => (await api.createLink()).id;
 const statusOf = async (id: string) => (await api.get(`/v1/links/${id}`)).status;
 
-/** Asserts that an answer is refused, and that the link still exists. */
 async function isRefused(t: ExecutionContext, round: Round, what?: string): Promise<void> {
   t.is((await call({ inputResponses: ACCEPT, ...round })).error?.code, -32602, what);
   t.is(await statusOf(round.id), 200, what);

@@ -186,7 +186,6 @@ test.serial("a disabled webhook receives no events, and its pending retries are 
   t.is(receiver.received(path).length, 1);
 });
 
-/** Sends a test event to an endpoint that responds so, and returns how to read the delivery. */
 async function exchangeWith(respond: (response: ServerResponse) => void) {
   const { api, address, path } = await subscribe(["webhook.test"]);
   receiver.respond(path, respond);

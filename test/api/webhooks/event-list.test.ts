@@ -30,7 +30,6 @@ const eventTypesOf = (events: Page["data"]) => events.map(({ type }) => type);
 const metadataOf = (bytes: number) =>
   Object.fromEntries(Array.from({ length: bytes / 500 }, (_, key) => [`key${key}`, "x".repeat(500)]));
 
-/** Reads all events to the end of the list, with the cursor there. */
 async function readAll(organizationId: string, api: Api, query = "limit=100", after?: string) {
   await service.storage.auditChain.append(organizationId);
   const events: Page["data"] = [];

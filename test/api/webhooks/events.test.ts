@@ -21,7 +21,6 @@ const { service, receiver, subscribe, newApi, close } = await startWebhookServic
 test.after.always(close);
 const visitor = apiAt(service.url);
 
-/** Creates an organization with a webhook that subscribes to the events. */
 async function listen(...events: string[]) {
   const subscribed = await subscribe(events);
   const { api, webhook, path } = subscribed;

@@ -13,7 +13,6 @@ const { service, receiver, respondWith, subscribe, passQueue, close } = await st
 test.after.always(close);
 const { links, organizations, suspensions } = service.storage;
 
-/** Follows a short link, which works on every plan. */
 const follow = (slug: string) => apiAt(service.url).get(`/${slug}`);
 
 test.serial("an event on the Free plan is logged, not sent, and can be resent after upgrading", async (t) => {

@@ -23,7 +23,6 @@ const send = sender();
 
 let count = 0;
 
-/** Returns the URL of an endpoint that responds so. */
 function respondingWith(respond: (response: ServerResponse) => void): string {
   const path = `/endpoint-${++count}`;
   receiver.respond(path, respond);

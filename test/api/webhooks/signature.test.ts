@@ -26,7 +26,6 @@ async function rotate(api: Api, { id }: WebhookBody): Promise<string> {
   return body.secret;
 }
 
-/** Sends a test event and returns the request that arrives. */
 async function nextTest(api: Api, { id, url }: WebhookBody): Promise<Received> {
   const path = new URL(url).pathname;
   const before = receiver.received(path).length;

@@ -25,7 +25,6 @@ const typesOn = (path: string) => receiver.received(path).map(({ body }) => body
 const idsIn = (requests: Received[]) => requests.map(({ body }) => body.data.id as string).sort();
 const sendTest = (api: Api, id: string) => api.send("POST", `/v1/webhooks/${id}/test`);
 
-/** Creates a webhook whose endpoint rejects its test event, and waits for that. */
 async function createAndWait(api: Api, path: string) {
   const webhook = await createRefused(api, receiver.url(path));
   await receiver.waitFor(path, 1);

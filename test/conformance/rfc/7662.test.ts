@@ -12,7 +12,6 @@ import { shareApi } from "../../harness/shared-service.ts";
 const SECRET = "a-secret-of-the-resource-server-0123456789";
 const { service, app } = await shareApi({ RESOURCE_SERVER_SECRET: SECRET });
 
-/** Starts a resource server with the URLs of the service; returns a function that sends it a token. */
 async function startResourceServer(introspectionUrl: string) {
   const port = await freePort();
   const resourceServer = await startTestService({

@@ -12,7 +12,6 @@ const { first, second, either, database, knex, createOrganization, createUser } 
 const ROUNDS = 5;
 const OLD = "a hash";
 
-/** Creates an organization with two owners, `ada` and `eve`, and a member, `user`. */
 async function createTeam() {
   const organizationId = await createOrganization("free");
   const ada = await createUser(organizationId, "owner");

@@ -78,7 +78,6 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 const rename = (id: string, name: string) => first.organizationSettings.change(id, { name }, OPERATOR);
 const seqs = (id: string) => knex("events").where({ organization_id: id }).orderBy("seq").pluck("seq");
 
-/** Returns how many days the entries of a log are kept. */
 async function daysOf(id: string) {
   return (await rowsOf(id)).map((row) => Math.round((row.expires_at - row.created_at) / DAY_MS));
 }

@@ -16,7 +16,6 @@ const createOrganization = () => storage.createOrganization("premium");
 const LIMIT = 7;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** Reads on from a position to the end. */
 async function readOn(organizationId: string, after: number, types = TYPES) {
   const end = await second.events.end(organizationId);
   const ids: string[] = [];

@@ -18,7 +18,6 @@ test.after.always(() => traced.close());
 const traceparent = (number: number) => `00-${"0af7651916cd43dd8448eb211c80319c"}-${idOf(number)}-01`;
 const idOf = (number: number) => number.toString(16).padStart(16, "0");
 
-/** Creates an organization with a verified webhook for these events. */
 async function createSubscriber() {
   const id = await storage.createOrganization();
   const events = ["link.created" as const, "link.updated" as const, "link.clicked" as const];

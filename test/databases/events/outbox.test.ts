@@ -16,7 +16,6 @@ async function createOrganization() {
 
 type Organization = Awaited<ReturnType<typeof createOrganization>>;
 
-/** Changes that record an event, and what they change. */
 const CHANGES: Record<
   string,
   Record<"change" | "state", (organization: Organization) => Promise<unknown>>

@@ -17,7 +17,6 @@ const from = (referrer: string) => clickAt(NOW, { referrer });
 
 type Owned = { id: string; organizationId: string };
 
-/** Creates a link in a new organization, and resolves it as a redirect does. */
 async function createResolvedLink(fields: Partial<LinkFields> = {}): Promise<ResolvedLink> {
   const { slug } = await createLink(await createOrganization(), fields);
   return (await first.links.resolve(slug)) as ResolvedLink;

@@ -21,7 +21,6 @@ const SOURCES = [
   { bot: true },
 ];
 
-/** Returns an organization with clicks on some links, on the days given. */
 async function clickedOn(days: number[], plan: "growth" | "premium" = "growth", count = 3) {
   const id = await createOrganization(plan);
   const links = await atOnce(count, async () => {
@@ -39,7 +38,6 @@ async function clickedOn(days: number[], plan: "growth" | "premium" = "growth", 
 
 const rowsOf = (id: string, day: number) => knex("click_counts").where({ organization_id: id, day });
 
-/** Returns what stays: clicks per day, of each link and of all, and the links with the most of them. */
 async function totalsOf({ id, links }: Awaited<ReturnType<typeof clickedOn>>) {
   const read = async (link?: string) => (await first.links.analytics(id, link, OLD - 1, TODAY)).days;
   const days = await Promise.all([undefined, ...links].map(read));

@@ -141,7 +141,6 @@ const COMPARED: Record<string, [parts: ListPart[], filters: LinkFilter[]]> = {
 for (const [title, [parts, filters]] of Object.entries(COMPARED))
   test.serial(`${title}, on every page`, (t) => compareAll(t, parts, filters));
 
-/** Opens a search that calls a function before each of its queries. */
 const searchWith = (before: (query: Knex.QueryBuilder) => Promise<void>) =>
   createSearch({
     ...database,

@@ -20,7 +20,6 @@ async function createReader() {
   return { id, username, email };
 }
 
-/** Queues an email with a reset link, and leases it. */
 async function leaseReset() {
   const { username } = await createReader();
   await first.accounts.requestReset(username);

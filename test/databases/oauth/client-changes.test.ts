@@ -81,7 +81,6 @@ const WRITERS: Record<string, Writer> = {
   },
 };
 
-/** Creates a client with two secrets. */
 async function createApp(): Promise<App> {
   const { organization, client } = await near.organizations.create("Racing", "growth", OPERATOR);
   const { id, name, plan } = organization;
@@ -94,7 +93,6 @@ async function createApp(): Promise<App> {
   return { id, clientId: String(client?.clientId), secretIds, state };
 }
 
-/** Returns the client as oidc-provider and its organization see it. */
 async function observe({ id, clientId }: App) {
   const client = await far.clients.find(clientId);
   const metadata = await near.oidcAdapter("Client").find(clientId);

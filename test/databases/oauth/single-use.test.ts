@@ -35,7 +35,6 @@ async function newToken(kind: string, fields: object = {}): Promise<string> {
   return id;
 }
 
-/** Uses a token 20 times concurrently. Returns the error of each use that fails. */
 async function consumeAtOnce(kind: string, id: string): Promise<string[]> {
   const results = await settledAtOnce(20, async (index) => either(index).oidcAdapter(kind).consume(id));
   return results.flatMap((result) => (result.status === "rejected" ? [result.reason.error] : []));
@@ -141,7 +140,6 @@ test("concurrent revocations of a grant succeed and are recorded exactly once", 
 });
 
 let turn = 0;
-/** Uses a JWT on one process, then on the other. */
 const useOnce: ReplayStore["useOnce"] = (jwt) => either(turn++).replays.useOnce(jwt);
 const expiresAt = Date.now() + 60_000;
 

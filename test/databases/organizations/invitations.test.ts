@@ -11,7 +11,6 @@ const { invitations, members } = first;
 
 type Role = (typeof ROLES)[number];
 
-/** Creates an organization with two owners, `ada` and `eve`, and an admin. */
 async function createTeam() {
   const organizationId = await createOrganization("growth");
   const ada = await createUser(organizationId, "owner");
@@ -35,7 +34,6 @@ async function createTeam() {
 
 type Team = Awaited<ReturnType<typeof createTeam>>;
 
-/** Resolves to whether an invitation is found; if so, a new user accepts it. */
 async function isValid(token: string): Promise<boolean> {
   const guest = await createUser();
   const found = await invitations.find(token);

@@ -34,7 +34,6 @@ const RULE: NewTrustRule = {
   scopes: ["links:read", "webhooks:write"],
 };
 
-/** Stores a rule, in a new organization unless one is given. */
 async function createRule(organizationId?: string) {
   const owner = organizationId ?? (await createOrganization());
   const created = await first.trustRules.create(owner, RULE, OPERATOR);
@@ -96,7 +95,6 @@ test("the last use of several rules is recorded", async (t) => {
 const COUNT = 2500;
 const CONTENT = { title: "a secret title", tags: ["secret"], metadata: { secret: "yes" } };
 
-/** Stores an organization with many links, one of which has changed since. */
 async function createLarge(): Promise<string> {
   const id = await createOrganization("premium");
   const externalId = (number: number) => `${id.slice(-8)}-external-${number}`;

@@ -15,7 +15,6 @@ const APP = "lgc_app";
 const ROUNDS = 5;
 let count = 0;
 
-/** Creates an organization with an owner, and an admin who authorized an app. */
 async function createGrant() {
   const id = await createOrganization();
   const owner = await createUser(id, "owner");
@@ -23,7 +22,6 @@ async function createGrant() {
   return { id, owner, admin, grantId: await createGrantOf(id, admin) };
 }
 
-/** Stores the user's authorization of the app. */
 async function createGrantOf(organizationId: string, userId: string): Promise<string> {
   const grantId = `grant-${++count}`;
   const grant = { clientId: APP, accountId: userId, organizationId };

@@ -11,7 +11,6 @@ type Api = {
   /** The member of a request that has the conversation. */
   conversation: string;
   isResult(part: Json): boolean;
-  /** Returns the events of an answer that calls the tool, or that is the text. */
   answer(text: string, tool: Tool | undefined): Json[];
 };
 
@@ -138,7 +137,6 @@ function send(answer: ServerResponse, events: Json[], endsWithDone: boolean): vo
   answer.end(endsWithDone ? "data: [DONE]\n\n" : "");
 }
 
-/** Returns the tools of a list, which each API nests differently. */
 function toolsIn(value: unknown, namespace?: string): Tool[] {
   if (typeof value !== "object" || value === null) return [];
   if (Array.isArray(value)) return value.flatMap((item) => toolsIn(item, namespace));

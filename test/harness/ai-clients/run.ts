@@ -27,7 +27,6 @@ export async function runClient(client: AiClient, { folder }: Installation, pers
   refused.promise.catch(() => undefined);
   const deadline = setTimeout(() => refused.reject(new Error("the deadline has passed")), DEADLINE_MS);
   const opened = new Set<string>();
-  /** Opens a URL, which a program may print and open. */
   function allow(url: string): void {
     if (opened.has(url)) return;
     opened.add(url);

@@ -39,7 +39,6 @@ export function galleryPages(
   return Object.entries(pages).map(([key, open]) => [...(key.split(", ") as [string, Who]), open]);
 }
 
-/** Returns the pages that only have to be opened, each named after its path. */
 function plainPages({ paths, popular, domain, newDomain, webhook }: Gallery): Pages {
   const { own, ownEmpty, ownKeyed, ownSuspended, ownFresh } = paths;
   const rows: [name: string, who: Who, base: string, below: string][] = [
@@ -262,7 +261,6 @@ function webhookPages(gallery: Gallery, receiver: Receiver): Pages {
   };
 }
 
-/** Returns the forms of the OAuth client. */
 function clientForms(gallery: Gallery): Pages {
   const { own, ownEmpty } = gallery.paths;
   return {
@@ -291,7 +289,6 @@ function clientForms(gallery: Gallery): Pages {
   };
 }
 
-/** Returns the steps of the account, of apps and of the audit log. */
 function accountPages(gallery: Gallery): Pages {
   const { own } = gallery.paths;
   const { username, password } = gallery.users.founder;
@@ -327,7 +324,6 @@ function accountPages(gallery: Gallery): Pages {
   };
 }
 
-/** Opens a path, and follows the link of the first row that has the text. */
 function openFromRow(path: string, text: string, link: RegExp, heading: string) {
   return openThen(path, async (page) => {
     const row = page.locator("tr", { hasText: text }).first();
@@ -336,7 +332,6 @@ function openFromRow(path: string, text: string, link: RegExp, heading: string) 
   });
 }
 
-/** Opens the page that revokes the first app whose row has the text. */
 function openRevocation(path: string, text: string) {
   return openFromRow(path, text, /^Revoke access/, "Revoke access?");
 }

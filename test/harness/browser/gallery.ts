@@ -152,7 +152,6 @@ async function followLink({ urls }: TestService, day: number, visit: number): Pr
   await fetch(`${urls.short}/${slug}`, { redirect: "manual", headers });
 }
 
-/** Adds a verified domain, one whose DNS record is missing, and one that waits for its record. */
 async function fillDomains({ storage }: TestService, api: Api) {
   const add = async (host: string, fields: object = {}) =>
     (await api.send<DomainView>("POST", "/v1/domains", { json: { host, ...fields } })).body;

@@ -144,7 +144,6 @@ function outputSchemaOf(tools: readonly Tool[], name: string): Schema {
   });
 }
 
-/** Returns the schema of what a tool returns: of one of them, if the tool returns a list. */
 function itemOf(schema: Schema): Schema {
   const { data } = (schema.properties ?? {}) as { data?: { items: Schema } };
   return data?.items ?? schema;

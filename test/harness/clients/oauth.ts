@@ -92,7 +92,6 @@ async function openSignedIn(browser: TestBrowser, user: TestUser, url: string): 
   return page.html.querySelector("#password") ? browser.signIn(page, user) : page;
 }
 
-/** Makes an authorization request ask for consent, unless it says otherwise. */
 function withConsent(url: string): string {
   const asking = new URL(url);
   if (!asking.searchParams.has("prompt")) asking.searchParams.set("prompt", "consent");

@@ -10,7 +10,6 @@ const PROGRAM = process.env.TEST_PGBOUNCER ?? "/usr/sbin/pgbouncer";
 const DOCUMENT = `${ROOT}docs/operate/scaling.md`;
 export const hasPgBouncer = existsSync(PROGRAM);
 
-/** The configuration file of the documentation, with the database's address, and the size of the pool. */
 function documentedConfiguration(target: URL, poolSize: number): string {
   const [, ini = ""] = /```ini\n(\[databases\][\s\S]*?)```/.exec(readFileSync(DOCUMENT, "utf8")) ?? [];
   const password = target.password ? ` password=${decodeURIComponent(target.password)}` : "";

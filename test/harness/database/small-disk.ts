@@ -16,12 +16,10 @@ export function mountSmallDisk(size: string) {
 
   return {
     folder,
-    /** Fills the disk, except for this many bytes. */
     fill(bytesLeft = 0) {
       for (const chunk of CHUNKS) appendUntilFull(ballast, chunk);
       truncateSync(ballast, Math.max(0, statSync(ballast).size - bytesLeft));
     },
-    /** Frees the space that `fill` used. */
     empty: () => rmSync(ballast, { force: true }),
     unmount: () => execFileSync("umount", ["--lazy", folder]),
   };

@@ -64,7 +64,6 @@ export async function createTestStorage({ migrated = true, options = "", limitsO
       if (!("id" in created)) throw new Error(JSON.stringify(created));
       return created;
     },
-    /** Creates a webhook for new links with a URL of its own, as far as `changes` don't differ. */
     async createWebhook(organizationId: string, changes: Partial<WebhookFields> = {}): Promise<Webhook> {
       const url = `https://example.com/webhook-${++count}`;
       const fields: WebhookFields = { url, events: ["link.created"], enabled: true, ...changes };

@@ -93,7 +93,6 @@ function command<T>(
   );
 }
 
-/** Asserts the status and code; returns whether the request succeeded. */
 function assertStatus({ status, body, text }: Reply<unknown>, expected: Expected): boolean {
   assert.equal(status, expected.status, text);
   if (!expected.codes) return true;

@@ -39,10 +39,8 @@ export async function startMockProvider(port = 0) {
     service,
     issuer,
     answer,
-    /** The key that signs tokens. */
     privateKey: createPrivateKey({ key: privateKey as JsonWebKey, format: "jwk" }),
     publicKey: publicKey as JsonWebKey,
-    /** Changes the next response of the token endpoint. */
     tamper(change: (body: Record<string, unknown>) => unknown) {
       service.once("beforeResponse", ({ body }) => void change(body as Record<string, unknown>));
     },

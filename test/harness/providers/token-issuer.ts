@@ -42,11 +42,9 @@ export async function startTokenIssuer() {
     },
     /** Signs claims with the current key. `undefined` removes a claim. */
     sign: (claims: Claims, header?: Record<string, unknown>) => signWith(key, claims, header),
-    /** Replaces the keys: new tokens are signed with a key that wasn't published before. */
     async rotateKeys() {
       key = await newKey();
     },
-    /** Answers every request with an error until `restore` is called. */
     breakDown() {
       isBroken = true;
       return {

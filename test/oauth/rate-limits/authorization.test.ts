@@ -31,7 +31,6 @@ function request(path: string, headers: Record<string, string> = {}, address = A
   });
 }
 
-/** Returns the link to the app on the page that a stranger gets for an invalid request. */
 async function linkOf(response: Response): Promise<URL> {
   const link = parse(await response.text()).querySelector("main a.button");
   return new URL(link?.getAttribute("href") ?? "");

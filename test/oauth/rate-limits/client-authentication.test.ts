@@ -41,7 +41,6 @@ function requestFrom(
   return read(postForm(`${service.url}/oauth/${endpoint}`, fields, headers));
 }
 
-/** Sends requests one after the other, and returns the status of each. */
 async function statusesOf(count: number, send: (index: number) => Promise<Answer>): Promise<number[]> {
   const statuses: number[] = [];
   for (let index = 0; index < count; index++) statuses.push((await send(index)).status);

@@ -129,7 +129,6 @@ test.serial("nothing comes before the first limits of a route", async (t) => {
   }
 });
 
-/** Sends the head of a request whose body never arrives. */
 async function sendHead(head: string): Promise<string> {
   const socket = connect(port, "127.0.0.1");
   socket.write(head);

@@ -19,7 +19,6 @@ type ClientBody = {
 };
 type Rotation = { client_id: string; client_secret: string };
 
-/** Creates a team with a client, and functions that use it as the owner. */
 async function withClient() {
   const team = await createTeamWithClient(service);
   const path = `${team.base}/client`;

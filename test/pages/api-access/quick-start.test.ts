@@ -16,7 +16,6 @@ const { page } = await openAs(service, team.owner, `${team.base}/client/quick-st
 const env = { ...process.env, CLIENT_SECRET: clientSecret };
 test.after.always(() => service.close());
 
-/** Returns a snippet as a user copies it. */
 function snippet(name: string): string {
   // By default, the parser treats preformatted elements as plain text.
   const html = parse(page.text, { blockTextElements: { script: true } });

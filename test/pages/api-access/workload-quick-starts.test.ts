@@ -41,13 +41,11 @@ issuer.respond("/id-token", async (request, response) => {
 test.after.always(() => Promise.all([service.close(), issuer.stop()]));
 test.after.always(stopPrograms);
 
-/** Returns the configuration for a platform, parsed. */
 function configurationOf(name: string) {
   const { code = "" } = quickStarts.find((one) => one.name === name) ?? {};
   return parse(code);
 }
 
-/** What each platform runs, and what it gives the script. */
 const JOBS: Record<string, () => Promise<{ script: string; settings: Record<string, string> }>> = {
   async github() {
     const { permissions, jobs } = configurationOf("github");

@@ -29,20 +29,17 @@ function signIn(username: string, password: string, cookie = "", { url } = servi
 
 type From = { address?: string; cookie?: string };
 
-/** Sends the second factor of a login. */
 function send(login_token: string, fields: object, { address = newAddress(), cookie = "" }: From = {}) {
   const headers = { "x-forwarded-for": address, ...(cookie && { cookie }) };
   const json = { login_token, ...fields };
   return apiAt(service.url).send("POST", "/auth/login/second-factor", { json, headers });
 }
 
-/** Signs in with the password and a second factor. */
 async function prove({ username, password }: TestUser, fields: object, { cookie = "" }: From = {}) {
   const { body } = await signIn(username, password, cookie);
   return send((body as Challenge).login_token, fields, { cookie });
 }
 
-/** Returns the delay that a number of failures causes. */
 const delayAfter = (failures: number) =>
   failures <= FREE_FAILURES ? 0 : Math.min(1000 * 2 ** (failures - FREE_FAILURES), 900_000);
 

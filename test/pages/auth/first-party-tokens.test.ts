@@ -16,14 +16,12 @@ const settings = { RESOURCE_SERVER_SECRET: RESOURCE_SERVER.clientSecret };
 const { provider, service, close } = await startWithProvider(settings);
 test.after.always(close);
 
-/** Endpoints of apps and agents. */
 const RESOURCES: [method: string, path: string, json?: object][] = [
   ["GET", "/v1/organization"],
   ["GET", "/v1/links"],
   ["POST", "/v1/links", { url: "https://example.com/" }],
   ["POST", "/mcp", { jsonrpc: "2.0", id: 1, method: "tools/list" }],
 ];
-/** Endpoints of the dashboard. */
 const DASHBOARD: [method: string, path: string][] = [
   ["GET", "/dashboard/me"],
   ["GET", "/dashboard/account"],

@@ -22,7 +22,6 @@ const devicesOf = ({ id }: { id: string }) => knex("known_devices").where({ user
 
 const signIn = async (browser: TestBrowser, user: TestUser) =>
   browser.signIn(await browser.open(`${service.url}/auth/login?again=1`), user);
-/** Signs a user in with a new browser. */
 const signedIn = async (user: TestUser) => (await browserOf(service, user)).browser;
 
 const deviceIn = (browser: TestBrowser) => cookieOf(service, browser, "device");

@@ -22,7 +22,6 @@ const service = await startTestService({
 const { app, own, user } = await createApp(service);
 test.after.always(() => service.close());
 
-/** Sends JSON from an address, with the cookie of a device or a token. */
 function post(path: string, json: object, address: string, { token = "", cookie = "" } = {}) {
   const headers = { "x-forwarded-for": address, ...(cookie && { cookie }) };
   return apiAt(service.url, token).send<{ access_token: string }>("POST", path, { json, headers });
@@ -31,7 +30,6 @@ function post(path: string, json: object, address: string, { token = "", cookie 
 const signIn = (username: string, password: string, address: string, cookie = "") =>
   post("/auth/login", { username, password }, address, { cookie });
 
-/** Signs in on the page of an authorization, from an address. */
 async function visit(username: string, password: string, address = newAddress()): Promise<Page> {
   const browser = new TestBrowser(service.url);
   const open = browser.open.bind(browser);

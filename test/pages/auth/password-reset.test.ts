@@ -25,7 +25,6 @@ const FRESH = "an entirely new password";
 const linkFor = async ({ id }: TestUser) =>
   `${service.url}/auth/reset-password/${await service.storage.accounts.createResetToken(id, RESET_LINK_MS)}`;
 
-/** Creates a user with a reset link. */
 async function withLink() {
   const user = await service.createUser([]);
   return { user, url: await linkFor(user) };
@@ -118,7 +117,6 @@ test.serial("a link expires after an hour", async (t) => {
   t.is((await setPassword(url)).status, 404);
 });
 
-/** Returns a reset link that an owner has created for a member. */
 async function ownersLinkFor({ base, owner, member }: Pick<Team, "base" | "owner" | "member">) {
   const created = await owner.api.send<{ url: string }>("POST", `${base}/members/${member.id}/reset-link`);
   if (created.status !== 200) throw new Error(`no link: ${created.text}`);

@@ -20,7 +20,6 @@ async function invite(): Promise<string> {
 const register = (form: Record<string, string>) => async (password: string) =>
   (await postForm(`${service.url}/auth/register`, { ...form, password })).status;
 
-/** The ways to set a password. */
 const WAYS: Record<string, () => Promise<(password: string) => Promise<number>>> = {
   "a registration": async () => register({ username: "guessable", organization_name: "Zorbvexia" }),
   "a registration with an invitation": async () =>

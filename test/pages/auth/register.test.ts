@@ -97,7 +97,6 @@ test("a login returns tokens, and ignores the case of the username", async (t) =
   t.deepEqual(reply.body.user, user);
 });
 
-/** Creates an organization and an invitation to it. */
 async function invite(service: TestService, role = "member") {
   const { organization, base, owner } = await createTeam(service);
   const { body } = await owner.api.send<{ url: string }>("POST", `${base}/invitations`, { json: { role } });

@@ -17,9 +17,7 @@ test.after.always(() => service.close());
 
 const ACCOUNT = `${service.url}/dashboard/account`;
 const isIn = (browser: TestBrowser) => isSignedIn(service, browser);
-/** Logs in with the password, by JSON; returns the token for the second step. */
 const loginTokenOf = async (user: TestUser) => (await logIn(service, user)).body.login_token;
-/** Logs in with the password and a second factor, by JSON. */
 const prove = async (user: TestUser, factor: object) =>
   proveFactor(service, await loginTokenOf(user), factor);
 const isRefused = (t: ExecutionContext, reply: Reply<unknown>, code: string) =>

@@ -17,7 +17,6 @@ test.after.always(close);
 
 const ACCOUNT = "/dashboard/account";
 
-/** Two ways to set another password. */
 const CHANGES: Record<string, (user: TestUser, new_password: string) => Promise<() => Promise<number>>> = {
   async "is changed"(user, new_password) {
     const api = apiAt(service.url, await firstPartyToken(service, user));
@@ -121,7 +120,6 @@ for (const [index, kind] of ["token", "session"].entries())
     t.false(await isIn());
   });
 
-/** Ways to end the sessions of a user from elsewhere. */
 const ENDS: Record<string, (id: string) => Promise<unknown>> = {
   "signs the user out": (id) => other.disabledAccounts.signOut(id, { apps: false }, OPERATOR),
   async "disables the user"(id) {

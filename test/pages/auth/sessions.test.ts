@@ -84,7 +84,6 @@ test("a user sees their sessions, of browsers and programs", async (t) => {
   t.regex((await browser.open(ACCOUNT)).text, /API client/);
 });
 
-/** Signs a user in with a browser and with a token. */
 async function inBoth() {
   const user = await service.createUser([]);
   const { browser } = await browserOf(service, user);

@@ -51,7 +51,6 @@ async function openPage() {
   return { party, browser, page, approve, follow };
 }
 
-/** Returns whether a code leads to tokens that are still valid. */
 async function isUsable({ app }: Party, code: string | null): Promise<boolean> {
   if (code === null) return false;
   const { status, body } = await redeemCode(service, app, code);

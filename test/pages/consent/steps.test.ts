@@ -20,7 +20,6 @@ const ANOTHER = "Use another account";
 const open = (browser: TestBrowser, changes = {}) =>
   browser.open(authorizeUrl(service, app, { ...PROMPT, ...changes }));
 
-/** Opens the account choice page in a browser with a session. */
 async function openChoice(changes = {}) {
   const { browser } = await browserOf(service, user);
   return { browser, page: await open(browser, changes) };
@@ -106,7 +105,6 @@ test("with prompt=login, only the password is asked for, of any account", async 
   }
 });
 
-/** Asserts that a choice is refused, and leads nowhere. */
 async function isRefused(t: ExecutionContext, browser: TestBrowser, page: Page) {
   const { status, headers } = await sendForm(browser, page, { account: "current" });
   t.is(status, 400);

@@ -28,7 +28,6 @@ async function crawl(): Promise<Map<string, HTMLElement>> {
   return pages;
 }
 
-/** Returns the links of a page that lead to this server. */
 function linksOf(html: HTMLElement, address: string): URL[] {
   return html
     .querySelectorAll("a[href]")

@@ -38,7 +38,6 @@ function fieldsOf(html: HTMLElement): string[] {
   return textsOf(html, ".definitions td:first-child code");
 }
 
-/** Requests what a response had again, with its entity tag. */
 async function statusOfRepeated({ url, headers }: Response): Promise<number> {
   const tag = headers.get("etag") as string;
   return (await fetch(url, { headers: { "if-none-match": tag, "accept-encoding": "br" } })).status;
@@ -99,7 +98,6 @@ test("every operation is documented with its request, scopes, fields and respons
     for (const field of Object.keys(properties)) t.true(all.has(field), `${name}: ${field}`);
 });
 
-/** Returns the fields of a body whose schema the document names. */
 function propertiesOf(body: { content?: Record<string, { schema: object }> } | undefined): string[] {
   const { $ref = "" } = (body?.content?.["application/json"]?.schema ?? {}) as { $ref?: string };
   return Object.keys(document.components.schemas[$ref.split("/").at(-1) as string]?.properties ?? {});
@@ -168,7 +166,6 @@ test("every error code that the metrics of OAuth count is documented", async (t)
   for (const code of ERRORS) t.is((await open(`/docs/errors/${code}`)).querySelector("h1")?.text, code);
 });
 
-/** Returns every error code that the source throws. */
 function thrownCodes(): string[] {
   return ["resources", "server"].flatMap((folder) =>
     readdirSync(path.join(ROOT, folder), { recursive: true, encoding: "utf8" })

@@ -72,7 +72,6 @@ test("nothing is sent unencrypted to another machine that doesn't offer STARTTLS
   t.notRegex(seen.join(), /AUTH|MAIL|ada@/);
 });
 
-/** Starts a service with a mail server at a port; returns how a user asks for the confirmation of an address. */
 async function startMailing(t: ExecutionContext, port: number) {
   const service = await startTestService({ SMTP_URL: `smtp://127.0.0.1:${port}`, SMTP_FROM });
   t.teardown(() => service.close());

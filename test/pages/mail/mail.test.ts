@@ -24,9 +24,7 @@ const FRESH = "an entirely new password";
 const isFor = (address: string, text: RegExp) => (mail: ReceivedMail) =>
   mail.to.includes(address) && text.test(textOf(mail));
 
-/** Waits for an email to an address whose text contains this. */
 const mailTo = (address: string, text: RegExp) => mailServer.next(isFor(address, text));
-/** Waits for a link in an email, which confirms the address. */
 const confirmationFor = async (address: string) => linkIn(await mailTo(address, /Confirm the email/));
 const resetLinkFor = async (address: string) => linkIn(await mailTo(address, /Choose a new password/));
 
@@ -34,7 +32,6 @@ const createUser = () => createColleague(service, undefined);
 const setEmail = ({ api }: Colleague, email: string) =>
   api.send("POST", `${ACCOUNT}/email`, { json: { email } });
 
-/** Creates a user who has confirmed an email address. */
 async function createReader(address = `${crypto.randomUUID()}@mail.example`) {
   const user = await createUser();
   const asked = await setEmail(user, address);

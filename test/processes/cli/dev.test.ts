@@ -27,7 +27,6 @@ type Description = {
   organizations: { client_id: string; client_secret: string; clicks: number }[];
 };
 
-/** Starts the server with a folder of its own for temporary files. */
 function start(words: string[]) {
   const folder = temporaryFolder("dev-test");
   return { server: startCommand(["dev", ...words], { cwd: folder, settings: { TMPDIR: folder } }), folder };

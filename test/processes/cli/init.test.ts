@@ -13,7 +13,6 @@ const documented = readFileSync(`${ROOT}docs/settings.md`, "utf8")
   .filter((line) => line.startsWith("| `"))
   .flatMap((row) => [...(row.split(" | ")[0] ?? "").matchAll(SETTING)].map(([, name]) => name));
 
-/** Runs `linkgate init` in a new folder, or in this one. */
 async function init(words: string[], folder = temporaryFolder("init")) {
   const { code, stderr } = await runCommand(["init", ...words], { cwd: folder });
   return { code, stderr, folder, read: (file: string) => readFileSync(`${folder}/${file}`, "utf8") };

@@ -29,7 +29,6 @@ function settingsOf({ clientId, clientSecret }: TestOrganization): Settings {
   return { CLIENT_ID: clientId, CLIENT_SECRET: clientSecret };
 }
 
-/** Starts the command, and waits until it listens. */
 async function listen(settings: Settings, words: string[] = [], server = service.url) {
   const options = ["listen", "--server", server, ...words];
   const program = startCommand(options, { settings });

@@ -13,7 +13,6 @@ const user = await service.createUser([organization.id], undefined, "admin");
 test.after.always(stopPrograms);
 test.after.always(() => service.close());
 
-/** Returns the settings of a person with a home folder of their own, and its file of tokens. */
 function newPerson() {
   const home = mkdtempSync(path.join(tmpdir(), "linkgate-login-"));
   return { settings: { XDG_CONFIG_HOME: home }, file: path.join(home, "linkgate", "login.json") };

@@ -27,7 +27,6 @@ const dashboard = JSON.parse(readFileSync(`${FOLDER}dashboard.json`, "utf8"));
 type Panel = { title: string; targets?: { expr: string }[] };
 const panels: Panel[] = dashboard.panels;
 
-/** Returns the names of the series of every metric that the service has. */
 async function seriesNames(): Promise<Set<string>> {
   const types = [...(await readMetricTypes(service.url))];
   return new Set(
@@ -63,7 +62,6 @@ test("every alert names a section of the documentation that says what to do", (t
 
 const run = (...words: string[]) => execFileSync(PROMTOOL, words, { cwd: FOLDER, encoding: "utf8" });
 
-/** Declares a test that needs promtool. */
 function testWithPromtool(title: string, check: (t: ExecutionContext) => void): void {
   if (HAS_PROMTOOL) test(title, check);
   else skip(title, "promtool is not installed");

@@ -29,7 +29,6 @@ test.after.always(async () => {
   collector.close();
 });
 
-/** Sends the token of a job to the token endpoint. */
 function redeem(fields: { client_id: string; assertion: string }, headers: object) {
   const grant_type = "urn:ietf:params:oauth:grant-type:jwt-bearer";
   return postForm(`${service.url}/oauth/token`, { ...fields, grant_type }, headers);
@@ -37,7 +36,6 @@ function redeem(fields: { client_id: string; assertion: string }, headers: objec
 
 let count = 0;
 
-/** Returns a trace that is different for each call, and the headers of a request in it. */
 function newTrace() {
   const traceId = (++count).toString(16).padStart(32, "0");
   return {

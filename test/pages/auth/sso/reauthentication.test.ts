@@ -27,7 +27,6 @@ const MINUTE_MS = 60_000;
 
 let count = 0;
 
-/** Creates an SSO-only user with a browser that is signed in at both sides. */
 async function visitor() {
   const name = `visitor${++count}`;
   const [browser, there] = [new TestBrowser(service.url), new TestBrowser(provider.issuer)];
