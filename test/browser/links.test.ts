@@ -1,4 +1,3 @@
-import test from "ava";
 import type { Browser } from "playwright-core";
 import { openPage, tabTo, useChromium } from "../harness/browser/chromium.ts";
 import { fill, press, waitForError } from "../harness/browser/page-actions.ts";
@@ -11,7 +10,6 @@ import { startTestService } from "../harness/service.ts";
 
 const service = await startTestService();
 const { base, member } = await createTeam(service);
-test.after.always(() => service.close());
 const inChromium = useChromium();
 
 inChromium("a link can be created, copied and viewed with only the keyboard", async (t, browser) => {

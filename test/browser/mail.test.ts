@@ -1,4 +1,3 @@
-import test from "ava";
 import type { Page } from "playwright-core";
 import { OPERATOR } from "../../resources/events/types.ts";
 import { useChromium } from "../harness/browser/chromium.ts";
@@ -23,10 +22,6 @@ const guest = await service.createUser([], "grace.hopper");
 const { organization } = await organizations.create("Northwind Coffee", "free", OPERATOR, owner.id);
 const members = `/dashboard/organizations/${organization.id}/members`;
 
-test.after.always(async () => {
-  await service.close();
-  await mailServer.close();
-});
 const inChromium = useChromium();
 
 /** Waits for an email to an address whose text contains this. */

@@ -1,4 +1,3 @@
-import test from "ava";
 import type { Browser, Page } from "playwright-core";
 import { useChromium } from "../harness/browser/chromium.ts";
 import { createGallery } from "../harness/browser/gallery.ts";
@@ -14,7 +13,7 @@ import { startTestService } from "../harness/service.ts";
 slowClock(10);
 
 const receiver = await startReceiver();
-const { service, close } = await startWithProvider({
+const { service } = await startWithProvider({
   WEBHOOK_ALLOW_HOSTS: new URL(receiver.url("/")).hostname,
 });
 const gallery = await createGallery(service, receiver);
@@ -25,10 +24,6 @@ const strict = await startTestService({
   SELF_SERVICE_PLANS: "off",
 });
 
-test.after.always(async () => {
-  await Promise.all([close(), strict.close()]);
-  await receiver.close();
-});
 const inChromium = useChromium({ sharesPages: true });
 
 const { users } = gallery;

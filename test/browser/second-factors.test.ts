@@ -1,4 +1,3 @@
-import test from "ava";
 import type { Browser, Page } from "playwright-core";
 import { addAuthenticator } from "../harness/browser/authenticator.ts";
 import { openPage, useChromium } from "../harness/browser/chromium.ts";
@@ -8,8 +7,7 @@ import { advanceClock } from "../harness/clock.ts";
 import { startServiceWithDatabase } from "../harness/database/service.ts";
 import type { TestUser } from "../harness/service.ts";
 
-const { service, knex, close } = await startServiceWithDatabase();
-test.after.always(close);
+const { service, knex } = await startServiceWithDatabase();
 const inChromium = useChromium();
 
 const ACCOUNT = "/dashboard/account";

@@ -1,4 +1,4 @@
-import test, { type ExecutionContext } from "ava";
+import type { ExecutionContext } from "ava";
 import type { Page } from "playwright-core";
 import { OPERATOR } from "../../resources/events/types.ts";
 import { openPage, useChromium } from "../harness/browser/chromium.ts";
@@ -16,11 +16,6 @@ const provider = await startOidcProvider(service, port);
 const callback = await startCallbackServer();
 const { app, own, user } = await createApp(service, ["http://127.0.0.1/callback"]);
 const inChromium = useChromium();
-test.after.always(async () => {
-  callback.close();
-  await service.close();
-  await provider.stop();
-});
 
 const ACCOUNT = `${service.url}/dashboard/account`;
 

@@ -1,4 +1,3 @@
-import test from "ava";
 import { OPERATOR } from "../../resources/events/types.ts";
 import { limitsOf } from "../../resources/plans.ts";
 import { newWebhookSecret } from "../../resources/webhooks/signature.ts";
@@ -11,7 +10,7 @@ import { REDIRECT_URI } from "../harness/clients/flow.ts";
 import { authorizeUrl } from "../harness/clients/oauth.ts";
 import { startServiceWithDatabase } from "../harness/database/service.ts";
 
-const { service, knex, close } = await startServiceWithDatabase();
+const { service, knex } = await startServiceWithDatabase();
 const { storage } = service;
 const owner = await service.createUser([], "ada.lovelace");
 const member = await service.createUser([], "grace.hopper");
@@ -20,7 +19,6 @@ const { id } = organization;
 await storage.organizations.addMember(id, member.id, "member", OPERATOR);
 const app = await service.createOrganization("Postcard Studio");
 await storage.clients.setRedirectUris(app.id, [REDIRECT_URI], OPERATOR);
-test.after.always(close);
 const inChromium = useChromium();
 
 const path = `/dashboard/organizations/${id}`;

@@ -2,12 +2,12 @@ import test from "ava";
 import { openStorage, type Storage } from "../../adapters/index.ts";
 import type { Attempt, Principal } from "../../resources/idempotency/run-once.ts";
 import { advanceClock } from "../harness/clock.ts";
-import { atOnce, openTestStorage } from "../harness/database/open-storage.ts";
+import { atOnce, createTestStorage } from "../harness/database/storage.ts";
 import { until } from "../harness/webhooks.ts";
 
 export const databases = "all";
 
-const { first, second, either, knex, url, encryptionKey } = await openTestStorage();
+const { first, second, either, knex, url, encryptionKey } = await createTestStorage();
 
 const MINUTE_MS = 60_000;
 const LEASE_MS = 5000;

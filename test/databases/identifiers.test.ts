@@ -25,7 +25,6 @@ for (const id of [token, laterToken, timedToken])
 await first.oidcAdapter("Grant").upsert("Grant-a", { clientId, accountId, exp: seconds + 60 }, 60);
 await first.oidcAdapter("Session").upsert("Session-a", { uid: "Uid-a", accountId: "usr_a" }, 60);
 const resetToken = await first.accounts.createResetToken(accountId, 60_000);
-test.after.always(() => storage.close());
 
 function newToken(afterMs = 0): string {
   const time = (Number.parseInt(tokenTime(), 36) + afterMs).toString(36).padStart(9, "0");

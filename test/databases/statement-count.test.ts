@@ -37,7 +37,6 @@ const codes: string[] = [];
 for (let round = 0; round < 6; round++) codes.push(await codeFor(service, app, user));
 const { refreshToken } = await runCodeFlow(service, app, user);
 await apiAt(service.url).get(`/${slug}`);
-test.after.always(close);
 
 function statement(pattern: RegExp): Promise<void> {
   return new Promise((resolve, reject) => {

@@ -9,7 +9,6 @@ export const databases = "all";
 
 const service = await startTestService();
 const api = apiAt(service.url, await service.token(await service.createOrganization()));
-test.after.always(() => service.close());
 
 test("every statement is observed with its operation, and none of its values", async (t) => {
   const database = await createTestDatabase();

@@ -6,13 +6,11 @@ import { parseAllDocuments } from "yaml";
 import { type Block, blocksOf, DOCUMENTS } from "../harness/examples.ts";
 import { temporaryFolder } from "../harness/folder.ts";
 import { HAS_NGINX, NGINX } from "../harness/nginx.ts";
-import { Program, stopPrograms } from "../harness/program.ts";
+import { Program } from "../harness/program.ts";
 import { skip } from "../harness/skip.ts";
 
 const blocks = DOCUMENTS.flatMap((document) => blocksOf(document).map((block) => ({ ...block, document })));
 const folder = temporaryFolder("blocks");
-
-test.after.always(stopPrograms);
 
 /** Returns what is wrong with a block; nothing if it is valid. */
 type Check = (code: string) => Promise<string> | string;

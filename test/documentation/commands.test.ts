@@ -12,7 +12,7 @@ import { createCheckout, runScript, withoutCommand } from "../harness/documented
 import { storeDomain } from "../harness/domains.ts";
 import { blocksOf, DOCUMENTS } from "../harness/examples.ts";
 import { settingsFor } from "../harness/inhabited.ts";
-import { ROOT, runShell, stopPrograms } from "../harness/program.ts";
+import { ROOT, runShell } from "../harness/program.ts";
 import {
   startTestService,
   type TestOrganization,
@@ -111,8 +111,6 @@ const all = [...scripts.values()].join("");
 // More would only wait for the processors.
 const inTurn = pLimit(3);
 const hasOpenssl = (await runShell("openssl version")).code === 0;
-
-test.after.always(stopPrograms);
 
 function blockIn(document: string, language: string): string {
   return blocksOf(document).find((block) => block.language === language)?.code ?? "";

@@ -8,7 +8,7 @@ import { HOSTS, stepsOf } from "../../server/dashboard/connect/guides.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import { blocksOf } from "../harness/examples.ts";
 import { temporaryFolder } from "../harness/folder.ts";
-import { addressOf, ROOT, runShell, startServer, stopPrograms } from "../harness/program.ts";
+import { addressOf, ROOT, runShell, startServer } from "../harness/program.ts";
 import { startTestService, type TestOrganization } from "../harness/service.ts";
 import { until } from "../harness/webhooks.ts";
 
@@ -24,11 +24,6 @@ const REQUIREMENTS = 148;
 const folder = new URL("../", import.meta.url).pathname;
 const readme = readFileSync(`${folder}README.md`, "utf8");
 const files = await Array.fromAsync(glob("**/*.test.ts", { cwd: folder }));
-
-test.after.always(async () => {
-  stopPrograms();
-  await service.close();
-});
 
 const read = (document: string) => readFileSync(path.join(ROOT, document), "utf8");
 

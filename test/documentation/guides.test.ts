@@ -16,7 +16,7 @@ import {
   outputsOf,
   toProgram,
 } from "../harness/examples.ts";
-import { Program, ROOT, stopPrograms } from "../harness/program.ts";
+import { Program, ROOT } from "../harness/program.ts";
 import { startReceiver } from "../harness/receiver.ts";
 import { startTestService, type TestService } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
@@ -155,11 +155,6 @@ const GUIDES: Record<string, Guide> = {
     },
   },
 };
-
-test.after.always(() => {
-  stopPrograms();
-  return receiver.close();
-});
 
 function commandFor(language: Language, program: string): [command: string, args: string[]] {
   if (language === "curl") return ["sh", ["-c", program]];

@@ -8,7 +8,7 @@ import { PYTHON } from "../harness/clients/python.ts";
 import { blocksOf } from "../harness/examples.ts";
 import { temporaryFolder } from "../harness/folder.ts";
 import { freePort } from "../harness/port.ts";
-import { Program, stopPrograms } from "../harness/program.ts";
+import { Program } from "../harness/program.ts";
 import { type Received, startReceiver } from "../harness/receiver.ts";
 import { startTestService } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
@@ -17,11 +17,6 @@ import { createWebhook, until } from "../harness/webhooks.ts";
 const receiver = await startReceiver();
 const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });
 const folder = temporaryFolder("signatures");
-test.after.always(async () => {
-  stopPrograms();
-  await receiver.close();
-  await service.close();
-});
 
 // Each reads requests, one line of JSON each, and prints whether they are genuine.
 const MAINS: Record<string, string> = {

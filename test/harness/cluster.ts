@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { type Backends, startBalancer } from "./balancer.ts";
+import { closeAfterTests } from "./closing.ts";
 import { prepareServers } from "./new-server.ts";
 import { freePort } from "./port.ts";
 import type { Program } from "./program.ts";
@@ -7,8 +8,7 @@ import { serviceAt } from "./two-versions.ts";
 
 /**
  * Starts two authorization servers and two resource servers, which introspect tokens at the former. Each is a process, and
- * all share one empty database. Clients reach the cluster under one URL, whose requests go to the servers in turn. The
- * caller closes the cluster.
+ * all share one empty database. Clients reach the cluster under one URL, whose requests go to the servers in turn.
  */
 export async function startCluster(changes: Record<string, string> = {}) {
   const ports: Backends = { authorization: [], resources: [] };
@@ -57,10 +57,10 @@ export async function startCluster(changes: Record<string, string> = {}) {
     ...serviceAt(balancer.url, storage),
     authorization,
     resources,
-    async close() {
+    close: closeAfterTests(async () => {
       await Promise.all(members.map((one) => one.stop()));
       await balancer.close();
       await close();
-    },
+    }),
   };
 }

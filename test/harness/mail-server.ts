@@ -2,6 +2,7 @@ import { EventEmitter, once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
+import { closeAfterTests } from "./closing.ts";
 
 export type ReceivedMail = {
   from: string;
@@ -48,7 +49,7 @@ export async function startMailServer(options: SMTPServerOptions = {}, port = 0)
         await once(arrivals, "mail");
       }
     },
-    close: () => new Promise<void>((done) => server.close(() => done())),
+    close: closeAfterTests(() => new Promise<void>((done) => server.close(() => done()))),
   };
 }
 

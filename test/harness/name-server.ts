@@ -2,6 +2,7 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { isIPv4 } from "node:net";
 import ipaddr from "ipaddr.js";
+import { closeAfterTests } from "./closing.ts";
 
 const HEADER_BYTES = 12;
 const KINDS: Record<number, string> = { 1: "A", 16: "TXT", 28: "AAAA" };
@@ -13,7 +14,7 @@ const words = (...values: number[]) => Buffer.from(values.flatMap((value) => [va
 const encode = (name: string) =>
   name.replaceAll(/([^.]+)\.?/g, (_, label: string) => String.fromCharCode(label.length) + label);
 
-/** Starts a DNS server (RFC 1035 §4) on loopback, with names that the test defines. The caller closes it. */
+/** Starts a DNS server (RFC 1035 §4) on loopback, with names that the test defines. */
 export async function startNameServer() {
   const names = new Map<string, string[][]>();
   const texts = new Map<string, string[]>();
@@ -51,7 +52,7 @@ export async function startNameServer() {
     setTexts: (name: string, ...values: string[]) => void texts.set(encode(name), values),
     /** Returns the record types queried for a name, in order: `A`, `AAAA` or `TXT`. */
     asked: (name: string) => kindsOf(encode(name)),
-    close: () => once(socket.close(), "close"),
+    close: closeAfterTests(() => once(socket.close(), "close")),
   };
 }
 

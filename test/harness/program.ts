@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import pLimit from "p-limit";
+import { closeAfterTests } from "./closing.ts";
 
 export const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -20,7 +21,7 @@ const SERVER = `${ROOT}server/`;
 const { TEST_BUNDLE } = process.env;
 const running = new Set<Program>();
 
-/** Kills the programs that a failed test left running, with their children. For `test.after.always`. */
+/** Kills the programs that tests have left running, with their children. */
 export function stopPrograms(): void {
   for (const program of running) program.killGroup();
 }
@@ -38,6 +39,7 @@ export class Program {
     const { PATH, HOME } = process.env;
     const user = uid === undefined ? {} : { uid, gid: uid };
     this.#child = spawn(command, args, { cwd, env: { PATH, HOME, ...settings }, detached: true, ...user });
+    if (running.size === 0) closeAfterTests(stopPrograms);
     running.add(this);
     this.#child.stdin?.on("error", () => undefined); // it may end before it reads its input
     this.#child.stdout?.on("data", (chunk) => this.#hear(() => (this.stdout += chunk)));

@@ -27,7 +27,7 @@ export function acceptsVerification(url: string): boolean {
   return accepting.get(origin)?.(pathname + search) ?? false;
 }
 
-/** Starts a receiver, which the caller must close. */
+/** Starts a receiver. */
 export async function startReceiver() {
   const log = new Map<string, Received[]>();
   const handlers = new Map<string, Handler>();

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { Transform } from "node:stream";
+import { closeAfterTests } from "./closing.ts";
 
 /**
  * Starts a proxy in front of the host and port of a URL, such as between a service and its database. It adds `roundTripMs`
@@ -72,7 +73,7 @@ export async function startTcpProxy(url: string, { roundTripMs = 0 } = {}) {
       drop();
       if (!server.listening) await listen(own);
     },
-    close: refuse,
+    close: closeAfterTests(refuse),
   };
 }
 

@@ -18,7 +18,6 @@ const { app, user } = await createApp(service);
 const { user: approving } = await createApp(service);
 const { browser: notFollowing } = await browserOf(service, user);
 notFollowing.follows = false;
-test.after.always(() => service.close());
 
 const state = "a state with ümlaut & <b>";
 

@@ -17,7 +17,6 @@ import { postForm, startTestService } from "../harness/service.ts";
 const service = await startTestService();
 const { app, user } = await createApp(service);
 const other = await service.createOrganization();
-test.after.always(() => service.close());
 
 const REQUESTS: Record<string, Fields> = {
   token: { grant_type: "client_credentials" },

@@ -23,11 +23,7 @@ const site = createServer((socket) => {
 }).listen(0, "127.0.0.1");
 await once(site, "listening");
 const { port } = site.address() as AddressInfo;
-test.after.always(async () => {
-  site.close();
-  publisher.close();
-  await Promise.all([known, any, off].map((service) => service.close()));
-});
+test.after.always(() => site.close());
 
 let count = 0;
 function publish(fields: object, publication: Partial<Publication> = {}): string {

@@ -9,10 +9,9 @@ import {
   refresh,
   runCodeFlow,
 } from "../harness/clients/oauth.ts";
-import type { TestOrganization } from "../harness/service.ts";
-import { shareService } from "../harness/shared-service.ts";
+import { startTestService, type TestOrganization } from "../harness/service.ts";
 
-const service = await shareService();
+const service = await startTestService();
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 

@@ -17,7 +17,6 @@ const app = await register(service, {
   redirect_uris: ["http://127.0.0.1/callback"],
   client_name: "Terminal",
 });
-test.after.always(() => service.close());
 
 type Started = {
   device_code: string;

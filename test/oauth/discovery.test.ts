@@ -3,9 +3,8 @@ import { SIGNING_ALGORITHMS } from "../../server/assertions/verify-jwt.ts";
 import { type Answer, authorizeUrl, createApp, read } from "../harness/clients/oauth.ts";
 import { sendRaw } from "../harness/clients/raw.ts";
 import { startTestService } from "../harness/service.ts";
-import { shareService } from "../harness/shared-service.ts";
 
-const service = await shareService();
+const service = await startTestService();
 
 const PATHS = ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"];
 const metadata = async (path = PATHS[0]) => read(fetch(service.url + path));

@@ -39,10 +39,6 @@ publisher.publish(KEYS, { body: { keys: [key.jwk] } });
 const organization = await service.createOrganization();
 await service.storage.organizationSettings.change(organization.id, { allowedClients: "any" }, OPERATOR);
 const user = await service.createUser([organization.id]);
-test.after.always(async () => {
-  publisher.close();
-  await service.close();
-});
 
 const refresh = (token: string) =>
   postAsDocument(service, "token", client, { grant_type: "refresh_token", refresh_token: token });

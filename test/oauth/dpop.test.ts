@@ -30,7 +30,6 @@ const service = await startTestService();
 const { app, user } = await createApp(service);
 const [key, otherKey] = await Promise.all([createDpopKey(), createDpopKey()]);
 const privateJwk = await exportJWK(key.privateKey);
-test.after.always(() => service.close());
 
 const TOKEN_URL = `${service.url}/oauth/token`;
 const PAR_URL = `${service.url}/oauth/par`;

@@ -7,10 +7,9 @@ import { createKeyFor, type KeyPair, signAssertion, withAssertion } from "../har
 import { createDpopKey, type DpopKey, postWithProof } from "../harness/clients/dpop.ts";
 import { REDIRECT_URI } from "../harness/clients/flow.ts";
 import { type Answer, allow, basic, createApp, type Fields, pkce, read } from "../harness/clients/oauth.ts";
-import { bearer, postForm, type TestOrganization } from "../harness/service.ts";
-import { shareService } from "../harness/shared-service.ts";
+import { bearer, postForm, startTestService, type TestOrganization } from "../harness/service.ts";
 
-const service = await shareService();
+const service = await startTestService();
 const { clients } = service.storage;
 
 const TOKEN = `${service.url}/oauth/token`;

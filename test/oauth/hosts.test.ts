@@ -19,10 +19,6 @@ const byDefault = await startTestService(publisher.settings, publisher.connectio
 const registering = await startTestService({ DYNAMIC_REGISTRATION: "stateless" });
 const user = await createMember(byDefault);
 const registeringUser = await createMember(registering);
-test.after.always(async () => {
-  publisher.close();
-  await Promise.all([byDefault.close(), registering.close()]);
-});
 
 async function createMember(service: TestService) {
   const { id } = await service.createOrganization();

@@ -32,10 +32,6 @@ const idp = await startTokenIssuer();
 const service = await startTestService(providerSettings(idp.issuer));
 const { storage } = service;
 const mcp = `${service.url}/mcp`;
-test.after.always(async () => {
-  await service.close();
-  await idp.stop();
-});
 
 const now = () => Math.floor(Date.now() / 1000);
 

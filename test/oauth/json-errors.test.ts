@@ -2,9 +2,8 @@ import test, { type ExecutionContext } from "ava";
 import { basic, createApp, formOf, read } from "../harness/clients/oauth.ts";
 import { startServiceWithDatabase } from "../harness/database/service.ts";
 
-const { service, knex, close } = await startServiceWithDatabase({ RATE_LIMIT: "on" });
+const { service, knex } = await startServiceWithDatabase({ RATE_LIMIT: "on" });
 const { app } = await createApp(service);
-test.after.always(close);
 
 const ACCEPTS: Record<string, string> = {
   "Java's HttpURLConnection": "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2",

@@ -32,7 +32,6 @@ writeFileSync(file, JSON.stringify({ public_keys: [{ key_identifier: KEY_ID, key
 
 const service = await startTestService({ LEAK_REPORT_KEYS: file, TRUST_PROXY: "1" });
 const closed = await startTestService();
-test.after.always(() => Promise.all([service.close(), closed.close()]));
 
 const URL_OF_LEAK = "https://github.example/octo/repo/blob/main/.env";
 

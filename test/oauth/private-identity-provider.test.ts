@@ -34,10 +34,6 @@ const sign = (claims: object, typ: string) =>
 publisher.publish(`${PROVIDER}/jwks`, { body: { keys: [jwk] } });
 publisher.publish(PROVIDER + DISCOVERY, { body: { issuer: PROVIDER, jwks_uri: `${PROVIDER}/jwks` } });
 test.beforeEach(() => void publisher.requests.splice(0));
-test.after.always(async () => {
-  await service.close();
-  publisher.close();
-});
 
 test.serial("keys of an issuer that an organization named are not fetched from it", async (t) => {
   publisher.publish(ISSUER + DISCOVERY, { body: { issuer: ISSUER, jwks_uri: `${PROVIDER}/jwks` } });

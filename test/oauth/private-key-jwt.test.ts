@@ -23,10 +23,9 @@ import {
   outcomeOf,
   read,
 } from "../harness/clients/oauth.ts";
-import { postForm } from "../harness/service.ts";
-import { shareService } from "../harness/shared-service.ts";
+import { postForm, startTestService } from "../harness/service.ts";
 
-const service = await shareService();
+const service = await startTestService();
 const { clients } = service.storage;
 
 const TOKEN_ENDPOINT = `${service.url}/oauth/token`;

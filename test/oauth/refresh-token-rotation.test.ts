@@ -24,8 +24,6 @@ const registerHost = () => register(service, { redirect_uris: ["http://127.0.0.1
 let host = await registerHost();
 const member = await service.createUser([(await service.createOrganization()).id], undefined, "owner");
 
-test.after.always(() => service.close());
-
 // Not remembered: a remembered consent ends when it would have ended, which the tests reach with the clock.
 const FRESH = { changes: { prompt: "consent" } };
 

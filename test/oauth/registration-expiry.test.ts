@@ -17,7 +17,7 @@ import { advanceClock } from "../harness/clock.ts";
 import { startWithStorage } from "../harness/database/service-storage.ts";
 import { bearer, postForm, startTestService, type TestService } from "../harness/service.ts";
 
-const { service, settings, close } = await startWithStorage({
+const { service, settings } = await startWithStorage({
   DYNAMIC_REGISTRATION: "stateless",
   RESOURCE_SERVER_SECRET: RESOURCE_SERVER.clientSecret,
 });
@@ -26,7 +26,6 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 const REDIRECT_URI = "http://127.0.0.1/callback";
 const organization = await service.createOrganization();
 const user = await service.createUser([organization.id], undefined, "owner");
-test.after.always(close);
 
 const authorize = (client: RegisteredClient, at: TestService = service) =>
   fetch(authorizeUrl(at, client, { redirect_uri: client.redirectUri }), { redirect: "manual" });

@@ -7,8 +7,7 @@ import { atOnce } from "../harness/database/storage.ts";
 
 export const stage = "long";
 
-const { service, knex, close } = await startServiceWithDatabase({ DYNAMIC_REGISTRATION: "stateless" });
-test.after.always(close);
+const { service, knex } = await startServiceWithDatabase({ DYNAMIC_REGISTRATION: "stateless" });
 
 const REGISTRATIONS = 4000;
 const CONCURRENT = 20;

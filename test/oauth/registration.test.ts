@@ -31,7 +31,6 @@ const CALLBACK = "http://127.0.0.1/callback";
 const accepting = await service.createOrganization();
 await service.storage.organizationSettings.change(accepting.id, { allowedClients: "any" }, OPERATOR);
 const acceptingUser = await service.createUser([accepting.id], undefined, "owner");
-test.after.always(() => service.close());
 
 const start = (clientId: string, changes: Fields = {}) =>
   fetch(authorizeUrl(service, { clientId }, { redirect_uri: CALLBACK, ...changes }), { redirect: "manual" });

@@ -28,7 +28,6 @@ const service = await startTestService({
 const { own, user } = await createApp(service);
 const [key, otherKey] = await Promise.all([createDpopKey(), createDpopKey()]);
 const { organizationSettings } = service.storage;
-test.after.always(() => service.close());
 
 const requireDpop = (organization: { id: string }, required = true) =>
   organizationSettings.change(organization.id, { requiresDpop: required }, OPERATOR);

@@ -13,12 +13,12 @@ import {
   sendForm,
 } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
-import { shareService } from "../harness/shared-service.ts";
+import { startTestService } from "../harness/service.ts";
 import { createTenants, type SurfaceName, type Tenants, tryAll } from "../harness/surfaces.ts";
 
 export const databases = "all";
 
-const service = await shareService({ RESOURCE_SERVER_SECRET: RESOURCE_SERVER.clientSecret });
+const service = await startTestService({ RESOURCE_SERVER_SECRET: RESOURCE_SERVER.clientSecret });
 const context = { service, resourceServer: RESOURCE_SERVER };
 const { disabledAccounts, accountDeletions, clients, grants, members } = service.storage;
 const { disabledLinks, organizations, suspensions } = service.storage;

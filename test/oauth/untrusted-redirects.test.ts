@@ -14,10 +14,6 @@ const service = await startTestService(
 const { app, user } = await createApp(service);
 const signedIn = new TestBrowser(service.url);
 await openConsent(signedIn, user, authorizeUrl(service, app));
-test.after.always(async () => {
-  publisher.close();
-  await service.close();
-});
 
 const EVIL_REDIRECT = "https://app.evil.example/callback";
 

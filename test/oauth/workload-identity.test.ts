@@ -21,7 +21,6 @@ import { bearer, startTestService } from "../harness/service.ts";
 const [service, issuer] = await Promise.all([startTestService(), startTokenIssuer()]);
 const organization = await createTrustingOrganization(service, issuer);
 const { organizations, organizationSettings, trustRules } = service.storage;
-test.after.always(() => Promise.all([service.close(), issuer.stop()]));
 
 const createOrganization = () => createTrustingOrganization(service, issuer);
 const send = async (

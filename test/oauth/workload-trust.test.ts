@@ -21,8 +21,6 @@ const [service, issuer, unknownIssuer] = await Promise.all([
 const organization = await createTrustingOrganization(service, issuer);
 const unrelated = await service.createOrganization();
 
-test.after.always(() => Promise.all([service.close(), issuer.stop(), unknownIssuer.stop()]));
-
 const BOTH = Object.keys(FORMS) as Form[];
 
 const job = (claims?: Record<string, unknown>) => jobToken(service, issuer, claims);

@@ -11,7 +11,6 @@ const service = await startTestService();
 const { webhooks, grants, audit, suspensions, organizationSettings } = service.storage;
 const app = await service.createOrganization("Reports");
 const otherApp = await service.createOrganization("Alerts");
-test.after.always(() => service.close());
 
 const CHECKED = { delete_webhooks: true };
 

@@ -18,7 +18,7 @@ const HOUR_MS = 60 * 60_000;
 
 const receiver = await startReceiver();
 const mail = await startMailServer();
-const { service, close } = await startWithProvider({
+const { service } = await startWithProvider({
   WEBHOOK_ALLOW_HOSTS: new URL(receiver.url("/")).hostname,
   SMTP_URL: `smtp://127.0.0.1:${mail.port}`,
   SMTP_FROM: "linkgate@example.com",
@@ -32,11 +32,6 @@ const [first] = await Promise.all(
   ),
 );
 const resetLink = `/auth/reset-password/${await service.storage.accounts.createResetToken(first?.id ?? "", HOUR_MS)}`;
-
-test.after.always(async () => {
-  await close();
-  await Promise.all([mail.close(), receiver.close()]);
-});
 
 type Who = GalleryPage[1];
 /** An opened page, with the URL that opens it again. */

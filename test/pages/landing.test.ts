@@ -21,8 +21,6 @@ const resources = await startTestService({
   INTROSPECTION_CLIENT_SECRET: "a secret of the resource server",
 });
 
-test.after.always(() => Promise.all([service, invite, apart, resources].map((one) => one.close())));
-
 const HTML: Record<string, string> = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" };
 
 async function open(path = "/", { method = "GET", base = service.url, headers = HTML } = {}) {

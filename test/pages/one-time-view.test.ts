@@ -11,12 +11,8 @@ import { startTestService } from "../harness/service.ts";
 
 const [port, secondPort] = [await freePort(), await freePort()];
 const address = { PORT: String(port), BASE_URL: `http://localhost:${port}` };
-const { service, settings, close } = await startWithStorage(address);
-const second = await startTestService({ ...settings, PORT: String(secondPort) });
-test.after.always(async () => {
-  await second.close();
-  await close();
-});
+const { service, settings } = await startWithStorage(address);
+await startTestService({ ...settings, PORT: String(secondPort) });
 
 const LIFETIME_MS = 5 * 60_000;
 const [UPGRADE, ...OTHERS] = SECRET_FORMS;

@@ -7,7 +7,6 @@ import { startTestService } from "../harness/service.ts";
 
 const OLD = { status: 403, code: "reauthentication_required" };
 const service = await startTestService();
-test.after.always(() => service.close());
 
 const MINUTE_MS = 60_000;
 

@@ -53,7 +53,6 @@ const routes = [...collected].flatMap(({ stack }) =>
 
 /** The things of another organization, by the parameter that names them. */
 const theirs = await createThings();
-test.after.always(() => service.close());
 
 async function createThings(): Promise<Record<string, string>> {
   const { stranger, other } = team;

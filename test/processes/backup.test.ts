@@ -6,7 +6,7 @@ import { createTestDatabase, engine } from "../harness/database/test-database.ts
 import { blocksOf } from "../harness/examples.ts";
 import { temporaryFolder } from "../harness/folder.ts";
 import { inhabit, settingsFor } from "../harness/inhabited.ts";
-import { CLI, refusalOf, resultOf, runShell, startCommand, stopPrograms } from "../harness/program.ts";
+import { CLI, refusalOf, resultOf, runShell, startCommand } from "../harness/program.ts";
 import { startTestService } from "../harness/service.ts";
 import { until } from "../harness/webhooks.ts";
 
@@ -19,11 +19,6 @@ const keyFile = `${folder}/encryption.key`;
 writeFileSync(keyFile, ENCRYPTION_KEY, { mode: 0o600 });
 const settings = { ...withoutKey, ENCRYPTION_KEY_FILE: keyFile };
 const inhabited = await inhabit(settings);
-test.after.always(stopPrograms);
-test.after.always(async () => {
-  await inhabited.close();
-  await source.drop();
-});
 
 const backUp = (...words: string[]) => resultOf<{ tables: object[] }>(["backup", ...words], { settings });
 const onSqlite = engine === "sqlite" ? test.serial : test.serial.skip;

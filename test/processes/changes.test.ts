@@ -15,7 +15,6 @@ const receiver = await startReceiver();
 const cluster = await startCluster({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });
 const { storage, authorization, resources } = cluster;
 const servers = [...authorization, ...resources];
-test.after.always(() => Promise.all([cluster.close(), receiver.close()]));
 
 const ROUNDS = rounds(2, 10);
 const REVOCATIONS = rounds(10, 20);

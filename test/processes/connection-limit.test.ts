@@ -4,13 +4,11 @@ import { text } from "node:stream/consumers";
 import test, { type ExecutionContext } from "ava";
 import { sendRaw } from "../harness/clients/raw.ts";
 import { prepareServers } from "../harness/new-server.ts";
-import { addressOf, Program, stopPrograms } from "../harness/program.ts";
+import { addressOf, Program } from "../harness/program.ts";
 
 const DESCRIPTORS = 240;
 // Of one address.
 const MAX = DESCRIPTORS / 2;
-
-test.after.always(stopPrograms);
 
 async function start(t: ExecutionContext, changes: Record<string, string> = {}): Promise<number> {
   const { settings, close } = await prepareServers({ HOST: "127.0.0.1", ...changes });

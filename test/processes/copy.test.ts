@@ -6,7 +6,7 @@ import { sourceOfCopy } from "../../adapters/database/migrations/index.ts";
 import { storeManyLinks } from "../harness/database/many-links.ts";
 import { createTestDatabase, engine, serverOf } from "../harness/database/test-database.ts";
 import { inhabit, settingsFor } from "../harness/inhabited.ts";
-import { endingOf, runCommand, startCommand, startServer, stopPrograms } from "../harness/program.ts";
+import { endingOf, runCommand, startCommand, startServer } from "../harness/program.ts";
 import { until } from "../harness/webhooks.ts";
 
 export const databases = "all";
@@ -26,11 +26,6 @@ await database.close();
 // Its copy takes no time.
 const small = await createTestDatabase({ empty: true });
 await runCommand(["org", "create", "Acme"], on(small.url));
-test.after.always(stopPrograms);
-test.after.always(async () => {
-  await inhabited.close();
-  await Promise.all([source.drop(), small.drop()]);
-});
 
 const words = (to: string, from = source.url) => ["copy", "--from", from, "--to", to, "--json"];
 async function copy(to: string, from?: string) {

@@ -1,6 +1,6 @@
 import test from "ava";
-import { openDatabase } from "../../adapters/database/index.ts";
 import { type Api, apiAt, type LinkBody } from "../harness/clients/api.ts";
+import { inspect } from "../harness/database/test-database.ts";
 import { prepareServers } from "../harness/new-server.ts";
 import { freePort } from "../harness/port.ts";
 import type { Program } from "../harness/program.ts";
@@ -11,11 +11,10 @@ import { createWebhook, until } from "../harness/webhooks.ts";
 
 export const databases = "all";
 
-const { settings, storage, start, close } = await prepareServers({ LOG_LEVEL: "silent" });
-const { knex, close: disconnect } = openDatabase(settings.DATABASE_URL);
+const { settings, storage, start } = await prepareServers({ LOG_LEVEL: "silent" });
+const { knex } = inspect(settings.DATABASE_URL);
 const receiver = await startReceiver();
 const PORT = String(await freePort());
-test.after.always(() => Promise.all([close(), disconnect(), receiver.close()]));
 
 const url = `http://localhost:${PORT}`;
 const { createOrganization, token } = populate(url, storage);

@@ -6,10 +6,7 @@ import { atOnce } from "../harness/database/storage.ts";
 import { engine } from "../harness/database/test-database.ts";
 import { createDisk } from "../harness/disk/disk.ts";
 import { startOnNewDatabase } from "../harness/new-server.ts";
-import { stopPrograms } from "../harness/program.ts";
 import { skip } from "../harness/skip.ts";
-
-test.after.always(stopPrograms);
 
 const CONCURRENCY = 20;
 const disk = engine === "sqlite" ? createDisk() : undefined;

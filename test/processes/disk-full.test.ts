@@ -6,7 +6,7 @@ import { apiAt, isProblem } from "../harness/clients/api.ts";
 import { postAsClient } from "../harness/clients/oauth.ts";
 import { mountSmallDisk, type SmallDisk } from "../harness/database/small-disk.ts";
 import { atOnce } from "../harness/database/storage.ts";
-import { addressOf, startServer, stopPrograms } from "../harness/program.ts";
+import { addressOf, startServer } from "../harness/program.ts";
 import { skip } from "../harness/skip.ts";
 import { serviceAt } from "../harness/two-versions.ts";
 import { until } from "../harness/webhooks.ts";
@@ -17,10 +17,6 @@ const MANY_WRITES = 4000;
 const KEY = randomBytes(32);
 
 const disk = mountSmallDisk("128m");
-test.after.always(() => {
-  stopPrograms();
-  disk?.unmount();
-});
 if (disk) testFullDisk(disk);
 else skip(TITLE, "an in-memory file system can't be mounted (needs Linux and root)");
 

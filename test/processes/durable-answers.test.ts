@@ -8,7 +8,7 @@ import { engine } from "../harness/database/test-database.ts";
 import { createDisk, type Disk } from "../harness/disk/disk.ts";
 import { temporaryFolder } from "../harness/folder.ts";
 import { startOnNewDatabase } from "../harness/new-server.ts";
-import { addressOf, ROOT, stopPrograms } from "../harness/program.ts";
+import { addressOf, ROOT } from "../harness/program.ts";
 import { rounds } from "../harness/rounds.ts";
 import { populate, postForm } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
@@ -20,8 +20,6 @@ const REPEATED = 20;
 const LOOKS = 50;
 // Enough for a checkpoint.
 const TOKENS = 2000;
-
-test.after.always(stopPrograms);
 
 async function start(t: ExecutionContext, disk: Disk, parameters = "") {
   const settings = { ...disk.environment, LOG_LEVEL: "error" };

@@ -14,13 +14,11 @@ import {
   runCommand,
   runShell,
   startServer,
-  stopPrograms,
 } from "../harness/program.ts";
 import { skip } from "../harness/skip.ts";
 
 const tooOld = await findOlderNode();
 const folders = temporaryFolder("first");
-test.after.always(stopPrograms);
 
 function emptyFolder(name: string): string {
   const folder = path.join(folders, name);

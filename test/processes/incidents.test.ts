@@ -2,12 +2,12 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import test from "ava";
 import { rowsOf } from "../../adapters/database/engine.ts";
-import { openDatabase } from "../../adapters/database/index.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import { browserOf, firstPartyToken } from "../harness/clients/dashboard.ts";
 import { createApp, isAcceptedByApi, refresh, runCodeFlow } from "../harness/clients/oauth.ts";
 import { addTotp, logIn } from "../harness/clients/second-factor.ts";
 import { isSignedIn } from "../harness/clients/visits.ts";
+import { inspect } from "../harness/database/test-database.ts";
 import { blocksOf } from "../harness/examples.ts";
 import { temporaryFolder } from "../harness/folder.ts";
 import { prepareServers } from "../harness/new-server.ts";
@@ -26,10 +26,9 @@ function linesOf(heading: string, language: "sql" | "sh"): string[] {
 
 const folder = temporaryFolder("incidents");
 const keyFile = path.join(folder, "encryption.key");
-const { settings, key, storage, start, close } = await prepareServers({ LOG_LEVEL: "error" }, { keyFile });
+const { settings, key, storage, start } = await prepareServers({ LOG_LEVEL: "error" }, { keyFile });
 const { url } = await start();
-const database = openDatabase(settings.DATABASE_URL);
-test.after.always(() => Promise.all([close(), database.close()]));
+const database = inspect(settings.DATABASE_URL);
 
 const service = serviceAt(url, storage);
 

@@ -7,12 +7,10 @@ import { loadStoredKeys } from "../../server/keys/shared-keys.ts";
 import { createTestDatabase, serverOf } from "../harness/database/test-database.ts";
 import { temporaryFolder } from "../harness/folder.ts";
 import { prepareServers } from "../harness/new-server.ts";
-import { endingOf, ROOT, refusalOf, runCommand, startServer, stopPrograms } from "../harness/program.ts";
+import { endingOf, ROOT, refusalOf, runCommand, startServer } from "../harness/program.ts";
 import { skip } from "../harness/skip.ts";
 import { HAS_STRACE, isInOrder, readCalls, startTraced } from "../harness/system-calls.ts";
 import { until } from "../harness/webhooks.ts";
-
-test.after.always(stopPrograms);
 
 const emptyFolder = () => temporaryFolder("key-file");
 const settings = { PORT: "0", LOG_LEVEL: "silent" };

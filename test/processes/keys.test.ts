@@ -24,17 +24,12 @@ const keyFile = path.join(folder, "keys");
 const ports = [await freePort(), await freePort()];
 const balancer = await startBalancer({ authorization: ports, resources: ports });
 const changes = { BASE_URL: balancer.url, LOG_LEVEL: "silent" };
-const { settings, storage, start, close } = await prepareServers(changes, { keyFile });
+const { settings, storage, start } = await prepareServers(changes, { keyFile });
 await Promise.all(ports.map((port) => start({ PORT: String(port) })));
 const addresses = await Promise.all(ports.map((port) => balancer.pin(port)));
 const readKeys = () => parseEncryptionKeys(readFileSync(keyFile, "utf8")) ?? [];
 const { url } = balancer;
 const service = serviceAt(url, storage);
-
-test.after.always(async () => {
-  await close();
-  await balancer.close();
-});
 
 type Key = { kid: string; state: string };
 type Result = { signing: Key[]; cookies: Key[]; encryption: object };

@@ -4,7 +4,7 @@ import { sqliteFile } from "../../adapters/database/engine.ts";
 import { atOnce } from "../harness/database/storage.ts";
 import { engine } from "../harness/database/test-database.ts";
 import { startOnNewDatabase } from "../harness/new-server.ts";
-import { Program, runCommand, stopPrograms } from "../harness/program.ts";
+import { Program, runCommand } from "../harness/program.ts";
 import { skip } from "../harness/skip.ts";
 
 const LANES = 8;
@@ -17,8 +17,6 @@ database.exec("create table if not exists other_program (visit integer)");
 database.exec("insert into other_program values (1)");
 database.close();
 `;
-
-test.after.always(stopPrograms);
 
 const LOCKS = "/proc/locks";
 const TITLE =

@@ -24,9 +24,8 @@ const REQUESTS = rounds(3_000, 20_000);
 // is closed at its end, and a request that is sent at that moment is lost (RFC 9112 §9.3.1).
 const POOL = { keepAlive: true, maxSockets: 16, scheduling: "fifo" } as const;
 
-const { storage, launch: start, close } = await prepareServers({ SHUTDOWN_DELAY: "1", LOG_LEVEL: "error" });
+const { storage, launch: start } = await prepareServers({ SHUTDOWN_DELAY: "1", LOG_LEVEL: "error" });
 await storage.migrate();
-test.after.always(close);
 
 /** Creates an organization, and returns requests of its app: tokens, new links and redirects in turn. */
 async function prepareRequests(target: Target): Promise<(index: number) => LoadRequest> {

@@ -10,7 +10,7 @@ import { toFileError } from "../../server/startup-errors.ts";
 import { createTestDatabase, engine } from "../harness/database/test-database.ts";
 import { temporaryFolder } from "../harness/folder.ts";
 import { prepareServers } from "../harness/new-server.ts";
-import { endingOf, Program, refusalOf, startServer, stopPrograms } from "../harness/program.ts";
+import { endingOf, Program, refusalOf, startServer } from "../harness/program.ts";
 import { postForm, startTestService } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
 import { startTcpProxy } from "../harness/tcp-proxy.ts";
@@ -38,7 +38,6 @@ const { settings: logged, storage, start, close } = await prepareServers({ LOG_L
 await storage.migrate();
 const { knex, close: disconnect } = openDatabase(logged.DATABASE_URL);
 
-test.after.always(stopPrograms);
 test.after.always(async () => {
   for (const release of releases.reverse()) await release();
   await Promise.all([admin.close(), disconnect(), close()]);

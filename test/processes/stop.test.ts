@@ -17,10 +17,9 @@ import { until } from "../harness/webhooks.ts";
 
 export const databases = "all";
 
-const { settings, storage, launch: start, close } = await prepareServers({ LOG_LEVEL: "error" });
+const { settings, storage, launch: start } = await prepareServers({ LOG_LEVEL: "error" });
 const { DATABASE_URL } = settings;
 await storage.migrate();
-test.after.always(close);
 
 const ROUNDS = 2;
 const CLIENTS = 60;

@@ -18,7 +18,7 @@ import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { startCollector } from "../harness/collector.ts";
 import { temporaryFolder } from "../harness/folder.ts";
 import { PRODUCTION } from "../harness/production.ts";
-import { addressOf, resultOf, startServer, stopPrograms } from "../harness/program.ts";
+import { addressOf, resultOf, startServer } from "../harness/program.ts";
 import { bearer, postForm, type TestOrganization, type TestUser } from "../harness/service.ts";
 import { serviceAt } from "../harness/two-versions.ts";
 import type { NewWebhookBody } from "../harness/webhooks.ts";
@@ -168,8 +168,6 @@ function foundIn(text: string): string[] {
     return spellings.some((spelling) => text.includes(spelling)) ? [name] : [];
   });
 }
-
-test.after.always(stopPrograms);
 
 test("every kind of secret was issued", (t) => {
   t.true(secrets.size >= 40, [...secrets.keys()].join(", "));

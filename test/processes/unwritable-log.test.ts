@@ -11,7 +11,7 @@ import { temporaryFolder } from "../harness/folder.ts";
 import { settingsFor } from "../harness/inhabited.ts";
 import { readMetrics } from "../harness/metrics.ts";
 import { PRODUCTION } from "../harness/production.ts";
-import { Program, ROOT, runShell, stopPrograms } from "../harness/program.ts";
+import { Program, ROOT, runShell } from "../harness/program.ts";
 import { skip } from "../harness/skip.ts";
 import { hasPython } from "../harness/terminal.ts";
 import { until } from "../harness/webhooks.ts";
@@ -24,10 +24,6 @@ const PIPE_BYTES = 65_536;
 
 const disk = mountSmallDisk("16k");
 const NO_DISK = "an in-memory file system can't be mounted (needs Linux and root)";
-test.after.always(() => {
-  stopPrograms();
-  disk?.unmount();
-});
 
 type Settings = Record<string, string>;
 type Start = (settings: Settings) => Program;

@@ -14,10 +14,8 @@ import { bearer } from "../harness/service.ts";
 
 const metricsPort = await freePort();
 const settings = { WORKERS: "2", LOG_LEVEL: "info", METRICS_PORT: String(metricsPort) };
-const { url, server, storage, createOrganization, token, stop } = await startOnNewDatabase(settings);
+const { url, server, storage, createOrganization, token } = await startOnNewDatabase(settings);
 const limited = await startOnNewDatabase({ WORKERS: "2", RATE_LIMIT: "on" });
-
-test.after.always(() => Promise.all([stop(), limited.stop()]));
 
 /** Polls for a condition that emits no event, such as the child processes of another program. */
 async function until(condition: () => Promise<boolean>) {

@@ -5,7 +5,6 @@ import { startTestService } from "../harness/service.ts";
 const service = await startTestService();
 const organization = await service.createOrganization();
 const user = await service.createUser([organization.id]);
-test.after.always(() => service.close());
 
 const IMMUTABLE = "public, max-age=31536000, immutable";
 

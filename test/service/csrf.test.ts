@@ -5,7 +5,6 @@ import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { startTestService, type TestUser } from "../harness/service.ts";
 
 const service = await startTestService();
-test.after.always(() => service.close());
 
 const FOREIGN = { origin: "https://evil.example" };
 

@@ -14,8 +14,6 @@ const service = await startTestService({
   MCP_URL: `http://[::1]:${port}/mcp`,
 });
 
-test.after.always(() => service.close());
-
 const { base, short, mcp } = service.urls;
 const send = (origin: string, path: string, method = "GET") =>
   sendRaw(base, path, { method, headers: ["host", new URL(origin).host] });

@@ -8,7 +8,6 @@ import { startTestService } from "../harness/service.ts";
 const BASE_URL = "https://links.example.com";
 const port = await freePort();
 const service = await startTestService({ BASE_URL, PORT: String(port), TRUST_PROXY: "1" });
-test.after.always(() => service.close());
 
 /** A browser behind a proxy that terminates TLS, forwards the Host and speaks http. */
 function browser() {

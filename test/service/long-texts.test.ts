@@ -27,8 +27,6 @@ const resetLink = `/auth/reset-password/${await service.storage.accounts.createR
 const visited = await findForms(service.url, ["/", "/docs", resetLink], {});
 const owned = await findForms(service.url, ["/dashboard"], bearer(owner.token));
 
-test.after.always(() => service.close());
-
 /** Fails if a request fails, or if the thread of the service, which is this one, works for too long. */
 async function areCheap(t: ExecutionContext, fields: Field[]): Promise<void> {
   const failures: string[] = [];

@@ -45,8 +45,6 @@ const uris = ["client", "redirect-uris", paid];
 const userNamed = (name: string, ...rest: string[]) => ["user", "create", name, "--org", free, ...rest];
 const rule = (...words: string[]) => ["trust", "add", paid, ...RULE, ...words];
 
-test.after.always(() => service.close());
-
 test("org create and org plan return the client only if the call created it", async (t) => {
   t.deepEqual(shapeOf(await run(["org", "create", "Acme & Søns"])), {
     organization: organization("Acme & Søns", "free"),

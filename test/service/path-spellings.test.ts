@@ -111,8 +111,6 @@ const paths = {
   ...all(VISIT, ...(await linksOf(`/dashboard/organizations/${own.id}`))),
 };
 
-test.after.always(() => service.close());
-
 test("a path that is spelled otherwise is not found, or answered as the path itself", async (t) => {
   t.true(Object.keys(paths).length > 80, `${Object.keys(paths).length}`);
   for (const { name, path } of ENDPOINT_LIST) t.true(path in REQUESTS || name === "leak_reports", path);

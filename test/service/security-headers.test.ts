@@ -9,15 +9,11 @@ import { createTestDatabase } from "../harness/database/test-database.ts";
 import { startWithProvider } from "../harness/providers/identity-provider.ts";
 
 const database = await createTestDatabase();
-const { service, close } = await startWithProvider({
+const { service } = await startWithProvider({
   DATABASE_URL: database.url,
   ENCRYPTION_KEY: Buffer.alloc(32, 5).toString("base64url"),
 });
 const { app, own, user } = await createApp(service);
-test.after.always(async () => {
-  await close();
-  await database.drop();
-});
 
 const newBrowser = () => new TestBrowser(service.url);
 const openSignIn = (browser: TestBrowser) => browser.open(authorizeUrl(service, app));

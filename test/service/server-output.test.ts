@@ -5,12 +5,11 @@ import test from "ava";
 import { toLogLine } from "../../server/terminal/log-lines.ts";
 import { temporaryFolder } from "../harness/folder.ts";
 import { PRODUCTION } from "../harness/production.ts";
-import { addressOf, ROOT, startServer, stopPrograms } from "../harness/program.ts";
+import { addressOf, ROOT, startServer } from "../harness/program.ts";
 import { bearer, populate } from "../harness/service.ts";
 import { startOnTerminal, testOnTerminal } from "../harness/terminal.ts";
 
 const folders = temporaryFolder("output");
-test.after.always(stopPrograms);
 
 const SERVER = ["--import", `${ROOT}server/runtime.js`, `${ROOT}server/main.ts`];
 const ESCAPE = "\u001b[";

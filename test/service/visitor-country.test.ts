@@ -14,7 +14,6 @@ export const stage = "long";
 const MMDB_PATH = path.join(temporaryFolder("countries"), "countries.mmdb");
 writeFileSync(MMDB_PATH, countryDatabase());
 const service = await startTestService({ MMDB_PATH });
-test.after.always(() => service.close());
 
 async function countryOfClick(): Promise<string | null | undefined> {
   const api = apiAt(service.url, await service.token(await service.createOrganization()));

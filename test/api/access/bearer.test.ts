@@ -12,7 +12,6 @@ const user = await service.createUser([app.id]);
 const tokens = await tokensFor(service, app, user, { parameters: { scope: "openid links:write" } });
 const good = await service.token(app);
 const code = (await authorize(service, app, user)).callback.searchParams.get("code") ?? "";
-test.after.always(() => service.close());
 const metadata = `${service.url}/.well-known/oauth-protected-resource/v1`;
 const call = async (headers: Record<string, string>, query = "") =>
   read(await fetch(`${service.url}/v1/links${query}`, { headers }));

@@ -32,7 +32,7 @@ const service = await startTestService({ RESOURCE_SERVER_SECRET: RESOURCE_SERVER
 const port = await freePort();
 // A resource server with a database of its own that asks the service about tokens. It serves the URLs of the service, as
 // behind a proxy that sends it the requests for resources.
-const resourceServer = await startTestService({
+await startTestService({
   PORT: String(port),
   BASE_URL: service.url,
   INTROSPECTION_URL: `${service.url}/oauth/introspect`,
@@ -52,8 +52,6 @@ const targets: Target[] = [
   { name: "the API of a resource server", server: apart, ...REST },
   { name: "MCP of a resource server", server: apart, ...MCP },
 ];
-
-test.after.always(() => Promise.all([service.close(), resourceServer.close()]));
 
 async function send(target: Target, proofs: string[], authorization = `DPoP ${token}`, query = "") {
   const { server, method, path, headers, body } = target;

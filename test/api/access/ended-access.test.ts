@@ -9,8 +9,7 @@ import type { TestUser } from "../../harness/service.ts";
 // `oauth/switches` has the other changes that end or limit access, for every part of the service.
 export const databases = "all";
 
-const { service, knex, close } = await startServiceWithDatabase();
-test.after.always(close);
+const { service, knex } = await startServiceWithDatabase();
 const LIFETIME_MS = 3_600_000;
 const MCP = {
   json: { jsonrpc: "2.0", id: 1, method: "tools/list" },

@@ -20,8 +20,6 @@ const apartToken = await apart.token(await apart.createOrganization());
 const app = await service.createOrganization();
 const user = await service.createUser([app.id]);
 
-test.after.always(() => Promise.all([service.close(), apart.close()]));
-
 const { url } = service;
 const api = apiAt(url);
 const WELL_KNOWN = "/.well-known/oauth-protected-resource";

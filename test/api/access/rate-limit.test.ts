@@ -4,10 +4,9 @@ import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
 import { apiAt, isProblem } from "../../harness/clients/api.ts";
 import { MCP_HEADERS, modernRequest, postMcp } from "../../harness/clients/mcp.ts";
 import { atOnce } from "../../harness/database/storage.ts";
-import { bearer } from "../../harness/service.ts";
-import { shareService } from "../../harness/shared-service.ts";
+import { bearer, startTestService } from "../../harness/service.ts";
 
-const service = await shareService({ RATE_LIMIT: "on", TRUST_PROXY: "1" });
+const service = await startTestService({ RATE_LIMIT: "on", TRUST_PROXY: "1" });
 
 const GROWTH = 600;
 const mcp = `${service.url}/mcp`;

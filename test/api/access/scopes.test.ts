@@ -45,8 +45,6 @@ const mcpOwner = await connectMcp(mcp, tokenByScopes.get(SCOPES.join(" ")) as st
 const { tools } = await mcpOwner.listTools();
 await mcpOwner.close();
 
-test.after.always(() => service.close());
-
 // Have the data of links and of all else that webhooks get.
 const EVENTS = ["links:read", "webhooks:read"];
 

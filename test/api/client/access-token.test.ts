@@ -8,7 +8,6 @@ import { startTokenIssuer } from "../../harness/providers/token-issuer.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const [service, issuer] = await Promise.all([startTestService(), startTokenIssuer()]);
-test.after.always(() => Promise.all([service.close(), issuer.stop()]));
 
 async function startProxy(t: ExecutionContext) {
   const proxy = await startHttpProxy(service.url);

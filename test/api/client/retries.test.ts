@@ -7,9 +7,9 @@ import {
   respondWith,
   startHttpProxy,
 } from "../../harness/clients/http-proxy.ts";
-import { shareService } from "../../harness/shared-service.ts";
+import { startTestService } from "../../harness/service.ts";
 
-const service = await shareService();
+const service = await startTestService();
 
 async function connect(t: ExecutionContext, options: Partial<ClientOptions> = {}) {
   const [proxy, { clientId, clientSecret }] = await Promise.all([

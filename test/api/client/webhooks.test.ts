@@ -4,8 +4,7 @@ import { createClient, verifyWebhook, WebhookVerificationError } from "../../../
 import { newWebhookSecret } from "../../../resources/webhooks/signature.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
 
-const { service, receiver, subscribe, close } = await startWebhookService();
-test.after.always(close);
+const { service, receiver, subscribe } = await startWebhookService();
 
 test("a delivery is verified, during a rotation with either secret, and is typed by its event", async (t) => {
   const { organization, webhook, path } = await subscribe();

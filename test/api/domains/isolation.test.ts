@@ -15,7 +15,7 @@ import { createSites, request, send } from "../../harness/site.ts";
 const HOST = "go.iso.example";
 const URL = "https://example.com/spring";
 
-const { service, at, addDomain, close } = await startDomainService({
+const { service, at, addDomain } = await startDomainService({
   TRUST_PROXY: "1",
   RATE_LIMIT: "on",
   DYNAMIC_REGISTRATION: "stateless",
@@ -68,10 +68,6 @@ async function ownPaths(): Promise<string[]> {
 }
 
 const paths = await ownPaths();
-test.after.always(async () => {
-  await close();
-  await sites.close();
-});
 
 /** What no response of a domain has. */
 const FORBIDDEN =

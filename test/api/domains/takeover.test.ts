@@ -18,12 +18,11 @@ import type { TestOrganization } from "../../harness/service.ts";
 
 export const databases = "all";
 
-const { service, knex, records, at, addDomain, create, checkRecords, startAnother, close } =
+const { service, knex, records, at, addDomain, create, checkRecords, startAnother } =
   await startDomainService();
 const other = await startAnother();
 const { storage } = service;
 const own = new globalThis.URL(service.url).host;
-test.after.always(close);
 
 const HOUR_MS = 60 * 60 * 1000;
 const DAY_MS = 24 * HOUR_MS;

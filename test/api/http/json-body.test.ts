@@ -10,7 +10,6 @@ const token = await service.token(app);
 const api = apiAt(service.url, token);
 const anonymous = apiAt(service.url);
 const { id } = await api.createLink();
-test.after.always(() => service.close());
 
 const ROUTES = [
   ["POST", "/v1/links", api],

@@ -11,7 +11,6 @@ const api = apiAt(service.url, token);
 const { id, slug } = await api.createLink();
 
 const { document } = await contractOf(service.url);
-test.after.always(() => service.close());
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND", "LOCK"];
 const PATCH_TYPES = "application/merge-patch+json, application/json";
 

@@ -30,7 +30,6 @@ const others = [
   await actingFor(otherApp, ada, ALL),
   await actingFor(app, bob, ALL),
 ].map((token) => apiAt(service.url, token));
-test.after.always(() => service.close());
 
 let count = 0;
 const newKey = () => `key-${++count}`;

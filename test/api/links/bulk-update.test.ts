@@ -9,11 +9,11 @@ import {
   type PageBody,
 } from "../../harness/clients/api.ts";
 import { atOnce } from "../../harness/database/storage.ts";
-import { shareService } from "../../harness/shared-service.ts";
+import { startTestService } from "../../harness/service.ts";
 
 export const databases = "all";
 
-const service = await shareService();
+const service = await startTestService();
 
 type Result = {
   id: string;

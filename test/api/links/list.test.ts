@@ -6,11 +6,11 @@ import { NO_NAMES } from "../../../resources/links/rules.ts";
 import { createLinkService } from "../../../resources/links/service.ts";
 import type { Link, LinkPasswords } from "../../../resources/links/types.ts";
 import { storeManyLinks } from "../../harness/database/many-links.ts";
-import { atOnce, openTestStorage } from "../../harness/database/open-storage.ts";
+import { atOnce, createTestStorage } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 
-const { first: storage, knex, createOrganization } = await openTestStorage();
+const { first: storage, knex, createOrganization } = await createTestStorage();
 
 const service = createLinkService({
   store: storage.links,

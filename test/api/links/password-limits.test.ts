@@ -9,14 +9,10 @@ import { startTestService } from "../../harness/service.ts";
 export const databases = "all";
 
 const limited = { RATE_LIMIT: "on", TRUST_PROXY: "1" };
-const { service, settings, close } = await startWithStorage(limited);
+const { service, settings } = await startWithStorage(limited);
 const other = await startTestService(settings);
 const app = await service.createOrganization();
 const api = apiAt(service.url, await service.token(app));
-test.after.always(async () => {
-  await other.close();
-  await close();
-});
 
 const FREE_FAILURES = 10;
 const PER_NETWORK = 50;

@@ -9,8 +9,7 @@ import { startServiceWithDatabase } from "../../harness/database/service.ts";
 
 export const databases = "all";
 
-const { service, knex, close } = await startServiceWithDatabase();
-test.after.always(close);
+const { service, knex } = await startServiceWithDatabase();
 
 const largest = (fill: string) =>
   Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`${n}`.padEnd(40, "€"), fill.repeat(500)]));

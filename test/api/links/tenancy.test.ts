@@ -22,7 +22,6 @@ const callersOfB: [name: string, api: Api][] = [
   ["a user of B with an app of B", apiAt(service.url, appOfB)],
   ["a user of B with an app of A", apiAt(service.url, appOfA)],
 ];
-test.after.always(() => service.close());
 
 const json = { title: "stolen", url: "https://stolen.example/" };
 /** Operations on a link by its id. Each is refused as for an id that doesn't exist. */

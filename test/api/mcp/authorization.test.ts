@@ -12,8 +12,6 @@ const app = await service.createOrganization();
 const reader = await service.token(app, { scope: "links:read" });
 const full = await service.token(app);
 
-test.after.always(() => service.close());
-
 const url = service.urls.mcp;
 const OFFERED = {
   scope: "links:read links:write",

@@ -19,7 +19,6 @@ const DELETIONS: [name: string, path: string, id: string, question: RegExp][] = 
   ["delete_link", "/v1/links", link.id, /^Permanently delete the link \S+ to \S+\/target\?/],
   ["delete_webhook", "/v1/webhooks", hook.id, /^Delete the webhook .* to \S+\/in, and its delivery log\?/],
 ];
-test.after.always(() => service.close());
 
 const FORMS = { elicitation: { form: {} } };
 const ACCEPT = { confirm: { action: "accept", content: {} } };

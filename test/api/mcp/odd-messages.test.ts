@@ -17,7 +17,6 @@ const api = apiAt(service.url, token);
 const client = await connectMcp(service.urls.mcp, token);
 const { tools } = await client.listTools();
 await client.close();
-test.after.always(() => service.close());
 
 type Sent = ReturnType<typeof modernRequest>;
 const sent = (method: string, params: object): Sent => modernRequest(method, params);

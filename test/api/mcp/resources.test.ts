@@ -16,7 +16,6 @@ const link = await api.createLink({ slug: "Spring-Sale", metadata: { a: 1 }, tag
 const deleted = await api.createLink({ slug: "deleted" });
 await api.send("DELETE", `/v1/links/${deleted.id}`);
 await apiAt(service.url, await service.token(other)).createLink({ slug: "foreign" });
-test.after.always(() => service.close());
 
 const uriOf = (slug: string) => `linkgate://links/${slug}`;
 const NO_SLUGS = [

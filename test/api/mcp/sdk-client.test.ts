@@ -16,7 +16,6 @@ const elsewhere = await startTestService({
   PORT: String(port),
   MCP_URL: `http://127.0.0.1:${port}/agents/v2`,
 });
-test.after.always(() => Promise.all([service.close(), elsewhere.close()]));
 
 /** Connects the SDK's client with credentials, and with its own DPoP if there is an algorithm. Records what it sends. */
 async function connect(

@@ -22,7 +22,7 @@ import {
   waitUntilVerified,
 } from "../../harness/webhooks.ts";
 
-const { service, receiver, close } = await startWebhookService();
+const { service, receiver } = await startWebhookService();
 const url = `${service.url}/mcp`;
 
 const firstToken = await service.token(await service.createOrganization());
@@ -30,7 +30,6 @@ await apiAt(service.url, firstToken).createLink({ slug: "taken" });
 const firstClient = await connectMcp(url, firstToken);
 const { tools } = await firstClient.listTools();
 await firstClient.close();
-test.after.always(close);
 
 async function newCaller(t: ExecutionContext, era?: Era) {
   const organization = await service.createOrganization();

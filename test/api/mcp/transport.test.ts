@@ -16,7 +16,6 @@ const service = await startTestService();
 const [app, other] = [await service.createOrganization(), await service.createOrganization()];
 const auth = bearer(await service.token(app));
 const stranger = bearer(await service.token(other));
-test.after.always(() => service.close());
 
 const url = `${service.url}/mcp`;
 const VERSION = "2026-07-28";

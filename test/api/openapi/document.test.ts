@@ -13,8 +13,6 @@ const service = await startTestService({ ALLOWED_ORIGINS: "https://app.example.c
 const anonymous = apiAt(service.url);
 const reply = await anonymous.get<OpenApiDocument>("/v1/openapi.json");
 
-test.after.always(() => service.close());
-
 const { body: document } = reply;
 const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ path, method, ...operation })),

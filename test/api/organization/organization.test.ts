@@ -2,9 +2,9 @@ import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt, newApi } from "../../harness/clients/api.ts";
 import { tokensFor } from "../../harness/clients/flow.ts";
-import { shareService } from "../../harness/shared-service.ts";
+import { startTestService } from "../../harness/service.ts";
 
-const service = await shareService();
+const service = await startTestService();
 
 const PATH = "/v1/organization";
 type Organization = {

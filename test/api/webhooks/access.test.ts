@@ -12,8 +12,7 @@ import {
 
 export const databases = "all";
 
-const { receiver, newApi, subscribe, close } = await startWebhookService();
-test.after.always(close);
+const { receiver, newApi, subscribe } = await startWebhookService();
 
 const UNKNOWN = "whk_01ARZ3NDEKTSV4RRFFQ69G5FAV";
 const CALLS: [method: string, path: string, json?: object][] = [

@@ -16,8 +16,7 @@ import {
 
 export const databases = "all";
 
-const { receiver, knex, respondWith, hold, subscribe, close } = await startWebhookService();
-test.after.always(close);
+const { receiver, knex, respondWith, hold, subscribe } = await startWebhookService();
 
 // More than the first retry waits.
 const RETRY_MS = 6_000;

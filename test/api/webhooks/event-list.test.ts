@@ -14,8 +14,7 @@ export const databases = "all";
 type Page = z.output<typeof eventPageSchema>;
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-const { service, receiver, knex, subscribe, close } = await startWebhookService();
-test.after.always(close);
+const { service, receiver, knex, subscribe } = await startWebhookService();
 
 async function createApi() {
   const organization = await service.createOrganization();

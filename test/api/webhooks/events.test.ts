@@ -17,8 +17,7 @@ import {
 export const databases = "all";
 
 const settings = { COUNTRY_HEADER: "CF-IPCountry" };
-const { service, receiver, subscribe, newApi, close } = await startWebhookService(settings);
-test.after.always(close);
+const { service, receiver, subscribe, newApi } = await startWebhookService(settings);
 const visitor = apiAt(service.url);
 
 async function listen(...events: string[]) {

@@ -9,8 +9,7 @@ import { type DeliveryBody, deliveriesOf, until, waitForDelivery } from "../../h
 
 export const databases = "all";
 
-const { service, receiver, respondWith, subscribe, passQueue, close } = await startWebhookService();
-test.after.always(close);
+const { service, receiver, respondWith, subscribe, passQueue } = await startWebhookService();
 const { links, organizations, suspensions } = service.storage;
 
 const follow = (slug: string) => apiAt(service.url).get(`/${slug}`);

@@ -12,7 +12,7 @@ import {
   waitForDelivery,
 } from "../../harness/webhooks.ts";
 
-const { service, receiver, respondWith, subscribe, passQueue, close } = await startWebhookService();
+const { service, receiver, respondWith, subscribe, passQueue } = await startWebhookService();
 
 const HOUR_MS = 60 * 60_000;
 
@@ -30,7 +30,6 @@ async function setUp() {
 }
 
 const pacemaker = await setUp();
-test.after.always(close);
 
 /** Waits for each attempt, and advances the clock to the next. */
 async function throughSchedule(

@@ -10,10 +10,9 @@ import {
   waitForDelivery,
 } from "../../harness/webhooks.ts";
 
-const { service, receiver, knex, close } = await startWebhookService();
+const { service, receiver, knex } = await startWebhookService();
 const organization = await service.createOrganization();
 const caller = async (): Promise<Api> => apiAt(service.url, await service.token(organization));
-test.after.always(close);
 
 const SECRET = /^whsec_[A-Za-z0-9+/]{43}=$/;
 const HOUR_MS = 60 * 60 * 1000;

@@ -1,7 +1,7 @@
 import test from "ava";
 import { isMissing, isProblem, newApi } from "../../harness/clients/api.ts";
 import { atOnce } from "../../harness/database/storage.ts";
-import { shareService } from "../../harness/shared-service.ts";
+import { startTestService } from "../../harness/service.ts";
 import {
   createWebhook,
   type NewWebhookBody,
@@ -12,7 +12,7 @@ import {
 
 export const databases = "all";
 
-const service = await shareService();
+const service = await startTestService();
 
 const HOOK = "https://example.com/hook";
 const tagOf = ({ headers }: { headers: Headers }) => headers.get("etag") ?? "";

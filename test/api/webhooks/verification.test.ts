@@ -14,9 +14,7 @@ import {
 
 export const databases = "all";
 
-const { service, receiver, respondWith, createRefused, passQueue, newApi, close } =
-  await startWebhookService();
-test.after.always(close);
+const { service, receiver, respondWith, createRefused, passQueue, newApi } = await startWebhookService();
 
 const HOUR_MS = 60 * 60 * 1000;
 const isVerified = async (api: Api, id: string) =>

@@ -15,7 +15,6 @@ export const stage = "long";
 const deployment = await deploy();
 const { issuer, clients, user, service } = deployment;
 const folder = temporaryFolder("conformance");
-test.after.always(() => service.close());
 
 function configure(name: string, content: object): string {
   const file = path.join(folder, name);

@@ -3,7 +3,6 @@ import { OPERATOR } from "../../../resources/events/types.ts";
 import { register } from "../../harness/clients/registration.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { freePort } from "../../harness/port.ts";
-import { stopPrograms } from "../../harness/program.ts";
 import { startTestService, type TestService, type TestUser } from "../../harness/service.ts";
 import { until } from "../../harness/webhooks.ts";
 import { reportTable } from "../report.ts";
@@ -20,10 +19,6 @@ const service = await startTestService({
 const organization = await service.createOrganization();
 const user = await service.createUser([organization.id], undefined, "owner");
 proxy.use(await service.token(organization));
-test.after.always(async () => {
-  stopPrograms();
-  await Promise.all([proxy.close(), service.close()]);
-});
 
 const RUNS: [what: string, version: Version, args: string[]][] = [
   ["the stable version", "mcp-conformance", []],

@@ -27,7 +27,6 @@ const metadata = body as Record<string, string>;
 const flow = createFapiFlow(deployment, metadata);
 const { prepare, exchange, fetchLinks, codeOf, tokensOf, open } = flow;
 const { push, redeem, refresh, call } = flow;
-test.after.always(() => deployment.service.close());
 
 // With `plain_fapi`, `plain_oauth`, `private_key_jwt` and `dpop`.
 const { tested, module } = createModules("fapi2-security-profile-final-");

@@ -6,7 +6,6 @@ import { bearer, startTestService } from "../../harness/service.ts";
 const service = await startTestService();
 const { app, user } = await createApp(service);
 const { accessToken } = await runCodeFlow(service, app, user, { changes: { scope: "webhooks:read" } });
-test.after.always(() => service.close());
 
 const REFUSED: Record<string, [path: string, headers: Record<string, string>]> = {
   "without a token": ["", {}],

@@ -3,11 +3,11 @@ import type { Knex } from "knex";
 import { lockOrganization } from "../../../adapters/locks.ts";
 import { addMember } from "../../../adapters/organizations/store.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import { atOnce, openTestStorage } from "../../harness/database/open-storage.ts";
+import { atOnce, createTestStorage } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 
-const { first, second, either, database, knex, createOrganization, createUser } = await openTestStorage();
+const { first, second, either, database, knex, createOrganization, createUser } = await createTestStorage();
 
 const ROUNDS = 5;
 const OLD = "a hash";

@@ -4,11 +4,11 @@ import type { ChainReport } from "../../../adapters/events/verify-chain.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { AUDIT_LOG_DAYS, PLANS } from "../../../resources/plans.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { atOnce, openTestStorage } from "../../harness/database/open-storage.ts";
+import { atOnce, createTestStorage } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 
-const storage = await openTestStorage();
+const storage = await createTestStorage();
 const { first, second, either, knex, createOrganization } = storage;
 
 /** Creates an organization with `count` links, which leaves `count` + 2 entries. */

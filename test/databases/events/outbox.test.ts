@@ -1,9 +1,9 @@
 import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import { linkFields, openTestStorage } from "../../harness/database/open-storage.ts";
+import { createTestStorage, linkFields } from "../../harness/database/storage.ts";
 
 const MAX_BYTES = 1_000;
-const storage = await openTestStorage({ limitsOf: () => ({ links: 100, link_bytes: MAX_BYTES }) });
+const storage = await createTestStorage({ limitsOf: () => ({ links: 100, link_bytes: MAX_BYTES }) });
 const { knex } = storage;
 const { links, members, organizations, suspensions } = storage.first;
 

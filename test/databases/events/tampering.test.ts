@@ -3,11 +3,11 @@ import test from "ava";
 import type { AuditChainRow, EventRow } from "../../../adapters/database/tables/events.ts";
 import { chainHash, GENESIS, recordOf } from "../../../adapters/events/chain-record.ts";
 import type { LogHead } from "../../../adapters/events/verify-chain.ts";
-import { openTestStorage } from "../../harness/database/open-storage.ts";
+import { createTestStorage } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 
-const { first, second, knex, createOrganization, createLink } = await openTestStorage();
+const { first, second, knex, createOrganization, createLink } = await createTestStorage();
 // A verification of all logs takes long with many of them.
 test.afterEach.always(async () => {
   for (const table of ["events", "audit_chains", ...OWNED, "organizations"] as const)

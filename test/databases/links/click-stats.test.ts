@@ -5,12 +5,12 @@ import { createClickAnalytics } from "../../../adapters/links/click-analytics.ts
 import { OPERATOR } from "../../../resources/events/types.ts";
 import type { Click, ClickOrigin, ResolvedLink } from "../../../resources/links/types.ts";
 import { oldLinkId } from "../../harness/database/many-links.ts";
-import { atOnce, clickAt, openTestStorage } from "../../harness/database/open-storage.ts";
+import { atOnce, clickAt, createTestStorage } from "../../harness/database/storage.ts";
 import { engine } from "../../harness/database/test-database.ts";
 
 export const databases = "all";
 
-const storage = await openTestStorage();
+const storage = await createTestStorage();
 const { first, second, either, knex, url, createOrganization } = storage;
 
 const HOUR_MS = 3_600_000;

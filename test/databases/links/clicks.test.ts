@@ -3,12 +3,12 @@ import { openStorage } from "../../../adapters/index.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import type { LinkFields, ResolvedLink } from "../../../resources/links/types.ts";
 import { storeManyLinks } from "../../harness/database/many-links.ts";
-import { atOnce, clickAt, createTestStorage, openTestStorage } from "../../harness/database/open-storage.ts";
+import { atOnce, clickAt, createTestStorage } from "../../harness/database/storage.ts";
 import { until } from "../../harness/webhooks.ts";
 
 export const databases = "all";
 
-const storage = await openTestStorage();
+const storage = await createTestStorage();
 const { first, second, knex, createOrganization, createLink, createWebhook } = storage;
 
 const NOW = Date.parse("2030-06-15T12:00:00Z");

@@ -1,16 +1,15 @@
 import test from "ava";
 import { toAnalyticsView } from "../../../resources/links/analytics.ts";
 import type { ResolvedLink } from "../../../resources/links/types.ts";
-import { atOnce, clickAt, openObserved, openTestStorage } from "../../harness/database/open-storage.ts";
+import { atOnce, clickAt, createTestStorage, openObserved } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 
-const storage = await openTestStorage();
+const storage = await createTestStorage();
 const { first, knex, createOrganization } = storage;
 const clickDetailDays = { free: 30, growth: 90, premium: 365 };
 const open = () => openObserved(storage.url, storage.encryptionKey, { timeoutMs: 60_000, clickDetailDays });
 const purging = open();
-test.after.always(() => purging.close());
 
 const HOUR_MS = 3_600_000;
 const TODAY = Math.floor(Date.now() / (24 * HOUR_MS));

@@ -7,12 +7,12 @@ import { createSearch } from "../../../adapters/links/search.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import type { Boundary, Link, LinkFilter, LinkSort, ListPart } from "../../../resources/links/types.ts";
 import { oldLinkId, storeManyLinks } from "../../harness/database/many-links.ts";
-import { linkFields, openTestStorage } from "../../harness/database/open-storage.ts";
+import { createTestStorage, linkFields } from "../../harness/database/storage.ts";
 import { createTestDatabase, engine } from "../../harness/database/test-database.ts";
 
 export const databases = "all";
 
-const storage = await openTestStorage();
+const storage = await createTestStorage();
 const { first, second, database, knex, createOrganization } = storage;
 
 // Two pieces of a scan.

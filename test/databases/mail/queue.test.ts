@@ -1,11 +1,11 @@
 import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { openTestStorage } from "../../harness/database/open-storage.ts";
+import { createTestStorage } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 
-const { first, second, knex } = await openTestStorage();
+const { first, second, knex } = await createTestStorage();
 
 test.beforeEach(() => knex("mails").delete());
 

@@ -21,14 +21,9 @@ const ROUNDS = engine === "sqlite" ? rounds(6, 30) : rounds(11, 110);
 const OFFSETS = 11;
 const HOUR_MS = 3_600_000;
 
-const { url, encryptionKey, first: near, close } = await createTestStorage();
+const { url, encryptionKey, first: near } = await createTestStorage();
 const proxy = ROUND_TRIP_MS ? await startTcpProxy(url, { roundTripMs: ROUND_TRIP_MS }) : undefined;
 const far = openObserved(proxy?.through(url) ?? url, encryptionKey);
-test.after.always(async () => {
-  await far.close();
-  await proxy?.close();
-  await close();
-});
 
 /** What is stored of a client. Secrets are in plain text, newest first. */
 type State = { secrets: string[]; generation: number; name: string; plan: Plan; redirectUris: string[] };

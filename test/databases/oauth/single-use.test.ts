@@ -12,7 +12,6 @@ const { first, second, either, database, knex } = storage;
 const organizationId = await storage.createOrganization();
 const accountId = await storage.createUser(organizationId, "owner");
 const clientId = (await first.clients.findByOrganization(organizationId))?.clientId ?? "";
-test.after.always(() => storage.close());
 
 let count = 0;
 const seconds = () => Math.floor(Date.now() / 1000);

@@ -2,11 +2,11 @@ import test from "ava";
 import { lockOrganization } from "../../../adapters/locks.ts";
 import { ROLES } from "../../../resources/access/scopes.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import { atOnce, openTestStorage } from "../../harness/database/open-storage.ts";
+import { atOnce, createTestStorage } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 
-const { first, second, either, database, knex, createOrganization, createUser } = await openTestStorage();
+const { first, second, either, database, knex, createOrganization, createUser } = await createTestStorage();
 const { invitations, members } = first;
 
 type Role = (typeof ROLES)[number];

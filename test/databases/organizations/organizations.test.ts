@@ -3,11 +3,11 @@ import { MAX_TRUST_RULES, type NewTrustRule } from "../../../adapters/organizati
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { oldLinkId, storeManyLinks } from "../../harness/database/many-links.ts";
-import { atOnce, linkFields, openTestStorage } from "../../harness/database/open-storage.ts";
+import { atOnce, createTestStorage, linkFields } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 
-const storage = await openTestStorage();
+const storage = await createTestStorage();
 const { first, second, either, knex, createOrganization } = storage;
 
 test("concurrent upgrades create exactly one client", async (t) => {

@@ -2,13 +2,13 @@ import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { newWebhookSecret } from "../../../resources/webhooks/signature.ts";
 import type { LeasedDelivery, Webhook } from "../../../resources/webhooks/types.ts";
-import { atOnce, openTestStorage } from "../../harness/database/open-storage.ts";
+import { atOnce, createTestStorage } from "../../harness/database/storage.ts";
 import { createWebhooks, settle } from "../../harness/database/webhooks.ts";
 import { LEASE_LIMITS } from "../../harness/webhooks.ts";
 
 export const databases = "all";
 
-const storage = await openTestStorage();
+const storage = await createTestStorage();
 const { first, second, either, knex, createOrganization, createUser } = storage;
 
 const APP = "lgc_app";

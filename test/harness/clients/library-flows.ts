@@ -64,7 +64,6 @@ export function testFlows(
   const finished = started.then(({ setup }) => run(setup));
   // The tests report a failure.
   finished.catch(() => undefined);
-  test.after.always(async () => (await started).service.close());
 
   for (const flow of flows) test(titleOf(flow), async (t) => CHECKS[flow](t, await finished, await started));
 }

@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { openDatabase } from "../../../adapters/database/index.ts";
 import type { SendDefaults } from "../../../resources/webhooks/send.ts";
+import { closeAfterTests } from "../closing.ts";
 import { startTestService } from "../service.ts";
 import { createTestDatabase } from "./test-database.ts";
 
-/** Starts a service whose database tests can read and change. The caller closes both. */
+/** Starts a service whose database tests can read and change. */
 export async function startServiceWithDatabase(
   settings: Record<string, string> = {},
   sendDefaults: SendDefaults = {},
@@ -20,9 +21,9 @@ export async function startServiceWithDatabase(
     /** The settings of the service, for another one on the same database. */
     settings: own,
     knex,
-    async close() {
+    close: closeAfterTests(async () => {
       await Promise.all([service.close(), close()]);
       await drop();
-    },
+    }),
   };
 }

@@ -1,6 +1,7 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { appendFileSync, rmSync, statSync, truncateSync } from "node:fs";
 import path from "node:path";
+import { closeAfterTests } from "../closing.ts";
 import { temporaryFolder } from "../folder.ts";
 
 export type SmallDisk = NonNullable<ReturnType<typeof mountSmallDisk>>;
@@ -21,7 +22,7 @@ export function mountSmallDisk(size: string) {
       truncateSync(ballast, Math.max(0, statSync(ballast).size - bytesLeft));
     },
     empty: () => rmSync(ballast, { force: true }),
-    unmount: () => execFileSync("umount", ["--lazy", folder]),
+    unmount: closeAfterTests(() => execFileSync("umount", ["--lazy", folder])),
   };
 }
 

@@ -3,6 +3,7 @@ import type { ExecutionContext } from "ava";
 import { OAuth2Server } from "oauth2-mock-server";
 import { type Page, TestBrowser } from "../clients/test-browser.ts";
 import { cookieOf, isSignedIn } from "../clients/visits.ts";
+import { closeAfterTests } from "../closing.ts";
 import { startTestService, type TestService } from "../service.ts";
 
 export type Token = { header: Record<string, unknown>; payload: Record<string, unknown> };
@@ -53,7 +54,7 @@ export async function startMockProvider(port = 0) {
       };
       service.on("beforeTokenSigning", onToken);
     },
-    stop: () => server.stop(),
+    stop: closeAfterTests(() => server.stop()),
   };
 }
 

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { type JWK, Provider } from "oidc-provider";
 import type { TestBrowser } from "../clients/test-browser.ts";
+import { closeAfterTests } from "../closing.ts";
 import { providerSettings } from "./identity-provider.ts";
 
 const KEEP_ALIVE_MS = 75_000;
@@ -76,9 +77,9 @@ export async function startOidcProvider(service: { url: string }, port: number) 
   return {
     issuer,
     answerAs,
-    async stop() {
+    stop: closeAfterTests(async () => {
       server.closeAllConnections();
       await once(server.close(), "close");
-    },
+    }),
   };
 }

@@ -10,7 +10,7 @@ type Route = (request: IncomingMessage, response: ServerResponse) => unknown;
 /** A platform that gives tokens to its jobs: a real HTTP server with discovery, keys, and tokens signed by them. */
 export type TokenIssuer = Awaited<ReturnType<typeof startTokenIssuer>>;
 
-/** Starts a token issuer on loopback. The caller stops it. */
+/** Starts a token issuer on loopback. */
 export async function startTokenIssuer() {
   let key = await newKey();
   let isBroken = false;

@@ -12,9 +12,8 @@ import { advanceClock } from "../../harness/clock.ts";
 import { startServiceWithDatabase } from "../../harness/database/service.ts";
 
 const settings = { TRUST_PROXY: "1", RATE_LIMIT: "on" };
-const { service, knex, close } = await startServiceWithDatabase(settings);
+const { service, knex } = await startServiceWithDatabase(settings);
 const { app, user } = await createApp(service);
-test.after.always(close);
 
 const ADDRESS = "198.51.100.1";
 const TABLES = ["sessions", "interactions", "grants", "tokens", "events", "known_devices"] as const;

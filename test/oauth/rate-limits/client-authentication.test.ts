@@ -26,7 +26,6 @@ const service = await startTestService({
 });
 const { app, user } = await createApp(service);
 const issuer = await startTokenIssuer();
-test.after.always(() => Promise.all([service.close(), issuer.stop()]));
 
 const CREDENTIALS = { grant_type: "client_credentials" };
 

@@ -8,7 +8,7 @@ import { providerSettings } from "../../harness/providers/identity-provider.ts";
 import { collectRouters } from "../../harness/routers.ts";
 import { createSites, HOST, request, send } from "../../harness/site.ts";
 
-const { storage, serve, close } = await createSites();
+const { storage, serve } = await createSites();
 /** What a request does, in order: the counters that it asks, and the statements on the database. */
 const steps: { counter?: string; sql?: string }[] = [];
 const asked = new Map<string, { counter: Counter; key: string }>();
@@ -45,7 +45,6 @@ const SETTINGS = {
 };
 const routers = collectRouters();
 const { port } = await serve(SETTINGS, storage, observe);
-test.after.always(close);
 
 /** The counters, by what the documentation calls what they count. */
 const COUNTERS: Record<string, string> = {

@@ -12,8 +12,6 @@ import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 
-test.after.always(() => service.close());
-
 const PATH = "/dashboard/account";
 const PAGE = service.url + PATH;
 const FRESH = "an entirely new password";

@@ -7,7 +7,6 @@ import { alertOn, createTeamWithClient, openAs, textsOn } from "../../harness/cl
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
-test.after.always(() => service.close());
 
 type KeyBody = { id: string; thumbprint: string; created_at: string; last_used_at: string | null };
 type ClientBody = {

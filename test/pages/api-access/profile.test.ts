@@ -11,7 +11,6 @@ import { startTestService } from "../../harness/service.ts";
 export const databases = "all";
 
 const service = await startTestService();
-test.after.always(() => service.close());
 
 type Profile = { client_name: string | null; client_uri: string | null };
 

@@ -14,7 +14,6 @@ const { client, ...team } = await createTeamWithClient(service);
 const { clientId, clientSecret } = client;
 const { page } = await openAs(service, team.owner, `${team.base}/client/quick-start`);
 const env = { ...process.env, CLIENT_SECRET: clientSecret };
-test.after.always(() => service.close());
 
 function snippet(name: string): string {
   // By default, the parser treats preformatted elements as plain text.

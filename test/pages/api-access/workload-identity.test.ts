@@ -7,7 +7,6 @@ import { GITHUB_RULE } from "../../harness/clients/workload.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
-test.after.always(() => service.close());
 
 type Rule = Record<string, unknown> & { id: string };
 

@@ -5,7 +5,7 @@ import { parse } from "yaml";
 import { workloadQuickStarts } from "../../../server/dashboard/api-access/workload-identity.ts";
 import { addRule } from "../../harness/clients/workload.ts";
 import { temporaryFolder } from "../../harness/folder.ts";
-import { runShell, stopPrograms } from "../../harness/program.ts";
+import { runShell } from "../../harness/program.ts";
 import {
   githubClaims,
   gitlabClaims,
@@ -37,9 +37,6 @@ issuer.respond("/id-token", async (request, response) => {
   const value = await issuer.sign(githubClaims(issuer.issuer, audience));
   sendJson(response, { count: value.length, value });
 });
-
-test.after.always(() => Promise.all([service.close(), issuer.stop()]));
-test.after.always(stopPrograms);
 
 function configurationOf(name: string) {
   const { code = "" } = quickStarts.find((one) => one.name === name) ?? {};

@@ -13,10 +13,9 @@ import { postForm, startTestService, type TestUser } from "../../harness/service
 export const databases = "all";
 
 const limited = { RATE_LIMIT: "on", TRUST_PROXY: "1" };
-const { service, settings, second, knex, close } = await startWithStorage(limited);
+const { service, settings, second, knex } = await startWithStorage(limited);
 const { storage } = service;
 const { signInFailures } = storage;
-test.after.always(close);
 
 const FREE_FAILURES = 10;
 const MAX_FAILURES = 100;

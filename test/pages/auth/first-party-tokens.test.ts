@@ -13,8 +13,7 @@ import { signInExternally, startWithProvider } from "../../harness/providers/ide
 import { postForm, type TestUser } from "../../harness/service.ts";
 
 const settings = { RESOURCE_SERVER_SECRET: RESOURCE_SERVER.clientSecret };
-const { provider, service, close } = await startWithProvider(settings);
-test.after.always(close);
+const { provider, service } = await startWithProvider(settings);
 
 const RESOURCES: [method: string, path: string, json?: object][] = [
   ["GET", "/v1/organization"],

@@ -12,9 +12,8 @@ import type { TestUser } from "../../harness/service.ts";
 
 export const databases = "all";
 
-const { service, knex, close } = await startWithStorage();
+const { service, knex } = await startWithStorage();
 const { knownDevices, accounts, notices } = service.storage;
-test.after.always(close);
 
 const DAY_MS = 24 * 3600 * 1000;
 

@@ -20,7 +20,6 @@ const service = await startTestService({
   SMTP_FROM: "linkgate@example.com",
 });
 const { app, own, user } = await createApp(service);
-test.after.always(() => service.close());
 
 function post(path: string, json: object, address: string, { token = "", cookie = "" } = {}) {
   const headers = { "x-forwarded-for": address, ...(cookie && { cookie }) };

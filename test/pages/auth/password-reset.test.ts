@@ -18,7 +18,6 @@ import { postForm, startTestService, type TestUser } from "../../harness/service
 
 const service = await startTestService();
 const { organizations, members } = service.storage;
-test.after.always(() => service.close());
 
 const FRESH = "an entirely new password";
 

@@ -6,7 +6,6 @@ import { postForm, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const { id: organizationId } = await service.createOrganization("Zorbvexia");
-test.after.always(() => service.close());
 
 // Those of organizations are in no list of breached passwords.
 const GUESSES = ["sunshine", "Password1!", "Qwerty123!", "Linkgate2026!", "Zorbvexia2026!"];

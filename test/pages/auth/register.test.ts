@@ -23,10 +23,6 @@ const services = {
   closed: await startTestService({ ...settings, REGISTRATION: "closed" }),
 };
 const { open: service } = services;
-test.after.always(async () => {
-  for (const service of Object.values(services)) await service.close();
-  await provider.stop();
-});
 
 const { post, me, register } = firstPartyAt(service.url);
 

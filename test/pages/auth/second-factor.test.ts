@@ -13,8 +13,6 @@ import { postForm, startTestService, type TestUser } from "../../harness/service
 
 const service = await startTestService();
 
-test.after.always(() => service.close());
-
 const ACCOUNT = `${service.url}/dashboard/account`;
 const isIn = (browser: TestBrowser) => isSignedIn(service, browser);
 const loginTokenOf = async (user: TestUser) => (await logIn(service, user)).body.login_token;

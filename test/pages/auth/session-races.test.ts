@@ -12,8 +12,7 @@ export const stage = "long";
 export const databases = "all";
 
 // The other one is as of another process.
-const { service, second: other, close } = await startWithStorage();
-test.after.always(close);
+const { service, second: other } = await startWithStorage();
 
 const ACCOUNT = "/dashboard/account";
 

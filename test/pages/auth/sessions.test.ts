@@ -12,7 +12,6 @@ import { startTestService } from "../../harness/service.ts";
 export const databases = "all";
 
 const service = await startTestService();
-test.after.always(() => service.close());
 
 const DAY_MS = 24 * 3600_000;
 const ACCOUNT = `${service.url}/dashboard/account`;

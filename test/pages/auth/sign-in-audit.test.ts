@@ -13,7 +13,6 @@ import { startTestService } from "../../harness/service.ts";
 import { until } from "../../harness/webhooks.ts";
 
 const service = await startTestService();
-test.after.always(() => service.close());
 
 /** Returns a new user of two organizations, and what their logs say about sign-ins, oldest first. */
 async function createUser() {

@@ -16,7 +16,6 @@ const { base } = team;
 const path = `${base}/connect`;
 const { clientId, clientSecret } = app;
 const known = await startTestService();
-test.after.always(() => Promise.all([service.close(), known.close()]));
 
 const connectOf = async (user = team.owner) => (await user.api.get<ConnectBody>(path)).body;
 

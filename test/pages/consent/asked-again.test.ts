@@ -5,7 +5,6 @@ import { type Page, TestBrowser } from "../../harness/clients/test-browser.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
-test.after.always(() => service.close());
 
 const scopesOn = ({ html }: Page) => html.querySelectorAll(".scopes li").map((item) => item.text.trim());
 const textOf = ({ html }: Page) => (html.querySelector("main")?.structuredText ?? "").replaceAll(/\s+/g, " ");

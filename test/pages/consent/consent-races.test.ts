@@ -19,8 +19,7 @@ import type { TestOrganization, TestUser } from "../../harness/service.ts";
 export const stage = "long";
 export const databases = "all";
 
-const { service, second, knex, close } = await startWithStorage();
-test.after.always(close);
+const { service, second, knex } = await startWithStorage();
 
 const ROUNDS = rounds(8, 40);
 

@@ -23,9 +23,8 @@ import { postForm, type TestUser } from "../../harness/service.ts";
 
 export const databases = "all";
 
-const { service, knex, close } = await startWithStorage();
+const { service, knex } = await startWithStorage();
 const { app, own, user } = await createApp(service);
-test.after.always(close);
 
 test.serial("a pending authorization is stored without its own id and that of the session", async (t) => {
   const { browser, page } = await openConsentPage();

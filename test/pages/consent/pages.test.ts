@@ -21,11 +21,6 @@ const member = await service.createUser([organization.id]);
 
 const { app, own, user } = await createApp(service);
 
-test.after.always(async () => {
-  publisher.close();
-  await service.close();
-});
-
 /** Returns the text of the consent page, and of the sign-in page before it. */
 async function read(client: DocumentClient) {
   const browser = new TestBrowser(service.url);

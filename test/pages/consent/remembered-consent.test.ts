@@ -23,8 +23,7 @@ import type { TestUser } from "../../harness/service.ts";
 
 const LOOPBACK_URI = "http://127.0.0.1/callback";
 const SCHEME_URI = "com.example.app:/callback";
-const { service, knex, close } = await startWithStorage();
-test.after.always(close);
+const { service, knex } = await startWithStorage();
 
 const DAY = 24 * 3600_000;
 type Setup = Awaited<ReturnType<typeof allowedApp>>;

@@ -10,7 +10,6 @@ import { startTestService, type TestUser } from "../../harness/service.ts";
 const service = await startTestService();
 const { app, own, user } = await createApp(service);
 const other = await service.createUser([own.id]);
-test.after.always(() => service.close());
 
 // With the consent page, which names the account.
 const PROMPT = { prompt: "select_account consent", scope: "openid links:read" };

@@ -22,11 +22,6 @@ const service = await startTestService(
 );
 const { body: document } = await apiAt(service.url).get<OpenApiDocument>("/v1/openapi.json");
 
-test.after.always(async () => {
-  await service.close();
-  await receiver.close();
-});
-
 /** Returns the examples of a page by the titles of their tabs, as a user copies them. */
 async function examplesOf(operationId: string): Promise<Record<string, string>> {
   const address = operationId.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);

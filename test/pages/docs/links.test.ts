@@ -36,7 +36,6 @@ function linksOf(html: HTMLElement, address: string): URL[] {
 }
 
 const pages = await crawl();
-test.after.always(() => service.close());
 const ids = new Map(
   Array.from(pages, ([address, html]) => [address, html.querySelectorAll("[id]").map(({ id }) => id)]),
 );

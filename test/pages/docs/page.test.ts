@@ -18,8 +18,6 @@ const operations = Object.entries(document.paths).flatMap(([route, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ route, method, ...operation })),
 );
 
-test.after.always(() => service.close());
-
 async function open(address: string): Promise<HTMLElement> {
   const response = await fetch(service.url + address);
   if (response.status !== 200) throw new Error(`${address}: ${response.status}`);

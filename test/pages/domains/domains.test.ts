@@ -8,8 +8,7 @@ import { alertOn, textsOn } from "../../harness/clients/team-pages.ts";
 import type { Page } from "../../harness/clients/test-browser.ts";
 import { startDomainService } from "../../harness/domains.ts";
 
-const { service, knex, records, close } = await startDomainService();
-test.after.always(close);
+const { service, knex, records } = await startDomainService();
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const OWN_HOST = new URL(service.url).host;

@@ -10,7 +10,6 @@ import { startTestService } from "../../harness/service.ts";
 
 advanceToNoon();
 const service = await startTestService({ COUNTRY_HEADER: "CF-IPCountry" });
-test.after.always(() => service.close());
 
 const TODAY = new Date(Date.now()).toISOString().slice(0, 10);
 async function click({ short_url }: LinkBody, headers: Record<string, string> = {}) {

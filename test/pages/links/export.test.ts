@@ -10,7 +10,6 @@ export const databases = "all";
 
 advanceToNoon();
 const [service, other] = await Promise.all([startTestService(), startTestService()]);
-test.after.always(() => Promise.all([service.close(), other.close()]));
 
 type Row = Record<string, string>;
 type Team = Awaited<ReturnType<typeof linksInBrowser>>;

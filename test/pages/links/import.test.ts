@@ -11,7 +11,6 @@ import { linkFields } from "../../harness/database/storage.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
-test.after.always(() => service.close());
 
 let count = 0;
 

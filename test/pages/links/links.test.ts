@@ -11,7 +11,6 @@ import { postForm, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const elsewhere = await startTestService({ SHORT_URL: "https://go.example" });
-test.after.always(() => Promise.all([service.close(), elsewhere.close()]));
 
 const visit = ({ short_url }: LinkBody, agent = BROWSER) =>
   fetch(short_url, { redirect: "manual", headers: { "user-agent": agent } });

@@ -9,8 +9,7 @@ import { startServiceWithDatabase } from "../../harness/database/service.ts";
 
 export const databases = "all";
 
-const { service, knex, close } = await startServiceWithDatabase();
-test.after.always(close);
+const { service, knex } = await startServiceWithDatabase();
 
 type Results = { results: { id: string; status: number; error?: { code: string; detail: string } }[] };
 

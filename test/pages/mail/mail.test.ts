@@ -13,10 +13,6 @@ const service = await startTestService({
   SMTP_URL: `smtp://127.0.0.1:${mailServer.port}`,
   SMTP_FROM: "linkgate <noreply@links.example>",
 });
-test.after.always(async () => {
-  await service.close();
-  await mailServer.close();
-});
 
 const ACCOUNT = "/dashboard/account";
 const FRESH = "an entirely new password";

@@ -38,11 +38,6 @@ const REGISTERED: DocumentClient = await register(service, {
   client_name: "Claude",
   redirect_uris: ["https://agent.example/callback"],
 });
-test.after.always(async () => {
-  publisher.close();
-  await service.close();
-  await database.drop();
-});
 
 const CLAUDE_CODE: DocumentClient = {
   clientId: "https://claude.ai/oauth/claude-code-client-metadata",

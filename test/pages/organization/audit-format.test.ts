@@ -26,7 +26,6 @@ const service = await startTestService({
   ...providerSettings("http://localhost:1"),
   WEBHOOK_ALLOW_HOSTS: "127.0.0.1",
 });
-test.after.always(() => Promise.all([service.close(), receiver.close()]));
 
 const WEBHOOK = { url: "https://example.com/hook", events: ["link.created"] };
 const LINK = { url: "https://example.com/", title: "Title", expires_at: "2099-01-01T00:00:00.000Z" };

@@ -38,8 +38,6 @@ for (const name of ["=A1", "'quoted", "+1"])
   await team.owner.api.send("PATCH", team.base, { json: { name } });
 const csv = (await team.owner.api.get(`${team.base}/audit.csv`)).text;
 
-test.after.always(() => service.close());
-
 const linesOf = (text: string) => text.trim().split("\n").length;
 
 type Log = { data: AuditEntry[]; next_cursor: string | null };

@@ -14,7 +14,6 @@ import { startTestService } from "../../harness/service.ts";
 export const databases = "all";
 
 const service = await startTestService();
-test.after.always(() => service.close());
 
 async function rolesIn(organizationId: string): Promise<Record<string, string>> {
   const members = await service.storage.members.list(organizationId);

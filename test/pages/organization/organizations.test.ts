@@ -15,7 +15,6 @@ export const databases = "all";
 
 const service = await startTestService({ SUPPORT_CONTACT: "mailto:support@links.example" });
 const managed = await startTestService({ SELF_SERVICE_PLANS: "off" });
-test.after.always(() => Promise.all([service.close(), managed.close()]));
 
 test("a user who creates an organization becomes its owner, and can't set more than its name", async (t) => {
   const { api } = await createColleague(service, undefined);

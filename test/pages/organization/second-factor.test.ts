@@ -11,7 +11,6 @@ import { type Page, TestBrowser } from "../../harness/clients/test-browser.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
-test.after.always(() => service.close());
 
 const codeOn = (page: Page) => codeOf(secretOn(page));
 

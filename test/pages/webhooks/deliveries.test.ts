@@ -13,8 +13,7 @@ import {
   waitUntilVerified,
 } from "../../harness/webhooks.ts";
 
-const { service, receiver, knex, respondWith, close } = await startWebhookService();
-test.after.always(close);
+const { service, receiver, knex, respondWith } = await startWebhookService();
 
 type Shown = WebhookBody & {
   status: string;

@@ -16,7 +16,6 @@ import {
 } from "../../harness/webhooks.ts";
 
 const service = await startTestService();
-test.after.always(() => service.close());
 
 const URL_OF = "https://hooks.example.com/in";
 const EVENTS = ["link.created"];

@@ -10,14 +10,12 @@ import {
   resultOf,
   runCommand,
   runShell,
-  stopPrograms,
 } from "../../harness/program.ts";
 import { skip } from "../../harness/skip.ts";
 
 const folder = temporaryFolder("cli");
 const settings = { DATABASE_URL: `sqlite:${folder}/test.sqlite` };
 const older = await findOlderNode();
-test.after.always(stopPrograms);
 
 type Organizations = { organizations: { id: string; name: string; plan: string }[] };
 const list = () => resultOf<Organizations>(["org", "list"], { settings });

@@ -5,11 +5,9 @@ import test from "ava";
 import { apiAt, BROWSER, type PageBody } from "../../harness/clients/api.ts";
 import { firstPartyToken } from "../../harness/clients/dashboard.ts";
 import { temporaryFolder } from "../../harness/folder.ts";
-import { addressOf, refusalOf, runShell, startCommand, stopPrograms } from "../../harness/program.ts";
+import { addressOf, refusalOf, runShell, startCommand } from "../../harness/program.ts";
 import { populate, postForm } from "../../harness/service.ts";
 import { until, type WebhookPage, waitUntilVerified } from "../../harness/webhooks.ts";
-
-test.after.always(stopPrograms);
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const DAYS = 365;

@@ -2,10 +2,8 @@ import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node
 import { parseEnv } from "node:util";
 import test from "ava";
 import { temporaryFolder } from "../../harness/folder.ts";
-import { ROOT, runCommand, stopPrograms } from "../../harness/program.ts";
+import { ROOT, runCommand } from "../../harness/program.ts";
 import { commandOnTerminal, type Script, testOnTerminal } from "../../harness/terminal.ts";
-
-test.after.always(stopPrograms);
 
 const SETTING = /`([A-Z][A-Z_]+)`/g;
 const documented = readFileSync(`${ROOT}docs/settings.md`, "utf8")

@@ -6,7 +6,7 @@ import { advanceClock } from "../../harness/clock.ts";
 import { createTestDatabase } from "../../harness/database/test-database.ts";
 import { settingsFor } from "../../harness/inhabited.ts";
 import { freePort } from "../../harness/port.ts";
-import { type Program, refusalOf, startCommand, stopPrograms } from "../../harness/program.ts";
+import { type Program, refusalOf, startCommand } from "../../harness/program.ts";
 import { startReceiver, verify } from "../../harness/receiver.ts";
 import { startTestService, type TestOrganization } from "../../harness/service.ts";
 
@@ -15,8 +15,6 @@ const service = await startTestService();
 const app = await service.createOrganization();
 const free = await service.createOrganization();
 await service.storage.organizations.setPlan(free.id, "free", OPERATOR);
-test.after.always(stopPrograms);
-test.after.always(() => Promise.all([service.close(), receiver.close()]));
 
 const ONE_HOUR_MS = 60 * 60 * 1000;
 const OWN_SECRET = newWebhookSecret();

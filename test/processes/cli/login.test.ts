@@ -4,14 +4,12 @@ import path from "node:path";
 import test, { type ExecutionContext } from "ava";
 import { browserOf } from "../../harness/clients/dashboard.ts";
 import { isAcceptedByApi } from "../../harness/clients/oauth.ts";
-import { refusalOf, resultOf, runCommand, startCommand, stopPrograms } from "../../harness/program.ts";
+import { refusalOf, resultOf, runCommand, startCommand } from "../../harness/program.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const organization = await service.createOrganization();
 const user = await service.createUser([organization.id], undefined, "admin");
-test.after.always(stopPrograms);
-test.after.always(() => service.close());
 
 function newPerson() {
   const home = mkdtempSync(path.join(tmpdir(), "linkgate-login-"));

@@ -11,7 +11,6 @@ const [service, apart] = await Promise.all([
   startTestService(),
   startTestService({ METRICS_PORT: String(metricsPort), TRUST_PROXY: "1" }),
 ]);
-test.after.always(() => Promise.all([service.close(), apart.close()]));
 
 const FOREIGN = ["host", "evil.test"];
 

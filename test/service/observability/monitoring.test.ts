@@ -17,8 +17,6 @@ const service = await startTestService();
 const api = apiAt(service.url, await service.token(await service.createOrganization()));
 await Promise.all([api.get("/v1/links"), apiAt(service.url).get("/v1/links")]);
 
-test.after.always(() => service.close());
-
 const document = readFileSync(`${ROOT}docs/operate/monitoring.md`, "utf8");
 
 type Rule = { alert: string; expr: string; labels: { severity: string }; annotations: { runbook: string } };

@@ -24,7 +24,6 @@ const [plain, withToken] = await Promise.all([
   startPublicService({ HOST: "0.0.0.0" }),
   startPublicService({ METRICS_TOKEN }),
 ]);
-test.after.always(() => Promise.all([plain.close(), withToken.close()]));
 
 const PROXIED: [what: string, headers: string[]][] = [
   ["for the public host", PUBLIC],

@@ -22,12 +22,6 @@ const reader = await startTestService(
   { ...tracedBy(collector), ...publisher.settings, CIMD: "any" },
   publisher.connections,
 );
-test.after.always(async () => {
-  await Promise.all([service.close(), reader.close()]);
-  await provider.stop();
-  publisher.close();
-  collector.close();
-});
 
 function redeem(fields: { client_id: string; assertion: string }, headers: object) {
   const grant_type = "urn:ietf:params:oauth:grant-type:jwt-bearer";

@@ -9,8 +9,7 @@ import {
   startWithProvider,
 } from "../../../harness/providers/identity-provider.ts";
 
-const { provider, service, close } = await startWithProvider();
-test.after.always(close);
+const { provider, service } = await startWithProvider();
 
 type Json = Record<string, unknown>;
 type Parts = { header: Json; payload: Json };

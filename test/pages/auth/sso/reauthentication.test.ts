@@ -16,10 +16,6 @@ import { startTestService } from "../../../harness/service.ts";
 const port = await freePort();
 const service = await startTestService(providerSettings(`http://localhost:${port}`));
 const provider = await startOidcProvider(service, port);
-test.after.always(async () => {
-  await service.close();
-  await provider.stop();
-});
 
 const ACCOUNT = `${service.url}/dashboard/account`;
 const BUTTON = "Continue with Example ID";

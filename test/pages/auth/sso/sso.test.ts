@@ -18,8 +18,7 @@ import { startTestService } from "../../../harness/service.ts";
 
 export const databases = "all";
 
-const { provider, service, close } = await startWithProvider();
-test.after.always(close);
+const { provider, service } = await startWithProvider();
 
 const ACCOUNT = `${service.url}/dashboard/account`;
 let count = 0;
