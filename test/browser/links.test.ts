@@ -111,7 +111,6 @@ inChromium("the domain of a link is chosen with a preview, and filters the list"
 
 inChromium("a visitor enters the password of a link, and lands at another origin", async (t, browser) => {
   const destination = await startCallbackServer();
-  t.teardown(destination.close);
   const json = { url: destination.url, password: "früh 🌷", redirect_type: 308 };
   const { body } = await member.api.send<LinkBody>("POST", `${base}/links`, { json });
   const { page, complaints } = await openPage(browser);

@@ -1,4 +1,4 @@
-import test, { type ExecutionContext } from "ava";
+import type { ExecutionContext } from "ava";
 import type { Browser, Page } from "playwright-core";
 import { OPERATOR } from "../../resources/events/types.ts";
 import { useChromium } from "../harness/browser/chromium.ts";
@@ -20,10 +20,6 @@ const SCHEME_URI = "com.example.test://signed-in";
 const toScheme = await startCallbackServer(SCHEME_URI);
 
 const inChromium = useChromium();
-test.after.always(async () => {
-  for (const server of [home, direct, toOrigin, toPort, toScheme]) server.close();
-  await service.close();
-});
 
 type Destination = { redirectUri: string; end: string; callback?: CallbackServer };
 

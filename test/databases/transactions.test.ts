@@ -121,8 +121,7 @@ test("the clock of the database is read with milliseconds", async (t) => {
 
 if (engine !== "sqlite")
   test("a long read has a limit of its own, and the session has its former limit afterward", async (t) => {
-    const { knex, readAside, close } = inspect(storage.url, { timeoutMs: 1000 });
-    t.teardown(close);
+    const { knex, readAside } = inspect(storage.url, { timeoutMs: 1000 });
     const sleeping = (seconds: number) =>
       knex.select(knex.raw(engine === "postgres" ? "pg_sleep(?)" : "sleep(?)", [seconds]));
     t.is((await readAside(sleeping(3), 10_000)).length, 1);

@@ -197,7 +197,6 @@ for (const [name, { prepare, prints, check }] of Object.entries(GUIDES)) {
         }
         await check(t, api, service);
       } finally {
-        await service.close();
       }
     });
   }

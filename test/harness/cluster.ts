@@ -13,7 +13,7 @@ import { serviceAt } from "./two-versions.ts";
 export async function startCluster(changes: Record<string, string> = {}) {
   const ports: Backends = { authorization: [], resources: [] };
   const balancer = await startBalancer(ports);
-  const { storage, start, close } = await prepareServers({
+  const { storage, start } = await prepareServers({
     BASE_URL: balancer.url,
     LOG_LEVEL: "silent",
     // On a machine that is busy with other tests, a server with less patience would rightly refuse requests.
@@ -52,15 +52,11 @@ export async function startCluster(changes: Record<string, string> = {}) {
   });
   const members = [...authorization, ...resources];
   await Promise.all(members.map((one) => one.start()));
+  closeAfterTests(() => Promise.all(members.map((one) => one.stop())));
 
   return {
     ...serviceAt(balancer.url, storage),
     authorization,
     resources,
-    close: closeAfterTests(async () => {
-      await Promise.all(members.map((one) => one.stop()));
-      await balancer.close();
-      await close();
-    }),
   };
 }

@@ -60,5 +60,5 @@ export async function inhabit(settings: Record<string, string>) {
       await copy.close();
     }
   }
-  return { useAll, token, app, close: () => receiver.close() };
+  return { useAll, token, app };
 }

@@ -5,13 +5,13 @@ import { startServiceWithDatabase } from "./database/service.ts";
 import { startReceiver } from "./receiver.ts";
 import { createWebhook } from "./webhooks.ts";
 
-/** Starts a service that may deliver to a receiver of this process. The caller closes both. */
+/** Starts a service that may deliver to a receiver of this process. */
 export async function startWebhookService(
   settings: Record<string, string> = {},
   sendDefaults: SendDefaults = {},
 ) {
   const receiver = await startReceiver();
-  const { service, knex, close } = await startServiceWithDatabase(
+  const { service, knex } = await startServiceWithDatabase(
     { WEBHOOK_ALLOW_HOSTS: "127.0.0.1", ...settings },
     sendDefaults,
   );
@@ -61,6 +61,5 @@ export async function startWebhookService(
     hold,
     subscribe,
     newApi: (plan?: Plan) => newApi(service, plan),
-    close: () => Promise.all([close(), receiver.close()]),
   };
 }

@@ -82,7 +82,6 @@ test.serial("by default, only known clients are accepted, without a request", as
 test.serial("with CIMD=known and the URL of a document, that one is fetched and no other", async (t) => {
   const added = publish({});
   const service = await start(`known, ${added}`);
-  t.teardown(() => service.close());
   publisher.requests.length = 0;
   t.true((await authorize(service, added)).isAccepted);
   await isRejected(t, authorize(service, publish({})));
@@ -107,13 +106,11 @@ test.serial("with CIMD=any, a known client keeps its copy if its document is bro
     publisher.requests.length = 0;
     t.true((await authorize(service, CLAUDE, CLAUDE_REDIRECT)).isAccepted);
     t.deepEqual(publisher.requests, [CLAUDE]);
-    await service.close();
   }
 });
 
 test.serial("with CIMD=any, the published document of a known client replaces its copy", async (t) => {
   const service = await start("any");
-  t.teardown(() => service.close());
   const body = { client_id: CLAUDE, client_name: "Claude", redirect_uris: [NEW_REDIRECT] };
   publisher.publish(CLAUDE, { body });
   t.true((await authorize(service, CLAUDE, NEW_REDIRECT)).isAccepted);

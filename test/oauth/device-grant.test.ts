@@ -176,7 +176,6 @@ test("only public clients use the device grant", async (t) => {
 
 test("DEVICE_GRANT=off turns the grant off", async (t) => {
   const without = await startTestService({ DEVICE_GRANT: "off", DYNAMIC_REGISTRATION: "stateless" });
-  t.teardown(without.close);
   const metadata = (await (
     await fetch(`${without.url}/.well-known/oauth-authorization-server`)
   ).json()) as Record<string, string[]>;
@@ -187,7 +186,6 @@ test("DEVICE_GRANT=off turns the grant off", async (t) => {
 
 test("a device that polls too often is told to slow down, and guesses of codes are limited", async (t) => {
   const limited = await startTestService({ RATE_LIMIT: "on", DYNAMIC_REGISTRATION: "stateless" });
-  t.teardown(limited.close);
   const { user: guesser } = await createApp(limited);
   const client = await register(limited, { redirect_uris: ["http://127.0.0.1/callback"] });
   const { body } = await read(

@@ -113,7 +113,6 @@ test("both documents are also served with the path of the MCP server, to every o
 
 test("with MCP at another address, its path is the one that counts", async (t) => {
   const elsewhere = await startTestService({ MCP_URL: "http://localhost:1/agents/links" });
-  t.teardown(() => elsewhere.close());
   const at = (path: string) => fetch(`${elsewhere.url}/.well-known/oauth-authorization-server${path}`);
   t.is((await at("/agents/links")).status, 200);
   t.is((await at("/mcp")).status, 404);

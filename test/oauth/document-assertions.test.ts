@@ -57,7 +57,6 @@ test.serial("a client that authenticates by assertions gets, refreshes and revok
 
 test.serial("three token requests fetch the document and the keys once each", async (t) => {
   const fresh = await startTestService({ ...publisher.settings, CIMD: "any" }, publisher.connections);
-  t.teardown(() => fresh.close());
   const own = await fresh.createOrganization();
   await fresh.storage.organizationSettings.change(own.id, { allowedClients: "any" }, OPERATOR);
   publisher.requests.length = 0;

@@ -116,7 +116,6 @@ test("the SDK's provider connects through the identity provider, without a brows
 
 test("without an identity provider, the grant and the extension aren't listed, and no assertion is accepted", async (t) => {
   const plain = await startTestService();
-  t.teardown(() => plain.close());
   const listedBy = async (at: TestService) => {
     const client = new Client({ name: "host", version: "1.0.0" });
     const requestInit = { headers: bearer(await at.token(await at.createOrganization())) };

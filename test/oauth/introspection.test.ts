@@ -111,6 +111,5 @@ test("resource-server must authenticate with its secret", async (t) => {
 
 test("without RESOURCE_SERVER_SECRET the client resource-server does not exist", async (t) => {
   const plain = await startTestService();
-  t.teardown(() => plain.close());
   t.is((await postAsClient(plain, "introspect", RESOURCE_SERVER, { token: "x" })).status, 401);
 });

@@ -154,7 +154,6 @@ test.serial("while the scanner's keys can't be read again, the known ones are us
   const copy = path.join(folder, "copy.json");
   copyFileSync(file, copy);
   const own = await startTestService({ LEAK_REPORT_KEYS: copy });
-  t.teardown(own.close);
   const body = JSON.stringify([{ token: "lga_unknown" }]);
   t.is((await send(body, { url: own.url })).status, 200);
   writeFileSync(copy, "no keys");

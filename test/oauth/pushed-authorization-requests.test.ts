@@ -121,7 +121,6 @@ test("an unknown request_uri is rejected and not fetched", async (t) => {
     requests++;
     response.end();
   });
-  t.teardown(site.close);
   for (const uri of ["urn:ietf:params:oauth:request_uri:unknown", site.url, "x"]) {
     const { status, error, code } = await errorOf(urlFor(uri));
     t.true(status === 400 || error !== null, uri);

@@ -35,7 +35,6 @@ test("when the operator turns registration off, registered clients are unknown a
   const { body } = await connectRegistered(service, client, user);
   const restartWith = async (DYNAMIC_REGISTRATION: string) => {
     const restarted = await startTestService({ ...settings, DYNAMIC_REGISTRATION });
-    t.teardown(() => restarted.close());
     const { status } = await authorize(client, restarted);
     // Its port, and so its resource, is another: the API would reject every token.
     const token = await restarted.storage.findActiveToken(String(body.access_token));

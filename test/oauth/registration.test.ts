@@ -150,7 +150,6 @@ test("a public client can't introspect its own token", async (t) => {
 test("a changed id, and one of another service, is unknown at every endpoint", async (t) => {
   const { clientId } = await registerExample();
   const other = await startTestService({ DYNAMIC_REGISTRATION: "stateless" });
-  t.teardown(() => other.close());
   const changed = clientId.replace(/.$/, (last) => (last === "A" ? "B" : "A"));
   for (const [at, id] of [
     [service, changed],
@@ -272,7 +271,6 @@ test("the metadata lists the registration endpoint, and public clients", async (
 
 test("by default, the endpoint does not exist and is not listed", async (t) => {
   const plain = await startTestService();
-  t.teardown(() => plain.close());
   t.is((await postRegistration(plain, { redirect_uris })).status, 404);
   t.false("registration_endpoint" in (await read(fetch(plain.url + METADATA))).body);
 });

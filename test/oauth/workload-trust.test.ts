@@ -51,7 +51,6 @@ for (const [what, sign, clientId = organization.clientId] of UNSIGNED) {
 
 test("the keys of an issuer that no rule of the client names are never fetched", async (t) => {
   const stranger = await startTokenIssuer();
-  t.teardown(() => stranger.stop());
   const other = await createTrustingOrganization(service, unknownIssuer);
   await createTrustingOrganization(service, stranger);
   const answer = await exchange(service, other, "grant", await jobToken(service, stranger));
@@ -71,7 +70,6 @@ test("in production, the keys of an issuer on loopback are never fetched", async
 
 test("an issuer that doesn't respond is refused, and accepted when it does again", async (t) => {
   const away = await startTokenIssuer();
-  t.teardown(() => away.stop());
   const own = await createTrustingOrganization(service, away);
   const { restore } = away.breakDown();
   isRefused(t, "grant", await exchange(service, own, "grant", await jobToken(service, away)), UNTRUSTED);

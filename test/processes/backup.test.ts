@@ -59,7 +59,6 @@ onSqlite("a backup contains the key only if that is requested", async (t) => {
 
 onSqlite("a backup that is interrupted leaves no file", async (t) => {
   const large = await createTestDatabase({ empty: true });
-  t.teardown(large.drop);
   const own = { ...settings, DATABASE_URL: large.url };
   const { knex, migrate, close } = openDatabase(large.url);
   await migrate();
@@ -107,7 +106,6 @@ test.serial("a documented backup is valid in an empty database, and in part with
   await database.close();
   const newKey = { ENCRYPTION_KEY: Buffer.alloc(32, 2).toString("base64url"), ENCRYPTION_KEY_FILE: "" };
   await inhabited.useAll(t, { DATABASE_URL: restoredUrl, ...newKey }, { hasKey: false });
-  await target.drop();
 });
 
 function commandsOf(heading: string, language = "sh"): string[] {

@@ -148,8 +148,7 @@ for (const { name, isInstalled, prepare } of PROXIES) {
     t.teardown(proxy.stop);
     const port = await freePort();
     const settings = { BASE_URL: proxy.url, TRUST_PROXY: "1", PORT: String(port), RATE_LIMIT: "on" };
-    const { start, close } = await prepareServers(settings);
-    t.teardown(close);
+    const { start } = await prepareServers(settings);
     const { createOrganization, createUser } = await start();
     await proxy.start([port, await freePort()]);
     const path = "/.well-known/oauth-authorization-server";

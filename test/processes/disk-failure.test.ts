@@ -33,7 +33,6 @@ if (engine === "sqlite")
         disk.work();
         const changes = { WORKERS, LOG_LEVEL: "error", ...disk.environment };
         const { url, server, stop, ...seed } = await startOnNewDatabase(changes);
-        t.teardown(stop);
         const app = await seed.createOrganization();
         await seed.storage.close();
         // They have begun when the failure is noticed: a server that stops may refuse later ones.

@@ -138,13 +138,11 @@ else
     rmSync(`${cwd}/data/encryption.key`);
     t.regex((await endingOf(startServer({ cwd, settings: own }))).stderr, /encryption\.key is missing, but/);
     t.deepEqual(readdirSync(`${cwd}/data`), []);
-    await database.drop();
   });
 
 test("of concurrent changes of the encryption keys one succeeds, and no stored secret is lost", async (t) => {
   const file = `${emptyFolder()}/keys`;
-  const { settings, storage, close } = await prepareServers({}, { keyFile: file });
-  t.teardown(close);
+  const { settings, storage } = await prepareServers({}, { keyFile: file });
   await storage.migrate();
   const stored = await loadStoredKeys(storage.keys);
 

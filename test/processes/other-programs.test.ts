@@ -32,7 +32,6 @@ if (engine === "sqlite" && !existsSync(LOCKS)) skip(TITLE, "only Linux lists the
 else if (engine === "sqlite")
   test.serial(TITLE, async (t) => {
     const { server, settings, storage, stop, ...own } = await startOnNewDatabase({ LOG_LEVEL: "error" });
-    t.teardown(stop);
     const app = await own.createOrganization();
     // From here on, this process doesn't have the database open: the last one that closes it would delete the log.
     await storage.close();

@@ -41,7 +41,6 @@ const { knex, close: disconnect } = openDatabase(logged.DATABASE_URL);
 test.after.always(async () => {
   for (const release of releases.reverse()) await release();
   await Promise.all([admin.close(), disconnect(), close()]);
-  await database.drop();
 });
 
 const folders = temporaryFolder("start");
@@ -228,7 +227,6 @@ for (const [index, [what, { prepare, message, isForeign }]] of Object.entries(fa
 if (engine !== "sqlite") {
   test("a database server that never responds is reported in one sentence", async (t) => {
     const silent = await startTcpProxy(database.url);
-    t.teardown(silent.close);
     await silent.cut("silence");
     const DATABASE_URL = silent.through(urlWith({ username: "ada", password: "secret" }));
     const settings = { DATABASE_URL, DATABASE_TIMEOUT: "1", ENCRYPTION_KEY: KEY };

@@ -4,10 +4,9 @@ import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import test from "ava";
 import { sha256 } from "../../adapters/crypto/hash.ts";
-import { openDatabase } from "../../adapters/database/index.ts";
 import { childrenOf } from "../harness/child-processes.ts";
 import { sendRequest } from "../harness/clients/raw.ts";
-import { engine } from "../harness/database/test-database.ts";
+import { engine, inspect } from "../harness/database/test-database.ts";
 import { prepareServers } from "../harness/new-server.ts";
 import { addressOf, type Program } from "../harness/program.ts";
 import { populate } from "../harness/service.ts";
@@ -113,8 +112,7 @@ for (const WORKERS of ["1", "2"]) {
 }
 
 test.serial("a purge stops after the current batch and leaves the rest for the next purge", async (t) => {
-  const { knex, close } = openDatabase(DATABASE_URL);
-  t.teardown(close);
+  const { knex } = inspect(DATABASE_URL);
   const token = { kind: "AccessToken", payload: "{}", expires_at: 1 };
   const idOf = (index: number) => sha256(`expired ${index}`);
   const tokens = Array.from({ length: EXPIRED }, (_, index) => ({ ...token, id_hash: idOf(index) }));

@@ -1,6 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
 import test from "ava";
-import { openDatabase } from "../../adapters/database/index.ts";
 import { openStorage } from "../../adapters/index.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import { firstPartyToken } from "../harness/clients/dashboard.ts";
@@ -16,6 +15,7 @@ import {
 import { addTotp, logIn, proveFactor } from "../harness/clients/second-factor.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { startCollector } from "../harness/collector.ts";
+import { inspect } from "../harness/database/test-database.ts";
 import { temporaryFolder } from "../harness/folder.ts";
 import { PRODUCTION } from "../harness/production.ts";
 import { addressOf, resultOf, startServer } from "../harness/program.ts";
@@ -142,7 +142,6 @@ const metrics = await (await fetch(`${url}/metrics`)).text();
 // While the server runs, so the write-ahead log exists as well.
 const bytes = readdirSync(folder).map((file) => [file, readFileSync(`${folder}/${file}`, "latin1")] as const);
 await server.stop();
-collector.close();
 
 const never = () => Promise.reject(new Error("the key does not exist"));
 const jwks = JSON.parse(await storage.keys.load("jwks", never));
@@ -153,11 +152,10 @@ keep("signing key", await storage.keys.load("signing", never));
 await storage.close();
 keep("encryption key", settings.ENCRYPTION_KEY);
 
-const { knex, close } = openDatabase(settings.DATABASE_URL);
+const { knex } = inspect(settings.DATABASE_URL);
 const names: string[] = await knex("sqlite_master").where({ type: "table" }).pluck("name");
 const tables = new Map<string, Record<string, unknown>[]>();
 for (const name of names) tables.set(name, await knex(name).select());
-await close();
 
 /** Returns the secrets that a text contains, in any of the usual encodings. */
 function foundIn(text: string): string[] {

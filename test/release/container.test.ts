@@ -77,7 +77,6 @@ else {
   else
     test(title, async (t) => {
       const database = await createTestDatabase({ empty: true, on: "postgres" });
-      t.teardown(database.drop);
       const { services } = parse(readFileSync(path.join(context, "compose.yaml"), "utf8"));
       const { environment, read_only, cap_drop } = services.linkgate;
       t.deepEqual([read_only, cap_drop], [true, ["ALL"]]);

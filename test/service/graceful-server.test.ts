@@ -30,7 +30,6 @@ function head({ url }: { url: string }, line: string, ...headers: string[]): str
 
 test("an idle connection stays open longer than clients and proxies keep it", async (t) => {
   const service = await start();
-  t.teardown(service.close);
   const answer = await fetch(`${service.url}/healthz`);
   t.is(answer.headers.get("keep-alive"), "timeout=75");
 });

@@ -69,7 +69,6 @@ test("the host of SHORT_URL redirects visitors of its root and of unknown links,
     SHORT_ROOT_REDIRECT_URL: "https://acme.example/",
     SHORT_NOT_FOUND_URL: "https://acme.example/not-found",
   });
-  t.teardown(() => own.close());
   await apiAt(own.url, await own.token(await own.createOrganization())).createLink({ slug: "here" });
   const at = (origin: string, path: string, method = "GET") =>
     sendRaw(own.url, path, { method, headers: ["host", new URL(origin).host] });

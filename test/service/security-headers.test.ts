@@ -1,11 +1,10 @@
 import test, { type ExecutionContext } from "ava";
-import { openDatabase } from "../../adapters/database/index.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
 import { browserOf } from "../harness/clients/dashboard.ts";
 import { tokensFor } from "../harness/clients/flow.ts";
 import { authorizeUrl, createApp, openConsent, sendForm } from "../harness/clients/oauth.ts";
 import { type Filled, type Page, TestBrowser } from "../harness/clients/test-browser.ts";
-import { createTestDatabase } from "../harness/database/test-database.ts";
+import { createTestDatabase, inspect } from "../harness/database/test-database.ts";
 import { startWithProvider } from "../harness/providers/identity-provider.ts";
 
 const database = await createTestDatabase();
@@ -164,12 +163,11 @@ test.serial("signing in and approving redirect with 303", async (t) => {
 
 test.serial("an unexpected error has the request ID as JSON, and never a stack or a statement", async (t) => {
   const link = await resetLink();
-  const { knex, close: closeDatabase } = openDatabase(database.url);
+  const { knex } = inspect(database.url);
   await knex.schema.renameTable("one_time_links", "gone");
   const shown = await visit(link);
   const json = await fetch(service.url + link);
   await knex.schema.renameTable("gone", "one_time_links");
-  await closeDatabase();
   t.is(shown.status, 500);
   isProtected(t, shown);
   t.notRegex(shown.text, /select|one_time_links|\.ts|Error/);

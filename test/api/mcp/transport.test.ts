@@ -306,7 +306,6 @@ test("the mistakes of clients are answered, and not logged as errors", async (t)
     t.deepEqual(logged, [], what);
   }
   await logging.close();
-  await database.drop();
 });
 
 test("the endpoint is the same with a trailing slash", async (t) => {

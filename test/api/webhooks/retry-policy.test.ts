@@ -127,7 +127,6 @@ test.serial("updating a webhook ends the pause that its endpoint asked for", asy
 test("the metrics count attempts that succeeded, are retried, failed or were not sent", async (t) => {
   // Its own service, because the metrics count the attempts of all organizations.
   const own = await startWebhookService();
-  t.teardown(own.close);
   const counts = async (): Promise<Record<string, number>> => {
     const { text } = await apiAt(own.service.url).get("/metrics");
     const lines = text.matchAll(/^linkgate_webhook_attempts_total\{outcome="(\w+)"\} (\d+)$/gm);

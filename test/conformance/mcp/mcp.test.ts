@@ -101,7 +101,6 @@ test("the metadata and the code flow of a public client pass", async (t) => {
 // The suite chooses `none` wherever it is listed, even with a secret.
 test("the metadata and the code flow of an organization's client pass where public clients are off", async (t) => {
   const confidential = await startTestService({ CIMD: "off" });
-  t.teardown(() => confidential.close());
   const app = await confidential.createOrganization();
   const owner = await confidential.createUser([app.id], undefined, "owner");
   const callbackPort = await freePort();

@@ -107,7 +107,6 @@ test("a graceful shutdown loses no click, event or analytics", async (t) => {
 
 test("what could not be stored is stored later, and what was stored isn't counted again", async (t) => {
   const own = await createTestStorage();
-  t.teardown(() => own.close());
   const { slug } = await own.createLink(await own.createOrganization());
   const link = (await own.first.links.resolve(slug)) as ResolvedLink;
   await own.knex.schema.renameTable("click_counts", "hidden");

@@ -1,6 +1,5 @@
 import test, { type ExecutionContext } from "ava";
 import type { Knex } from "knex";
-import { openDatabase } from "../../../adapters/database/index.ts";
 import { CREATE_SEARCH_INDEX } from "../../../adapters/database/migrations/links.ts";
 import { openStorage } from "../../../adapters/index.ts";
 import { createSearch } from "../../../adapters/links/search.ts";
@@ -8,7 +7,7 @@ import { OPERATOR } from "../../../resources/events/types.ts";
 import type { Boundary, Link, LinkFilter, LinkSort, ListPart } from "../../../resources/links/types.ts";
 import { oldLinkId, storeManyLinks } from "../../harness/database/many-links.ts";
 import { createTestStorage, linkFields } from "../../harness/database/storage.ts";
-import { createTestDatabase, engine } from "../../harness/database/test-database.ts";
+import { createTestDatabase, engine, inspect } from "../../harness/database/test-database.ts";
 
 export const databases = "all";
 
@@ -244,9 +243,7 @@ if (engine === "postgres") {
     const role = new URL(limited.url).pathname.slice(1);
     await knex.raw("create role ??", [role]);
     t.teardown(() => knex.raw("drop role ??", [role]));
-    t.teardown(limited.drop);
-    const owner = openDatabase(limited.url);
-    t.teardown(owner.close);
+    const owner = inspect(limited.url);
     await owner.knex.raw("grant create, usage on schema public to ??", [role]);
     const url = new URL(limited.url);
     url.searchParams.set("options", `-c role=${role}`);

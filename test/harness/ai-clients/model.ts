@@ -103,7 +103,7 @@ const APIS = [MESSAGES, RESPONSES, COMPLETIONS, GEMINI];
 /** Starts a stand-in for the APIs of Anthropic, OpenAI and Google, which calls the tool `whoami` as soon as it is offered. */
 export async function startModel() {
   const { promise: called, resolve } = Promise.withResolvers<void>();
-  const { url, close } = await startApp(async (request, answer) => {
+  const { url } = await startApp(async (request, answer) => {
     const { pathname } = new URL(request.url ?? "", "http://localhost");
     const text = (await request.toArray()).join("");
     const api = APIS.find(({ path }) => path.test(pathname));
@@ -125,7 +125,6 @@ export async function startModel() {
     called,
     /** Is called when it was asked before it had the tool. */
     onAskedEarly() {},
-    close,
   };
   return model;
 }

@@ -88,7 +88,7 @@ export async function runClient(client: AiClient, { folder }: Installation, pers
     return model.result || shown;
   } finally {
     clearTimeout(deadline);
-    await Promise.all([opener.close(), model.close()]);
+    await opener.close();
   }
 }
 

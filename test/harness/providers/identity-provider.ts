@@ -96,12 +96,5 @@ export async function isSignInRefused(
 export async function startWithProvider(settings: Record<string, string> = {}) {
   const provider = await startMockProvider();
   const service = await startTestService({ ...providerSettings(provider.issuer), ...settings });
-  return {
-    provider,
-    service,
-    async close() {
-      await service.close();
-      await provider.stop();
-    },
-  };
+  return { provider, service };
 }

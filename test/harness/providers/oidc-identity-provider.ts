@@ -13,7 +13,7 @@ const FORM = `<!doctype html><title>Example ID</title><h1>Example ID</h1>
 
 /**
  * Starts a real identity provider, on oidc-provider, whose only client is a service. Any username can sign in without a
- * password. The caller stops it.
+ * password.
  */
 export async function startOidcProvider(service: { url: string }, port: number) {
   const issuer = `http://localhost:${port}`;

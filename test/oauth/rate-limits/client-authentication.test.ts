@@ -141,7 +141,6 @@ test("forged assertions of a client get 429, while others on the network are ser
 
 test("an issuer that fails is not asked again for every token of one network", async (t) => {
   const away = await startTokenIssuer();
-  t.teardown(() => away.stop());
   const { clientId } = await createTrustingOrganization(service, away);
   const token = await jobToken(service, away);
   const { restore } = away.breakDown();

@@ -67,7 +67,6 @@ test.serial("a flood of failed sign-ins leaves two entries per hour, which count
 
 test.serial("attempts that the rate limit rejects are recorded as such", async (t) => {
   const limited = await startTestService({ RATE_LIMIT: "on" });
-  t.teardown(() => limited.close());
   const { id } = await limited.createOrganization();
   const user = await limited.createUser([id]);
   const guess = { ...user, password: "a wrong password" };

@@ -115,7 +115,6 @@ test("the client of an organization works with every setting", async (t) => {
 
 test("a server that accepts known clients only offers no more", async (t) => {
   const strict = await startTestService();
-  t.teardown(() => strict.close());
   const { owner, base } = await createTeam(strict);
   const answer = await owner.api.send("PUT", `${base}/apps`, { json: { allowed_clients: "any" } });
   isProblem(t, answer, { status: 422, code: "invalid_allowed_clients", fields: ["allowed_clients"] });
@@ -130,7 +129,6 @@ test("after a change of its settings, a server rejects the tokens of clients tha
     connected.push(await connectDocument(service, client, member, organization.id));
   const accepted = async (CIMD: string, DYNAMIC_REGISTRATION: string) => {
     const restarted = await startTestService({ ...shared, CIMD, DYNAMIC_REGISTRATION });
-    t.teardown(() => restarted.close());
     // Its port, and so its resource, is another: the API would reject every token.
     const { findActiveToken } = restarted.storage;
     const found = await Promise.all(connected.map(({ accessToken }) => findActiveToken(accessToken)));

@@ -130,7 +130,6 @@ test.serial("the command waits for a server that restarts, says so, and misses n
   await program.says(/^Connected again\.$/m, "stderr");
   t.is((await interrupt(program)).code, 0);
   await after.close();
-  await database.drop();
 });
 
 test.serial("over the rate limit, the command waits as long as the server asks", async (t) => {
@@ -146,7 +145,6 @@ test.serial("over the rate limit, the command waits as long as the server asks",
   const [, seconds = ""] = await said;
   t.true(asked.has(seconds), `${seconds} of ${[...asked]}`);
   t.is((await interrupt(program)).code, 0);
-  await limited.close();
 });
 
 const valid = settingsOf(app);
@@ -181,5 +179,4 @@ test.serial("an expired token is replaced", async (t) => {
   await apiAt(own.url, await own.token(organization)).createLink();
   await program.says(/link\.created/);
   t.is((await interrupt(program)).stderr, "");
-  await own.close();
 });

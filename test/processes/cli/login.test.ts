@@ -98,6 +98,5 @@ test("a server that can't be reached, or has no device grant, is named", async (
   const { settings } = newPerson();
   t.is((await refusalOf(["login", "nowhere"], { settings })).code, "invalid_server");
   const without = await startTestService({ DEVICE_GRANT: "off" });
-  t.teardown(without.close);
   t.is((await refusalOf(["login", without.url], { settings })).code, "unsupported");
 });

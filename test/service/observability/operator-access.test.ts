@@ -75,8 +75,7 @@ test("METRICS_TOKEN lets another machine read /metrics", async (t) => {
 });
 
 test("/readyz tells only this machine why the service isn't ready", async (t) => {
-  const { address, knex, close } = await startPublicService();
-  t.teardown(close);
+  const { address, knex } = await startPublicService();
   await knex("knex_migrations").delete();
   const outside = await sendRaw(address, "/readyz", { headers: PUBLIC });
   t.is(outside.status, 503);

@@ -110,7 +110,6 @@ test.serial("an issuer that an organization trusts gets the traceparent with eac
   isCallTo(t, keys, issuer.issuer);
   t.is(received[0]?.traceparent, metadata && headerOf(metadata));
   t.is(received[0]?.tracestate, undefined);
-  await issuer.stop();
 });
 
 test.serial("the span of a request that fails has its status, or the code of its error", async (t) => {

@@ -58,9 +58,7 @@ test.serial("a sensitive action sends an SSO-only user to the provider and back"
 
 test.serial("an old sign-in at the provider isn't recent, nor one without auth_time", async (t) => {
   const mock = await startMockProvider();
-  t.teardown(() => mock.stop());
   const other = await startTestService(providerSettings(mock.issuer));
-  t.teardown(() => other.close());
   async function come(query: string, minutesAgo?: number) {
     const auth_time = minutesAgo && Math.floor(Date.now() / 1000) - 60 * minutesAgo;
     return signInWith(other, mock, { auth_time }, { query });
