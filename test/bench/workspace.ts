@@ -8,7 +8,7 @@ import { type Engine, knexConfig } from "../../adapters/database/engine.ts";
 import type { NewClient } from "../../adapters/oauth/clients.ts";
 import manifest from "../../package.json" with { type: "json" };
 import { createTestDatabase, serverOf } from "../harness/database/test-database.ts";
-import { freePort } from "../harness/port.ts";
+import { freePort } from "../harness/program.ts";
 import { median } from "./load.ts";
 import { type ServerProcess, type StartOptions, startServer } from "./process.ts";
 import type { Seeded, SeedOptions } from "./seed.ts";

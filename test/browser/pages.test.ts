@@ -4,10 +4,10 @@ import { createGallery } from "../harness/browser/gallery.ts";
 import { type GalleryPage, galleryPages } from "../harness/browser/gallery-pages.ts";
 import { isReadable, openSignedIn } from "../harness/browser/readable.ts";
 import { slowClock } from "../harness/clock.ts";
-import { freePort } from "../harness/port.ts";
+import { freePort } from "../harness/program.ts";
 import { providerSettings, startWithProvider } from "../harness/providers/identity-provider.ts";
-import { startReceiver } from "../harness/receiver.ts";
 import { startTestService } from "../harness/service.ts";
+import { startReceiver } from "../harness/webhooks.ts";
 
 // Some pages need a recent sign-in, and a busy machine takes longer than that to open all.
 slowClock(10);

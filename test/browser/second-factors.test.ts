@@ -132,9 +132,8 @@ inChromium("an authenticator's response counts once, for the browser that asked"
     return (await fetch(`${service.url}/auth/passkey`, { method: "POST", headers, body, redirect: "manual" }))
       .status;
   };
-  for (const headers of [{ cookie: "browser=another" }, {}]) {
+  for (const headers of [{ cookie: "browser=another" }, {}])
     t.is(await send(headers as Record<string, string>), 400, JSON.stringify(headers));
-  }
   const credential = JSON.parse(sent.get("passkey") ?? "");
   credential.response.userHandle = Buffer.from("usr_another").toString("base64url");
   t.is(await send({ cookie }, JSON.stringify(credential)), 400, "of another user");

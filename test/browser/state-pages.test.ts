@@ -6,8 +6,7 @@ import { CLAUDE } from "../harness/browser/gallery.ts";
 import { fill, press, waitForError } from "../harness/browser/page-actions.ts";
 import { isReadable, look, openSignedIn } from "../harness/browser/readable.ts";
 import { authorizeUrlOf } from "../harness/clients/document-client.ts";
-import { REDIRECT_URI } from "../harness/clients/flow.ts";
-import { authorizeUrl } from "../harness/clients/oauth.ts";
+import { authorizeUrl, REDIRECT_URI } from "../harness/clients/oauth.ts";
 import { startServiceWithDatabase } from "../harness/database/service.ts";
 
 const { service, knex } = await startServiceWithDatabase();

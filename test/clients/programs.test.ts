@@ -5,9 +5,7 @@ import { compileGo } from "../harness/clients/go.ts";
 import { type ClientSetup, type Results, testFlows } from "../harness/clients/library-flows.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { debianVersion } from "../harness/clients/versions.ts";
-import { temporaryFolder } from "../harness/folder.ts";
-import { freePort } from "../harness/port.ts";
-import { Program } from "../harness/program.ts";
+import { freePort, Program, temporaryFolder } from "../harness/program.ts";
 import { bearer } from "../harness/service.ts";
 
 /**

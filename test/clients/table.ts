@@ -3,8 +3,7 @@ import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { FLOWS, type Flow } from "../harness/clients/flow-titles.ts";
-import { temporaryFolder } from "../harness/folder.ts";
-import { ROOT } from "../harness/program.ts";
+import { ROOT, temporaryFolder } from "../harness/program.ts";
 import { readResults as readReport } from "../runner/results.ts";
 
 // Runs the tests of the client libraries, and writes the table of docs/clients.md from their results.

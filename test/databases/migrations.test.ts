@@ -65,7 +65,7 @@ const IDS: Record<string, string> = {
     "select substring_index(name, '/', -1) as name, table_id as id from information_schema.innodb_sys_tables where name like concat(database(), '/%')",
 };
 
-if (engine !== "sqlite") {
+if (engine !== "sqlite")
   test("a migration that rebuilds a table announces it", async (t) => {
     const { database } = await openEmpty();
     const read = async () => {
@@ -85,7 +85,6 @@ if (engine !== "sqlite") {
       if (engine === "mysql" && name === REWRITING.name) t.is(rebuilt[0]?.[0], "deliveries");
     }
   });
-}
 
 // The processes that migrate die here: the database is real, and each of their statements is the last one once.
 
@@ -164,14 +163,13 @@ if (engine !== "sqlite")
     const previous = inspect(url);
     let isMigrating = true;
     const use = async (...tables: string[]) => {
-      while (isMigrating) {
+      while (isMigrating)
         await previous.transaction(async (trx) => {
           for (const table of tables) {
             await trx(table).first();
             await pause(5);
           }
         });
-      }
     };
     const inUse = Promise.all([
       use("grants", "organizations"),
@@ -218,7 +216,7 @@ async function createAgain(name: string, encoding: string) {
   await admin.close();
 }
 
-if (engine === "mysql") {
+if (engine === "mysql")
   test("MariaDB: titles may use any script, regardless of the server's default character set", async (t) => {
     const { first, second, database } = await openEmpty();
     await database.knex.raw("alter database character set latin1");
@@ -231,4 +229,3 @@ if (engine === "mysql") {
     t.deepEqual(found?.tags, ["\u{1f513}"]);
     t.is((await second.organizations.find(organization.id))?.name, "漢字 \u{1f512}");
   });
-}

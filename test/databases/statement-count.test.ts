@@ -4,11 +4,17 @@ import type { Engine } from "../../adapters/database/engine.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
 import { limitsOf } from "../../resources/plans.ts";
 import { apiAt } from "../harness/clients/api.ts";
-import { REDIRECT_URI } from "../harness/clients/flow.ts";
-import { codeFor, postAsClient, redeemCode, refresh, runCodeFlow } from "../harness/clients/oauth.ts";
+import {
+  codeFor,
+  postAsClient,
+  REDIRECT_URI,
+  redeemCode,
+  refresh,
+  runCodeFlow,
+} from "../harness/clients/oauth.ts";
 import { clickAt, linkFields } from "../harness/database/storage.ts";
 import { engine } from "../harness/database/test-database.ts";
-import { freePort } from "../harness/port.ts";
+import { freePort } from "../harness/program.ts";
 import { type OwnService, populate } from "../harness/service.ts";
 import { createSites } from "../harness/site.ts";
 

@@ -4,9 +4,8 @@ import test from "ava";
 import { generate } from "selfsigned";
 import { parseAllDocuments } from "yaml";
 import { type Block, blocksOf, DOCUMENTS } from "../harness/examples.ts";
-import { temporaryFolder } from "../harness/folder.ts";
 import { HAS_NGINX, NGINX } from "../harness/nginx.ts";
-import { Program } from "../harness/program.ts";
+import { Program, temporaryFolder } from "../harness/program.ts";
 import { skip } from "../harness/skip.ts";
 
 const blocks = DOCUMENTS.flatMap((document) => blocksOf(document).map((block) => ({ ...block, document })));

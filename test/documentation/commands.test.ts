@@ -207,14 +207,13 @@ function wordsOf(code: string): string[] {
 const LEFT_OUT = /^Missing required argument|^Option "--.*" argument missing/;
 
 test("each command in the text of the documentation is accepted", async (t) => {
-  for (const document of DOCUMENTS) {
+  for (const document of DOCUMENTS)
     for (const code of codesIn(document).filter((code) => wordsOf(code).length > 0)) {
       await createProgram(async () => {})
         .parseAsync(wordsOf(code), { from: "user" })
         .catch(({ message }) => t.regex(message, LEFT_OUT, `${document}: ${code}`));
       t.pass();
     }
-  }
 });
 
 test("docs/cli.md lists each command with its options", (t) => {

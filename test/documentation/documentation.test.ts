@@ -7,8 +7,7 @@ import type { AnalyticsView } from "../../resources/links/analytics.ts";
 import { HOSTS, stepsOf } from "../../server/dashboard/connect/guides.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import { blocksOf } from "../harness/examples.ts";
-import { temporaryFolder } from "../harness/folder.ts";
-import { addressOf, ROOT, runShell, startServer } from "../harness/program.ts";
+import { addressOf, ROOT, runShell, startServer, temporaryFolder } from "../harness/program.ts";
 import { startTestService, type TestOrganization } from "../harness/service.ts";
 import { until } from "../harness/webhooks.ts";
 

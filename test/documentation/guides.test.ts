@@ -17,10 +17,9 @@ import {
   toProgram,
 } from "../harness/examples.ts";
 import { Program, ROOT } from "../harness/program.ts";
-import { startReceiver } from "../harness/receiver.ts";
 import { startTestService, type TestService } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
-import { createWebhook, until, type WebhookPage } from "../harness/webhooks.ts";
+import { createWebhook, startReceiver, until, type WebhookPage } from "../harness/webhooks.ts";
 
 export const stage = "long";
 
@@ -168,7 +167,7 @@ function examplesWithSetup(document: string, language: Language): Block[] {
   return [setup, ...examplesIn(document, language).filter(({ heading }) => heading !== SETUP)];
 }
 
-for (const [name, { prepare, prints, check }] of Object.entries(GUIDES)) {
+for (const [name, { prepare, prints, check }] of Object.entries(GUIDES))
   for (const language of LANGUAGES) {
     const title = `the ${language} examples of ${name} work when pasted one after the other`;
     if (language === "Python" && !PYTHON) {
@@ -200,7 +199,6 @@ for (const [name, { prepare, prints, check }] of Object.entries(GUIDES)) {
       }
     });
   }
-}
 
 test("the TypeScript examples have no type errors", async (t) => {
   // Inside the project, which has the types of Node.

@@ -6,13 +6,10 @@ import { apiAt } from "../harness/clients/api.ts";
 import { compileGo, HAS_GO } from "../harness/clients/go.ts";
 import { PYTHON } from "../harness/clients/python.ts";
 import { blocksOf } from "../harness/examples.ts";
-import { temporaryFolder } from "../harness/folder.ts";
-import { freePort } from "../harness/port.ts";
-import { Program } from "../harness/program.ts";
-import { type Received, startReceiver } from "../harness/receiver.ts";
+import { freePort, Program, temporaryFolder } from "../harness/program.ts";
 import { startTestService } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
-import { createWebhook, until } from "../harness/webhooks.ts";
+import { createWebhook, type Received, startReceiver, until } from "../harness/webhooks.ts";
 
 const receiver = await startReceiver();
 const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });

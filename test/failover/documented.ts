@@ -2,8 +2,7 @@ import { randomBytes, randomInt } from "node:crypto";
 import { chownSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { blocksOf } from "../harness/examples.ts";
-import { temporaryFolder } from "../harness/folder.ts";
-import { ROOT } from "../harness/program.ts";
+import { ROOT, temporaryFolder } from "../harness/program.ts";
 
 const DOCUMENT = "docs/operate/high-availability.md";
 const BLOCKS = blocksOf(DOCUMENT);

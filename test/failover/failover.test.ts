@@ -1,8 +1,7 @@
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import test, { type ExecutionContext } from "ava";
-import { freePort } from "../harness/port.ts";
-import { Program, stopPrograms } from "../harness/program.ts";
+import { freePort, Program, stopPrograms } from "../harness/program.ts";
 import { IS_THOROUGH } from "../harness/rounds.ts";
 import { skip } from "../harness/skip.ts";
 import { startGalera } from "./galera.ts";

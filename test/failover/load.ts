@@ -2,8 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import pLimit from "p-limit";
 import { apiAt, type LinkBody, type PageBody, type Reply } from "../harness/clients/api.ts";
 import { basic } from "../harness/clients/oauth.ts";
-import type { Receiver } from "../harness/receiver.ts";
 import { bearer, postForm, type TestOrganization } from "../harness/service.ts";
+import type { Receiver } from "../harness/webhooks.ts";
 import { poll } from "./programs.ts";
 
 /** What the service under load is, and which endpoint gets the events of new links. */

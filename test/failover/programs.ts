@@ -1,7 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { childrenOf } from "../harness/child-processes.ts";
-import { Program, runShell } from "../harness/program.ts";
+import { childrenOf, Program, runShell } from "../harness/program.ts";
 import { createMachineFolder, type Machine, USER, writeDocumented } from "./documented.ts";
 
 const HAPROXY = "/usr/sbin/haproxy";

@@ -2,11 +2,9 @@ import { randomBytes } from "node:crypto";
 import { openStorage } from "../../adapters/index.ts";
 import { startBalancer } from "../harness/balancer.ts";
 import { apiAt, type LinkBody } from "../harness/clients/api.ts";
-import { freePort } from "../harness/port.ts";
-import { addressOf, type Program, startServer } from "../harness/program.ts";
-import { startReceiver } from "../harness/receiver.ts";
+import { addressOf, freePort, type Program, startServer } from "../harness/program.ts";
 import { populate } from "../harness/service.ts";
-import { createWebhook } from "../harness/webhooks.ts";
+import { createWebhook, startReceiver } from "../harness/webhooks.ts";
 import type { Facts, Subject } from "./load.ts";
 
 const EVENTS_PATH = "/events";

@@ -6,8 +6,7 @@
 // names. Exits with 1 if a fault survives, or if its patch no longer applies.
 
 import path from "node:path";
-import { temporaryFolder } from "../harness/folder.ts";
-import { Program } from "../harness/program.ts";
+import { Program, temporaryFolder } from "../harness/program.ts";
 import { type Report, readResults } from "../runner/results.ts";
 import { type Fault, readFaults } from "./faults.ts";
 import { type Copy, createCopy } from "./workspace.ts";

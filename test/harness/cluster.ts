@@ -2,8 +2,7 @@ import { randomBytes } from "node:crypto";
 import { type Backends, startBalancer } from "./balancer.ts";
 import { closeAfterTests } from "./closing.ts";
 import { prepareServers } from "./new-server.ts";
-import { freePort } from "./port.ts";
-import type { Program } from "./program.ts";
+import { freePort, type Program } from "./program.ts";
 import { serviceAt } from "./two-versions.ts";
 
 /**

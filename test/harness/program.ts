@@ -1,5 +1,11 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import pLimit from "p-limit";
 import { closeAfterTests } from "./closing.ts";
 
@@ -194,4 +200,43 @@ export async function outputOf(command: string, args: string[], options: Program
 
 export async function runShell(script: string, options: ProgramOptions = {}): Promise<Ending> {
   return new Program("bash", ["-c", script], options).ended;
+}
+
+// Its programs, which may write to the folder, are killed before.
+
+const folders: string[] = [];
+process.once("exit", () => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+});
+
+/** Creates a folder that is removed when the process of the tests ends. */
+export function temporaryFolder(name: string): string {
+  const folder = realpathSync(mkdtempSync(path.join(tmpdir(), `linkgate-${name}-`)));
+  folders.push(folder);
+  return folder;
+}
+
+// Below the ephemeral ports (from 32768 on Linux, from 49152 elsewhere): no connection, and no server on port 0, can take
+// a free port before the test uses it.
+const LOWEST = 10_000;
+const HIGHEST = 32_000;
+
+/** Returns a free port, for settings that need a number. */
+export async function freePort(): Promise<number> {
+  const port = LOWEST + Math.floor(Math.random() * (HIGHEST - LOWEST));
+  const server = createServer().listen(port, "127.0.0.1");
+  try {
+    await once(server, "listening");
+  } catch {
+    return freePort();
+  }
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+export async function childrenOf(pid: number): Promise<number[]> {
+  const { stdout } = await promisify(execFile)("ps", ["-A", "-o", "pid=,ppid="]);
+  const pairs = [...stdout.matchAll(/(\d+) +(\d+)/g)];
+  return pairs.filter(([, , parent]) => Number(parent) === pid).map(([, child]) => Number(child));
 }

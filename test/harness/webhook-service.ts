@@ -2,8 +2,7 @@ import type { Plan } from "../../resources/plans.ts";
 import type { SendDefaults } from "../../resources/webhooks/send.ts";
 import { type Api, apiAt, newApi } from "./clients/api.ts";
 import { startServiceWithDatabase } from "./database/service.ts";
-import { startReceiver } from "./receiver.ts";
-import { createWebhook } from "./webhooks.ts";
+import { createWebhook, startReceiver } from "./webhooks.ts";
 
 /** Starts a service that may deliver to a receiver of this process. */
 export async function startWebhookService(

@@ -1,5 +1,4 @@
 import test from "ava";
-import { REDIRECT_URI } from "../harness/clients/flow.ts";
 import {
   allow,
   authorizeUrl,
@@ -9,9 +8,11 @@ import {
   isAcceptedByApi,
   outcomeOf,
   pkce,
+  REDIRECT_URI,
   redeemCode,
   refresh,
   runCodeFlow,
+  shareApp,
   VERIFIER,
 } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
@@ -19,7 +20,6 @@ import { advanceClock } from "../harness/clock.ts";
 import { purgeExpired } from "../harness/database/purge.ts";
 import { atOnce } from "../harness/database/storage.ts";
 import { rounds } from "../harness/rounds.ts";
-import { shareApp } from "../harness/shared-service.ts";
 
 const CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"; // of VERIFIER
 
@@ -67,12 +67,11 @@ test.serial("another client or a wrong secret can neither redeem a code nor revo
 
 test("a client with one redirect URI may omit it from the authorization request, the token request, or both", async (t) => {
   const omitted = { redirect_uri: undefined };
-  for (const changes of [{}, omitted]) {
+  for (const changes of [{}, omitted])
     for (const inTokenRequest of [omitted, {}]) {
       const code = await codeFor(service, app, user, { changes });
       t.is((await redeemCode(service, app, code, inTokenRequest)).status, 200, JSON.stringify(changes));
     }
-  }
 });
 
 test("a client with several redirect URIs must repeat it in the token request", async (t) => {

@@ -1,6 +1,5 @@
 import test from "ava";
 import { browserOf } from "../harness/clients/dashboard.ts";
-import { REDIRECT_URI } from "../harness/clients/flow.ts";
 import {
   allow,
   authorizeUrl,
@@ -8,6 +7,7 @@ import {
   type Fields,
   formOf,
   openConsent,
+  REDIRECT_URI,
 } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { startTestService } from "../harness/service.ts";

@@ -60,7 +60,7 @@ const INVALID_CREDENTIALS: [what: string, headers: object, fields: Fields][] = [
   ["a NUL in Basic credentials", basicOf(`${clientId}\u0000`, clientSecret), {}],
 ];
 
-for (const [what, headers, fields] of INVALID_CREDENTIALS) {
+for (const [what, headers, fields] of INVALID_CREDENTIALS)
   for (const endpoint of Object.keys(REQUESTS))
     test(`a request with ${what} is rejected at ${endpoint}`, async (t) => {
       const { status, body, text } = await postWith(endpoint, headers, fields);
@@ -69,7 +69,6 @@ for (const [what, headers, fields] of INVALID_CREDENTIALS) {
       t.false("access_token" in body);
       t.false("active" in body);
     });
-}
 
 for (const [who, client_id] of [
   ["an organization's client", clientId],

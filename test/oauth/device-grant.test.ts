@@ -2,8 +2,14 @@ import test from "ava";
 import { DEVICE_GRANT } from "../../adapters/oauth/oidc/clients.ts";
 import { tokenKey } from "../../adapters/oauth/token-row.ts";
 import { browserOf } from "../harness/clients/dashboard.ts";
-import { createApp, isAcceptedByApi, postAsClient, read } from "../harness/clients/oauth.ts";
-import { register, requestTokens } from "../harness/clients/registration.ts";
+import {
+  createApp,
+  isAcceptedByApi,
+  postAsClient,
+  read,
+  register,
+  requestTokens,
+} from "../harness/clients/oauth.ts";
 import { type Page, TestBrowser } from "../harness/clients/test-browser.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { postForm, startTestService } from "../harness/service.ts";

@@ -5,8 +5,16 @@ import { FapiConflict } from "../../adapters/oauth/clients.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
 import { createKeyFor, type KeyPair, signAssertion, withAssertion } from "../harness/clients/client-key.ts";
 import { createDpopKey, type DpopKey, postWithProof } from "../harness/clients/dpop.ts";
-import { REDIRECT_URI } from "../harness/clients/flow.ts";
-import { type Answer, allow, basic, createApp, type Fields, pkce, read } from "../harness/clients/oauth.ts";
+import {
+  type Answer,
+  allow,
+  basic,
+  createApp,
+  type Fields,
+  pkce,
+  REDIRECT_URI,
+  read,
+} from "../harness/clients/oauth.ts";
 import { bearer, postForm, startTestService, type TestOrganization } from "../harness/service.ts";
 
 const service = await startTestService();

@@ -26,7 +26,7 @@ async function createMember(service: TestService) {
 }
 
 const connected = new Map<Host, string[]>();
-for (const host of HOSTS) {
+for (const host of HOSTS)
   for (const redirectUri of host.redirect_uris)
     test.serial(`${host.name} connects with ${redirectUri}, refreshes and calls a tool`, async (t) => {
       const connection =
@@ -36,7 +36,6 @@ for (const host of HOSTS) {
       await connectHost(t, connection, redirectUri);
       connected.set(host, [...(connected.get(host) ?? []), redirectUri]);
     });
-}
 
 test.serial("ChatGPT may authenticate with its keys if it has a document for each server", async (t) => {
   const host = HOSTS.find(({ name }) => name === "ChatGPT, with a document for each server");

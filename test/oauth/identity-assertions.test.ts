@@ -11,9 +11,15 @@ import { OPERATOR } from "../../resources/events/types.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import { firstPartyToken } from "../harness/clients/dashboard.ts";
 import { createDpopKey, requestWithProof } from "../harness/clients/dpop.ts";
-import { discover } from "../harness/clients/flow.ts";
 import { postMcp } from "../harness/clients/mcp.ts";
-import { type Fields, isAcceptedByApi, outcomeOf, postAsClient, read } from "../harness/clients/oauth.ts";
+import {
+  discover,
+  type Fields,
+  isAcceptedByApi,
+  outcomeOf,
+  postAsClient,
+  read,
+} from "../harness/clients/oauth.ts";
 import { providerSettings } from "../harness/providers/identity-provider.ts";
 import { sendJson, signWithForeignKey, startTokenIssuer } from "../harness/providers/token-issuer.ts";
 import {

@@ -76,9 +76,8 @@ test.serial("too many failed authentications get 429 in JSON for every Accept he
   const headers = { ...basic({ ...guessed, clientSecret: "lgs_wrong" }), ...BROWSER };
   const guess = post(formOf(CREDENTIALS), headers);
   let { status } = await fetch(`${service.url}/oauth/token`, guess);
-  for (let guesses = 1; guesses < 60 && status !== 429; guesses++) {
+  for (let guesses = 1; guesses < 60 && status !== 429; guesses++)
     ({ status } = await fetch(`${service.url}/oauth/token`, guess));
-  }
   await assertJsonError(t, ["a guess", 429, "/oauth/token", guess]);
 });
 

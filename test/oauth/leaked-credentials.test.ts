@@ -5,7 +5,6 @@ import test from "ava";
 import { hasChecksum } from "../../adapters/crypto/ids.ts";
 import type { NewClient } from "../../adapters/oauth/clients.ts";
 import { browserOf, createTeam } from "../harness/clients/dashboard.ts";
-import { tokensFor } from "../harness/clients/flow.ts";
 import {
   basic,
   createApp,
@@ -15,11 +14,11 @@ import {
   read,
   refresh,
   runCodeFlow,
+  tokensFor,
 } from "../harness/clients/oauth.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { atOnce } from "../harness/database/storage.ts";
-import { temporaryFolder } from "../harness/folder.ts";
-import { ROOT } from "../harness/program.ts";
+import { ROOT, temporaryFolder } from "../harness/program.ts";
 import { postForm, startTestService } from "../harness/service.ts";
 
 const scanner = generateKeyPairSync("ec", { namedCurve: "P-256" });

@@ -13,11 +13,11 @@ import * as oidc from "openid-client";
 import { OPERATOR } from "../../resources/events/types.ts";
 import { parsePublicKey } from "../../server/credentials/public-keys.ts";
 import { addKey, signAssertion, withAssertion } from "../harness/clients/client-key.ts";
-import { discover } from "../harness/clients/flow.ts";
 import {
   authorizeUrl,
   basic,
   createApp,
+  discover,
   type Fields,
   isAcceptedByApi,
   outcomeOf,

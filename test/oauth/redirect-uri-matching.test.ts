@@ -1,6 +1,12 @@
 import test, { type ExecutionContext } from "ava";
-import { allow, authorizeUrl, createApp, type Fields, redeemCode } from "../harness/clients/oauth.ts";
-import { shareApp } from "../harness/shared-service.ts";
+import {
+  allow,
+  authorizeUrl,
+  createApp,
+  type Fields,
+  redeemCode,
+  shareApp,
+} from "../harness/clients/oauth.ts";
 
 const REGISTERED = "https://app.example.com/cb/a";
 

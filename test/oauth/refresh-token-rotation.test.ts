@@ -1,14 +1,16 @@
 import test from "ava";
 import { EVENT_DATA_SCHEMAS } from "../../resources/events/schemas.ts";
 import {
+  connectRegistered,
   createApp,
   isAcceptedByApi,
   postAsClient,
   redeemCode,
   refresh,
+  register,
+  requestTokens,
   runCodeFlow,
 } from "../harness/clients/oauth.ts";
-import { connectRegistered, register, requestTokens } from "../harness/clients/registration.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { purgeExpired } from "../harness/database/purge.ts";
@@ -45,9 +47,8 @@ test.serial("a confidential client's refresh token is rotated in the last 30% of
   const given = answers.map(({ status, body }) => `${status} ${body.refresh_token}`);
   t.deepEqual([...new Set(given)], [`200 ${refreshToken}`]);
   advanceClock(2 * DAY);
-  for (const fields of [{ scope: "admin:all" }, { resource: "https://evil.example/" }]) {
+  for (const fields of [{ scope: "admin:all" }, { resource: "https://evil.example/" }])
     t.is((await refresh(service, app, refreshToken, fields)).status, 400, JSON.stringify(fields));
-  }
   advanceClock(AFTER_RETRY_WINDOW);
   const { status, body } = await refresh(service, app, refreshToken, { scope: "links:read" });
   t.is(status, 200, "a rejected request rotates nothing");

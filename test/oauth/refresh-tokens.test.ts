@@ -1,7 +1,6 @@
 import test from "ava";
-import { isAcceptedByApi, outcomeOf, refresh, runCodeFlow } from "../harness/clients/oauth.ts";
+import { isAcceptedByApi, outcomeOf, refresh, runCodeFlow, shareApp } from "../harness/clients/oauth.ts";
 import { advanceClock } from "../harness/clock.ts";
-import { shareApp } from "../harness/shared-service.ts";
 
 const { service, app, user, other } = await shareApp();
 

@@ -1,17 +1,15 @@
 import test from "ava";
 import {
   authorizeUrl,
+  connectRegistered,
   isAcceptedByApi,
   postAsClient,
   RESOURCE_SERVER,
-  read,
-} from "../harness/clients/oauth.ts";
-import {
-  connectRegistered,
   type RegisteredClient,
+  read,
   register,
   requestTokens,
-} from "../harness/clients/registration.ts";
+} from "../harness/clients/oauth.ts";
 import { createSelfRegisteringHost } from "../harness/clients/self-registering.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { startWithStorage } from "../harness/database/service-storage.ts";

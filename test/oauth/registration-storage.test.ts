@@ -1,7 +1,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import test from "ava";
-import { register, requestTokens } from "../harness/clients/registration.ts";
+import { register, requestTokens } from "../harness/clients/oauth.ts";
 import { startServiceWithDatabase } from "../harness/database/service.ts";
 import { atOnce } from "../harness/database/storage.ts";
 
@@ -27,7 +27,7 @@ async function countRows(): Promise<Record<string, number>> {
 }
 
 async function registerMany(prefix: string, count: number): Promise<void> {
-  for (let first = 0; first < count; first += CONCURRENT) {
+  for (let first = 0; first < count; first += CONCURRENT)
     await atOnce(CONCURRENT, async (index) => {
       const client_name = `${prefix} ${first + index}`;
       const client = await register(service, { client_name, redirect_uris: ["http://127.0.0.1/callback"] });
@@ -36,7 +36,6 @@ async function registerMany(prefix: string, count: number): Promise<void> {
       // The client is found before the token is not.
       if (body.error !== "invalid_grant") throw new Error(text);
     });
-  }
 }
 
 async function usedHeap(): Promise<number> {

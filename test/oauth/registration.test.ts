@@ -5,20 +5,18 @@ import { connectMcp } from "../harness/clients/mcp.ts";
 import {
   authorizeUrl,
   codeFor,
+  connectRegistered,
   type Fields,
   isAcceptedByApi,
   openConsent,
   outcomeOf,
-  read,
-  redemptionOf,
-} from "../harness/clients/oauth.ts";
-import {
-  connectRegistered,
   postRegistration,
   type RegisteredClient,
+  read,
+  redemptionOf,
   register,
   requestTokens,
-} from "../harness/clients/registration.ts";
+} from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { postForm, startTestService } from "../harness/service.ts";
 

@@ -15,9 +15,9 @@ import {
   redeemCode,
   redemptionOf,
   refresh,
+  register,
   runCodeFlow,
 } from "../harness/clients/oauth.ts";
-import { register } from "../harness/clients/registration.ts";
 import { createSelfRegisteringHost } from "../harness/clients/self-registering.ts";
 import { bearer, postForm, startTestService } from "../harness/service.ts";
 
@@ -89,9 +89,8 @@ for (const [which, index] of [
     t.is(refused.body.code, "invalid_token");
     t.regex(String(refused.body.detail), /requires DPoP/);
     t.is((await callWithProof(token)).status, 401);
-    for (const client of [app, RESOURCE_SERVER]) {
+    for (const client of [app, RESOURCE_SERVER])
       t.deepEqual((await postAsClient(service, "introspect", client, { token })).body, { active: false });
-    }
 
     await requireDpop(made[index], false);
     t.is((await callApi(token)).status, 200);

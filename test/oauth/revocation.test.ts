@@ -7,9 +7,9 @@ import {
   redeemCode,
   refresh,
   runCodeFlow,
+  shareApp,
 } from "../harness/clients/oauth.ts";
 import { advanceClock } from "../harness/clock.ts";
-import { shareApp } from "../harness/shared-service.ts";
 
 export const databases = "all";
 

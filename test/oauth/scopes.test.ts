@@ -14,9 +14,9 @@ import {
   refresh,
   runCodeFlow,
   sendForm,
+  shareApp,
 } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
-import { shareApp } from "../harness/shared-service.ts";
 
 const ALL = "links:write webhooks:write";
 

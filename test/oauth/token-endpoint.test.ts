@@ -12,10 +12,10 @@ import {
   redeemCode,
   refresh,
   runCodeFlow,
+  shareApp,
 } from "../harness/clients/oauth.ts";
 import { sendRaw } from "../harness/clients/raw.ts";
 import { postForm } from "../harness/service.ts";
-import { shareApp } from "../harness/shared-service.ts";
 
 const ORIGIN = "https://console.example.com";
 const { service, app, user } = await shareApp({ ALLOWED_ORIGINS: ORIGIN, DYNAMIC_REGISTRATION: "stateless" });
@@ -223,7 +223,7 @@ const MALFORMED: Record<string, string | Buffer> = {
   "a NUL in a code": `grant_type=authorization_code&code=%00&code_verifier=${"x".repeat(43)}&redirect_uri=%00`,
 };
 
-for (const [what, body] of Object.entries(MALFORMED)) {
+for (const [what, body] of Object.entries(MALFORMED))
   for (const endpoint of ENDPOINTS)
     test(`a body with ${what} gets a 4xx error at ${endpoint}`, async (t) => {
       const headers = ["authorization", basic(app).authorization, "content-type", FORM_TYPE];
@@ -231,7 +231,6 @@ for (const [what, body] of Object.entries(MALFORMED)) {
       t.true(answer.status >= 400 && answer.status < 500, `${answer.status} ${answer.text}`);
       t.is(typeof JSON.parse(answer.text).error, "string");
     });
-}
 
 test("a token is rejected wherever another kind of token is expected", async (t) => {
   const { accessToken, refreshToken } = await runCodeFlow(service, app, user);

@@ -1,7 +1,12 @@
 import test, { type ExecutionContext } from "ava";
-import { REDIRECT_URI } from "../harness/clients/flow.ts";
-import { authorizeUrl, createApp, type Fields, openConsent } from "../harness/clients/oauth.ts";
-import { register } from "../harness/clients/registration.ts";
+import {
+  authorizeUrl,
+  createApp,
+  type Fields,
+  openConsent,
+  REDIRECT_URI,
+  register,
+} from "../harness/clients/oauth.ts";
 import { type Page, TestBrowser } from "../harness/clients/test-browser.ts";
 import { startPublisher } from "../harness/publisher.ts";
 import { startTestService } from "../harness/service.ts";
@@ -72,7 +77,7 @@ for (const [what, changes, error] of INVALID) {
   test.serial(`no app with a metadata document is redirected to another website by ${what}`, async (t) => {
     const redirect_uri = "https://unknown.example/callback";
     const missing = "https://app.evil.example/missing";
-    for (const clientId of [publish(), missing, "https://chatgpt.com/oauth/client.json"]) {
+    for (const clientId of [publish(), missing, "https://chatgpt.com/oauth/client.json"])
       for (const browser of [new TestBrowser(service.url), signedIn]) {
         const url = authorizeUrl(service, { clientId }, { redirect_uri, ...changes });
         const page = await browser.open(url);
@@ -80,7 +85,6 @@ for (const [what, changes, error] of INVALID) {
         t.true(page.status >= 400 && page.status < 500);
         t.is(linkOn(page), undefined);
       }
-    }
   });
 }
 

@@ -1,8 +1,7 @@
 import test from "ava";
 import * as oidc from "openid-client";
 import { OPERATOR } from "../../resources/events/types.ts";
-import { discover } from "../harness/clients/flow.ts";
-import { isAcceptedByApi, outcomeOf, postAsClient } from "../harness/clients/oauth.ts";
+import { discover, isAcceptedByApi, outcomeOf, postAsClient } from "../harness/clients/oauth.ts";
 import {
   addRule,
   createTrustingOrganization,

@@ -42,12 +42,11 @@ const UNSIGNED: [what: string, token: () => Promise<string> | string, clientId?:
   ["with alg none", () => `${encode({ alg: "none" })}.${encode(claimsOfJob())}.`],
 ];
 
-for (const [what, sign, clientId = organization.clientId] of UNSIGNED) {
+for (const [what, sign, clientId = organization.clientId] of UNSIGNED)
   for (const form of BOTH)
     test(`a token ${what} is refused as ${form}, without saying why`, async (t) => {
       isRefused(t, form, await exchange(service, { clientId }, form, await sign()), UNTRUSTED);
     });
-}
 
 test("the keys of an issuer that no rule of the client names are never fetched", async (t) => {
   const stranger = await startTokenIssuer();
@@ -100,13 +99,12 @@ const WRONG_CLAIMS: [what: string, job: Job, description: RegExp][] = [
   ["the type of an access token", { header: { typ: "at+jwt" } }, /wrong typ$/],
 ];
 
-for (const [what, { claims, header }, description] of WRONG_CLAIMS) {
+for (const [what, { claims, header }, description] of WRONG_CLAIMS)
   for (const form of BOTH)
     test(`a token with ${what} is refused as ${form}`, async (t) => {
       const token = await jobToken(service, issuer, claims, header);
       isRefused(t, form, await exchange(service, organization, form, token), description);
     });
-}
 
 test("a refused token says nothing about the rule that it doesn't match", async (t) => {
   const stranger = { sub: "repo:evil@1/repo@2:ref:refs/heads/main", repository_owner_id: "1" };

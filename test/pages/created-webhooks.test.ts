@@ -2,8 +2,7 @@ import test, { type ExecutionContext } from "ava";
 import { OPERATOR } from "../../resources/events/types.ts";
 import { apiAt, isMissing, isProblem } from "../harness/clients/api.ts";
 import { browserOf, createTeam } from "../harness/clients/dashboard.ts";
-import { tokensFor } from "../harness/clients/flow.ts";
-import { isAcceptedByApi } from "../harness/clients/oauth.ts";
+import { isAcceptedByApi, tokensFor } from "../harness/clients/oauth.ts";
 import { startTestService, type TestOrganization, type TestUser } from "../harness/service.ts";
 import { createWebhook, uniqueUrl } from "../harness/webhooks.ts";
 

@@ -10,7 +10,7 @@ import { type Filled, type Page, TestBrowser } from "../harness/clients/test-bro
 import { advanceClock } from "../harness/clock.ts";
 import { startMailServer } from "../harness/mail-server.ts";
 import { startWithProvider } from "../harness/providers/identity-provider.ts";
-import { startReceiver } from "../harness/receiver.ts";
+import { startReceiver } from "../harness/webhooks.ts";
 
 export const stage = "long";
 

@@ -6,7 +6,7 @@ import { prepareForm, SECRET_FORMS, type SecretForm } from "../harness/clients/s
 import type { Page, TestBrowser } from "../harness/clients/test-browser.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { startWithStorage } from "../harness/database/service-storage.ts";
-import { freePort } from "../harness/port.ts";
+import { freePort } from "../harness/program.ts";
 import { startTestService } from "../harness/service.ts";
 
 const [port, secondPort] = [await freePort(), await freePort()];

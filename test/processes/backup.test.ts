@@ -4,9 +4,8 @@ import { openDatabase } from "../../adapters/database/index.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import { createTestDatabase, engine } from "../harness/database/test-database.ts";
 import { blocksOf } from "../harness/examples.ts";
-import { temporaryFolder } from "../harness/folder.ts";
 import { inhabit, settingsFor } from "../harness/inhabited.ts";
-import { CLI, refusalOf, resultOf, runShell, startCommand } from "../harness/program.ts";
+import { CLI, refusalOf, resultOf, runShell, startCommand, temporaryFolder } from "../harness/program.ts";
 import { startTestService } from "../harness/service.ts";
 import { until } from "../harness/webhooks.ts";
 

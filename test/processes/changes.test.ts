@@ -4,10 +4,9 @@ import { apiAt, isProblem, type LinkBody } from "../harness/clients/api.ts";
 import { connectUntilEnd, postMcp, refusalOf } from "../harness/clients/mcp.ts";
 import { authorizeUrl, createApp, postAsClient, refresh, runCodeFlow } from "../harness/clients/oauth.ts";
 import { startCluster } from "../harness/cluster.ts";
-import { startReceiver, verify } from "../harness/receiver.ts";
 import { rounds } from "../harness/rounds.ts";
 import { bearer, postForm, type TestService } from "../harness/service.ts";
-import { createWebhook, type NewWebhookBody } from "../harness/webhooks.ts";
+import { createWebhook, type NewWebhookBody, startReceiver, verify } from "../harness/webhooks.ts";
 
 export const databases = "all";
 

@@ -2,8 +2,7 @@ import { copyFile, readdir, readFile, writeFile } from "node:fs/promises";
 import test from "ava";
 import manifest from "../../package.json" with { type: "json" };
 import { newWebhookSecret, signatureHeaders } from "../../resources/webhooks/signature.ts";
-import { temporaryFolder } from "../harness/folder.ts";
-import { outputOf, ROOT } from "../harness/program.ts";
+import { outputOf, ROOT, temporaryFolder } from "../harness/program.ts";
 import { startTestService } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
 

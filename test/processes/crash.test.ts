@@ -2,12 +2,10 @@ import test from "ava";
 import { type Api, apiAt, type LinkBody } from "../harness/clients/api.ts";
 import { inspect } from "../harness/database/test-database.ts";
 import { prepareServers } from "../harness/new-server.ts";
-import { freePort } from "../harness/port.ts";
-import type { Program } from "../harness/program.ts";
-import { type Received, startReceiver, verify } from "../harness/receiver.ts";
+import { freePort, type Program } from "../harness/program.ts";
 import { populate } from "../harness/service.ts";
 import { testOnce } from "../harness/test-once.ts";
-import { createWebhook, until } from "../harness/webhooks.ts";
+import { createWebhook, type Received, startReceiver, until, verify } from "../harness/webhooks.ts";
 
 export const databases = "all";
 

@@ -12,8 +12,7 @@ import { sendRaw, sendRequest } from "../harness/clients/raw.ts";
 import { startNameServer } from "../harness/name-server.ts";
 import { prepareServers } from "../harness/new-server.ts";
 import { HAS_NGINX, prepareNginx, type TestProxy } from "../harness/nginx.ts";
-import { freePort } from "../harness/port.ts";
-import { ROOT } from "../harness/program.ts";
+import { freePort, ROOT } from "../harness/program.ts";
 import { bearer, startTestService, type TestOrganization } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
 

@@ -3,7 +3,6 @@ import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
 import { startApp } from "../harness/clients/app-server.ts";
-import { temporaryFolder } from "../harness/folder.ts";
 import { PRODUCTION } from "../harness/production.ts";
 import {
   addressOf,
@@ -14,6 +13,7 @@ import {
   runCommand,
   runShell,
   startServer,
+  temporaryFolder,
 } from "../harness/program.ts";
 import { skip } from "../harness/skip.ts";
 
@@ -70,9 +70,8 @@ test("the first start prints credentials and four commands that work when pasted
 
   t.like(await server.stop(), { code: 0, stderr: "" });
   t.is(permissionsOf(path.join(cwd, "data")), 0o700);
-  for (const file of readdirSync(path.join(cwd, "data"))) {
+  for (const file of readdirSync(path.join(cwd, "data")))
     t.is(permissionsOf(path.join(cwd, "data", file)), 0o600, file);
-  }
   t.deepEqual(readdirSync(cwd), ["data"]);
 
   const second = await startIn(cwd);
@@ -93,9 +92,8 @@ test("no demo organization is created in production or in a database with organi
 
 test("npm start runs the server, and SIGTERM to npm stops it", async (t) => {
   const cwd = emptyFolder("npm");
-  for (const name of ["package.json", "server", "adapters", "resources", "certification", "node_modules"]) {
+  for (const name of ["package.json", "server", "adapters", "resources", "certification", "node_modules"])
     symlinkSync(path.join(ROOT, name), path.join(cwd, name));
-  }
   const npm = new Program("npm", ["start"], { cwd, settings: QUIET });
   const address = await addressOf(npm);
   t.is((await fetch(`${address}/healthz`)).status, 200);

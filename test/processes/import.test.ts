@@ -4,9 +4,8 @@ import { parse } from "csv-parse/sync";
 import { OPERATOR } from "../../resources/events/types.ts";
 import type { Plan } from "../../resources/plans.ts";
 import { inspect } from "../harness/database/test-database.ts";
-import { temporaryFolder } from "../harness/folder.ts";
 import { prepareServers } from "../harness/new-server.ts";
-import { refusalOf, resultOf, runCommand, startCommand } from "../harness/program.ts";
+import { refusalOf, resultOf, runCommand, startCommand, temporaryFolder } from "../harness/program.ts";
 import { commandOnTerminal, testOnTerminal } from "../harness/terminal.ts";
 import { until } from "../harness/webhooks.ts";
 

@@ -9,9 +9,8 @@ import { addTotp, logIn } from "../harness/clients/second-factor.ts";
 import { isSignedIn } from "../harness/clients/visits.ts";
 import { inspect } from "../harness/database/test-database.ts";
 import { blocksOf } from "../harness/examples.ts";
-import { temporaryFolder } from "../harness/folder.ts";
 import { prepareServers } from "../harness/new-server.ts";
-import { runCommand } from "../harness/program.ts";
+import { runCommand, temporaryFolder } from "../harness/program.ts";
 import { serviceAt } from "../harness/two-versions.ts";
 import { until } from "../harness/webhooks.ts";
 

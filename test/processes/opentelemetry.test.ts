@@ -3,9 +3,8 @@ import { apiAt, type LinkBody } from "../harness/clients/api.ts";
 import { startApp } from "../harness/clients/app-server.ts";
 import { attributesOf, PARENT, startCollector, TRACE, TRACEPARENT, tracedBy } from "../harness/collector.ts";
 import { startOnNewDatabase } from "../harness/new-server.ts";
-import { startReceiver } from "../harness/receiver.ts";
 import { bearer, postForm } from "../harness/service.ts";
-import { createWebhook } from "../harness/webhooks.ts";
+import { createWebhook, startReceiver } from "../harness/webhooks.ts";
 
 test.serial("requests, statements and deliveries are traced, and contain no secret", async (t) => {
   const collector = await startCollector();

@@ -2,8 +2,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import test from "ava";
 import manifest from "../../package.json" with { type: "json" };
-import { temporaryFolder } from "../harness/folder.ts";
-import { Program, ROOT } from "../harness/program.ts";
+import { Program, ROOT, temporaryFolder } from "../harness/program.ts";
 
 type Locked = {
   version: string;

@@ -8,9 +8,8 @@ import { toLoggedError } from "../../server/log.ts";
 import { readSettings } from "../../server/settings/config.ts";
 import { toFileError } from "../../server/startup-errors.ts";
 import { createTestDatabase, engine } from "../harness/database/test-database.ts";
-import { temporaryFolder } from "../harness/folder.ts";
 import { prepareServers } from "../harness/new-server.ts";
-import { endingOf, Program, refusalOf, startServer } from "../harness/program.ts";
+import { endingOf, Program, refusalOf, startServer, temporaryFolder } from "../harness/program.ts";
 import { postForm, startTestService } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
 import { startTcpProxy } from "../harness/tcp-proxy.ts";
@@ -149,7 +148,7 @@ const SERVERS: Record<string, Fault> = {
     message: `${at("stranger")} (${UNKNOWN_USER}). Check the user and password.`,
   },
 };
-if (engine === "postgres") {
+if (engine === "postgres")
   SERVERS["a lock that another session holds"] = {
     async prepare() {
       const held = openDatabase(locked.url, { timeoutMs: 120_000 });
@@ -163,7 +162,6 @@ if (engine === "postgres") {
     },
     message: `${at(new URL(locked.url).username, host, new URL(locked.url).pathname.slice(1))} (another session holds a lock). Wait until it ends, and try again.`,
   };
-}
 if (engine === "mysql") {
   const LIMITED = `${name}_few`;
   SERVERS["a user who has the allowed number of connections"] = {
@@ -224,7 +222,7 @@ for (const [index, [what, { prepare, message, isForeign }]] of Object.entries(fa
   });
 }
 
-if (engine !== "sqlite") {
+if (engine !== "sqlite")
   test("a database server that never responds is reported in one sentence", async (t) => {
     const silent = await startTcpProxy(database.url);
     await silent.cut("silence");
@@ -233,7 +231,6 @@ if (engine !== "sqlite") {
     const sentence = "(timed out). Check the host and port, and that the server is running.";
     t.is(await messageOf(settings), `${at("ada", new URL(DATABASE_URL).host)} ${sentence}`);
   });
-}
 
 const WRONG: Record<string, Record<string, string>> = {
   DATABASE_URL: { DATABASE_URL: "mysql://ada:hunter2@db1:3306,db2:3306/linkgate" },

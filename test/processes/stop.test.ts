@@ -4,11 +4,10 @@ import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import test from "ava";
 import { sha256 } from "../../adapters/crypto/hash.ts";
-import { childrenOf } from "../harness/child-processes.ts";
 import { sendRequest } from "../harness/clients/raw.ts";
 import { engine, inspect } from "../harness/database/test-database.ts";
 import { prepareServers } from "../harness/new-server.ts";
-import { addressOf, type Program } from "../harness/program.ts";
+import { addressOf, childrenOf, type Program } from "../harness/program.ts";
 import { populate } from "../harness/service.ts";
 import { startTcpProxy } from "../harness/tcp-proxy.ts";
 import { testOnce } from "../harness/test-once.ts";
@@ -91,7 +90,7 @@ function hasBothKinds(sent: Exchange[]): boolean {
   return sent.some(({ isReused }) => isReused) && sent.some(({ isReused }) => !isReused);
 }
 
-for (const WORKERS of ["1", "2"]) {
+for (const WORKERS of ["1", "2"])
   testOnce(`WORKERS=${WORKERS}: a stop answers what was sent, and answers or refuses the rest`, async (t) => {
     const errors: string[] = [];
     for (let round = 0; round < ROUNDS; round++) {
@@ -109,7 +108,6 @@ for (const WORKERS of ["1", "2"]) {
     t.true(errors.includes("ECONNREFUSED"), errors.join("; "));
     for (const round of errors) t.regex(round, /^(ECONNREFUSED|ECONNRESET|,)+$/);
   });
-}
 
 test.serial("a purge stops after the current batch and leaves the rest for the next purge", async (t) => {
   const { knex } = inspect(DATABASE_URL);
@@ -183,7 +181,7 @@ testOnce("a server that is stopped during a restart exits with 0", async (t) => 
   t.notRegex(stdout, /"level"/);
 });
 
-for (const workers of ["1", "2"]) {
+for (const workers of ["1", "2"])
   testOnce(`with WORKERS=${workers}, a second signal ends a shutdown that is still waiting`, async (t) => {
     const server = start({ WORKERS: workers });
     const url = await addressOf(server);
@@ -204,7 +202,6 @@ for (const workers of ["1", "2"]) {
     if (workers === "2")
       await until(async () => ((await fetch(`${url}/healthz`).catch(() => undefined)) ? undefined : true));
   });
-}
 
 for (const signal of ["SIGINT", "SIGHUP"] as const)
   testOnce(`without workers, ${signal} stops the server`, async (t) => {

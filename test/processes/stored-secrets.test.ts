@@ -16,9 +16,8 @@ import { addTotp, logIn, proveFactor } from "../harness/clients/second-factor.ts
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { startCollector } from "../harness/collector.ts";
 import { inspect } from "../harness/database/test-database.ts";
-import { temporaryFolder } from "../harness/folder.ts";
 import { PRODUCTION } from "../harness/production.ts";
-import { addressOf, resultOf, startServer } from "../harness/program.ts";
+import { addressOf, resultOf, startServer, temporaryFolder } from "../harness/program.ts";
 import { bearer, postForm, type TestOrganization, type TestUser } from "../harness/service.ts";
 import { serviceAt } from "../harness/two-versions.ts";
 import type { NewWebhookBody } from "../harness/webhooks.ts";

@@ -6,11 +6,10 @@ import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { ADDITIVE } from "../harness/database/additive-migration.ts";
 import { inspect } from "../harness/database/test-database.ts";
 import { prepareServers } from "../harness/new-server.ts";
-import { freePort } from "../harness/port.ts";
-import { startReceiver } from "../harness/receiver.ts";
+import { freePort } from "../harness/program.ts";
 import type { TestService } from "../harness/service.ts";
 import { NEWER, serviceAt } from "../harness/two-versions.ts";
-import { until } from "../harness/webhooks.ts";
+import { startReceiver, until } from "../harness/webhooks.ts";
 
 export const databases = "all";
 

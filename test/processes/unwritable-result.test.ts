@@ -2,8 +2,7 @@ import { mkdirSync } from "node:fs";
 import path from "node:path";
 import test from "ava";
 import { inspect } from "../harness/database/test-database.ts";
-import { temporaryFolder } from "../harness/folder.ts";
-import { CLI, Program, ROOT, resultOf, runShell, startServer } from "../harness/program.ts";
+import { CLI, Program, ROOT, resultOf, runShell, startServer, temporaryFolder } from "../harness/program.ts";
 
 const SERVER = `${process.execPath} --import ${ROOT}server/runtime.js ${ROOT}server/main.ts`;
 // The second process is the reader of a pipe, which has ended when the first writes.

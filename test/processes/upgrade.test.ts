@@ -12,8 +12,7 @@ import { createApp, isAcceptedByApi, refresh, runCodeFlow } from "../harness/cli
 import { ADDITIVE, REWRITING } from "../harness/database/additive-migration.ts";
 import { createTestDatabase, engine, inspect } from "../harness/database/test-database.ts";
 import { prepareServers } from "../harness/new-server.ts";
-import { freePort } from "../harness/port.ts";
-import { addressOf, endingOf, resultOf, runCommand } from "../harness/program.ts";
+import { addressOf, endingOf, freePort, resultOf, runCommand } from "../harness/program.ts";
 import type { TestOrganization } from "../harness/service.ts";
 import { testOnce } from "../harness/test-once.ts";
 import { NEWER, serviceAt } from "../harness/two-versions.ts";

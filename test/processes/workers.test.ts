@@ -2,14 +2,13 @@ import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import test from "ava";
-import { childrenOf } from "../harness/child-processes.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import { basic } from "../harness/clients/oauth.ts";
 import { sendRaw } from "../harness/clients/raw.ts";
 import { atOnce } from "../harness/database/storage.ts";
 import { readMetrics } from "../harness/metrics.ts";
 import { startOnNewDatabase } from "../harness/new-server.ts";
-import { freePort } from "../harness/port.ts";
+import { childrenOf, freePort } from "../harness/program.ts";
 import { bearer } from "../harness/service.ts";
 
 const metricsPort = await freePort();

@@ -5,8 +5,7 @@ import path from "node:path";
 import test from "ava";
 import manifest from "../../package.json" with { type: "json" };
 import { blocksOf } from "../harness/examples.ts";
-import { temporaryFolder } from "../harness/folder.ts";
-import { Program, ROOT } from "../harness/program.ts";
+import { Program, ROOT, temporaryFolder } from "../harness/program.ts";
 import { filesOfRepository, outputOf, packProduct } from "../harness/release/package.ts";
 import { skip } from "../harness/skip.ts";
 

@@ -4,8 +4,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { zstdDecompressSync } from "node:zlib";
 import test from "ava";
-import { temporaryFolder } from "../harness/folder.ts";
-import { Program } from "../harness/program.ts";
+import { Program, temporaryFolder } from "../harness/program.ts";
 import { copyRepository, outputOf } from "../harness/release/package.ts";
 
 const VERSION = "9.9.0";

@@ -1,7 +1,7 @@
 import test from "ava";
 import { apiAt } from "../harness/clients/api.ts";
 import { sendRaw } from "../harness/clients/raw.ts";
-import { freePort } from "../harness/port.ts";
+import { freePort } from "../harness/program.ts";
 import { startTestService } from "../harness/service.ts";
 import { request, send as sendBytes } from "../harness/site.ts";
 

@@ -2,7 +2,7 @@ import test, { type ExecutionContext } from "ava";
 import { parse } from "node-html-parser";
 import { authorizeUrl, createApp } from "../harness/clients/oauth.ts";
 import { sendRaw } from "../harness/clients/raw.ts";
-import { freePort } from "../harness/port.ts";
+import { freePort } from "../harness/program.ts";
 import { startTestService } from "../harness/service.ts";
 
 const BASE_URL = "https://links.example.com";

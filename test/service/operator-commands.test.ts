@@ -5,7 +5,7 @@ import test from "ava";
 import { readSettings } from "../../server/settings/config.ts";
 import { isAcceptedByApi } from "../harness/clients/oauth.ts";
 import { commandRunner } from "../harness/commands.ts";
-import { temporaryFolder } from "../harness/folder.ts";
+import { temporaryFolder } from "../harness/program.ts";
 import { startTestService } from "../harness/service.ts";
 
 const service = await startTestService();

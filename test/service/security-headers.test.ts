@@ -1,8 +1,7 @@
 import test, { type ExecutionContext } from "ava";
 import { OPERATOR } from "../../resources/events/types.ts";
 import { browserOf } from "../harness/clients/dashboard.ts";
-import { tokensFor } from "../harness/clients/flow.ts";
-import { authorizeUrl, createApp, openConsent, sendForm } from "../harness/clients/oauth.ts";
+import { authorizeUrl, createApp, openConsent, sendForm, tokensFor } from "../harness/clients/oauth.ts";
 import { type Filled, type Page, TestBrowser } from "../harness/clients/test-browser.ts";
 import { createTestDatabase, inspect } from "../harness/database/test-database.ts";
 import { startWithProvider } from "../harness/providers/identity-provider.ts";

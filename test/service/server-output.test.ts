@@ -3,9 +3,8 @@ import path from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import test from "ava";
 import { toLogLine } from "../../server/terminal/log-lines.ts";
-import { temporaryFolder } from "../harness/folder.ts";
 import { PRODUCTION } from "../harness/production.ts";
-import { addressOf, ROOT, startServer } from "../harness/program.ts";
+import { addressOf, ROOT, startServer, temporaryFolder } from "../harness/program.ts";
 import { bearer, populate } from "../harness/service.ts";
 import { startOnTerminal, testOnTerminal } from "../harness/terminal.ts";
 

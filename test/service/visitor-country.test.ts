@@ -4,7 +4,7 @@ import test from "ava";
 import type { AnalyticsView } from "../../resources/links/analytics.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import { countryDatabase } from "../harness/country-database.ts";
-import { temporaryFolder } from "../harness/folder.ts";
+import { temporaryFolder } from "../harness/program.ts";
 import { startTestService } from "../harness/service.ts";
 import { until } from "../harness/webhooks.ts";
 

@@ -7,7 +7,7 @@ import { createFindCountry } from "../../server/http/visitor-country.ts";
 import { createLog } from "../../server/log.ts";
 import { readSettings } from "../../server/settings/config.ts";
 import { countryDatabase } from "../harness/country-database.ts";
-import { temporaryFolder } from "../harness/folder.ts";
+import { temporaryFolder } from "../harness/program.ts";
 
 const folder = temporaryFolder("countries");
 

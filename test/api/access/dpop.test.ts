@@ -6,7 +6,7 @@ import { MCP_HEADERS, modernRequest } from "../../harness/clients/mcp.ts";
 import { RESOURCE_SERVER } from "../../harness/clients/oauth.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { freePort } from "../../harness/port.ts";
+import { freePort } from "../../harness/program.ts";
 import { startTestService } from "../../harness/service.ts";
 
 /** A request that a resource accepts with a valid proof. */

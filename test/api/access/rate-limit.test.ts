@@ -148,7 +148,7 @@ test("every documented operation counts and shows the remaining calls", async (t
   const { from, api } = await caller();
   const { body: document } = await api.get<OpenApiDocument>("/v1/openapi.json", from);
   let left = GROWTH;
-  for (const [path, operations] of Object.entries(document.paths)) {
+  for (const [path, operations] of Object.entries(document.paths))
     for (const [method, { security }] of Object.entries(operations)) {
       const requestPath = path.replaceAll(/\{\w+\}/g, "unknown");
       const { headers } = await api.send(method.toUpperCase(), requestPath, { headers: from });
@@ -157,7 +157,6 @@ test("every documented operation counts and shows the remaining calls", async (t
       const expected = isOpen ? { policy: "address" } : { policy: "organization", r: left };
       t.like(parse(headers, "ratelimit"), expected, `${method} ${path}`);
     }
-  }
 });
 
 test("calls without a token count against the IP address before authentication", async (t) => {

@@ -5,9 +5,8 @@ import { openStorage } from "../../../adapters/index.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { MCP_HEADERS } from "../../harness/clients/mcp.ts";
-import { temporaryFolder } from "../../harness/folder.ts";
 import { PRODUCTION } from "../../harness/production.ts";
-import { addressOf, startServer } from "../../harness/program.ts";
+import { addressOf, startServer, temporaryFolder } from "../../harness/program.ts";
 import { bearer, postForm } from "../../harness/service.ts";
 
 // A production server with the most verbose logging.

@@ -24,7 +24,7 @@ async function connect(options: Partial<ClientOptions> = {}) {
 const URL_OF_LINK = { url: "https://example.com/" };
 const LOSSES = { "is lost": loseResponse, "is cut off": cutResponse };
 
-for (const [what, lose] of Object.entries(LOSSES)) {
+for (const [what, lose] of Object.entries(LOSSES))
   test(`a link is created once if the response ${what}`, async (t) => {
     const { linkgate, proxy, creations } = await connect();
     proxy.once("/v1/links", lose);
@@ -36,7 +36,6 @@ for (const [what, lose] of Object.entries(LOSSES)) {
     t.deepEqual((await linkgate.listLinks()).data, [link]);
     t.is(creations().length, 2);
   });
-}
 
 test("a secret whose response is lost is not returned again, and the webhook is created once", async (t) => {
   const { linkgate, proxy } = await connect();
@@ -91,7 +90,7 @@ const WAITS: Record<string, (seconds: number) => string> = {
   "an HTTP date": (seconds) => new Date(Date.now() + (seconds + 1) * 1000).toUTCString(),
 };
 
-for (const [form, write] of Object.entries(WAITS)) {
+for (const [form, write] of Object.entries(WAITS))
   test(`the client waits as long as Retry-After asks for, in ${form}`, async (t) => {
     const { linkgate, proxy } = await connect({ maxRetries: 1 });
     let isEarly = true;
@@ -102,7 +101,6 @@ for (const [form, write] of Object.entries(WAITS)) {
     proxy.once("/v1/organization", (...args) => (isEarly ? respondWith(429) : passOn)(...args));
     await t.notThrowsAsync(linkgate.getOrganization());
   });
-}
 
 test("a server that asks for more than a minute gets no other request", async (t) => {
   const { linkgate, proxy, sent } = await connect();

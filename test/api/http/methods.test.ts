@@ -63,16 +63,14 @@ const unknown = [
   ...["/v1/%6cinks/x/y", "/v1/.env", "/v1/links%2f", "/v1/links/%zz/x"],
 ];
 test("an unknown path is not found, with or without a token", async (t) => {
-  for (const path of unknown) {
-    for (const method of ["GET", "POST", "DELETE"]) {
+  for (const path of unknown)
+    for (const method of ["GET", "POST", "DELETE"])
       for (const headers of [[], ["authorization", `Bearer ${token}`]]) {
         const reply = await sendRaw(service.url, path, { method, headers });
         t.is(reply.status, 404, `${method} ${path}`);
         t.is(reply.headers["content-type"], "application/problem+json");
         t.is(JSON.parse(reply.text).code, "not_found");
       }
-    }
-  }
 });
 
 const oddIds = [
@@ -80,14 +78,13 @@ const oddIds = [
   ...["'%20or%201=1--", `${id}%20`, `${id}%00`, id.toLowerCase()],
 ];
 test("an odd or misspelled ID is not found", async (t) => {
-  for (const odd of oddIds) {
+  for (const odd of oddIds)
     for (const method of ["GET", "DELETE"]) {
       const headers = ["authorization", `Bearer ${token}`];
       const reply = await sendRaw(service.url, `/v1/links/${odd}`, { method, headers });
       t.is(reply.status, 404, `${method} ${odd.slice(0, 30)}`);
       t.is(JSON.parse(reply.text).code, "not_found");
     }
-  }
 });
 
 test("other methods on a short link are refused with 405, and not counted", async (t) => {

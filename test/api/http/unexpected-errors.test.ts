@@ -41,7 +41,7 @@ const tools: [name: string, args: Record<string, unknown>][] = [
   ["update_link", { id, title: "x" }],
   ["delete_link", { id }],
 ];
-for (const era of ALL_ERAS) {
+for (const era of ALL_ERAS)
   test(`${era}: a failure of a tool is reported to the agent without the reason`, async (t) => {
     const client = await connectUntilEnd(t, `${service.url}/mcp`, token, era);
     for (const [name, args] of tools) {
@@ -53,4 +53,3 @@ for (const era of ALL_ERAS) {
       t.regex(text, /request_id/);
     }
   });
-}

@@ -2,8 +2,8 @@ import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { type Api, apiAt, isProblem, type LinkBody, type Reply } from "../../harness/clients/api.ts";
 import { createColleague } from "../../harness/clients/dashboard.ts";
-import { tokensFor } from "../../harness/clients/flow.ts";
 import { modernRequest, postMcp } from "../../harness/clients/mcp.ts";
+import { tokensFor } from "../../harness/clients/oauth.ts";
 import { bearer, startTestService, type TestOrganization, type TestUser } from "../../harness/service.ts";
 import type { NewWebhookBody } from "../../harness/webhooks.ts";
 

@@ -2,9 +2,9 @@ import test from "ava";
 import type { AnalyticsView } from "../../../resources/links/analytics.ts";
 import type { Click } from "../../../resources/links/types.ts";
 import { BROWSER, isMissing, type LinkBody, newApi } from "../../harness/clients/api.ts";
+import { shareApi } from "../../harness/clients/oauth.ts";
 import { advanceToNoon } from "../../harness/clock.ts";
 import { clickAt } from "../../harness/database/storage.ts";
-import { shareApi } from "../../harness/shared-service.ts";
 
 export const databases = "all";
 

@@ -63,9 +63,8 @@ test("a link above the quota is refused with the name and the limit of the quota
 test("a user cannot own more organizations than the quota", async (t) => {
   const { id, api } = await createColleague(service, undefined);
   const { organizations } = service.storage;
-  for (let count = 0; count < ORGANIZATIONS_PER_USER; count++) {
+  for (let count = 0; count < ORGANIZATIONS_PER_USER; count++)
     await organizations.create(`Own ${count}`, "premium", OPERATOR, id);
-  }
   const reply = await api.send("POST", "/dashboard/organizations", { json: { name: "One more" } });
   isProblem(t, reply, { status: 403, code: "quota_exceeded" });
 });

@@ -7,7 +7,7 @@ import {
   type PageBody,
   type SendOptions,
 } from "../../harness/clients/api.ts";
-import { tokensFor } from "../../harness/clients/flow.ts";
+import { tokensFor } from "../../harness/clients/oauth.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();

@@ -34,7 +34,7 @@ test("every request without a token is a 401 that names the metadata and the bas
     isChallenged(await apiAt(service.url).send(method, "/mcp"));
 });
 
-for (const era of ALL_ERAS) {
+for (const era of ALL_ERAS)
   test(`${era}: a call beyond the scopes of the token is a step-up challenge for the SDK`, async (t) => {
     const client = await connectUntilEnd(t, url, reader, era);
     const args = { url: "https://example.com/" };
@@ -42,7 +42,6 @@ for (const era of ALL_ERAS) {
     t.true(error instanceof InsufficientScopeError);
     t.is((error as InsufficientScopeError).requiredScope, "links:read links:write");
   });
-}
 
 test("every call in a batch requires its scope", async (t) => {
   const params = { name: "create_link", arguments: { url: "https://example.com/batch" } };

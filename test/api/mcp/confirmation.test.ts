@@ -1,8 +1,8 @@
 import test, { type ExecutionContext } from "ava";
 import { apiAt, isMissing } from "../../harness/clients/api.ts";
 import { createColleague } from "../../harness/clients/dashboard.ts";
-import { tokensFor } from "../../harness/clients/flow.ts";
 import { connectUntilEnd, modernRequest, postMcp, refusalOf } from "../../harness/clients/mcp.ts";
+import { tokensFor } from "../../harness/clients/oauth.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { bearer, startTestService } from "../../harness/service.ts";
 import { createWebhook } from "../../harness/webhooks.ts";
@@ -42,7 +42,7 @@ async function call({ id, capabilities = FORMS, as = token, ...round }: Round) {
   return { ...reply, result, error: reply.rpc?.error };
 }
 
-for (const [name, path, id, question] of DELETIONS) {
+for (const [name, path, id, question] of DELETIONS)
   test.serial(`${name} asks what to delete, and deletes it once the user accepts`, async (t) => {
     const questions: string[] = [];
     const client = await connectUntilEnd(t, service.urls.mcp, token, "2026-07-28", (text) => {
@@ -55,7 +55,6 @@ for (const [name, path, id, question] of DELETIONS) {
     t.deepEqual(structuredContent, { deleted: true, id });
     isMissing(t, await api.get(`${path}/${id}`));
   });
-}
 
 const name = "delete_link";
 const create = async () => (await api.createLink()).id;

@@ -55,7 +55,7 @@ const REQUESTS: [message: unknown, headers: Record<string, string>][] = [
 ];
 
 test("a client that accepts only one type gets that type", async (t) => {
-  for (const accept of ["application/json", "text/event-stream", "application/json, text/html;q=0.5"]) {
+  for (const accept of ["application/json", "text/event-stream", "application/json, text/html;q=0.5"])
     for (const [message, headers] of REQUESTS) {
       const reply = await postMcp(url, message, { ...headers, ...auth, accept });
       t.is(reply.status, 200, reply.text);
@@ -63,7 +63,6 @@ test("a client that accepts only one type gets that type", async (t) => {
       t.is(organizationOf(reply.rpc), app.id);
       if (accept.startsWith("application/json")) t.notThrows(() => JSON.parse(reply.text));
     }
-  }
 });
 
 test("a batch of a client that accepts only JSON gets an array of its responses", async (t) => {
@@ -138,8 +137,8 @@ test("a subscription is refused as an unknown method, and opens no stream", asyn
 });
 
 test("a session id is ignored and not echoed, and none is issued", async (t) => {
-  for (const session of [undefined, "invented", "x".repeat(2000)]) {
-    for (const [message, headers] of REQUESTS) {
+  for (const session of [undefined, "invented", "x".repeat(2000)])
+    for (const [message, headers] of REQUESTS)
       for (const [caller, { id }] of [
         [auth, app],
         [stranger, other],
@@ -150,8 +149,6 @@ test("a session id is ignored and not echoed, and none is issued", async (t) => 
         t.false(reply.headers.has("mcp-session-id") || reply.headers.has("set-cookie"));
         t.false(session !== undefined && reply.text.includes(session));
       }
-    }
-  }
 });
 
 test("every request is authorized: neither a session id nor initialize replaces a token", async (t) => {

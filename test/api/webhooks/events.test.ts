@@ -1,16 +1,16 @@
 import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt, type LinkBody } from "../../harness/clients/api.ts";
-import { tokensFor } from "../../harness/clients/flow.ts";
-import { postAsClient } from "../../harness/clients/oauth.ts";
-import { type MessageBody, verify } from "../../harness/receiver.ts";
+import { postAsClient, tokensFor } from "../../harness/clients/oauth.ts";
 import type { TestOrganization } from "../../harness/service.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
 import {
   createWebhook,
   type DeliveryBody,
   deliveriesOf,
+  type MessageBody,
   until,
+  verify,
   waitForDelivery,
 } from "../../harness/webhooks.ts";
 
@@ -79,7 +79,7 @@ const REVOCATIONS: Record<string, (parts: Parts) => Promise<unknown>> = {
     return service.storage.members.remove({ ...member, actor: OPERATOR });
   },
 };
-for (const [name, revoke] of Object.entries(REVOCATIONS)) {
+for (const [name, revoke] of Object.entries(REVOCATIONS))
   test(`authorization.granted and authorization.revoked carry client, user and scopes when ${name}`, async (t) => {
     const { organization, receive } = await listen("authorization.granted", "authorization.revoked");
     const user = await service.createUser([organization.id]);
@@ -95,7 +95,6 @@ for (const [name, revoke] of Object.entries(REVOCATIONS)) {
     t.deepEqual(find(messages, "authorization.revoked"), granted?.data);
     t.false(JSON.stringify(messages).includes(accessToken));
   });
-}
 
 test("exactly the changes of links are delivered, each once", async (t) => {
   const { api, webhook, receive } = await listen(...LINKS);

@@ -3,9 +3,15 @@ import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { linkFields } from "../../harness/database/storage.ts";
-import { type Received, verify } from "../../harness/receiver.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
-import { type DeliveryBody, deliveriesOf, until, waitForDelivery } from "../../harness/webhooks.ts";
+import {
+  type DeliveryBody,
+  deliveriesOf,
+  type Received,
+  until,
+  verify,
+  waitForDelivery,
+} from "../../harness/webhooks.ts";
 
 export const databases = "all";
 

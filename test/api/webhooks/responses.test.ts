@@ -5,8 +5,8 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import test from "ava";
 import { createSend } from "../../../resources/webhooks/send.ts";
 import { startApp } from "../../harness/clients/app-server.ts";
-import { freePort } from "../../harness/port.ts";
-import { startReceiver } from "../../harness/receiver.ts";
+import { freePort } from "../../harness/program.ts";
+import { startReceiver } from "../../harness/webhooks.ts";
 
 const receiver = await startReceiver();
 const silent = createTcpServer().listen(0, "127.0.0.1");

@@ -2,12 +2,12 @@ import test from "ava";
 import { apiAt } from "../../harness/clients/api.ts";
 import { createColleague } from "../../harness/clients/dashboard.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { verify } from "../../harness/receiver.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
 import {
   type DeliveryBody,
   deliveriesOf,
   until,
+  verify,
   type WebhookBody,
   waitForDelivery,
 } from "../../harness/webhooks.ts";

@@ -1,11 +1,12 @@
 import test from "ava";
 import { type Api, apiAt } from "../../harness/clients/api.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { type Received, verify } from "../../harness/receiver.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
 import {
   createWebhook,
   type NewWebhookBody,
+  type Received,
+  verify,
   type WebhookBody,
   waitForDelivery,
 } from "../../harness/webhooks.ts";

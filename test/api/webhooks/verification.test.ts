@@ -1,13 +1,14 @@
 import test from "ava";
 import { type Api, apiAt, isProblem } from "../../harness/clients/api.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { type Received, verify } from "../../harness/receiver.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
 import {
   allDeliveriesOf,
   createWebhook,
   deliveriesOf,
+  type Received,
   until,
+  verify,
   type WebhookBody,
   waitUntilVerified,
 } from "../../harness/webhooks.ts";

@@ -2,8 +2,7 @@ import { readdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import test from "ava";
 import manifest from "../../../package.json" with { type: "json" };
-import { temporaryFolder } from "../../harness/folder.ts";
-import { ROOT } from "../../harness/program.ts";
+import { ROOT, temporaryFolder } from "../../harness/program.ts";
 import { outputOf } from "../../harness/release/package.ts";
 import { startTestService } from "../../harness/service.ts";
 

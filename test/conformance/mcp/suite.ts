@@ -3,8 +3,7 @@ import { createRequire } from "node:module";
 import path from "node:path";
 import { forward } from "../../harness/balancer.ts";
 import { startApp } from "../../harness/clients/app-server.ts";
-import { temporaryFolder } from "../../harness/folder.ts";
-import { type Ending, Program } from "../../harness/program.ts";
+import { type Ending, Program, temporaryFolder } from "../../harness/program.ts";
 
 const resolve = createRequire(import.meta.url).resolve;
 

@@ -8,8 +8,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { exportJWK, generateKeyPair } from "jose";
-import { temporaryFolder } from "../../harness/folder.ts";
-import { resultOf } from "../../harness/program.ts";
+import { resultOf, temporaryFolder } from "../../harness/program.ts";
 import type { Client } from "./deployment.ts";
 import { BASIC } from "./plans.ts";
 

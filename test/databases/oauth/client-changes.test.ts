@@ -5,7 +5,7 @@ import type { Storage } from "../../../adapters/index.ts";
 import { type JoinedClientRow, toClient } from "../../../adapters/oauth/client-row.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { PLANS, type Plan } from "../../../resources/plans.ts";
-import { REDIRECT_URI } from "../../harness/clients/flow.ts";
+import { REDIRECT_URI } from "../../harness/clients/oauth.ts";
 import { atOnce, createTestStorage, openObserved } from "../../harness/database/storage.ts";
 import { engine } from "../../harness/database/test-database.ts";
 import { rounds } from "../../harness/rounds.ts";

@@ -2,8 +2,8 @@ import type { Page } from "playwright-core";
 import { authorizeUrlOf } from "../clients/document-client.ts";
 import { authorizeUrl } from "../clients/oauth.ts";
 import { codeOf } from "../clients/second-factor.ts";
-import type { Receiver } from "../receiver.ts";
 import type { TestService } from "../service.ts";
+import type { Receiver } from "../webhooks.ts";
 import { CLAUDE, CLAUDE_CODE, type Gallery, LOCAL_APP } from "./gallery.ts";
 import { fill, openThen, press, submit, waitForError } from "./page-actions.ts";
 

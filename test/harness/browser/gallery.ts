@@ -5,12 +5,11 @@ import { type Api, apiAt, type LinkBody } from "../clients/api.ts";
 import { createKeyFor } from "../clients/client-key.ts";
 import { firstPartyToken } from "../clients/dashboard.ts";
 import { connectDocument, type DocumentClient } from "../clients/document-client.ts";
-import { tokensFor } from "../clients/flow.ts";
+import { tokensFor } from "../clients/oauth.ts";
 import { addRule } from "../clients/workload.ts";
 import { advanceClock } from "../clock.ts";
-import type { Receiver } from "../receiver.ts";
 import type { TestOrganization, TestService } from "../service.ts";
-import { createWebhook, deliveriesOf, until, waitForDelivery } from "../webhooks.ts";
+import { createWebhook, deliveriesOf, type Receiver, until, waitForDelivery } from "../webhooks.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 export const LOCAL_APP = "http://127.0.0.1/callback";
@@ -184,9 +183,8 @@ async function addTrustRules(service: TestService, own: TestOrganization) {
 }
 
 async function fillAppWebhooks(api: Api): Promise<void> {
-  for (const host of ["hooks", "hooks", "events-of-the-newsletter-and-everything-else.eu-north-1"]) {
+  for (const host of ["hooks", "hooks", "events-of-the-newsletter-and-everything-else.eu-north-1"])
     await createWebhook(api, `https://${host}.flowline.invalid/${randomUUID()}`, ["link.deleted"]);
-  }
 }
 
 async function fillWebhooks(api: Api, receiver: Receiver) {

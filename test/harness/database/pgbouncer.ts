@@ -1,9 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { temporaryFolder } from "../folder.ts";
-import { freePort } from "../port.ts";
-import { Program, ROOT } from "../program.ts";
+import { freePort, Program, ROOT, temporaryFolder } from "../program.ts";
 
 // Another version than the one of the system can be tested, too.
 const PROGRAM = process.env.TEST_PGBOUNCER ?? "/usr/sbin/pgbouncer";

@@ -1,9 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { chownSync, globSync } from "node:fs";
 import path from "node:path";
-import { temporaryFolder } from "../folder.ts";
-import { freePort } from "../port.ts";
-import { Program } from "../program.ts";
+import { freePort, Program, temporaryFolder } from "../program.ts";
 
 export type PostgresServer = Awaited<ReturnType<typeof startPostgres>>;
 

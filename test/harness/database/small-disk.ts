@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { appendFileSync, rmSync, statSync, truncateSync } from "node:fs";
 import path from "node:path";
 import { closeAfterTests } from "../closing.ts";
-import { temporaryFolder } from "../folder.ts";
+import { temporaryFolder } from "../program.ts";
 
 export type SmallDisk = NonNullable<ReturnType<typeof mountSmallDisk>>;
 

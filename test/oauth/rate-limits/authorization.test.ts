@@ -49,7 +49,7 @@ test.serial("neither the cookie of an ended session nor an invalid request store
   t.regex(cookie, /session=/);
   const countAll = () => Promise.all(TABLES.map(rowsOf));
   const before = await countAll();
-  for (const headers of [{ cookie }, {}] as Record<string, string>[]) {
+  for (const headers of [{ cookie }, {}] as Record<string, string>[])
     for (let times = 0; times < 5; times++) {
       const invalid = authorizeUrl(service, app, { response_type: "token" });
       t.is((await request(invalid, headers)).status, 303);
@@ -61,7 +61,6 @@ test.serial("neither the cookie of an ended session nor an invalid request store
         t.false(cookies.join("\n").includes("session="), path);
       }
     }
-  }
   t.deepEqual(await countAll(), before);
 });
 

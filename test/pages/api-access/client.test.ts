@@ -1,9 +1,15 @@
 import { generateKeyPairSync } from "node:crypto";
 import test from "ava";
 import { isMissing, isProblem } from "../../harness/clients/api.ts";
-import { createTeam } from "../../harness/clients/dashboard.ts";
-import { isMarked, typedIn } from "../../harness/clients/pages.ts";
-import { alertOn, createTeamWithClient, openAs, textsOn } from "../../harness/clients/team-pages.ts";
+import {
+  alertOn,
+  createTeam,
+  createTeamWithClient,
+  isMarked,
+  openAs,
+  textsOn,
+  typedIn,
+} from "../../harness/clients/dashboard.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();

@@ -4,8 +4,7 @@ import test from "ava";
 import { parse } from "yaml";
 import { workloadQuickStarts } from "../../../server/dashboard/api-access/workload-identity.ts";
 import { addRule } from "../../harness/clients/workload.ts";
-import { temporaryFolder } from "../../harness/folder.ts";
-import { runShell } from "../../harness/program.ts";
+import { runShell, temporaryFolder } from "../../harness/program.ts";
 import {
   githubClaims,
   gitlabClaims,
@@ -25,9 +24,8 @@ for (const subject of [
   "repo:octo-org@65/octo-repo@74:ref:refs/heads/main",
   "project_path:my-group/my-project:ref_type:branch:ref:main",
   "system:serviceaccount:my-namespace:my-service-account",
-]) {
+])
   await addRule(service, organization, { issuer: issuer.issuer, subject, claims: {} });
-}
 // GitHub's endpoint: the audience is a parameter of the URL, and the token is in a field of the JSON response.
 const REQUEST_TOKEN = "the-request-token-of-the-job";
 issuer.respond("/id-token", async (request, response) => {

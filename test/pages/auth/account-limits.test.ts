@@ -45,7 +45,7 @@ const delayAfter = (failures: number) =>
 test.serial("guesses at any username wait longer and longer, and end after a hundred", async (t) => {
   const { id, username, password } = await service.createUser([]);
   const cookie = await deviceCookie(service, { username, password });
-  for (const [name, userId] of Object.entries({ [username]: id, "no-such-user": undefined })) {
+  for (const [name, userId] of Object.entries({ [username]: id, "no-such-user": undefined }))
     for (let failures = 1; failures <= MAX_FAILURES; failures++) {
       t.is((await signInFailures.attempt(name, userId)).outcome, "allowed");
       const next = await signInFailures.attempt(name, userId);
@@ -56,7 +56,6 @@ test.serial("guesses at any username wait longer and longer, and end after a hun
       else failures++;
       advanceClock(delay);
     }
-  }
 
   const blocked = await signIn(username, password);
   isProblem(t, blocked, { status: 403, code: "password_reset_required" });

@@ -3,7 +3,14 @@ import { ROLES, type Role } from "../../../resources/access/scopes.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { RESET_LINK_MS } from "../../../server/credentials/reset-links.ts";
 import { isProblem } from "../../harness/clients/api.ts";
-import { createColleague, createTeam } from "../../harness/clients/dashboard.ts";
+import {
+  alertOn,
+  auditOf,
+  createColleague,
+  createTeam,
+  openAs,
+  type Team,
+} from "../../harness/clients/dashboard.ts";
 import {
   authorizeUrl,
   createApp,
@@ -11,7 +18,6 @@ import {
   refresh,
   runCodeFlow,
 } from "../../harness/clients/oauth.ts";
-import { alertOn, auditOf, openAs, type Team } from "../../harness/clients/team-pages.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { postForm, startTestService, type TestUser } from "../../harness/service.ts";

@@ -145,12 +145,11 @@ for (const registration of ["open", "invite"] as const) {
     const taken = newName();
     t.is((await signUp(service, { username: taken, invitation })).status, 201);
     const unused = newName();
-    for (const wrong of ["a".repeat(43), "a\u0000", "a".repeat(5000), invitation]) {
+    for (const wrong of ["a".repeat(43), "a\u0000", "a".repeat(5000), invitation])
       for (const username of [taken, unused]) {
         const reply = await signUp(service, { username, invitation: wrong });
         isProblem(t, reply, { status: 403, code: "invitation_invalid" });
       }
-    }
     t.is(await service.storage.accounts.findByUsername(unused), undefined);
   });
 

@@ -2,10 +2,15 @@ import test from "ava";
 import { parse } from "node-html-parser";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import type { Guide } from "../../../server/dashboard/connect/guides.ts";
-import { browserOf, createTeam } from "../../harness/clients/dashboard.ts";
-import { tokensFor } from "../../harness/clients/flow.ts";
+import {
+  browserOf,
+  createTeam,
+  createTeamWithClient,
+  openAs,
+  textsOn,
+} from "../../harness/clients/dashboard.ts";
 import { connectMcp } from "../../harness/clients/mcp.ts";
-import { createTeamWithClient, openAs, textsOn } from "../../harness/clients/team-pages.ts";
+import { tokensFor } from "../../harness/clients/oauth.ts";
 import { startTestService } from "../../harness/service.ts";
 
 type ConnectBody = { scopes: { name: string; description: string }[]; hosts: Guide[] };

@@ -4,7 +4,6 @@ import type { Role } from "../../../resources/access/scopes.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { firstPartyToken } from "../../harness/clients/dashboard.ts";
-import { REDIRECT_URI } from "../../harness/clients/flow.ts";
 import {
   allow,
   authorizeUrl,
@@ -12,6 +11,7 @@ import {
   type Fields,
   isAcceptedByApi,
   postAsClient,
+  REDIRECT_URI,
   redeemCode,
   refresh,
   runCodeFlow,

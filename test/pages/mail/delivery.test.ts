@@ -6,7 +6,7 @@ import type { SMTPServerOptions } from "smtp-server";
 import { createMailer } from "../../../server/mail/dispatcher.ts";
 import { createColleague } from "../../harness/clients/dashboard.ts";
 import { startMailServer } from "../../harness/mail-server.ts";
-import { freePort } from "../../harness/port.ts";
+import { freePort } from "../../harness/program.ts";
 import { selfSigned } from "../../harness/publisher.ts";
 import { startTestService } from "../../harness/service.ts";
 

@@ -5,24 +5,24 @@ import { ROLES } from "../../../resources/access/scopes.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import type { authorizedAppSchema } from "../../../server/operations/schemas.ts";
 import { isMissing, isProblem } from "../../harness/clients/api.ts";
-import { createColleague, createTeam } from "../../harness/clients/dashboard.ts";
+import { auditOf, createColleague, createTeam, openAs } from "../../harness/clients/dashboard.ts";
 import {
   authorizeUrlOf,
   connectDocument,
   type DocumentClient,
   postAsDocument,
 } from "../../harness/clients/document-client.ts";
-import { REDIRECT_URI, tokensFor } from "../../harness/clients/flow.ts";
 import {
   allow,
   authorizeUrl,
   isAcceptedByApi,
   openConsent,
+  REDIRECT_URI,
   refresh,
+  register,
   runCodeFlow,
+  tokensFor,
 } from "../../harness/clients/oauth.ts";
-import { register } from "../../harness/clients/registration.ts";
-import { auditOf, openAs } from "../../harness/clients/team-pages.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { createTestDatabase } from "../../harness/database/test-database.ts";
 import { startPublisher } from "../../harness/publisher.ts";
@@ -142,7 +142,7 @@ test("after a change of its settings, a server rejects the tokens of clients tha
 for (const [setting, reason] of [
   ["none", /Team<\/bdi> doesn’t let its members authorize apps/],
   ["approved", /Ask an owner or admin of <bdi>Team<\/bdi> to approve this app/],
-] as const) {
+] as const)
   test(`with ${setting}, members can't authorize the client of another organization, and it loses access`, async (t) => {
     const { app, member, admin, owner, setPolicy, connect } = await createTeamAndApp();
     const [ofMember, ofAdmin] = [await connect(member), await connect(admin)];
@@ -161,7 +161,6 @@ for (const [setting, reason] of [
     t.true(await isAcceptedByApi(service, ofMember.accessToken));
     t.is((await refresh(service, app, ofMember.refreshToken)).status, 200);
   });
-}
 
 test("neither a remembered consent nor a page that was opened before grants what the setting no longer allows", async (t) => {
   const { app, member, setPolicy } = await createTeamAndApp();

@@ -4,17 +4,16 @@ import path from "node:path";
 import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt, isProblem } from "../../harness/clients/api.ts";
-import { createTeam } from "../../harness/clients/dashboard.ts";
-import { tokensFor } from "../../harness/clients/flow.ts";
 import {
   type AuditEntry,
   auditOf,
+  createTeam,
   createTeamWithClient,
   follow,
   openAs,
-} from "../../harness/clients/team-pages.ts";
-import { temporaryFolder } from "../../harness/folder.ts";
-import { Program } from "../../harness/program.ts";
+} from "../../harness/clients/dashboard.ts";
+import { tokensFor } from "../../harness/clients/oauth.ts";
+import { Program, temporaryFolder } from "../../harness/program.ts";
 import { providerSettings } from "../../harness/providers/identity-provider.ts";
 import { startTestService } from "../../harness/service.ts";
 

@@ -2,11 +2,17 @@ import test from "ava";
 import { ROLES, type Role } from "../../../resources/access/scopes.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { isMissing, isProblem } from "../../harness/clients/api.ts";
-import { browserOf, createColleague, createTeam } from "../../harness/clients/dashboard.ts";
-import { tokensFor } from "../../harness/clients/flow.ts";
-import { isAcceptedByApi } from "../../harness/clients/oauth.ts";
-import { isMarked, typedIn } from "../../harness/clients/pages.ts";
-import { auditOf, openAs, type Team } from "../../harness/clients/team-pages.ts";
+import {
+  auditOf,
+  browserOf,
+  createColleague,
+  createTeam,
+  isMarked,
+  openAs,
+  type Team,
+  typedIn,
+} from "../../harness/clients/dashboard.ts";
+import { isAcceptedByApi, tokensFor } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { atOnce } from "../../harness/database/storage.ts";
 import { startTestService } from "../../harness/service.ts";

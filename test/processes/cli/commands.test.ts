@@ -1,7 +1,6 @@
 import test from "ava";
 import { MIGRATIONS } from "../../../adapters/database/migrations/index.ts";
 import manifest from "../../../package.json" with { type: "json" };
-import { temporaryFolder } from "../../harness/folder.ts";
 import {
   findOlderNode,
   Program,
@@ -10,6 +9,7 @@ import {
   resultOf,
   runCommand,
   runShell,
+  temporaryFolder,
 } from "../../harness/program.ts";
 import { skip } from "../../harness/skip.ts";
 

@@ -1,8 +1,7 @@
 import { writeFileSync } from "node:fs";
 import path from "node:path";
 import test from "ava";
-import { temporaryFolder } from "../../harness/folder.ts";
-import { Program, runCommand, runShell } from "../../harness/program.ts";
+import { Program, runCommand, runShell, temporaryFolder } from "../../harness/program.ts";
 import { skip } from "../../harness/skip.ts";
 
 const folder = temporaryFolder("completion");

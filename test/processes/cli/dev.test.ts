@@ -4,8 +4,7 @@ import { connect } from "node:net";
 import test from "ava";
 import { apiAt, BROWSER, type PageBody } from "../../harness/clients/api.ts";
 import { firstPartyToken } from "../../harness/clients/dashboard.ts";
-import { temporaryFolder } from "../../harness/folder.ts";
-import { addressOf, refusalOf, runShell, startCommand } from "../../harness/program.ts";
+import { addressOf, refusalOf, runShell, startCommand, temporaryFolder } from "../../harness/program.ts";
 import { populate, postForm } from "../../harness/service.ts";
 import { until, type WebhookPage, waitUntilVerified } from "../../harness/webhooks.ts";
 

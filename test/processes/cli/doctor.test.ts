@@ -9,11 +9,18 @@ import { readSettings } from "../../../server/settings/config.ts";
 import { publicUrlsOf } from "../../../server/settings/public-urls.ts";
 import { forward } from "../../harness/balancer.ts";
 import { startApp } from "../../harness/clients/app-server.ts";
-import { temporaryFolder } from "../../harness/folder.ts";
 import { startMailServer } from "../../harness/mail-server.ts";
-import { freePort } from "../../harness/port.ts";
 import { PRODUCTION } from "../../harness/production.ts";
-import { addressOf, CLI, runCommand, runShell, startServer, stopPrograms } from "../../harness/program.ts";
+import {
+  addressOf,
+  CLI,
+  freePort,
+  runCommand,
+  runShell,
+  startServer,
+  stopPrograms,
+  temporaryFolder,
+} from "../../harness/program.ts";
 import { startTcpProxy } from "../../harness/tcp-proxy.ts";
 
 const newDatabase = () => `sqlite:${temporaryFolder("doctor")}/test.sqlite`;

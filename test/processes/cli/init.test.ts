@@ -1,8 +1,7 @@
 import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import test from "ava";
-import { temporaryFolder } from "../../harness/folder.ts";
-import { ROOT, runCommand } from "../../harness/program.ts";
+import { ROOT, runCommand, temporaryFolder } from "../../harness/program.ts";
 import { commandOnTerminal, type Script, testOnTerminal } from "../../harness/terminal.ts";
 
 const SETTING = /`([A-Z][A-Z_]+)`/g;

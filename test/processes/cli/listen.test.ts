@@ -5,10 +5,9 @@ import { apiAt } from "../../harness/clients/api.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { createTestDatabase } from "../../harness/database/test-database.ts";
 import { settingsFor } from "../../harness/inhabited.ts";
-import { freePort } from "../../harness/port.ts";
-import { type Program, refusalOf, startCommand } from "../../harness/program.ts";
-import { startReceiver, verify } from "../../harness/receiver.ts";
+import { freePort, type Program, refusalOf, startCommand } from "../../harness/program.ts";
 import { startTestService, type TestOrganization } from "../../harness/service.ts";
+import { startReceiver, verify } from "../../harness/webhooks.ts";
 
 const receiver = await startReceiver();
 const service = await startTestService();

@@ -1,6 +1,5 @@
 import test from "ava";
-import { temporaryFolder } from "../../harness/folder.ts";
-import { ROOT, resultOf, runCommand } from "../../harness/program.ts";
+import { ROOT, resultOf, runCommand, temporaryFolder } from "../../harness/program.ts";
 import { commandOnTerminal, type Script, startOnTerminal, testOnTerminal } from "../../harness/terminal.ts";
 
 const folder = temporaryFolder("terminal");

@@ -3,7 +3,7 @@ import { OPERATOR } from "../../../resources/events/types.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
 import { domainFields } from "../../harness/database/storage.ts";
 import { storeDomain } from "../../harness/domains.ts";
-import { freePort } from "../../harness/port.ts";
+import { freePort } from "../../harness/program.ts";
 import { bearer, startTestService } from "../../harness/service.ts";
 
 const metricsPort = await freePort();
@@ -107,7 +107,7 @@ const SPOOFED = [
 for (const [name, target] of [
   ["no proxy", service],
   ["TRUST_PROXY=1", apart],
-] as const) {
+] as const)
   test(`the values of ${name} appear in no response`, async (t) => {
     for (const path of PATHS) {
       const plain = await sendRaw(target.url, path);
@@ -121,4 +121,3 @@ for (const [name, target] of [
       }
     }
   });
-}

@@ -2,7 +2,7 @@ import { networkInterfaces } from "node:os";
 import test from "ava";
 import { sendRaw } from "../../harness/clients/raw.ts";
 import { startServiceWithDatabase } from "../../harness/database/service.ts";
-import { freePort } from "../../harness/port.ts";
+import { freePort } from "../../harness/program.ts";
 import { skip } from "../../harness/skip.ts";
 
 const PUBLIC = ["host", "links.example.com"];

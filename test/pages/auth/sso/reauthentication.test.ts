@@ -4,7 +4,7 @@ import { authorizeUrl, createApp } from "../../../harness/clients/oauth.ts";
 import { type Page, TestBrowser } from "../../../harness/clients/test-browser.ts";
 import { follow } from "../../../harness/clients/visits.ts";
 import { advanceClock } from "../../../harness/clock.ts";
-import { freePort } from "../../../harness/port.ts";
+import { freePort } from "../../../harness/program.ts";
 import {
   providerSettings,
   signInWith,

@@ -5,7 +5,7 @@ import { createProtected } from "../../../harness/clients/second-factor.ts";
 import { type Page, TestBrowser } from "../../../harness/clients/test-browser.ts";
 import { accountIn, follow, isSignedIn, thiefOf } from "../../../harness/clients/visits.ts";
 import { advanceClock } from "../../../harness/clock.ts";
-import { freePort } from "../../../harness/port.ts";
+import { freePort } from "../../../harness/program.ts";
 import {
   isSignInRefused,
   providerSettings,
