@@ -1,6 +1,5 @@
-import { OPERATOR } from "../../resources/events/types.ts";
 import { LINK_DEFAULTS, type LinkFields } from "../../resources/links/types.ts";
-import { domainFields } from "../harness/database/storage.ts";
+import { domainFields, OPERATOR } from "../harness/database/storage.ts";
 import { interleaved, type Subject } from "./measure.ts";
 import { withStorage } from "./seed.ts";
 import { compare, type Row } from "./table.ts";

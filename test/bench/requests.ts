@@ -4,14 +4,8 @@ import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { apiAt } from "../harness/clients/api.ts";
-import {
-  type Candidate,
-  largest,
-  repeated,
-  requestsOfTenant,
-  requestsOfVisitors,
-  type Tenant,
-} from "./expensive-requests.ts";
+import type { Candidate, Tenant } from "./expensive-requests.ts";
+import { largest, repeated, requestsOfTenant, requestsOfVisitors } from "./expensive-requests.ts";
 import type { Flood } from "./flood.ts";
 import { createTally, median, saturate } from "./load.ts";
 import { fieldsOfTenant, fieldsOfVisitors, mostExpensive, uploads } from "./long-texts.ts";

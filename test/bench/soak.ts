@@ -5,14 +5,8 @@ import { createWebhook, startReceiver, verifyWebhooks } from "./receiver.ts";
 import { withStorage } from "./seed.ts";
 import { type Row, row } from "./table.ts";
 import { exchanges, fetchToken, introspections, links, redirects, refreshes, tokens } from "./workloads.ts";
-import {
-  count,
-  eachDatabase,
-  expectStored,
-  type Ours,
-  RESOURCE_SERVER,
-  type Workspace,
-} from "./workspace.ts";
+import type { Ours, Workspace } from "./workspace.ts";
+import { count, eachDatabase, expectStored, RESOURCE_SERVER } from "./workspace.ts";
 
 const PER_SECOND = 300;
 const MINUTES = Math.max(3, Number(process.env.BENCH_MINUTES ?? 30));

@@ -1,10 +1,9 @@
-import { OPERATOR } from "../../resources/events/types.ts";
 import { openPage, tabTo, useChromium } from "../harness/browser/chromium.ts";
 import { press } from "../harness/browser/page-actions.ts";
 import { openSignedIn } from "../harness/browser/readable.ts";
 import { startCallbackServer } from "../harness/callback.ts";
 import { authorizeUrl, redeemCode } from "../harness/clients/oauth.ts";
-import { bearer, startTestService } from "../harness/service.ts";
+import { bearer, OPERATOR, startTestService } from "../harness/service.ts";
 
 const service = await startTestService();
 const { url: CALLBACK } = await startCallbackServer();

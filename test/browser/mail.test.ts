@@ -1,10 +1,9 @@
 import type { Page } from "playwright-core";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { useChromium } from "../harness/browser/chromium.ts";
 import { fill, press } from "../harness/browser/page-actions.ts";
 import { COLOR_RULES, isReadable, look, openSignedIn, violationsOf } from "../harness/browser/readable.ts";
 import { htmlOf, linkIn, startMailServer, textOf } from "../harness/mail-server.ts";
-import { startTestService } from "../harness/service.ts";
+import { OPERATOR, startTestService } from "../harness/service.ts";
 
 const mailServer = await startMailServer();
 const service = await startTestService({

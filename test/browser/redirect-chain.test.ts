@@ -1,12 +1,11 @@
 import type { ExecutionContext } from "ava";
 import type { Browser, Page } from "playwright-core";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { useChromium } from "../harness/browser/chromium.ts";
 import { fill, press, signIn } from "../harness/browser/page-actions.ts";
 import { openSignedIn } from "../harness/browser/readable.ts";
 import { type CallbackServer, startCallbackServer } from "../harness/callback.ts";
 import { authorizeUrl, createApp } from "../harness/clients/oauth.ts";
-import { startTestService } from "../harness/service.ts";
+import { OPERATOR, startTestService } from "../harness/service.ts";
 
 const service = await startTestService();
 const URIS = ["http://127.0.0.1/callback", "com.example.app:/callback"];

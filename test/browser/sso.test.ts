@@ -1,6 +1,5 @@
 import type { ExecutionContext } from "ava";
 import type { Page } from "playwright-core";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { openPage, useChromium } from "../harness/browser/chromium.ts";
 import { press, signIn } from "../harness/browser/page-actions.ts";
 import { startCallbackServer } from "../harness/callback.ts";
@@ -8,7 +7,7 @@ import { authorizeUrl, createApp } from "../harness/clients/oauth.ts";
 import { freePort } from "../harness/program.ts";
 import { providerSettings } from "../harness/providers/identity-provider.ts";
 import { startOidcProvider } from "../harness/providers/oidc-identity-provider.ts";
-import { startTestService } from "../harness/service.ts";
+import { OPERATOR, startTestService } from "../harness/service.ts";
 
 const port = await freePort();
 const service = await startTestService(providerSettings(`http://localhost:${port}`));

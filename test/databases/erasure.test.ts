@@ -1,9 +1,8 @@
 import test from "ava";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { createTestDatabase, inspect } from "../harness/database/test-database.ts";
-import { startTestService } from "../harness/service.ts";
+import { OPERATOR, startTestService } from "../harness/service.ts";
 import { createTenants } from "../harness/surfaces.ts";
 import { until } from "../harness/webhooks.ts";
 

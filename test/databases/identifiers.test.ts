@@ -3,8 +3,7 @@ import test from "ava";
 import { sha256 } from "../../adapters/crypto/hash.ts";
 import { withChecksum } from "../../adapters/crypto/ids.ts";
 import { tokenTime } from "../../adapters/oauth/token-row.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
-import { createTestStorage, linkFields } from "../harness/database/storage.ts";
+import { createTestStorage, linkFields, OPERATOR } from "../harness/database/storage.ts";
 
 export const databases = "all";
 

@@ -5,9 +5,8 @@ import { type Engine, rowsOf } from "../../adapters/database/engine.ts";
 import { type Database, openDatabase } from "../../adapters/database/index.ts";
 import { MIGRATIONS, migrate, migrations } from "../../adapters/database/migrations/index.ts";
 import type { Migration } from "../../adapters/database/migrations/migration.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { ADDITIVE, REWRITING } from "../harness/database/additive-migration.ts";
-import { createTestStorage, linkFields } from "../harness/database/storage.ts";
+import { createTestStorage, linkFields, OPERATOR } from "../harness/database/storage.ts";
 import { createTestDatabase, engine, inspect, serverOf } from "../harness/database/test-database.ts";
 
 export const databases = "all";

@@ -2,7 +2,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import test, { type ExecutionContext } from "ava";
 import { openDatabase } from "../../adapters/database/index.ts";
 import { openStorage } from "../../adapters/index.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
 import type { Attempt } from "../../resources/idempotency/run-once.ts";
 import { apiAt, isProblem, type Reply, read } from "../harness/clients/api.ts";
 import { postMcp } from "../harness/clients/mcp.ts";
@@ -16,7 +15,7 @@ import {
 } from "../harness/database/storage.ts";
 import { engine } from "../harness/database/test-database.ts";
 import { Program } from "../harness/program.ts";
-import { bearer, postForm, startTestService } from "../harness/service.ts";
+import { bearer, OPERATOR, postForm, startTestService } from "../harness/service.ts";
 import { startTcpProxy } from "../harness/tcp-proxy.ts";
 import { until } from "../harness/webhooks.ts";
 

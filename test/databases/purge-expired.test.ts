@@ -1,8 +1,7 @@
 import test from "ava";
 import { sha256 } from "../../adapters/crypto/hash.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { advanceClock } from "../harness/clock.ts";
-import { createTestStorage } from "../harness/database/storage.ts";
+import { createTestStorage, OPERATOR } from "../harness/database/storage.ts";
 import { engine } from "../harness/database/test-database.ts";
 
 export const databases = "all";

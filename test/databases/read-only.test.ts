@@ -2,7 +2,6 @@ import { randomBytes } from "node:crypto";
 import test from "ava";
 import { openDatabase } from "../../adapters/database/index.ts";
 import { openStorage, type Storage } from "../../adapters/index.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { RETRY_AFTER_S } from "../../resources/http/problem.ts";
 import type { Link } from "../../resources/links/types.ts";
 import { apiAt } from "../harness/clients/api.ts";
@@ -10,7 +9,7 @@ import { hasMariadb, startMariadb } from "../harness/database/mariadb.ts";
 import { atOnce, clickAt, linkFields } from "../harness/database/storage.ts";
 import { createTestDatabase, engine, serverOf } from "../harness/database/test-database.ts";
 import { freePort, runCommand } from "../harness/program.ts";
-import { postForm, startTestService } from "../harness/service.ts";
+import { OPERATOR, postForm, startTestService } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
 import { until } from "../harness/webhooks.ts";
 

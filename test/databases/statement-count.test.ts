@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import test from "ava";
 import type { Engine } from "../../adapters/database/engine.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { limitsOf } from "../../resources/plans.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import {
@@ -15,7 +14,7 @@ import {
 import { clickAt, linkFields } from "../harness/database/storage.ts";
 import { engine } from "../harness/database/test-database.ts";
 import { freePort } from "../harness/program.ts";
-import { type OwnService, populate } from "../harness/service.ts";
+import { OPERATOR, type OwnService, populate } from "../harness/service.ts";
 import { createSites } from "../harness/site.ts";
 
 export const databases = "all";

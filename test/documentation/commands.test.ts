@@ -13,12 +13,8 @@ import { storeDomain } from "../harness/domains.ts";
 import { blocksOf, DOCUMENTS } from "../harness/examples.ts";
 import { settingsFor } from "../harness/inhabited.ts";
 import { ROOT, runShell } from "../harness/program.ts";
-import {
-  startTestService,
-  type TestOrganization,
-  type TestService,
-  type TestUser,
-} from "../harness/service.ts";
+import type { TestOrganization, TestService, TestUser } from "../harness/service.ts";
+import { startTestService } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
 
 export const stage = "processes";

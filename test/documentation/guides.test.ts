@@ -7,15 +7,8 @@ import type { ResolveTxt } from "../../resources/domains/service.ts";
 import type { AnalyticsView } from "../../resources/links/analytics.ts";
 import { type Api, apiAt, BROWSER, type LinkBody, type PageBody } from "../harness/clients/api.ts";
 import { PYTHON } from "../harness/clients/python.ts";
-import {
-  type Block,
-  blocksOf,
-  examplesIn,
-  LANGUAGES,
-  type Language,
-  outputsOf,
-  toProgram,
-} from "../harness/examples.ts";
+import type { Block, Language } from "../harness/examples.ts";
+import { blocksOf, examplesIn, LANGUAGES, outputsOf, toProgram } from "../harness/examples.ts";
 import { Program, ROOT } from "../harness/program.ts";
 import { startTestService, type TestService } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";

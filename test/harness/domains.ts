@@ -2,13 +2,12 @@ import type { Storage } from "../../adapters/index.ts";
 import type { DomainView } from "../../resources/domains/schema.ts";
 import { createDomainService, type ResolveTxt } from "../../resources/domains/service.ts";
 import type { DomainFields } from "../../resources/domains/types.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { NO_NAMES } from "../../resources/links/rules.ts";
 import { type Api, BROWSER } from "./clients/api.ts";
 import { sendRaw } from "./clients/raw.ts";
 import { startServiceWithDatabase } from "./database/service.ts";
 import { domainFields } from "./database/storage.ts";
-import { type OwnService, startTestService } from "./service.ts";
+import { OPERATOR, type OwnService, startTestService } from "./service.ts";
 
 type Visit = { method?: string; headers?: Record<string, string>; body?: string; url?: string };
 

@@ -14,6 +14,9 @@ import { closeAfterTests } from "./closing.ts";
 import { createTestDatabase } from "./database/test-database.ts";
 import { createStatementListeners, type OnStatement } from "./statements.ts";
 
+/** The actor of what tests set up. */
+export { OPERATOR };
+
 /** An organization on a paid plan, with its API client. */
 export type TestOrganization = { id: string; name: string } & NewClient;
 export type TestUser = { id: string; username: string; password: string };

@@ -1,5 +1,4 @@
 import test from "ava";
-import { OPERATOR } from "../../resources/events/types.ts";
 import {
   codeFor,
   createApp,
@@ -9,7 +8,7 @@ import {
   refresh,
   runCodeFlow,
 } from "../harness/clients/oauth.ts";
-import { startTestService, type TestOrganization } from "../harness/service.ts";
+import { OPERATOR, startTestService, type TestOrganization } from "../harness/service.ts";
 
 const service = await startTestService();
 

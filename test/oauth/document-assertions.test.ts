@@ -1,6 +1,5 @@
 import test from "ava";
 import { decodeJwt } from "jose";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { withAssertion } from "../harness/clients/client-key.ts";
 import {
   authorizeUrlOf,
@@ -13,7 +12,7 @@ import {
 import { createDpopKey, postWithProof } from "../harness/clients/dpop.ts";
 import { allow, isAcceptedByApi, outcomeOf, redemptionOf } from "../harness/clients/oauth.ts";
 import { startPublisher } from "../harness/publisher.ts";
-import { startTestService } from "../harness/service.ts";
+import { OPERATOR, startTestService } from "../harness/service.ts";
 
 const DOCUMENT = "https://agent.example/client.json";
 const KEYS = "https://agent.example/jwks.json";

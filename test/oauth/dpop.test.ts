@@ -1,13 +1,7 @@
 import test from "ava";
 import { exportJWK, SignJWT } from "jose";
-import {
-  athOf,
-  boundToken,
-  createDpopKey,
-  type Proof,
-  requestWithProof,
-  signProof,
-} from "../harness/clients/dpop.ts";
+import type { Proof } from "../harness/clients/dpop.ts";
+import { athOf, boundToken, createDpopKey, requestWithProof, signProof } from "../harness/clients/dpop.ts";
 import {
   authorizeUrl,
   basic,

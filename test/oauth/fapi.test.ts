@@ -2,20 +2,11 @@ import test, { type ExecutionContext } from "ava";
 import { decodeProtectedHeader } from "jose";
 import * as oidc from "openid-client";
 import { FapiConflict } from "../../adapters/oauth/clients.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { createKeyFor, type KeyPair, signAssertion, withAssertion } from "../harness/clients/client-key.ts";
 import { createDpopKey, type DpopKey, postWithProof } from "../harness/clients/dpop.ts";
-import {
-  type Answer,
-  allow,
-  basic,
-  createApp,
-  type Fields,
-  pkce,
-  REDIRECT_URI,
-  read,
-} from "../harness/clients/oauth.ts";
-import { bearer, postForm, startTestService, type TestOrganization } from "../harness/service.ts";
+import type { Answer, Fields } from "../harness/clients/oauth.ts";
+import { allow, basic, createApp, pkce, REDIRECT_URI, read } from "../harness/clients/oauth.ts";
+import { bearer, OPERATOR, postForm, startTestService, type TestOrganization } from "../harness/service.ts";
 
 const service = await startTestService();
 const { clients } = service.storage;

@@ -7,23 +7,17 @@ import {
 import test from "ava";
 import * as oidc from "openid-client";
 import type { Role } from "../../resources/access/scopes.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import { firstPartyToken } from "../harness/clients/dashboard.ts";
 import { createDpopKey, requestWithProof } from "../harness/clients/dpop.ts";
 import { postMcp } from "../harness/clients/mcp.ts";
-import {
-  discover,
-  type Fields,
-  isAcceptedByApi,
-  outcomeOf,
-  postAsClient,
-  read,
-} from "../harness/clients/oauth.ts";
+import type { Fields } from "../harness/clients/oauth.ts";
+import { discover, isAcceptedByApi, outcomeOf, postAsClient, read } from "../harness/clients/oauth.ts";
 import { providerSettings } from "../harness/providers/identity-provider.ts";
 import { sendJson, signWithForeignKey, startTokenIssuer } from "../harness/providers/token-issuer.ts";
 import {
   bearer,
+  OPERATOR,
   postForm,
   startTestService,
   type TestOrganization,

@@ -1,7 +1,6 @@
 import test from "ava";
 import * as oidc from "openid-client";
 import type { Role } from "../../resources/access/scopes.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { firstPartyToken } from "../harness/clients/dashboard.ts";
 import {
   authorize,
@@ -15,7 +14,7 @@ import {
   shareApp,
 } from "../harness/clients/oauth.ts";
 import { advanceClock } from "../harness/clock.ts";
-import { bearer } from "../harness/service.ts";
+import { bearer, OPERATOR } from "../harness/service.ts";
 
 const { service, app, own, user } = await shareApp();
 

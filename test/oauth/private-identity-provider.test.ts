@@ -1,14 +1,13 @@
 import { randomUUID } from "node:crypto";
 import test from "ava";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { postAsClient, read } from "../harness/clients/oauth.ts";
 import { createTrustingOrganization, exchange } from "../harness/clients/workload.ts";
 import { PRODUCTION } from "../harness/production.ts";
 import { providerSettings } from "../harness/providers/identity-provider.ts";
 import { githubClaims } from "../harness/providers/token-issuer.ts";
 import { startPublisher } from "../harness/publisher.ts";
-import { postForm, startTestService } from "../harness/service.ts";
+import { OPERATOR, postForm, startTestService } from "../harness/service.ts";
 
 const PROVIDER = "https://idp.example";
 const ISSUER = "https://issuer.example";

@@ -1,16 +1,8 @@
 import { sign as signBytes } from "node:crypto";
 import test from "ava";
-import {
-  type CryptoKey,
-  decodeJwt,
-  exportJWK,
-  generateKeyPair,
-  importJWK,
-  SignJWT,
-  UnsecuredJWT,
-} from "jose";
+import type { CryptoKey } from "jose";
+import { decodeJwt, exportJWK, generateKeyPair, importJWK, SignJWT, UnsecuredJWT } from "jose";
 import * as oidc from "openid-client";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { parsePublicKey } from "../../server/credentials/public-keys.ts";
 import { addKey, signAssertion, withAssertion } from "../harness/clients/client-key.ts";
 import {
@@ -23,7 +15,7 @@ import {
   outcomeOf,
   read,
 } from "../harness/clients/oauth.ts";
-import { postForm, startTestService } from "../harness/service.ts";
+import { OPERATOR, postForm, startTestService } from "../harness/service.ts";
 
 const service = await startTestService();
 const { clients } = service.storage;

@@ -1,12 +1,6 @@
 import test, { type ExecutionContext } from "ava";
-import {
-  allow,
-  authorizeUrl,
-  createApp,
-  type Fields,
-  redeemCode,
-  shareApp,
-} from "../harness/clients/oauth.ts";
+import type { Fields } from "../harness/clients/oauth.ts";
+import { allow, authorizeUrl, createApp, redeemCode, shareApp } from "../harness/clients/oauth.ts";
 
 const REGISTERED = "https://app.example.com/cb/a";
 

@@ -1,6 +1,5 @@
 import test from "ava";
 import { DEVICE_GRANT } from "../../adapters/oauth/oidc/clients.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { connectMcp } from "../harness/clients/mcp.ts";
 import {
   authorizeUrl,
@@ -18,7 +17,7 @@ import {
   requestTokens,
 } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
-import { postForm, startTestService } from "../harness/service.ts";
+import { OPERATOR, postForm, startTestService } from "../harness/service.ts";
 
 const service = await startTestService({ DYNAMIC_REGISTRATION: "stateless" });
 const organization = await service.createOrganization();

@@ -1,6 +1,5 @@
 import { DpopSession } from "@modelcontextprotocol/client";
 import test from "ava";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { athOf, createDpopKey, postWithProof, requestWithProof, signProof } from "../harness/clients/dpop.ts";
 import {
   type Answer,
@@ -19,7 +18,7 @@ import {
   runCodeFlow,
 } from "../harness/clients/oauth.ts";
 import { createSelfRegisteringHost } from "../harness/clients/self-registering.ts";
-import { bearer, postForm, startTestService } from "../harness/service.ts";
+import { bearer, OPERATOR, postForm, startTestService } from "../harness/service.ts";
 
 const service = await startTestService({
   RESOURCE_SERVER_SECRET: RESOURCE_SERVER.clientSecret,

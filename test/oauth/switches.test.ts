@@ -1,6 +1,5 @@
 import test from "ava";
 import type { Role } from "../../resources/access/scopes.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
 import {
   authorizeUrl,
   createApp,
@@ -13,7 +12,7 @@ import {
   sendForm,
 } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
-import { startTestService } from "../harness/service.ts";
+import { OPERATOR, startTestService } from "../harness/service.ts";
 import { createTenants, type SurfaceName, type Tenants, tryAll } from "../harness/surfaces.ts";
 
 export const databases = "all";

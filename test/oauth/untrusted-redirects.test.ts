@@ -1,12 +1,6 @@
 import test, { type ExecutionContext } from "ava";
-import {
-  authorizeUrl,
-  createApp,
-  type Fields,
-  openConsent,
-  REDIRECT_URI,
-  register,
-} from "../harness/clients/oauth.ts";
+import type { Fields } from "../harness/clients/oauth.ts";
+import { authorizeUrl, createApp, openConsent, REDIRECT_URI, register } from "../harness/clients/oauth.ts";
 import { type Page, TestBrowser } from "../harness/clients/test-browser.ts";
 import { startPublisher } from "../harness/publisher.ts";
 import { startTestService } from "../harness/service.ts";

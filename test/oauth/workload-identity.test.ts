@@ -1,6 +1,5 @@
 import test from "ava";
 import * as oidc from "openid-client";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { discover, isAcceptedByApi, outcomeOf, postAsClient } from "../harness/clients/oauth.ts";
 import {
   addRule,
@@ -15,7 +14,7 @@ import {
 import { advanceClock } from "../harness/clock.ts";
 import { atOnce } from "../harness/database/storage.ts";
 import { startTokenIssuer } from "../harness/providers/token-issuer.ts";
-import { bearer, startTestService } from "../harness/service.ts";
+import { bearer, OPERATOR, startTestService } from "../harness/service.ts";
 
 const [service, issuer] = await Promise.all([startTestService(), startTokenIssuer()]);
 const organization = await createTrustingOrganization(service, issuer);

@@ -1,9 +1,8 @@
 import test, { type ExecutionContext } from "ava";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { apiAt, isMissing, isProblem } from "../harness/clients/api.ts";
 import { browserOf, createTeam } from "../harness/clients/dashboard.ts";
 import { isAcceptedByApi, tokensFor } from "../harness/clients/oauth.ts";
-import { startTestService, type TestOrganization, type TestUser } from "../harness/service.ts";
+import { OPERATOR, startTestService, type TestOrganization, type TestUser } from "../harness/service.ts";
 import { createWebhook, uniqueUrl } from "../harness/webhooks.ts";
 
 const service = await startTestService();

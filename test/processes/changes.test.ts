@@ -1,11 +1,10 @@
 import test from "ava";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { apiAt, isProblem, type LinkBody } from "../harness/clients/api.ts";
 import { connectUntilEnd, postMcp, refusalOf } from "../harness/clients/mcp.ts";
 import { authorizeUrl, createApp, postAsClient, refresh, runCodeFlow } from "../harness/clients/oauth.ts";
 import { startCluster } from "../harness/cluster.ts";
 import { rounds } from "../harness/rounds.ts";
-import { bearer, postForm, type TestService } from "../harness/service.ts";
+import { bearer, OPERATOR, postForm, type TestService } from "../harness/service.ts";
 import { createWebhook, type NewWebhookBody, startReceiver, verify } from "../harness/webhooks.ts";
 
 export const databases = "all";

@@ -2,9 +2,8 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import test from "ava";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { sendRaw } from "../harness/clients/raw.ts";
-import { linkFields } from "../harness/database/storage.ts";
+import { linkFields, OPERATOR } from "../harness/database/storage.ts";
 import { BASE, createSites, HOST, request, send } from "../harness/site.ts";
 import { until } from "../harness/webhooks.ts";
 

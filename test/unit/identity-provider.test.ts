@@ -3,11 +3,8 @@ import test from "ava";
 import { createIdentityProvider, ProviderUnavailable } from "../../server/auth/sso/identity-provider.ts";
 import { readSettings } from "../../server/settings/config.ts";
 import { startApp } from "../harness/clients/app-server.ts";
-import {
-  type MockProvider,
-  providerSettings,
-  startMockProvider,
-} from "../harness/providers/identity-provider.ts";
+import type { MockProvider } from "../harness/providers/identity-provider.ts";
+import { providerSettings, startMockProvider } from "../harness/providers/identity-provider.ts";
 
 const CALLBACK = "https://links.example.com/auth/sso/callback";
 

@@ -1,14 +1,6 @@
 import test from "ava";
-import {
-  CompactSign,
-  type CryptoKey,
-  createLocalJWKSet,
-  exportJWK,
-  FlattenedSign,
-  generateKeyPair,
-  type JWTHeaderParameters,
-  SignJWT,
-} from "jose";
+import type { CryptoKey, JWTHeaderParameters } from "jose";
+import { CompactSign, createLocalJWKSet, exportJWK, FlattenedSign, generateKeyPair, SignJWT } from "jose";
 import { InvalidJwt, verifyJwt } from "../../server/assertions/verify-jwt.ts";
 
 const ISSUER = "https://issuer.example";

@@ -1,5 +1,4 @@
 import test, { type ExecutionContext } from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { challengesIn } from "../../harness/clients/challenge.ts";
 import { athOf, boundToken, createDpopKey, signProof } from "../../harness/clients/dpop.ts";
 import { MCP_HEADERS, modernRequest } from "../../harness/clients/mcp.ts";
@@ -7,7 +6,7 @@ import { RESOURCE_SERVER } from "../../harness/clients/oauth.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { freePort } from "../../harness/program.ts";
-import { startTestService } from "../../harness/service.ts";
+import { OPERATOR, startTestService } from "../../harness/service.ts";
 
 /** A request that a resource accepts with a valid proof. */
 type Target = {

@@ -1,10 +1,9 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
 import { apiAt, isProblem } from "../../harness/clients/api.ts";
 import { MCP_HEADERS, modernRequest, postMcp } from "../../harness/clients/mcp.ts";
 import { atOnce } from "../../harness/database/storage.ts";
-import { bearer, startTestService } from "../../harness/service.ts";
+import { bearer, OPERATOR, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService({ RATE_LIMIT: "on", TRUST_PROXY: "1" });
 

@@ -1,18 +1,11 @@
 import test, { type ExecutionContext } from "ava";
 import type { DomainView } from "../../../resources/domains/schema.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import type { Plan } from "../../../resources/plans.ts";
-import {
-  type Api,
-  apiAt,
-  isInvalid,
-  isMissing,
-  isProblem,
-  type PageBody,
-} from "../../harness/clients/api.ts";
+import type { Api, PageBody } from "../../harness/clients/api.ts";
+import { apiAt, isInvalid, isMissing, isProblem } from "../../harness/clients/api.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { storeManyLinks } from "../../harness/database/many-links.ts";
-import { atOnce } from "../../harness/database/storage.ts";
+import { atOnce, OPERATOR } from "../../harness/database/storage.ts";
 import { startDomainService } from "../../harness/domains.ts";
 import type { TestOrganization } from "../../harness/service.ts";
 

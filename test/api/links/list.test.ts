@@ -1,12 +1,11 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { createCursors } from "../../../resources/http/pagination.ts";
 import type { LinkPage } from "../../../resources/links/list.ts";
 import { NO_NAMES } from "../../../resources/links/rules.ts";
 import { createLinkService } from "../../../resources/links/service.ts";
 import type { Link, LinkPasswords } from "../../../resources/links/types.ts";
 import { storeManyLinks } from "../../harness/database/many-links.ts";
-import { atOnce, createTestStorage } from "../../harness/database/storage.ts";
+import { atOnce, createTestStorage, OPERATOR } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 

@@ -1,10 +1,9 @@
 import test from "ava";
 import { parse } from "node-html-parser";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { isProblem, type LinkBody, type PageBody } from "../../harness/clients/api.ts";
 import { shareApi } from "../../harness/clients/oauth.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
-import { atOnce } from "../../harness/database/storage.ts";
+import { atOnce, OPERATOR } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 

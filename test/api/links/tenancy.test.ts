@@ -1,12 +1,6 @@
 import test from "ava";
-import {
-  type Api,
-  apiAt,
-  isMissing,
-  type LinkBody,
-  type PageBody,
-  type SendOptions,
-} from "../../harness/clients/api.ts";
+import type { Api, LinkBody, PageBody, SendOptions } from "../../harness/clients/api.ts";
+import { apiAt, isMissing } from "../../harness/clients/api.ts";
 import { tokensFor } from "../../harness/clients/oauth.ts";
 import { startTestService } from "../../harness/service.ts";
 

@@ -1,11 +1,10 @@
 import { InsufficientScopeError } from "@modelcontextprotocol/client";
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt, isProblem, type Reply } from "../../harness/clients/api.ts";
 import { challengeOf } from "../../harness/clients/challenge.ts";
 import { ALL_ERAS, connectUntilEnd, postMcp } from "../../harness/clients/mcp.ts";
 import { postAsClient } from "../../harness/clients/oauth.ts";
-import { bearer, startTestService } from "../../harness/service.ts";
+import { bearer, OPERATOR, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService({ ALLOWED_ORIGINS: "https://inspector.example.com" });
 const app = await service.createOrganization();

@@ -1,10 +1,9 @@
 import { ResourceNotFoundError } from "@modelcontextprotocol/client";
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt, isProblem } from "../../harness/clients/api.ts";
 import { challengeOf } from "../../harness/clients/challenge.ts";
 import { ALL_ERAS, connectUntilEnd, modernRequest, postMcp } from "../../harness/clients/mcp.ts";
-import { bearer, startTestService } from "../../harness/service.ts";
+import { bearer, OPERATOR, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const url = `${service.url}/mcp`;

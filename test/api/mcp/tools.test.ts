@@ -3,14 +3,8 @@ import test, { type ExecutionContext } from "ava";
 import type { DomainView } from "../../../resources/domains/schema.ts";
 import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
 import { apiAt, type LinkBody, type PageBody } from "../../harness/clients/api.ts";
-import {
-  ALL_ERAS,
-  callTool,
-  connectMcp,
-  connectUntilEnd,
-  type Era,
-  refusalOf,
-} from "../../harness/clients/mcp.ts";
+import type { Era } from "../../harness/clients/mcp.ts";
+import { ALL_ERAS, callTool, connectMcp, connectUntilEnd, refusalOf } from "../../harness/clients/mcp.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
 import {
   allDeliveriesOf,

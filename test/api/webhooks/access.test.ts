@@ -1,14 +1,8 @@
 import test from "ava";
 import { type Api, isInvalid, isMissing, isProblem, type Reply } from "../../harness/clients/api.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
-import {
-  allDeliveriesOf,
-  createWebhook,
-  type DeliveryBody,
-  deliveriesOf,
-  type WebhookBody,
-  waitForDelivery,
-} from "../../harness/webhooks.ts";
+import type { DeliveryBody, WebhookBody } from "../../harness/webhooks.ts";
+import { allDeliveriesOf, createWebhook, deliveriesOf, waitForDelivery } from "../../harness/webhooks.ts";
 
 export const databases = "all";
 

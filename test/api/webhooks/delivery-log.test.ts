@@ -3,16 +3,8 @@ import test from "ava";
 import { isInvalid, isMissing, isProblem } from "../../harness/clients/api.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
-import {
-  createWebhook,
-  type DeliveryBody,
-  type DeliveryDetailsBody,
-  type DeliveryPage,
-  deliveriesOf,
-  until,
-  type WebhookPage,
-  waitForDelivery,
-} from "../../harness/webhooks.ts";
+import type { DeliveryBody, DeliveryDetailsBody, DeliveryPage, WebhookPage } from "../../harness/webhooks.ts";
+import { createWebhook, deliveriesOf, until, waitForDelivery } from "../../harness/webhooks.ts";
 
 export const databases = "all";
 

@@ -4,15 +4,8 @@ import { apiAt, type LinkBody } from "../../harness/clients/api.ts";
 import { postAsClient, tokensFor } from "../../harness/clients/oauth.ts";
 import type { TestOrganization } from "../../harness/service.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
-import {
-  createWebhook,
-  type DeliveryBody,
-  deliveriesOf,
-  type MessageBody,
-  until,
-  verify,
-  waitForDelivery,
-} from "../../harness/webhooks.ts";
+import type { DeliveryBody, MessageBody } from "../../harness/webhooks.ts";
+import { createWebhook, deliveriesOf, until, verify, waitForDelivery } from "../../harness/webhooks.ts";
 
 export const databases = "all";
 

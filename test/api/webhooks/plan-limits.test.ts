@@ -1,17 +1,10 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { linkFields } from "../../harness/database/storage.ts";
+import { linkFields, OPERATOR } from "../../harness/database/storage.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
-import {
-  type DeliveryBody,
-  deliveriesOf,
-  type Received,
-  until,
-  verify,
-  waitForDelivery,
-} from "../../harness/webhooks.ts";
+import type { DeliveryBody, Received } from "../../harness/webhooks.ts";
+import { deliveriesOf, until, verify, waitForDelivery } from "../../harness/webhooks.ts";
 
 export const databases = "all";
 

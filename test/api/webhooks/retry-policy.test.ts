@@ -3,14 +3,8 @@ import { apiAt } from "../../harness/clients/api.ts";
 import { createColleague } from "../../harness/clients/dashboard.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
-import {
-  type DeliveryBody,
-  deliveriesOf,
-  until,
-  verify,
-  type WebhookBody,
-  waitForDelivery,
-} from "../../harness/webhooks.ts";
+import type { DeliveryBody, WebhookBody } from "../../harness/webhooks.ts";
+import { deliveriesOf, until, verify, waitForDelivery } from "../../harness/webhooks.ts";
 
 const { service, receiver, respondWith, subscribe, passQueue } = await startWebhookService();
 

@@ -2,14 +2,8 @@ import test from "ava";
 import { type Api, apiAt } from "../../harness/clients/api.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
-import {
-  createWebhook,
-  type NewWebhookBody,
-  type Received,
-  verify,
-  type WebhookBody,
-  waitForDelivery,
-} from "../../harness/webhooks.ts";
+import type { NewWebhookBody, Received, WebhookBody } from "../../harness/webhooks.ts";
+import { createWebhook, verify, waitForDelivery } from "../../harness/webhooks.ts";
 
 const { service, receiver, knex } = await startWebhookService();
 const organization = await service.createOrganization();

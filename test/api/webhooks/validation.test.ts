@@ -2,13 +2,8 @@ import test from "ava";
 import { isMissing, isProblem, newApi } from "../../harness/clients/api.ts";
 import { atOnce } from "../../harness/database/storage.ts";
 import { startTestService } from "../../harness/service.ts";
-import {
-  createWebhook,
-  type NewWebhookBody,
-  uniqueUrl,
-  type WebhookBody,
-  type WebhookPage,
-} from "../../harness/webhooks.ts";
+import type { NewWebhookBody, WebhookBody, WebhookPage } from "../../harness/webhooks.ts";
+import { createWebhook, uniqueUrl } from "../../harness/webhooks.ts";
 
 export const databases = "all";
 

@@ -1,9 +1,8 @@
 import test, { type ExecutionContext } from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { register } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { freePort } from "../../harness/program.ts";
-import { startTestService, type TestService, type TestUser } from "../../harness/service.ts";
+import { OPERATOR, startTestService, type TestService, type TestUser } from "../../harness/service.ts";
 import { until } from "../../harness/webhooks.ts";
 import { reportTable } from "../report.ts";
 import { BASELINE } from "./baseline.ts";

@@ -1,19 +1,12 @@
 import { randomUUID } from "node:crypto";
 import type { CryptoKey } from "jose";
 import * as oidc from "openid-client";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { createKeyFor, signAssertion, withAssertion } from "../../harness/clients/client-key.ts";
-import {
-  athOf,
-  createDpopKey,
-  type DpopKey,
-  type Proof,
-  postWithProof,
-  signProof,
-} from "../../harness/clients/dpop.ts";
+import type { DpopKey, Proof } from "../../harness/clients/dpop.ts";
+import { athOf, createDpopKey, postWithProof, signProof } from "../../harness/clients/dpop.ts";
 import { type Fields, formOf, pkce, read } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
-import { postForm, type TestOrganization } from "../../harness/service.ts";
+import { OPERATOR, postForm, type TestOrganization } from "../../harness/service.ts";
 import { type Client, type Deployment, REDIRECT_URI } from "./deployment.ts";
 import { follow } from "./relying-party.ts";
 

@@ -1,8 +1,7 @@
 import test from "ava";
 import { type NoticeKind, recordNotice } from "../../../adapters/accounts/notices.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { createTestStorage } from "../../harness/database/storage.ts";
+import { createTestStorage, OPERATOR } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 

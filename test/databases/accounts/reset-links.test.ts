@@ -2,8 +2,7 @@ import test, { type ExecutionContext } from "ava";
 import type { Knex } from "knex";
 import { lockOrganization } from "../../../adapters/locks.ts";
 import { addMember } from "../../../adapters/organizations/store.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
-import { atOnce, createTestStorage } from "../../harness/database/storage.ts";
+import { atOnce, createTestStorage, OPERATOR } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 

@@ -7,8 +7,7 @@ import { TABLES } from "../../../adapters/database/tables/index.ts";
 import { webhooks } from "../../../adapters/database/tables/webhooks.ts";
 import { openStorage } from "../../../adapters/index.ts";
 import { reencrypt } from "../../../adapters/reencryption.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
-import { atOnce, createTestStorage } from "../../harness/database/storage.ts";
+import { atOnce, createTestStorage, OPERATOR } from "../../harness/database/storage.ts";
 import { ROOT } from "../../harness/program.ts";
 
 export const databases = "all";

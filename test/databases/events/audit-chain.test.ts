@@ -1,10 +1,9 @@
 import test from "ava";
 import type { AuditEntry } from "../../../adapters/events/audit-log.ts";
 import type { ChainReport } from "../../../adapters/events/verify-chain.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { AUDIT_LOG_DAYS, PLANS } from "../../../resources/plans.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { atOnce, createTestStorage } from "../../harness/database/storage.ts";
+import { atOnce, createTestStorage, OPERATOR } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 

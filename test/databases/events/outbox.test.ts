@@ -1,6 +1,5 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
-import { createTestStorage, linkFields } from "../../harness/database/storage.ts";
+import { createTestStorage, linkFields, OPERATOR } from "../../harness/database/storage.ts";
 
 const MAX_BYTES = 1_000;
 const storage = await createTestStorage({ limitsOf: () => ({ links: 100, link_bytes: MAX_BYTES }) });

@@ -1,10 +1,9 @@
 import test from "ava";
 import type { Engine } from "../../../adapters/database/engine.ts";
 import { createClickAnalytics } from "../../../adapters/links/click-analytics.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import type { Click, ClickOrigin, ResolvedLink } from "../../../resources/links/types.ts";
 import { oldLinkId } from "../../harness/database/many-links.ts";
-import { atOnce, clickAt, createTestStorage } from "../../harness/database/storage.ts";
+import { atOnce, clickAt, createTestStorage, OPERATOR } from "../../harness/database/storage.ts";
 import { engine, inspect } from "../../harness/database/test-database.ts";
 
 export const databases = "all";

@@ -1,9 +1,8 @@
 import test from "ava";
 import { openStorage } from "../../../adapters/index.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import type { LinkFields, ResolvedLink } from "../../../resources/links/types.ts";
 import { storeManyLinks } from "../../harness/database/many-links.ts";
-import { atOnce, clickAt, createTestStorage } from "../../harness/database/storage.ts";
+import { atOnce, clickAt, createTestStorage, OPERATOR } from "../../harness/database/storage.ts";
 import { until } from "../../harness/webhooks.ts";
 
 export const databases = "all";

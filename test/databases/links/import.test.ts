@@ -1,7 +1,6 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import type { ImportedLink, Link } from "../../../resources/links/types.ts";
-import { atOnce, createTestStorage, linkFields } from "../../harness/database/storage.ts";
+import { atOnce, createTestStorage, linkFields, OPERATOR } from "../../harness/database/storage.ts";
 import { storeDomain } from "../../harness/domains.ts";
 
 export const databases = "all";

@@ -1,7 +1,6 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import type { Link } from "../../../resources/links/types.ts";
-import { atOnce, createTestStorage, linkFields } from "../../harness/database/storage.ts";
+import { atOnce, createTestStorage, linkFields, OPERATOR } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 

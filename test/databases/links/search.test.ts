@@ -3,10 +3,9 @@ import type { Knex } from "knex";
 import { CREATE_SEARCH_INDEX } from "../../../adapters/database/migrations/links.ts";
 import { openStorage } from "../../../adapters/index.ts";
 import { createSearch } from "../../../adapters/links/search.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import type { Boundary, Link, LinkFilter, LinkSort, ListPart } from "../../../resources/links/types.ts";
 import { oldLinkId, storeManyLinks } from "../../harness/database/many-links.ts";
-import { createTestStorage, linkFields } from "../../harness/database/storage.ts";
+import { createTestStorage, linkFields, OPERATOR } from "../../harness/database/storage.ts";
 import { createTestDatabase, engine, inspect } from "../../harness/database/test-database.ts";
 
 export const databases = "all";

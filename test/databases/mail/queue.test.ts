@@ -1,7 +1,6 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { createTestStorage } from "../../harness/database/storage.ts";
+import { createTestStorage, OPERATOR } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 

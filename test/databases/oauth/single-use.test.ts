@@ -1,8 +1,7 @@
 import test from "ava";
 import type { ReplayStore } from "../../../adapters/oauth/replay.ts";
 import { tokenKey } from "../../../adapters/oauth/token-row.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
-import { atOnce, createTestStorage, settledAtOnce } from "../../harness/database/storage.ts";
+import { atOnce, createTestStorage, OPERATOR, settledAtOnce } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 

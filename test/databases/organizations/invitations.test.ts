@@ -1,8 +1,7 @@
 import test from "ava";
 import { lockOrganization } from "../../../adapters/locks.ts";
 import { ROLES } from "../../../resources/access/scopes.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
-import { atOnce, createTestStorage } from "../../harness/database/storage.ts";
+import { atOnce, createTestStorage, OPERATOR } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 

@@ -1,9 +1,8 @@
 import test from "ava";
 import { MAX_TRUST_RULES, type NewTrustRule } from "../../../adapters/organizations/trust-rules.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { oldLinkId, storeManyLinks } from "../../harness/database/many-links.ts";
-import { atOnce, createTestStorage, linkFields } from "../../harness/database/storage.ts";
+import { atOnce, createTestStorage, linkFields, OPERATOR } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 

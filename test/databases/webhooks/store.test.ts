@@ -1,8 +1,7 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { newWebhookSecret } from "../../../resources/webhooks/signature.ts";
 import type { LeasedDelivery, Webhook } from "../../../resources/webhooks/types.ts";
-import { atOnce, createTestStorage } from "../../harness/database/storage.ts";
+import { atOnce, createTestStorage, OPERATOR } from "../../harness/database/storage.ts";
 import { createWebhooks, settle } from "../../harness/database/webhooks.ts";
 import { LEASE_LIMITS } from "../../harness/webhooks.ts";
 

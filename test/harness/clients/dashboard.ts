@@ -1,11 +1,10 @@
 import type { ExecutionContext } from "ava";
 import pLimit from "p-limit";
 import type { Role } from "../../../adapters/organizations/store.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import type { Plan } from "../../../resources/plans.ts";
 import type { listAuditEntries } from "../../../server/operations/audit-log.ts";
 import type { Result } from "../../../server/operations/operation.ts";
-import { postForm, type TestOrganization, type TestService, type TestUser } from "../service.ts";
+import { OPERATOR, postForm, type TestOrganization, type TestService, type TestUser } from "../service.ts";
 import { type Api, apiAt, type LinkBody } from "./api.ts";
 import { type Page, TestBrowser } from "./test-browser.ts";
 

@@ -1,9 +1,5 @@
-import {
-  Client,
-  type ElicitResult,
-  StreamableHTTPClientTransport,
-  type Tool,
-} from "@modelcontextprotocol/client";
+import type { ElicitResult, Tool } from "@modelcontextprotocol/client";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import type { ExecutionContext } from "ava";
 import { z } from "zod";
 import type { JSONSchema } from "zod/v4/core";

@@ -1,7 +1,7 @@
 import * as oidc from "openid-client";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import {
   bearer,
+  OPERATOR,
   postForm,
   startTestService,
   type TestOrganization,

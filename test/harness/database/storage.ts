@@ -12,6 +12,9 @@ import { closeAfterTests } from "../closing.ts";
 import { createStatementListeners } from "../statements.ts";
 import { createTestDatabase } from "./test-database.ts";
 
+/** The actor of what tests set up. */
+export { OPERATOR };
+
 /** One database, opened as by two processes, with another connection for the test. */
 export type TestStorage = Awaited<ReturnType<typeof createTestStorage>>;
 

@@ -1,12 +1,7 @@
 import test from "ava";
 import { parse } from "node-html-parser";
-import {
-  authorizeUrl,
-  createApp,
-  type Fields,
-  openConsent,
-  postAsClient,
-} from "../../harness/clients/oauth.ts";
+import type { Fields } from "../../harness/clients/oauth.ts";
+import { authorizeUrl, createApp, openConsent, postAsClient } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { startServiceWithDatabase } from "../../harness/database/service.ts";

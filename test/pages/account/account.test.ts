@@ -1,5 +1,4 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt, isMissing, isProblem } from "../../harness/clients/api.ts";
 import {
   browserOf,
@@ -12,7 +11,7 @@ import { isAcceptedByApi, tokensFor } from "../../harness/clients/oauth.ts";
 import { logIn } from "../../harness/clients/second-factor.ts";
 import { cookieOf, isSignedIn } from "../../harness/clients/visits.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { startTestService } from "../../harness/service.ts";
+import { OPERATOR, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 

@@ -1,10 +1,9 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { isProblem } from "../../harness/clients/api.ts";
 import { auditOf, createTeam, isMarked, openAs } from "../../harness/clients/dashboard.ts";
 import { authorizeUrl, createApp, openConsent } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
-import { startTestService } from "../../harness/service.ts";
+import { OPERATOR, startTestService } from "../../harness/service.ts";
 
 export const databases = "all";
 

@@ -1,5 +1,4 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt, isProblem, type Reply } from "../../harness/clients/api.ts";
 import { browserOf, firstPartyToken } from "../../harness/clients/dashboard.ts";
 import { firstPartyAt, isTokenAnswer, PASSWORD } from "../../harness/clients/first-party.ts";
@@ -9,7 +8,7 @@ import { isSignedIn } from "../../harness/clients/visits.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { atOnce } from "../../harness/database/storage.ts";
 import { signInExternally, startWithProvider } from "../../harness/providers/identity-provider.ts";
-import { postForm, type TestUser } from "../../harness/service.ts";
+import { OPERATOR, postForm, type TestUser } from "../../harness/service.ts";
 
 const settings = { RESOURCE_SERVER_SECRET: RESOURCE_SERVER.clientSecret };
 const { provider, service } = await startWithProvider(settings);

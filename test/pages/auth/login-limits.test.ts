@@ -1,5 +1,4 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { createVerifyPassword } from "../../../server/auth/verify-password.ts";
 import { createLog } from "../../../server/log.ts";
 import { createDegradedStates } from "../../../server/observability/degraded.ts";
@@ -11,7 +10,7 @@ import { authorizeUrl, createApp } from "../../harness/clients/oauth.ts";
 import { type Page, TestBrowser } from "../../harness/clients/test-browser.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { atOnce } from "../../harness/database/storage.ts";
-import { postForm, startTestService } from "../../harness/service.ts";
+import { OPERATOR, postForm, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService({
   RATE_LIMIT: "on",

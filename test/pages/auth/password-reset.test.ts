@@ -1,16 +1,9 @@
 import test, { type ExecutionContext } from "ava";
 import { ROLES, type Role } from "../../../resources/access/scopes.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { RESET_LINK_MS } from "../../../server/credentials/reset-links.ts";
 import { isProblem } from "../../harness/clients/api.ts";
-import {
-  alertOn,
-  auditOf,
-  createColleague,
-  createTeam,
-  openAs,
-  type Team,
-} from "../../harness/clients/dashboard.ts";
+import type { Team } from "../../harness/clients/dashboard.ts";
+import { alertOn, auditOf, createColleague, createTeam, openAs } from "../../harness/clients/dashboard.ts";
 import {
   authorizeUrl,
   createApp,
@@ -20,7 +13,7 @@ import {
 } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { postForm, startTestService, type TestUser } from "../../harness/service.ts";
+import { OPERATOR, postForm, startTestService, type TestUser } from "../../harness/service.ts";
 
 const service = await startTestService();
 const { organizations, members } = service.storage;

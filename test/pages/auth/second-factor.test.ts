@@ -1,5 +1,4 @@
 import test, { type ExecutionContext } from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { UNAVAILABLE } from "../../../resources/http/problem.ts";
 import { apiAt, isProblem, type Reply } from "../../harness/clients/api.ts";
 import { createColleague } from "../../harness/clients/dashboard.ts";
@@ -9,7 +8,7 @@ import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { cookieOf, isSignedIn } from "../../harness/clients/visits.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { rounds } from "../../harness/rounds.ts";
-import { postForm, startTestService, type TestUser } from "../../harness/service.ts";
+import { OPERATOR, postForm, startTestService, type TestUser } from "../../harness/service.ts";
 
 const service = await startTestService();
 

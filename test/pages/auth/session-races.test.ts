@@ -1,12 +1,11 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { firstPartyToken } from "../../harness/clients/dashboard.ts";
 import { authorizeUrl, createApp, sendForm } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { isSignedIn } from "../../harness/clients/visits.ts";
 import { startWithStorage } from "../../harness/database/service-storage.ts";
-import { postForm, type TestUser } from "../../harness/service.ts";
+import { OPERATOR, postForm, type TestUser } from "../../harness/service.ts";
 
 export const stage = "long";
 export const databases = "all";

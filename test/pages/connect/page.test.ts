@@ -1,6 +1,5 @@
 import test from "ava";
 import { parse } from "node-html-parser";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import type { Guide } from "../../../server/dashboard/connect/guides.ts";
 import {
   browserOf,
@@ -11,7 +10,7 @@ import {
 } from "../../harness/clients/dashboard.ts";
 import { connectMcp } from "../../harness/clients/mcp.ts";
 import { tokensFor } from "../../harness/clients/oauth.ts";
-import { startTestService } from "../../harness/service.ts";
+import { OPERATOR, startTestService } from "../../harness/service.ts";
 
 type ConnectBody = { scopes: { name: string; description: string }[]; hosts: Guide[] };
 

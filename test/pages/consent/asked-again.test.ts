@@ -1,8 +1,7 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { allow, authorizeUrl, createApp, type Fields, redeemCode } from "../../harness/clients/oauth.ts";
 import { type Page, TestBrowser } from "../../harness/clients/test-browser.ts";
-import { startTestService } from "../../harness/service.ts";
+import { OPERATOR, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 

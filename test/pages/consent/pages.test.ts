@@ -1,13 +1,12 @@
 import test from "ava";
 import type { HTMLElement } from "node-html-parser";
 import { ROLES, type Role } from "../../../resources/access/scopes.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { authorizeUrlOf, type DocumentClient } from "../../harness/clients/document-client.ts";
 import { authorizeUrl, createApp, openConsent, register, sendForm } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { follow } from "../../harness/clients/visits.ts";
 import { startPublisher } from "../../harness/publisher.ts";
-import { startTestService } from "../../harness/service.ts";
+import { OPERATOR, startTestService } from "../../harness/service.ts";
 
 const publisher = await startPublisher(["evil.example"]);
 const service = await startTestService(

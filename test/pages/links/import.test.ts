@@ -1,12 +1,11 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { slugOf } from "../../../resources/links/rules.ts";
 import { isProblem, type PageBody } from "../../harness/clients/api.ts";
 import { createTeam, isMarked, linksInBrowser, textsOn } from "../../harness/clients/dashboard.ts";
 import { importLinks } from "../../harness/clients/link-import.ts";
 import type { Page } from "../../harness/clients/test-browser.ts";
 import { linkFields } from "../../harness/database/storage.ts";
-import { startTestService } from "../../harness/service.ts";
+import { OPERATOR, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 

@@ -1,5 +1,4 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { QR_FORMATS, qrQuery } from "../../../server/dashboard/links/qr-code.ts";
 import { BROWSER, isMissing, isProblem, type LinkBody, type PageBody } from "../../harness/clients/api.ts";
 import {
@@ -13,7 +12,7 @@ import {
 } from "../../harness/clients/dashboard.ts";
 import type { Page } from "../../harness/clients/test-browser.ts";
 import { linkFields } from "../../harness/database/storage.ts";
-import { postForm, startTestService } from "../../harness/service.ts";
+import { OPERATOR, postForm, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const elsewhere = await startTestService({ SHORT_URL: "https://go.example" });

@@ -1,12 +1,11 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { isProblem } from "../../harness/clients/api.ts";
 import { browserOf, type Colleague, createColleague, createTeam } from "../../harness/clients/dashboard.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { follow } from "../../harness/clients/visits.ts";
 import { atOnce } from "../../harness/database/storage.ts";
 import { headersOf, linkIn, type ReceivedMail, startMailServer, textOf } from "../../harness/mail-server.ts";
-import { postForm, startTestService } from "../../harness/service.ts";
+import { OPERATOR, postForm, startTestService } from "../../harness/service.ts";
 
 const mailServer = await startMailServer();
 const service = await startTestService({

@@ -2,16 +2,11 @@ import { randomBytes } from "node:crypto";
 import test from "ava";
 import type { z } from "zod";
 import { ROLES } from "../../../resources/access/scopes.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import type { authorizedAppSchema } from "../../../server/operations/schemas.ts";
 import { isMissing, isProblem } from "../../harness/clients/api.ts";
 import { auditOf, createColleague, createTeam, openAs } from "../../harness/clients/dashboard.ts";
-import {
-  authorizeUrlOf,
-  connectDocument,
-  type DocumentClient,
-  postAsDocument,
-} from "../../harness/clients/document-client.ts";
+import type { DocumentClient } from "../../harness/clients/document-client.ts";
+import { authorizeUrlOf, connectDocument, postAsDocument } from "../../harness/clients/document-client.ts";
 import {
   allow,
   authorizeUrl,
@@ -26,7 +21,7 @@ import {
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { createTestDatabase } from "../../harness/database/test-database.ts";
 import { startPublisher } from "../../harness/publisher.ts";
-import { startTestService, type TestOrganization } from "../../harness/service.ts";
+import { OPERATOR, startTestService, type TestOrganization } from "../../harness/service.ts";
 import { until } from "../../harness/webhooks.ts";
 
 const publisher = await startPublisher(["claude.ai", "docs.example"]);

@@ -3,7 +3,6 @@ import test, { type ExecutionContext } from "ava";
 import { parse } from "csv-parse/sync";
 import { AUDIT_EVENTS, WEBHOOK_EVENTS } from "../../../resources/events/delivered-events.ts";
 import { EVENT_DATA_SCHEMAS } from "../../../resources/events/schemas.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { linkSchema } from "../../../resources/links/schema.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { auditOf, createColleague, createTeam, type Team } from "../../harness/clients/dashboard.ts";
@@ -12,7 +11,7 @@ import { tokensFor } from "../../harness/clients/oauth.ts";
 import { addTotp, logIn, proveFactor } from "../../harness/clients/second-factor.ts";
 import { GITHUB_RULE } from "../../harness/clients/workload.ts";
 import { providerSettings } from "../../harness/providers/identity-provider.ts";
-import { startTestService } from "../../harness/service.ts";
+import { OPERATOR, startTestService } from "../../harness/service.ts";
 import { startReceiver, uniqueUrl, until, type WebhookBody } from "../../harness/webhooks.ts";
 
 type Change = (team: Team) => Promise<unknown>;

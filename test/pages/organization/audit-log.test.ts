@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import path from "node:path";
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt, isProblem } from "../../harness/clients/api.ts";
 import {
   type AuditEntry,
@@ -15,7 +14,7 @@ import {
 import { tokensFor } from "../../harness/clients/oauth.ts";
 import { Program, temporaryFolder } from "../../harness/program.ts";
 import { providerSettings } from "../../harness/providers/identity-provider.ts";
-import { startTestService } from "../../harness/service.ts";
+import { OPERATOR, startTestService } from "../../harness/service.ts";
 
 export const databases = "all";
 

@@ -1,6 +1,5 @@
 import test from "ava";
 import { ROLES, type Role } from "../../../resources/access/scopes.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { isMissing, isProblem } from "../../harness/clients/api.ts";
 import {
   auditOf,
@@ -15,7 +14,7 @@ import {
 import { isAcceptedByApi, tokensFor } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { atOnce } from "../../harness/database/storage.ts";
-import { startTestService } from "../../harness/service.ts";
+import { OPERATOR, startTestService } from "../../harness/service.ts";
 
 export const databases = "all";
 

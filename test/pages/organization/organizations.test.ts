@@ -1,5 +1,4 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { limitsOf } from "../../../resources/plans.ts";
 import { apiAt, BROWSER, isMissing, isProblem, type LinkBody } from "../../harness/clients/api.ts";
 import {
@@ -14,7 +13,7 @@ import {
 } from "../../harness/clients/dashboard.ts";
 import { isAcceptedByApi, postAsClient, tokensFor } from "../../harness/clients/oauth.ts";
 import type { Page } from "../../harness/clients/test-browser.ts";
-import { startTestService } from "../../harness/service.ts";
+import { OPERATOR, startTestService } from "../../harness/service.ts";
 import { uniqueUrl } from "../../harness/webhooks.ts";
 
 export const databases = "all";

@@ -1,6 +1,5 @@
 import test from "ava";
 import { ROLES } from "../../../resources/access/scopes.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt, isProblem } from "../../harness/clients/api.ts";
 import {
   alertOn,
@@ -15,7 +14,7 @@ import { secretOn } from "../../harness/clients/form-filling.ts";
 import { authorizeUrl, createApp } from "../../harness/clients/oauth.ts";
 import { addTotp, codeOf, logIn, proveFactor } from "../../harness/clients/second-factor.ts";
 import { type Page, TestBrowser } from "../../harness/clients/test-browser.ts";
-import { startTestService } from "../../harness/service.ts";
+import { OPERATOR, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 

@@ -1,5 +1,4 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt, isProblem } from "../../harness/clients/api.ts";
 import {
   alertOn,
@@ -13,7 +12,7 @@ import {
 } from "../../harness/clients/dashboard.ts";
 import type { Page } from "../../harness/clients/test-browser.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { startTestService } from "../../harness/service.ts";
+import { OPERATOR, startTestService } from "../../harness/service.ts";
 import {
   createWebhook,
   type NewWebhookBody,

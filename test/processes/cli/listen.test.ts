@@ -1,12 +1,11 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { newWebhookSecret } from "../../../resources/webhooks/signature.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { createTestDatabase } from "../../harness/database/test-database.ts";
 import { settingsFor } from "../../harness/inhabited.ts";
 import { freePort, type Program, refusalOf, startCommand } from "../../harness/program.ts";
-import { startTestService, type TestOrganization } from "../../harness/service.ts";
+import { OPERATOR, startTestService, type TestOrganization } from "../../harness/service.ts";
 import { startReceiver, verify } from "../../harness/webhooks.ts";
 
 const receiver = await startReceiver();

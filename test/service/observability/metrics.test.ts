@@ -1,10 +1,9 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
 import { domainFields } from "../../harness/database/storage.ts";
 import { storeDomain } from "../../harness/domains.ts";
 import { freePort } from "../../harness/program.ts";
-import { bearer, startTestService } from "../../harness/service.ts";
+import { bearer, OPERATOR, startTestService } from "../../harness/service.ts";
 
 const metricsPort = await freePort();
 const [service, apart] = await Promise.all([

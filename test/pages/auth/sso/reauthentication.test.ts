@@ -1,5 +1,4 @@
 import test from "ava";
-import { OPERATOR } from "../../../../resources/events/types.ts";
 import { authorizeUrl, createApp } from "../../../harness/clients/oauth.ts";
 import { type Page, TestBrowser } from "../../../harness/clients/test-browser.ts";
 import { follow } from "../../../harness/clients/visits.ts";
@@ -11,7 +10,7 @@ import {
   startMockProvider,
 } from "../../../harness/providers/identity-provider.ts";
 import { startOidcProvider } from "../../../harness/providers/oidc-identity-provider.ts";
-import { startTestService } from "../../../harness/service.ts";
+import { OPERATOR, startTestService } from "../../../harness/service.ts";
 
 const port = await freePort();
 const service = await startTestService(providerSettings(`http://localhost:${port}`));
