@@ -153,69 +153,61 @@ function testStarts(server: Server) {
     return { status: response.status, state, retryAfter: response.headers.get("retry-after") };
   };
 
-  test.serial(
-    "a process that starts on a read-only database serves reads, and is ready when it can write",
-    async (t) => {
-      // Tokens are for the address of the server.
-      const own = { DATABASE_URL: server.url, ...settings, PORT: String(await freePort()) };
-      const first = await startTestService(own);
-      const app = await first.createOrganization();
-      const token = await first.token(app);
-      const credentials = { client_id: app.clientId, client_secret: app.clientSecret };
-      await apiAt(first.url, token).createLink({ slug: "read" });
-      await first.close();
+  test.serial("a process that starts read-only serves reads, and is ready when it can write", async (t) => {
+    // Tokens are for the address of the server.
+    const own = { DATABASE_URL: server.url, ...settings, PORT: String(await freePort()) };
+    const first = await startTestService(own);
+    const app = await first.createOrganization();
+    const token = await first.token(app);
+    const credentials = { client_id: app.clientId, client_secret: app.clientSecret };
+    await apiAt(first.url, token).createLink({ slug: "read" });
+    await first.close();
 
-      await server.demote();
-      const service = await startTestService(own);
-      t.teardown(service.close);
-      const { url } = service;
-      t.deepEqual(await readiness(url), {
-        status: 503,
-        state: "read_only",
-        retryAfter: String(RETRY_AFTER_S),
-      });
-      t.is((await fetch(`${url}/read`, { redirect: "manual" })).status, 302);
-      t.like(await (await postForm(`${url}/oauth/introspect`, { token, ...credentials })).json(), {
-        active: true,
-      });
-      t.is((await apiAt(url, token).get("/v1/links")).status, 200);
-      const fields = { grant_type: "client_credentials", ...credentials };
-      t.is((await postForm(`${url}/oauth/token`, fields)).status, 503);
+    await server.demote();
+    const service = await startTestService(own);
+    t.teardown(service.close);
+    const { url } = service;
+    t.deepEqual(await readiness(url), {
+      status: 503,
+      state: "read_only",
+      retryAfter: String(RETRY_AFTER_S),
+    });
+    t.is((await fetch(`${url}/read`, { redirect: "manual" })).status, 302);
+    t.like(await (await postForm(`${url}/oauth/introspect`, { token, ...credentials })).json(), {
+      active: true,
+    });
+    t.is((await apiAt(url, token).get("/v1/links")).status, 200);
+    const fields = { grant_type: "client_credentials", ...credentials };
+    t.is((await postForm(`${url}/oauth/token`, fields)).status, 503);
 
-      await server.promote();
-      t.is((await readiness(url)).status, 200);
-      t.truthy(await service.token(app));
-    },
-  );
+    await server.promote();
+    t.is((await readiness(url)).status, 200);
+    t.truthy(await service.token(app));
+  });
 
-  test.serial(
-    "a process waits for a database that is read-only and not migrated, and migrate says why",
-    async (t) => {
-      const empty = engine === "postgres" ? await onPostgres({ empty: true }) : await onMariadb();
-      t.teardown(empty.remove);
-      await empty.demote();
-      const port = await freePort();
-      const url = `http://127.0.0.1:${port}`;
-      const own = { DATABASE_URL: empty.url, ...settings, PORT: String(port) };
-      const { code, stderr } = await runCommand(["migrate"], { settings: own });
-      t.is(code, 1);
-      t.regex(stderr, /^DATABASE_URL: .*the server is read-only[^\n]*\n$/);
+  test.serial("a process waits for a read-only database that isn't migrated; migrate says why", async (t) => {
+    const empty = engine === "postgres" ? await onPostgres({ empty: true }) : await onMariadb();
+    t.teardown(empty.remove);
+    await empty.demote();
+    const port = await freePort();
+    const url = `http://127.0.0.1:${port}`;
+    const own = { DATABASE_URL: empty.url, ...settings, PORT: String(port) };
+    const { code, stderr } = await runCommand(["migrate"], { settings: own });
+    t.is(code, 1);
+    t.regex(stderr, /^DATABASE_URL: .*the server is read-only[^\n]*\n$/);
 
-      const starting = startTestService(own);
-      await until(async () =>
-        (await fetch(`${url}/healthz`).catch(() => undefined))?.ok ? true : undefined,
-      );
-      t.deepEqual(await readiness(url), {
-        status: 503,
-        state: "read_only",
-        retryAfter: String(RETRY_AFTER_S),
-      });
-      t.is((await fetch(`${url}/anything`)).status, 503);
-      await empty.promote();
-      const service = await starting;
-      t.teardown(service.close);
-      t.is((await readiness(url)).status, 200);
-      t.truthy(await service.token(await service.createOrganization()));
-    },
-  );
+    const starting = startTestService(own);
+    await until(async () => ((await fetch(`${url}/healthz`).catch(() => undefined))?.ok ? true : undefined));
+    t.deepEqual(await readiness(url), {
+      status: 503,
+      state: "read_only",
+      retryAfter: String(RETRY_AFTER_S),
+    });
+    t.is((await fetch(`${url}/anything`)).status, 503);
+    await empty.promote();
+    const service = await starting;
+    t.teardown(service.close);
+    t.is((await readiness(url)).status, 200);
+    t.truthy(await service.token(await service.createOrganization()));
+  });
 }

@@ -18,8 +18,6 @@ import {
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { purgeExpired } from "../harness/database/purge.ts";
-import { atOnce } from "../harness/database/storage.ts";
-import { rounds } from "../harness/rounds.ts";
 
 const CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"; // of VERIFIER
 
@@ -91,22 +89,6 @@ test("a loopback port in the token request must match the authorization request"
 });
 
 const browser = new TestBrowser(service.url);
-
-const ROUNDS = rounds(3, 50);
-const CONCURRENCY = 20;
-
-test.serial("concurrent redemptions of one code succeed exactly once", async (t) => {
-  for (let round = 0; round < ROUNDS; round++) {
-    const code = await codeFor(service, app, user, { browser });
-    const answers = await atOnce(CONCURRENCY, () => redeemCode(service, app, code));
-    const [winner, ...others] = answers.filter(({ status }) => status === 200);
-    t.deepEqual(others, []);
-    for (const { status, body } of answers.filter((answer) => answer !== winner))
-      t.is(`${status} ${body.error}`, "400 invalid_grant");
-    t.true(await isAcceptedByApi(service, winner?.body.access_token));
-    t.is((await refresh(service, app, String(winner?.body.refresh_token))).status, 200);
-  }
-});
 
 const OTHER = "x".repeat(43);
 const PLAIN = { code_challenge: CHALLENGE, code_challenge_method: "plain" };

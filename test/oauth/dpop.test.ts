@@ -8,7 +8,6 @@ import {
   codeFor,
   createApp,
   type Fields,
-  formOf,
   outcomeOf,
   postAsClient,
   read,
@@ -17,7 +16,6 @@ import {
 import { sendRaw } from "../harness/clients/raw.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { purgeExpired } from "../harness/database/purge.ts";
-import { atOnce } from "../harness/database/storage.ts";
 import { postForm, startTestService } from "../harness/service.ts";
 
 const service = await startTestService();
@@ -113,14 +111,6 @@ for (const [what, proof, error] of REFUSED)
         : requestWithProof(service, app, key, { proof });
     t.is(await outcomeOf(answer), `400 ${error}`);
   });
-
-test("one of 20 concurrent token requests with the same proof succeeds", async (t) => {
-  const dpop = await signProof(key, { claims: { htm: "POST", htu: TOKEN_URL } });
-  const fields = formOf({ grant_type: "client_credentials" });
-  const answers = await atOnce(20, () => read(postForm(TOKEN_URL, fields, { ...basic(app), dpop })));
-  t.is(answers.filter(({ status }) => status === 200).length, 1);
-  for (const { status, text } of answers) t.true(status === 200 || status === 400, text);
-});
 
 test.serial("a proof from a clock that is ahead is accepted once, even after a purge", async (t) => {
   const dpop = await signProof(key, { claims: { htm: "POST", htu: TOKEN_URL, iat: now() + 290 } });

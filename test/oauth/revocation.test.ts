@@ -101,7 +101,7 @@ async function isRevoked({ status, body }: Answer): Promise<boolean> {
 
 for (const rotates of [true, false])
   test.serial(
-    `no token survives a revocation during refreshes ${rotates ? "with" : "without"} rotation`,
+    `no token survives a revocation of refreshes ${rotates ? "with" : "without"} rotation`,
     async (t) => {
       for (let round = 0; round < (rotates ? 3 : 8); round++) {
         const { refreshToken } = await runCodeFlow(service, app, user);

@@ -106,24 +106,6 @@ test("no address of the service is served at a domain, with no method, cookie or
   t.deepEqual(wrong, []);
 });
 
-test("every address of the service leads to the not-found URL of a domain that has one", async (t) => {
-  const not_found_url = "https://acme.example/404";
-  await addDomain(api, "missing.iso.example", { not_found_url });
-  for (const path of [...paths, "/"])
-    for (const method of ["GET", "HEAD"]) {
-      const { status, headers, text } = await at("missing.iso.example", path, {
-        method,
-        headers: credentials,
-      });
-      t.deepEqual([status, headers.get("location"), text], [302, not_found_url, ""], path);
-      const forbidden = [...headers.keys()].filter((name) => FORBIDDEN.test(name));
-      t.deepEqual(forbidden, [], path);
-    }
-  for (const method of ["POST", "DELETE"])
-    for (const path of ["/oauth/token", "/v1/links", "/auth/login"])
-      t.is((await at("missing.iso.example", path, { method })).headers.get("location"), null, path);
-});
-
 const CLOSE = "Connection: close";
 const { port } = new globalThis.URL(service.url);
 const ask = (target: string, ...headers: string[]) =>

@@ -1,5 +1,4 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { type Api, apiAt, isProblem, type LinkBody, type Reply } from "../../harness/clients/api.ts";
 import { createColleague } from "../../harness/clients/dashboard.ts";
 import { modernRequest, postMcp } from "../../harness/clients/mcp.ts";
@@ -92,15 +91,4 @@ test("a replay requires the scopes of its operation, over REST and MCP", async (
   const byTool = await postMcp(service.urls.mcp, message, { ...headers, ...bearer(token) });
   t.is(byTool.status, 403);
   t.false(byTool.text.includes("whsec_"));
-});
-
-test("the same client and user share no keys between organizations", async (t) => {
-  const elsewhere = await service.createOrganization();
-  await service.storage.organizations.addMember(elsewhere.id, ada.id, "owner", OPERATOR);
-  const key = newKey();
-  await post(mine, "/v1/links", key, { url });
-  const { access_token } = await tokensFor(service, app, ada, { organizationId: elsewhere.id });
-  const there = await post(apiAt(service.url, access_token), "/v1/links", key, { url });
-  t.is(there.status, 201);
-  t.false(isReplayed(there));
 });

@@ -31,33 +31,30 @@ function enter({ slug }: LinkBody, password: string, address: string, { url } = 
   return apiAt(url).send("POST", `/${slug}`, { body: new URLSearchParams({ password }).toString(), headers });
 }
 
-test.serial(
-  "wrong passwords of a link from an address are delayed, at every service on the database",
-  async (t) => {
-    const [link, another] = [await protect(), await protect()];
-    const address = newAddress();
-    for (let failures = 1; failures <= FREE_FAILURES + 1; failures++)
-      t.is((await enter(link, "guess", address, failures % 2 ? service : other)).status, 403);
-    for (const one of [service, other]) {
-      const refused = await enter(link, PASSWORD, address, one);
-      isProblem(t, refused, limitedProblem);
-      t.is(refused.headers.get("retry-after"), "2");
-    }
-    const page = await enter(link, PASSWORD, address, service, "text/html");
-    t.is(page.status, 429);
-    t.truthy(page.headers.get("retry-after"));
-    t.regex(page.text, /Too many wrong passwords\. Try again in 2 seconds\./);
+test.serial("wrong passwords from an address are delayed, at every service on the database", async (t) => {
+  const [link, another] = [await protect(), await protect()];
+  const address = newAddress();
+  for (let failures = 1; failures <= FREE_FAILURES + 1; failures++)
+    t.is((await enter(link, "guess", address, failures % 2 ? service : other)).status, 403);
+  for (const one of [service, other]) {
+    const refused = await enter(link, PASSWORD, address, one);
+    isProblem(t, refused, limitedProblem);
+    t.is(refused.headers.get("retry-after"), "2");
+  }
+  const page = await enter(link, PASSWORD, address, service, "text/html");
+  t.is(page.status, 429);
+  t.truthy(page.headers.get("retry-after"));
+  t.regex(page.text, /Too many wrong passwords\. Try again in 2 seconds\./);
 
-    t.is((await enter(link, PASSWORD, newAddress())).status, 303, "another address isn't delayed");
-    t.is((await enter(another, PASSWORD, address)).status, 303, "another link isn't");
-    advanceClock(2000);
-    t.is((await enter(link, "guess", address)).status, 403);
-    t.is((await enter(link, "guess", address, other)).headers.get("retry-after"), "4");
-    advanceClock(4000);
-    t.is((await enter(link, PASSWORD, address)).status, 303);
-    t.is((await enter(link, "guess", address)).status, 403, "the right password ends the delays");
-  },
-);
+  t.is((await enter(link, PASSWORD, newAddress())).status, 303, "another address isn't delayed");
+  t.is((await enter(another, PASSWORD, address)).status, 303, "another link isn't");
+  advanceClock(2000);
+  t.is((await enter(link, "guess", address)).status, 403);
+  t.is((await enter(link, "guess", address, other)).headers.get("retry-after"), "4");
+  advanceClock(4000);
+  t.is((await enter(link, PASSWORD, address)).status, 303);
+  t.is((await enter(link, "guess", address)).status, 403, "the right password ends the delays");
+});
 
 test.serial("of concurrent guesses at two services, no more are checked than in sequence", async (t) => {
   const link = await protect();

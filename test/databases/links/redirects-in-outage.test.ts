@@ -44,45 +44,39 @@ async function followed(fields: Parameters<typeof storage.createLink>[1] = {}) {
 const assertUnavailable = (t: ExecutionContext, links: Pick<Link, "slug">[]) =>
   Promise.all(links.map(({ slug }) => t.throwsAsync(own.links.resolve(slug), UNAVAILABLE, slug)));
 
-test.serial(
-  "in an outage, links that were followed are redirected, and their clicks counted after it",
-  async (t) => {
-    const link = await followed();
-    const created = (await first.domains.create(
-      { organizationId: id, actor: OPERATOR },
-      domainFields(HOST),
-    )) as Domain;
-    await first.domains.recordCheck(created.id, ["token"], OPERATOR);
-    t.truthy(await until(() => own.domains.resolve(HOST).catch(() => undefined)));
-    await proxy.cut();
-    for (let clicks = 0; clicks < 10; clicks++) {
-      const resolved = await own.links.resolve(link.slug);
-      t.like(resolved, { id: link.id, url: link.url });
-      if (resolved) t.true(await own.links.click(resolved, clickAt(Date.now())));
-    }
-    t.like(await own.domains.resolve(HOST), { id: created.id });
-    t.is(own.linksFromMemory(), 10);
-    await proxy.restore();
-    t.is(await until(async () => (await first.links.find(id, link.id))?.clicks || undefined), 10);
-  },
-);
+test.serial("in an outage, links that were followed are redirected, and counted after it", async (t) => {
+  const link = await followed();
+  const created = (await first.domains.create(
+    { organizationId: id, actor: OPERATOR },
+    domainFields(HOST),
+  )) as Domain;
+  await first.domains.recordCheck(created.id, ["token"], OPERATOR);
+  t.truthy(await until(() => own.domains.resolve(HOST).catch(() => undefined)));
+  await proxy.cut();
+  for (let clicks = 0; clicks < 10; clicks++) {
+    const resolved = await own.links.resolve(link.slug);
+    t.like(resolved, { id: link.id, url: link.url });
+    if (resolved) t.true(await own.links.click(resolved, clickAt(Date.now())));
+  }
+  t.like(await own.domains.resolve(HOST), { id: created.id });
+  t.is(own.linksFromMemory(), 10);
+  await proxy.restore();
+  t.is(await until(async () => (await first.links.find(id, link.id))?.clicks || undefined), 10);
+});
 
-test.serial(
-  "in a long outage, 50,000 different clicks wait to be counted, and the others are named",
-  async (t) => {
-    const link = await followed();
-    const resolved = (await own.links.resolve(link.slug)) as ResolvedLink;
-    await proxy.cut();
-    for (let site = 0; site < 50_010; site++)
-      await own.links.click(resolved, clickAt(Date.now(), { referrer: `${site}.example` }));
-    t.is(own.droppedClicks(), 10);
-    await proxy.restore();
-    const today = Math.floor(Date.now() / 86_400_000);
-    const counted = () => first.links.analytics(id, link.id, today - 1, today);
-    t.truthy(await until(async () => sumOf((await counted()).days) === 50_000 || undefined));
-    t.is((await first.links.find(id, link.id))?.clicks, 50_000);
-  },
-);
+test.serial("in a long outage, 50,000 different clicks wait, and the others are named", async (t) => {
+  const link = await followed();
+  const resolved = (await own.links.resolve(link.slug)) as ResolvedLink;
+  await proxy.cut();
+  for (let site = 0; site < 50_010; site++)
+    await own.links.click(resolved, clickAt(Date.now(), { referrer: `${site}.example` }));
+  t.is(own.droppedClicks(), 10);
+  await proxy.restore();
+  const today = Math.floor(Date.now() / 86_400_000);
+  const counted = () => first.links.analytics(id, link.id, today - 1, today);
+  t.truthy(await until(async () => sumOf((await counted()).days) === 50_000 || undefined));
+  t.is((await first.links.find(id, link.id))?.clicks, 50_000);
+});
 
 test.serial("in an outage, only what needs no other read is redirected", async (t) => {
   const limited = await followed({ maxClicks: 10 });
@@ -92,31 +86,28 @@ test.serial("in an outage, only what needs no other read is redirected", async (
   await assertUnavailable(t, [limited, guarded, unknown]);
 });
 
-test.serial(
-  "in an outage, what this process changed before is not redirected to its former destination",
-  async (t) => {
-    const [updated, deleted, disabled, other] = [
-      await followed(),
-      await followed(),
-      await followed(),
-      await followed(),
-    ];
-    await own.links.update(id, updated.id, { url: "https://example.com/new" }, OPERATOR);
-    await own.links.remove(id, deleted.id, OPERATOR);
-    await own.disabledLinks.disable(disabled.id, null, OPERATOR);
-    await proxy.cut();
-    t.truthy(await own.links.resolve(other.slug));
-    for (const { slug } of [updated, deleted, disabled])
-      await t.throwsAsync(own.links.resolve(slug), UNAVAILABLE, slug);
-    await proxy.restore();
-    await until(() => own.organizations.find(id).catch(() => undefined));
-    await own.suspensions.suspend(id, null, OPERATOR);
-    await proxy.cut();
-    await t.throwsAsync(own.links.resolve(other.slug), UNAVAILABLE);
-    await proxy.restore();
-    await first.suspensions.resume(id, OPERATOR);
-  },
-);
+test.serial("in an outage, what this process changed isn't redirected as before", async (t) => {
+  const [updated, deleted, disabled, other] = [
+    await followed(),
+    await followed(),
+    await followed(),
+    await followed(),
+  ];
+  await own.links.update(id, updated.id, { url: "https://example.com/new" }, OPERATOR);
+  await own.links.remove(id, deleted.id, OPERATOR);
+  await own.disabledLinks.disable(disabled.id, null, OPERATOR);
+  await proxy.cut();
+  t.truthy(await own.links.resolve(other.slug));
+  for (const { slug } of [updated, deleted, disabled])
+    await t.throwsAsync(own.links.resolve(slug), UNAVAILABLE, slug);
+  await proxy.restore();
+  await until(() => own.organizations.find(id).catch(() => undefined));
+  await own.suspensions.suspend(id, null, OPERATOR);
+  await proxy.cut();
+  await t.throwsAsync(own.links.resolve(other.slug), UNAVAILABLE);
+  await proxy.restore();
+  await first.suspensions.resume(id, OPERATOR);
+});
 
 test.serial("after an outage, redirects know what another process changed in it", async (t) => {
   const link = await followed();
