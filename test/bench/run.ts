@@ -2,7 +2,6 @@ import { parseArgs } from "node:util";
 import { bytes } from "./bytes.ts";
 import { day } from "./day.ts";
 import { deliveries } from "./deliveries.ts";
-import { domains } from "./domains.ts";
 import { pages } from "./pages.ts";
 import { pooler, workers } from "./postgres.ts";
 import { pinGenerator } from "./process.ts";
@@ -19,7 +18,6 @@ const sections: Record<string, Section> = {
   tokens,
   resources,
   redirects,
-  domains,
   introspection,
   exchange,
   purge,

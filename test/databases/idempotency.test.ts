@@ -1,7 +1,7 @@
 import test from "ava";
 import { openStorage, type Storage } from "../../adapters/index.ts";
 import type { Attempt, Principal } from "../../resources/idempotency/run-once.ts";
-import { advanceClock } from "../harness/clock.ts";
+import { advanceClock, DAY_MS, MINUTE_MS } from "../harness/clock.ts";
 import { atOnce, createTestStorage } from "../harness/database/storage.ts";
 import { until } from "../harness/webhooks.ts";
 
@@ -9,9 +9,7 @@ export const databases = "all";
 
 const { first, second, either, knex, url, encryptionKey } = await createTestStorage();
 
-const MINUTE_MS = 60_000;
 const LEASE_MS = 5000;
-const DAY_MS = 24 * 60 * MINUTE_MS;
 let count = 0;
 const newKey = () => `key-${++count}`;
 const PRINCIPAL = { organizationId: "org_a", clientId: "lgc_a", userId: "usr_a" };

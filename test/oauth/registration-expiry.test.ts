@@ -11,7 +11,7 @@ import {
   requestTokens,
 } from "../harness/clients/oauth.ts";
 import { createSelfRegisteringHost } from "../harness/clients/self-registering.ts";
-import { advanceClock } from "../harness/clock.ts";
+import { advanceClock, DAY_MS } from "../harness/clock.ts";
 import { startWithStorage } from "../harness/database/service-storage.ts";
 import { bearer, postForm, startTestService, type TestService } from "../harness/service.ts";
 
@@ -20,7 +20,6 @@ const { service, settings } = await startWithStorage({
   RESOURCE_SERVER_SECRET: RESOURCE_SERVER.clientSecret,
 });
 
-const DAY_MS = 24 * 60 * 60 * 1000;
 const REDIRECT_URI = "http://127.0.0.1/callback";
 const organization = await service.createOrganization();
 const user = await service.createUser([organization.id], undefined, "owner");

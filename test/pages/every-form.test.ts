@@ -7,14 +7,12 @@ import { browserOf } from "../harness/clients/dashboard.ts";
 import { fillRequired, secretOn } from "../harness/clients/form-filling.ts";
 import { codeOf } from "../harness/clients/second-factor.ts";
 import { type Filled, type Page, TestBrowser } from "../harness/clients/test-browser.ts";
-import { advanceClock } from "../harness/clock.ts";
+import { advanceClock, HOUR_MS } from "../harness/clock.ts";
 import { startMailServer } from "../harness/mail-server.ts";
 import { startWithProvider } from "../harness/providers/identity-provider.ts";
 import { startReceiver } from "../harness/webhooks.ts";
 
 export const stage = "long";
-
-const HOUR_MS = 60 * 60_000;
 
 const receiver = await startReceiver();
 const mail = await startMailServer();

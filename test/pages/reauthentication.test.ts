@@ -2,13 +2,11 @@ import test from "ava";
 import { apiAt, isProblem } from "../harness/clients/api.ts";
 import { browserOf, createColleague, createTeam, firstPartyToken } from "../harness/clients/dashboard.ts";
 import { follow } from "../harness/clients/visits.ts";
-import { advanceClock } from "../harness/clock.ts";
+import { advanceClock, MINUTE_MS } from "../harness/clock.ts";
 import { startTestService } from "../harness/service.ts";
 
 const OLD = { status: 403, code: "reauthentication_required" };
 const service = await startTestService();
-
-const MINUTE_MS = 60_000;
 
 const requestsIn = (text: string) =>
   text

@@ -3,7 +3,7 @@ import { createClient, LinkgateError } from "../../../client/src/index.ts";
 import { loseResponse, startHttpProxy } from "../../harness/clients/http-proxy.ts";
 import { postAsClient } from "../../harness/clients/oauth.ts";
 import { createTrustingOrganization, jobToken } from "../../harness/clients/workload.ts";
-import { advanceClock } from "../../harness/clock.ts";
+import { advanceClock, MINUTE_MS } from "../../harness/clock.ts";
 import { startTokenIssuer } from "../../harness/providers/token-issuer.ts";
 import { startTestService } from "../../harness/service.ts";
 
@@ -15,8 +15,6 @@ async function startProxy() {
   const lastToken = () => proxy.requests.at(-1)?.headers.authorization?.replace("Bearer ", "") ?? "";
   return { proxy, tokenRequests, lastToken };
 }
-
-const MINUTE_MS = 60_000;
 
 // They share a clock.
 test.serial("concurrent calls wait for one token", async (t) => {

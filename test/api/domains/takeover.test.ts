@@ -3,7 +3,7 @@ import type { DomainView } from "../../../resources/domains/schema.ts";
 import type { Plan } from "../../../resources/plans.ts";
 import type { Api, PageBody } from "../../harness/clients/api.ts";
 import { apiAt, isInvalid, isMissing, isProblem } from "../../harness/clients/api.ts";
-import { advanceClock } from "../../harness/clock.ts";
+import { advanceClock, DAY_MS, HOUR_MS } from "../../harness/clock.ts";
 import { storeManyLinks } from "../../harness/database/many-links.ts";
 import { atOnce, OPERATOR } from "../../harness/database/storage.ts";
 import { startDomainService } from "../../harness/domains.ts";
@@ -17,8 +17,6 @@ const other = await startAnother();
 const { storage } = service;
 const own = new globalThis.URL(service.url).host;
 
-const HOUR_MS = 60 * 60 * 1000;
-const DAY_MS = 24 * HOUR_MS;
 const URL = "https://example.com/spring";
 
 const apiOf = async (organization: TestOrganization, one: typeof other = service) =>

@@ -2,13 +2,12 @@ import test from "ava";
 import { fingerprintOf } from "../../../resources/idempotency/run-once.ts";
 import { apiAt, isProblem, type LinkBody, type PageBody } from "../../harness/clients/api.ts";
 import { shareApi } from "../../harness/clients/oauth.ts";
-import { advanceClock } from "../../harness/clock.ts";
+import { advanceClock, MINUTE_MS } from "../../harness/clock.ts";
 import { linkFields } from "../../harness/database/storage.ts";
 
 const { service, app } = await shareApi();
 
 const url = "https://example.com/";
-const MINUTE_MS = 60_000;
 
 /** Sends a POST with a new token, because the clock moves. */
 async function post<Body = LinkBody>(key: string, json: unknown, path = "/v1/links") {

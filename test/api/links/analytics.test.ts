@@ -3,13 +3,12 @@ import type { AnalyticsView } from "../../../resources/links/analytics.ts";
 import type { Click } from "../../../resources/links/types.ts";
 import { BROWSER, isMissing, type LinkBody, newApi } from "../../harness/clients/api.ts";
 import { shareApi } from "../../harness/clients/oauth.ts";
-import { advanceToNoon } from "../../harness/clock.ts";
+import { advanceToNoon, DAY_MS } from "../../harness/clock.ts";
 import { clickAt } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 
 const BOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 advanceToNoon();
 const { service, api } = await shareApi({ COUNTRY_HEADER: "CF-IPCountry" });

@@ -1,7 +1,7 @@
 import test from "ava";
 import { newAddress } from "../../harness/clients/addresses.ts";
 import { apiAt, isProblem, type LinkBody } from "../../harness/clients/api.ts";
-import { advanceClock } from "../../harness/clock.ts";
+import { advanceClock, MINUTE_MS } from "../../harness/clock.ts";
 import { startWithStorage } from "../../harness/database/service-storage.ts";
 import { atOnce } from "../../harness/database/storage.ts";
 import { startTestService } from "../../harness/service.ts";
@@ -16,7 +16,6 @@ const api = apiAt(service.url, await service.token(app));
 
 const FREE_FAILURES = 10;
 const PER_NETWORK = 50;
-const MINUTE_MS = 60_000;
 const PASSWORD = "spring";
 const limitedProblem = { status: 429, code: "rate_limited" };
 

@@ -4,7 +4,7 @@ import { OPERATOR } from "../../../resources/events/types.ts";
 import type { eventPageSchema } from "../../../resources/webhooks/event-list.ts";
 import { type Api, apiAt, isInvalid } from "../../harness/clients/api.ts";
 import { tokensFor } from "../../harness/clients/oauth.ts";
-import { advanceClock } from "../../harness/clock.ts";
+import { advanceClock, DAY_MS } from "../../harness/clock.ts";
 import { purgeExpired } from "../../harness/database/purge.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
 import { until } from "../../harness/webhooks.ts";
@@ -13,7 +13,6 @@ export const databases = "all";
 
 type Page = z.output<typeof eventPageSchema>;
 
-const DAY_MS = 24 * 60 * 60 * 1000;
 const { service, receiver, knex, subscribe } = await startWebhookService();
 
 async function createApi() {

@@ -1,14 +1,12 @@
 import test from "ava";
 import { apiAt } from "../../harness/clients/api.ts";
 import { createColleague } from "../../harness/clients/dashboard.ts";
-import { advanceClock } from "../../harness/clock.ts";
+import { advanceClock, HOUR_MS } from "../../harness/clock.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
 import type { DeliveryBody, WebhookBody } from "../../harness/webhooks.ts";
 import { deliveriesOf, until, verify, waitForDelivery } from "../../harness/webhooks.ts";
 
 const { service, receiver, respondWith, subscribe, passQueue } = await startWebhookService();
-
-const HOUR_MS = 60 * 60_000;
 
 /** Creates an organization with a webhook. Its functions use a new token, because the clock advances. */
 async function setUp() {

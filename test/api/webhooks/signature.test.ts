@@ -1,6 +1,6 @@
 import test from "ava";
 import { type Api, apiAt } from "../../harness/clients/api.ts";
-import { advanceClock } from "../../harness/clock.ts";
+import { advanceClock, HOUR_MS } from "../../harness/clock.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
 import type { NewWebhookBody, Received, WebhookBody } from "../../harness/webhooks.ts";
 import { createWebhook, verify, waitForDelivery } from "../../harness/webhooks.ts";
@@ -10,7 +10,6 @@ const organization = await service.createOrganization();
 const caller = async (): Promise<Api> => apiAt(service.url, await service.token(organization));
 
 const SECRET = /^whsec_[A-Za-z0-9+/]{43}=$/;
-const HOUR_MS = 60 * 60 * 1000;
 
 async function rotate(api: Api, { id }: WebhookBody): Promise<string> {
   const path = `/v1/webhooks/${id}/rotate-secret`;

@@ -1,6 +1,6 @@
 import test from "ava";
 import { type Api, apiAt, isProblem } from "../../harness/clients/api.ts";
-import { advanceClock } from "../../harness/clock.ts";
+import { advanceClock, HOUR_MS } from "../../harness/clock.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
 import {
   allDeliveriesOf,
@@ -17,7 +17,6 @@ export const databases = "all";
 
 const { service, receiver, respondWith, createRefused, passQueue, newApi } = await startWebhookService();
 
-const HOUR_MS = 60 * 60 * 1000;
 const isVerified = async (api: Api, id: string) =>
   (await api.get<WebhookBody>(`/v1/webhooks/${id}`)).body.verified;
 const typesOn = (path: string) => receiver.received(path).map(({ body }) => body.type);

@@ -2,7 +2,7 @@ import test from "ava";
 import type { AuditEntry } from "../../../adapters/events/audit-log.ts";
 import type { ChainReport } from "../../../adapters/events/verify-chain.ts";
 import { AUDIT_LOG_DAYS, PLANS } from "../../../resources/plans.ts";
-import { advanceClock } from "../../harness/clock.ts";
+import { advanceClock, DAY_MS } from "../../harness/clock.ts";
 import { atOnce, createTestStorage, OPERATOR } from "../../harness/database/storage.ts";
 
 export const databases = "all";
@@ -71,8 +71,6 @@ test("every entry gets one place in its log, however many processes append", asy
     for (const [index, { seq }] of (await rowsOf(id)).entries()) t.is(seq, index + 1);
   }
 });
-
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 const rename = (id: string, name: string) => first.organizationSettings.change(id, { name }, OPERATOR);
 const seqs = (id: string) => knex("events").where({ organization_id: id }).orderBy("seq").pluck("seq");

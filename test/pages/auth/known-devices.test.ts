@@ -4,7 +4,7 @@ import { browserOf } from "../../harness/clients/dashboard.ts";
 import { authorizeUrl, createApp, openConsent } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { cookieOf } from "../../harness/clients/visits.ts";
-import { advanceClock } from "../../harness/clock.ts";
+import { advanceClock, DAY_MS } from "../../harness/clock.ts";
 import { purgeExpired } from "../../harness/database/purge.ts";
 import { startWithStorage } from "../../harness/database/service-storage.ts";
 import { atOnce } from "../../harness/database/storage.ts";
@@ -14,8 +14,6 @@ export const databases = "all";
 
 const { service, knex } = await startWithStorage();
 const { knownDevices, accounts, notices } = service.storage;
-
-const DAY_MS = 24 * 3600 * 1000;
 
 const devicesOf = ({ id }: { id: string }) => knex("known_devices").where({ user_id: id });
 

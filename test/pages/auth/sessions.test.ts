@@ -5,14 +5,13 @@ import { browserOf, createColleague, firstPartyToken } from "../../harness/clien
 import { authorizeUrl, createApp, isAcceptedByApi, tokensFor } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { accountIn, cookieOf, isSignedIn, thiefOf } from "../../harness/clients/visits.ts";
-import { advanceClock } from "../../harness/clock.ts";
+import { advanceClock, DAY_MS } from "../../harness/clock.ts";
 import { startTestService } from "../../harness/service.ts";
 
 export const databases = "all";
 
 const service = await startTestService();
 
-const DAY_MS = 24 * 3600_000;
 const ACCOUNT = `${service.url}/dashboard/account`;
 const SESSIONS = "/dashboard/account/sessions";
 

@@ -2,7 +2,7 @@ import test from "ava";
 import { authorizeUrl, createApp } from "../../../harness/clients/oauth.ts";
 import { type Page, TestBrowser } from "../../../harness/clients/test-browser.ts";
 import { follow } from "../../../harness/clients/visits.ts";
-import { advanceClock } from "../../../harness/clock.ts";
+import { advanceClock, MINUTE_MS } from "../../../harness/clock.ts";
 import { freePort } from "../../../harness/program.ts";
 import {
   providerSettings,
@@ -18,7 +18,6 @@ const provider = await startOidcProvider(service, port);
 
 const ACCOUNT = `${service.url}/dashboard/account`;
 const BUTTON = "Continue with Example ID";
-const MINUTE_MS = 60_000;
 
 let count = 0;
 
