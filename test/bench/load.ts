@@ -98,5 +98,4 @@ export function percentile(values: number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
 }
 
-/** Returns the middle one of an odd number of values. */
 export const median = (values: number[]) => percentile(values, 0.5);

@@ -169,7 +169,6 @@ export async function withDatabase<T>(url: string, work: (knex: Knex) => Promise
   }
 }
 
-/** Counts rows, or sums a column. */
 export function count(url: string, table: string, column?: string): Promise<number> {
   return withDatabase(url, async (knex) => {
     const [row] = column ? await knex(table).sum({ total: column }) : await knex(table).count({ total: "*" });

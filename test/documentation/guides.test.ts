@@ -176,20 +176,17 @@ for (const [name, { prepare, prints, check }] of Object.entries(GUIDES))
       const settings = { WEBHOOK_ALLOW_HOSTS: "localhost:8080,127.0.0.1" };
       const service = await startTestService(settings, {}, { lingerMs: 0, resolveTxt });
       const client = await service.createOrganization();
-      try {
-        const api = apiAt(service.url, await service.token(client));
-        const credentials = { CLIENT_ID: client.clientId, CLIENT_SECRET: client.clientSecret };
-        const variables = { ...credentials, ...(await prepare?.(api, service)) };
-        const examples = examplesWithSetup(`docs/${name}`, language);
-        const program = toProgram(language, examples, service.url);
-        const outputs = await outputsOf(...commandFor(language, program), variables);
-        for (const [section, expected] of Object.entries(prints)) {
-          const own = outputs.filter((_, index) => examples[index]?.heading === section);
-          t.regex(own.join(""), expected, section);
-        }
-        await check(t, api, service);
-      } finally {
+      const api = apiAt(service.url, await service.token(client));
+      const credentials = { CLIENT_ID: client.clientId, CLIENT_SECRET: client.clientSecret };
+      const variables = { ...credentials, ...(await prepare?.(api, service)) };
+      const examples = examplesWithSetup(`docs/${name}`, language);
+      const program = toProgram(language, examples, service.url);
+      const outputs = await outputsOf(...commandFor(language, program), variables);
+      for (const [section, expected] of Object.entries(prints)) {
+        const own = outputs.filter((_, index) => examples[index]?.heading === section);
+        t.regex(own.join(""), expected, section);
       }
+      await check(t, api, service);
     });
   }
 

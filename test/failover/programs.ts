@@ -39,7 +39,6 @@ export async function poll<T>(
   }
 }
 
-/** Runs a command; returns its output. Throws its output if it fails. */
 export async function run(command: string): Promise<string> {
   const { code, stdout, stderr } = await runShell(command);
   if (code !== 0) throw new Error(`${command}\n${stdout}${stderr}`);

@@ -14,7 +14,6 @@ export const ANSWERS: Record<string, RegExp> = {
   "custom domain": /^\/docs\/(custom-domains|settings|operations)\b/,
 };
 
-/** Returns the rows of the first table of a section, without its header. */
 export function tableIn(document: string, heading: string): string[][] {
   const text = readFileSync(path.join(ROOT, "docs", document), "utf8");
   const [, section = ""] = text.split(`\n## ${heading}\n`);

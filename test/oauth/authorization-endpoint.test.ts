@@ -8,12 +8,11 @@ import {
   formOf,
   openConsent,
   REDIRECT_URI,
+  shareApp,
 } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
-import { startTestService } from "../harness/service.ts";
 
-const service = await startTestService();
-const { app, user } = await createApp(service);
+const { service, app, user } = await shareApp();
 // Another user, because consent is remembered.
 const { user: approving } = await createApp(service);
 const { browser: notFollowing } = await browserOf(service, user);

@@ -3,7 +3,6 @@ import {
   type Answer,
   basic,
   codeFor,
-  createApp,
   type Fields,
   formOf,
   isAcceptedByApi,
@@ -11,11 +10,11 @@ import {
   read,
   redeemCode,
   runCodeFlow,
+  shareApp,
 } from "../harness/clients/oauth.ts";
-import { postForm, startTestService } from "../harness/service.ts";
+import { postForm } from "../harness/service.ts";
 
-const service = await startTestService();
-const { app, user } = await createApp(service);
+const { service, app, user } = await shareApp();
 const other = await service.createOrganization();
 
 const REQUESTS: Record<string, Fields> = {

@@ -9,6 +9,7 @@ import {
   read,
   register,
   requestTokens,
+  shareApp,
 } from "../harness/clients/oauth.ts";
 import { type Page, TestBrowser } from "../harness/clients/test-browser.ts";
 import { advanceClock } from "../harness/clock.ts";
@@ -16,8 +17,7 @@ import { postForm, startTestService } from "../harness/service.ts";
 
 export const databases = "all";
 
-const service = await startTestService({ DYNAMIC_REGISTRATION: "stateless" });
-const { app: own, user } = await createApp(service);
+const { service, app: own, user } = await shareApp({ DYNAMIC_REGISTRATION: "stateless" });
 const colleague = await service.createUser([own.id]);
 const app = await register(service, {
   redirect_uris: ["http://127.0.0.1/callback"],

@@ -6,20 +6,19 @@ import {
   authorizeUrl,
   basic,
   codeFor,
-  createApp,
   type Fields,
   outcomeOf,
   postAsClient,
   read,
   redemptionOf,
+  shareApp,
 } from "../harness/clients/oauth.ts";
 import { sendRaw } from "../harness/clients/raw.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { purgeExpired } from "../harness/database/purge.ts";
-import { postForm, startTestService } from "../harness/service.ts";
+import { postForm } from "../harness/service.ts";
 
-const service = await startTestService();
-const { app, user } = await createApp(service);
+const { service, app, user } = await shareApp();
 const [key, otherKey] = await Promise.all([createDpopKey(), createDpopKey()]);
 const privateJwk = await exportJWK(key.privateKey);
 

@@ -10,17 +10,16 @@ import {
   register,
   requestTokens,
   runCodeFlow,
+  shareApp,
 } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { purgeExpired } from "../harness/database/purge.ts";
 import { atOnce } from "../harness/database/storage.ts";
-import { startTestService } from "../harness/service.ts";
 
 export const databases = "all";
 
-const service = await startTestService({ DYNAMIC_REGISTRATION: "stateless" });
-const { app, user } = await createApp(service);
+const { service, app, user } = await shareApp({ DYNAMIC_REGISTRATION: "stateless" });
 const other = await createApp(service);
 const registerHost = () => register(service, { redirect_uris: ["http://127.0.0.1/callback"] });
 let host = await registerHost();

@@ -16,15 +16,15 @@ import {
   refresh,
   register,
   runCodeFlow,
+  shareApp,
 } from "../harness/clients/oauth.ts";
 import { createSelfRegisteringHost } from "../harness/clients/self-registering.ts";
-import { bearer, OPERATOR, postForm, startTestService } from "../harness/service.ts";
+import { bearer, OPERATOR, postForm } from "../harness/service.ts";
 
-const service = await startTestService({
+const { service, own, user } = await shareApp({
   RESOURCE_SERVER_SECRET: RESOURCE_SERVER.clientSecret,
   DYNAMIC_REGISTRATION: "stateless",
 });
-const { own, user } = await createApp(service);
 const [key, otherKey] = await Promise.all([createDpopKey(), createDpopKey()]);
 const { organizationSettings } = service.storage;
 

@@ -1,18 +1,16 @@
 import test from "ava";
 import { ENDPOINT_LIST, METADATA_PATHS } from "../../server/oauth-endpoints.ts";
-import { basic, createApp, type Fields, formOf } from "../harness/clients/oauth.ts";
+import { basic, type Fields, formOf, shareApp } from "../harness/clients/oauth.ts";
 import { sendRaw } from "../harness/clients/raw.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
-import { startTestService } from "../harness/service.ts";
 
 // More than a thousand requests.
 export const stage = "long";
 
-const service = await startTestService({
+const { service, app, own, user } = await shareApp({
   DYNAMIC_REGISTRATION: "stateless",
   SECURITY_CONTACT: "mailto:a@b.example",
 });
-const { app, own, user } = await createApp(service);
 const token = await service.token(app);
 const browser = new TestBrowser(service.url);
 await browser.signIn(await browser.open(`${service.url}/auth/login`), user);

@@ -1,13 +1,10 @@
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import test from "ava";
 import { apiAt, isProblem, type LinkBody } from "../../harness/clients/api.ts";
+import { shareApi } from "../../harness/clients/oauth.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
-import { startTestService } from "../../harness/service.ts";
 
-const service = await startTestService();
-const app = await service.createOrganization();
-const token = await service.token(app);
-const api = apiAt(service.url, token);
+const { service, token, api } = await shareApi();
 const anonymous = apiAt(service.url);
 const { id } = await api.createLink();
 

@@ -1,13 +1,10 @@
 import test from "ava";
-import { apiAt, isMissing, isProblem } from "../../harness/clients/api.ts";
+import { isMissing, isProblem } from "../../harness/clients/api.ts";
 import { contractOf } from "../../harness/clients/contract.ts";
+import { shareApi } from "../../harness/clients/oauth.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
-import { startTestService } from "../../harness/service.ts";
 
-const service = await startTestService();
-const app = await service.createOrganization();
-const token = await service.token(app);
-const api = apiAt(service.url, token);
+const { service, token, api } = await shareApi();
 const { id, slug } = await api.createLink();
 
 const { document } = await contractOf(service.url);

@@ -21,7 +21,6 @@ export function start(version: Version, args: string[]): Program {
   return new Program(process.execPath, [resolve(`${version}/dist/index.js`), ...args]);
 }
 
-/** Runs a command of the suite until it ends, and returns its checks. */
 export async function run(version: Version, args: string[]): Promise<Ending & { checks: Check[] }> {
   const folder = temporaryFolder("mcp");
   const ending = await start(version, [...args, "--output-dir", folder]).ended;

@@ -242,7 +242,6 @@ export function postRegistration(service: TestService, body: unknown, headers: o
   );
 }
 
-/** Registers a client. Its first redirect URI is the one that it uses. */
 export async function register(
   service: TestService,
   metadata: { redirect_uris: string[]; client_name?: string },

@@ -8,7 +8,6 @@ export type PostgresServer = Awaited<ReturnType<typeof startPostgres>>;
 const [BIN = ""] = globSync("/usr/lib/postgresql/*/bin").toSorted().reverse();
 export const hasPostgres = BIN !== "";
 
-/** Starts a new server. `settings` are those of `postgresql.conf`. */
 export async function startPostgres(settings: Record<string, string> = {}) {
   const folder = temporaryFolder("postgres");
   // PostgreSQL refuses to run as root.

@@ -1,7 +1,6 @@
 import { startServiceWithDatabase } from "./service.ts";
 import { openObserved } from "./storage.ts";
 
-/** Starts a service, and opens its database as another process does. */
 export async function startWithStorage(own: Record<string, string> = {}) {
   const started = await startServiceWithDatabase(own);
   const { DATABASE_URL, ENCRYPTION_KEY } = started.settings;

@@ -3,7 +3,6 @@ import type { SendDefaults } from "../../../resources/webhooks/send.ts";
 import { startTestService } from "../service.ts";
 import { createTestDatabase, inspect } from "./test-database.ts";
 
-/** Starts a service whose database tests can read and change. */
 export async function startServiceWithDatabase(
   settings: Record<string, string> = {},
   sendDefaults: SendDefaults = {},

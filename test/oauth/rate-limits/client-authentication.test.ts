@@ -10,21 +10,21 @@ import {
   redemptionOf,
   refresh,
   runCodeFlow,
+  shareApp,
   VERIFIER,
 } from "../../harness/clients/oauth.ts";
 import { createTrustingOrganization, FORMS, type Form, jobToken } from "../../harness/clients/workload.ts";
 import { atOnce } from "../../harness/database/storage.ts";
 import { startTokenIssuer } from "../../harness/providers/token-issuer.ts";
-import { postForm, startTestService } from "../../harness/service.ts";
+import { postForm } from "../../harness/service.ts";
 
 export const stage = "long";
 
-const service = await startTestService({
+const { service, app, user } = await shareApp({
   RATE_LIMIT: "on",
   TRUST_PROXY: "1",
   DYNAMIC_REGISTRATION: "stateless",
 });
-const { app, user } = await createApp(service);
 const issuer = await startTokenIssuer();
 
 const CREDENTIALS = { grant_type: "client_credentials" };

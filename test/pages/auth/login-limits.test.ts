@@ -6,19 +6,18 @@ import { createAuthenticationLimits } from "../../../server/rate-limits/authenti
 import { createRateLimitStore } from "../../../server/rate-limits/store.ts";
 import { deviceCookie, newAddress } from "../../harness/clients/addresses.ts";
 import { apiAt, isProblem, type Reply, read } from "../../harness/clients/api.ts";
-import { authorizeUrl, createApp } from "../../harness/clients/oauth.ts";
+import { authorizeUrl, shareApp } from "../../harness/clients/oauth.ts";
 import { type Page, TestBrowser } from "../../harness/clients/test-browser.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { atOnce } from "../../harness/database/storage.ts";
-import { OPERATOR, postForm, startTestService } from "../../harness/service.ts";
+import { OPERATOR, postForm } from "../../harness/service.ts";
 
-const service = await startTestService({
+const { service, app, own, user } = await shareApp({
   RATE_LIMIT: "on",
   TRUST_PROXY: "1",
   SMTP_URL: "smtp://127.0.0.1:9",
   SMTP_FROM: "linkgate@example.com",
 });
-const { app, own, user } = await createApp(service);
 
 function post(path: string, json: object, address: string, { token = "", cookie = "" } = {}) {
   const headers = { "x-forwarded-for": address, ...(cookie && { cookie }) };

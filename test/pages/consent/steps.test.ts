@@ -1,14 +1,13 @@
 import test, { type ExecutionContext } from "ava";
 import { decodeJwt } from "jose";
 import { browserOf } from "../../harness/clients/dashboard.ts";
-import { authorizeUrl, createApp, postAsClient, redeemCode, sendForm } from "../../harness/clients/oauth.ts";
+import { authorizeUrl, postAsClient, redeemCode, sendForm, shareApp } from "../../harness/clients/oauth.ts";
 import { type Page, TestBrowser } from "../../harness/clients/test-browser.ts";
 import { accountIn, follow, thiefOf } from "../../harness/clients/visits.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { startTestService, type TestUser } from "../../harness/service.ts";
+import type { TestUser } from "../../harness/service.ts";
 
-const service = await startTestService();
-const { app, own, user } = await createApp(service);
+const { service, app, own, user } = await shareApp();
 const other = await service.createUser([own.id]);
 
 // With the consent page, which names the account.

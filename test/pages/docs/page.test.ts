@@ -6,13 +6,12 @@ import { PROBLEM_CODES } from "../../../resources/http/problem-codes.ts";
 import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { connectMcp } from "../../harness/clients/mcp.ts";
+import { shareApi } from "../../harness/clients/oauth.ts";
 import { ANSWERS } from "../../harness/documentation.ts";
 import { ROOT } from "../../harness/program.ts";
-import { postForm, startTestService } from "../../harness/service.ts";
+import { postForm } from "../../harness/service.ts";
 
-const service = await startTestService();
-const app = await service.createOrganization();
-const token = await service.token(app);
+const { service, app, token } = await shareApi();
 const { body: document } = await apiAt(service.url).get<OpenApiDocument>("/v1/openapi.json");
 const operations = Object.entries(document.paths).flatMap(([route, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ route, method, ...operation })),
