@@ -17,11 +17,13 @@ const user = await first.accounts.create("Zoë", "a hash", OPERATOR);
 const accountId = user?.id as string;
 const token = "lga_AbCdEf";
 const [timedToken, laterToken] = [newToken(), newToken(1)];
+const refreshToken = newToken().replace("lga_", "lgr_");
 const link = await storage.createLink(organization.id, { slug: "Slug-a", externalId: "Ext-é" });
 const webhook = await storage.createWebhook(organization.id);
 for (const id of [token, laterToken, timedToken])
   await first.oidcAdapter("AccessToken").upsert(id, { clientId, exp: seconds + 60 }, 60);
 await first.oidcAdapter("Grant").upsert("Grant-a", { clientId, accountId, exp: seconds + 60 }, 60);
+await first.oidcAdapter("RefreshToken").upsert(refreshToken, { clientId, exp: seconds + 60 }, 60);
 await first.oidcAdapter("Session").upsert("Session-a", { uid: "Uid-a", accountId: "usr_a" }, 60);
 const resetToken = await first.accounts.createResetToken(accountId, 60_000);
 
@@ -40,6 +42,7 @@ const LOOKUPS: Record<string, [stored: string, find: (id: string) => Promise<unk
   "client of oidc-provider": [clientId, ofModel("Client")],
   token: [token, ofModel("AccessToken")],
   "token with a time": [timedToken, ofModel("AccessToken")],
+  "refresh token": [refreshToken, ofModel("RefreshToken")],
   "grant id": ["Grant-a", ofModel("Grant")],
   "session id": ["Session-a", ofModel("Session")],
   "session uid": ["Uid-a", async (uid) => second.oidcAdapter("Session").findByUid(uid)],

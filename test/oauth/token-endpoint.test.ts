@@ -245,14 +245,6 @@ test("a token is rejected wherever another kind of token is expected", async (t)
   t.is((await redeemCode(service, app, unredeemed)).status, 200);
 });
 
-test("a modified token is rejected", async (t) => {
-  const token = await service.token(app);
-  const changes = [token.toUpperCase(), token.slice(0, -1), `${token}A`, `${token}=`, token.slice(4)];
-  const padded = [` ${token}`, `${token} `, `${token}\u0000`, `${token}\n`];
-  for (const changed of [...changes, ...padded]) t.false((await introspect(changed)).active, changed);
-  t.true((await introspect(token)).active);
-});
-
 test("tokens, codes, ids and secrets are long and random, and use only URL-safe characters", async (t) => {
   const { accessToken, refreshToken, code } = await runCodeFlow(service, app, user);
   for (const token of [accessToken, await service.token(app)]) t.regex(token, /^lga_[A-Za-z0-9_-]{43,}$/);
