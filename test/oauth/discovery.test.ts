@@ -1,6 +1,7 @@
 import test from "ava";
 import { SIGNING_ALGORITHMS } from "../../server/assertions/verify-jwt.ts";
-import { type Answer, read } from "../harness/clients/oauth.ts";
+import { type Answer, authorizeUrl, createApp, read } from "../harness/clients/oauth.ts";
+import { sendRaw } from "../harness/clients/raw.ts";
 import { startTestService } from "../harness/service.ts";
 
 const service = await startTestService();
@@ -127,4 +128,15 @@ test("every advertised endpoint exists, and no other endpoint is advertised", as
   for (const name of posts) t.not((await fetch(String(body[name]), { method: "POST" })).status, 404, name);
   const advertised = Object.keys(body).filter((name) => /_(endpoint|jwks_uri)$|^jwks_uri$/.test(name));
   t.deepEqual(advertised.sort(), [...gets, ...posts].sort());
+});
+
+test("forwarded host headers are ignored", async (t) => {
+  const { app } = await createApp(service);
+  for (const path of [...PATHS, authorizeUrl(service, app).replace(service.url, "")]) {
+    const { status, headers, text } = await sendRaw(service.url, path, {
+      headers: ["x-forwarded-host", "evil.test", "x-forwarded-proto", "https", "forwarded", "host=evil.test"],
+    });
+    t.true(status === 200 || status === 303, String(status));
+    t.notRegex(JSON.stringify(headers) + text, /evil\.test|https:\/\/localhost/);
+  }
 });

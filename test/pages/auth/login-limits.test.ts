@@ -8,6 +8,7 @@ import { deviceCookie, newAddress } from "../../harness/clients/addresses.ts";
 import { apiAt, isProblem, type Reply, read } from "../../harness/clients/api.ts";
 import { authorizeUrl, shareApp } from "../../harness/clients/oauth.ts";
 import { type Page, TestBrowser } from "../../harness/clients/test-browser.ts";
+import { advanceClock } from "../../harness/clock.ts";
 import { atOnce } from "../../harness/database/storage.ts";
 import { OPERATOR, postForm } from "../../harness/service.ts";
 
@@ -188,4 +189,16 @@ test.serial("a known device can sign in despite a flood of guesses from its own 
   t.true(replies.some(({ status }) => status === 429));
   for (const address of ["192.0.2.1", addressOf(3)])
     t.is((await signIn(username, password, address, cookie)).status, 200, address);
+});
+
+test.serial("a flood from one /48 doesn't block the sign-ins of others", async (t) => {
+  advanceClock(61_000);
+  const users = await atOnce(20, () => service.createUser([]));
+  const flood = atOnce(150, (index) =>
+    signIn(`flood-${index}`, "guess", `2001:db8:5:${index.toString(16)}::1`),
+  );
+  const signIns = users.map(({ username, password }) => signIn(username, password, newAddress()));
+  for (const { status } of await Promise.all(signIns)) t.is(status, 200);
+  const isRefused = (await flood).some(({ status }) => status === 503);
+  t.true(isRefused, "the flood itself has to wait");
 });
