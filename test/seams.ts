@@ -5,8 +5,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
-import { temporaryFolder } from "./harness/folder.ts";
-import { ROOT } from "./harness/program.ts";
+import { ROOT, temporaryFolder } from "./harness/program.ts";
 import { type Report, readResults } from "./runner/results.ts";
 
 const CANARIES = "test/oauth/canaries.test.ts";

@@ -1,12 +1,11 @@
 import test from "ava";
 import * as oidc from "openid-client";
-import { discover, tokensFor } from "../harness/clients/flow.ts";
-import { bearer } from "../harness/service.ts";
-import { shareService } from "../harness/shared-service.ts";
+import { discover, tokensFor } from "../harness/clients/oauth.ts";
+import { bearer, startTestService } from "../harness/service.ts";
 
 export const databases = "all";
 
-const service = await shareService();
+const service = await startTestService();
 
 test("client credentials give access to the API", async (t) => {
   const app = await service.createOrganization();

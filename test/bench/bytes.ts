@@ -3,8 +3,7 @@ import type { Knex } from "knex";
 import { engineOf } from "../../adapters/database/engine.ts";
 import type { NewClient } from "../../adapters/oauth/clients.ts";
 import { apiAt } from "../harness/clients/api.ts";
-import { startReceiver } from "../harness/receiver.ts";
-import { createWebhook, until } from "../harness/webhooks.ts";
+import { createWebhook, startReceiver, until } from "../harness/webhooks.ts";
 import { get } from "./connection.ts";
 import { type NextRequest, onConnections } from "./load.ts";
 import { type Seeded, seed } from "./seed.ts";
@@ -39,7 +38,6 @@ export const bytes = eachDatabase(async (workspace, url, name) => {
   });
 });
 
-/** Returns what is done 2,000 times each, one after the other. */
 async function workloads(
   ours: Ours,
   receiver: Awaited<ReturnType<typeof startReceiver>>,

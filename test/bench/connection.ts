@@ -38,7 +38,6 @@ export async function openConnection(port: number) {
   socket.on("close", () => fail?.(new Error("the server closed the connection")));
 
   return {
-    /** Sends a request and resolves to the status of the response. */
     ask: (request: Request) =>
       new Promise<number>((resolve, reject) => {
         settle = resolve;

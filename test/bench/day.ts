@@ -8,15 +8,8 @@ import type { NextRequest } from "./load.ts";
 import { createWebhook, startReceiver, verifyWebhooks } from "./receiver.ts";
 import { seed, withStorage } from "./seed.ts";
 import { fetchToken, introspections, links, tokens } from "./workloads.ts";
-import {
-  count,
-  type Ours,
-  RESOURCE_SERVER,
-  SCALE,
-  type Section,
-  Skipped,
-  type Workspace,
-} from "./workspace.ts";
+import type { Ours, Section, Workspace } from "./workspace.ts";
+import { count, RESOURCE_SERVER, SCALE, Skipped } from "./workspace.ts";
 
 const RECEIVER_HOST = "127.0.0.1";
 // A day of 1:10,000 in a minute keeps a process about as busy as in a real deployment. The busier it is, the more requests
@@ -69,7 +62,6 @@ export const day: Section = {
   },
 };
 
-/** Starts linkgate with many links, and with a webhook that is called for each new one. */
 async function startDay(workspace: Workspace, url: string, webhook: string): Promise<Ours> {
   const seeded = await seed(url);
   const { organizationId } = seeded;
@@ -94,7 +86,6 @@ async function kindsOf(ours: Ours): Promise<Kinds> {
   };
 }
 
-/** Returns the requests of each hour of the day. */
 function hoursOf(kinds: Kinds): Load[] {
   const perLink = { redirects: DAY.redirects / DAY.links, tokens: DAY.tokens / DAY.links };
   const group = 1 + perLink.tokens + perLink.redirects;

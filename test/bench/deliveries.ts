@@ -98,7 +98,6 @@ async function expectDelivered(url: string, expected: Expected, receiver: Receiv
     throw new Error(`expected ${JSON.stringify({ expected, stored, arrived })}`);
 }
 
-/** Creates a database with pending deliveries of links that were created. */
 async function seedDeliveries(url: string, workload: Workload, origins: string[]): Promise<Seeded> {
   const { organizations, webhooks, events, perSecond } = workload;
   const seeded = await seed(url);
@@ -123,7 +122,6 @@ async function seedDeliveries(url: string, workload: Workload, origins: string[]
   return seeded;
 }
 
-/** Makes deliveries due one after the other. */
 function spread(url: string, intervalMs: number): Promise<number> {
   const isEarlier = "(other.event_id, other.webhook_id) < (deliveries.event_id, deliveries.webhook_id)";
   const place = `(select count(*) from deliveries other where ${isEarlier})`;
@@ -134,7 +132,6 @@ function spread(url: string, intervalMs: number): Promise<number> {
   );
 }
 
-/** Runs `work` for each index, at most `concurrency` at a time. */
 function atMost<T>(concurrency: number, count: number, work: (index: number) => Promise<T>): Promise<T[]> {
   const limit = pLimit(concurrency);
   return Promise.all(Array.from({ length: count }, (_, index) => limit(() => work(index))));

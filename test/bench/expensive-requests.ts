@@ -37,7 +37,6 @@ const arrayOf = (bytes: number) => `[${distinct(bytes, (name) => `{"${name}":1}`
 const parameters = (bytes: number) => distinct(bytes, (name) => `${name}=1`, "&");
 const scopes = (bytes: number) => distinct(bytes, (name) => name, "+");
 
-/** A link with all fields at their maximum. */
 export const largest = () => ({
   url: `https://example.com/${repeated("x", 2000)}`,
   title: repeated("x", 255),

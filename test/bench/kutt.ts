@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import path from "node:path";
-import { freePort } from "../harness/port.ts";
+import { freePort } from "../harness/program.ts";
 import { type Server, Skipped, type Workspace } from "./workspace.ts";
 
 type Link = { address: string; visit_count: number };

@@ -71,13 +71,11 @@ export function createTally(expected: number | number[]) {
   const times: number[] = [];
   let [index, seconds, wrong] = [0, 0, 0];
   return {
-    /** The number of the next request. */
     take: () => index++,
     note(status: number, since: number) {
       times.push(performance.now() - since);
       if (!good.has(status)) wrong++;
     },
-    /** Adds a period. */
     lasted(further: number) {
       seconds += further;
     },
@@ -100,5 +98,4 @@ export function percentile(values: number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
 }
 
-/** Returns the middle one of an odd number of values. */
 export const median = (values: number[]) => percentile(values, 0.5);

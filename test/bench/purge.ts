@@ -41,7 +41,6 @@ export const purge = eachDatabase(async (workspace, url, name) => {
 
 const issues = (ours: Ours): Subject => ({ name: "T", ...issuesTokens(ours) });
 
-/** Adds copies of a token that have expired. */
 function addExpired(url: string): Promise<void> {
   return withDatabase(url, async (knex) => {
     const token = (await knex("tokens").first()) as TokenRow;

@@ -4,14 +4,8 @@ import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { apiAt } from "../harness/clients/api.ts";
-import {
-  type Candidate,
-  largest,
-  repeated,
-  requestsOfTenant,
-  requestsOfVisitors,
-  type Tenant,
-} from "./expensive-requests.ts";
+import type { Candidate, Tenant } from "./expensive-requests.ts";
+import { largest, repeated, requestsOfTenant, requestsOfVisitors } from "./expensive-requests.ts";
 import type { Flood } from "./flood.ts";
 import { createTally, median, saturate } from "./load.ts";
 import { fieldsOfTenant, fieldsOfVisitors, mostExpensive, uploads } from "./long-texts.ts";
@@ -132,7 +126,6 @@ async function costOf(ours: Ours, name: string, candidate: Candidate): Promise<C
 const requestOf = async (candidate: Candidate, index: number) =>
   typeof candidate === "function" ? candidate(index) : candidate;
 
-/** Sends a request. Resolves to the status when all of the response is read. */
 async function ask({ host }: Ours, candidate: Candidate, index: number): Promise<number> {
   const { path, init } = await requestOf(candidate, index);
   const response = await fetch(`http://${host}${path}`, { redirect: "manual", ...init });

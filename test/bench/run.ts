@@ -2,7 +2,6 @@ import { parseArgs } from "node:util";
 import { bytes } from "./bytes.ts";
 import { day } from "./day.ts";
 import { deliveries } from "./deliveries.ts";
-import { domains } from "./domains.ts";
 import { pages } from "./pages.ts";
 import { pooler, workers } from "./postgres.ts";
 import { pinGenerator } from "./process.ts";
@@ -15,12 +14,10 @@ import { addVersion, exchange, introspection, redirects, resources, tokens } fro
 import { type Row, report } from "./table.ts";
 import { type Section, Skipped, Workspace } from "./workspace.ts";
 
-/** The sections in order. */
 const sections: Record<string, Section> = {
   tokens,
   resources,
   redirects,
-  domains,
   introspection,
   exchange,
   purge,

@@ -26,7 +26,6 @@ export const size: Section = {
     parts.includes("links") ? starts(workspace) : onDatabases.run(workspace, parts),
 };
 
-/** The start on a new database, and with many links. */
 async function starts(workspace: Workspace): Promise<Row[]> {
   const rows: Row[] = [];
   for (const links of [0, LINKS]) {
@@ -52,7 +51,6 @@ async function startSeconds(workspace: Workspace, seeded: Seeded): Promise<numbe
   return median(times);
 }
 
-/** T and R with large tables and with empty ones. */
 async function tokensAndLinks(workspace: Workspace, url: string, name: string): Promise<Row[]> {
   const large = await seed(url);
   const note = await filled(url, {

@@ -5,14 +5,8 @@ import { createWebhook, startReceiver, verifyWebhooks } from "./receiver.ts";
 import { withStorage } from "./seed.ts";
 import { type Row, row } from "./table.ts";
 import { exchanges, fetchToken, introspections, links, redirects, refreshes, tokens } from "./workloads.ts";
-import {
-  count,
-  eachDatabase,
-  expectStored,
-  type Ours,
-  RESOURCE_SERVER,
-  type Workspace,
-} from "./workspace.ts";
+import type { Ours, Workspace } from "./workspace.ts";
+import { count, eachDatabase, expectStored, RESOURCE_SERVER } from "./workspace.ts";
 
 const PER_SECOND = 300;
 const MINUTES = Math.max(3, Number(process.env.BENCH_MINUTES ?? 30));
@@ -99,7 +93,6 @@ async function observe({ server, port }: Ours, next: NextRequest) {
 
 const CALL = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "whoami", arguments: {} } };
 
-/** Requests of every kind in turn. */
 function everyday({ host, clients, slug }: Ours, token: string, refreshTokens: string[]): NextRequest {
   const authorization = `Authorization: Bearer ${token}\r\n`;
   const headers = `${authorization}Accept: application/json, text/event-stream\r\n`;

@@ -16,16 +16,8 @@ import {
   issuesTokens,
   refreshes,
 } from "./workloads.ts";
-import {
-  count,
-  expectStored,
-  type Ours,
-  ROOT,
-  type Section,
-  type Server,
-  Skipped,
-  type Workspace,
-} from "./workspace.ts";
+import type { Ours, Section, Server, Workspace } from "./workspace.ts";
+import { count, expectStored, ROOT, Skipped } from "./workspace.ts";
 
 /** The name of linkgate among the subjects of a measurement. */
 const OURS = "linkgate";

@@ -54,7 +54,6 @@ export function levelsOf(measured: Map<string, Measured>, name: string): Level[]
   return (measured.get(name) as Measured).levels;
 }
 
-/** Returns the number of responses that a subject got as expected. */
 export function answered(measured: Map<string, Measured>, name: string): number {
   return (measured.get(name) as Measured).answered;
 }
@@ -84,7 +83,6 @@ export function report(rows: Row[]): void {
   if (file) writeFileSync(file, `${JSON.stringify({ machine: machine(), date, rows }, null, 2)}\n`);
 }
 
-/** Prints a table in Markdown. */
 export function printTable(head: string[], rows: string[][]): void {
   for (const cells of [head, head.map(() => "---"), ...rows]) console.log(`| ${cells.join(" | ")} |`);
 }

@@ -8,7 +8,7 @@ import { type Engine, knexConfig } from "../../adapters/database/engine.ts";
 import type { NewClient } from "../../adapters/oauth/clients.ts";
 import manifest from "../../package.json" with { type: "json" };
 import { createTestDatabase, serverOf } from "../harness/database/test-database.ts";
-import { freePort } from "../harness/port.ts";
+import { freePort } from "../harness/program.ts";
 import { median } from "./load.ts";
 import { type ServerProcess, type StartOptions, startServer } from "./process.ts";
 import type { Seeded, SeedOptions } from "./seed.ts";
@@ -169,7 +169,6 @@ export async function withDatabase<T>(url: string, work: (knex: Knex) => Promise
   }
 }
 
-/** Counts rows, or sums a column. */
 export function count(url: string, table: string, column?: string): Promise<number> {
   return withDatabase(url, async (knex) => {
     const [row] = column ? await knex(table).sum({ total: column }) : await knex(table).count({ total: "*" });

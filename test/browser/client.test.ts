@@ -1,5 +1,4 @@
 import path from "node:path";
-import test from "ava";
 import { rolldown } from "rolldown";
 import { newWebhookSecret, signatureHeaders } from "../../resources/webhooks/signature.ts";
 import { openPage, useChromium } from "../harness/browser/chromium.ts";
@@ -26,10 +25,6 @@ const app = await startApp((request, response) => {
 });
 const service = await startTestService({ ALLOWED_ORIGINS: app.url });
 const inChromium = useChromium();
-test.after.always(async () => {
-  app.close();
-  await service.close();
-});
 
 const SECRET = newWebhookSecret();
 const BODY = JSON.stringify({ type: "link.deleted", timestamp: "2026-11-26T10:00:00.000Z", data: {} });

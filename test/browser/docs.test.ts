@@ -1,11 +1,9 @@
-import test from "ava";
 import type { Browser, Locator } from "playwright-core";
 import { openPage, useChromium } from "../harness/browser/chromium.ts";
 import { isReadable, violationsOf } from "../harness/browser/readable.ts";
 import { startTestService } from "../harness/service.ts";
 
 const service = await startTestService();
-test.after.always(() => service.close());
 const inChromium = useChromium();
 
 async function open(browser: Browser, path: string) {

@@ -1,20 +1,14 @@
-import test from "ava";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { openPage, tabTo, useChromium } from "../harness/browser/chromium.ts";
 import { press } from "../harness/browser/page-actions.ts";
 import { openSignedIn } from "../harness/browser/readable.ts";
 import { startCallbackServer } from "../harness/callback.ts";
 import { authorizeUrl, redeemCode } from "../harness/clients/oauth.ts";
-import { bearer, startTestService } from "../harness/service.ts";
+import { bearer, OPERATOR, startTestService } from "../harness/service.ts";
 
 const service = await startTestService();
-const { url: CALLBACK, ...callbacks } = await startCallbackServer();
+const { url: CALLBACK } = await startCallbackServer();
 const app = await service.createOrganization("Third Party & Co");
 await service.storage.clients.setRedirectUris(app.id, ["http://127.0.0.1/callback"], OPERATOR);
-test.after.always(async () => {
-  callbacks.close();
-  await service.close();
-});
 
 const inChromium = useChromium();
 

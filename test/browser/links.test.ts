@@ -1,4 +1,3 @@
-import test from "ava";
 import type { Browser, Page } from "playwright-core";
 import { openPage, tabTo, useChromium } from "../harness/browser/chromium.ts";
 import { fill, press, waitForError } from "../harness/browser/page-actions.ts";
@@ -11,7 +10,6 @@ import { startTestService } from "../harness/service.ts";
 
 const service = await startTestService();
 const { base, member } = await createTeam(service);
-test.after.always(() => service.close());
 const inChromium = useChromium();
 
 inChromium("a link can be created, copied and viewed with only the keyboard", async (t, browser) => {
@@ -113,7 +111,6 @@ inChromium("the domain of a link is chosen with a preview, and filters the list"
 
 inChromium("a visitor enters the password of a link, and lands at another origin", async (t, browser) => {
   const destination = await startCallbackServer();
-  t.teardown(destination.close);
   const json = { url: destination.url, password: "früh 🌷", redirect_type: 308 };
   const { body } = await member.api.send<LinkBody>("POST", `${base}/links`, { json });
   const { page, complaints } = await openPage(browser);

@@ -1,11 +1,9 @@
-import test from "ava";
 import type { Page } from "playwright-core";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { useChromium } from "../harness/browser/chromium.ts";
 import { fill, press } from "../harness/browser/page-actions.ts";
 import { COLOR_RULES, isReadable, look, openSignedIn, violationsOf } from "../harness/browser/readable.ts";
 import { htmlOf, linkIn, startMailServer, textOf } from "../harness/mail-server.ts";
-import { startTestService } from "../harness/service.ts";
+import { OPERATOR, startTestService } from "../harness/service.ts";
 
 const mailServer = await startMailServer();
 const service = await startTestService({
@@ -23,10 +21,6 @@ const guest = await service.createUser([], "grace.hopper");
 const { organization } = await organizations.create("Northwind Coffee", "free", OPERATOR, owner.id);
 const members = `/dashboard/organizations/${organization.id}/members`;
 
-test.after.always(async () => {
-  await service.close();
-  await mailServer.close();
-});
 const inChromium = useChromium();
 
 /** Waits for an email to an address whose text contains this. */

@@ -1,4 +1,3 @@
-import test from "ava";
 import type { Browser, Page } from "playwright-core";
 import { useChromium } from "../harness/browser/chromium.ts";
 import { fill } from "../harness/browser/page-actions.ts";
@@ -7,7 +6,6 @@ import { prepareForm, SECRET_FORMS, type SecretForm } from "../harness/clients/s
 import { startTestService } from "../harness/service.ts";
 
 const service = await startTestService();
-test.after.always(() => service.close());
 const inChromium = useChromium();
 
 /** Opens a form as an owner in a new page, fills it in and returns its button, ready to be clicked. */

@@ -1,20 +1,19 @@
-import test from "ava";
 import type { Browser, Page } from "playwright-core";
 import { useChromium } from "../harness/browser/chromium.ts";
 import { createGallery } from "../harness/browser/gallery.ts";
 import { type GalleryPage, galleryPages } from "../harness/browser/gallery-pages.ts";
 import { isReadable, openSignedIn } from "../harness/browser/readable.ts";
 import { slowClock } from "../harness/clock.ts";
-import { freePort } from "../harness/port.ts";
+import { freePort } from "../harness/program.ts";
 import { providerSettings, startWithProvider } from "../harness/providers/identity-provider.ts";
-import { startReceiver } from "../harness/receiver.ts";
 import { startTestService, type TestUser } from "../harness/service.ts";
+import { startReceiver } from "../harness/webhooks.ts";
 
 // Some pages need a recent sign-in, and a busy machine takes longer than that to open all.
 slowClock(10);
 
 const receiver = await startReceiver();
-const { service, close } = await startWithProvider({
+const { service } = await startWithProvider({
   WEBHOOK_ALLOW_HOSTS: new URL(receiver.url("/")).hostname,
 });
 const gallery = await createGallery(service, receiver);
@@ -25,10 +24,6 @@ const strict = await startTestService({
   SELF_SERVICE_PLANS: "off",
 });
 
-test.after.always(async () => {
-  await Promise.all([close(), strict.close()]);
-  await receiver.close();
-});
 const inChromium = useChromium({ sharesPages: true });
 
 const { users } = gallery;

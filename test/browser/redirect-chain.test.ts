@@ -1,12 +1,11 @@
-import test, { type ExecutionContext } from "ava";
+import type { ExecutionContext } from "ava";
 import type { Browser, Page } from "playwright-core";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { useChromium } from "../harness/browser/chromium.ts";
 import { fill, press, signIn } from "../harness/browser/page-actions.ts";
 import { openSignedIn } from "../harness/browser/readable.ts";
 import { type CallbackServer, startCallbackServer } from "../harness/callback.ts";
 import { authorizeUrl, createApp } from "../harness/clients/oauth.ts";
-import { startTestService } from "../harness/service.ts";
+import { OPERATOR, startTestService } from "../harness/service.ts";
 
 const service = await startTestService();
 const URIS = ["http://127.0.0.1/callback", "com.example.app:/callback"];
@@ -20,10 +19,6 @@ const SCHEME_URI = "com.example.test://signed-in";
 const toScheme = await startCallbackServer(SCHEME_URI);
 
 const inChromium = useChromium();
-test.after.always(async () => {
-  for (const server of [home, direct, toOrigin, toPort, toScheme]) server.close();
-  await service.close();
-});
 
 type Destination = { redirectUri: string; end: string; callback?: CallbackServer };
 

@@ -1,4 +1,3 @@
-import test from "ava";
 import type { Browser, Page } from "playwright-core";
 import { addAuthenticator } from "../harness/browser/authenticator.ts";
 import { openPage, useChromium } from "../harness/browser/chromium.ts";
@@ -8,8 +7,7 @@ import { advanceClock } from "../harness/clock.ts";
 import { startServiceWithDatabase } from "../harness/database/service.ts";
 import type { TestUser } from "../harness/service.ts";
 
-const { service, knex, close } = await startServiceWithDatabase();
-test.after.always(close);
+const { service, knex } = await startServiceWithDatabase();
 const inChromium = useChromium();
 
 const ACCOUNT = "/dashboard/account";
@@ -134,9 +132,8 @@ inChromium("an authenticator's response counts once, for the browser that asked"
     return (await fetch(`${service.url}/auth/passkey`, { method: "POST", headers, body, redirect: "manual" }))
       .status;
   };
-  for (const headers of [{ cookie: "browser=another" }, {}]) {
+  for (const headers of [{ cookie: "browser=another" }, {}])
     t.is(await send(headers as Record<string, string>), 400, JSON.stringify(headers));
-  }
   const credential = JSON.parse(sent.get("passkey") ?? "");
   credential.response.userHandle = Buffer.from("usr_another").toString("base64url");
   t.is(await send({ cookie }, JSON.stringify(credential)), 400, "of another user");

@@ -1,14 +1,13 @@
-import test, { type ExecutionContext } from "ava";
+import type { ExecutionContext } from "ava";
 import type { Page } from "playwright-core";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { openPage, useChromium } from "../harness/browser/chromium.ts";
 import { press, signIn } from "../harness/browser/page-actions.ts";
 import { startCallbackServer } from "../harness/callback.ts";
 import { authorizeUrl, createApp } from "../harness/clients/oauth.ts";
-import { freePort } from "../harness/port.ts";
+import { freePort } from "../harness/program.ts";
 import { providerSettings } from "../harness/providers/identity-provider.ts";
 import { startOidcProvider } from "../harness/providers/oidc-identity-provider.ts";
-import { startTestService } from "../harness/service.ts";
+import { OPERATOR, startTestService } from "../harness/service.ts";
 
 const port = await freePort();
 const service = await startTestService(providerSettings(`http://localhost:${port}`));
@@ -16,11 +15,6 @@ const provider = await startOidcProvider(service, port);
 const callback = await startCallbackServer();
 const { app, own, user } = await createApp(service, ["http://127.0.0.1/callback"]);
 const inChromium = useChromium();
-test.after.always(async () => {
-  callback.close();
-  await service.close();
-  await provider.stop();
-});
 
 const ACCOUNT = `${service.url}/dashboard/account`;
 
@@ -127,7 +121,7 @@ inChromium("a page of another site or port can't change anything or sign a user 
     ["/auth/register", { username: `${user.username}-evil`, password: attacker.password }],
   ];
   // Another port is still the same site, so it sends the cookies of this host.
-  for (const site of ["https://evil.example", "http://localhost:1"]) {
+  for (const site of ["https://evil.example", "http://localhost:1"])
     for (const [path, fields] of attacks) {
       const inputs = Object.entries(fields).map(([name, value]) => `<input name="${name}" value="${value}">`);
       const body = `<form method="post" action="${service.url}${path}">${inputs.join("")}<button>Win</button></form>`;
@@ -140,7 +134,6 @@ inChromium("a page of another site or port can't change anything or sign a user 
       t.true(await isSignedIn(page), path);
       t.regex((await page.textContent("header")) ?? "", new RegExp(user.username), path);
     }
-  }
   t.deepEqual(await service.storage.organizations.listByUser(user.id), []);
   t.is(await service.storage.accounts.findByUsername(`${user.username}-evil`), undefined);
 });

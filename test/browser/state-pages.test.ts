@@ -1,4 +1,3 @@
-import test from "ava";
 import { OPERATOR } from "../../resources/events/types.ts";
 import { limitsOf } from "../../resources/plans.ts";
 import { newWebhookSecret } from "../../resources/webhooks/signature.ts";
@@ -7,11 +6,10 @@ import { CLAUDE } from "../harness/browser/gallery.ts";
 import { fill, press, waitForError } from "../harness/browser/page-actions.ts";
 import { isReadable, look, openSignedIn } from "../harness/browser/readable.ts";
 import { authorizeUrlOf } from "../harness/clients/document-client.ts";
-import { REDIRECT_URI } from "../harness/clients/flow.ts";
-import { authorizeUrl } from "../harness/clients/oauth.ts";
+import { authorizeUrl, REDIRECT_URI } from "../harness/clients/oauth.ts";
 import { startServiceWithDatabase } from "../harness/database/service.ts";
 
-const { service, knex, close } = await startServiceWithDatabase();
+const { service, knex } = await startServiceWithDatabase();
 const { storage } = service;
 const owner = await service.createUser([], "ada.lovelace");
 const member = await service.createUser([], "grace.hopper");
@@ -20,7 +18,6 @@ const { id } = organization;
 await storage.organizations.addMember(id, member.id, "member", OPERATOR);
 const app = await service.createOrganization("Postcard Studio");
 await storage.clients.setRedirectUris(app.id, [REDIRECT_URI], OPERATOR);
-test.after.always(close);
 const inChromium = useChromium();
 
 const path = `/dashboard/organizations/${id}`;

@@ -1,13 +1,12 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import test from "ava";
 import { chromium } from "playwright-core";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { AI_CLIENTS } from "../harness/ai-clients/clients.ts";
 import { IS_NEWEST, install } from "../harness/ai-clients/install.ts";
 import { runClient } from "../harness/ai-clients/run.ts";
 import { type Outcome, rowsOf, withOutcomes } from "../harness/ai-clients/table.ts";
 import { stopPrograms } from "../harness/program.ts";
-import { startTestService, type TestService } from "../harness/service.ts";
+import { OPERATOR, startTestService, type TestService } from "../harness/service.ts";
 
 const DOCUMENT = new URL("../../docs/mcp.md", import.meta.url);
 

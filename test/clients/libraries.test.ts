@@ -82,7 +82,6 @@ async function toRequest(request: IncomingMessage, origin: string): Promise<Requ
   return new Request(origin + url, { method, headers: headers as Record<string, string>, body });
 }
 
-/** Starts a web app with Auth.js, which redirects to `/` after a sign-in. */
 async function startAuthApp(config: AuthConfig) {
   const app = await startApp(async (request, answer) => {
     if (request.url === "/") return void answer.end("signed in");
@@ -205,7 +204,6 @@ testFlows(
   },
 );
 
-/** Starts a web app with the strategy; `/` begins the sign-in, and the callback answers with the access token. */
 async function startPassportApp({ issuer, clientId, clientSecret, scope }: ClientSetup) {
   const sessions = new Map<string, object>();
   const app = await startApp((request, answer) => {

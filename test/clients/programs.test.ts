@@ -5,9 +5,7 @@ import { compileGo } from "../harness/clients/go.ts";
 import { type ClientSetup, type Results, testFlows } from "../harness/clients/library-flows.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { debianVersion } from "../harness/clients/versions.ts";
-import { temporaryFolder } from "../harness/folder.ts";
-import { freePort } from "../harness/port.ts";
-import { Program } from "../harness/program.ts";
+import { freePort, Program, temporaryFolder } from "../harness/program.ts";
 import { bearer } from "../harness/service.ts";
 
 /**
@@ -59,7 +57,6 @@ testFlows(
 // Apache refuses to serve pages as root.
 const UNPRIVILEGED = process.getuid?.() === 0 ? 65_534 : undefined;
 
-/** Starts Apache with mod_auth_openidc in the foreground, with its files in a temporary folder. The caller stops it. */
 async function startApache({ issuer, clientId, clientSecret, scope }: ClientSetup) {
   const folder = temporaryFolder("apache");
   for (const page of ["app", "api"]) await writeFile(path.join(folder, page), `the page of ${page}`);
@@ -92,7 +89,6 @@ testFlows(
   },
   async (setup) => {
     const apache = await startApache(setup);
-    /** Opens a URL of Apache; returns what the application behind it reads. */
     async function openApp(url: string): Promise<{ token: string; userinfo: { sub: string } }> {
       const { headers, status, text } = await browser.open(url);
       const token = headers.get("x-access-token");
@@ -100,7 +96,6 @@ testFlows(
       if (status !== 200 || !token || !userinfo) throw new Error(`${url}: ${status} ${text}`);
       return { token, userinfo: JSON.parse(userinfo) };
     }
-    /** Uses a token at Apache as the resource server. */
     const accepts = async (token: string) =>
       (await fetch(`${apache.url}/api`, { headers: bearer(token) })).status === 200;
 

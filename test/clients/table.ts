@@ -3,8 +3,7 @@ import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { FLOWS, type Flow } from "../harness/clients/flow-titles.ts";
-import { temporaryFolder } from "../harness/folder.ts";
-import { ROOT } from "../harness/program.ts";
+import { ROOT, temporaryFolder } from "../harness/program.ts";
 import { readResults as readReport } from "../runner/results.ts";
 
 // Runs the tests of the client libraries, and writes the table of docs/clients.md from their results.
@@ -23,7 +22,6 @@ const COLUMNS: Record<Flow, string> = {
   introspection: "Introspection",
 };
 
-/** Runs the tests. Resolves to their titles. */
 async function runTests(): Promise<string[]> {
   const file = path.join(temporaryFolder("clients"), "results.json");
   const child = spawn(process.execPath, ["test/run.ts", "--clients", `--results=${file}`], {
@@ -37,7 +35,6 @@ async function runTests(): Promise<string[]> {
   return passed;
 }
 
-/** Returns the flows that passed, by library with its version. */
 function readResults(titles: string[]): Map<string, Set<string>> {
   const results = new Map<string, Set<string>>();
   for (const title of titles) {
@@ -49,7 +46,6 @@ function readResults(titles: string[]): Map<string, Set<string>> {
   return results;
 }
 
-/** Returns the table in Markdown, with the date of the run. */
 function render(results: Map<string, Set<string>>): string {
   const flows = Object.keys(COLUMNS);
   const rows = [...results]

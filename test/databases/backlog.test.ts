@@ -1,11 +1,10 @@
 import test from "ava";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { advanceClock } from "../harness/clock.ts";
-import { openTestStorage } from "../harness/database/open-storage.ts";
+import { createTestStorage, OPERATOR } from "../harness/database/storage.ts";
 
 export const databases = "all";
 
-const { first, knex } = await openTestStorage();
+const { first, knex } = await createTestStorage();
 
 test.serial("the backlog counts deliveries and emails that are due, and has the oldest's age", async (t) => {
   const now = Date.now();

@@ -1,14 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import test from "ava";
 import { OPERATOR } from "../../resources/events/types.ts";
-import { atOnce, linkFields, openTestStorage, settledAtOnce } from "../harness/database/open-storage.ts";
+import { atOnce, createTestStorage, linkFields, settledAtOnce } from "../harness/database/storage.ts";
 import { engine } from "../harness/database/test-database.ts";
 
 export const databases = "all";
 
-const { first, second, knex, createOrganization } = await openTestStorage();
+const { first, second, knex, createOrganization } = await createTestStorage();
 
-/** Returns what creates links in a new organization. */
 async function createCreator() {
   const id = await createOrganization();
   return (fields: { slug: string; externalId?: string }, by = first) =>

@@ -5,12 +5,11 @@ import { type Engine, rowsOf } from "../../adapters/database/engine.ts";
 import { openStorage } from "../../adapters/index.ts";
 import { createTestStorage, type TestStorage } from "../harness/database/storage.ts";
 import { engine } from "../harness/database/test-database.ts";
-import { temporaryFolder } from "../harness/folder.ts";
+import { temporaryFolder } from "../harness/program.ts";
 import { startTestService } from "../harness/service.ts";
 
 export const databases = "all";
 
-/** Queries a setting of the database. */
 async function settingOf(knex: Knex, query: string): Promise<unknown> {
   const [row] = rowsOf<object>(await knex.raw(query));
   return Object.values(row as object)[0];

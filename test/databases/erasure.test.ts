@@ -1,10 +1,8 @@
 import test from "ava";
-import { openDatabase } from "../../adapters/database/index.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import { advanceClock } from "../harness/clock.ts";
-import { createTestDatabase } from "../harness/database/test-database.ts";
-import { startTestService } from "../harness/service.ts";
+import { createTestDatabase, inspect } from "../harness/database/test-database.ts";
+import { OPERATOR, startTestService } from "../harness/service.ts";
 import { createTenants } from "../harness/surfaces.ts";
 import { until } from "../harness/webhooks.ts";
 
@@ -13,14 +11,8 @@ const service = await startTestService({
   DATABASE_URL: database.url,
   ENCRYPTION_KEY: Buffer.alloc(32, 1).toString("base64url"),
 });
-const { knex, close } = openDatabase(database.url);
-test.after.always(async () => {
-  await close();
-  await service.close();
-  await database.drop();
-});
+const { knex } = inspect(database.url);
 
-/** Returns the columns that contain a text, as `table.column`. */
 async function columnsWith(text: string): Promise<string[]> {
   const found = new Set<string>();
   for (const table of await knex("sqlite_master").where({ type: "table" }).pluck("name"))

@@ -4,9 +4,8 @@ import type { Knex } from "knex";
 import { openDatabase } from "../../adapters/database/index.ts";
 import { openStorage } from "../../adapters/index.ts";
 import { lockOrganization, lockUser } from "../../adapters/locks.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { hasGalera, startGalera } from "../harness/database/mariadb.ts";
-import { atOnce } from "../harness/database/storage.ts";
+import { atOnce, OPERATOR } from "../harness/database/storage.ts";
 import { skip } from "../harness/skip.ts";
 import { until } from "../harness/webhooks.ts";
 

@@ -1,17 +1,15 @@
 import test from "ava";
 import { openStorage, type Storage } from "../../adapters/index.ts";
 import type { Attempt, Principal } from "../../resources/idempotency/run-once.ts";
-import { advanceClock } from "../harness/clock.ts";
-import { atOnce, openTestStorage } from "../harness/database/open-storage.ts";
+import { advanceClock, DAY_MS, MINUTE_MS } from "../harness/clock.ts";
+import { atOnce, createTestStorage } from "../harness/database/storage.ts";
 import { until } from "../harness/webhooks.ts";
 
 export const databases = "all";
 
-const { first, second, either, knex, url, encryptionKey } = await openTestStorage();
+const { first, second, either, knex, url, encryptionKey } = await createTestStorage();
 
-const MINUTE_MS = 60_000;
 const LEASE_MS = 5000;
-const DAY_MS = 24 * 60 * MINUTE_MS;
 let count = 0;
 const newKey = () => `key-${++count}`;
 const PRINCIPAL = { organizationId: "org_a", clientId: "lgc_a", userId: "usr_a" };
@@ -45,23 +43,20 @@ test.serial("a stored response is replayed in every process for 24 hours", async
   t.not(anew.linkId(0), linkId(0), "the new attempt creates other links");
 });
 
-test.serial(
-  "an attempt whose process died holds its key for 5 seconds, and the next one gets the same ids",
-  async (t) => {
-    const key = newKey();
-    const process = openStorage(url, encryptionKey);
-    const dead = await attempt(key, "one", process);
-    await process.close();
-    advanceClock(LEASE_MS / 2);
-    t.deepEqual(await begin(key, "one", second), { refused: "in_use" });
-    t.deepEqual(await begin(key, "another", second), { refused: "reused" });
-    advanceClock(LEASE_MS / 2);
-    const begun = await atOnce(20, (index) => begin(key, "one", either(index)));
-    const [next] = begun.flatMap((one) => ("attempt" in one ? one.attempt : []));
-    t.is(begun.filter((one) => "attempt" in one).length, 1);
-    for (const place of [0, 1, 99]) t.is(next?.linkId(place), dead.linkId(place));
-  },
-);
+test.serial("an attempt that died holds its key for 5 s, and the next one gets the same ids", async (t) => {
+  const key = newKey();
+  const process = openStorage(url, encryptionKey);
+  const dead = await attempt(key, "one", process);
+  await process.close();
+  advanceClock(LEASE_MS / 2);
+  t.deepEqual(await begin(key, "one", second), { refused: "in_use" });
+  t.deepEqual(await begin(key, "another", second), { refused: "reused" });
+  advanceClock(LEASE_MS / 2);
+  const begun = await atOnce(20, (index) => begin(key, "one", either(index)));
+  const [next] = begun.flatMap((one) => ("attempt" in one ? one.attempt : []));
+  t.is(begun.filter((one) => "attempt" in one).length, 1);
+  for (const place of [0, 1, 99]) t.is(next?.linkId(place), dead.linkId(place));
+});
 
 test.serial("an attempt that takes longer than 5 seconds keeps its key", async (t) => {
   advanceClock(1000);
@@ -107,6 +102,7 @@ test.serial("a forgotten key accepts any request, a released one only the same",
 // Some of these would be the same text if they were joined by a separator.
 const OTHERS: Record<string, Principal> = {
   "the client by itself": { organizationId: "org_a", clientId: "lgc_a" },
+  "another organization": { ...PRINCIPAL, organizationId: "org_b" },
   "a user named as the client": { ...PRINCIPAL, userId: "lgc_a" },
   "a client whose id contains the user's": { organizationId: "org_a", clientId: 'lgc_a","usr_a' },
   "a client with a metadata document": { ...PRINCIPAL, clientId: "https://lgc_a" },

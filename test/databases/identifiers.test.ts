@@ -3,8 +3,7 @@ import test from "ava";
 import { sha256 } from "../../adapters/crypto/hash.ts";
 import { withChecksum } from "../../adapters/crypto/ids.ts";
 import { tokenTime } from "../../adapters/oauth/token-row.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
-import { createTestStorage, linkFields } from "../harness/database/storage.ts";
+import { createTestStorage, linkFields, OPERATOR } from "../harness/database/storage.ts";
 
 export const databases = "all";
 
@@ -18,16 +17,16 @@ const user = await first.accounts.create("Zoë", "a hash", OPERATOR);
 const accountId = user?.id as string;
 const token = "lga_AbCdEf";
 const [timedToken, laterToken] = [newToken(), newToken(1)];
+const refreshToken = newToken().replace("lga_", "lgr_");
 const link = await storage.createLink(organization.id, { slug: "Slug-a", externalId: "Ext-é" });
 const webhook = await storage.createWebhook(organization.id);
 for (const id of [token, laterToken, timedToken])
   await first.oidcAdapter("AccessToken").upsert(id, { clientId, exp: seconds + 60 }, 60);
 await first.oidcAdapter("Grant").upsert("Grant-a", { clientId, accountId, exp: seconds + 60 }, 60);
+await first.oidcAdapter("RefreshToken").upsert(refreshToken, { clientId, exp: seconds + 60 }, 60);
 await first.oidcAdapter("Session").upsert("Session-a", { uid: "Uid-a", accountId: "usr_a" }, 60);
 const resetToken = await first.accounts.createResetToken(accountId, 60_000);
-test.after.always(() => storage.close());
 
-/** Returns a token that was issued so many milliseconds from now. */
 function newToken(afterMs = 0): string {
   const time = (Number.parseInt(tokenTime(), 36) + afterMs).toString(36).padStart(9, "0");
   return withChecksum(`lga_${time}${randomBytes(32).toString("base64url")}`);
@@ -35,7 +34,6 @@ function newToken(afterMs = 0): string {
 
 const ofModel = (model: string) => async (id: string) => second.oidcAdapter(model).find(id);
 
-/** All lookups by a value from a request. */
 const LOOKUPS: Record<string, [stored: string, find: (id: string) => Promise<unknown>]> = {
   slug: ["Slug-a", (slug) => second.links.resolve(slug)],
   "link id": [link.id, (id) => second.links.find(organization.id, id)],
@@ -44,6 +42,7 @@ const LOOKUPS: Record<string, [stored: string, find: (id: string) => Promise<unk
   "client of oidc-provider": [clientId, ofModel("Client")],
   token: [token, ofModel("AccessToken")],
   "token with a time": [timedToken, ofModel("AccessToken")],
+  "refresh token": [refreshToken, ofModel("RefreshToken")],
   "grant id": ["Grant-a", ofModel("Grant")],
   "session id": ["Session-a", ofModel("Session")],
   "session uid": ["Uid-a", async (uid) => second.oidcAdapter("Session").findByUid(uid)],

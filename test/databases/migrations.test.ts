@@ -1,36 +1,29 @@
 import { setTimeout as pause } from "node:timers/promises";
-import test, { type ExecutionContext } from "ava";
+import test from "ava";
 import type { Knex } from "knex";
 import { type Engine, rowsOf } from "../../adapters/database/engine.ts";
 import { type Database, openDatabase } from "../../adapters/database/index.ts";
 import { MIGRATIONS, migrate, migrations } from "../../adapters/database/migrations/index.ts";
 import type { Migration } from "../../adapters/database/migrations/migration.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { ADDITIVE, REWRITING } from "../harness/database/additive-migration.ts";
-import { createTestStorage, linkFields } from "../harness/database/storage.ts";
-import { createTestDatabase, engine, serverOf } from "../harness/database/test-database.ts";
+import { createTestStorage, linkFields, OPERATOR } from "../harness/database/storage.ts";
+import { createTestDatabase, engine, inspect, serverOf } from "../harness/database/test-database.ts";
 
 export const databases = "all";
 
-/** Migrates a database as a version with these migrations does. */
 const migrateTo = (knex: Knex, all: Migration[]) =>
   knex.migrate.latest({
     migrationSource: migrations(engine as Engine, all),
     disableTransactions: engine === "mysql",
   });
 
-/** Opens an empty database as two processes do. */
-async function openEmpty(t: ExecutionContext) {
-  const storage = await createTestStorage({ migrated: false });
-  t.teardown(storage.close);
-  return storage;
-}
+const openEmpty = () => createTestStorage({ migrated: false });
 
 const ALL = MIGRATIONS.map(({ name }) => name);
 
 test("pending migrations are listed, and of concurrent processes one applies them, once", async (t) => {
   for (let round = 0; round < 3; round++) {
-    const { first, second, database } = await openEmpty(t);
+    const { first, second, database } = await openEmpty();
     const all = [first, second, database];
     for (const one of all) t.deepEqual(await one.pendingMigrations(), ALL);
     t.false(await database.knex.schema.hasTable("knex_migrations"));
@@ -46,8 +39,7 @@ test("pending migrations are listed, and of concurrent processes one applies the
 });
 
 test("a process that died during a migration does not block the others", async (t) => {
-  const { first, second, database, close } = await createTestStorage();
-  t.teardown(close);
+  const { first, second, database } = await createTestStorage();
   await database.knex("knex_migrations_lock").update({ is_locked: 1 });
   t.deepEqual(await first.migrate(), []);
   await database.knex("knex_migrations_lock").insert({ is_locked: 0 });
@@ -55,7 +47,7 @@ test("a process that died during a migration does not block the others", async (
 });
 
 test("a database of a version before 0.4.0 is refused, and stays as it is", async (t) => {
-  const { first, database } = await openEmpty(t);
+  const { first, database } = await openEmpty();
   await database.knex.raw("create table knex_migrations (id integer, name varchar(255), batch integer)");
   await database.knex("knex_migrations").insert({ name: "0008_fapi", batch: 1 });
   const message =
@@ -72,9 +64,9 @@ const IDS: Record<string, string> = {
     "select substring_index(name, '/', -1) as name, table_id as id from information_schema.innodb_sys_tables where name like concat(database(), '/%')",
 };
 
-if (engine !== "sqlite") {
+if (engine !== "sqlite")
   test("a migration that rebuilds a table announces it", async (t) => {
-    const { database } = await openEmpty(t);
+    const { database } = await openEmpty();
     const read = async () => {
       const rows = rowsOf<{ name: string; id: number }>(await database.knex.raw(IDS[engine] ?? ""));
       return new Map(rows.map(({ name, id }) => [name, id]));
@@ -92,7 +84,6 @@ if (engine !== "sqlite") {
       if (engine === "mysql" && name === REWRITING.name) t.is(rebuilt[0]?.[0], "deliveries");
     }
   });
-}
 
 // The processes that migrate die here: the database is real, and each of their statements is the last one once.
 
@@ -156,7 +147,7 @@ async function schemaOf({ knex, engine }: Database): Promise<unknown[]> {
 }
 
 test("an installation whose process dies after any of its changes is completed by the next one", async (t) => {
-  const [{ database: interrupted }, { database: complete }] = [await openEmpty(t), await openEmpty(t)];
+  const [{ database: interrupted }, { database: complete }] = [await openEmpty(), await openEmpty()];
   await complete.migrate();
   const deaths = await migrateWithDeaths(interrupted);
   for (const { name } of MIGRATIONS) t.true(deaths.join("\n").includes(name), name);
@@ -166,20 +157,18 @@ test("an installation whose process dies after any of its changes is completed b
 
 if (engine !== "sqlite")
   test("an upgrade completes beside the transactions of the previous version", async (t) => {
-    const { url, knex, database } = await openEmpty(t);
+    const { url, knex, database } = await openEmpty();
     await database.migrate();
-    const previous = openDatabase(url);
-    t.teardown(previous.close);
+    const previous = inspect(url);
     let isMigrating = true;
     const use = async (...tables: string[]) => {
-      while (isMigrating) {
+      while (isMigrating)
         await previous.transaction(async (trx) => {
           for (const table of tables) {
             await trx(table).first();
             await pause(5);
           }
         });
-      }
     };
     const inUse = Promise.all([
       use("grants", "organizations"),
@@ -207,11 +196,9 @@ const messageAbout = (encoding: string) =>
 
 for (const encoding of UNSUITABLE[engine] ?? [])
   test(`a database with the encoding ${encoding} is refused by migrations`, async (t) => {
-    const { url, drop } = await createTestDatabase({ empty: true });
-    t.teardown(drop);
+    const { url } = await createTestDatabase({ empty: true });
     if (engine === "postgres") await createAgain(new URL(url).pathname.slice(1), encoding);
-    const database = openDatabase(url);
-    t.teardown(database.close);
+    const database = inspect(url);
     if (engine === "mysql") {
       await database.migrate();
       await database.knex.raw(`alter table links modify title varchar(255) character set ${encoding}`);
@@ -228,9 +215,9 @@ async function createAgain(name: string, encoding: string) {
   await admin.close();
 }
 
-if (engine === "mysql") {
+if (engine === "mysql")
   test("MariaDB: titles may use any script, regardless of the server's default character set", async (t) => {
-    const { first, second, database } = await openEmpty(t);
+    const { first, second, database } = await openEmpty();
     await database.knex.raw("alter database character set latin1");
     await first.migrate();
     const { organization } = await first.organizations.create("漢字 \u{1f512}", "growth", OPERATOR);
@@ -241,4 +228,3 @@ if (engine === "mysql") {
     t.deepEqual(found?.tags, ["\u{1f513}"]);
     t.is((await second.organizations.find(organization.id))?.name, "漢字 \u{1f512}");
   });
-}

@@ -2,7 +2,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import test, { type ExecutionContext } from "ava";
 import { openDatabase } from "../../adapters/database/index.ts";
 import { openStorage } from "../../adapters/index.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
 import type { Attempt } from "../../resources/idempotency/run-once.ts";
 import { apiAt, isProblem, type Reply, read } from "../harness/clients/api.ts";
 import { postMcp } from "../harness/clients/mcp.ts";
@@ -16,7 +15,7 @@ import {
 } from "../harness/database/storage.ts";
 import { engine } from "../harness/database/test-database.ts";
 import { Program } from "../harness/program.ts";
-import { bearer, postForm, startTestService } from "../harness/service.ts";
+import { bearer, OPERATOR, postForm, startTestService } from "../harness/service.ts";
 import { startTcpProxy } from "../harness/tcp-proxy.ts";
 import { until } from "../harness/webhooks.ts";
 
@@ -93,7 +92,6 @@ function testOutages(context: Awaited<ReturnType<typeof connectThroughProxy>>) {
   const create = (by = impatient) => by.links.create(id, OPERATOR, linkFields({ slug: `outage-${++count}` }));
   const resolve = (by = impatient) => by.links.resolve(limited.slug);
   const OPERATIONS = [list, find, create, resolve];
-  /** Opens all connections of the pool. */
   const fillPool = (by = impatient) => atOnce(3 * CONNECTIONS, () => list(by));
   const assertAvailable = async (t: ExecutionContext, by = impatient) => {
     for (const operation of OPERATIONS) t.truthy(await operation(by));
@@ -320,7 +318,6 @@ function testOutages(context: Awaited<ReturnType<typeof connectThroughProxy>>) {
   }
 }
 
-/** Locks the table of links while `work` runs. */
 async function whileLinksAreLocked(work: () => Promise<void>): Promise<void> {
   const { knex, close } = openDatabase(url, { timeoutMs: 120_000 });
   const holder = await knex.client.acquireConnection();
@@ -336,7 +333,6 @@ async function whileLinksAreLocked(work: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Finds the connections whose statements wait for a lock. */
 async function findWaiting(): Promise<unknown[]> {
   return engine === "postgres"
     ? database

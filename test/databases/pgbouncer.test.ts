@@ -4,13 +4,12 @@ import test from "ava";
 import { isCanceled } from "../../adapters/database/errors.ts";
 import { openDatabase } from "../../adapters/database/index.ts";
 import { openStorage } from "../../adapters/index.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { hasPgBouncer, startPgBouncer } from "../harness/database/pgbouncer.ts";
 import { hasPostgres, startPostgres } from "../harness/database/postgres.ts";
 import { atOnce, createTestStorage, linkFields, settledAtOnce } from "../harness/database/storage.ts";
 import { engine } from "../harness/database/test-database.ts";
 import { startLoad } from "../harness/load.ts";
-import { bearer, postForm, startTestService } from "../harness/service.ts";
+import { bearer, OPERATOR, postForm, startTestService } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
 import { until } from "../harness/webhooks.ts";
 

@@ -1,20 +1,18 @@
 import test from "ava";
 import { sha256 } from "../../adapters/crypto/hash.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { advanceClock } from "../harness/clock.ts";
-import { openTestStorage } from "../harness/database/open-storage.ts";
+import { createTestStorage, OPERATOR } from "../harness/database/storage.ts";
 import { engine } from "../harness/database/test-database.ts";
 
 export const databases = "all";
 
-const { first, second, knex, createOrganization, createUser, createWebhook } = await openTestStorage();
+const { first, second, knex, createOrganization, createUser, createWebhook } = await createTestStorage();
 
 const TABLES = `tokens sessions interactions one_time_links notices mails grants client_secrets client_secret_uses
   invitations known_devices sign_in_failures idempotency_keys deliveries events click_counts`;
 const NOTHING: object = Object.fromEntries(TABLES.split(/\s+/).map((table) => [table, 0]));
 const seconds = () => Math.floor(Date.now() / 1000);
 
-/** Returns rows without references that expired a second ago. */
 function expiredTokens(count: number) {
   return Array.from({ length: count }, (_, index) => ({
     id_hash: sha256(`expired ${index}`),

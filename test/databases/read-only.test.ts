@@ -2,16 +2,14 @@ import { randomBytes } from "node:crypto";
 import test from "ava";
 import { openDatabase } from "../../adapters/database/index.ts";
 import { openStorage, type Storage } from "../../adapters/index.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { RETRY_AFTER_S } from "../../resources/http/problem.ts";
 import type { Link } from "../../resources/links/types.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import { hasMariadb, startMariadb } from "../harness/database/mariadb.ts";
 import { atOnce, clickAt, linkFields } from "../harness/database/storage.ts";
 import { createTestDatabase, engine, serverOf } from "../harness/database/test-database.ts";
-import { freePort } from "../harness/port.ts";
-import { addressOf, runCommand, startServer } from "../harness/program.ts";
-import { postForm, startTestService } from "../harness/service.ts";
+import { addressOf, freePort, runCommand, startServer } from "../harness/program.ts";
+import { OPERATOR, postForm, startTestService } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
 import { until } from "../harness/webhooks.ts";
 
@@ -147,7 +145,6 @@ function testReadOnly(server: Server, storage: Storage) {
   });
 }
 
-/** Processes that start while the database is read-only. */
 function testStarts(server: Server) {
   const settings = { ENCRYPTION_KEY: KEY.toString("base64url"), RATE_LIMIT: "off" };
   const readiness = async (url: string) => {
@@ -156,40 +153,37 @@ function testStarts(server: Server) {
     return { status: response.status, state, retryAfter: response.headers.get("retry-after") };
   };
 
-  test.serial(
-    "a process that starts on a read-only database serves reads, and is ready when it can write",
-    async (t) => {
-      // Tokens are for the address of the server.
-      const own = { DATABASE_URL: server.url, ...settings, PORT: String(await freePort()) };
-      const first = await startTestService(own);
-      const app = await first.createOrganization();
-      const token = await first.token(app);
-      const credentials = { client_id: app.clientId, client_secret: app.clientSecret };
-      await apiAt(first.url, token).createLink({ slug: "read" });
-      await first.close();
+  test.serial("a process that starts read-only serves reads, and is ready when it can write", async (t) => {
+    // Tokens are for the address of the server.
+    const own = { DATABASE_URL: server.url, ...settings, PORT: String(await freePort()) };
+    const first = await startTestService(own);
+    const app = await first.createOrganization();
+    const token = await first.token(app);
+    const credentials = { client_id: app.clientId, client_secret: app.clientSecret };
+    await apiAt(first.url, token).createLink({ slug: "read" });
+    await first.close();
 
-      await server.demote();
-      const service = await startTestService(own);
-      t.teardown(service.close);
-      const { url } = service;
-      t.deepEqual(await readiness(url), {
-        status: 503,
-        state: "read_only",
-        retryAfter: String(RETRY_AFTER_S),
-      });
-      t.is((await fetch(`${url}/read`, { redirect: "manual" })).status, 302);
-      t.like(await (await postForm(`${url}/oauth/introspect`, { token, ...credentials })).json(), {
-        active: true,
-      });
-      t.is((await apiAt(url, token).get("/v1/links")).status, 200);
-      const fields = { grant_type: "client_credentials", ...credentials };
-      t.is((await postForm(`${url}/oauth/token`, fields)).status, 503);
+    await server.demote();
+    const service = await startTestService(own);
+    t.teardown(service.close);
+    const { url } = service;
+    t.deepEqual(await readiness(url), {
+      status: 503,
+      state: "read_only",
+      retryAfter: String(RETRY_AFTER_S),
+    });
+    t.is((await fetch(`${url}/read`, { redirect: "manual" })).status, 302);
+    t.like(await (await postForm(`${url}/oauth/introspect`, { token, ...credentials })).json(), {
+      active: true,
+    });
+    t.is((await apiAt(url, token).get("/v1/links")).status, 200);
+    const fields = { grant_type: "client_credentials", ...credentials };
+    t.is((await postForm(`${url}/oauth/token`, fields)).status, 503);
 
-      await server.promote();
-      t.is((await readiness(url)).status, 200);
-      t.truthy(await service.token(app));
-    },
-  );
+    await server.promote();
+    t.is((await readiness(url)).status, 200);
+    t.truthy(await service.token(app));
+  });
 
   test.serial(
     "a process waits for a database that is read-only and not migrated, and migrate says why",

@@ -1,15 +1,20 @@
 import { randomUUID } from "node:crypto";
 import test from "ava";
 import type { Engine } from "../../adapters/database/engine.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { limitsOf } from "../../resources/plans.ts";
 import { apiAt } from "../harness/clients/api.ts";
-import { REDIRECT_URI } from "../harness/clients/flow.ts";
-import { codeFor, postAsClient, redeemCode, refresh, runCodeFlow } from "../harness/clients/oauth.ts";
+import {
+  codeFor,
+  postAsClient,
+  REDIRECT_URI,
+  redeemCode,
+  refresh,
+  runCodeFlow,
+} from "../harness/clients/oauth.ts";
 import { clickAt, linkFields } from "../harness/database/storage.ts";
 import { engine } from "../harness/database/test-database.ts";
-import { freePort } from "../harness/port.ts";
-import { type OwnService, populate } from "../harness/service.ts";
+import { freePort } from "../harness/program.ts";
+import { OPERATOR, type OwnService, populate } from "../harness/service.ts";
 import { createSites } from "../harness/site.ts";
 
 export const databases = "all";
@@ -37,9 +42,7 @@ const codes: string[] = [];
 for (let round = 0; round < 6; round++) codes.push(await codeFor(service, app, user));
 const { refreshToken } = await runCodeFlow(service, app, user);
 await apiAt(service.url).get(`/${slug}`);
-test.after.always(close);
 
-/** Resolves when a statement that matches has been sent. Rejects after 30 seconds. */
 function statement(pattern: RegExp): Promise<void> {
   return new Promise((resolve, reject) => {
     const stop = onStatement((sql) => {

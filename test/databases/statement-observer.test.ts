@@ -1,7 +1,6 @@
 import test from "ava";
-import { openDatabase } from "../../adapters/database/index.ts";
 import { apiAt } from "../harness/clients/api.ts";
-import { createTestDatabase, engine } from "../harness/database/test-database.ts";
+import { createTestDatabase, engine, inspect } from "../harness/database/test-database.ts";
 import { growth, readMetrics } from "../harness/metrics.ts";
 import { startTestService } from "../harness/service.ts";
 
@@ -9,19 +8,17 @@ export const databases = "all";
 
 const service = await startTestService();
 const api = apiAt(service.url, await service.token(await service.createOrganization()));
-test.after.always(() => service.close());
 
 test("every statement is observed with its operation, and none of its values", async (t) => {
   const database = await createTestDatabase();
   const statements: string[] = [];
-  const own = openDatabase(database.url, {
+  const own = inspect(database.url, {
     observer: {
       begin(operation, sql) {
         return (error) => void statements.push(`${operation} ${error ? "failed" : "ended"}: ${sql}`);
       },
     },
   });
-  t.teardown(() => own.close().then(database.drop));
   await own.migrate();
   statements.length = 0;
   const SECRET = "a-secret-value";

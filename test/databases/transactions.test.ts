@@ -4,24 +4,19 @@ import type { Knex } from "knex";
 import { readClock } from "../../adapters/backlog.ts";
 import { rowsOf } from "../../adapters/database/engine.ts";
 import { isCanceled } from "../../adapters/database/errors.ts";
-import { openDatabase } from "../../adapters/database/index.ts";
 import type { UserRow } from "../../adapters/database/tables/accounts.ts";
 import { lockUser } from "../../adapters/locks.ts";
 import { atOnce, createTestStorage } from "../harness/database/storage.ts";
-import { engine } from "../harness/database/test-database.ts";
+import { engine, inspect } from "../harness/database/test-database.ts";
 
 export const databases = "all";
 
 const storage = await createTestStorage();
 const { createLink } = storage;
 const organizationId = await storage.createOrganization();
-const first = openDatabase(storage.url);
-const second = openDatabase(storage.url);
+const first = inspect(storage.url);
+const second = inspect(storage.url);
 const either = (index: number) => (index % 2 ? second : first);
-test.after.always(async () => {
-  await Promise.all([first.close(), second.close()]);
-  await storage.close();
-});
 
 const leases = (knex: Knex, name: string) => knex("leases").where({ name });
 const put = (knex: Knex, name: string, value = 0) =>
@@ -126,8 +121,7 @@ test("the clock of the database is read with milliseconds", async (t) => {
 
 if (engine !== "sqlite")
   test("a long read has a limit of its own, and the session has its former limit afterward", async (t) => {
-    const { knex, readAside, close } = openDatabase(storage.url, { timeoutMs: 1000 });
-    t.teardown(close);
+    const { knex, readAside } = inspect(storage.url, { timeoutMs: 1000 });
     const sleeping = (seconds: number) =>
       knex.select(knex.raw(engine === "postgres" ? "pg_sleep(?)" : "sleep(?)", [seconds]));
     t.is((await readAside(sleeping(3), 10_000)).length, 1);

@@ -4,7 +4,7 @@ import Sqlite from "better-sqlite3";
 import { createTurnReads } from "../../adapters/database/sqlite/turn-reads.ts";
 import { atOnce, createTestStorage } from "../harness/database/storage.ts";
 import { engine } from "../harness/database/test-database.ts";
-import { temporaryFolder } from "../harness/folder.ts";
+import { temporaryFolder } from "../harness/program.ts";
 
 export const databases = "all";
 

@@ -4,20 +4,16 @@ import test from "ava";
 import { generate } from "selfsigned";
 import { parseAllDocuments } from "yaml";
 import { type Block, blocksOf, DOCUMENTS } from "../harness/examples.ts";
-import { temporaryFolder } from "../harness/folder.ts";
 import { HAS_NGINX, NGINX } from "../harness/nginx.ts";
-import { Program, stopPrograms } from "../harness/program.ts";
+import { Program, temporaryFolder } from "../harness/program.ts";
 import { skip } from "../harness/skip.ts";
 
 const blocks = DOCUMENTS.flatMap((document) => blocksOf(document).map((block) => ({ ...block, document })));
 const folder = temporaryFolder("blocks");
 
-test.after.always(stopPrograms);
-
 /** Returns what is wrong with a block; nothing if it is valid. */
 type Check = (code: string) => Promise<string> | string;
 
-/** Runs a program; returns its error output, if it fails. */
 async function failureOf(command: string, args: string[]): Promise<string> {
   const { code, stdout, stderr } = await new Program(command, args).ended;
   return code === 0 ? "" : stdout + stderr;

@@ -12,13 +12,9 @@ import { createCheckout, runScript, withoutCommand } from "../harness/documented
 import { storeDomain } from "../harness/domains.ts";
 import { blocksOf, DOCUMENTS } from "../harness/examples.ts";
 import { settingsFor } from "../harness/inhabited.ts";
-import { ROOT, runShell, stopPrograms } from "../harness/program.ts";
-import {
-  startTestService,
-  type TestOrganization,
-  type TestService,
-  type TestUser,
-} from "../harness/service.ts";
+import { ROOT, runShell } from "../harness/program.ts";
+import type { TestOrganization, TestService, TestUser } from "../harness/service.ts";
+import { startTestService } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
 
 export const stage = "processes";
@@ -90,7 +86,6 @@ const PREPARED: Record<string, (reader: Reader) => Promise<Preparation>> = {
   },
 };
 
-/** What the commands of a document print. */
 const PRINTS: Record<string, RegExp> = {
   "docs/custom-domains.md": /"verified"[\s\S]*"verified"/,
   "docs/audit-log.md": /are unchanged[\s\S]*are unchanged[\s\S]*operator/,
@@ -102,7 +97,6 @@ const PRINTS: Record<string, RegExp> = {
 const SETTINGS = /^([A-Z_]+=\S+\n)+$/;
 const startWith = (settings: string) => `${settings.replaceAll("\n", " ")}npm start\n`;
 
-/** The commands of each document, in one script. */
 const scripts = new Map(
   DOCUMENTS.map((document) => {
     const blocks = blocksOf(document).filter(({ language, title }) => language === "sh" && !title);
@@ -114,13 +108,10 @@ const all = [...scripts.values()].join("");
 const inTurn = pLimit(3);
 const hasOpenssl = (await runShell("openssl version")).code === 0;
 
-test.after.always(stopPrograms);
-
 function blockIn(document: string, language: string): string {
   return blocksOf(document).find((block) => block.language === language)?.code ?? "";
 }
 
-/** Replaces the values that differ from reader to reader. */
 function replaceValues(text: string, service: TestService, organization: TestOrganization): string {
   return text
     .replaceAll(/http:\/\/localhost:3000|https:\/\/(links|go)\.example\.com/g, service.url)
@@ -129,7 +120,6 @@ function replaceValues(text: string, service: TestService, organization: TestOrg
     .replaceAll("lgs_…", organization.clientSecret);
 }
 
-/** Starts the service of a reader, with the folder in which the commands run. */
 async function setUp(document: string, script: string) {
   const folder = createCheckout();
   const database = await createTestDatabase();
@@ -213,14 +203,13 @@ function wordsOf(code: string): string[] {
 const LEFT_OUT = /^Missing required argument|^Option "--.*" argument missing/;
 
 test("each command in the text of the documentation is accepted", async (t) => {
-  for (const document of DOCUMENTS) {
+  for (const document of DOCUMENTS)
     for (const code of codesIn(document).filter((code) => wordsOf(code).length > 0)) {
       await createProgram(async () => {})
         .parseAsync(wordsOf(code), { from: "user" })
         .catch(({ message }) => t.regex(message, LEFT_OUT, `${document}: ${code}`));
       t.pass();
     }
-  }
 });
 
 test("docs/cli.md lists each command with its options", (t) => {

@@ -7,8 +7,7 @@ import type { AnalyticsView } from "../../resources/links/analytics.ts";
 import { HOSTS, stepsOf } from "../../server/dashboard/connect/guides.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import { blocksOf } from "../harness/examples.ts";
-import { temporaryFolder } from "../harness/folder.ts";
-import { addressOf, ROOT, runShell, startServer, stopPrograms } from "../harness/program.ts";
+import { addressOf, ROOT, runShell, startServer, temporaryFolder } from "../harness/program.ts";
 import { startTestService, type TestOrganization } from "../harness/service.ts";
 import { until } from "../harness/webhooks.ts";
 
@@ -25,14 +24,8 @@ const folder = new URL("../", import.meta.url).pathname;
 const readme = readFileSync(`${folder}README.md`, "utf8");
 const files = await Array.fromAsync(glob("**/*.test.ts", { cwd: folder }));
 
-test.after.always(async () => {
-  stopPrograms();
-  await service.close();
-});
-
 const read = (document: string) => readFileSync(path.join(ROOT, document), "utf8");
 
-/** Returns the shell commands of the walk, for the service of this test. */
 const walkOf = ({ clientId, clientSecret }: TestOrganization) =>
   blocksOf("README.md")
     .filter(({ heading }) => heading === "A walk of six commands")
@@ -113,7 +106,6 @@ test("each setting is documented, and no other one", (t) => {
   t.deepEqual(documented.toSorted(), settings.toSorted());
 });
 
-/** Returns the anchors that GitHub gives to the headings of a document. */
 function anchorsOf(document: string): string[] {
   const headings = read(document).matchAll(/^#+ (.*)$/gm);
   return Array.from(headings, ([, heading = ""]) =>

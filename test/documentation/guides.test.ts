@@ -7,24 +7,15 @@ import type { ResolveTxt } from "../../resources/domains/service.ts";
 import type { AnalyticsView } from "../../resources/links/analytics.ts";
 import { type Api, apiAt, BROWSER, type LinkBody, type PageBody } from "../harness/clients/api.ts";
 import { PYTHON } from "../harness/clients/python.ts";
-import {
-  type Block,
-  blocksOf,
-  examplesIn,
-  LANGUAGES,
-  type Language,
-  outputsOf,
-  toProgram,
-} from "../harness/examples.ts";
-import { Program, ROOT, stopPrograms } from "../harness/program.ts";
-import { startReceiver } from "../harness/receiver.ts";
+import type { Block, Language } from "../harness/examples.ts";
+import { blocksOf, examplesIn, LANGUAGES, outputsOf, toProgram } from "../harness/examples.ts";
+import { Program, ROOT } from "../harness/program.ts";
 import { startTestService, type TestService } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
-import { createWebhook, until, type WebhookPage } from "../harness/webhooks.ts";
+import { createWebhook, startReceiver, until, type WebhookPage } from "../harness/webhooks.ts";
 
 export const stage = "long";
 
-/** A guide: what there was before, what each example prints, and what is there afterwards. */
 type Guide = {
   /** Creates what the examples need; returns further environment variables. */
   prepare?(api: Api, service: TestService): Promise<Record<string, string>>;
@@ -157,11 +148,6 @@ const GUIDES: Record<string, Guide> = {
   },
 };
 
-test.after.always(() => {
-  stopPrograms();
-  return receiver.close();
-});
-
 function commandFor(language: Language, program: string): [command: string, args: string[]] {
   if (language === "curl") return ["sh", ["-c", program]];
   if (language === "Python") return [PYTHON as string, ["-c", program]];
@@ -174,7 +160,7 @@ function examplesWithSetup(document: string, language: Language): Block[] {
   return [setup, ...examplesIn(document, language).filter(({ heading }) => heading !== SETUP)];
 }
 
-for (const [name, { prepare, prints, check }] of Object.entries(GUIDES)) {
+for (const [name, { prepare, prints, check }] of Object.entries(GUIDES))
   for (const language of LANGUAGES) {
     const title = `the ${language} examples of ${name} work when pasted one after the other`;
     if (language === "Python" && !PYTHON) {
@@ -190,24 +176,19 @@ for (const [name, { prepare, prints, check }] of Object.entries(GUIDES)) {
       const settings = { WEBHOOK_ALLOW_HOSTS: "localhost:8080,127.0.0.1" };
       const service = await startTestService(settings, {}, { lingerMs: 0, resolveTxt });
       const client = await service.createOrganization();
-      try {
-        const api = apiAt(service.url, await service.token(client));
-        const credentials = { CLIENT_ID: client.clientId, CLIENT_SECRET: client.clientSecret };
-        const variables = { ...credentials, ...(await prepare?.(api, service)) };
-        const examples = examplesWithSetup(`docs/${name}`, language);
-        const program = toProgram(language, examples, service.url);
-        const outputs = await outputsOf(...commandFor(language, program), variables);
-        for (const [section, expected] of Object.entries(prints)) {
-          const own = outputs.filter((_, index) => examples[index]?.heading === section);
-          t.regex(own.join(""), expected, section);
-        }
-        await check(t, api, service);
-      } finally {
-        await service.close();
+      const api = apiAt(service.url, await service.token(client));
+      const credentials = { CLIENT_ID: client.clientId, CLIENT_SECRET: client.clientSecret };
+      const variables = { ...credentials, ...(await prepare?.(api, service)) };
+      const examples = examplesWithSetup(`docs/${name}`, language);
+      const program = toProgram(language, examples, service.url);
+      const outputs = await outputsOf(...commandFor(language, program), variables);
+      for (const [section, expected] of Object.entries(prints)) {
+        const own = outputs.filter((_, index) => examples[index]?.heading === section);
+        t.regex(own.join(""), expected, section);
       }
+      await check(t, api, service);
     });
   }
-}
 
 test("the TypeScript examples have no type errors", async (t) => {
   // Inside the project, which has the types of Node.

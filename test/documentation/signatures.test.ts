@@ -6,22 +6,14 @@ import { apiAt } from "../harness/clients/api.ts";
 import { compileGo, HAS_GO } from "../harness/clients/go.ts";
 import { PYTHON } from "../harness/clients/python.ts";
 import { blocksOf } from "../harness/examples.ts";
-import { temporaryFolder } from "../harness/folder.ts";
-import { freePort } from "../harness/port.ts";
-import { Program, stopPrograms } from "../harness/program.ts";
-import { type Received, startReceiver } from "../harness/receiver.ts";
+import { freePort, Program, temporaryFolder } from "../harness/program.ts";
 import { startTestService } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
-import { createWebhook, until } from "../harness/webhooks.ts";
+import { createWebhook, type Received, startReceiver, until } from "../harness/webhooks.ts";
 
 const receiver = await startReceiver();
 const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });
 const folder = temporaryFolder("signatures");
-test.after.always(async () => {
-  stopPrograms();
-  await receiver.close();
-  await service.close();
-});
 
 // Each reads requests, one line of JSON each, and prints whether they are genuine.
 const MAINS: Record<string, string> = {
@@ -59,7 +51,6 @@ const MISSING: Record<string, boolean> = { TypeScript: false, Python: !PYTHON, G
 
 type SignedRequest = Pick<Received, "headers" | "text"> & { secret: string };
 
-/** Starts a program that has the documented function. */
 async function start(language: string): Promise<Program> {
   const code = blocksOf("docs/webhooks.md").find(
     ({ title, heading }) => title === language && heading === "Verify signatures",
@@ -84,7 +75,6 @@ async function receive(): Promise<SignedRequest> {
 
 const OTHER_SECRET = `whsec_${Buffer.alloc(32, 1).toString("base64")}`;
 
-/** Returns a request that was signed a number of seconds ago. */
 function signedAgo({ secret, text, headers }: SignedRequest, seconds: number): SignedRequest {
   const at = new Date(Date.now() - seconds * 1000);
   const signature = new Webhook(secret).sign(headers["webhook-id"] as string, at, text);

@@ -13,7 +13,6 @@ const knex = knexFactory(knexConfig(database.url));
 
 test.after.always(async () => {
   await knex.destroy();
-  await database.drop();
 });
 
 for (const document of globSync("docs/**/*.md", { cwd: ROOT }).toSorted()) {

@@ -2,8 +2,7 @@ import { randomBytes, randomInt } from "node:crypto";
 import { chownSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { blocksOf } from "../harness/examples.ts";
-import { temporaryFolder } from "../harness/folder.ts";
-import { ROOT } from "../harness/program.ts";
+import { ROOT, temporaryFolder } from "../harness/program.ts";
 
 const DOCUMENT = "docs/operate/high-availability.md";
 const BLOCKS = blocksOf(DOCUMENT);
@@ -55,7 +54,6 @@ export function writeDocumented(
   return file;
 }
 
-/** Returns the block whose first line names the file. */
 function blockOf(name: string): string {
   return BLOCKS.find(({ code }) => code.startsWith(`# ${name}\n`))?.code ?? fail(name);
 }
@@ -91,7 +89,6 @@ function adapt(text: string, folder: string, machine: Machine = "db1"): string {
     .replaceAll(/<([\w-]+-password)>/g, (_, name) => passwordOf(name));
 }
 
-/** Returns the password for a placeholder such as `<linkgate-password>`. */
 function passwordOf(name: string): string {
   const password = PASSWORDS.get(name) ?? randomBytes(12).toString("hex");
   PASSWORDS.set(name, password);

@@ -1,8 +1,7 @@
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import test, { type ExecutionContext } from "ava";
-import { freePort } from "../harness/port.ts";
-import { Program, stopPrograms } from "../harness/program.ts";
+import { freePort, Program, stopPrograms } from "../harness/program.ts";
 import { IS_THOROUGH } from "../harness/rounds.ts";
 import { skip } from "../harness/skip.ts";
 import { startGalera } from "./galera.ts";
@@ -68,20 +67,17 @@ if (postgres && service) testPostgres(postgres, service);
 else skip("a database that fails over loses nothing", `${missing} not installed`);
 
 function testPostgres(postgres: Postgres, service: RunningService): void {
-  test.serial(
-    "a primary that loses its power is replaced, and nothing that was acknowledged is lost",
-    async (t) => {
-      const machine = await postgres.primary();
-      const { writes } = await run(t, service, {
-        act: () => machine.signal("SIGKILL"),
-        async restore() {
-          machine.start();
-          await postgres.standby();
-        },
-      });
-      t.true(writes < FAILOVER_S);
-    },
-  );
+  test.serial("a primary that loses its power is replaced, and nothing acknowledged is lost", async (t) => {
+    const machine = await postgres.primary();
+    const { writes } = await run(t, service, {
+      act: () => machine.signal("SIGKILL"),
+      async restore() {
+        machine.start();
+        await postgres.standby();
+      },
+    });
+    t.true(writes < FAILOVER_S);
+  });
 
   test.serial("a switchover interrupts writes for seconds", async (t) => {
     const { writes } = await run(t, service, { act: postgres.switchOver, restore: postgres.standby });

@@ -1,13 +1,7 @@
 import { connect } from "node:net";
 import { Program } from "../harness/program.ts";
-import {
-  createMachineFolder,
-  documentedUrl,
-  hostOf,
-  type Machine,
-  USER,
-  writeDocumented,
-} from "./documented.ts";
+import type { Machine } from "./documented.ts";
+import { createMachineFolder, documentedUrl, hostOf, USER, writeDocumented } from "./documented.ts";
 import { poll, run, startHaproxy } from "./programs.ts";
 
 const NODES = ["db1", "db2", "db3"] as const;

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import pLimit from "p-limit";
 import { apiAt, type LinkBody, type PageBody, type Reply } from "../harness/clients/api.ts";
 import { basic } from "../harness/clients/oauth.ts";
-import type { Receiver } from "../harness/receiver.ts";
 import { bearer, postForm, type TestOrganization } from "../harness/service.ts";
+import type { Receiver } from "../harness/webhooks.ts";
 import { poll } from "./programs.ts";
 
 /** What the service under load is, and which endpoint gets the events of new links. */
@@ -24,7 +24,6 @@ const PAUSE_MS = 40;
 const RETRY_MS = 200;
 const TIMEOUT_MS = 60_000;
 
-/** Counts the responses of a kind, and the longest time without a successful one. */
 class Tally {
   readonly statuses: Record<string, number> = {};
   readonly unexpected: string[] = [];
@@ -44,7 +43,6 @@ class Tally {
     return this.#longestMs / 1000;
   }
 
-  /** Ends the time without success that may be running. */
   end(): void {
     this.#longestMs = Math.max(this.#longestMs, performance.now() - this.#last);
     this.#last = performance.now();
@@ -145,7 +143,6 @@ export function startLoad(subject: Subject, followed: LinkBody[], facts: Facts, 
   );
   return {
     tallies,
-    /** Waits until so many more requests of each kind have succeeded. */
     async untilSuccessful(count: number): Promise<void> {
       const goals = kinds.map((kind) => [tallies[kind], tallies[kind].successes + count] as const);
       await poll("successful requests", async () =>

@@ -13,7 +13,6 @@ export async function startPostgres() {
   const folder = createMachineFolder("application");
   const others: Program[] = [startEtcd("db3", createMachineFolder("db3"))];
 
-  /** Asks Patroni on any machine. */
   async function findMachine(role: string) {
     for (const name of Object.keys(machines) as Name[]) {
       const options = { signal: AbortSignal.timeout(2000) };
@@ -54,7 +53,6 @@ export async function startPostgres() {
     primary,
     standby,
     close,
-    /** Switches over with the command of the document. */
     async switchOver(): Promise<void> {
       const command = documentedCommand(
         "patronictl -c /etc/patroni/config.yml switchover",
@@ -62,7 +60,6 @@ export async function startPostgres() {
       );
       if (!/Successfully switched over/.test(await run(command))) throw new Error("no switchover");
     },
-    /** Restarts PostgreSQL on the primary with the command of the document. */
     restart: () =>
       run(documentedCommand("patronictl -c /etc/patroni/config.yml restart", machines.db1.folder)),
   };

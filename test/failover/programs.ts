@@ -1,7 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { childrenOf } from "../harness/child-processes.ts";
-import { Program, runShell } from "../harness/program.ts";
+import { childrenOf, Program, runShell } from "../harness/program.ts";
 import { createMachineFolder, type Machine, USER, writeDocumented } from "./documented.ts";
 
 const HAPROXY = "/usr/sbin/haproxy";
@@ -40,7 +39,6 @@ export async function poll<T>(
   }
 }
 
-/** Runs a command; returns its output. Throws its output if it fails. */
 export async function run(command: string): Promise<string> {
   const { code, stdout, stderr } = await runShell(command);
   if (code !== 0) throw new Error(`${command}\n${stdout}${stderr}`);

@@ -11,7 +11,6 @@ export type Stage = "test" | "processes";
 
 const FOLDER = import.meta.dirname;
 
-/** Reads the faults with these names, or all of them. Exits if that isn't possible. */
 export function readFaults(names: string[]) {
   const all = globSync("*.patch", { cwd: FOLDER }).map((file) => path.basename(file, ".patch"));
   const unknown = names.filter((name) => !all.includes(name));

@@ -6,8 +6,7 @@
 // names. Exits with 1 if a fault survives, or if its patch no longer applies.
 
 import path from "node:path";
-import { temporaryFolder } from "../harness/folder.ts";
-import { Program } from "../harness/program.ts";
+import { Program, temporaryFolder } from "../harness/program.ts";
 import { type Report, readResults } from "../runner/results.ts";
 import { type Fault, readFaults } from "./faults.ts";
 import { type Copy, createCopy } from "./workspace.ts";
@@ -35,7 +34,6 @@ async function runTests({ folder }: Copy, { stage, database, files, options = []
   return readResults(results);
 }
 
-/** Runs all test files without a fault. Resolves to the titles of their tests, or exits if one fails. */
 async function runWithoutFault(copy: Copy): Promise<string[]> {
   const titles: string[] = [];
   const groups = Object.values(Object.groupBy(faults, ({ stage, database }) => `${stage} ${database}`));
@@ -70,7 +68,6 @@ async function tryFault(copy: Copy, fault: Fault, titles: string[]): Promise<Out
   return { result: "survived", detail: crash ? `crashed: ${crash.title}` : passes };
 }
 
-/** Tries the faults one after the other in a copy. Resolves to how many were killed. */
 async function tryNext(copy: Copy, waiting: Iterator<Fault>, titles: string[]): Promise<number> {
   let killed = 0;
   for (let next = waiting.next(); !next.done; next = waiting.next()) {

@@ -13,7 +13,6 @@ const OWN_WORDS = /^\/(oauth|auth|dashboard|docs|healthz|readyz|metrics|reset|in
  * request, so they may be filled in later.
  */
 export async function startBalancer(backends: Backends) {
-  const apps: Awaited<ReturnType<typeof startApp>>[] = [];
   const turns = { authorization: 0, resources: 0 };
 
   function kindOf(path: string): keyof Backends {
@@ -31,7 +30,6 @@ export async function startBalancer(backends: Backends) {
 
   async function listen(choosePort: (req: IncomingMessage) => number): Promise<string> {
     const app = await startApp((req, res) => forward(req, res, choosePort(req), { host }), KEEP_ALIVE);
-    apps.push(app);
     return `http://localhost:${app.port}`;
   }
 
@@ -42,7 +40,6 @@ export async function startBalancer(backends: Backends) {
     url,
     /** Returns another URL of the proxy that sends every request to one backend, with the shared Host header. */
     pin: (port: number) => listen(() => port),
-    close: () => Promise.all(apps.map((app) => app.close())),
   };
 }
 

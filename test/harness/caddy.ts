@@ -1,10 +1,8 @@
 import { once } from "node:events";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { connect } from "node:tls";
-import { temporaryFolder } from "./folder.ts";
 import type { TestProxy } from "./nginx.ts";
-import { freePort } from "./port.ts";
-import { Program, ROOT } from "./program.ts";
+import { freePort, Program, ROOT, temporaryFolder } from "./program.ts";
 import { until } from "./webhooks.ts";
 
 const CADDY = "/usr/bin/caddy";

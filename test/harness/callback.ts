@@ -7,14 +7,14 @@ export type CallbackServer = Awaited<ReturnType<typeof startCallbackServer>>;
 const PAGE = `<!doctype html><link rel="icon" href="data:,"><h1>Back in the app</h1>
 <script>window.opener?.postMessage(location.href, "*")</script>`;
 
-/** Starts an app whose callback redirects to `onwards`, if given. The caller closes it. */
+/** Starts an app whose callback redirects to `onwards`, if given. */
 export async function startCallbackServer(onwards?: string) {
   const arrived: string[] = [];
-  const { url, close } = await startApp((request, answer) => {
+  const { url } = await startApp((request, answer) => {
     if (request.url?.startsWith("/callback")) arrived.push(request.url);
     if (onwards) return void answer.writeHead(303, { location: onwards }).end();
     answer.setHeader("content-type", "text/html");
     answer.end(PAGE);
   });
-  return { url: `${url}/callback`, arrived, close };
+  return { url: `${url}/callback`, arrived };
 }

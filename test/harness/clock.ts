@@ -14,7 +14,9 @@ export function advanceClock(ms: number): void {
   Date.now = () => realNow() + offset;
 }
 
-const DAY_MS = 24 * 60 * 60 * 1000;
+export const MINUTE_MS = 60_000;
+export const HOUR_MS = 60 * MINUTE_MS;
+export const DAY_MS = 24 * HOUR_MS;
 
 /** Advances the clock to noon in UTC, so that the tests of this file don't reach the next day by themselves. */
 export function advanceToNoon(): void {

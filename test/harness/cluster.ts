@@ -1,19 +1,18 @@
 import { randomBytes } from "node:crypto";
 import { type Backends, startBalancer } from "./balancer.ts";
+import { closeAfterTests } from "./closing.ts";
 import { prepareServers } from "./new-server.ts";
-import { freePort } from "./port.ts";
-import type { Program } from "./program.ts";
+import { freePort, type Program } from "./program.ts";
 import { serviceAt } from "./two-versions.ts";
 
 /**
  * Starts two authorization servers and two resource servers, which introspect tokens at the former. Each is a process, and
- * all share one empty database. Clients reach the cluster under one URL, whose requests go to the servers in turn. The
- * caller closes the cluster.
+ * all share one empty database. Clients reach the cluster under one URL, whose requests go to the servers in turn.
  */
 export async function startCluster(changes: Record<string, string> = {}) {
   const ports: Backends = { authorization: [], resources: [] };
   const balancer = await startBalancer(ports);
-  const { storage, start, close } = await prepareServers({
+  const { storage, start } = await prepareServers({
     BASE_URL: balancer.url,
     LOG_LEVEL: "silent",
     // On a machine that is busy with other tests, a server with less patience would rightly refuse requests.
@@ -52,15 +51,11 @@ export async function startCluster(changes: Record<string, string> = {}) {
   });
   const members = [...authorization, ...resources];
   await Promise.all(members.map((one) => one.start()));
+  closeAfterTests(() => Promise.all(members.map((one) => one.stop())));
 
   return {
     ...serviceAt(balancer.url, storage),
     authorization,
     resources,
-    async close() {
-      await Promise.all(members.map((one) => one.stop()));
-      await balancer.close();
-      await close();
-    },
   };
 }

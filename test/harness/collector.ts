@@ -23,7 +23,7 @@ export async function startCollector() {
   const contentTypes: string[] = [];
   const payloads: Payload[] = [];
   const paths = new Set<string>();
-  const { url, close } = await startApp(async (request, response) => {
+  const { url } = await startApp(async (request, response) => {
     const body = await buffer(request);
     const contentType = request.headers["content-type"] ?? "";
     bodies.push(body.toString("latin1"));
@@ -45,7 +45,6 @@ export async function startCollector() {
     spans,
     waitForSpan: (matches: (span: Span) => boolean) => until(async () => spans().find(matches)),
     waitForPath: (path: string) => until(async () => paths.has(path) || undefined),
-    close,
   };
 }
 

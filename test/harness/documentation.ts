@@ -26,7 +26,6 @@ export const ANSWERS: Record<string, RegExp> = {
   backup: /^\/docs\/operate\/backup\b/,
 };
 
-/** Returns the rows of the first table of a section, without its header. */
 export function tableIn(document: string, heading: string): string[][] {
   const text = readFileSync(path.join(ROOT, "docs", document), "utf8");
   const [, section = ""] = text.split(`\n## ${heading}\n`);

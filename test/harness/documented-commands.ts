@@ -1,7 +1,6 @@
 import { globSync, readdirSync, symlinkSync } from "node:fs";
 import path from "node:path";
-import { temporaryFolder } from "./folder.ts";
-import { type Ending, Program, ROOT } from "./program.ts";
+import { type Ending, Program, ROOT, temporaryFolder } from "./program.ts";
 
 // `npx linkgate` is this checkout. What runs until it is interrupted is interrupted when it is ready.
 const SHELL = `

@@ -2,13 +2,12 @@ import type { Storage } from "../../adapters/index.ts";
 import type { DomainView } from "../../resources/domains/schema.ts";
 import { createDomainService, type ResolveTxt } from "../../resources/domains/service.ts";
 import type { DomainFields } from "../../resources/domains/types.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { NO_NAMES } from "../../resources/links/rules.ts";
 import { type Api, BROWSER } from "./clients/api.ts";
 import { sendRaw } from "./clients/raw.ts";
 import { startServiceWithDatabase } from "./database/service.ts";
 import { domainFields } from "./database/storage.ts";
-import { type OwnService, startTestService } from "./service.ts";
+import { OPERATOR, type OwnService, startTestService } from "./service.ts";
 
 type Visit = { method?: string; headers?: Record<string, string>; body?: string; url?: string };
 
@@ -27,7 +26,7 @@ export async function storeDomain(
   await domains.recordCheck(created.id, [created.token], OPERATOR);
 }
 
-/** Starts a service that looks its DNS records up in a map: `records.get("_linkgate.go.example")`. The caller closes it. */
+/** Starts a service that looks its DNS records up in a map: `records.get("_linkgate.go.example")`. */
 export async function startDomainService(settings: Record<string, string> = {}) {
   const records = new Map<string, string[] | "SERVFAIL">();
   const resolveTxt: ResolveTxt = async (name) => {
@@ -38,27 +37,15 @@ export async function startDomainService(settings: Record<string, string> = {}) 
     return values.map((text) => [text.slice(0, 7), text.slice(7)]);
   };
   const options = { lingerMs: 0, resolveTxt };
-  const { service, settings: own, knex, close } = await startServiceWithDatabase(settings, {}, options);
-  const others: OwnService[] = [];
+  const { service, settings: own, knex } = await startServiceWithDatabase(settings, {}, options);
 
   return {
     service,
     knex,
     records,
 
-    async close() {
-      for (const other of others) await other.close();
-      await close();
-    },
+    startAnother: () => startTestService(own, {}, options),
 
-    /** Starts another service on the same database. */
-    async startAnother(): Promise<OwnService> {
-      const other = await startTestService(own, {}, options);
-      others.push(other);
-      return other;
-    },
-
-    /** Checks the records of the domains that are due, as a service does in the background. */
     async checkRecords({ storage }: Pick<OwnService, "storage"> = service): Promise<void> {
       const { domains: store } = storage;
       const links = { leaveDomain: () => Promise.reject(new Error("a check moves no links")) };
@@ -78,7 +65,6 @@ export async function startDomainService(settings: Record<string, string> = {}) 
       return { ...reply, headers: new Headers(received as Record<string, string>), body };
     },
 
-    /** Adds a domain with its DNS record, and verifies it. */
     async addDomain(api: Api, host: string, fields: object = {}): Promise<DomainView> {
       const created = await create(api, host, fields);
       const { name, value } = created.dns;

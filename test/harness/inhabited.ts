@@ -4,10 +4,9 @@ import { Webhook } from "standardwebhooks";
 import { apiAt } from "./clients/api.ts";
 import { browserOf } from "./clients/dashboard.ts";
 import { createApp, isAcceptedByApi, refresh, runCodeFlow } from "./clients/oauth.ts";
-import { freePort } from "./port.ts";
-import { startReceiver } from "./receiver.ts";
+import { freePort } from "./program.ts";
 import { startTestService } from "./service.ts";
-import { createWebhook } from "./webhooks.ts";
+import { createWebhook, startReceiver } from "./webhooks.ts";
 
 /** Settings of a service that can be started again at the same address, on another database. */
 export async function settingsFor(databaseUrl: string): Promise<Record<string, string>> {
@@ -60,5 +59,5 @@ export async function inhabit(settings: Record<string, string>) {
       await copy.close();
     }
   }
-  return { useAll, token, app, close: () => receiver.close() };
+  return { useAll, token, app };
 }

@@ -27,7 +27,6 @@ export function startLoad<Kind extends string>(
   );
   return {
     outcomes,
-    /** Forgets what was answered until now. */
     reset: () => (Object.values(outcomes) as Outcome[][]).forEach((list) => void list.splice(0)),
     async stop() {
       isStopped = true;

@@ -2,6 +2,7 @@ import { EventEmitter, once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
+import { closeAfterTests } from "./closing.ts";
 
 export type ReceivedMail = {
   from: string;
@@ -41,7 +42,6 @@ export async function startMailServer(options: SMTPServerOptions = {}, port = 0)
   return {
     port: (server.server.address() as AddressInfo).port,
     received,
-    /** Resolves to the next email that matches, or to one that has arrived already. */
     async next(matches: (mail: ReceivedMail) => boolean): Promise<ReceivedMail> {
       for (;;) {
         const found = received.find(matches);
@@ -49,7 +49,7 @@ export async function startMailServer(options: SMTPServerOptions = {}, port = 0)
         await once(arrivals, "mail");
       }
     },
-    close: () => new Promise<void>((done) => server.close(() => done())),
+    close: closeAfterTests(() => new Promise<void>((done) => server.close(() => done()))),
   };
 }
 

@@ -2,6 +2,7 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { isIPv4 } from "node:net";
 import ipaddr from "ipaddr.js";
+import { closeAfterTests } from "./closing.ts";
 
 const HEADER_BYTES = 12;
 const KINDS: Record<number, string> = { 1: "A", 16: "TXT", 28: "AAAA" };
@@ -10,11 +11,10 @@ const NO_SUCH_NAME = 0x8183;
 
 const words = (...values: number[]) => Buffer.from(values.flatMap((value) => [value >> 8, value & 0xff]));
 
-/** Encodes a name without its end: each label follows its length. */
 const encode = (name: string) =>
   name.replaceAll(/([^.]+)\.?/g, (_, label: string) => String.fromCharCode(label.length) + label);
 
-/** Starts a DNS server (RFC 1035 §4) on loopback, with names that the test defines. The caller closes it. */
+/** Starts a DNS server (RFC 1035 §4) on loopback, with names that the test defines. */
 export async function startNameServer() {
   const names = new Map<string, string[][]>();
   const texts = new Map<string, string[]>();
@@ -52,7 +52,7 @@ export async function startNameServer() {
     setTexts: (name: string, ...values: string[]) => void texts.set(encode(name), values),
     /** Returns the record types queried for a name, in order: `A`, `AAAA` or `TXT`. */
     asked: (name: string) => kindsOf(encode(name)),
-    close: () => once(socket.close(), "close"),
+    close: closeAfterTests(() => once(socket.close(), "close")),
   };
 }
 
@@ -64,7 +64,6 @@ function toText(text: string): Buffer {
   return toRecord(16, Buffer.from(String.fromCharCode(text.length) + text, "latin1"));
 }
 
-/** Encodes an answer to the question of the message: a pointer to its name, type, class, TTL and data. */
 function toRecord(type: number, data: Buffer): Buffer {
   return Buffer.concat([words(0xc000 + HEADER_BYTES, type, 1, 0, 0, data.length), data]);
 }

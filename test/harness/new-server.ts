@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { openStorage } from "../../adapters/index.ts";
+import { closeAfterTests } from "./closing.ts";
 import { createTestDatabase } from "./database/test-database.ts";
 import { addressOf, type Program, startServer } from "./program.ts";
 import { populate } from "./service.ts";
@@ -8,7 +9,6 @@ import { populate } from "./service.ts";
 type Settings = Record<string, string>;
 type Options = {
   empty?: boolean;
-  /** Of the database's URL. */
   parameters?: string;
   /** Where the encryption key is written, if not to a setting. */
   keyFile?: string;
@@ -51,12 +51,12 @@ export async function prepareServers(
       const url = await addressOf(server);
       return { server, url, ...populate(url, storage) };
     },
-    async close() {
+    close: closeAfterTests(async () => {
       for (const server of servers) server.killGroup();
       await Promise.all(Array.from(servers, ({ ended }) => ended));
       await storage.close();
       await database.drop();
-    },
+    }),
   };
 }
 

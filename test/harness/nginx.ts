@@ -1,7 +1,5 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { temporaryFolder } from "./folder.ts";
-import { freePort } from "./port.ts";
-import { Program, ROOT } from "./program.ts";
+import { freePort, Program, ROOT, temporaryFolder } from "./program.ts";
 import { selfSigned } from "./publisher.ts";
 
 export const NGINX = "/usr/sbin/nginx";

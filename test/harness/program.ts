@@ -1,6 +1,13 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import pLimit from "p-limit";
+import { closeAfterTests } from "./closing.ts";
 
 export const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -20,7 +27,7 @@ const SERVER = `${ROOT}server/`;
 const { TEST_BUNDLE } = process.env;
 const running = new Set<Program>();
 
-/** Kills the programs that a failed test left running, with their children. For `test.after.always`. */
+/** Kills the programs that tests have left running, with their children. */
 export function stopPrograms(): void {
   for (const program of running) program.killGroup();
 }
@@ -38,6 +45,7 @@ export class Program {
     const { PATH, HOME } = process.env;
     const user = uid === undefined ? {} : { uid, gid: uid };
     this.#child = spawn(command, args, { cwd, env: { PATH, HOME, ...settings }, detached: true, ...user });
+    if (running.size === 0) closeAfterTests(stopPrograms);
     running.add(this);
     this.#child.stdin?.on("error", () => undefined); // it may end before it reads its input
     this.#child.stdout?.on("data", (chunk) => this.#hear(() => (this.stdout += chunk)));
@@ -83,7 +91,6 @@ export class Program {
     return Promise.race([heard.promise, silence]).finally(() => this.#waiting.delete(look));
   }
 
-  /** Writes the input and closes stdin. */
   write(input: string): void {
     this.#child.stdin?.end(input);
   }
@@ -193,4 +200,43 @@ export async function outputOf(command: string, args: string[], options: Program
 
 export async function runShell(script: string, options: ProgramOptions = {}): Promise<Ending> {
   return new Program("bash", ["-c", script], options).ended;
+}
+
+// Its programs, which may write to the folder, are killed before.
+
+const folders: string[] = [];
+process.once("exit", () => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+});
+
+/** Creates a folder that is removed when the process of the tests ends. */
+export function temporaryFolder(name: string): string {
+  const folder = realpathSync(mkdtempSync(path.join(tmpdir(), `linkgate-${name}-`)));
+  folders.push(folder);
+  return folder;
+}
+
+// Below the ephemeral ports (from 32768 on Linux, from 49152 elsewhere): no connection, and no server on port 0, can take
+// a free port before the test uses it.
+const LOWEST = 10_000;
+const HIGHEST = 32_000;
+
+/** Returns a free port, for settings that need a number. */
+export async function freePort(): Promise<number> {
+  const port = LOWEST + Math.floor(Math.random() * (HIGHEST - LOWEST));
+  const server = createServer().listen(port, "127.0.0.1");
+  try {
+    await once(server, "listening");
+  } catch {
+    return freePort();
+  }
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+export async function childrenOf(pid: number): Promise<number[]> {
+  const { stdout } = await promisify(execFile)("ps", ["-A", "-o", "pid=,ppid="]);
+  const pairs = [...stdout.matchAll(/(\d+) +(\d+)/g)];
+  return pairs.filter(([, , parent]) => Number(parent) === pid).map(([, child]) => Number(child));
 }

@@ -4,6 +4,7 @@ import { createServer } from "node:https";
 import type { AddressInfo, LookupFunction } from "node:net";
 import { generate } from "selfsigned";
 import type { ConnectionDefaults } from "../../resources/outbound/connections.ts";
+import { closeAfterTests } from "./closing.ts";
 
 /** What is served at a URL. */
 export type Publication = { body: unknown; status?: number; headers?: Record<string, string> };
@@ -20,7 +21,7 @@ export function selfSigned(...hosts: string[]) {
 
 /**
  * Starts an https server that stands for hosts on the internet: their names resolve to it, and it has a certificate for
- * them. The caller closes it.
+ * them.
  */
 export async function startPublisher(hosts: string[]) {
   const { private: key, cert } = await selfSigned(...hosts);
@@ -53,9 +54,9 @@ export async function startPublisher(hosts: string[]) {
     headers,
     /** Serves an object as JSON, unless other headers are given. */
     publish: (url: string, publication: Publication) => void published.set(url, publication),
-    close() {
+    close: closeAfterTests(() => {
       server.close();
       server.closeAllConnections();
-    },
+    }),
   };
 }

@@ -10,8 +10,12 @@ import type { SendDefaults } from "../../resources/webhooks/send.ts";
 import { createLog } from "../../server/log.ts";
 import { type Service, startService } from "../../server/process/service.ts";
 import { readSettings } from "../../server/settings/config.ts";
+import { closeAfterTests } from "./closing.ts";
 import { createTestDatabase } from "./database/test-database.ts";
 import { createStatementListeners, type OnStatement } from "./statements.ts";
+
+/** The actor of what tests set up. */
+export { OPERATOR };
 
 /** An organization on a paid plan, with its API client. */
 export type TestOrganization = { id: string; name: string } & NewClient;
@@ -32,8 +36,8 @@ let count = 0;
 const LEAST_EFFORT = { memoryCost: 8, timeCost: 1, parallelism: 1 };
 
 /**
- * Starts a service; `settings` are environment variables. The caller closes it. Closing doesn't wait for requests that are
- * still on the network, unless the options have no `lingerMs`, as in production.
+ * Starts a service; `settings` are environment variables. It is closed after the tests of the file, without waiting for
+ * requests that are still on the network, unless the options have no `lingerMs`, as in production.
  */
 export async function startTestService(
   settings: Record<string, string> = {},
@@ -62,10 +66,10 @@ export async function startTestService(
     ...populate(url, service.storage),
     url,
     onStatement,
-    async close() {
+    close: closeAfterTests(async () => {
       await service.close();
       await database?.drop();
-    },
+    }),
   };
 }
 

@@ -11,6 +11,7 @@ import { prepareStorage } from "../../server/process/prepare.ts";
 import { createRateLimitStore, type RateLimitStore } from "../../server/rate-limits/store.ts";
 import { readSettings } from "../../server/settings/config.ts";
 import { publicUrlsOf } from "../../server/settings/public-urls.ts";
+import { closeAfterTests } from "./closing.ts";
 import { openObserved } from "./database/storage.ts";
 import { createTestDatabase } from "./database/test-database.ts";
 
@@ -75,11 +76,11 @@ export async function createSites(options?: Parameters<typeof openObserved>[2]) 
       return { port, urls, observability, logged };
     },
 
-    async close() {
+    close: closeAfterTests(async () => {
       for (const server of servers) server.close();
       await storage.close();
       await database.drop();
-    },
+    }),
   };
 }
 

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { Transform } from "node:stream";
+import { closeAfterTests } from "./closing.ts";
 
 /**
  * Starts a proxy in front of the host and port of a URL, such as between a service and its database. It adds `roundTripMs`
@@ -37,7 +38,6 @@ export async function startTcpProxy(url: string, { roundTripMs = 0 } = {}) {
     return (server.address() as AddressInfo).port;
   }
 
-  /** Closes every connection, and accepts new ones. */
   function drop() {
     for (const socket of sockets) socket.destroy();
   }
@@ -51,7 +51,6 @@ export async function startTcpProxy(url: string, { roundTripMs = 0 } = {}) {
 
   const own = await listen(0);
   return {
-    /** Returns the URL with its host and port replaced by those of this proxy. */
     through(address: string) {
       const changed = new URL(address);
       changed.hostname = "127.0.0.1";
@@ -78,7 +77,7 @@ export async function startTcpProxy(url: string, { roundTripMs = 0 } = {}) {
       drop();
       if (!server.listening) await listen(own);
     },
-    close: refuse,
+    close: closeAfterTests(refuse),
   };
 }
 

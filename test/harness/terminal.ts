@@ -46,7 +46,6 @@ export function runOnTerminal(
     says: (pattern: RegExp) => program.shows(pattern),
     ended,
     type: (keys: string) => program.type(keys),
-    /** Ends the command and the programs that it started. */
     async stop() {
       program.kill();
       return ended;

@@ -2,16 +2,15 @@ import type { Plan } from "../../resources/plans.ts";
 import type { SendDefaults } from "../../resources/webhooks/send.ts";
 import { type Api, apiAt, newApi } from "./clients/api.ts";
 import { startServiceWithDatabase } from "./database/service.ts";
-import { startReceiver } from "./receiver.ts";
-import { createWebhook } from "./webhooks.ts";
+import { createWebhook, startReceiver } from "./webhooks.ts";
 
-/** Starts a service that may deliver to a receiver of this process. The caller closes both. */
+/** Starts a service that may deliver to a receiver of this process. */
 export async function startWebhookService(
   settings: Record<string, string> = {},
   sendDefaults: SendDefaults = {},
 ) {
   const receiver = await startReceiver();
-  const { service, knex, close } = await startServiceWithDatabase(
+  const { service, knex } = await startServiceWithDatabase(
     { WEBHOOK_ALLOW_HOSTS: "127.0.0.1", ...settings },
     sendDefaults,
   );
@@ -29,7 +28,6 @@ export async function startWebhookService(
 
   let webhooks = 0;
 
-  /** Creates an organization with a webhook, whose endpoint is a path of its own. */
   async function subscribe(events = ["link.created"]) {
     const path = `/webhook-${++webhooks}`;
     const organization = await service.createOrganization();
@@ -45,7 +43,6 @@ export async function startWebhookService(
     await receiver.waitFor(path, 1);
   }
 
-  /** Creates a webhook whose endpoint rejects its test events. */
   async function createRefused(api: Api, url: string) {
     const { pathname, search } = new URL(url);
     receiver.exposeVerification(pathname + search);
@@ -63,6 +60,5 @@ export async function startWebhookService(
     hold,
     subscribe,
     newApi: (plan?: Plan) => newApi(service, plan),
-    close: () => Promise.all([close(), receiver.close()]),
   };
 }

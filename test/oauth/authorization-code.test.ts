@@ -1,5 +1,4 @@
 import test from "ava";
-import { REDIRECT_URI } from "../harness/clients/flow.ts";
 import {
   allow,
   authorizeUrl,
@@ -9,17 +8,16 @@ import {
   isAcceptedByApi,
   outcomeOf,
   pkce,
+  REDIRECT_URI,
   redeemCode,
   refresh,
   runCodeFlow,
+  shareApp,
   VERIFIER,
 } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { purgeExpired } from "../harness/database/purge.ts";
-import { atOnce } from "../harness/database/storage.ts";
-import { rounds } from "../harness/rounds.ts";
-import { shareApp } from "../harness/shared-service.ts";
 
 const CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"; // of VERIFIER
 
@@ -67,12 +65,11 @@ test.serial("another client or a wrong secret can neither redeem a code nor revo
 
 test("a client with one redirect URI may omit it from the authorization request, the token request, or both", async (t) => {
   const omitted = { redirect_uri: undefined };
-  for (const changes of [{}, omitted]) {
+  for (const changes of [{}, omitted])
     for (const inTokenRequest of [omitted, {}]) {
       const code = await codeFor(service, app, user, { changes });
       t.is((await redeemCode(service, app, code, inTokenRequest)).status, 200, JSON.stringify(changes));
     }
-  }
 });
 
 test("a client with several redirect URIs must repeat it in the token request", async (t) => {
@@ -92,22 +89,6 @@ test("a loopback port in the token request must match the authorization request"
 });
 
 const browser = new TestBrowser(service.url);
-
-const ROUNDS = rounds(3, 50);
-const CONCURRENCY = 20;
-
-test.serial("concurrent redemptions of one code succeed exactly once", async (t) => {
-  for (let round = 0; round < ROUNDS; round++) {
-    const code = await codeFor(service, app, user, { browser });
-    const answers = await atOnce(CONCURRENCY, () => redeemCode(service, app, code));
-    const [winner, ...others] = answers.filter(({ status }) => status === 200);
-    t.deepEqual(others, []);
-    for (const { status, body } of answers.filter((answer) => answer !== winner))
-      t.is(`${status} ${body.error}`, "400 invalid_grant");
-    t.true(await isAcceptedByApi(service, winner?.body.access_token));
-    t.is((await refresh(service, app, String(winner?.body.refresh_token))).status, 200);
-  }
-});
 
 const OTHER = "x".repeat(43);
 const PLAIN = { code_challenge: CHALLENGE, code_challenge_method: "plain" };

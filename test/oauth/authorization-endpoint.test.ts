@@ -1,6 +1,5 @@
 import test from "ava";
 import { browserOf } from "../harness/clients/dashboard.ts";
-import { REDIRECT_URI } from "../harness/clients/flow.ts";
 import {
   allow,
   authorizeUrl,
@@ -8,21 +7,19 @@ import {
   type Fields,
   formOf,
   openConsent,
+  REDIRECT_URI,
+  shareApp,
 } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
-import { startTestService } from "../harness/service.ts";
 
-const service = await startTestService();
-const { app, user } = await createApp(service);
+const { service, app, user } = await shareApp();
 // Another user, because consent is remembered.
 const { user: approving } = await createApp(service);
 const { browser: notFollowing } = await browserOf(service, user);
 notFollowing.follows = false;
-test.after.always(() => service.close());
 
 const state = "a state with ümlaut & <b>";
 
-/** Returns where a request leads: to the client with an error, or to the next page. */
 async function redirectFor(changes: Fields): Promise<URL | undefined> {
   const { headers } = await notFollowing.open(authorizeUrl(service, app, { state, ...changes }));
   const location = headers.get("location");

@@ -91,7 +91,6 @@ type Started = Awaited<ReturnType<typeof start>>;
 type Check = (t: ExecutionContext, op: Started) => Promise<void>;
 const seams = new Set<string>();
 
-/** Defines the canary of a seam, with a provider of its own. */
 function canary(seam: string, sentence: string, check: Check): void {
   seams.add(`${seam}.ts`);
   test(`${seam}: ${sentence}`, async (t) => {
@@ -101,7 +100,6 @@ function canary(seam: string, sentence: string, check: Check): void {
   });
 }
 
-/** Stores a grant, and a code or refresh token of it. */
 async function issue({ provider }: Started, kind: "AuthorizationCode" | "RefreshToken"): Promise<string> {
   const client = await provider.Client.find("app");
   const grant = new provider.Grant({ accountId: "user", clientId: "app" });

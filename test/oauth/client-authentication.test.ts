@@ -3,7 +3,6 @@ import {
   type Answer,
   basic,
   codeFor,
-  createApp,
   type Fields,
   formOf,
   isAcceptedByApi,
@@ -11,13 +10,12 @@ import {
   read,
   redeemCode,
   runCodeFlow,
+  shareApp,
 } from "../harness/clients/oauth.ts";
-import { postForm, startTestService } from "../harness/service.ts";
+import { postForm } from "../harness/service.ts";
 
-const service = await startTestService();
-const { app, user } = await createApp(service);
+const { service, app, user } = await shareApp();
 const other = await service.createOrganization();
-test.after.always(() => service.close());
 
 const REQUESTS: Record<string, Fields> = {
   token: { grant_type: "client_credentials" },
@@ -26,7 +24,6 @@ const REQUESTS: Record<string, Fields> = {
   par: { response_type: "code" },
 };
 
-/** Sends a valid request to an endpoint with other credentials. */
 function postWith(endpoint: string, headers: object, fields: Fields = {}): Promise<Answer> {
   return read(
     postForm(`${service.url}/oauth/${endpoint}`, formOf({ ...REQUESTS[endpoint], ...fields }), headers),
@@ -62,7 +59,7 @@ const INVALID_CREDENTIALS: [what: string, headers: object, fields: Fields][] = [
   ["a NUL in Basic credentials", basicOf(`${clientId}\u0000`, clientSecret), {}],
 ];
 
-for (const [what, headers, fields] of INVALID_CREDENTIALS) {
+for (const [what, headers, fields] of INVALID_CREDENTIALS)
   for (const endpoint of Object.keys(REQUESTS))
     test(`a request with ${what} is rejected at ${endpoint}`, async (t) => {
       const { status, body, text } = await postWith(endpoint, headers, fields);
@@ -71,7 +68,6 @@ for (const [what, headers, fields] of INVALID_CREDENTIALS) {
       t.false("access_token" in body);
       t.false("active" in body);
     });
-}
 
 for (const [who, client_id] of [
   ["an organization's client", clientId],

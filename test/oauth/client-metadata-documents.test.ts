@@ -23,14 +23,9 @@ const site = createServer((socket) => {
 }).listen(0, "127.0.0.1");
 await once(site, "listening");
 const { port } = site.address() as AddressInfo;
-test.after.always(async () => {
-  site.close();
-  publisher.close();
-  await Promise.all([known, any, off].map((service) => service.close()));
-});
+test.after.always(() => site.close());
 
 let count = 0;
-/** Publishes a document at a new URL, which is the client id. */
 function publish(fields: object, publication: Partial<Publication> = {}): string {
   const client_id = `https://docs.example/clients/${++count}.json`;
   const document = { client_id, client_name: "An app", redirect_uris: ["https://docs.example/callback"] };
@@ -38,7 +33,6 @@ function publish(fields: object, publication: Partial<Publication> = {}): string
   return client_id;
 }
 
-/** Starts an authorization; a valid one is redirected to the sign-in page. */
 async function authorize(
   service: TestService,
   clientId: string,
@@ -88,7 +82,6 @@ test.serial("by default, only known clients are accepted, without a request", as
 test.serial("with CIMD=known and the URL of a document, that one is fetched and no other", async (t) => {
   const added = publish({});
   const service = await start(`known, ${added}`);
-  t.teardown(() => service.close());
   publisher.requests.length = 0;
   t.true((await authorize(service, added)).isAccepted);
   await isRejected(t, authorize(service, publish({})));
@@ -113,13 +106,11 @@ test.serial("with CIMD=any, a known client keeps its copy if its document is bro
     publisher.requests.length = 0;
     t.true((await authorize(service, CLAUDE, CLAUDE_REDIRECT)).isAccepted);
     t.deepEqual(publisher.requests, [CLAUDE]);
-    await service.close();
   }
 });
 
 test.serial("with CIMD=any, the published document of a known client replaces its copy", async (t) => {
   const service = await start("any");
-  t.teardown(() => service.close());
   const body = { client_id: CLAUDE, client_name: "Claude", redirect_uris: [NEW_REDIRECT] };
   publisher.publish(CLAUDE, { body });
   t.true((await authorize(service, CLAUDE, NEW_REDIRECT)).isAccepted);

@@ -1,5 +1,4 @@
 import test from "ava";
-import { OPERATOR } from "../../resources/events/types.ts";
 import {
   codeFor,
   createApp,
@@ -9,10 +8,9 @@ import {
   refresh,
   runCodeFlow,
 } from "../harness/clients/oauth.ts";
-import type { TestOrganization } from "../harness/service.ts";
-import { shareService } from "../harness/shared-service.ts";
+import { OPERATOR, startTestService, type TestOrganization } from "../harness/service.ts";
 
-const service = await shareService();
+const service = await startTestService();
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 

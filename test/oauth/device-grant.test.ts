@@ -2,22 +2,27 @@ import test from "ava";
 import { DEVICE_GRANT } from "../../adapters/oauth/oidc/clients.ts";
 import { tokenKey } from "../../adapters/oauth/token-row.ts";
 import { browserOf } from "../harness/clients/dashboard.ts";
-import { createApp, isAcceptedByApi, postAsClient, read } from "../harness/clients/oauth.ts";
-import { register, requestTokens } from "../harness/clients/registration.ts";
+import {
+  createApp,
+  isAcceptedByApi,
+  postAsClient,
+  read,
+  register,
+  requestTokens,
+  shareApp,
+} from "../harness/clients/oauth.ts";
 import { type Page, TestBrowser } from "../harness/clients/test-browser.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { postForm, startTestService } from "../harness/service.ts";
 
 export const databases = "all";
 
-const service = await startTestService({ DYNAMIC_REGISTRATION: "stateless" });
-const { app: own, user } = await createApp(service);
+const { service, app: own, user } = await shareApp({ DYNAMIC_REGISTRATION: "stateless" });
 const colleague = await service.createUser([own.id]);
 const app = await register(service, {
   redirect_uris: ["http://127.0.0.1/callback"],
   client_name: "Terminal",
 });
-test.after.always(() => service.close());
 
 type Started = {
   device_code: string;
@@ -42,7 +47,6 @@ async function enter(browser: TestBrowser, { user_code }: Pick<Started, "user_co
   return browser.submit(await browser.open(`${service.url}/device`), { user_code });
 }
 
-/** Answers the consent page, and returns the heading of the page that follows. */
 async function answer(started: Started, decision: "Allow" | "Cancel", by = user) {
   const { browser } = await browserOf(service, by);
   const consent = await enter(browser, started);
@@ -172,7 +176,6 @@ test("only public clients use the device grant", async (t) => {
 
 test("DEVICE_GRANT=off turns the grant off", async (t) => {
   const without = await startTestService({ DEVICE_GRANT: "off", DYNAMIC_REGISTRATION: "stateless" });
-  t.teardown(without.close);
   const metadata = (await (
     await fetch(`${without.url}/.well-known/oauth-authorization-server`)
   ).json()) as Record<string, string[]>;
@@ -183,7 +186,6 @@ test("DEVICE_GRANT=off turns the grant off", async (t) => {
 
 test("a device that polls too often is told to slow down, and guesses of codes are limited", async (t) => {
   const limited = await startTestService({ RATE_LIMIT: "on", DYNAMIC_REGISTRATION: "stateless" });
-  t.teardown(limited.close);
   const { user: guesser } = await createApp(limited);
   const client = await register(limited, { redirect_uris: ["http://127.0.0.1/callback"] });
   const { body } = await read(

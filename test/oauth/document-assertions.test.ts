@@ -1,6 +1,5 @@
 import test from "ava";
 import { decodeJwt } from "jose";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { withAssertion } from "../harness/clients/client-key.ts";
 import {
   authorizeUrlOf,
@@ -13,7 +12,7 @@ import {
 import { createDpopKey, postWithProof } from "../harness/clients/dpop.ts";
 import { allow, isAcceptedByApi, outcomeOf, redemptionOf } from "../harness/clients/oauth.ts";
 import { startPublisher } from "../harness/publisher.ts";
-import { startTestService } from "../harness/service.ts";
+import { OPERATOR, startTestService } from "../harness/service.ts";
 
 const DOCUMENT = "https://agent.example/client.json";
 const KEYS = "https://agent.example/jwks.json";
@@ -23,7 +22,6 @@ const service = await startTestService({ ...publisher.settings, CIMD: "any" }, p
 const redirect_uri = "https://agent.example/callback";
 const key = await createSigningKey();
 const client: DocumentClient = { clientId: DOCUMENT, redirectUri: redirect_uri, key };
-/** Publishes the document of a client that authenticates with its keys. */
 function publish(client_id: string, changes: object = {}): void {
   const document = {
     client_id,
@@ -40,10 +38,6 @@ publisher.publish(KEYS, { body: { keys: [key.jwk] } });
 const organization = await service.createOrganization();
 await service.storage.organizationSettings.change(organization.id, { allowedClients: "any" }, OPERATOR);
 const user = await service.createUser([organization.id]);
-test.after.always(async () => {
-  publisher.close();
-  await service.close();
-});
 
 const refresh = (token: string) =>
   postAsDocument(service, "token", client, { grant_type: "refresh_token", refresh_token: token });
@@ -62,7 +56,6 @@ test.serial("a client that authenticates by assertions gets, refreshes and revok
 
 test.serial("three token requests fetch the document and the keys once each", async (t) => {
   const fresh = await startTestService({ ...publisher.settings, CIMD: "any" }, publisher.connections);
-  t.teardown(() => fresh.close());
   const own = await fresh.createOrganization();
   await fresh.storage.organizationSettings.change(own.id, { allowedClients: "any" }, OPERATOR);
   publisher.requests.length = 0;

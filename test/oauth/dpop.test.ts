@@ -1,43 +1,32 @@
 import test from "ava";
 import { exportJWK, SignJWT } from "jose";
-import {
-  athOf,
-  boundToken,
-  createDpopKey,
-  type Proof,
-  requestWithProof,
-  signProof,
-} from "../harness/clients/dpop.ts";
+import type { Proof } from "../harness/clients/dpop.ts";
+import { athOf, boundToken, createDpopKey, requestWithProof, signProof } from "../harness/clients/dpop.ts";
 import {
   authorizeUrl,
   basic,
   codeFor,
-  createApp,
   type Fields,
-  formOf,
   outcomeOf,
   postAsClient,
   read,
   redemptionOf,
+  shareApp,
 } from "../harness/clients/oauth.ts";
 import { sendRaw } from "../harness/clients/raw.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { purgeExpired } from "../harness/database/purge.ts";
-import { atOnce } from "../harness/database/storage.ts";
-import { postForm, startTestService } from "../harness/service.ts";
+import { postForm } from "../harness/service.ts";
 
-const service = await startTestService();
-const { app, user } = await createApp(service);
+const { service, app, user } = await shareApp();
 const [key, otherKey] = await Promise.all([createDpopKey(), createDpopKey()]);
 const privateJwk = await exportJWK(key.privateKey);
-test.after.always(() => service.close());
 
 const TOKEN_URL = `${service.url}/oauth/token`;
 const PAR_URL = `${service.url}/oauth/par`;
 const API = new URL(`${service.url}/v1/links`);
 const now = () => Math.floor(Date.now() / 1000);
 
-/** Calls the API with a proof of a key; returns the status. */
 async function callApi(token: unknown, signer = key, claims: Record<string, unknown> = {}) {
   const dpop = await signProof(signer, {
     claims: { htm: "GET", htu: API.href, ath: athOf(String(token)), ...claims },
@@ -73,7 +62,6 @@ test("a token requested with a proof is bound to its key, and introspection says
   t.is((await callApi(body.access_token)).status, 200);
 });
 
-/** Signs a valid proof for the token endpoint. */
 const proofForTokens = async (alg = "ES256", claims: object = {}) =>
   signProof(await createDpopKey(alg), { claims: { htm: "POST", htu: TOKEN_URL, ...claims } });
 
@@ -122,14 +110,6 @@ for (const [what, proof, error] of REFUSED)
         : requestWithProof(service, app, key, { proof });
     t.is(await outcomeOf(answer), `400 ${error}`);
   });
-
-test("one of 20 concurrent token requests with the same proof succeeds", async (t) => {
-  const dpop = await signProof(key, { claims: { htm: "POST", htu: TOKEN_URL } });
-  const fields = formOf({ grant_type: "client_credentials" });
-  const answers = await atOnce(20, () => read(postForm(TOKEN_URL, fields, { ...basic(app), dpop })));
-  t.is(answers.filter(({ status }) => status === 200).length, 1);
-  for (const { status, text } of answers) t.true(status === 200 || status === 400, text);
-});
 
 test.serial("a proof from a clock that is ahead is accepted once, even after a purge", async (t) => {
   const dpop = await signProof(key, { claims: { htm: "POST", htu: TOKEN_URL, iat: now() + 290 } });
@@ -213,7 +193,6 @@ for (const [what, bound, send] of WRONG_PROOFS)
     t.is((await redeemWith(code)).body.error, "invalid_grant");
   });
 
-/** Pushes an authorization request, with a proof if there is one. */
 function push(changes: Fields, dpop?: string) {
   const form = new URL(authorizeUrl(service, app, changes)).searchParams;
   return read(postForm(PAR_URL, form, { ...basic(app), ...(dpop && { dpop }) }));

@@ -2,22 +2,19 @@ import test, { type ExecutionContext } from "ava";
 import { decodeProtectedHeader } from "jose";
 import * as oidc from "openid-client";
 import { FapiConflict } from "../../adapters/oauth/clients.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { createKeyFor, type KeyPair, signAssertion, withAssertion } from "../harness/clients/client-key.ts";
 import { createDpopKey, type DpopKey, postWithProof } from "../harness/clients/dpop.ts";
-import { REDIRECT_URI } from "../harness/clients/flow.ts";
-import { type Answer, allow, basic, createApp, type Fields, pkce, read } from "../harness/clients/oauth.ts";
-import { bearer, postForm, type TestOrganization } from "../harness/service.ts";
-import { shareService } from "../harness/shared-service.ts";
+import type { Answer, Fields } from "../harness/clients/oauth.ts";
+import { allow, basic, createApp, pkce, REDIRECT_URI, read } from "../harness/clients/oauth.ts";
+import { bearer, OPERATOR, postForm, startTestService, type TestOrganization } from "../harness/service.ts";
 
-const service = await shareService();
+const service = await startTestService();
 const { clients } = service.storage;
 
 const TOKEN = `${service.url}/oauth/token`;
 
 type Client = { app: TestOrganization; pair: KeyPair; dpop: DpopKey };
 
-/** Creates an organization whose client follows FAPI 2.0. */
 async function createFapiApp(alg = "ES256") {
   const created = await createApp(service);
   const pair = await createKeyFor(service, created.app, alg);

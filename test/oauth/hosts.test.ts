@@ -19,10 +19,6 @@ const byDefault = await startTestService(publisher.settings, publisher.connectio
 const registering = await startTestService({ DYNAMIC_REGISTRATION: "stateless" });
 const user = await createMember(byDefault);
 const registeringUser = await createMember(registering);
-test.after.always(async () => {
-  publisher.close();
-  await Promise.all([byDefault.close(), registering.close()]);
-});
 
 async function createMember(service: TestService) {
   const { id } = await service.createOrganization();
@@ -30,7 +26,7 @@ async function createMember(service: TestService) {
 }
 
 const connected = new Map<Host, string[]>();
-for (const host of HOSTS) {
+for (const host of HOSTS)
   for (const redirectUri of host.redirect_uris)
     test.serial(`${host.name} connects with ${redirectUri}, refreshes and calls a tool`, async (t) => {
       const connection =
@@ -40,7 +36,6 @@ for (const host of HOSTS) {
       await connectHost(t, connection, redirectUri);
       connected.set(host, [...(connected.get(host) ?? []), redirectUri]);
     });
-}
 
 test.serial("ChatGPT may authenticate with its keys if it has a document for each server", async (t) => {
   const host = HOSTS.find(({ name }) => name === "ChatGPT, with a document for each server");

@@ -7,17 +7,17 @@ import {
 import test from "ava";
 import * as oidc from "openid-client";
 import type { Role } from "../../resources/access/scopes.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import { firstPartyToken } from "../harness/clients/dashboard.ts";
 import { createDpopKey, requestWithProof } from "../harness/clients/dpop.ts";
-import { discover } from "../harness/clients/flow.ts";
 import { postMcp } from "../harness/clients/mcp.ts";
-import { type Fields, isAcceptedByApi, outcomeOf, postAsClient, read } from "../harness/clients/oauth.ts";
+import type { Fields } from "../harness/clients/oauth.ts";
+import { discover, isAcceptedByApi, outcomeOf, postAsClient, read } from "../harness/clients/oauth.ts";
 import { providerSettings } from "../harness/providers/identity-provider.ts";
 import { sendJson, signWithForeignKey, startTokenIssuer } from "../harness/providers/token-issuer.ts";
 import {
   bearer,
+  OPERATOR,
   postForm,
   startTestService,
   type TestOrganization,
@@ -32,10 +32,6 @@ const idp = await startTokenIssuer();
 const service = await startTestService(providerSettings(idp.issuer));
 const { storage } = service;
 const mcp = `${service.url}/mcp`;
-test.after.always(async () => {
-  await service.close();
-  await idp.stop();
-});
 
 const now = () => Math.floor(Date.now() / 1000);
 
@@ -120,7 +116,6 @@ test("the SDK's provider connects through the identity provider, without a brows
 
 test("without an identity provider, the grant and the extension aren't listed, and no assertion is accepted", async (t) => {
   const plain = await startTestService();
-  t.teardown(() => plain.close());
   const listedBy = async (at: TestService) => {
     const client = new Client({ name: "host", version: "1.0.0" });
     const requestInit = { headers: bearer(await at.token(await at.createOrganization())) };

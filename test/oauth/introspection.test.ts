@@ -6,10 +6,10 @@ import {
   RESOURCE_SERVER,
   refresh,
   runCodeFlow,
+  shareApp,
 } from "../harness/clients/oauth.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { startTestService } from "../harness/service.ts";
-import { shareApp } from "../harness/shared-service.ts";
 
 const { clientSecret: SECRET } = RESOURCE_SERVER;
 const { service, app, own, user, other } = await shareApp({ RESOURCE_SERVER_SECRET: SECRET });
@@ -60,9 +60,8 @@ test.serial('the response for expired and revoked tokens is exactly {"active":fa
   const expired = await service.token(app);
   const old = await runCodeFlow(service, app, user);
   advanceClock(3601_000);
-  for (const token of [revoked.accessToken, revoked.refreshToken, own, expired, old.accessToken]) {
+  for (const token of [revoked.accessToken, revoked.refreshToken, own, expired, old.accessToken])
     for (const client of [app, RESOURCE_SERVER]) t.deepEqual(await introspect(token, client), INACTIVE);
-  }
   t.true((await introspect(old.refreshToken)).active);
 });
 
@@ -91,9 +90,8 @@ test("only resource-server sees every access token, with the organization and it
 
 test("resource-server sees no refresh tokens, and can neither request nor revoke tokens", async (t) => {
   const { accessToken, refreshToken } = await runCodeFlow(service, app, user);
-  for (const hint of [undefined, "refresh_token"]) {
+  for (const hint of [undefined, "refresh_token"])
     t.deepEqual(await introspect(refreshToken, RESOURCE_SERVER, hint), INACTIVE, String(hint));
-  }
   const requested = postAsClient(service, "token", RESOURCE_SERVER, { grant_type: "client_credentials" });
   t.is(await outcomeOf(requested), "400 unauthorized_client");
   await postAsClient(service, "revoke", RESOURCE_SERVER, { token: accessToken });
@@ -111,6 +109,5 @@ test("resource-server must authenticate with its secret", async (t) => {
 
 test("without RESOURCE_SERVER_SECRET the client resource-server does not exist", async (t) => {
   const plain = await startTestService();
-  t.teardown(() => plain.close());
   t.is((await postAsClient(plain, "introspect", RESOURCE_SERVER, { token: "x" })).status, 401);
 });

@@ -2,9 +2,8 @@ import test, { type ExecutionContext } from "ava";
 import { basic, createApp, formOf, read } from "../harness/clients/oauth.ts";
 import { startServiceWithDatabase } from "../harness/database/service.ts";
 
-const { service, knex, close } = await startServiceWithDatabase({ RATE_LIMIT: "on" });
+const { service, knex } = await startServiceWithDatabase({ RATE_LIMIT: "on" });
 const { app } = await createApp(service);
-test.after.always(close);
 
 const ACCEPTS: Record<string, string> = {
   "Java's HttpURLConnection": "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2",
@@ -77,9 +76,8 @@ test.serial("too many failed authentications get 429 in JSON for every Accept he
   const headers = { ...basic({ ...guessed, clientSecret: "lgs_wrong" }), ...BROWSER };
   const guess = post(formOf(CREDENTIALS), headers);
   let { status } = await fetch(`${service.url}/oauth/token`, guess);
-  for (let guesses = 1; guesses < 60 && status !== 429; guesses++) {
+  for (let guesses = 1; guesses < 60 && status !== 429; guesses++)
     ({ status } = await fetch(`${service.url}/oauth/token`, guess));
-  }
   await assertJsonError(t, ["a guess", 429, "/oauth/token", guess]);
 });
 

@@ -5,7 +5,6 @@ import test from "ava";
 import { hasChecksum } from "../../adapters/crypto/ids.ts";
 import type { NewClient } from "../../adapters/oauth/clients.ts";
 import { browserOf, createTeam } from "../harness/clients/dashboard.ts";
-import { tokensFor } from "../harness/clients/flow.ts";
 import {
   basic,
   createApp,
@@ -15,11 +14,11 @@ import {
   read,
   refresh,
   runCodeFlow,
+  tokensFor,
 } from "../harness/clients/oauth.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { atOnce } from "../harness/database/storage.ts";
-import { temporaryFolder } from "../harness/folder.ts";
-import { ROOT } from "../harness/program.ts";
+import { ROOT, temporaryFolder } from "../harness/program.ts";
 import { postForm, startTestService } from "../harness/service.ts";
 
 const scanner = generateKeyPairSync("ec", { namedCurve: "P-256" });
@@ -32,7 +31,6 @@ writeFileSync(file, JSON.stringify({ public_keys: [{ key_identifier: KEY_ID, key
 
 const service = await startTestService({ LEAK_REPORT_KEYS: file, TRUST_PROXY: "1" });
 const closed = await startTestService();
-test.after.always(() => Promise.all([service.close(), closed.close()]));
 
 const URL_OF_LEAK = "https://github.example/octo/repo/blob/main/.env";
 
@@ -155,7 +153,6 @@ test.serial("while the scanner's keys can't be read again, the known ones are us
   const copy = path.join(folder, "copy.json");
   copyFileSync(file, copy);
   const own = await startTestService({ LEAK_REPORT_KEYS: copy });
-  t.teardown(own.close);
   const body = JSON.stringify([{ token: "lga_unknown" }]);
   t.is((await send(body, { url: own.url })).status, 200);
   writeFileSync(copy, "no keys");
@@ -246,7 +243,6 @@ test.serial("a caller with a new User-Agent for each request doesn't cause a wri
   t.true(writes <= 60, `${writes} writes`);
 });
 
-/** Loads the function that the documentation shows. */
 async function documentedCheck(): Promise<(text: string) => boolean> {
   const document = readFileSync(`${ROOT}docs/leaked-credentials.md`, "utf8");
   const [, code = ""] = /```js\n([\s\S]*?)```/.exec(document) ?? [];

@@ -1,13 +1,20 @@
 import test from "ava";
 import * as oidc from "openid-client";
 import type { Role } from "../../resources/access/scopes.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { firstPartyToken } from "../harness/clients/dashboard.ts";
-import { authorize, discover } from "../harness/clients/flow.ts";
-import { createApp, formOf, postAsClient, read, refresh, runCodeFlow } from "../harness/clients/oauth.ts";
+import {
+  authorize,
+  createApp,
+  discover,
+  formOf,
+  postAsClient,
+  read,
+  refresh,
+  runCodeFlow,
+  shareApp,
+} from "../harness/clients/oauth.ts";
 import { advanceClock } from "../harness/clock.ts";
-import { bearer } from "../harness/service.ts";
-import { shareApp } from "../harness/shared-service.ts";
+import { bearer, OPERATOR } from "../harness/service.ts";
 
 const { service, app, own, user } = await shareApp();
 

@@ -1,14 +1,13 @@
 import { randomUUID } from "node:crypto";
 import test from "ava";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { postAsClient, read } from "../harness/clients/oauth.ts";
 import { createTrustingOrganization, exchange } from "../harness/clients/workload.ts";
 import { PRODUCTION } from "../harness/production.ts";
 import { providerSettings } from "../harness/providers/identity-provider.ts";
 import { githubClaims } from "../harness/providers/token-issuer.ts";
 import { startPublisher } from "../harness/publisher.ts";
-import { postForm, startTestService } from "../harness/service.ts";
+import { OPERATOR, postForm, startTestService } from "../harness/service.ts";
 
 const PROVIDER = "https://idp.example";
 const ISSUER = "https://issuer.example";
@@ -34,10 +33,6 @@ const sign = (claims: object, typ: string) =>
 publisher.publish(`${PROVIDER}/jwks`, { body: { keys: [jwk] } });
 publisher.publish(PROVIDER + DISCOVERY, { body: { issuer: PROVIDER, jwks_uri: `${PROVIDER}/jwks` } });
 test.beforeEach(() => void publisher.requests.splice(0));
-test.after.always(async () => {
-  await service.close();
-  publisher.close();
-});
 
 test.serial("keys of an issuer that an organization named are not fetched from it", async (t) => {
   publisher.publish(ISSUER + DISCOVERY, { body: { issuer: ISSUER, jwks_uri: `${PROVIDER}/jwks` } });

@@ -1,39 +1,29 @@
 import { sign as signBytes } from "node:crypto";
 import test from "ava";
-import {
-  type CryptoKey,
-  decodeJwt,
-  exportJWK,
-  generateKeyPair,
-  importJWK,
-  SignJWT,
-  UnsecuredJWT,
-} from "jose";
+import type { CryptoKey } from "jose";
+import { decodeJwt, exportJWK, generateKeyPair, importJWK, SignJWT, UnsecuredJWT } from "jose";
 import * as oidc from "openid-client";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { parsePublicKey } from "../../server/credentials/public-keys.ts";
 import { addKey, signAssertion, withAssertion } from "../harness/clients/client-key.ts";
-import { discover } from "../harness/clients/flow.ts";
 import {
   authorizeUrl,
   basic,
   createApp,
+  discover,
   type Fields,
   isAcceptedByApi,
   outcomeOf,
   read,
 } from "../harness/clients/oauth.ts";
-import { postForm } from "../harness/service.ts";
-import { shareService } from "../harness/shared-service.ts";
+import { OPERATOR, postForm, startTestService } from "../harness/service.ts";
 
-const service = await shareService();
+const service = await startTestService();
 const { clients } = service.storage;
 
 const TOKEN_ENDPOINT = `${service.url}/oauth/token`;
 
 type Rest<F> = F extends (service: never, ...rest: infer R) => unknown ? R : never;
 
-/** Creates an organization whose client has a key. */
 async function createKeyed(alg = "ES256") {
   const created = await createApp(service);
   const pair = await generateKeyPair(alg, { extractable: true });
@@ -194,14 +184,6 @@ test("a client without a key can't use an assertion, and is refused like one wit
   t.is(without.status, 401);
   t.deepEqual(without.body, (await request(await sign(keyed.app, pair))).body);
   t.regex(String(without.body.error_description), /no key of the client/);
-});
-
-test("of 20 concurrent uses of an assertion, one succeeds", async (t) => {
-  const { app, pair } = await createKeyed();
-  const assertion = await sign(app, pair);
-  const answers = await Promise.all(Array.from({ length: 20 }, () => request(assertion)));
-  t.deepEqual(answers.map(({ status }) => status).sort(), [200, ...Array.from({ length: 19 }, () => 401)]);
-  t.is((await request(assertion)).status, 401);
 });
 
 test("without secrets, no string that was a secret is accepted, and client_secrets has no row", async (t) => {

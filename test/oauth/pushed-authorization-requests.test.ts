@@ -1,7 +1,6 @@
 import test from "ava";
 import { OPERATOR } from "../../resources/events/types.ts";
 import { startApp } from "../harness/clients/app-server.ts";
-import { REDIRECT_URI } from "../harness/clients/flow.ts";
 import {
   allow,
   authorizeUrl,
@@ -10,14 +9,14 @@ import {
   openConsent,
   outcomeOf,
   postAsClient,
+  REDIRECT_URI,
   redeemCode,
+  shareApp,
 } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
-import { shareApp } from "../harness/shared-service.ts";
 
 const { service, app, user, other } = await shareApp();
 
-/** Pushes a valid request, with changes. */
 const push = (changes: Fields = {}, client = app) => {
   const request = Object.fromEntries(new URL(authorizeUrl(service, client)).searchParams);
   return postAsClient(service, "par", client, { ...request, ...changes });
@@ -44,9 +43,8 @@ test("equal pushed requests get request_uris that are random throughout", async 
   const pushed = await Promise.all(Array.from({ length: 16 }, () => requestUriFor()));
   const values = pushed.map((uri) => uri.split(":").at(-1) ?? "");
   t.is(new Set(values).size, values.length);
-  for (let index = 0; index < 43; index++) {
+  for (let index = 0; index < 43; index++)
     t.true(new Set(values.map((value) => value[index])).size > 1, `character ${index}`);
-  }
 });
 
 test("pushed parameters take precedence over those in the URL", async (t) => {
@@ -122,7 +120,6 @@ test("an unknown request_uri is rejected and not fetched", async (t) => {
     requests++;
     response.end();
   });
-  t.teardown(site.close);
   for (const uri of ["urn:ietf:params:oauth:request_uri:unknown", site.url, "x"]) {
     const { status, error, code } = await errorOf(urlFor(uri));
     t.true(status === 400 || error !== null, uri);

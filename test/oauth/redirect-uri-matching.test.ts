@@ -1,12 +1,11 @@
 import test, { type ExecutionContext } from "ava";
-import { allow, authorizeUrl, createApp, type Fields, redeemCode } from "../harness/clients/oauth.ts";
-import { shareApp } from "../harness/shared-service.ts";
+import type { Fields } from "../harness/clients/oauth.ts";
+import { allow, authorizeUrl, createApp, redeemCode, shareApp } from "../harness/clients/oauth.ts";
 
 const REGISTERED = "https://app.example.com/cb/a";
 
 const { service, app } = await shareApp({}, [REGISTERED, "http://127.0.0.1/cb"]);
 
-/** Asserts that a request gets an error page, and no redirect. */
 async function isRefused(t: ExecutionContext, changes: Fields, { clientId } = app): Promise<void> {
   const response = await fetch(authorizeUrl(service, { clientId }, changes), { redirect: "manual" });
   t.is(response.status, 400);

@@ -1,30 +1,29 @@
 import test from "ava";
 import { EVENT_DATA_SCHEMAS } from "../../resources/events/schemas.ts";
 import {
+  connectRegistered,
   createApp,
   isAcceptedByApi,
   postAsClient,
   redeemCode,
   refresh,
+  register,
+  requestTokens,
   runCodeFlow,
+  shareApp,
 } from "../harness/clients/oauth.ts";
-import { connectRegistered, register, requestTokens } from "../harness/clients/registration.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { purgeExpired } from "../harness/database/purge.ts";
 import { atOnce } from "../harness/database/storage.ts";
-import { startTestService } from "../harness/service.ts";
 
 export const databases = "all";
 
-const service = await startTestService({ DYNAMIC_REGISTRATION: "stateless" });
-const { app, user } = await createApp(service);
+const { service, app, user } = await shareApp({ DYNAMIC_REGISTRATION: "stateless" });
 const other = await createApp(service);
 const registerHost = () => register(service, { redirect_uris: ["http://127.0.0.1/callback"] });
 let host = await registerHost();
 const member = await service.createUser([(await service.createOrganization()).id], undefined, "owner");
-
-test.after.always(() => service.close());
 
 // Not remembered: a remembered consent ends when it would have ended, which the tests reach with the clock.
 const FRESH = { changes: { prompt: "consent" } };
@@ -47,9 +46,8 @@ test.serial("a confidential client's refresh token is rotated in the last 30% of
   const given = answers.map(({ status, body }) => `${status} ${body.refresh_token}`);
   t.deepEqual([...new Set(given)], [`200 ${refreshToken}`]);
   advanceClock(2 * DAY);
-  for (const fields of [{ scope: "admin:all" }, { resource: "https://evil.example/" }]) {
+  for (const fields of [{ scope: "admin:all" }, { resource: "https://evil.example/" }])
     t.is((await refresh(service, app, refreshToken, fields)).status, 400, JSON.stringify(fields));
-  }
   advanceClock(AFTER_RETRY_WINDOW);
   const { status, body } = await refresh(service, app, refreshToken, { scope: "links:read" });
   t.is(status, 200, "a rejected request rotates nothing");
@@ -139,7 +137,6 @@ type Pair = { access_token?: unknown; refresh_token?: unknown };
 const use = (token: unknown) =>
   requestTokens(service, host, { grant_type: "refresh_token", refresh_token: String(token) });
 
-/** Returns the tokens of another grant of the same user to the public client. */
 const connect = async (): Promise<Pair> =>
   (await connectRegistered(service, host, member, { resource: `${service.url}/v1`, browser })).body;
 
@@ -148,7 +145,6 @@ async function connectNewHost(): Promise<unknown> {
   return (await connect()).refresh_token;
 }
 
-/** Returns what doesn't work of some pairs of tokens. */
 async function brokenOf(
   pairs: Pair[],
   exchange: (token: unknown) => ReturnType<typeof use>,

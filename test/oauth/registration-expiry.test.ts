@@ -1,34 +1,29 @@
 import test from "ava";
 import {
   authorizeUrl,
+  connectRegistered,
   isAcceptedByApi,
   postAsClient,
   RESOURCE_SERVER,
-  read,
-} from "../harness/clients/oauth.ts";
-import {
-  connectRegistered,
   type RegisteredClient,
+  read,
   register,
   requestTokens,
-} from "../harness/clients/registration.ts";
+} from "../harness/clients/oauth.ts";
 import { createSelfRegisteringHost } from "../harness/clients/self-registering.ts";
-import { advanceClock } from "../harness/clock.ts";
+import { advanceClock, DAY_MS } from "../harness/clock.ts";
 import { startWithStorage } from "../harness/database/service-storage.ts";
 import { bearer, postForm, startTestService, type TestService } from "../harness/service.ts";
 
-const { service, settings, close } = await startWithStorage({
+const { service, settings } = await startWithStorage({
   DYNAMIC_REGISTRATION: "stateless",
   RESOURCE_SERVER_SECRET: RESOURCE_SERVER.clientSecret,
 });
 
-const DAY_MS = 24 * 60 * 60 * 1000;
 const REDIRECT_URI = "http://127.0.0.1/callback";
 const organization = await service.createOrganization();
 const user = await service.createUser([organization.id], undefined, "owner");
-test.after.always(close);
 
-/** Starts an authorization of a client; a known one is redirected to the sign-in. */
 const authorize = (client: RegisteredClient, at: TestService = service) =>
   fetch(authorizeUrl(at, client, { redirect_uri: client.redirectUri }), { redirect: "manual" });
 
@@ -37,7 +32,6 @@ test("when the operator turns registration off, registered clients are unknown a
   const { body } = await connectRegistered(service, client, user);
   const restartWith = async (DYNAMIC_REGISTRATION: string) => {
     const restarted = await startTestService({ ...settings, DYNAMIC_REGISTRATION });
-    t.teardown(() => restarted.close());
     const { status } = await authorize(client, restarted);
     // Its port, and so its resource, is another: the API would reject every token.
     const token = await restarted.storage.findActiveToken(String(body.access_token));

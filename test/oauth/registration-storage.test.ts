@@ -1,14 +1,13 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import test from "ava";
-import { register, requestTokens } from "../harness/clients/registration.ts";
+import { register, requestTokens } from "../harness/clients/oauth.ts";
 import { startServiceWithDatabase } from "../harness/database/service.ts";
 import { atOnce } from "../harness/database/storage.ts";
 
 export const stage = "long";
 
-const { service, knex, close } = await startServiceWithDatabase({ DYNAMIC_REGISTRATION: "stateless" });
-test.after.always(close);
+const { service, knex } = await startServiceWithDatabase({ DYNAMIC_REGISTRATION: "stateless" });
 
 const REGISTRATIONS = 4000;
 const CONCURRENT = 20;
@@ -27,9 +26,8 @@ async function countRows(): Promise<Record<string, number>> {
   return counts;
 }
 
-/** Registers clients that differ, and uses each of them. */
 async function registerMany(prefix: string, count: number): Promise<void> {
-  for (let first = 0; first < count; first += CONCURRENT) {
+  for (let first = 0; first < count; first += CONCURRENT)
     await atOnce(CONCURRENT, async (index) => {
       const client_name = `${prefix} ${first + index}`;
       const client = await register(service, { client_name, redirect_uris: ["http://127.0.0.1/callback"] });
@@ -38,7 +36,6 @@ async function registerMany(prefix: string, count: number): Promise<void> {
       // The client is found before the token is not.
       if (body.error !== "invalid_grant") throw new Error(text);
     });
-  }
 }
 
 async function usedHeap(): Promise<number> {

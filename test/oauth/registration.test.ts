@@ -1,26 +1,23 @@
 import test from "ava";
 import { DEVICE_GRANT } from "../../adapters/oauth/oidc/clients.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { connectMcp } from "../harness/clients/mcp.ts";
 import {
   authorizeUrl,
   codeFor,
+  connectRegistered,
   type Fields,
   isAcceptedByApi,
   openConsent,
   outcomeOf,
-  read,
-  redemptionOf,
-} from "../harness/clients/oauth.ts";
-import {
-  connectRegistered,
   postRegistration,
   type RegisteredClient,
+  read,
+  redemptionOf,
   register,
   requestTokens,
-} from "../harness/clients/registration.ts";
+} from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
-import { postForm, startTestService } from "../harness/service.ts";
+import { OPERATOR, postForm, startTestService } from "../harness/service.ts";
 
 const service = await startTestService({ DYNAMIC_REGISTRATION: "stateless" });
 const organization = await service.createOrganization();
@@ -31,9 +28,7 @@ const CALLBACK = "http://127.0.0.1/callback";
 const accepting = await service.createOrganization();
 await service.storage.organizationSettings.change(accepting.id, { allowedClients: "any" }, OPERATOR);
 const acceptingUser = await service.createUser([accepting.id], undefined, "owner");
-test.after.always(() => service.close());
 
-/** Starts an authorization of a registered client. */
 const start = (clientId: string, changes: Fields = {}) =>
   fetch(authorizeUrl(service, { clientId }, { redirect_uri: CALLBACK, ...changes }), { redirect: "manual" });
 const registerExample = () => register(service, { client_name: "Example", redirect_uris: [CALLBACK] });
@@ -150,7 +145,6 @@ test("a public client can't introspect its own token", async (t) => {
 test("a changed id, and one of another service, is unknown at every endpoint", async (t) => {
   const { clientId } = await registerExample();
   const other = await startTestService({ DYNAMIC_REGISTRATION: "stateless" });
-  t.teardown(() => other.close());
   const changed = clientId.replace(/.$/, (last) => (last === "A" ? "B" : "A"));
   for (const [at, id] of [
     [service, changed],
@@ -272,7 +266,6 @@ test("the metadata lists the registration endpoint, and public clients", async (
 
 test("by default, the endpoint does not exist and is not listed", async (t) => {
   const plain = await startTestService();
-  t.teardown(() => plain.close());
   t.is((await postRegistration(plain, { redirect_uris })).status, 404);
   t.false("registration_endpoint" in (await read(fetch(plain.url + METADATA))).body);
 });

@@ -1,6 +1,5 @@
 import { DpopSession } from "@modelcontextprotocol/client";
 import test from "ava";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { athOf, createDpopKey, postWithProof, requestWithProof, signProof } from "../harness/clients/dpop.ts";
 import {
   type Answer,
@@ -15,20 +14,19 @@ import {
   redeemCode,
   redemptionOf,
   refresh,
+  register,
   runCodeFlow,
+  shareApp,
 } from "../harness/clients/oauth.ts";
-import { register } from "../harness/clients/registration.ts";
 import { createSelfRegisteringHost } from "../harness/clients/self-registering.ts";
-import { bearer, postForm, startTestService } from "../harness/service.ts";
+import { bearer, OPERATOR, postForm } from "../harness/service.ts";
 
-const service = await startTestService({
+const { service, own, user } = await shareApp({
   RESOURCE_SERVER_SECRET: RESOURCE_SERVER.clientSecret,
   DYNAMIC_REGISTRATION: "stateless",
 });
-const { own, user } = await createApp(service);
 const [key, otherKey] = await Promise.all([createDpopKey(), createDpopKey()]);
 const { organizationSettings } = service.storage;
-test.after.always(() => service.close());
 
 const requireDpop = (organization: { id: string }, required = true) =>
   organizationSettings.change(organization.id, { requiresDpop: required }, OPERATOR);
@@ -90,9 +88,8 @@ for (const [which, index] of [
     t.is(refused.body.code, "invalid_token");
     t.regex(String(refused.body.detail), /requires DPoP/);
     t.is((await callWithProof(token)).status, 401);
-    for (const client of [app, RESOURCE_SERVER]) {
+    for (const client of [app, RESOURCE_SERVER])
       t.deepEqual((await postAsClient(service, "introspect", client, { token })).body, { active: false });
-    }
 
     await requireDpop(made[index], false);
     t.is((await callApi(token)).status, 200);
@@ -136,11 +133,9 @@ test("a client may always revoke, with or without a proof", async (t) => {
 const CALLBACK = "http://127.0.0.1/callback";
 const TOKEN_URL = `${service.url}/oauth/token`;
 
-/** Sends a token request, with a proof if there is a key. */
 const requestTokens = (fields: Fields, signer?: typeof key) =>
   signer ? postWithProof(TOKEN_URL, formOf(fields), signer) : read(postForm(TOKEN_URL, formOf(fields)));
 
-/** Runs the code flow of a client that has registered itself. */
 async function connectPublic(signer?: typeof key) {
   const { clientId: client_id } = await register(service, { redirect_uris: [CALLBACK] });
   const changes = { redirect_uri: CALLBACK };

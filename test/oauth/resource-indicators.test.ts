@@ -7,9 +7,9 @@ import {
   postAsClient,
   redeemCode,
   refresh,
+  shareApp,
 } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
-import { shareApp } from "../harness/shared-service.ts";
 
 const { service, app, user } = await shareApp();
 const browser = new TestBrowser(service.url);

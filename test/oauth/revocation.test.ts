@@ -7,9 +7,9 @@ import {
   redeemCode,
   refresh,
   runCodeFlow,
+  shareApp,
 } from "../harness/clients/oauth.ts";
 import { advanceClock } from "../harness/clock.ts";
-import { shareApp } from "../harness/shared-service.ts";
 
 export const databases = "all";
 
@@ -72,7 +72,6 @@ test.serial("unknown, expired, revoked, foreign and malformed tokens get the sam
   t.is((await redeemCode(service, app, code)).status, 200);
 });
 
-/** Returns the headers except those that differ for every request. */
 function withoutIds({ headers }: Answer): object {
   return Object.fromEntries([...headers].filter(([name]) => name !== "x-request-id" && name !== "date"));
 }
@@ -92,7 +91,6 @@ test("another client can't revoke a token, nor can the public client", async (t)
 
 const DAY = 24 * 3600_000;
 
-/** Returns whether no token in a response is valid. */
 async function isRevoked({ status, body }: Answer): Promise<boolean> {
   if (status !== 200) return true;
   const token = String(body.access_token);
@@ -103,7 +101,7 @@ async function isRevoked({ status, body }: Answer): Promise<boolean> {
 
 for (const rotates of [true, false])
   test.serial(
-    `no token survives a revocation during refreshes ${rotates ? "with" : "without"} rotation`,
+    `no token survives a revocation of refreshes ${rotates ? "with" : "without"} rotation`,
     async (t) => {
       for (let round = 0; round < (rotates ? 3 : 8); round++) {
         const { refreshToken } = await runCodeFlow(service, app, user);

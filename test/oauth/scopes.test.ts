@@ -14,9 +14,9 @@ import {
   refresh,
   runCodeFlow,
   sendForm,
+  shareApp,
 } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
-import { shareApp } from "../harness/shared-service.ts";
 
 const ALL = "links:write webhooks:write";
 
@@ -38,7 +38,6 @@ async function createUser(role: Role) {
   return { organization, user, setRole };
 }
 
-/** Lists webhooks with an access token, over REST and over MCP. */
 async function listWebhooks(token: string) {
   const api = apiAt(service.url, token);
   const params = { name: "list_webhooks", arguments: {} };
@@ -49,7 +48,6 @@ async function listWebhooks(token: string) {
   return { rest: await api.get("/v1/webhooks"), mcp };
 }
 
-/** Returns the names of the tools that MCP lists for an access token. */
 async function listTools(token: string): Promise<string[]> {
   const client = await connectMcp(service.urls.mcp, token);
   const { tools } = await client.listTools();

@@ -2,10 +2,10 @@ import { discoverOAuthServerInfo } from "@modelcontextprotocol/client";
 import test from "ava";
 import * as oauth from "oauth4webapi";
 import * as openid from "openid-client";
-import { shareService } from "../harness/shared-service.ts";
+import { startTestService } from "../harness/service.ts";
 
 // Clients that compare the issuer to the letter with the URL that they started from (RFC 8414 §3.3).
-const service = await shareService();
+const service = await startTestService();
 const { base, mcp, mcpRead } = service.urls;
 const insecure = { [oauth.allowInsecureRequests]: true };
 const inUpperCase = (url: string) => url.replace("http://localhost", "HTTP://LOCALHOST");

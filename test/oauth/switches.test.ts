@@ -1,6 +1,5 @@
 import test from "ava";
 import type { Role } from "../../resources/access/scopes.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
 import {
   authorizeUrl,
   createApp,
@@ -13,12 +12,12 @@ import {
   sendForm,
 } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
-import { shareService } from "../harness/shared-service.ts";
+import { OPERATOR, startTestService } from "../harness/service.ts";
 import { createTenants, type SurfaceName, type Tenants, tryAll } from "../harness/surfaces.ts";
 
 export const databases = "all";
 
-const service = await shareService({ RESOURCE_SERVER_SECRET: RESOURCE_SERVER.clientSecret });
+const service = await startTestService({ RESOURCE_SERVER_SECRET: RESOURCE_SERVER.clientSecret });
 const context = { service, resourceServer: RESOURCE_SERVER };
 const { disabledAccounts, accountDeletions, clients, grants, members } = service.storage;
 const { disabledLinks, organizations, suspensions } = service.storage;
@@ -229,9 +228,8 @@ for (const name of [
     const tenants = await createTenants(service);
     const { app, clientToken, accessToken } = tenants;
     await SWITCHES[name].off(tenants);
-    for (const token of [clientToken, accessToken]) {
+    for (const token of [clientToken, accessToken])
       t.is((await postAsClient(service, "revoke", app, { token })).status, 200);
-    }
     await SWITCHES[name].on(tenants);
     for (const token of [clientToken, accessToken]) t.false(await isAcceptedByApi(service, token));
   });

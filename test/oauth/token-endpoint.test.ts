@@ -12,10 +12,10 @@ import {
   redeemCode,
   refresh,
   runCodeFlow,
+  shareApp,
 } from "../harness/clients/oauth.ts";
 import { sendRaw } from "../harness/clients/raw.ts";
 import { postForm } from "../harness/service.ts";
-import { shareApp } from "../harness/shared-service.ts";
 
 const ORIGIN = "https://console.example.com";
 const { service, app, user } = await shareApp({ ALLOWED_ORIGINS: ORIGIN, DYNAMIC_REGISTRATION: "stateless" });
@@ -223,7 +223,7 @@ const MALFORMED: Record<string, string | Buffer> = {
   "a NUL in a code": `grant_type=authorization_code&code=%00&code_verifier=${"x".repeat(43)}&redirect_uri=%00`,
 };
 
-for (const [what, body] of Object.entries(MALFORMED)) {
+for (const [what, body] of Object.entries(MALFORMED))
   for (const endpoint of ENDPOINTS)
     test(`a body with ${what} gets a 4xx error at ${endpoint}`, async (t) => {
       const headers = ["authorization", basic(app).authorization, "content-type", FORM_TYPE];
@@ -231,7 +231,6 @@ for (const [what, body] of Object.entries(MALFORMED)) {
       t.true(answer.status >= 400 && answer.status < 500, `${answer.status} ${answer.text}`);
       t.is(typeof JSON.parse(answer.text).error, "string");
     });
-}
 
 test("a token is rejected wherever another kind of token is expected", async (t) => {
   const { accessToken, refreshToken } = await runCodeFlow(service, app, user);
@@ -244,14 +243,6 @@ test("a token is rejected wherever another kind of token is expected", async (t)
   t.deepEqual(await introspect(unredeemed), { active: false });
   t.is((await postAsClient(service, "revoke", app, { token: unredeemed })).status, 200);
   t.is((await redeemCode(service, app, unredeemed)).status, 200);
-});
-
-test("a modified token is rejected", async (t) => {
-  const token = await service.token(app);
-  const changes = [token.toUpperCase(), token.slice(0, -1), `${token}A`, `${token}=`, token.slice(4)];
-  const padded = [` ${token}`, `${token} `, `${token}\u0000`, `${token}\n`];
-  for (const changed of [...changes, ...padded]) t.false((await introspect(changed)).active, changed);
-  t.true((await introspect(token)).active);
 });
 
 test("tokens, codes, ids and secrets are long and random, and use only URL-safe characters", async (t) => {

@@ -1,7 +1,6 @@
 import test, { type ExecutionContext } from "ava";
-import { REDIRECT_URI } from "../harness/clients/flow.ts";
-import { authorizeUrl, createApp, type Fields, openConsent } from "../harness/clients/oauth.ts";
-import { register } from "../harness/clients/registration.ts";
+import type { Fields } from "../harness/clients/oauth.ts";
+import { authorizeUrl, createApp, openConsent, REDIRECT_URI, register } from "../harness/clients/oauth.ts";
 import { type Page, TestBrowser } from "../harness/clients/test-browser.ts";
 import { startPublisher } from "../harness/publisher.ts";
 import { startTestService } from "../harness/service.ts";
@@ -14,10 +13,6 @@ const service = await startTestService(
 const { app, user } = await createApp(service);
 const signedIn = new TestBrowser(service.url);
 await openConsent(signedIn, user, authorizeUrl(service, app));
-test.after.always(async () => {
-  publisher.close();
-  await service.close();
-});
 
 const EVIL_REDIRECT = "https://app.evil.example/callback";
 
@@ -37,7 +32,6 @@ const INVALID: [what: string, changes: Fields, error: string][] = [
   ["a repeated parameter", { scope: ["links:read", "links:read"] }, "invalid_request"],
 ];
 
-/** Opens a URL without a session, then signs in. */
 async function openAndSignIn(t: ExecutionContext, url: string): Promise<URL> {
   const browser = new TestBrowser(service.url);
   const page = await browser.open(url);
@@ -45,7 +39,6 @@ async function openAndSignIn(t: ExecutionContext, url: string): Promise<URL> {
   return new URL((await browser.signIn(page, user)).url);
 }
 
-/** Asserts that a URL is a response to the client with an error. */
 function isErrorResponse(t: ExecutionContext, url: URL, error: string): void {
   t.is(url.origin + url.pathname, REDIRECT_URI);
   t.is(url.searchParams.get("error"), error);
@@ -53,13 +46,11 @@ function isErrorResponse(t: ExecutionContext, url: URL, error: string): void {
   t.is(url.searchParams.get("iss"), service.url);
 }
 
-/** Asserts that a URL led to an error page, and to no redirect. */
 function isErrorPage(t: ExecutionContext, page: Page, url: string): void {
   t.is(page.url, url, "no redirect");
   t.is(page.status, 400);
 }
 
-/** Returns the link to the app on an error page; undefined if there is none. */
 const linkOn = ({ html }: Page) => html.querySelector('main a:not([href="/"])')?.attributes.href;
 
 for (const [what, changes, error] of INVALID) {
@@ -80,7 +71,7 @@ for (const [what, changes, error] of INVALID) {
   test.serial(`no app with a metadata document is redirected to another website by ${what}`, async (t) => {
     const redirect_uri = "https://unknown.example/callback";
     const missing = "https://app.evil.example/missing";
-    for (const clientId of [publish(), missing, "https://chatgpt.com/oauth/client.json"]) {
+    for (const clientId of [publish(), missing, "https://chatgpt.com/oauth/client.json"])
       for (const browser of [new TestBrowser(service.url), signedIn]) {
         const url = authorizeUrl(service, { clientId }, { redirect_uri, ...changes });
         const page = await browser.open(url);
@@ -88,7 +79,6 @@ for (const [what, changes, error] of INVALID) {
         t.true(page.status >= 400 && page.status < 500);
         t.is(linkOn(page), undefined);
       }
-    }
   });
 }
 

@@ -1,8 +1,6 @@
 import test from "ava";
 import * as oidc from "openid-client";
-import { OPERATOR } from "../../resources/events/types.ts";
-import { discover } from "../harness/clients/flow.ts";
-import { isAcceptedByApi, outcomeOf, postAsClient } from "../harness/clients/oauth.ts";
+import { discover, isAcceptedByApi, outcomeOf, postAsClient } from "../harness/clients/oauth.ts";
 import {
   addRule,
   createTrustingOrganization,
@@ -16,15 +14,13 @@ import {
 import { advanceClock } from "../harness/clock.ts";
 import { atOnce } from "../harness/database/storage.ts";
 import { startTokenIssuer } from "../harness/providers/token-issuer.ts";
-import { bearer, startTestService } from "../harness/service.ts";
+import { bearer, OPERATOR, startTestService } from "../harness/service.ts";
 
 const [service, issuer] = await Promise.all([startTestService(), startTokenIssuer()]);
 const organization = await createTrustingOrganization(service, issuer);
 const { organizations, organizationSettings, trustRules } = service.storage;
-test.after.always(() => Promise.all([service.close(), issuer.stop()]));
 
 const createOrganization = () => createTrustingOrganization(service, issuer);
-/** Sends a new token of a job. */
 const send = async (
   { clientId } = organization,
   claims: Record<string, unknown> = {},

@@ -21,8 +21,6 @@ const [service, issuer, unknownIssuer] = await Promise.all([
 const organization = await createTrustingOrganization(service, issuer);
 const unrelated = await service.createOrganization();
 
-test.after.always(() => Promise.all([service.close(), issuer.stop(), unknownIssuer.stop()]));
-
 const BOTH = Object.keys(FORMS) as Form[];
 
 const job = (claims?: Record<string, unknown>) => jobToken(service, issuer, claims);
@@ -44,16 +42,14 @@ const UNSIGNED: [what: string, token: () => Promise<string> | string, clientId?:
   ["with alg none", () => `${encode({ alg: "none" })}.${encode(claimsOfJob())}.`],
 ];
 
-for (const [what, sign, clientId = organization.clientId] of UNSIGNED) {
+for (const [what, sign, clientId = organization.clientId] of UNSIGNED)
   for (const form of BOTH)
     test(`a token ${what} is refused as ${form}, without saying why`, async (t) => {
       isRefused(t, form, await exchange(service, { clientId }, form, await sign()), UNTRUSTED);
     });
-}
 
 test("the keys of an issuer that no rule of the client names are never fetched", async (t) => {
   const stranger = await startTokenIssuer();
-  t.teardown(() => stranger.stop());
   const other = await createTrustingOrganization(service, unknownIssuer);
   await createTrustingOrganization(service, stranger);
   const answer = await exchange(service, other, "grant", await jobToken(service, stranger));
@@ -73,7 +69,6 @@ test("in production, the keys of an issuer on loopback are never fetched", async
 
 test("an issuer that doesn't respond is refused, and accepted when it does again", async (t) => {
   const away = await startTokenIssuer();
-  t.teardown(() => away.stop());
   const own = await createTrustingOrganization(service, away);
   const { restore } = away.breakDown();
   isRefused(t, "grant", await exchange(service, own, "grant", await jobToken(service, away)), UNTRUSTED);
@@ -104,13 +99,12 @@ const WRONG_CLAIMS: [what: string, job: Job, description: RegExp][] = [
   ["the type of an access token", { header: { typ: "at+jwt" } }, /wrong typ$/],
 ];
 
-for (const [what, { claims, header }, description] of WRONG_CLAIMS) {
+for (const [what, { claims, header }, description] of WRONG_CLAIMS)
   for (const form of BOTH)
     test(`a token with ${what} is refused as ${form}`, async (t) => {
       const token = await jobToken(service, issuer, claims, header);
       isRefused(t, form, await exchange(service, organization, form, token), description);
     });
-}
 
 test("a refused token says nothing about the rule that it doesn't match", async (t) => {
   const stranger = { sub: "repo:evil@1/repo@2:ref:refs/heads/main", repository_owner_id: "1" };

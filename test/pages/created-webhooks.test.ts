@@ -1,17 +1,14 @@
 import test, { type ExecutionContext } from "ava";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { apiAt, isMissing, isProblem } from "../harness/clients/api.ts";
 import { browserOf, createTeam } from "../harness/clients/dashboard.ts";
-import { tokensFor } from "../harness/clients/flow.ts";
-import { isAcceptedByApi } from "../harness/clients/oauth.ts";
-import { startTestService, type TestOrganization, type TestUser } from "../harness/service.ts";
+import { isAcceptedByApi, tokensFor } from "../harness/clients/oauth.ts";
+import { OPERATOR, startTestService, type TestOrganization, type TestUser } from "../harness/service.ts";
 import { createWebhook, uniqueUrl } from "../harness/webhooks.ts";
 
 const service = await startTestService();
 const { webhooks, grants, audit, suspensions, organizationSettings } = service.storage;
 const app = await service.createOrganization("Reports");
 const otherApp = await service.createOrganization("Alerts");
-test.after.always(() => service.close());
 
 const CHECKED = { delete_webhooks: true };
 
@@ -56,7 +53,6 @@ const WITHOUT_APP = ["byOtherApp", "byOwner", "own"];
 const inOrganization = ({ base, grantId }: Team) => `${base}/apps/${grantId}`;
 const inAccount = ({ grantId }: Team) => `/dashboard/account/apps/${grantId}`;
 
-/** Checks that the app has lost access, which webhooks remain, and that the link does. */
 async function isRevoked(t: ExecutionContext, team: Team, expected: string[]) {
   t.false(await isAcceptedByApi(service, team.token));
   t.deepEqual(await team.remaining(), expected);

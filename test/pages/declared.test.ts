@@ -25,7 +25,6 @@ const SOURCES = Object.fromEntries(
       .map((file) => [`${folder}/${file}`, readFileSync(path.join(ROOT, "server", folder, file), "utf8")]),
   ),
 );
-/** Returns the files that match, sorted, without their extension. */
 const filesWith = (pattern: RegExp) =>
   Object.entries(SOURCES)
     .flatMap(([file, text]) => (pattern.test(text) ? file.slice(0, -3) : []))

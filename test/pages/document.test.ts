@@ -17,8 +17,6 @@ const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
   })),
 );
 
-test.after.always(() => service.close());
-
 test("the document of the management API is valid OpenAPI 3.1, and needs no sign-in", async (t) => {
   const validator = new Validator({ strict: false });
   const { valid, errors } = await validator.validate(structuredClone(document) as never);

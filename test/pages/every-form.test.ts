@@ -7,18 +7,16 @@ import { browserOf } from "../harness/clients/dashboard.ts";
 import { fillRequired, secretOn } from "../harness/clients/form-filling.ts";
 import { codeOf } from "../harness/clients/second-factor.ts";
 import { type Filled, type Page, TestBrowser } from "../harness/clients/test-browser.ts";
-import { advanceClock } from "../harness/clock.ts";
+import { advanceClock, HOUR_MS } from "../harness/clock.ts";
 import { startMailServer } from "../harness/mail-server.ts";
 import { startWithProvider } from "../harness/providers/identity-provider.ts";
-import { startReceiver } from "../harness/receiver.ts";
+import { startReceiver } from "../harness/webhooks.ts";
 
 export const stage = "long";
 
-const HOUR_MS = 60 * 60_000;
-
 const receiver = await startReceiver();
 const mail = await startMailServer();
-const { service, close } = await startWithProvider({
+const { service } = await startWithProvider({
   WEBHOOK_ALLOW_HOSTS: new URL(receiver.url("/")).hostname,
   SMTP_URL: `smtp://127.0.0.1:${mail.port}`,
   SMTP_FROM: "linkgate@example.com",
@@ -32,11 +30,6 @@ const [first] = await Promise.all(
   ),
 );
 const resetLink = `/auth/reset-password/${await service.storage.accounts.createResetToken(first?.id ?? "", HOUR_MS)}`;
-
-test.after.always(async () => {
-  await close();
-  await Promise.all([mail.close(), receiver.close()]);
-});
 
 type Who = GalleryPage[1];
 /** An opened page, with the URL that opens it again. */
@@ -68,7 +61,6 @@ const failures: string[] = [];
 const seenForms = new Set<string>();
 const submitted = new Set<string>();
 
-/** Returns the path of a page without its ids, and the names in its query. */
 function kindOf(url: string): string {
   const { pathname, searchParams } = new URL(url);
   const path = pathname.replaceAll(/(?<=\/)(?=[\w-]*[A-Z0-9])[\w-]{21,}(?=\/|$)/g, "…");
@@ -95,7 +87,6 @@ async function open(who: Who, from: string): Promise<Opened> {
   return opened;
 }
 
-/** Returns the buttons of a page that a browser without JavaScript shows. */
 function buttonsOf({ html }: Page): HTMLElement[] {
   return html
     .querySelectorAll("form button")
@@ -155,7 +146,6 @@ function addForms(tasks: Map<string, Task>, opened: Opened): void {
   }
 }
 
-/** Opens all pages that links lead a user to. */
 async function crawl(who: Who, tasks: Map<string, Task>): Promise<void> {
   const listed = pages.flatMap(([, reader, from]) =>
     reader === who && typeof from === "string" ? [from] : [],
@@ -220,7 +210,6 @@ async function submit(task: Task, tasks: Map<string, Task>): Promise<void> {
     addForms(tasks, { who, from, browser, page, isAnswer: true });
 }
 
-/** Names a form for all users alike. */
 function withoutUser(key: string): string {
   return key.slice(key.indexOf(",") + 2);
 }

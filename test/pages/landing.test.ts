@@ -2,7 +2,7 @@ import test from "ava";
 import { parse } from "node-html-parser";
 import { browserOf } from "../harness/clients/dashboard.ts";
 import { sendRaw } from "../harness/clients/raw.ts";
-import { freePort } from "../harness/port.ts";
+import { freePort } from "../harness/program.ts";
 import { startTestService } from "../harness/service.ts";
 
 const shortPort = await freePort();
@@ -20,8 +20,6 @@ const resources = await startTestService({
   INTROSPECTION_URL: `${service.url}/oauth/introspect`,
   INTROSPECTION_CLIENT_SECRET: "a secret of the resource server",
 });
-
-test.after.always(() => Promise.all([service, invite, apart, resources].map((one) => one.close())));
 
 const HTML: Record<string, string> = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" };
 
@@ -147,13 +145,12 @@ const GUESSES: [guess: string, page: string][] = [
 ];
 
 test("a browser that reads where a form was sent to, or guesses an address, is redirected to the page", async (t) => {
-  for (const [guess, page] of GUESSES) {
+  for (const [guess, page] of GUESSES)
     for (const method of ["GET", "HEAD"]) {
       const answer = await open(guess, { method });
       t.deepEqual([answer.status, answer.headers.get("location")], [302, page], `${method} ${guess}`);
       t.is(answer.headers.get("cache-control"), "no-store", guess);
     }
-  }
   for (const path of ["/login", "/auth/logout", "/dashboard/organizations"])
     t.not((await open(path, { method: "POST" })).status, 302, path);
   for (const path of ["/login", "/register", "/logout"])

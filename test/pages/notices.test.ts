@@ -5,7 +5,6 @@ import { advanceClock } from "../harness/clock.ts";
 import { postForm, startTestService } from "../harness/service.ts";
 
 const service = await startTestService();
-test.after.always(() => service.close());
 
 const NOTICES = "/dashboard/notices";
 const FRESH = "an entirely new password";

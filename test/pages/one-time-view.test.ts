@@ -6,28 +6,22 @@ import { prepareForm, SECRET_FORMS, type SecretForm } from "../harness/clients/s
 import type { Page, TestBrowser } from "../harness/clients/test-browser.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { startWithStorage } from "../harness/database/service-storage.ts";
-import { freePort } from "../harness/port.ts";
+import { freePort } from "../harness/program.ts";
 import { startTestService } from "../harness/service.ts";
 
 const [port, secondPort] = [await freePort(), await freePort()];
 const address = { PORT: String(port), BASE_URL: `http://localhost:${port}` };
-const { service, settings, close } = await startWithStorage(address);
-const second = await startTestService({ ...settings, PORT: String(secondPort) });
-test.after.always(async () => {
-  await second.close();
-  await close();
-});
+const { service, settings } = await startWithStorage(address);
+await startTestService({ ...settings, PORT: String(secondPort) });
 
 const LIFETIME_MS = 5 * 60_000;
 const [UPGRADE, ...OTHERS] = SECRET_FORMS;
 const INVITATION = OTHERS.find(({ name }) => name === "an invitation") as SecretForm;
 
-/** Opens the page of a form in an owner's browser. */
 async function withForm(form: SecretForm) {
   const prepared = await prepareForm(service, form);
   const { browser } = await browserOf(service, prepared.owner);
   const page = await browser.open(prepared.page);
-  /** Submits the form and returns the redirect with the cookie that it sets. */
   const send = async () => {
     browser.follows = false;
     const redirect = await browser.press(page, prepared.button, form.fields);

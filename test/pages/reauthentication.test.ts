@@ -5,16 +5,12 @@ import { apiAt, isProblem } from "../harness/clients/api.ts";
 import { browserOf, createColleague, createTeam, firstPartyToken } from "../harness/clients/dashboard.ts";
 import type { Page, TestBrowser } from "../harness/clients/test-browser.ts";
 import { follow } from "../harness/clients/visits.ts";
-import { advanceClock } from "../harness/clock.ts";
+import { advanceClock, MINUTE_MS } from "../harness/clock.ts";
 import { startTestService } from "../harness/service.ts";
 
 const OLD = { status: 403, code: "reauthentication_required" };
 const service = await startTestService();
-test.after.always(() => service.close());
 
-const MINUTE_MS = 60_000;
-
-/** Returns the methods and paths of a list of requests. */
 const requestsIn = (text: string) =>
   text
     .trim()

@@ -1,13 +1,12 @@
 import { generateKeyPairSync } from "node:crypto";
 import test from "ava";
 import type { Role } from "../../adapters/organizations/store.ts";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { apiAt, isMissing, isProblem } from "../harness/clients/api.ts";
 import { browserOf, createTeam } from "../harness/clients/dashboard.ts";
-import { tokensFor } from "../harness/clients/flow.ts";
+import { tokensFor } from "../harness/clients/oauth.ts";
 import { GITHUB_RULE } from "../harness/clients/workload.ts";
 import { collectRouters } from "../harness/routers.ts";
-import { startTestService } from "../harness/service.ts";
+import { OPERATOR, startTestService } from "../harness/service.ts";
 
 const collected = collectRouters();
 const service = await startTestService();
@@ -53,7 +52,6 @@ const routes = [...collected].flatMap(({ stack }) =>
 
 /** The things of another organization, by the parameter that names them. */
 const theirs = await createThings();
-test.after.always(() => service.close());
 
 async function createThings(): Promise<Record<string, string>> {
   const { stranger, other } = team;

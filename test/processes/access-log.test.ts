@@ -2,14 +2,11 @@ import test from "ava";
 import { apiAt } from "../harness/clients/api.ts";
 import { firstPartyToken } from "../harness/clients/dashboard.ts";
 import { startOnNewDatabase } from "../harness/new-server.ts";
-import { type Ending, stopPrograms } from "../harness/program.ts";
+import type { Ending } from "../harness/program.ts";
 import { bearer } from "../harness/service.ts";
-
-test.after.always(stopPrograms);
 
 type Line = { msg: string; status: number; route: string; [member: string]: unknown };
 
-/** Returns the lines of the requests that a server logged. */
 function requestsIn({ stdout }: Ending): Line[] {
   const lines = stdout.split("\n").filter((line) => line.startsWith("{"));
   return lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === "request");

@@ -4,9 +4,8 @@ import { openDatabase } from "../../adapters/database/index.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import { createTestDatabase, engine } from "../harness/database/test-database.ts";
 import { blocksOf } from "../harness/examples.ts";
-import { temporaryFolder } from "../harness/folder.ts";
 import { inhabit, settingsFor } from "../harness/inhabited.ts";
-import { CLI, refusalOf, resultOf, runShell, startCommand, stopPrograms } from "../harness/program.ts";
+import { CLI, refusalOf, resultOf, runShell, startCommand, temporaryFolder } from "../harness/program.ts";
 import { startTestService } from "../harness/service.ts";
 import { until } from "../harness/webhooks.ts";
 
@@ -19,11 +18,6 @@ const keyFile = `${folder}/encryption.key`;
 writeFileSync(keyFile, ENCRYPTION_KEY, { mode: 0o600 });
 const settings = { ...withoutKey, ENCRYPTION_KEY_FILE: keyFile };
 const inhabited = await inhabit(settings);
-test.after.always(stopPrograms);
-test.after.always(async () => {
-  await inhabited.close();
-  await source.drop();
-});
 
 const backUp = (...words: string[]) => resultOf<{ tables: object[] }>(["backup", ...words], { settings });
 const onSqlite = engine === "sqlite" ? test.serial : test.serial.skip;
@@ -64,7 +58,6 @@ onSqlite("a backup contains the key only if that is requested", async (t) => {
 
 onSqlite("a backup that is interrupted leaves no file", async (t) => {
   const large = await createTestDatabase({ empty: true });
-  t.teardown(large.drop);
   const own = { ...settings, DATABASE_URL: large.url };
   const { knex, migrate, close } = openDatabase(large.url);
   await migrate();
@@ -112,16 +105,13 @@ test.serial("a documented backup is valid in an empty database, and in part with
   await database.close();
   const newKey = { ENCRYPTION_KEY: Buffer.alloc(32, 2).toString("base64url"), ENCRYPTION_KEY_FILE: "" };
   await inhabited.useAll(t, { DATABASE_URL: restoredUrl, ...newKey }, { hasKey: false });
-  await target.drop();
 });
 
-/** Returns the code blocks of a section of the documentation. */
 function commandsOf(heading: string, language = "sh"): string[] {
   const own = blocksOf("docs/operate/backup.md").filter((block) => block.heading === heading);
   return own.filter((block) => block.language === language).map(({ code }) => code);
 }
 
-/** The variables that the recipes use for the address of the server. */
 function clientSettings(url: string): Record<string, string> {
   if (engine === "sqlite") return {};
   const { hostname, port, username, password, pathname } = new URL(url);

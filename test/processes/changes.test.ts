@@ -1,13 +1,11 @@
 import test from "ava";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { apiAt, isProblem, type LinkBody } from "../harness/clients/api.ts";
 import { connectUntilEnd, postMcp, refusalOf } from "../harness/clients/mcp.ts";
 import { authorizeUrl, createApp, postAsClient, refresh, runCodeFlow } from "../harness/clients/oauth.ts";
 import { startCluster } from "../harness/cluster.ts";
-import { startReceiver, verify } from "../harness/receiver.ts";
 import { rounds } from "../harness/rounds.ts";
-import { bearer, postForm, type TestService } from "../harness/service.ts";
-import { createWebhook, type NewWebhookBody } from "../harness/webhooks.ts";
+import { bearer, OPERATOR, postForm, type TestService } from "../harness/service.ts";
+import { createWebhook, type NewWebhookBody, startReceiver, verify } from "../harness/webhooks.ts";
 
 export const databases = "all";
 
@@ -15,7 +13,6 @@ const receiver = await startReceiver();
 const cluster = await startCluster({ WEBHOOK_ALLOW_HOSTS: "127.0.0.1" });
 const { storage, authorization, resources } = cluster;
 const servers = [...authorization, ...resources];
-test.after.always(() => Promise.all([cluster.close(), receiver.close()]));
 
 const ROUNDS = rounds(2, 10);
 const REVOCATIONS = rounds(10, 20);
@@ -30,7 +27,6 @@ async function saidBy<Said>(members: TestService[], ask: (server: TestService) =
   return new Set(said).size === 1 ? said[0] : said;
 }
 
-/** An app with tokens and a link, which a change may take away. */
 async function createSubject() {
   const { app, own, user } = await createApp(cluster);
   const tokens = await runCodeFlow(cluster, app, user);
@@ -42,7 +38,6 @@ async function createSubject() {
 type Subject = Awaited<ReturnType<typeof createSubject>>;
 
 const statusOf = async (url: string, token: string) => (await fetch(url, { headers: bearer(token) })).status;
-/** Asks every server with everything that the subject has. */
 async function look({ app, accessToken, refreshToken, token, link }: Subject) {
   const callApi = (one: string) => saidBy(resources, ({ url }) => statusOf(`${url}/v1/organization`, one));
   const ask = async (asked: ReturnType<typeof postAsClient>) => {
@@ -75,7 +70,6 @@ const WORKING = {
   redirect: TARGET,
 };
 
-/** The servers at which a change is made. */
 type Place = { issuer: TestService; api: TestService };
 type Change = {
   make(subject: Subject, place: Place): Promise<unknown>;
@@ -201,46 +195,40 @@ test.serial("both resource servers reject a token without the scope or for anoth
   t.is(await saidBy(resources, ({ url }) => statusOf(`${url}/v1/links`, forMcp)), 401);
 });
 
-test.serial(
-  "an agent's tools, and their questions, work when requests alternate between servers",
-  async (t) => {
-    const token = await cluster.token(await cluster.createOrganization());
-    const accept = () => ({ action: "accept", content: {} }) as const;
-    const agent = await connectUntilEnd(t, `${cluster.url}/mcp`, token, undefined, accept);
-    const call = (name: string, args: object) => agent.callTool({ name, arguments: { ...args } });
-    const { structuredContent } = await call("create_link", { url: TARGET });
-    const { id } = structuredContent as LinkBody;
-    t.like((await call("get_link", { id })).structuredContent, { id });
-    // One server asks, the other gets the answer.
-    t.deepEqual((await call("delete_link", { id })).structuredContent, { deleted: true, id });
-    t.is(refusalOf(await call("get_link", { id }))?.code, "not_found");
-  },
-);
+test.serial("an agent's tools and their questions work at servers in turn", async (t) => {
+  const token = await cluster.token(await cluster.createOrganization());
+  const accept = () => ({ action: "accept", content: {} }) as const;
+  const agent = await connectUntilEnd(t, `${cluster.url}/mcp`, token, undefined, accept);
+  const call = (name: string, args: object) => agent.callTool({ name, arguments: { ...args } });
+  const { structuredContent } = await call("create_link", { url: TARGET });
+  const { id } = structuredContent as LinkBody;
+  t.like((await call("get_link", { id })).structuredContent, { id });
+  // One server asks, the other gets the answer.
+  t.deepEqual((await call("delete_link", { id })).structuredContent, { deleted: true, id });
+  t.is(refusalOf(await call("get_link", { id }))?.code, "not_found");
+});
 
-test.serial(
-  "creating, updating or deleting a webhook on one server takes effect immediately on the others",
-  async (t) => {
-    const token = await cluster.token(await cluster.createOrganization());
-    const apis = resources.map(({ url }) => apiAt(url, token));
-    for (const [round, here] of apis.entries()) {
-      const there = apis[1 - round] as typeof here;
-      const [created, moved] = [`/created-${round}`, `/moved-${round}`];
-      const webhook = await createWebhook(here, receiver.url(created));
-      await there.createLink();
-      await receiver.waitFor(created, 1);
-      await here.send("PATCH", `/v1/webhooks/${webhook.id}`, { json: { url: receiver.url(moved) } });
-      const rotated = await there.send<NewWebhookBody>("POST", `/v1/webhooks/${webhook.id}/rotate-secret`);
-      await there.createLink();
-      const [request] = await receiver.waitFor(moved, 1);
-      if (!request) return t.fail();
-      for (const secret of [webhook.secret, rotated.body.secret]) t.truthy(verify(request, secret));
-      t.is((await there.send("DELETE", `/v1/webhooks/${webhook.id}`)).status, 204);
-      await here.createLink();
-      t.is(receiver.received(created).length, 1);
-      t.is(receiver.received(moved).length, 1);
-    }
-  },
-);
+test.serial("a webhook that is created, changed or deleted counts on the other server", async (t) => {
+  const token = await cluster.token(await cluster.createOrganization());
+  const apis = resources.map(({ url }) => apiAt(url, token));
+  for (const [round, here] of apis.entries()) {
+    const there = apis[1 - round] as typeof here;
+    const [created, moved] = [`/created-${round}`, `/moved-${round}`];
+    const webhook = await createWebhook(here, receiver.url(created));
+    await there.createLink();
+    await receiver.waitFor(created, 1);
+    await here.send("PATCH", `/v1/webhooks/${webhook.id}`, { json: { url: receiver.url(moved) } });
+    const rotated = await there.send<NewWebhookBody>("POST", `/v1/webhooks/${webhook.id}/rotate-secret`);
+    await there.createLink();
+    const [request] = await receiver.waitFor(moved, 1);
+    if (!request) return t.fail();
+    for (const secret of [webhook.secret, rotated.body.secret]) t.truthy(verify(request, secret));
+    t.is((await there.send("DELETE", `/v1/webhooks/${webhook.id}`)).status, 204);
+    await here.createLink();
+    t.is(receiver.received(created).length, 1);
+    t.is(receiver.received(moved).length, 1);
+  }
+});
 
 const METADATA = "/.well-known/oauth-authorization-server";
 const RESOURCES = ["", "/v1", "/mcp"].map((path) => `/.well-known/oauth-protected-resource${path}`);

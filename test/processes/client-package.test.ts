@@ -2,8 +2,7 @@ import { copyFile, readdir, readFile, writeFile } from "node:fs/promises";
 import test from "ava";
 import manifest from "../../package.json" with { type: "json" };
 import { newWebhookSecret, signatureHeaders } from "../../resources/webhooks/signature.ts";
-import { temporaryFolder } from "../harness/folder.ts";
-import { outputOf, ROOT, stopPrograms } from "../harness/program.ts";
+import { outputOf, ROOT, temporaryFolder } from "../harness/program.ts";
 import { startTestService } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
 
@@ -33,11 +32,6 @@ const STRICT = "--strict --target es2024 --module nodenext --types node --typeRo
 const compile = (...files: string[]) =>
   run(process.execPath, [TSC, ...STRICT.split(" "), `${ROOT}node_modules/@types`, ...files]);
 await compile("walk.ts");
-
-test.after.always(async () => {
-  stopPrograms();
-  await service.close();
-});
 
 test("the package that the server offers has its version, and contains the compiled client only", async (t) => {
   const installed = `${folder}/node_modules/@linkgate/client`;

@@ -4,15 +4,12 @@ import { text } from "node:stream/consumers";
 import test, { type ExecutionContext } from "ava";
 import { sendRaw } from "../harness/clients/raw.ts";
 import { prepareServers } from "../harness/new-server.ts";
-import { addressOf, Program, stopPrograms } from "../harness/program.ts";
+import { addressOf, Program } from "../harness/program.ts";
 
 const DESCRIPTORS = 240;
 // Of one address.
 const MAX = DESCRIPTORS / 2;
 
-test.after.always(stopPrograms);
-
-/** Starts a server with few file descriptors, and returns its port. */
 async function start(t: ExecutionContext, changes: Record<string, string> = {}): Promise<number> {
   const { settings, close } = await prepareServers({ HOST: "127.0.0.1", ...changes });
   const script = `ulimit -n ${DESCRIPTORS}; exec "${process.execPath}" --import ./server/runtime.js server/main.ts`;
@@ -21,7 +18,6 @@ async function start(t: ExecutionContext, changes: Record<string, string> = {}):
   return Number(new URL(await addressOf(server)).port);
 }
 
-/** Opens idle connections, one after the other. */
 async function open(port: number, count: number): Promise<Socket[]> {
   const sockets: Socket[] = [];
   for (let index = 0; index < count; index++) {
@@ -33,7 +29,6 @@ async function open(port: number, count: number): Promise<Socket[]> {
   return sockets;
 }
 
-/** Sends a request from an address of this machine, and resolves to the status of the response. */
 const statusFrom = async (localAddress: string, port: number) =>
   (await sendRaw(`http://127.0.0.1:${port}`, "/healthz", { localAddress })).status;
 

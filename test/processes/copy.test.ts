@@ -4,9 +4,9 @@ import { rowsOf } from "../../adapters/database/engine.ts";
 import { openDatabase } from "../../adapters/database/index.ts";
 import { sourceOfCopy } from "../../adapters/database/migrations/index.ts";
 import { storeManyLinks } from "../harness/database/many-links.ts";
-import { createTestDatabase, engine, serverOf } from "../harness/database/test-database.ts";
+import { createTestDatabase, engine, inspect, serverOf } from "../harness/database/test-database.ts";
 import { inhabit, settingsFor } from "../harness/inhabited.ts";
-import { endingOf, runCommand, startCommand, startServer, stopPrograms } from "../harness/program.ts";
+import { endingOf, runCommand, startCommand, startServer } from "../harness/program.ts";
 import { until } from "../harness/webhooks.ts";
 
 export const databases = "all";
@@ -17,7 +17,6 @@ const PAIRS: Record<string, string[]> = { sqlite: ["postgres", "mysql"], postgre
 const others = (PAIRS[engine] ?? []).filter((name) => serverOf(name));
 const source = await createTestDatabase({ empty: true });
 const settings = await settingsFor(source.url);
-/** The settings of a server or command on another database. */
 const on = (url: string) => ({ settings: { ...settings, DATABASE_URL: url, PORT: "0" } });
 const inhabited = await inhabit(settings);
 const database = openDatabase(source.url);
@@ -27,11 +26,6 @@ await database.close();
 // Its copy takes no time.
 const small = await createTestDatabase({ empty: true });
 await runCommand(["org", "create", "Acme"], on(small.url));
-test.after.always(stopPrograms);
-test.after.always(async () => {
-  await inhabited.close();
-  await Promise.all([source.drop(), small.drop()]);
-});
 
 const words = (to: string, from = source.url) => ["copy", "--from", from, "--to", to, "--json"];
 async function copy(to: string, from?: string) {
@@ -58,7 +52,6 @@ for (const other of others) {
     const back = await createTestDatabase({ empty: true });
     t.is((await copy(back.url, target.url)).error, undefined);
     await back.drop();
-    await target.drop();
   });
 
   test.serial(`a killed copy to ${other} continues where it stopped, and notices changes`, async (t) => {
@@ -90,7 +83,6 @@ for (const other of others) {
     const result = await copy(target.url);
     t.is(result.error, undefined);
     t.is(result.tables.find(({ name }: { name: string }) => name === "links").rows, LINKS + 1);
-    await target.drop();
   });
 }
 
@@ -136,7 +128,6 @@ for (const [index, other] of targets.entries()) {
         t.regex((await runCommand(["org", "list"], on(target.url))).stderr, sentence);
       }
       t.is((await copy(target.url, small.url)).error, undefined);
-      await target.drop();
     });
   }
 }
@@ -150,20 +141,16 @@ test("a source that isn't migrated, and one that doesn't exist, are refused", as
   t.is((await copy(to.url, "sqlite:/nowhere/missing.sqlite")).error.code, "no_source");
   t.is((await copy(source.url)).error.code, "same_database");
   t.is((await copy("redis://localhost")).error.code, "invalid_url");
-  await from.drop();
-  await to.drop();
 });
 
 test("a target that contains something else is refused and not changed", async (t) => {
   const other = await createTestDatabase({ empty: true });
-  const { knex, close } = openDatabase(other.url);
+  const { knex } = inspect(other.url);
   await knex.schema.createTable("notes", (table) => void table.text("note"));
   await knex("notes" as never).insert({ note: "keep me" } as never);
   const message = "The target isn't empty (notes has rows). Use an empty database.";
   t.deepEqual(await copy(other.url), { error: { code: "not_empty", message } });
   t.false(await knex.schema.hasTable("links"));
-  await close();
-  await other.drop();
 });
 
 test("a database that can't be reached is named without its password", async (t) => {
@@ -173,7 +160,7 @@ test("a database that can't be reached is named without its password", async (t)
 });
 
 test("every table and column is copied, except what describes one database or is generated", async (t) => {
-  const { knex, close } = openDatabase(source.url);
+  const { knex } = inspect(source.url);
   const names = COPIED.map(({ name }) => name);
   const all = {
     sqlite: "select name from sqlite_schema where type = 'table' and name not like 'sqlite%'",
@@ -192,5 +179,4 @@ test("every table and column is copied, except what describes one database or is
     const stored = all.filter((column) => !generated.includes(column));
     t.deepEqual(stored.sort(), Object.keys(columns).sort(), name);
   }
-  await close();
 });

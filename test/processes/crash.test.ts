@@ -1,25 +1,21 @@
 import test from "ava";
-import { openDatabase } from "../../adapters/database/index.ts";
 import { type Api, apiAt, type LinkBody } from "../harness/clients/api.ts";
+import { inspect } from "../harness/database/test-database.ts";
 import { prepareServers } from "../harness/new-server.ts";
-import { freePort } from "../harness/port.ts";
-import type { Program } from "../harness/program.ts";
-import { type Received, startReceiver, verify } from "../harness/receiver.ts";
+import { freePort, type Program } from "../harness/program.ts";
 import { populate } from "../harness/service.ts";
 import { testOnce } from "../harness/test-once.ts";
-import { createWebhook, until } from "../harness/webhooks.ts";
+import { createWebhook, type Received, startReceiver, until, verify } from "../harness/webhooks.ts";
 
 export const databases = "all";
 
-const { settings, storage, start, close } = await prepareServers({ LOG_LEVEL: "silent" });
-const { knex, close: disconnect } = openDatabase(settings.DATABASE_URL);
+const { settings, storage, start } = await prepareServers({ LOG_LEVEL: "silent" });
+const { knex } = inspect(settings.DATABASE_URL);
 const receiver = await startReceiver();
 const PORT = String(await freePort());
-test.after.always(() => Promise.all([close(), disconnect(), receiver.close()]));
 
 const url = `http://localhost:${PORT}`;
 const { createOrganization, token } = populate(url, storage);
-/** Starts a server at the same address as the one before. */
 const restart = async () => (await start({ PORT })).server;
 
 async function crash(server: Program): Promise<void> {
@@ -48,7 +44,6 @@ async function crashDuring(server: Program, api: Api, round: number, answers: nu
   return acknowledged;
 }
 
-/** Returns each received event once, as `<type> <link>`. */
 function receivedEvents(requests: Received[], secret: string): string[] {
   const events = new Map<string, string>();
   for (const request of requests) {
@@ -61,7 +56,6 @@ function receivedEvents(requests: Received[], secret: string): string[] {
   return [...events.values()].sort();
 }
 
-/** Returns the events that follow from the links in the database. */
 function expected(links: { id: string; title: string | null; clicks: number }[]): string[] {
   return links
     .flatMap(({ id, title, clicks }) => [

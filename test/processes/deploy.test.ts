@@ -12,8 +12,7 @@ import { sendRaw, sendRequest } from "../harness/clients/raw.ts";
 import { startNameServer } from "../harness/name-server.ts";
 import { prepareServers } from "../harness/new-server.ts";
 import { HAS_NGINX, prepareNginx, type TestProxy } from "../harness/nginx.ts";
-import { freePort } from "../harness/port.ts";
-import { ROOT } from "../harness/program.ts";
+import { freePort, ROOT } from "../harness/program.ts";
 import { bearer, startTestService, type TestOrganization } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
 
@@ -108,7 +107,6 @@ else
 
 const MB = 2 ** 20;
 
-/** The form of an import whose file has so many bytes. */
 async function formOf(bytes: number, token: string) {
   const rows = Array.from({ length: bytes / 1000 }, (_, index) =>
     `https://example.com/${index}/`.padEnd(990, "x"),
@@ -149,8 +147,7 @@ for (const { name, isInstalled, prepare } of PROXIES) {
     t.teardown(proxy.stop);
     const port = await freePort();
     const settings = { BASE_URL: proxy.url, TRUST_PROXY: "1", PORT: String(port), RATE_LIMIT: "on" };
-    const { start, close } = await prepareServers(settings);
-    t.teardown(close);
+    const { start } = await prepareServers(settings);
     const { createOrganization, createUser } = await start();
     await proxy.start([port, await freePort()]);
     const path = "/.well-known/oauth-authorization-server";

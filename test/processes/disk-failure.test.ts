@@ -6,10 +6,7 @@ import { atOnce } from "../harness/database/storage.ts";
 import { engine } from "../harness/database/test-database.ts";
 import { createDisk } from "../harness/disk/disk.ts";
 import { startOnNewDatabase } from "../harness/new-server.ts";
-import { stopPrograms } from "../harness/program.ts";
 import { skip } from "../harness/skip.ts";
-
-test.after.always(stopPrograms);
 
 const CONCURRENCY = 20;
 const disk = engine === "sqlite" ? createDisk() : undefined;
@@ -36,7 +33,6 @@ if (engine === "sqlite")
         disk.work();
         const changes = { WORKERS, LOG_LEVEL: "error", ...disk.environment };
         const { url, server, stop, ...seed } = await startOnNewDatabase(changes);
-        t.teardown(stop);
         const app = await seed.createOrganization();
         await seed.storage.close();
         // They have begun when the failure is noticed: a server that stops may refuse later ones.

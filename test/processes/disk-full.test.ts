@@ -6,7 +6,7 @@ import { apiAt, isProblem } from "../harness/clients/api.ts";
 import { postAsClient } from "../harness/clients/oauth.ts";
 import { mountSmallDisk, type SmallDisk } from "../harness/database/small-disk.ts";
 import { atOnce } from "../harness/database/storage.ts";
-import { addressOf, startServer, stopPrograms } from "../harness/program.ts";
+import { addressOf, startServer } from "../harness/program.ts";
 import { skip } from "../harness/skip.ts";
 import { serviceAt } from "../harness/two-versions.ts";
 import { until } from "../harness/webhooks.ts";
@@ -17,14 +17,9 @@ const MANY_WRITES = 4000;
 const KEY = randomBytes(32);
 
 const disk = mountSmallDisk("128m");
-test.after.always(() => {
-  stopPrograms();
-  disk?.unmount();
-});
 if (disk) testFullDisk(disk);
 else skip(TITLE, "an in-memory file system can't be mounted (needs Linux and root)");
 
-/** Starts a server with a user and an app. */
 async function start({ folder }: SmallDisk) {
   const DATABASE_URL = `sqlite:${folder}/linkgate.sqlite`;
   const settings = { DATABASE_URL, ENCRYPTION_KEY: KEY.toString("base64url"), PORT: "0", RATE_LIMIT: "off" };
@@ -44,7 +39,6 @@ async function start({ folder }: SmallDisk) {
   };
 }
 
-/** Issues a number of tokens; resolves to the statuses of the responses. */
 async function issue(count: number, requestToken: () => Promise<{ status: number }>) {
   const statuses = new Set<number>();
   let left = count;

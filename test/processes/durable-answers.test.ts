@@ -6,9 +6,8 @@ import { basic } from "../harness/clients/oauth.ts";
 import { atOnce } from "../harness/database/storage.ts";
 import { engine } from "../harness/database/test-database.ts";
 import { createDisk, type Disk } from "../harness/disk/disk.ts";
-import { temporaryFolder } from "../harness/folder.ts";
 import { startOnNewDatabase } from "../harness/new-server.ts";
-import { addressOf, ROOT, stopPrograms } from "../harness/program.ts";
+import { addressOf, ROOT, temporaryFolder } from "../harness/program.ts";
 import { rounds } from "../harness/rounds.ts";
 import { populate, postForm } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
@@ -21,9 +20,6 @@ const LOOKS = 50;
 // Enough for a checkpoint.
 const TOKENS = 2000;
 
-test.after.always(stopPrograms);
-
-/** Starts a server on a disk, with an organization that calls it. */
 async function start(t: ExecutionContext, disk: Disk, parameters = "") {
   const settings = { ...disk.environment, LOG_LEVEL: "error" };
   const service = await startOnNewDatabase(settings, { parameters });

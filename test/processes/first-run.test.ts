@@ -3,7 +3,6 @@ import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
 import { startApp } from "../harness/clients/app-server.ts";
-import { temporaryFolder } from "../harness/folder.ts";
 import { PRODUCTION } from "../harness/production.ts";
 import {
   addressOf,
@@ -14,15 +13,13 @@ import {
   runCommand,
   runShell,
   startServer,
-  stopPrograms,
+  temporaryFolder,
 } from "../harness/program.ts";
 import { skip } from "../harness/skip.ts";
 
 const tooOld = await findOlderNode();
 const folders = temporaryFolder("first");
-test.after.always(stopPrograms);
 
-/** Returns an empty directory to start in. */
 function emptyFolder(name: string): string {
   const folder = path.join(folders, name);
   mkdirSync(folder);
@@ -35,7 +32,6 @@ function permissionsOf(file: string): number {
 
 const QUIET = { PORT: "0", LOG_LEVEL: "silent" };
 
-/** Starts a server in a folder, and waits until it listens. */
 async function startIn(cwd: string, settings: Record<string, string> = QUIET) {
   const server = startServer({ cwd, settings });
   return { server, address: await addressOf(server) };
@@ -74,9 +70,8 @@ test("the first start prints credentials and four commands that work when pasted
 
   t.like(await server.stop(), { code: 0, stderr: "" });
   t.is(permissionsOf(path.join(cwd, "data")), 0o700);
-  for (const file of readdirSync(path.join(cwd, "data"))) {
+  for (const file of readdirSync(path.join(cwd, "data")))
     t.is(permissionsOf(path.join(cwd, "data", file)), 0o600, file);
-  }
   t.deepEqual(readdirSync(cwd), ["data"]);
 
   const second = await startIn(cwd);
@@ -97,9 +92,8 @@ test("no demo organization is created in production or in a database with organi
 
 test("npm start runs the server, and SIGTERM to npm stops it", async (t) => {
   const cwd = emptyFolder("npm");
-  for (const name of ["package.json", "server", "adapters", "resources", "certification", "node_modules"]) {
+  for (const name of ["package.json", "server", "adapters", "resources", "certification", "node_modules"])
     symlinkSync(path.join(ROOT, name), path.join(cwd, name));
-  }
   const npm = new Program("npm", ["start"], { cwd, settings: QUIET });
   const address = await addressOf(npm);
   t.is((await fetch(`${address}/healthz`)).status, 200);

@@ -1,22 +1,17 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import test from "ava";
 import { parse } from "csv-parse/sync";
-import { openDatabase } from "../../adapters/database/index.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
 import type { Plan } from "../../resources/plans.ts";
-import { temporaryFolder } from "../harness/folder.ts";
+import { inspect } from "../harness/database/test-database.ts";
 import { prepareServers } from "../harness/new-server.ts";
-import { refusalOf, resultOf, runCommand, startCommand, stopPrograms } from "../harness/program.ts";
+import { refusalOf, resultOf, runCommand, startCommand, temporaryFolder } from "../harness/program.ts";
 import { commandOnTerminal, testOnTerminal } from "../harness/terminal.ts";
 import { until } from "../harness/webhooks.ts";
 
 const folder = temporaryFolder("import");
-const { settings, storage, close } = await prepareServers();
-const { knex, close: disconnect } = openDatabase(settings.DATABASE_URL);
-test.after.always(() => {
-  stopPrograms();
-  return Promise.all([close(), disconnect()]);
-});
+const { settings, storage } = await prepareServers();
+const { knex } = inspect(settings.DATABASE_URL);
 
 type Report = Record<"rows" | "imported" | "skipped" | "refused" | "left", number> & {
   dry_run: boolean;

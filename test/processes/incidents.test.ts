@@ -2,22 +2,20 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import test from "ava";
 import { rowsOf } from "../../adapters/database/engine.ts";
-import { openDatabase } from "../../adapters/database/index.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import { browserOf, firstPartyToken } from "../harness/clients/dashboard.ts";
 import { createApp, isAcceptedByApi, refresh, runCodeFlow } from "../harness/clients/oauth.ts";
 import { addTotp, logIn } from "../harness/clients/second-factor.ts";
 import { isSignedIn } from "../harness/clients/visits.ts";
+import { inspect } from "../harness/database/test-database.ts";
 import { blocksOf } from "../harness/examples.ts";
-import { temporaryFolder } from "../harness/folder.ts";
 import { prepareServers } from "../harness/new-server.ts";
-import { runCommand } from "../harness/program.ts";
+import { runCommand, temporaryFolder } from "../harness/program.ts";
 import { serviceAt } from "../harness/two-versions.ts";
 import { until } from "../harness/webhooks.ts";
 
 // docs/operate/incidents.md: its commands and statements, on a running server.
 
-/** Returns the statements or commands of a section. */
 function linesOf(heading: string, language: "sql" | "sh"): string[] {
   const blocks = blocksOf("docs/operate/incidents.md").filter((block) => block.heading === heading);
   const own = blocks.filter((block) => block.language === language);
@@ -27,10 +25,9 @@ function linesOf(heading: string, language: "sql" | "sh"): string[] {
 
 const folder = temporaryFolder("incidents");
 const keyFile = path.join(folder, "encryption.key");
-const { settings, key, storage, start, close } = await prepareServers({ LOG_LEVEL: "error" }, { keyFile });
+const { settings, key, storage, start } = await prepareServers({ LOG_LEVEL: "error" }, { keyFile });
 const { url } = await start();
-const database = openDatabase(settings.DATABASE_URL);
-test.after.always(() => Promise.all([close(), database.close()]));
+const database = inspect(settings.DATABASE_URL);
 
 const service = serviceAt(url, storage);
 

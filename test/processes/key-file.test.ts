@@ -5,22 +5,17 @@ import { openStorage } from "../../adapters/index.ts";
 import { readKeyFile } from "../../server/keys/encryption-keys.ts";
 import { loadStoredKeys } from "../../server/keys/shared-keys.ts";
 import { createTestDatabase, serverOf } from "../harness/database/test-database.ts";
-import { temporaryFolder } from "../harness/folder.ts";
 import { prepareServers } from "../harness/new-server.ts";
-import { endingOf, ROOT, refusalOf, runCommand, startServer, stopPrograms } from "../harness/program.ts";
+import { endingOf, ROOT, refusalOf, runCommand, startServer, temporaryFolder } from "../harness/program.ts";
 import { skip } from "../harness/skip.ts";
 import { HAS_STRACE, isInOrder, readCalls, startTraced } from "../harness/system-calls.ts";
 import { until } from "../harness/webhooks.ts";
 
-test.after.always(stopPrograms);
-
 const emptyFolder = () => temporaryFolder("key-file");
 const settings = { PORT: "0", LOG_LEVEL: "silent" };
 
-/** Starts a server in a folder, and stops it. Resolves to its end. */
 const startOnce = (cwd: string) => endingOf(startServer({ cwd, settings }));
 
-/** Returns the checks of `doctor` that fail. */
 async function failuresIn(cwd: string): Promise<object[]> {
   const { stdout } = await runCommand(["doctor", "--json"], { cwd });
   return JSON.parse(stdout).checks.filter(({ ok }: { ok: boolean }) => !ok);
@@ -142,13 +137,11 @@ else
     rmSync(`${cwd}/data/encryption.key`);
     t.regex((await endingOf(startServer({ cwd, settings: own }))).stderr, /encryption\.key is missing, but/);
     t.deepEqual(readdirSync(`${cwd}/data`), []);
-    await database.drop();
   });
 
 test("of concurrent changes of the encryption keys one succeeds, and no stored secret is lost", async (t) => {
   const file = `${emptyFolder()}/keys`;
-  const { settings, storage, close } = await prepareServers({}, { keyFile: file });
-  t.teardown(close);
+  const { settings, storage } = await prepareServers({}, { keyFile: file });
   await storage.migrate();
   const stored = await loadStoredKeys(storage.keys);
 

@@ -10,10 +10,8 @@ import { apiAt } from "../harness/clients/api.ts";
 import { browserOf } from "../harness/clients/dashboard.ts";
 import { codeFor, createApp, redeemCode } from "../harness/clients/oauth.ts";
 import type { TestBrowser } from "../harness/clients/test-browser.ts";
-import { temporaryFolder } from "../harness/folder.ts";
 import { prepareServers } from "../harness/new-server.ts";
-import { freePort } from "../harness/port.ts";
-import { resultOf, runCommand } from "../harness/program.ts";
+import { freePort, resultOf, runCommand, temporaryFolder } from "../harness/program.ts";
 import { serviceAt } from "../harness/two-versions.ts";
 import type { NewWebhookBody } from "../harness/webhooks.ts";
 
@@ -24,17 +22,12 @@ const keyFile = path.join(folder, "keys");
 const ports = [await freePort(), await freePort()];
 const balancer = await startBalancer({ authorization: ports, resources: ports });
 const changes = { BASE_URL: balancer.url, LOG_LEVEL: "silent" };
-const { settings, storage, start, close } = await prepareServers(changes, { keyFile });
+const { settings, storage, start } = await prepareServers(changes, { keyFile });
 await Promise.all(ports.map((port) => start({ PORT: String(port) })));
 const addresses = await Promise.all(ports.map((port) => balancer.pin(port)));
 const readKeys = () => parseEncryptionKeys(readFileSync(keyFile, "utf8")) ?? [];
 const { url } = balancer;
 const service = serviceAt(url, storage);
-
-test.after.always(async () => {
-  await close();
-  await balancer.close();
-});
 
 type Key = { kid: string; state: string };
 type Result = { signing: Key[]; cookies: Key[]; encryption: object };
@@ -78,9 +71,8 @@ test.serial("sessions end when the cookie keys are compromised", async (t) => {
   // A browser per server: the first one that rejects a cookie deletes it.
   const sessions = await Promise.all(ports.map(() => browserOf(service, user)));
   await linkgate("keys", "rotate", "cookies", "--compromised");
-  for (const [server, { browser }] of sessions.entries()) {
+  for (const [server, { browser }] of sessions.entries())
     while (await isSignedIn(browser, server)) await pause(100);
-  }
   t.deepEqual(await cookieKeyStates(), ["active"]);
   const { browser } = await browserOf(service, user);
   for (const server of ports.keys()) t.true(await isSignedIn(browser, server));
@@ -96,9 +88,8 @@ test("a new signing key is published before it signs, and id_tokens of the old o
     const { status, body, text } = await redeemCode(service, app, code);
     t.is(status, 200, text);
     const token = String(body.id_token);
-    for (const address of addresses) {
+    for (const address of addresses)
       await jwtVerify(token, createLocalJWKSet(await fetchKeys(address)), { issuer: url });
-    }
     return token;
   }
 
@@ -136,9 +127,8 @@ test("sessions survive a rotation of the cookie keys", async (t) => {
     t.true(await isSignedIn(browser));
     // Both servers accept the cookies of a new session, whichever key signed them.
     const { browser: another } = await browserOf(service, user);
-    for (let request = 0; request < 4; request++) {
+    for (let request = 0; request < 4; request++)
       t.is((await another.open(`${url}/dashboard/account`)).status, 200);
-    }
   }
   t.true(await isSignedIn(browser));
 });
@@ -164,9 +154,8 @@ test("stored secrets are encrypted with a new key while the servers run, and the
   void running.finally(() => (isRotated = true));
   while (!isRotated) {
     const { id } = await create(`during-${count++}`);
-    for (let request = 0; request < 2; request++) {
+    for (let request = 0; request < 2; request++)
       t.is((await api.send("POST", `/v1/webhooks/${id}/test`)).status, 202);
-    }
     t.is((await api.send("DELETE", `/v1/webhooks/${id}`)).status, 204);
   }
   t.like(await running, { encryption: { keys: 2, unreadable: 0 } });

@@ -3,12 +3,8 @@ import { apiAt, type LinkBody } from "../harness/clients/api.ts";
 import { startApp } from "../harness/clients/app-server.ts";
 import { attributesOf, PARENT, startCollector, TRACE, TRACEPARENT, tracedBy } from "../harness/collector.ts";
 import { startOnNewDatabase } from "../harness/new-server.ts";
-import { stopPrograms } from "../harness/program.ts";
-import { startReceiver } from "../harness/receiver.ts";
 import { bearer, postForm } from "../harness/service.ts";
-import { createWebhook } from "../harness/webhooks.ts";
-
-test.after.always(stopPrograms);
+import { createWebhook, startReceiver } from "../harness/webhooks.ts";
 
 test.serial("requests, statements and deliveries are traced, and contain no secret", async (t) => {
   const collector = await startCollector();
@@ -60,8 +56,6 @@ test.serial("requests, statements and deliveries are traced, and contain no secr
   const sent = collector.bodies.join("\n");
   const secrets = [access, app.clientSecret, webhook.secret as string, slug, "secret-"];
   for (const secret of secrets) t.false(sent.includes(secret), secret);
-  collector.close();
-  await receiver.close();
 });
 
 test.serial("a resource server passes the trace of a request on to the introspection endpoint", async (t) => {
@@ -83,8 +77,6 @@ test.serial("a resource server passes the trace of a request on to the introspec
   t.is(call.parentSpanId, spanId);
   t.deepEqual(passedOn, [`00-${TRACE}-${call.spanId}-01`]);
   await stop();
-  await issuer.close();
-  collector.close();
 });
 
 test.serial("traces are sent as Protocol Buffers by default, and only those that are exported", async (t) => {
@@ -98,7 +90,6 @@ test.serial("traces are sent as Protocol Buffers by default, and only those that
   t.deepEqual([...new Set(collector.contentTypes)], ["application/x-protobuf"]);
   t.regex(collector.bodies.join(), /POST \/oauth\/token/);
   t.notRegex(collector.bodies.join(), /healthz/);
-  collector.close();
 });
 
 test.serial("without OTEL_ variables, no SDK is loaded, and an absent collector fails nothing", async (t) => {

@@ -4,7 +4,7 @@ import { sqliteFile } from "../../adapters/database/engine.ts";
 import { atOnce } from "../harness/database/storage.ts";
 import { engine } from "../harness/database/test-database.ts";
 import { startOnNewDatabase } from "../harness/new-server.ts";
-import { Program, runCommand, stopPrograms } from "../harness/program.ts";
+import { Program, runCommand } from "../harness/program.ts";
 import { skip } from "../harness/skip.ts";
 
 const LANES = 8;
@@ -18,13 +18,10 @@ database.exec("insert into other_program values (1)");
 database.close();
 `;
 
-test.after.always(stopPrograms);
-
 const LOCKS = "/proc/locks";
 const TITLE =
   "SQLite: the server keeps its lock and its log through other programs, commands and a checkpoint";
 
-/** Returns whether a process holds a lock on a file. */
 function holdsLock(pid: number, file: string): boolean {
   const { ino } = statSync(file);
   const lock = new RegExp(`POSIX +ADVISORY +\\w+ +${pid} +[0-9a-f]+:[0-9a-f]+:${ino} `);
@@ -35,7 +32,6 @@ if (engine === "sqlite" && !existsSync(LOCKS)) skip(TITLE, "only Linux lists the
 else if (engine === "sqlite")
   test.serial(TITLE, async (t) => {
     const { server, settings, storage, stop, ...own } = await startOnNewDatabase({ LOG_LEVEL: "error" });
-    t.teardown(stop);
     const app = await own.createOrganization();
     // From here on, this process doesn't have the database open: the last one that closes it would delete the log.
     await storage.close();

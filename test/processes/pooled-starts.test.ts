@@ -15,7 +15,6 @@ async function preparePooled(t: ExecutionContext, poolSize: number | undefined) 
   const pooler = poolSize ? await startPgBouncer(DATABASE_URL, { poolSize }) : undefined;
   t.teardown(async () => {
     await pooler?.stop();
-    await servers.close();
   });
   return () => servers.start({ DATABASE_URL: pooler?.url ?? DATABASE_URL });
 }

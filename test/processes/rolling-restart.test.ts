@@ -2,14 +2,12 @@ import { Agent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import { setTimeout as sleep } from "node:timers/promises";
 import test from "ava";
-import { childrenOf } from "../harness/child-processes.ts";
 import { basic } from "../harness/clients/oauth.ts";
 import { type LoadRequest, sendRequest, type Target } from "../harness/clients/raw.ts";
 import { atOnce } from "../harness/database/storage.ts";
 import { prepareServers } from "../harness/new-server.ts";
 import { HAS_NGINX, prepareNginx, type TestProxy } from "../harness/nginx.ts";
-import { freePort } from "../harness/port.ts";
-import { addressOf, type Program } from "../harness/program.ts";
+import { addressOf, childrenOf, freePort, type Program } from "../harness/program.ts";
 import { rounds } from "../harness/rounds.ts";
 import { populate } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
@@ -24,9 +22,8 @@ const REQUESTS = rounds(3_000, 20_000);
 // is closed at its end, and a request that is sent at that moment is lost (RFC 9112 §9.3.1).
 const POOL = { keepAlive: true, maxSockets: 16, scheduling: "fifo" } as const;
 
-const { storage, launch: start, close } = await prepareServers({ SHUTDOWN_DELAY: "1", LOG_LEVEL: "error" });
+const { storage, launch: start } = await prepareServers({ SHUTDOWN_DELAY: "1", LOG_LEVEL: "error" });
 await storage.migrate();
-test.after.always(close);
 
 /** Creates an organization, and returns requests of its app: tokens, new links and redirects in turn. */
 async function prepareRequests(target: Target): Promise<(index: number) => LoadRequest> {
@@ -89,7 +86,6 @@ test.serial("SIGHUP restarts the workers one after the other without losing a re
   t.notRegex(stdout, /"level"/);
 });
 
-/** Starts a server behind nginx. */
 async function startBehind({ url }: TestProxy, port: number): Promise<Program> {
   const server = start({ BASE_URL: url, TRUST_PROXY: "1", PORT: String(port) });
   await addressOf(server);

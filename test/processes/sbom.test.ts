@@ -2,8 +2,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import test from "ava";
 import manifest from "../../package.json" with { type: "json" };
-import { temporaryFolder } from "../harness/folder.ts";
-import { Program, ROOT, stopPrograms } from "../harness/program.ts";
+import { Program, ROOT, temporaryFolder } from "../harness/program.ts";
 
 type Locked = {
   version: string;
@@ -15,7 +14,6 @@ type Locked = {
 type Component = { name: string; version: string; hashes?: object[]; licenses?: object[] };
 
 const folder = temporaryFolder("sbom");
-test.after.always(stopPrograms);
 
 const read = (file: string) => readFileSync(path.join(folder, file), "utf8");
 const { packages } = JSON.parse(readFileSync(`${ROOT}package-lock.json`, "utf8")) as {

@@ -17,8 +17,6 @@ const apis = cluster.resources.map(({ url }) => apiAt(url, token));
 const key = await createDpopKey();
 const ROUNDS = rounds(3, 15);
 
-test.after.always(() => cluster.close());
-
 const issuerFor = (index: number) => cluster.authorization[index % 2] as TestService;
 const apiFor = (index: number) => apis[index % 2] as Api;
 

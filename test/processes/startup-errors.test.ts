@@ -8,9 +8,8 @@ import { toLoggedError } from "../../server/log.ts";
 import { readSettings } from "../../server/settings/config.ts";
 import { toFileError } from "../../server/startup-errors.ts";
 import { createTestDatabase, engine } from "../harness/database/test-database.ts";
-import { temporaryFolder } from "../harness/folder.ts";
 import { prepareServers } from "../harness/new-server.ts";
-import { endingOf, Program, refusalOf, startServer, stopPrograms } from "../harness/program.ts";
+import { endingOf, Program, refusalOf, startServer, temporaryFolder } from "../harness/program.ts";
 import { postForm, startTestService } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
 import { startTcpProxy } from "../harness/tcp-proxy.ts";
@@ -38,11 +37,9 @@ const { settings: logged, storage, start, close } = await prepareServers({ LOG_L
 await storage.migrate();
 const { knex, close: disconnect } = openDatabase(logged.DATABASE_URL);
 
-test.after.always(stopPrograms);
 test.after.always(async () => {
   for (const release of releases.reverse()) await release();
   await Promise.all([admin.close(), disconnect(), close()]);
-  await database.drop();
 });
 
 const folders = temporaryFolder("start");
@@ -59,7 +56,6 @@ type Fault = {
 
 const sqlite = (data: string) => `sqlite:${data}/linkgate.sqlite`;
 
-/** Creates a database that a server has used. */
 async function createUsed(data: string): Promise<string> {
   const url = sqlite(data);
   const database = openDatabase(url);
@@ -123,7 +119,6 @@ const SQLITE: Record<string, Fault> = {
   },
 };
 
-/** Returns the URL of the server with changes. */
 function urlWith(changes: { username?: string; password?: string; pathname?: string }) {
   const url = new URL(database.url);
   Object.assign(url, changes);
@@ -153,7 +148,7 @@ const SERVERS: Record<string, Fault> = {
     message: `${at("stranger")} (${UNKNOWN_USER}). Check the user and password.`,
   },
 };
-if (engine === "postgres") {
+if (engine === "postgres")
   SERVERS["a lock that another session holds"] = {
     async prepare() {
       const held = openDatabase(locked.url, { timeoutMs: 120_000 });
@@ -167,7 +162,6 @@ if (engine === "postgres") {
     },
     message: `${at(new URL(locked.url).username, host, new URL(locked.url).pathname.slice(1))} (another session holds a lock). Wait until it ends, and try again.`,
   };
-}
 if (engine === "mysql") {
   const LIMITED = `${name}_few`;
   SERVERS["a user who has the allowed number of connections"] = {
@@ -188,7 +182,6 @@ const faults = engine === "sqlite" ? SQLITE : SERVERS;
 // Only root can start a process as another user, who can't read a checkout in root's home.
 const canSwitchUser = spawnSync(process.execPath, ["--version"], { uid: UNPRIVILEGED_UID }).status === 0;
 
-/** Starts the service in this process. Returns what main.ts prints if that fails. */
 async function messageOf(settings: Record<string, string>): Promise<string | undefined> {
   try {
     rejectLostDatabase(readSettings(settings));
@@ -229,17 +222,15 @@ for (const [index, [what, { prepare, message, isForeign }]] of Object.entries(fa
   });
 }
 
-if (engine !== "sqlite") {
+if (engine !== "sqlite")
   test("a database server that never responds is reported in one sentence", async (t) => {
     const silent = await startTcpProxy(database.url);
-    t.teardown(silent.close);
     await silent.cut("silence");
     const DATABASE_URL = silent.through(urlWith({ username: "ada", password: "secret" }));
     const settings = { DATABASE_URL, DATABASE_TIMEOUT: "1", ENCRYPTION_KEY: KEY };
     const sentence = "(timed out). Check the host and port, and that the server is running.";
     t.is(await messageOf(settings), `${at("ada", new URL(DATABASE_URL).host)} ${sentence}`);
   });
-}
 
 const WRONG: Record<string, Record<string, string>> = {
   DATABASE_URL: { DATABASE_URL: "mysql://ada:hunter2@db1:3306,db2:3306/linkgate" },

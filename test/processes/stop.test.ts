@@ -4,12 +4,10 @@ import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import test from "ava";
 import { sha256 } from "../../adapters/crypto/hash.ts";
-import { openDatabase } from "../../adapters/database/index.ts";
-import { childrenOf } from "../harness/child-processes.ts";
 import { sendRequest } from "../harness/clients/raw.ts";
-import { engine } from "../harness/database/test-database.ts";
+import { engine, inspect } from "../harness/database/test-database.ts";
 import { prepareServers } from "../harness/new-server.ts";
-import { addressOf, type Program } from "../harness/program.ts";
+import { addressOf, childrenOf, type Program } from "../harness/program.ts";
 import { populate } from "../harness/service.ts";
 import { startTcpProxy } from "../harness/tcp-proxy.ts";
 import { testOnce } from "../harness/test-once.ts";
@@ -17,10 +15,9 @@ import { until } from "../harness/webhooks.ts";
 
 export const databases = "all";
 
-const { settings, storage, launch: start, close } = await prepareServers({ LOG_LEVEL: "error" });
+const { settings, storage, launch: start } = await prepareServers({ LOG_LEVEL: "error" });
 const { DATABASE_URL } = settings;
 await storage.migrate();
-test.after.always(close);
 
 const ROUNDS = 2;
 const CLIENTS = 60;
@@ -32,7 +29,6 @@ const EXPIRED = 30_000;
 /** A request as its client sees it: `isSent` once the kernel has all of it, `status` once the response is complete. */
 type Exchange = { isSent: boolean; isReused: boolean; status?: number; error?: string };
 
-/** Requests a token; without an agent, on a new connection. */
 async function askToken(url: string, body: string, agent: Agent | false, started: (one: Exchange) => void) {
   const { port, host } = new URL(url);
   const headers = {
@@ -94,7 +90,7 @@ function hasBothKinds(sent: Exchange[]): boolean {
   return sent.some(({ isReused }) => isReused) && sent.some(({ isReused }) => !isReused);
 }
 
-for (const WORKERS of ["1", "2"]) {
+for (const WORKERS of ["1", "2"])
   testOnce(`WORKERS=${WORKERS}: a stop answers what was sent, and answers or refuses the rest`, async (t) => {
     const errors: string[] = [];
     for (let round = 0; round < ROUNDS; round++) {
@@ -112,11 +108,9 @@ for (const WORKERS of ["1", "2"]) {
     t.true(errors.includes("ECONNREFUSED"), errors.join("; "));
     for (const round of errors) t.regex(round, /^(ECONNREFUSED|ECONNRESET|,)+$/);
   });
-}
 
 test.serial("a purge stops after the current batch and leaves the rest for the next purge", async (t) => {
-  const { knex, close } = openDatabase(DATABASE_URL);
-  t.teardown(close);
+  const { knex } = inspect(DATABASE_URL);
   const token = { kind: "AccessToken", payload: "{}", expires_at: 1 };
   const idOf = (index: number) => sha256(`expired ${index}`);
   const tokens = Array.from({ length: EXPIRED }, (_, index) => ({ ...token, id_hash: idOf(index) }));
@@ -130,7 +124,6 @@ test.serial("a purge stops after the current batch and leaves the rest for the n
   t.deepEqual(await knex("leases").where({ name: "sweep" }), []);
 });
 
-/** Stops a server that is waiting for a database which no longer responds. */
 async function stopWithoutDatabase(settings: Record<string, string>, how: "freeze" | "silence") {
   const proxy = await startTcpProxy(DATABASE_URL);
   const server = start({ ...settings, DATABASE_URL: proxy.through(DATABASE_URL) });
@@ -188,7 +181,7 @@ testOnce("a server that is stopped during a restart exits with 0", async (t) => 
   t.notRegex(stdout, /"level"/);
 });
 
-for (const workers of ["1", "2"]) {
+for (const workers of ["1", "2"])
   testOnce(`with WORKERS=${workers}, a second signal ends a shutdown that is still waiting`, async (t) => {
     const server = start({ WORKERS: workers });
     const url = await addressOf(server);
@@ -209,7 +202,6 @@ for (const workers of ["1", "2"]) {
     if (workers === "2")
       await until(async () => ((await fetch(`${url}/healthz`).catch(() => undefined)) ? undefined : true));
   });
-}
 
 for (const signal of ["SIGINT", "SIGHUP"] as const)
   testOnce(`without workers, ${signal} stops the server`, async (t) => {

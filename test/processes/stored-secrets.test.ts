@@ -1,6 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
 import test from "ava";
-import { openDatabase } from "../../adapters/database/index.ts";
 import { openStorage } from "../../adapters/index.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import { firstPartyToken } from "../harness/clients/dashboard.ts";
@@ -16,9 +15,9 @@ import {
 import { addTotp, logIn, proveFactor } from "../harness/clients/second-factor.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { startCollector } from "../harness/collector.ts";
-import { temporaryFolder } from "../harness/folder.ts";
+import { inspect } from "../harness/database/test-database.ts";
 import { PRODUCTION } from "../harness/production.ts";
-import { addressOf, resultOf, startServer, stopPrograms } from "../harness/program.ts";
+import { addressOf, resultOf, startServer, temporaryFolder } from "../harness/program.ts";
 import { bearer, postForm, type TestOrganization, type TestUser } from "../harness/service.ts";
 import { serviceAt } from "../harness/two-versions.ts";
 import type { NewWebhookBody } from "../harness/webhooks.ts";
@@ -35,7 +34,6 @@ const settings = {
 const NEW_PASSWORD = "the second password of a user";
 const SCOPES = { scope: "openid offline_access links:write" };
 
-/** The values that must not be found, by their names. */
 const secrets = new Map<string, string>();
 const keep = (name: string, value: unknown) => {
   if (!value) throw new Error(`${name} was not issued`);
@@ -50,7 +48,6 @@ const url = await addressOf(server);
 const storage = openStorage(settings.DATABASE_URL, Buffer.from(settings.ENCRYPTION_KEY, "base64url"));
 const service = serviceAt(url, storage);
 
-/** Issues every kind of secret over HTTP. */
 async function useEverything() {
   const { app, user } = await createApp(service);
   keep("client secret", app.clientSecret);
@@ -104,7 +101,6 @@ async function resetPassword({ username }: TestUser) {
   keep("unused reset token", (await reset()).url.split("/").at(-1));
 }
 
-/** Creates a webhook, whose URL is secret as well, and rotates its secret. */
 async function useWebhook(token: string) {
   const api = apiAt(url, token);
   const part = keep("secret of a webhook URL", "the-secret-part-of-a-webhook-url");
@@ -145,7 +141,6 @@ const metrics = await (await fetch(`${url}/metrics`)).text();
 // While the server runs, so the write-ahead log exists as well.
 const bytes = readdirSync(folder).map((file) => [file, readFileSync(`${folder}/${file}`, "latin1")] as const);
 await server.stop();
-collector.close();
 
 const never = () => Promise.reject(new Error("the key does not exist"));
 const jwks = JSON.parse(await storage.keys.load("jwks", never));
@@ -156,11 +151,10 @@ keep("signing key", await storage.keys.load("signing", never));
 await storage.close();
 keep("encryption key", settings.ENCRYPTION_KEY);
 
-const { knex, close } = openDatabase(settings.DATABASE_URL);
+const { knex } = inspect(settings.DATABASE_URL);
 const names: string[] = await knex("sqlite_master").where({ type: "table" }).pluck("name");
 const tables = new Map<string, Record<string, unknown>[]>();
 for (const name of names) tables.set(name, await knex(name).select());
-await close();
 
 /** Returns the secrets that a text contains, in any of the usual encodings. */
 function foundIn(text: string): string[] {
@@ -171,8 +165,6 @@ function foundIn(text: string): string[] {
     return spellings.some((spelling) => text.includes(spelling)) ? [name] : [];
   });
 }
-
-test.after.always(stopPrograms);
 
 test("every kind of secret was issued", (t) => {
   t.true(secrets.size >= 40, [...secrets.keys()].join(", "));

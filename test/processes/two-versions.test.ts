@@ -1,16 +1,15 @@
 import test from "ava";
-import { openDatabase } from "../../adapters/database/index.ts";
 import { startBalancer } from "../harness/balancer.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import { codeFor, createApp, postAsClient, redeemCode, refresh } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { ADDITIVE } from "../harness/database/additive-migration.ts";
+import { inspect } from "../harness/database/test-database.ts";
 import { prepareServers } from "../harness/new-server.ts";
-import { freePort } from "../harness/port.ts";
-import { startReceiver } from "../harness/receiver.ts";
+import { freePort } from "../harness/program.ts";
 import type { TestService } from "../harness/service.ts";
 import { NEWER, serviceAt } from "../harness/two-versions.ts";
-import { until } from "../harness/webhooks.ts";
+import { startReceiver, until } from "../harness/webhooks.ts";
 
 export const databases = "all";
 
@@ -20,13 +19,11 @@ const backends = { authorization: [ports.old], resources: [ports.old] };
 const balancer = await startBalancer(backends);
 const receiver = await startReceiver();
 const changes = { BASE_URL: balancer.url, LOG_LEVEL: "error" };
-const { settings, storage, start, close } = await prepareServers(changes, { empty: true });
-const { knex, close: disconnect } = openDatabase(settings.DATABASE_URL);
+const { settings, storage, start } = await prepareServers(changes, { empty: true });
+const { knex } = inspect(settings.DATABASE_URL);
 const both = serviceAt(balancer.url, storage);
 const old = serviceAt(await balancer.pin(ports.old), storage);
 const current = serviceAt(await balancer.pin(ports.current), storage);
-
-test.after.always(() => Promise.all([close(), disconnect(), balancer.close(), receiver.close()]));
 
 test.serial("an upgrade under load loses nothing while both versions run", async (t) => {
   const { server: older } = await start({ PORT: String(ports.old) });

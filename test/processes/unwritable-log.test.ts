@@ -7,11 +7,10 @@ import { sendRaw } from "../harness/clients/raw.ts";
 import { mountSmallDisk } from "../harness/database/small-disk.ts";
 import { atOnce } from "../harness/database/storage.ts";
 import { createTestDatabase } from "../harness/database/test-database.ts";
-import { temporaryFolder } from "../harness/folder.ts";
 import { settingsFor } from "../harness/inhabited.ts";
 import { readMetrics } from "../harness/metrics.ts";
 import { PRODUCTION } from "../harness/production.ts";
-import { Program, ROOT, runShell, stopPrograms } from "../harness/program.ts";
+import { Program, ROOT, runShell, temporaryFolder } from "../harness/program.ts";
 import { skip } from "../harness/skip.ts";
 import { hasPython } from "../harness/terminal.ts";
 import { until } from "../harness/webhooks.ts";
@@ -24,22 +23,15 @@ const PIPE_BYTES = 65_536;
 
 const disk = mountSmallDisk("16k");
 const NO_DISK = "an in-memory file system can't be mounted (needs Linux and root)";
-test.after.always(() => {
-  stopPrograms();
-  disk?.unmount();
-});
 
 type Settings = Record<string, string>;
-/** Starts the server with an output. */
 type Start = (settings: Settings) => Program;
 type Output = {
   settings: Settings;
   start: Start;
   /** From then on, nothing can be written. */
   fail?(program: Program): void;
-  /** The system's code. */
   error: string;
-  /** What is missing on this machine. */
   missing?: string | false;
 };
 
@@ -94,7 +86,6 @@ async function lostLines(url: string): Promise<number> {
   return (await readMetrics(url)).get(LOST) ?? Number.NaN;
 }
 
-/** Sends requests until their lines are lost. */
 async function untilLost(url: string, error: string): Promise<void> {
   await until(async () => {
     await request(url);

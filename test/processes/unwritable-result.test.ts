@@ -1,9 +1,8 @@
 import { mkdirSync } from "node:fs";
 import path from "node:path";
 import test from "ava";
-import { openDatabase } from "../../adapters/database/index.ts";
-import { temporaryFolder } from "../harness/folder.ts";
-import { CLI, Program, ROOT, resultOf, runShell, startServer, stopPrograms } from "../harness/program.ts";
+import { inspect } from "../harness/database/test-database.ts";
+import { CLI, Program, ROOT, resultOf, runShell, startServer, temporaryFolder } from "../harness/program.ts";
 
 const SERVER = `${process.execPath} --import ${ROOT}server/runtime.js ${ROOT}server/main.ts`;
 // The second process is the reader of a pipe, which has ended when the first writes.
@@ -16,10 +15,7 @@ const create = async (...words: string[]) =>
 
 const { id } = await create("Acme", "--plan", "growth");
 const { id: freeId } = await create("Free");
-const { knex, close } = openDatabase(settings.DATABASE_URL);
-
-test.after.always(stopPrograms);
-test.after.always(close);
+const { knex } = inspect(settings.DATABASE_URL);
 
 /** Returns everything that the commands below could change, except the operator's log. */
 async function state(): Promise<object[][]> {

@@ -1,8 +1,7 @@
-import test, { type ExecutionContext } from "ava";
+import test from "ava";
 import type { Knex } from "knex";
 import { copyDatabase } from "../../adapters/copy/index.ts";
 import type { Engine } from "../../adapters/database/engine.ts";
-import { openDatabase } from "../../adapters/database/index.ts";
 import { MIGRATIONS, migrations } from "../../adapters/database/migrations/index.ts";
 import type { Migration } from "../../adapters/database/migrations/migration.ts";
 import type { PlannedMigration } from "../../adapters/database/migrations/plan.ts";
@@ -11,10 +10,9 @@ import { apiAt, type LinkBody } from "../harness/clients/api.ts";
 import { forgetContract } from "../harness/clients/contract.ts";
 import { createApp, isAcceptedByApi, refresh, runCodeFlow } from "../harness/clients/oauth.ts";
 import { ADDITIVE, REWRITING } from "../harness/database/additive-migration.ts";
-import { createTestDatabase, engine } from "../harness/database/test-database.ts";
+import { createTestDatabase, engine, inspect } from "../harness/database/test-database.ts";
 import { prepareServers } from "../harness/new-server.ts";
-import { freePort } from "../harness/port.ts";
-import { addressOf, endingOf, resultOf, runCommand } from "../harness/program.ts";
+import { addressOf, endingOf, freePort, resultOf, runCommand } from "../harness/program.ts";
 import type { TestOrganization } from "../harness/service.ts";
 import { testOnce } from "../harness/test-once.ts";
 import { NEWER, serviceAt } from "../harness/two-versions.ts";
@@ -36,7 +34,7 @@ const check = (settings: Record<string, string>) => resultOf<Report>(CHECK, { se
 const CHANGED = ["deliveries", "links", "tokens", "grants", "organizations", "link_notes"];
 
 /** Resolves to the columns of these tables, and the applied migrations. */
-async function readSchema({ knex }: ReturnType<typeof openDatabase>): Promise<unknown> {
+async function readSchema({ knex }: ReturnType<typeof inspect>): Promise<unknown> {
   const columns = await Promise.all(CHANGED.map((table) => knex(table).columnInfo()));
   return [columns, await knex("knex_migrations"), await knex("schema_compatibility")];
 }
@@ -45,13 +43,11 @@ test.serial("a server is upgraded as the check said, loses nothing, and can be r
   const port = await freePort();
   const url = `http://localhost:${port}`;
   const changes = { PORT: String(port), LOG_LEVEL: "error" };
-  const { settings, storage, start, close } = await prepareServers(changes, { empty: true });
+  const { settings, storage, start } = await prepareServers(changes, { empty: true });
   const newer = { ...settings, ...NEWER };
-  const database = openDatabase(settings.DATABASE_URL);
-  t.teardown(() => Promise.all([database.close(), close()]));
+  const database = inspect(settings.DATABASE_URL);
   const service = serviceAt(url, storage);
 
-  /** Uses one version until it stops, without an error in its log. */
   async function runVersion(version: Record<string, string>, use: () => Promise<void>) {
     const { server } = await start(version);
     forgetContract(url);
@@ -101,7 +97,6 @@ test.serial("a server is upgraded as the check said, loses nothing, and can be r
   t.true((await storage.verifyAuditLogs()).every(({ ok }) => ok));
 });
 
-/** Stores as many deliveries. */
 async function storeDeliveries(knex: Knex, count: number) {
   const digit = `(${Array.from({ length: 10 }, (_, n) => `select '${n}' as n`).join(" union all ")})`;
   const digits = Array.from({ length: String(count - 1).length }, (_, n) => `${digit} as d${n}`);
@@ -111,9 +106,8 @@ async function storeDeliveries(knex: Knex, count: number) {
 }
 
 test("upgrade --check says what each migration changes, how long it may take, and who waits", async (t) => {
-  const { settings, close: drop } = await prepareServers(NEWER);
-  const { knex, migrate, close } = openDatabase(settings.DATABASE_URL, { timeoutMs: 60_000 });
-  t.teardown(() => close().then(drop));
+  const { settings } = await prepareServers(NEWER);
+  const { knex, migrate } = inspect(settings.DATABASE_URL, { timeoutMs: 60_000 });
   await migrate();
   await storeDeliveries(knex, 200_000);
   if (engine !== "sqlite")
@@ -139,7 +133,7 @@ test("upgrade --check says what each migration changes, how long it may take, an
 });
 
 testOnce("upgrade --check says that the previous version can't use the new schema", async (t) => {
-  const { settings } = await createMigrated(t, MIGRATIONS.slice(0, -1));
+  const { settings } = await createMigrated(MIGRATIONS.slice(0, -1));
   t.false((await check(settings)).previous_version_works);
   const { stdout } = await runCommand(CHECK, { settings });
   t.regex(stdout, /stop all servers first\. To roll back, you need the backup\.\n/);
@@ -147,7 +141,6 @@ testOnce("upgrade --check says that the previous version can't use the new schem
 
 const NEWEST_KNOWN = String(MIGRATIONS.at(-1)?.name);
 
-/** Drops a column that this version writes to. */
 const INCOMPATIBLE: Migration = {
   name: "9000_no_titles",
   changes: "Removes the titles of links.",
@@ -156,12 +149,10 @@ const INCOMPATIBLE: Migration = {
   up: (knex) => knex.schema.alterTable("links", (table) => table.dropColumn("title")),
 };
 
-/** Creates a database that another version has migrated. */
-async function createMigrated(t: ExecutionContext, all: Migration[]) {
+async function createMigrated(all: Migration[]) {
   const changes = { LOG_LEVEL: "warn", DEMO: "on" };
-  const { settings, launch, close } = await prepareServers(changes, { empty: true });
-  const { knex, close: disconnect } = openDatabase(settings.DATABASE_URL);
-  t.teardown(() => disconnect().then(close));
+  const { settings, launch } = await prepareServers(changes, { empty: true });
+  const { knex } = inspect(settings.DATABASE_URL);
   await migrate(knex, all);
   return { knex, launch, settings };
 }
@@ -179,7 +170,7 @@ async function checkMigrations(settings: Record<string, string>) {
 }
 
 testOnce("a version starts on a newer schema that states that it can", async (t) => {
-  const { knex, launch, settings } = await createMigrated(t, [...MIGRATIONS, ADDITIVE]);
+  const { knex, launch, settings } = await createMigrated([...MIGRATIONS, ADDITIVE]);
   const before = await knex("knex_migrations").orderBy("id");
   const server = launch({ WORKERS: "2" });
   const address = await addressOf(server);
@@ -197,7 +188,7 @@ testOnce("a version refuses a newer schema that it can't use, and names both", a
   // Compatible with the version before, but not with the one before that.
   const next: Migration = { ...ADDITIVE, name: "9002_next", oldestCompatible: INCOMPATIBLE.name };
   for (const added of [[INCOMPATIBLE, ADDITIVE], [next]]) {
-    const { launch, settings } = await createMigrated(t, [...MIGRATIONS, ...added]);
+    const { launch, settings } = await createMigrated([...MIGRATIONS, ...added]);
     const sentence = `The database is at schema ${added.at(-1)?.name} of linkgate ${manifest.version}, but this is linkgate ${manifest.version}, which can't use schemas after ${NEWEST_KNOWN}. Start the newer version, or restore a backup from before the upgrade.`;
     const refused = { code: 1, signal: null, stdout: "", stderr: `${sentence}\n` };
     t.deepEqual(await endingOf(launch()), refused);
@@ -207,7 +198,7 @@ testOnce("a version refuses a newer schema that it can't use, and names both", a
 });
 
 testOnce("a newer schema that states nothing is refused", async (t) => {
-  const { knex, launch, settings } = await createMigrated(t, MIGRATIONS);
+  const { knex, launch, settings } = await createMigrated(MIGRATIONS);
   await knex("knex_migrations").insert({ name: "9003_silent", batch: 9, migration_time: new Date() });
   const { code, stderr } = await endingOf(launch());
   t.is(code, 1);
@@ -217,16 +208,15 @@ testOnce("a newer schema that states nothing is refused", async (t) => {
 });
 
 test("a database with a newer schema isn't copied, even if this version can use it", async (t) => {
-  const { settings } = await createMigrated(t, [...MIGRATIONS, ADDITIVE]);
+  const { settings } = await createMigrated([...MIGRATIONS, ADDITIVE]);
   const target = await createTestDatabase({ empty: true, on: "sqlite" });
-  t.teardown(target.drop);
   const run = { command: "copy", arguments: [], options: {}, osUser: "test", host: "test" };
   const copying = copyDatabase(settings.DATABASE_URL, target.url, { onTable() {}, run });
   t.like(await t.throwsAsync(copying), { code: "newer_source" });
 });
 
 test("a migration that died after it was recorded as compatible is repeated", async (t) => {
-  const { knex } = await createMigrated(t, [...MIGRATIONS, ADDITIVE]);
+  const { knex } = await createMigrated([...MIGRATIONS, ADDITIVE]);
   const recorded = () => knex("schema_compatibility").orderBy("migration");
   const before = await recorded();
   await knex("knex_migrations").where({ name: ADDITIVE.name }).delete();

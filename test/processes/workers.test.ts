@@ -2,29 +2,25 @@ import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import test from "ava";
-import { childrenOf } from "../harness/child-processes.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import { basic } from "../harness/clients/oauth.ts";
 import { sendRaw } from "../harness/clients/raw.ts";
 import { atOnce } from "../harness/database/storage.ts";
 import { readMetrics } from "../harness/metrics.ts";
 import { startOnNewDatabase } from "../harness/new-server.ts";
-import { freePort } from "../harness/port.ts";
+import { childrenOf, freePort } from "../harness/program.ts";
 import { bearer } from "../harness/service.ts";
 
 const metricsPort = await freePort();
 const settings = { WORKERS: "2", LOG_LEVEL: "info", METRICS_PORT: String(metricsPort) };
-const { url, server, storage, createOrganization, token, stop } = await startOnNewDatabase(settings);
+const { url, server, storage, createOrganization, token } = await startOnNewDatabase(settings);
 const limited = await startOnNewDatabase({ WORKERS: "2", RATE_LIMIT: "on" });
-
-test.after.always(() => Promise.all([stop(), limited.stop()]));
 
 /** Polls for a condition that emits no event, such as the child processes of another program. */
 async function until(condition: () => Promise<boolean>) {
   while (!(await condition())) await sleep(50);
 }
 
-/** Counts the dead workers in the log. */
 const deaths = () => server.stdout.match(/worker died/g)?.length ?? 0;
 
 const metricsUrl = `http://127.0.0.1:${metricsPort}`;

@@ -4,9 +4,7 @@ import { parseEnv } from "node:util";
 import test from "ava";
 import { parse } from "yaml";
 import { createTestDatabase, serverOf } from "../harness/database/test-database.ts";
-import { temporaryFolder } from "../harness/folder.ts";
-import { freePort } from "../harness/port.ts";
-import { addressOf, runCommand } from "../harness/program.ts";
+import { addressOf, freePort, runCommand, temporaryFolder } from "../harness/program.ts";
 import { createBuilder, createContainer, HAS_BUILDAH, sizeOf } from "../harness/release/image.ts";
 import { packProduct } from "../harness/release/package.ts";
 import { skip } from "../harness/skip.ts";
@@ -77,7 +75,6 @@ else {
   else
     test(title, async (t) => {
       const database = await createTestDatabase({ empty: true, on: "postgres" });
-      t.teardown(database.drop);
       const { services } = parse(readFileSync(path.join(context, "compose.yaml"), "utf8"));
       const { environment, read_only, cap_drop } = services.linkgate;
       t.deepEqual([read_only, cap_drop], [true, ["ALL"]]);

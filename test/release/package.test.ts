@@ -5,8 +5,7 @@ import path from "node:path";
 import test from "ava";
 import manifest from "../../package.json" with { type: "json" };
 import { blocksOf } from "../harness/examples.ts";
-import { temporaryFolder } from "../harness/folder.ts";
-import { Program, ROOT } from "../harness/program.ts";
+import { Program, ROOT, temporaryFolder } from "../harness/program.ts";
 import { filesOfRepository, outputOf, packProduct } from "../harness/release/package.ts";
 import { skip } from "../harness/skip.ts";
 
@@ -29,7 +28,6 @@ const listed = (await outputOf("tar", ["tzf", tarball]))
   .split("\n")
   .map((file) => file.replace("package/", ""));
 
-/** The files that are built from one of the repository. */
 function builtFrom(file: string): string[] {
   const isPart = /^(server|adapters|resources|certification\/src|docs)\/|^(SECURITY\.md|package\.json)$/;
   const isLeftOut = /\.d\.ts$|^docs\/images\/|^(?!docs\/).*README\.md$/;

@@ -4,8 +4,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { zstdDecompressSync } from "node:zlib";
 import test from "ava";
-import { temporaryFolder } from "../harness/folder.ts";
-import { Program } from "../harness/program.ts";
+import { Program, temporaryFolder } from "../harness/program.ts";
 import { copyRepository, outputOf } from "../harness/release/package.ts";
 
 const VERSION = "9.9.0";
@@ -16,7 +15,6 @@ const AUTHOR = ["-c", "user.name=Test", "-c", "user.email=test@example.com"];
 const git = (cwd: string, ...args: string[]) =>
   execFileSync("git", [...AUTHOR, ...args], { cwd, encoding: "utf8", env });
 
-/** Commits the files of this repository to one of its own. */
 function createCopy(name: string): string {
   const copy = path.join(folder, name);
   copyRepository(copy);

@@ -73,9 +73,8 @@ function unique(imports: Import[]): string[] {
 
 function hashOf(entries: Entries): string {
   const hash = createHash("sha256").update(JSON.stringify([ROOT, process.version, entries]));
-  for (const file of globSync(INPUTS, { cwd: ROOT }).toSorted()) {
+  for (const file of globSync(INPUTS, { cwd: ROOT }).toSorted())
     hash.update(`\0${file}\0`).update(fs.readFileSync(path.join(ROOT, file)));
-  }
   return hash.digest("hex").slice(0, 16);
 }
 

@@ -14,7 +14,6 @@ export type TestResult = {
 /** The seconds that each file took, by its path. */
 export type Durations = Record<string, number>;
 
-/** A test file that has not ended yet. */
 type Running = { started: number; unfinished: Set<string>; output: string; hasFailed: boolean };
 
 /** Writes how a run goes. */
@@ -153,7 +152,6 @@ export function createReport({ fileCount, isVerbose }: { fileCount: number; isVe
     hasFailed: () => failures.length > 0,
     receive,
     finish,
-    /** Lists what did not finish, and writes the summary. */
     interrupt() {
       for (const testFile of running.keys()) endFile(testFile);
       finish();
@@ -161,7 +159,6 @@ export function createReport({ fileCount, isVerbose }: { fileCount: number; isVe
   };
 }
 
-/** Returns what went wrong with a file as a whole. */
 function crashOf({ type, reason = "" }: Message): string | undefined {
   return {
     silent: "nothing has happened for minutes",

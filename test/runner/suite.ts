@@ -13,7 +13,6 @@ import type { WorkerOptions } from "./worker.ts";
 export type Suite = {
   engine: Engine;
   files: string[];
-  /** The map of a bundle. */
   bundle?: string | undefined;
   concurrency: number;
   isVerbose: boolean;
@@ -164,7 +163,6 @@ function startThread(report: Report, workerData: WorkerOptions, env: NodeJS.Proc
   };
 }
 
-/** Migrates a database that test files copy. */
 async function createTemplate(env: NodeJS.ProcessEnv): Promise<{ url: string; drop(): Promise<void> }> {
   const child = spawn(process.execPath, [TEMPLATE], { stdio: ["pipe", "pipe", "inherit"], env });
   const ended = once(child, "exit");

@@ -7,6 +7,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import type { TestFn } from "ava";
+import { closeAll } from "../harness/closing.ts";
 import { declareWith } from "./current-test.ts";
 import "./load-bundle.ts";
 import { type Message, type RunnerEvent, toFailure, toMessage } from "./messages.ts";
@@ -84,6 +85,7 @@ async function run(file: string): Promise<void> {
   } finally {
     port.ref();
   }
+  await closeAll().catch((error) => sendError("uncaught-exception", error));
   await nextTurn();
   sendUnhandled();
   send({ type: "worker-finished" });

@@ -5,11 +5,9 @@ import { startTestService } from "../harness/service.ts";
 const service = await startTestService();
 const organization = await service.createOrganization();
 const user = await service.createUser([organization.id]);
-test.after.always(() => service.close());
 
 const IMMUTABLE = "public, max-age=31536000, immutable";
 
-/** Returns the addresses that a page or asset loads from `/assets/`. */
 function addressesIn(text: string): string[] {
   return [...new Set([...text.matchAll(/"(\/assets\/[^"#]+)[#"]/g)].map(([, address = ""]) => address))];
 }

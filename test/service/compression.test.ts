@@ -15,7 +15,6 @@ const other = apiAt(service.url, otherToken);
 const links = Array.from({ length: 10 }, (_, n) => ({ url: `https://example.com/${n}` }));
 await api.send("POST", "/v1/links/bulk", { json: { links } });
 const { id } = await other.createLink({ metadata: { text: "x".repeat(500), more: "x".repeat(500) } });
-test.after.always(() => service.close());
 
 type Options = { method?: string; headers?: Record<string, string>; body?: string };
 

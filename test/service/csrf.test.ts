@@ -5,7 +5,6 @@ import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { startTestService, type TestUser } from "../harness/service.ts";
 
 const service = await startTestService();
-test.after.always(() => service.close());
 
 const FOREIGN = { origin: "https://evil.example" };
 
@@ -27,7 +26,6 @@ async function send(browser: TestBrowser, path: string, { method = "POST", form,
   });
 }
 
-/** Sends every change as a form and as JSON. Asserts that both are refused, and that nothing changes. */
 async function refusesAll(t: ExecutionContext, visit: Visitor, headers: object, code: string, csrf?: string) {
   for (const [method, path, fields] of changes(visit)) {
     const form = { ...fields, ...(csrf !== undefined && { csrf }) };
@@ -39,14 +37,12 @@ async function refusesAll(t: ExecutionContext, visit: Visitor, headers: object, 
   await isUntouched(t, visit);
 }
 
-/** Signs a user in with a browser, and returns the CSRF token of its forms. */
 async function signIn(user: TestUser) {
   const { browser, page } = await browserOf(service, user);
   const csrf = page.html.querySelector("[name=csrf]")?.attributes.value as string;
   return { user, browser, csrf };
 }
 
-/** Returns a user with two sessions. */
 async function createVisitor() {
   const user = await service.createUser([]);
   return { ...(await signIn(user)), again: await signIn(user) };
@@ -54,7 +50,6 @@ async function createVisitor() {
 
 type Visitor = Awaited<ReturnType<typeof createVisitor>>;
 
-/** Asserts that nothing changed: both sessions, the password and the organizations are the same. */
 async function isUntouched(t: ExecutionContext, { user, browser }: Visitor) {
   const account = await browser.open(`${service.url}/dashboard/account`, {
     headers: { accept: "application/json" },

@@ -6,10 +6,8 @@ import test, { type ExecutionContext } from "ava";
 import { createGracefulServer } from "../../server/process/graceful-server.ts";
 import { startTestService, type TestService } from "../harness/service.ts";
 
-/** Starts a service that stops as in production. */
 const start = (settings: Record<string, string> = {}) => startTestService(settings, {}, {});
 
-/** Starts a service and a kept-alive connection on which one request was answered. */
 async function startConnected(t: ExecutionContext): Promise<{ service: TestService; socket: Socket }> {
   const service = await start();
   const socket = await connected(service.url);
@@ -32,7 +30,6 @@ function head({ url }: { url: string }, line: string, ...headers: string[]): str
 
 test("an idle connection stays open longer than clients and proxies keep it", async (t) => {
   const service = await start();
-  t.teardown(service.close);
   const answer = await fetch(`${service.url}/healthz`);
   t.is(answer.headers.get("keep-alive"), "timeout=75");
 });

@@ -1,7 +1,7 @@
 import test from "ava";
 import { apiAt } from "../harness/clients/api.ts";
 import { sendRaw } from "../harness/clients/raw.ts";
-import { freePort } from "../harness/port.ts";
+import { freePort } from "../harness/program.ts";
 import { startTestService } from "../harness/service.ts";
 import { request, send as sendBytes } from "../harness/site.ts";
 
@@ -13,8 +13,6 @@ const service = await startTestService({
   SHORT_URL: `http://127.0.0.1:${port}`,
   MCP_URL: `http://[::1]:${port}/mcp`,
 });
-
-test.after.always(() => service.close());
 
 const { base, short, mcp } = service.urls;
 const send = (origin: string, path: string, method = "GET") =>
@@ -71,7 +69,6 @@ test("the host of SHORT_URL redirects visitors of its root and of unknown links,
     SHORT_ROOT_REDIRECT_URL: "https://acme.example/",
     SHORT_NOT_FOUND_URL: "https://acme.example/not-found",
   });
-  t.teardown(() => own.close());
   await apiAt(own.url, await own.token(await own.createOrganization())).createLink({ slug: "here" });
   const at = (origin: string, path: string, method = "GET") =>
     sendRaw(own.url, path, { method, headers: ["host", new URL(origin).host] });

@@ -2,13 +2,12 @@ import test, { type ExecutionContext } from "ava";
 import { parse } from "node-html-parser";
 import { authorizeUrl, createApp } from "../harness/clients/oauth.ts";
 import { sendRaw } from "../harness/clients/raw.ts";
-import { freePort } from "../harness/port.ts";
+import { freePort } from "../harness/program.ts";
 import { startTestService } from "../harness/service.ts";
 
 const BASE_URL = "https://links.example.com";
 const port = await freePort();
 const service = await startTestService({ BASE_URL, PORT: String(port), TRUST_PROXY: "1" });
-test.after.always(() => service.close());
 
 /** A browser behind a proxy that terminates TLS, forwards the Host and speaks http. */
 function browser() {

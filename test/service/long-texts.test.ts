@@ -2,19 +2,18 @@ import test, { type ExecutionContext } from "ava";
 import type { OpenApiDocument } from "../../resources/openapi/document.ts";
 import { createTeam } from "../harness/clients/dashboard.ts";
 import { connectMcp } from "../harness/clients/mcp.ts";
-import { createApp } from "../harness/clients/oauth.ts";
+import { shareApp } from "../harness/clients/oauth.ts";
 import { apiFields, headerFields, mcpFields, oauthFields } from "../harness/long-texts/fields.ts";
 import { findForms } from "../harness/long-texts/forms.ts";
 import { type Field, longRequests } from "../harness/long-texts/texts.ts";
-import { bearer, startTestService } from "../harness/service.ts";
+import { bearer } from "../harness/service.ts";
 
 export const stage = "long";
 
 const MAX_MS = 1000;
 const HOUR_MS = 60 * 60_000;
 
-const service = await startTestService({ DYNAMIC_REGISTRATION: "stateless" });
-const { app, user } = await createApp(service);
+const { service, app, user } = await shareApp({ DYNAMIC_REGISTRATION: "stateless" });
 const token = await service.token(app);
 const client = await connectMcp(`${service.url}/mcp`, token);
 const { tools } = await client.listTools();
@@ -26,8 +25,6 @@ await owner.api.send("POST", `${base}/links`, { json: { url: "https://example.co
 const resetLink = `/auth/reset-password/${await service.storage.accounts.createResetToken(user.id, HOUR_MS)}`;
 const visited = await findForms(service.url, ["/", "/docs", resetLink], {});
 const owned = await findForms(service.url, ["/dashboard"], bearer(owner.token));
-
-test.after.always(() => service.close());
 
 /** Fails if a request fails, or if the thread of the service, which is this one, works for too long. */
 async function areCheap(t: ExecutionContext, fields: Field[]): Promise<void> {

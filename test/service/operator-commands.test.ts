@@ -5,7 +5,7 @@ import test from "ava";
 import { readSettings } from "../../server/settings/config.ts";
 import { isAcceptedByApi } from "../harness/clients/oauth.ts";
 import { commandRunner } from "../harness/commands.ts";
-import { temporaryFolder } from "../harness/folder.ts";
+import { temporaryFolder } from "../harness/program.ts";
 import { startTestService } from "../harness/service.ts";
 
 const service = await startTestService();
@@ -20,7 +20,6 @@ const SHAPES: [RegExp, string][] = [
   [/^http:\/\/localhost:\d+\/auth\/reset-password\/[\w-]{43}$/, "reset link"],
 ];
 
-/** Replaces values that differ between runs by their kinds. */
 function shapeOf(value: unknown): unknown {
   if (typeof value === "string") return SHAPES.find(([pattern]) => pattern.test(value))?.[1] ?? value;
   if (Array.isArray(value)) return value.map(shapeOf);
@@ -45,8 +44,6 @@ const rotate = ["client", "rotate", paid];
 const uris = ["client", "redirect-uris", paid];
 const userNamed = (name: string, ...rest: string[]) => ["user", "create", name, "--org", free, ...rest];
 const rule = (...words: string[]) => ["trust", "add", paid, ...RULE, ...words];
-
-test.after.always(() => service.close());
 
 test("org create and org plan return the client only if the call created it", async (t) => {
   t.deepEqual(shapeOf(await run(["org", "create", "Acme & Søns"])), {

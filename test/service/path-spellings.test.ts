@@ -1,18 +1,16 @@
 import test from "ava";
 import { ENDPOINT_LIST, METADATA_PATHS } from "../../server/oauth-endpoints.ts";
-import { basic, createApp, type Fields, formOf } from "../harness/clients/oauth.ts";
+import { basic, type Fields, formOf, shareApp } from "../harness/clients/oauth.ts";
 import { sendRaw } from "../harness/clients/raw.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
-import { startTestService } from "../harness/service.ts";
 
 // More than a thousand requests.
 export const stage = "long";
 
-const service = await startTestService({
+const { service, app, own, user } = await shareApp({
   DYNAMIC_REGISTRATION: "stateless",
   SECURITY_CONTACT: "mailto:a@b.example",
 });
-const { app, own, user } = await createApp(service);
 const token = await service.token(app);
 const browser = new TestBrowser(service.url);
 await browser.signIn(await browser.open(`${service.url}/auth/login`), user);
@@ -53,7 +51,6 @@ const REQUESTS: Record<string, Ask> = {
   "/auth/refresh": post("application/json", "{}"),
 };
 
-/** Returns the paths that a page links to. */
 async function linksOf(path: string): Promise<string[]> {
   const page = await browser.open(service.url + path);
   const found = page.html.querySelectorAll("a[href], link[href], script[src]");
@@ -111,8 +108,6 @@ const paths = {
   ...all(VISIT, ...(await linksOf("/")), ...(await linksOf("/docs"))),
   ...all(VISIT, ...(await linksOf(`/dashboard/organizations/${own.id}`))),
 };
-
-test.after.always(() => service.close());
 
 test("a path that is spelled otherwise is not found, or answered as the path itself", async (t) => {
   t.true(Object.keys(paths).length > 80, `${Object.keys(paths).length}`);

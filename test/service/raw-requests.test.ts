@@ -2,13 +2,12 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import test from "ava";
-import { OPERATOR } from "../../resources/events/types.ts";
 import { sendRaw } from "../harness/clients/raw.ts";
-import { linkFields } from "../harness/database/storage.ts";
+import { linkFields, OPERATOR } from "../harness/database/storage.ts";
 import { BASE, createSites, HOST, request, send } from "../harness/site.ts";
 import { until } from "../harness/webhooks.ts";
 
-const { storage, serve, close } = await createSites();
+const { storage, serve } = await createSites();
 const { organization, client } = await storage.organizations.create("Raw", "growth", OPERATOR);
 await storage.links.create(organization.id, OPERATOR, linkFields({ slug: "Per-Cent_1" }));
 const { port, logged } = await serve();
@@ -17,7 +16,6 @@ const issued = await sendRaw(`http://127.0.0.1:${port}`, "/oauth/token", {
   headers: ["host", new URL(BASE).host, "content-type", "application/x-www-form-urlencoded"],
   body: `grant_type=client_credentials&client_id=${client?.clientId}&client_secret=${client?.clientSecret}`,
 });
-test.after.always(close);
 
 /** A path of each part of the service, by the method of an ordinary request. */
 const PARTS = {

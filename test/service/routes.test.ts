@@ -18,12 +18,11 @@ function shadowedRoutes({ stack }: Router): string[] {
 
 test("every route can be reached", async (t) => {
   const collected = collectRouters();
-  const service = await startTestService({
+  await startTestService({
     ...providerSettings("http://localhost:9"),
     SMTP_URL: "smtp://localhost:9",
     SMTP_FROM: "linkgate@example.com",
   });
-  t.teardown(() => service.close());
   const isOf = (part: string) => (router: Router) =>
     router.stack.some(({ path }) => `${path}`.startsWith(part));
   const routers = [...collected];

@@ -1,23 +1,17 @@
 import test, { type ExecutionContext } from "ava";
-import { openDatabase } from "../../adapters/database/index.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
 import { browserOf } from "../harness/clients/dashboard.ts";
-import { tokensFor } from "../harness/clients/flow.ts";
-import { authorizeUrl, createApp, openConsent, sendForm } from "../harness/clients/oauth.ts";
+import { authorizeUrl, createApp, openConsent, sendForm, tokensFor } from "../harness/clients/oauth.ts";
 import { type Filled, type Page, TestBrowser } from "../harness/clients/test-browser.ts";
-import { createTestDatabase } from "../harness/database/test-database.ts";
+import { createTestDatabase, inspect } from "../harness/database/test-database.ts";
 import { startWithProvider } from "../harness/providers/identity-provider.ts";
 
 const database = await createTestDatabase();
-const { service, close } = await startWithProvider({
+const { service } = await startWithProvider({
   DATABASE_URL: database.url,
   ENCRYPTION_KEY: Buffer.alloc(32, 5).toString("base64url"),
 });
 const { app, own, user } = await createApp(service);
-test.after.always(async () => {
-  await close();
-  await database.drop();
-});
 
 const newBrowser = () => new TestBrowser(service.url);
 const openSignIn = (browser: TestBrowser) => browser.open(authorizeUrl(service, app));
@@ -33,13 +27,11 @@ const post = (path: string, fields: Record<string, string>, browser = newBrowser
 
 const visitSignedIn = async (path: string) => visit(path, await signedIn());
 
-/** Opens the sign-in page of an authorization and fills it in. */
 async function signInWith(fields: Filled) {
   const browser = newBrowser();
   return browser.press(await openSignIn(browser), "Sign in", { username: user.username, ...fields });
 }
 
-/** Opens a consent page and presses a button. */
 async function answerConsent(button: string, fields: Filled = {}) {
   const browser = newBrowser();
   return browser.press(await openConsent(browser, user, authorizeUrl(service, app)), button, fields);
@@ -83,7 +75,6 @@ const PAGES: Record<string, [status: number, show: () => Promise<Page>]> = {
   ],
 };
 
-/** Asserts that no other site can frame the page, and that it loads nothing from other origins. */
 function isProtected(t: ExecutionContext, { url, status, headers, html }: Page) {
   const { pathname } = new URL(url);
   const isPersonal = /^\/(dashboard|auth|interaction)/.test(pathname);
@@ -171,12 +162,11 @@ test.serial("signing in and approving redirect with 303", async (t) => {
 
 test.serial("an unexpected error has the request ID as JSON, and never a stack or a statement", async (t) => {
   const link = await resetLink();
-  const { knex, close: closeDatabase } = openDatabase(database.url);
+  const { knex } = inspect(database.url);
   await knex.schema.renameTable("one_time_links", "gone");
   const shown = await visit(link);
   const json = await fetch(service.url + link);
   await knex.schema.renameTable("gone", "one_time_links");
-  await closeDatabase();
   t.is(shown.status, 500);
   isProtected(t, shown);
   t.notRegex(shown.text, /select|one_time_links|\.ts|Error/);

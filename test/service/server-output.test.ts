@@ -3,14 +3,12 @@ import path from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import test from "ava";
 import { toLogLine } from "../../server/terminal/log-lines.ts";
-import { temporaryFolder } from "../harness/folder.ts";
 import { PRODUCTION } from "../harness/production.ts";
-import { addressOf, ROOT, startServer, stopPrograms } from "../harness/program.ts";
+import { addressOf, ROOT, startServer, temporaryFolder } from "../harness/program.ts";
 import { bearer, populate } from "../harness/service.ts";
 import { startOnTerminal, testOnTerminal } from "../harness/terminal.ts";
 
 const folders = temporaryFolder("output");
-test.after.always(stopPrograms);
 
 const SERVER = ["--import", `${ROOT}server/runtime.js`, `${ROOT}server/main.ts`];
 const ESCAPE = "\u001b[";
@@ -32,7 +30,6 @@ async function shownBy({ ended }: ReturnType<typeof startUntil>): Promise<string
   return shown.replaceAll("\r\n", "\n");
 }
 
-/** Requests a link that doesn't exist, until its line appears. */
 async function logOnTerminal(text: string, settings: Record<string, string> = {}): Promise<string> {
   const server = startUntil(text, settingsOf(settings));
   const [, url] = await server.says(/linkgate listening on (http:\/\/[\w.:]+)[^\w.:]/);

@@ -4,7 +4,7 @@ import test from "ava";
 import type { AnalyticsView } from "../../resources/links/analytics.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import { countryDatabase } from "../harness/country-database.ts";
-import { temporaryFolder } from "../harness/folder.ts";
+import { temporaryFolder } from "../harness/program.ts";
 import { startTestService } from "../harness/service.ts";
 import { until } from "../harness/webhooks.ts";
 
@@ -14,9 +14,7 @@ export const stage = "long";
 const MMDB_PATH = path.join(temporaryFolder("countries"), "countries.mmdb");
 writeFileSync(MMDB_PATH, countryDatabase());
 const service = await startTestService({ MMDB_PATH });
-test.after.always(() => service.close());
 
-/** Returns the country of a click. */
 async function countryOfClick(): Promise<string | null | undefined> {
   const api = apiAt(service.url, await service.token(await service.createOrganization()));
   const { id, slug } = await api.createLink();

@@ -2,11 +2,10 @@ import test from "ava";
 import { parse } from "node-html-parser";
 import type { AnalyticsView } from "../../resources/links/analytics.ts";
 import { clicksPanel } from "../../server/dashboard/links/analytics.ts";
-import { advanceToNoon } from "../harness/clock.ts";
+import { advanceToNoon, DAY_MS } from "../harness/clock.ts";
 
 advanceToNoon();
 
-const DAY_MS = 24 * 60 * 60 * 1000;
 const dateOf = (time: number) => new Date(time).toISOString().slice(0, 10);
 const TODAY = dateOf(Date.now());
 

@@ -62,7 +62,6 @@ const REFUSED_URIS: Refusal[] = [
   ["a duplicate", [...redirect_uris, ...redirect_uris], /duplicate/],
 ];
 
-/** By their code. */
 const REFUSED: Record<string, Refusal[]> = {
   invalid_client_metadata: [
     ["an array", [], /must be a JSON object/],
@@ -136,13 +135,12 @@ test("an id contains its registration; equal ones of a day have the same, differ
 
 test("an id with another character at any position is unknown", (t) => {
   const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-  for (let position = 0; position < clientId.length; position++) {
+  for (let position = 0; position < clientId.length; position++)
     for (const character of alphabet) {
       if (character === clientId[position]) continue;
       const changed = clientId.slice(0, position) + character + clientId.slice(position + 1);
       t.is(ids.verify(changed), undefined, changed);
     }
-  }
 });
 
 const VARIATIONS: [string, string][] = [

@@ -1,13 +1,8 @@
 import { execFileSync } from "node:child_process";
 import test, { type ExecutionContext } from "ava";
 import type { Membership } from "../../adapters/organizations/store.ts";
-import {
-  acceptanceOf,
-  type Conditions,
-  type Guide,
-  guideOf,
-  HOSTS,
-} from "../../server/dashboard/connect/guides.ts";
+import type { Conditions, Guide } from "../../server/dashboard/connect/guides.ts";
+import { acceptanceOf, guideOf, HOSTS } from "../../server/dashboard/connect/guides.ts";
 import { readSettings } from "../../server/settings/config.ts";
 
 const MCP_URL = "https://mcp.example.com/tools/mcp";

@@ -4,7 +4,6 @@ import { checkCsrf, checkOrigin, createCsrf, maskCsrf } from "../../server/http/
 
 const OWN = "https://links.example.com";
 
-/** Checks the headers in which a browser describes the page that sends a request. */
 function check(headers: Record<string, string>): void {
   checkOrigin({ get: (name: string) => headers[name] ?? "" } as unknown as Context, OWN);
 }

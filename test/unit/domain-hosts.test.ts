@@ -9,7 +9,6 @@ const RULES: DomainRules = {
   allowsLocalhost: false,
 };
 
-/** Returns the host that a domain gets, or why it is refused. */
 function read(
   host: unknown,
   changes: Partial<DomainRules> = {},

@@ -14,7 +14,6 @@ const secret = await generateSecret("HS256", { extractable: true });
 const secretJwk = await exportJWK(secret);
 const [header = "", payload = "", signature = ""] = (await proofFor()).split(".");
 
-/** Signs a valid proof of a request to the resource, with changes. */
 function proofFor({ header, claims }: Proof = {}, signer = key): Promise<string> {
   const own = { htm: "GET", htu: ORIGIN + PATH, ath: athOf(token), ...claims };
   return signProof(signer, { ...(header && { header }), claims: own });
@@ -26,7 +25,6 @@ const checkProof = createCheckProof({
   isFirstUse: async () => true,
 });
 
-/** Checks these `DPoP` headers of a request, and returns the nonce that the response offers. */
 async function check(dpop: string[]): Promise<string | undefined> {
   let nonce: string | undefined;
   const set = (_name: string, value: string) => {

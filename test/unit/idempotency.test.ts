@@ -1,13 +1,7 @@
 import test from "ava";
 import { Problem, toProblem, UNAVAILABLE } from "../../resources/http/problem.ts";
-import {
-  createRunOnce,
-  fingerprintOf,
-  type IdempotencyStore,
-  KEY,
-  type RunOnce,
-  type ServiceResponse,
-} from "../../resources/idempotency/run-once.ts";
+import type { IdempotencyStore, RunOnce, ServiceResponse } from "../../resources/idempotency/run-once.ts";
+import { createRunOnce, fingerprintOf, KEY } from "../../resources/idempotency/run-once.ts";
 
 type Begun = Awaited<ReturnType<IdempotencyStore["begin"]>>;
 

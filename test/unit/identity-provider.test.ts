@@ -1,13 +1,10 @@
 import type { RequestListener } from "node:http";
-import test, { type ExecutionContext } from "ava";
+import test from "ava";
 import { createIdentityProvider, ProviderUnavailable } from "../../server/auth/sso/identity-provider.ts";
 import { readSettings } from "../../server/settings/config.ts";
 import { startApp } from "../harness/clients/app-server.ts";
-import {
-  type MockProvider,
-  providerSettings,
-  startMockProvider,
-} from "../harness/providers/identity-provider.ts";
+import type { MockProvider } from "../harness/providers/identity-provider.ts";
+import { providerSettings, startMockProvider } from "../harness/providers/identity-provider.ts";
 
 const CALLBACK = "https://links.example.com/auth/sso/callback";
 
@@ -17,10 +14,8 @@ function clientOf(issuer: string) {
   return provider;
 }
 
-/** Starts a provider whose metadata and ID tokens are changed like this. */
-async function startProvider(t: ExecutionContext, metadata: object = {}) {
+async function startProvider(metadata: object = {}) {
   const mock = await startMockProvider();
-  t.teardown(() => mock.stop());
   const change = ({ body }: { body: unknown }) => void Object.assign(body as object, metadata);
   mock.service.on("beforeWellKnownOpenIdConfiguration", change);
   return { mock, client: clientOf(mock.issuer) };
@@ -34,21 +29,21 @@ async function signIn(client: ReturnType<typeof clientOf>, mock: MockProvider) {
 test("a provider of another issuer, or without asymmetric signatures, counts as unreachable", async (t) => {
   const unsigned = { id_token_signing_alg_values_supported: ["none", "HS256"] };
   for (const metadata of [{ issuer: "https://evil.example" }, unsigned]) {
-    const { client } = await startProvider(t, metadata);
+    const { client } = await startProvider(metadata);
     await t.throwsAsync(client.begin(), { instanceOf: ProviderUnavailable });
     t.false(await client.isReachable());
   }
 });
 
 test("if the provider announces the iss parameter, a callback without it is rejected", async (t) => {
-  const { client, mock } = await startProvider(t, { authorization_response_iss_parameter_supported: true });
+  const { client, mock } = await startProvider({ authorization_response_iss_parameter_supported: true });
   await t.throwsAsync(signIn(client, mock), { code: "OAUTH_INVALID_RESPONSE" });
   mock.service.on("beforeAuthorizeRedirect", ({ url }) => url.searchParams.set("iss", mock.issuer));
   t.is((await signIn(client, mock)).issuer, mock.issuer);
 });
 
 test("an auth_time in the future is refused, except for a small difference of clocks", async (t) => {
-  const { client, mock } = await startProvider(t);
+  const { client, mock } = await startProvider();
   const now = Math.floor(Date.now() / 1000);
   mock.say(({ payload }) => Object.assign(payload, { auth_time: now + 60 }));
   await t.throwsAsync(signIn(client, mock), { message: /in the future/ });
@@ -57,7 +52,7 @@ test("an auth_time in the future is refused, except for a small difference of cl
 });
 
 test("each request carries PKCE, a nonce, a state and the scopes, and asks again only for a recent sign-in", async (t) => {
-  const { client } = await startProvider(t);
+  const { client } = await startProvider();
   const requests = [];
   for (let round = 0; round < 2; round++) {
     const query = new URL((await client.begin()).url).searchParams;
@@ -76,15 +71,14 @@ test("each request carries PKCE, a nonce, a state and the scopes, and asks again
 });
 
 /** Serves what answers like this, and returns a client of it. */
-async function clientOfServer(t: ExecutionContext, answer: RequestListener) {
-  const { url, close } = await startApp(answer);
-  t.teardown(close);
+async function clientOfServer(answer: RequestListener) {
+  const { url } = await startApp(answer);
   return clientOf(url);
 }
 
 test("sign-in pages wait once for a provider that hangs", async (t) => {
   const attempts = { begun: 0, ended: 0 };
-  const client = await clientOfServer(t, (_request, response) => {
+  const client = await clientOfServer((_request, response) => {
     attempts.begun++;
     response.once("close", () => attempts.ended++);
   });
@@ -97,7 +91,7 @@ test("sign-in pages wait once for a provider that hangs", async (t) => {
 test("a response without an end is given up before it fills the memory", async (t) => {
   let sent = 0;
   const chunk = Buffer.alloc(64 * 1024, " ");
-  const client = await clientOfServer(t, (_request, response) => {
+  const client = await clientOfServer((_request, response) => {
     response.writeHead(200, { "content-type": "application/json" });
     const send = () => {
       while (!response.destroyed && response.write(chunk)) sent += chunk.length;

@@ -38,7 +38,6 @@ const MODELS =
   "(Client|Grant|Session|Interaction|ReplayDetection|OIDCContext|\\w*Token|\\w*Code|\\w+Credentials)";
 const OVERRIDE = new RegExp(`${MODELS}\\.prototype|IN_PAYLOAD|Object\\.\\w+\\((\\w+\\.)?${MODELS}\\b`);
 
-/** Returns the files whose code matches. */
 const filesWith = (pattern: RegExp) => files.filter((file) => pattern.test(sources.get(file) ?? "")).sort();
 
 test("only seams import private files of oidc-provider or change its models", (t) => {

@@ -17,7 +17,6 @@ const LINKS = [
   archived: slug === "jobs",
 }));
 
-/** These links as programs write them. */
 const EXPORTS: Record<string, string> = {
   SQLite: "sqlite.csv", // sqlite3 -header -csv
   PostgreSQL: "postgresql.csv", // \copy links to links.csv csv header

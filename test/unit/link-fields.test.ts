@@ -49,7 +49,6 @@ const DESTINATIONS: Record<string, unknown[]> = {
   ],
 };
 
-/** By field and message, the values that creating and updating a link refuse. */
 const INVALID: Record<string, Record<string, unknown[]>> = {
   url: { ...DESTINATIONS, "must be a string": [null, ...NOT_STRINGS] },
   fallback_url: DESTINATIONS,
@@ -174,12 +173,11 @@ for (const [field, messages] of Object.entries(INVALID))
     for (const [rule, values] of Object.entries(messages)) {
       const [, part, message] = /^(?:(.*): )?(.*)$/s.exec(rule) ?? [];
       const expected = { field: part === undefined ? field : `${field}.${part}`, message };
-      for (const value of values) {
+      for (const value of values)
         for (const schema of [create, update]) {
           const { status, code, errors } = problemOf(schema, { url: URL, [field]: value });
           t.deepEqual([status, code, errors], [422, `invalid_${field}`, [expected]]);
         }
-      }
     }
   });
 

@@ -7,7 +7,6 @@ import { linkSchemas } from "../../resources/links/schema.ts";
 const { shape } = linkSchemas(NO_NAMES).imported;
 const { created_at: time, archived, clicks } = shape;
 
-/** Returns what is stored of a value, or "refused". */
 const stored = {
   time: (written: unknown) => outcome(time.safeParse(toTime(written)), (text) => Date.parse(text ?? "")),
   boolean: (written: unknown) => outcome(archived.safeParse(toBoolean(written)), (value) => value),

@@ -32,7 +32,7 @@ for (const [query, size, color] of [
   [{}, 512, "000000"],
   [{ size: 128 }, 128, "000000"],
   [{ size: 999, color: "#1F5FBF", download: "1" }, 999, "1f5fbf"],
-] as const) {
+] as const)
   test(`a PNG with ${JSON.stringify(query)} has exactly its size, its color and the modules of the code`, async (t) => {
     const png = pixelsOf(await QR_FORMATS.png.render(TEXT, qrQuery.parse(query)));
     t.is(png.size, size);
@@ -43,7 +43,6 @@ for (const [query, size, color] of [
     const isWrong = (isDark: boolean, x: number, y: number) => isDark !== (MODULES[at(y)]?.[at(x)] ?? false);
     t.false(png.pixels.some((row, y) => row.some((isDark, x) => isWrong(isDark, x, y))));
   });
-}
 
 test("an SVG has the modules of the code, its color, and a size if one is asked for", async (t) => {
   const svg = await QR_FORMATS.svg.render(TEXT, qrQuery.parse({ size: 1000, color: "1F5FBF" }));

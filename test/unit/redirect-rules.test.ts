@@ -4,14 +4,8 @@ import Bowser from "bowser";
 import fc from "fast-check";
 import { validate } from "../../resources/http/validate.ts";
 import { createReadClickSource } from "../../resources/links/redirect.ts";
-import {
-  DEVICES,
-  destinationOf,
-  type Rule,
-  SYSTEMS,
-  type Visitor,
-  varyOf,
-} from "../../resources/links/redirect-rules.ts";
+import type { Rule, Visitor } from "../../resources/links/redirect-rules.ts";
+import { DEVICES, destinationOf, SYSTEMS, varyOf } from "../../resources/links/redirect-rules.ts";
 import { NO_NAMES } from "../../resources/links/rules.ts";
 import { linkSchemas } from "../../resources/links/schema.ts";
 

@@ -13,7 +13,6 @@ const FIRST = { attemptCount: 0, failingSince: null, failures: 0, verifies: fals
 const outcomeOf = (response: EndpointResponse, delivery: Partial<LeasedDelivery> = {}, ms = 10) =>
   nextOutcome({ ...FIRST, ...delivery } as LeasedDelivery, response, { now: NOW, ms });
 
-/** Returns in how many milliseconds a delivery is attempted again. */
 function delayOf(...args: Parameters<typeof outcomeOf>): number {
   const outcome = outcomeOf(...args);
   if (outcome.status !== "pending") throw new Error(`not retried, but ${outcome.status}`);

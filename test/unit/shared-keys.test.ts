@@ -3,7 +3,7 @@ import path from "node:path";
 import test, { type ExecutionContext } from "ava";
 import { readKeyFile } from "../../server/keys/encryption-keys.ts";
 import { endOf, keysInUse, withoutEnded } from "../../server/keys/shared-keys.ts";
-import { temporaryFolder } from "../harness/folder.ts";
+import { temporaryFolder } from "../harness/program.ts";
 
 const LIFETIME = 100;
 const names = (keys: { name: string }[]) => keys.map(({ name }) => name).join(" ");

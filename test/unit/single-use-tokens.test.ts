@@ -1,9 +1,8 @@
 import test from "ava";
 import { createSingleUseTokens } from "../../server/auth/single-use-tokens.ts";
-import { advanceClock } from "../harness/clock.ts";
+import { advanceClock, MINUTE_MS } from "../harness/clock.ts";
 
 const SECRET = "a secret of the server";
-const MINUTE_MS = 60_000;
 const tokens = createSingleUseTokens<{ user: string }>(SECRET, "test", MINUTE_MS);
 
 test.serial("a token returns its data to its holder until it expires", (t) => {

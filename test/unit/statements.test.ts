@@ -22,7 +22,6 @@ test("database errors are classified by their codes", (t) => {
 
 type DriverError = { code?: string; errno?: number; syscall?: string; message?: string };
 
-/** As the drivers report them. */
 const LOST: Record<string, DriverError[]> = {
   "a socket": [
     { code: "ENOENT", syscall: "connect" },

@@ -1,14 +1,6 @@
 import test from "ava";
-import {
-  CompactSign,
-  type CryptoKey,
-  createLocalJWKSet,
-  exportJWK,
-  FlattenedSign,
-  generateKeyPair,
-  type JWTHeaderParameters,
-  SignJWT,
-} from "jose";
+import type { CryptoKey, JWTHeaderParameters } from "jose";
+import { CompactSign, createLocalJWKSet, exportJWK, FlattenedSign, generateKeyPair, SignJWT } from "jose";
 import { InvalidJwt, verifyJwt } from "../../server/assertions/verify-jwt.ts";
 
 const ISSUER = "https://issuer.example";
@@ -34,7 +26,6 @@ function sign(
     .sign(key);
 }
 
-/** Signs claims as if the public key were a secret. */
 async function signSymmetrically(): Promise<string> {
   const secret = Buffer.from(JSON.stringify(await exportJWK(publicKey)));
   return new SignJWT(CLAIMS).setProtectedHeader({ alg: "HS256", kid: "one" }).sign(secret);

@@ -7,7 +7,7 @@ import { createFindCountry } from "../../server/http/visitor-country.ts";
 import { createLog } from "../../server/log.ts";
 import { readSettings } from "../../server/settings/config.ts";
 import { countryDatabase } from "../harness/country-database.ts";
-import { temporaryFolder } from "../harness/folder.ts";
+import { temporaryFolder } from "../harness/program.ts";
 
 const folder = temporaryFolder("countries");
 
@@ -20,7 +20,6 @@ function write(name: string, content: Buffer | string): string {
 const MMDB_PATH = write("countries.mmdb", countryDatabase());
 const BEHIND_PROXY = { MMDB_PATH, TRUST_PROXY: "1", COUNTRY_HEADER: "X-Country" };
 
-/** Returns the country of a request that comes from 127.0.0.1 with these headers. */
 function countryOf(headers: Record<string, string>, settings: Record<string, string> = BEHIND_PROXY) {
   const find = createFindCountry(readSettings(settings), createLog("silent"));
   return find?.({ headers, socket: { remoteAddress: "127.0.0.1" } } as unknown as IncomingMessage);

@@ -27,7 +27,6 @@ test("a webhook without a URL or events is rejected, unlike an update", (t) => {
   }
 });
 
-/** By what is invalid about them. */
 const INVALID: Record<string, object[]> = {
   events: [[], "link.created"].map((events) => ({ events })),
   "events.0": ["*", "plan.changed", "LINK.CREATED", 1].map((event) => ({ events: [event] })),

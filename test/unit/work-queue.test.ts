@@ -46,7 +46,6 @@ const RULES = {
 const serviceOf = (store: object) => createLinkService({ store: store as LinkStore, ...RULES });
 type Links = ReturnType<typeof createLinkService>;
 
-/** Reads that may take seconds in a large organization. */
 const LONG_READS: Record<string, (links: Links, caller: ReturnType<typeof callerOf>) => Promise<unknown>> = {
   "a search": (links, caller) => links.list(caller, { search: "absent" }),
   "a sorted list": (links, caller) => links.list(caller, { sort: "clicks" }),

@@ -1,8 +1,7 @@
 import test from "ava";
 import { isProblem, read } from "../../harness/clients/api.ts";
 import { challengeOf } from "../../harness/clients/challenge.ts";
-import { authorize, tokensFor } from "../../harness/clients/flow.ts";
-import { postAsClient } from "../../harness/clients/oauth.ts";
+import { authorize, postAsClient, tokensFor } from "../../harness/clients/oauth.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
 import { bearer, postForm, startTestService } from "../../harness/service.ts";
 
@@ -12,7 +11,6 @@ const user = await service.createUser([app.id]);
 const tokens = await tokensFor(service, app, user, { parameters: { scope: "openid links:write" } });
 const good = await service.token(app);
 const code = (await authorize(service, app, user)).callback.searchParams.get("code") ?? "";
-test.after.always(() => service.close());
 const metadata = `${service.url}/.well-known/oauth-protected-resource/v1`;
 const call = async (headers: Record<string, string>, query = "") =>
   read(await fetch(`${service.url}/v1/links${query}`, { headers }));
@@ -30,13 +28,12 @@ const noToken: [string, Record<string, string>, string?][] = [
   ["a token in a cookie", { cookie: `access_token=${good}` }],
   ["a token in another header", { "x-access-token": good }],
 ];
-for (const [name, headers, query] of noToken) {
+for (const [name, headers, query] of noToken)
   test(`${name} counts as no token: 401 with a challenge without an error`, async (t) => {
     const reply = await call(headers, query);
     isProblem(t, reply, { status: 401, code: "missing_token" });
     t.deepEqual(challengeOf(reply), { scope: "links:read", resource_metadata: metadata });
   });
-}
 
 const flipCase = (text: string) =>
   text.replace(/[a-z]/i, (c) => (c === c.toLowerCase() ? c.toUpperCase() : c.toLowerCase()));
@@ -66,7 +63,7 @@ const invalid: [string, string][] = [
   ["the word null", "null"],
   ["a token of 6,000 characters", `lga_${"A".repeat(6000)}`],
 ];
-for (const [name, token] of invalid) {
+for (const [name, token] of invalid)
   test(`${name} is rejected with invalid_token`, async (t) => {
     const reply = await call(bearer(token));
     isProblem(t, reply, { status: 401, code: "invalid_token" });
@@ -75,7 +72,6 @@ for (const [name, token] of invalid) {
     t.truthy(error_description);
     t.false(reply.text.includes(token) && token.length > 4, "the response contains the token");
   });
-}
 
 const malformed: [name: string, token: string, query?: string][] = [
   ["a space inside", `${good.slice(0, 20)} ${good.slice(20)}`],
@@ -86,14 +82,13 @@ const malformed: [name: string, token: string, query?: string][] = [
   ["a non-ASCII letter", `${good}\u00e9`],
   ["a token that is also in the query", good, `?access_token=${good}`],
 ];
-for (const [name, value, query] of malformed) {
+for (const [name, value, query] of malformed)
   test(`a header with ${name} is rejected with 400`, async (t) => {
     const reply = await call(bearer(value), query);
     isProblem(t, reply, { status: 400, code: "invalid_request" });
     t.is(challengeOf(reply)?.error, "invalid_request");
     t.is(challengeOf(reply)?.resource_metadata, metadata);
   });
-}
 
 test("two Authorization headers are rejected with 400", async (t) => {
   const values = [`Bearer ${good}`, "Bearer lga_other"];
@@ -111,13 +106,12 @@ test("a token in a form body is ignored", async (t) => {
   isProblem(t, reply, { status: 401, code: "missing_token" });
 });
 
-for (const scheme of ["Bearer", "bearer", "BEARER"]) {
+for (const scheme of ["Bearer", "bearer", "BEARER"])
   test(`the scheme ${scheme} is accepted`, async (t) => {
     // RFC 9110 §11.4 allows several spaces.
     for (const spaces of [" ", "   "])
       t.is((await call({ authorization: scheme + spaces + good })).status, 200);
   });
-}
 
 test("a revoked token is rejected on the next request, and other tokens still work", async (t) => {
   const [revoked, other] = [await service.token(app), await service.token(app)];

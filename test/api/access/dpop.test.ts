@@ -1,13 +1,12 @@
 import test, { type ExecutionContext } from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { challengesIn } from "../../harness/clients/challenge.ts";
 import { athOf, boundToken, createDpopKey, signProof } from "../../harness/clients/dpop.ts";
 import { MCP_HEADERS, modernRequest } from "../../harness/clients/mcp.ts";
 import { RESOURCE_SERVER } from "../../harness/clients/oauth.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { freePort } from "../../harness/port.ts";
-import { startTestService } from "../../harness/service.ts";
+import { freePort } from "../../harness/program.ts";
+import { OPERATOR, startTestService } from "../../harness/service.ts";
 
 /** A request that a resource accepts with a valid proof. */
 type Target = {
@@ -32,7 +31,7 @@ const service = await startTestService({ RESOURCE_SERVER_SECRET: RESOURCE_SERVER
 const port = await freePort();
 // A resource server with a database of its own that asks the service about tokens. It serves the URLs of the service, as
 // behind a proxy that sends it the requests for resources.
-const resourceServer = await startTestService({
+await startTestService({
   PORT: String(port),
   BASE_URL: service.url,
   INTROSPECTION_URL: `${service.url}/oauth/introspect`,
@@ -53,9 +52,6 @@ const targets: Target[] = [
   { name: "MCP of a resource server", server: apart, ...MCP },
 ];
 
-test.after.always(() => Promise.all([service.close(), resourceServer.close()]));
-
-/** Sends the request of a target with these `DPoP` headers. */
 async function send(target: Target, proofs: string[], authorization = `DPoP ${token}`, query = "") {
   const { server, method, path, headers, body } = target;
   const answer = await sendRaw(server, path + query, {
@@ -69,7 +65,6 @@ async function send(target: Target, proofs: string[], authorization = `DPoP ${to
   return { ...answer, nonce: answer.headers["dpop-nonce"] as string | undefined };
 }
 
-/** Signs a valid proof for the request of a target, with changes. */
 function proofFor(
   { method, path }: Target,
   claims: Record<string, unknown> = {},

@@ -1,7 +1,7 @@
 import test from "ava";
 import { apiAt, isProblem } from "../../harness/clients/api.ts";
 import { challengeOf } from "../../harness/clients/challenge.ts";
-import { tokensFor } from "../../harness/clients/flow.ts";
+import { tokensFor } from "../../harness/clients/oauth.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { startServiceWithDatabase } from "../../harness/database/service.ts";
 import type { TestUser } from "../../harness/service.ts";
@@ -9,8 +9,7 @@ import type { TestUser } from "../../harness/service.ts";
 // `oauth/switches` has the other changes that end or limit access, for every part of the service.
 export const databases = "all";
 
-const { service, knex, close } = await startServiceWithDatabase();
-test.after.always(close);
+const { service, knex } = await startServiceWithDatabase();
 const LIFETIME_MS = 3_600_000;
 const MCP = {
   json: { jsonrpc: "2.0", id: 1, method: "tools/list" },
@@ -24,7 +23,7 @@ const CHANGES: Record<string, (user: TestUser) => Promise<unknown>> = {
   "its grant was revoked": ({ id }) =>
     knex("grants").where({ user_id: id }).update({ revoked_at: Date.now() }),
 };
-for (const [name, change] of Object.entries(CHANGES)) {
+for (const [name, change] of Object.entries(CHANGES))
   test(`a user's token is rejected on the next request after ${name}`, async (t) => {
     const [app, own] = [await service.createOrganization(), await service.createOrganization()];
     const user = await service.createUser([own.id]);
@@ -34,7 +33,6 @@ for (const [name, change] of Object.entries(CHANGES)) {
     for (const reply of [await api.get("/v1/links"), await api.send("POST", "/mcp", MCP)])
       isProblem(t, reply, { status: 401, code: "invalid_token" });
   });
-}
 
 test.serial("an access token expires after an hour", async (t) => {
   const api = apiAt(service.url, await service.token(await service.createOrganization()));

@@ -2,8 +2,7 @@ import { existsSync } from "node:fs";
 import test from "ava";
 import { createDegradedStates } from "../../../server/observability/degraded.ts";
 import { count, createRateLimitStore } from "../../../server/rate-limits/store.ts";
-import { freePort } from "../../harness/port.ts";
-import { Program } from "../../harness/program.ts";
+import { freePort, Program } from "../../harness/program.ts";
 import { skip } from "../../harness/skip.ts";
 import { until } from "../../harness/webhooks.ts";
 

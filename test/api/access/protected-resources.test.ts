@@ -1,8 +1,8 @@
 import test from "ava";
 import { apiAt, isInvalid, isProblem } from "../../harness/clients/api.ts";
 import { challengeOf } from "../../harness/clients/challenge.ts";
-import { tokensFor } from "../../harness/clients/flow.ts";
-import { freePort } from "../../harness/port.ts";
+import { tokensFor } from "../../harness/clients/oauth.ts";
+import { freePort } from "../../harness/program.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
@@ -19,8 +19,6 @@ const apartToken = await apart.token(await apart.createOrganization());
 
 const app = await service.createOrganization();
 const user = await service.createUser([app.id]);
-
-test.after.always(() => Promise.all([service.close(), apart.close()]));
 
 const { url } = service;
 const api = apiAt(url);
@@ -96,13 +94,12 @@ for (const [method, path, resource] of [
   ["POST", "/mcp/", "/mcp/"],
   ["POST", "/mcp/read", "/mcp/read"],
   ["POST", "/mcp/read/", "/mcp/read/"],
-] as const) {
+] as const)
   test(`the challenge of ${path} names its resource's metadata`, async (t) => {
     const metadataUrl = challengeOf(await api.send(method, path))?.resource_metadata ?? "";
     const body = (await (await fetch(metadataUrl)).json()) as { resource: string };
     t.is(body.resource, url + resource);
   });
-}
 
 const ping = { jsonrpc: "2.0", id: 1, method: "ping" };
 
@@ -149,7 +146,6 @@ const asScript = (parameters: Parameters) => service.token(app, parameters);
 const asUser = async (parameters: Parameters) =>
   (await tokensFor(service, app, user, { parameters })).access_token;
 
-/** Returns which of the API, MCP and read-only MCP accept a token. */
 async function acceptedBy(token: string): Promise<string[]> {
   const api = apiAt(url, token);
   const json = { ...ping, method: "tools/list" };
@@ -175,19 +171,18 @@ for (const [who, issue, rows] of [
   ["a script", asScript, table],
   // The codes and tokens of users are for the same resources: one of each kind.
   ["a user", asUser, table.filter(([name]) => name === "no resource" || EVERYTHING.includes(name))],
-] as const) {
+] as const)
   for (const [name, parameters, accepting] of rows)
     test(`${who} with a token for ${name} can use ${accepting.join(" and ")}`, async (t) => {
       t.deepEqual(await acceptedBy(await issue(parameters)), accepting);
     });
-}
 
 for (const [name, resource, method, path, scope] of [
   ["a token for MCP at the API", "/mcp", "GET", "/v1/links", "links:read"],
   ["a token for the API at MCP", "/v1", "POST", "/mcp", "links:read links:write"],
   ["a token for the API at read-only MCP", "/v1", "POST", "/mcp/read", READ.join(" ")],
   ["a token for read-only MCP at MCP", "/mcp/read", "POST", "/mcp", "links:read links:write"],
-] as const) {
+] as const)
   test(`${name} is rejected with invalid_token`, async (t) => {
     const token = await service.token(app, { resource: url + resource });
     const reply = await apiAt(url, token).send(method, path);
@@ -196,4 +191,3 @@ for (const [name, resource, method, path, scope] of [
     const resource_metadata = `${url}${WELL_KNOWN}/${path.replace("/v1/links", "/v1").slice(1)}`;
     t.deepEqual(challenge, { error: "invalid_token", scope, resource_metadata });
   });
-}

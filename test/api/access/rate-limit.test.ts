@@ -1,13 +1,11 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
 import { apiAt, isProblem } from "../../harness/clients/api.ts";
 import { MCP_HEADERS, modernRequest, postMcp } from "../../harness/clients/mcp.ts";
 import { atOnce } from "../../harness/database/storage.ts";
-import { bearer } from "../../harness/service.ts";
-import { shareService } from "../../harness/shared-service.ts";
+import { bearer, OPERATOR, startTestService } from "../../harness/service.ts";
 
-const service = await shareService({ RATE_LIMIT: "on", TRUST_PROXY: "1" });
+const service = await startTestService({ RATE_LIMIT: "on", TRUST_PROXY: "1" });
 
 const GROWTH = 600;
 const mcp = `${service.url}/mcp`;
@@ -15,7 +13,6 @@ let hosts = 0;
 
 type Organization = { limits: { requests_per_minute: number } };
 
-/** Creates an organization and a function that calls from its own IP address. */
 async function caller() {
   const app = await service.createOrganization();
   const token = await service.token(app);
@@ -150,7 +147,7 @@ test("every documented operation counts and shows the remaining calls", async (t
   const { from, api } = await caller();
   const { body: document } = await api.get<OpenApiDocument>("/v1/openapi.json", from);
   let left = GROWTH;
-  for (const [path, operations] of Object.entries(document.paths)) {
+  for (const [path, operations] of Object.entries(document.paths))
     for (const [method, { security }] of Object.entries(operations)) {
       const requestPath = path.replaceAll(/\{\w+\}/g, "unknown");
       const { headers } = await api.send(method.toUpperCase(), requestPath, { headers: from });
@@ -159,7 +156,6 @@ test("every documented operation counts and shows the remaining calls", async (t
       const expected = isOpen ? { policy: "address" } : { policy: "organization", r: left };
       t.like(parse(headers, "ratelimit"), expected, `${method} ${path}`);
     }
-  }
 });
 
 test("calls without a token count against the IP address before authentication", async (t) => {

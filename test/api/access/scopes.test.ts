@@ -2,8 +2,8 @@ import test from "ava";
 import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
 import { apiAt, isProblem } from "../../harness/clients/api.ts";
 import { challengeOf } from "../../harness/clients/challenge.ts";
-import { tokensFor } from "../../harness/clients/flow.ts";
 import { ALL_ERAS, connectMcp, connectUntilEnd, modernRequest, postMcp } from "../../harness/clients/mcp.ts";
+import { tokensFor } from "../../harness/clients/oauth.ts";
 import { bearer, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
@@ -44,8 +44,6 @@ const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
 const mcpOwner = await connectMcp(mcp, tokenByScopes.get(SCOPES.join(" ")) as string);
 const { tools } = await mcpOwner.listTools();
 await mcpOwner.close();
-
-test.after.always(() => service.close());
 
 // Have the data of links and of all else that webhooks get.
 const EVENTS = ["links:read", "webhooks:read"];
@@ -113,16 +111,14 @@ function requiredForTool(name: string): string[] {
 
 const mayCall = (scope: string, name: string) => covers(scope, requiredForTool(name));
 
-for (const [scope, token] of tokenByScopes) {
-  for (const era of ALL_ERAS) {
+for (const [scope, token] of tokenByScopes)
+  for (const era of ALL_ERAS)
     test(`${era}: a token with ${scope || "no scope"} lists exactly the tools that it may call`, async (t) => {
       const client = await connectUntilEnd(t, mcp, token, era);
       const shown = (await client.listTools()).tools.map(({ name }) => name);
       const allowed = tools.map(({ name }) => name).filter((name) => mayCall(scope, name));
       t.deepEqual(shown, allowed);
     });
-  }
-}
 
 for (const { name } of tools) {
   const required = requiredForTool(name);

@@ -21,7 +21,6 @@ function withRedis(title: string, run: (t: ExecutionContext, url: string) => Pro
 const remainingOf = ({ headers }: Reply<unknown>) =>
   Number(/;r=(\d+)/.exec(headers.get("ratelimit") ?? "")?.[1]);
 
-/** Returns a function that calls one of the servers for an organization. */
 async function callerAt(service: TestService, app: Parameters<TestService["token"]>[0]) {
   const api = apiAt(service.url, await service.token(app));
   return () => api.get("/v1/organization");
@@ -37,7 +36,6 @@ async function refusalOf<Answer extends { status: number }>(call: () => Promise<
   return answer;
 }
 
-/** Starts two servers with the same database and the same Redis, until the test ends. */
 async function twoServers(t: ExecutionContext, redisUrl: string) {
   const database = await createTestDatabase();
   const shared = {

@@ -2,13 +2,11 @@ import test from "ava";
 import knexFactory from "knex";
 import { knexConfig } from "../../../adapters/database/engine.ts";
 import { openStorage } from "../../../adapters/index.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { MCP_HEADERS } from "../../harness/clients/mcp.ts";
-import { temporaryFolder } from "../../harness/folder.ts";
 import { PRODUCTION } from "../../harness/production.ts";
-import { addressOf, startServer } from "../../harness/program.ts";
-import { bearer, postForm } from "../../harness/service.ts";
+import { addressOf, startServer, temporaryFolder } from "../../harness/program.ts";
+import { bearer, OPERATOR, postForm } from "../../harness/service.ts";
 
 // A production server with the most verbose logging.
 const folder = temporaryFolder("logging");

@@ -1,29 +1,24 @@
-import test, { type ExecutionContext } from "ava";
+import test from "ava";
 import { createClient, LinkgateError } from "../../../client/src/index.ts";
 import { loseResponse, startHttpProxy } from "../../harness/clients/http-proxy.ts";
 import { postAsClient } from "../../harness/clients/oauth.ts";
 import { createTrustingOrganization, jobToken } from "../../harness/clients/workload.ts";
-import { advanceClock } from "../../harness/clock.ts";
+import { advanceClock, MINUTE_MS } from "../../harness/clock.ts";
 import { startTokenIssuer } from "../../harness/providers/token-issuer.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const [service, issuer] = await Promise.all([startTestService(), startTokenIssuer()]);
-test.after.always(() => Promise.all([service.close(), issuer.stop()]));
 
-async function startProxy(t: ExecutionContext) {
+async function startProxy() {
   const proxy = await startHttpProxy(service.url);
-  t.teardown(proxy.close);
   const tokenRequests = () => proxy.requests.filter(({ path }) => path === "/oauth/token").length;
-  /** Returns the access token of the last request. */
   const lastToken = () => proxy.requests.at(-1)?.headers.authorization?.replace("Bearer ", "") ?? "";
   return { proxy, tokenRequests, lastToken };
 }
 
-const MINUTE_MS = 60_000;
-
 // They share a clock.
 test.serial("concurrent calls wait for one token", async (t) => {
-  const { proxy, tokenRequests } = await startProxy(t);
+  const { proxy, tokenRequests } = await startProxy();
   const organization = await service.createOrganization();
   const linkgate = createClient({ baseUrl: proxy.url, ...organization });
   const all = await Promise.all(Array.from({ length: 20 }, () => linkgate.getOrganization()));
@@ -32,7 +27,7 @@ test.serial("concurrent calls wait for one token", async (t) => {
 });
 
 test.serial("a token that was revoked is replaced, and concurrent calls get the same new one", async (t) => {
-  const { proxy, tokenRequests, lastToken } = await startProxy(t);
+  const { proxy, tokenRequests, lastToken } = await startProxy();
   const organization = await service.createOrganization();
   const linkgate = createClient({ baseUrl: proxy.url, ...organization });
   await linkgate.getOrganization();
@@ -43,7 +38,7 @@ test.serial("a token that was revoked is replaced, and concurrent calls get the 
 });
 
 test.serial("a token is renewed before it expires", async (t) => {
-  const { proxy, tokenRequests } = await startProxy(t);
+  const { proxy, tokenRequests } = await startProxy();
   const linkgate = createClient({ baseUrl: proxy.url, ...(await service.createOrganization()) });
   await linkgate.getOrganization();
   advanceClock(50 * MINUTE_MS);
@@ -64,7 +59,7 @@ test.serial("a token has the requested scope only", async (t) => {
 });
 
 test.serial("a workload gets a token for a new one each time, also if the response is lost", async (t) => {
-  const { proxy, tokenRequests } = await startProxy(t);
+  const { proxy, tokenRequests } = await startProxy();
   const { clientId } = await createTrustingOrganization(service, issuer);
   proxy.once("/oauth/token", loseResponse);
   const workloadToken = () => jobToken(service, issuer);

@@ -5,8 +5,8 @@ import { generateApi } from "../../../client/generate.ts";
 import { OPERATIONS } from "../../../client/src/api.ts";
 import { createClient, LinkgateError } from "../../../client/src/index.ts";
 import { contractOf } from "../../harness/clients/contract.ts";
+import { shareApi } from "../../harness/clients/oauth.ts";
 import { ROOT } from "../../harness/program.ts";
-import { shareApi } from "../../harness/shared-service.ts";
 
 const {
   service,

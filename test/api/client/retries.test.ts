@@ -1,4 +1,4 @@
-import test, { type ExecutionContext } from "ava";
+import test from "ava";
 import { type ClientOptions, createClient, LinkgateError } from "../../../client/src/index.ts";
 import {
   cutResponse,
@@ -7,17 +7,15 @@ import {
   respondWith,
   startHttpProxy,
 } from "../../harness/clients/http-proxy.ts";
-import { shareService } from "../../harness/shared-service.ts";
+import { startTestService } from "../../harness/service.ts";
 
-const service = await shareService();
+const service = await startTestService();
 
-/** Returns a client of a new organization behind a proxy of its own. */
-async function connect(t: ExecutionContext, options: Partial<ClientOptions> = {}) {
+async function connect(options: Partial<ClientOptions> = {}) {
   const [proxy, { clientId, clientSecret }] = await Promise.all([
     startHttpProxy(service.url),
     service.createOrganization(),
   ]);
-  t.teardown(proxy.close);
   const linkgate = createClient({ baseUrl: proxy.url, clientId, clientSecret, ...options });
   const sent = (method: string) => proxy.requests.filter((request) => request.method === method);
   return { linkgate, proxy, sent, creations: () => sent("POST").filter(({ path }) => path === "/v1/links") };
@@ -26,9 +24,9 @@ async function connect(t: ExecutionContext, options: Partial<ClientOptions> = {}
 const URL_OF_LINK = { url: "https://example.com/" };
 const LOSSES = { "is lost": loseResponse, "is cut off": cutResponse };
 
-for (const [what, lose] of Object.entries(LOSSES)) {
+for (const [what, lose] of Object.entries(LOSSES))
   test(`a link is created once if the response ${what}`, async (t) => {
-    const { linkgate, proxy, creations } = await connect(t);
+    const { linkgate, proxy, creations } = await connect();
     proxy.once("/v1/links", lose);
     let replayed: string | null | undefined;
     const link = await linkgate.createLink(URL_OF_LINK, {
@@ -38,10 +36,9 @@ for (const [what, lose] of Object.entries(LOSSES)) {
     t.deepEqual((await linkgate.listLinks()).data, [link]);
     t.is(creations().length, 2);
   });
-}
 
 test("a secret whose response is lost is not returned again, and the webhook is created once", async (t) => {
-  const { linkgate, proxy } = await connect(t);
+  const { linkgate, proxy } = await connect();
   proxy.once("/v1/webhooks", loseResponse);
   const lost = linkgate.createWebhook({ url: "https://example.com/", events: ["link.created"] });
   const error = await t.throwsAsync(lost, { instanceOf: LinkgateError });
@@ -50,7 +47,7 @@ test("a secret whose response is lost is not returned again, and the webhook is 
 });
 
 test("each call has its own idempotency key, or that of the caller", async (t) => {
-  const { linkgate, creations } = await connect(t);
+  const { linkgate, creations } = await connect();
   await linkgate.createLink(URL_OF_LINK);
   await linkgate.createLink(URL_OF_LINK);
   const link = await linkgate.createLink(URL_OF_LINK, { idempotencyKey: "order-1042" });
@@ -60,7 +57,7 @@ test("each call has its own idempotency key, or that of the caller", async (t) =
 });
 
 test("a 429, 502, 503 and 504 are retried, and a 409 of a key that is still in use", async (t) => {
-  const { linkgate, proxy, sent, creations } = await connect(t);
+  const { linkgate, proxy, sent, creations } = await connect();
   for (const status of [429, 502, 503, 504]) {
     proxy.once("/v1/organization", respondWith(status));
     t.is((await linkgate.getOrganization()).plan, "growth");
@@ -74,7 +71,7 @@ test("a 429, 502, 503 and 504 are retried, and a 409 of a key that is still in u
 });
 
 test("other errors are not retried", async (t) => {
-  const { linkgate, proxy, creations } = await connect(t);
+  const { linkgate, proxy, creations } = await connect();
   for (const [status, code] of [
     [400, "invalid_json"],
     [409, "slug_taken"],
@@ -93,9 +90,9 @@ const WAITS: Record<string, (seconds: number) => string> = {
   "an HTTP date": (seconds) => new Date(Date.now() + (seconds + 1) * 1000).toUTCString(),
 };
 
-for (const [form, write] of Object.entries(WAITS)) {
+for (const [form, write] of Object.entries(WAITS))
   test(`the client waits as long as Retry-After asks for, in ${form}`, async (t) => {
-    const { linkgate, proxy } = await connect(t, { maxRetries: 1 });
+    const { linkgate, proxy } = await connect({ maxRetries: 1 });
     let isEarly = true;
     proxy.once("/v1/organization", (...args) => {
       setTimeout(() => (isEarly = false), 1900);
@@ -104,17 +101,16 @@ for (const [form, write] of Object.entries(WAITS)) {
     proxy.once("/v1/organization", (...args) => (isEarly ? respondWith(429) : passOn)(...args));
     await t.notThrowsAsync(linkgate.getOrganization());
   });
-}
 
 test("a server that asks for more than a minute gets no other request", async (t) => {
-  const { linkgate, proxy, sent } = await connect(t);
+  const { linkgate, proxy, sent } = await connect();
   proxy.once("/v1/organization", respondWith(503, { "Retry-After": "3600" }));
   await t.throwsAsync(linkgate.getOrganization(), { instanceOf: LinkgateError });
   t.is(sent("GET").length, 1);
 });
 
 test("retries are bounded", async (t) => {
-  const { linkgate, proxy, sent } = await connect(t, { maxRetries: 2 });
+  const { linkgate, proxy, sent } = await connect({ maxRetries: 2 });
   for (let times = 0; times < 4; times++) proxy.once("/v1/organization", respondWith(502));
   const error = await t.throwsAsync(linkgate.getOrganization(), { instanceOf: LinkgateError });
   t.like(error, { status: 502, code: "unexpected_response", detail: "The server responded with 502." });
@@ -122,13 +118,13 @@ test("retries are bounded", async (t) => {
 });
 
 test("without a response, the error is that of fetch", async (t) => {
-  const { linkgate, proxy } = await connect(t, { maxRetries: 0 });
+  const { linkgate, proxy } = await connect({ maxRetries: 0 });
   proxy.once("/v1/organization", loseResponse);
   await t.throwsAsync(linkgate.getOrganization(), { instanceOf: TypeError });
 });
 
 test("an aborted call rejects with the reason of its signal, and sends no other request", async (t) => {
-  const { linkgate, proxy, sent } = await connect(t);
+  const { linkgate, proxy, sent } = await connect();
   const controller = new AbortController();
   const reason = new Error("the user left");
   // The client has to wait for longer than the test.
@@ -142,7 +138,7 @@ test("an aborted call rejects with the reason of its signal, and sends no other 
 });
 
 test("an aborted call leaves the token to the others that wait for it", async (t) => {
-  const { linkgate, proxy } = await connect(t);
+  const { linkgate, proxy } = await connect();
   const controller = new AbortController();
   const { promise: isAborted, resolve } = Promise.withResolvers<void>();
   proxy.once("/oauth/token", async (response, forward) => {

@@ -4,8 +4,7 @@ import { createClient, verifyWebhook, WebhookVerificationError } from "../../../
 import { newWebhookSecret } from "../../../resources/webhooks/signature.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
 
-const { service, receiver, subscribe, close } = await startWebhookService();
-test.after.always(close);
+const { service, receiver, subscribe } = await startWebhookService();
 
 test("a delivery is verified, during a rotation with either secret, and is typed by its event", async (t) => {
   const { organization, webhook, path } = await subscribe();
@@ -24,7 +23,6 @@ test("a delivery is verified, during a rotation with either secret, and is typed
 const SECRET = newWebhookSecret();
 const BODY = JSON.stringify({ type: "webhook.test", timestamp: "2026-11-26T10:00:00.000Z", data: {} });
 
-/** Returns the headers of a request that is signed with secrets. */
 function sign(secrets = [SECRET], at = new Date(), body = BODY): Record<string, string> {
   const signatures = secrets.map((secret) => new Webhook(secret).sign("evt_1", at, body));
   return {

@@ -5,9 +5,8 @@ import { startDomainService } from "../../harness/domains.ts";
 
 export const databases = "all";
 
-const { service, at, addDomain, create, records, startAnother, close } = await startDomainService();
+const { service, at, addDomain, create, records, startAnother } = await startDomainService();
 const other = await startAnother();
-test.after.always(close);
 
 const URL = "https://example.com/";
 

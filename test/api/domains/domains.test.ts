@@ -5,8 +5,7 @@ import { startDomainService } from "../../harness/domains.ts";
 
 export const databases = "all";
 
-const { service, records, at, addDomain, create, close } = await startDomainService();
-test.after.always(close);
+const { service, records, at, addDomain, create } = await startDomainService();
 
 const URL = "https://example.com/spring";
 const TAKEN = { status: 409, code: "slug_taken", fields: ["slug"] };

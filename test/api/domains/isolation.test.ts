@@ -15,7 +15,7 @@ import { createSites, request, send } from "../../harness/site.ts";
 const HOST = "go.iso.example";
 const URL = "https://example.com/spring";
 
-const { service, at, addDomain, close } = await startDomainService({
+const { service, at, addDomain } = await startDomainService({
   TRUST_PROXY: "1",
   RATE_LIMIT: "on",
   DYNAMIC_REGISTRATION: "stateless",
@@ -35,7 +35,6 @@ const sites = await createSites();
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 const DOCUMENTS = ["/v1/openapi.json", MANAGEMENT, "/openapi.json"];
 
-/** Returns the paths that a page of the service links to and loads. */
 async function linkedFrom(path: string): Promise<string[]> {
   const page = await browser.open(service.url + path);
   return page.html
@@ -53,7 +52,6 @@ async function declaredIn(document: string): Promise<string[]> {
   return Object.keys(paths).map((path) => path.replaceAll(/\{\w+\}/g, "unknown"));
 }
 
-/** Every address that the service declares or links to. */
 async function ownPaths(): Promise<string[]> {
   const pages = ["/", "/docs", "/auth/login", "/auth/register", "/dashboard", "/dashboard/account"];
   const found = [
@@ -70,10 +68,6 @@ async function ownPaths(): Promise<string[]> {
 }
 
 const paths = await ownPaths();
-test.after.always(async () => {
-  await close();
-  await sites.close();
-});
 
 /** What no response of a domain has. */
 const FORBIDDEN =
@@ -84,7 +78,6 @@ test("no address of the service is served at a domain, with no method, cookie or
   await addDomain(api, HOST);
   t.true(paths.length > 130, `${paths.length}`);
 
-  /** Returns what is wrong with a response. */
   async function ask(path: string, method: string, accept: string): Promise<string | undefined> {
     const preflight = { origin: service.url, "access-control-request-method": "POST" };
     const { status, headers, text } = await at(HOST, path, {
@@ -112,24 +105,6 @@ test("no address of the service is served at a domain, with no method, cookie or
     wrong.push(...(await Promise.all([...pages, ...programs])).filter(Boolean));
   }
   t.deepEqual(wrong, []);
-});
-
-test("every address of the service leads to the not-found URL of a domain that has one", async (t) => {
-  const not_found_url = "https://acme.example/404";
-  await addDomain(api, "missing.iso.example", { not_found_url });
-  for (const path of [...paths, "/"])
-    for (const method of ["GET", "HEAD"]) {
-      const { status, headers, text } = await at("missing.iso.example", path, {
-        method,
-        headers: credentials,
-      });
-      t.deepEqual([status, headers.get("location"), text], [302, not_found_url, ""], path);
-      const forbidden = [...headers.keys()].filter((name) => FORBIDDEN.test(name));
-      t.deepEqual(forbidden, [], path);
-    }
-  for (const method of ["POST", "DELETE"])
-    for (const path of ["/oauth/token", "/v1/links", "/auth/login"])
-      t.is((await at("missing.iso.example", path, { method })).headers.get("location"), null, path);
 });
 
 const CLOSE = "Connection: close";

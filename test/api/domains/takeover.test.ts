@@ -1,32 +1,22 @@
 import test, { type ExecutionContext } from "ava";
 import type { DomainView } from "../../../resources/domains/schema.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import type { Plan } from "../../../resources/plans.ts";
-import {
-  type Api,
-  apiAt,
-  isInvalid,
-  isMissing,
-  isProblem,
-  type PageBody,
-} from "../../harness/clients/api.ts";
-import { advanceClock } from "../../harness/clock.ts";
+import type { Api, PageBody } from "../../harness/clients/api.ts";
+import { apiAt, isInvalid, isMissing, isProblem } from "../../harness/clients/api.ts";
+import { advanceClock, DAY_MS, HOUR_MS } from "../../harness/clock.ts";
 import { storeManyLinks } from "../../harness/database/many-links.ts";
-import { atOnce } from "../../harness/database/storage.ts";
+import { atOnce, OPERATOR } from "../../harness/database/storage.ts";
 import { startDomainService } from "../../harness/domains.ts";
 import type { TestOrganization } from "../../harness/service.ts";
 
 export const databases = "all";
 
-const { service, knex, records, at, addDomain, create, checkRecords, startAnother, close } =
+const { service, knex, records, at, addDomain, create, checkRecords, startAnother } =
   await startDomainService();
 const other = await startAnother();
 const { storage } = service;
 const own = new globalThis.URL(service.url).host;
-test.after.always(close);
 
-const HOUR_MS = 60 * 60 * 1000;
-const DAY_MS = 24 * HOUR_MS;
 const URL = "https://example.com/spring";
 
 const apiOf = async (organization: TestOrganization, one: typeof other = service) =>
@@ -43,7 +33,6 @@ const isTaken = (t: ExecutionContext, reply: Awaited<ReturnType<typeof verify>>)
   isProblem(t, reply, { status: 409, code: "domain_taken" });
 const locationAt = async (host: string, path: string) => (await at(host, path)).headers.get("location");
 
-/** Returns what the audit log of an organization says about a domain, oldest first. */
 async function auditOf({ id: organizationId }: { id: string }, { id }: DomainView): Promise<string[]> {
   const entries = await storage.audit.list(organizationId, {}, 100);
   return entries.flatMap(({ subject, type }) => (subject === id ? type : [])).reverse();
@@ -54,79 +43,76 @@ async function noticesOf(users: { id: string }[]): Promise<string[][]> {
   return listed.map((notices) => notices.map(({ kind, data }) => `${kind} ${data.name}`));
 }
 
-test.serial(
-  "a host that an organization has is another's only after it has lost the record for 7 days",
-  async (t) => {
-    const host = "taken.example";
-    const { organization, api } = await newParty();
-    const roles = ["owner", "admin", "member"] as const;
-    const users = await Promise.all(
-      roles.map((role) => service.createUser([organization.id], undefined, role)),
-    );
-    const first = await addDomain(api, host, { default: true });
-    const second = await addDomain(api, "second.taken.example");
-    const [link, another] = [
-      await api.createLink({ url: `${URL}?first`, slug: "spring" }),
-      await api.createLink({ slug: "summer" }),
-    ];
-    const rival = await newParty();
-    const claimed = await create(rival.api, host);
-    t.not(claimed.dns.value, first.dns.value, "each organization has a record of its own");
+test.serial("a host is another organization's only after its record is lost for 7 days", async (t) => {
+  const host = "taken.example";
+  const { organization, api } = await newParty();
+  const roles = ["owner", "admin", "member"] as const;
+  const users = await Promise.all(
+    roles.map((role) => service.createUser([organization.id], undefined, role)),
+  );
+  const first = await addDomain(api, host, { default: true });
+  const second = await addDomain(api, "second.taken.example");
+  const [link, another] = [
+    await api.createLink({ url: `${URL}?first`, slug: "spring" }),
+    await api.createLink({ slug: "summer" }),
+  ];
+  const rival = await newParty();
+  const claimed = await create(rival.api, host);
+  t.not(claimed.dns.value, first.dns.value, "each organization has a record of its own");
 
-    isProblem(t, await verify(rival.api, claimed), { status: 409, code: "domain_unproven" });
-    records.set(first.dns.name, [first.dns.value, claimed.dns.value]);
-    isTaken(t, await verify(rival.api, claimed));
-    t.is((await read(api, first)).record_lost_at, null);
+  isProblem(t, await verify(rival.api, claimed), { status: 409, code: "domain_unproven" });
+  records.set(first.dns.name, [first.dns.value, claimed.dns.value]);
+  isTaken(t, await verify(rival.api, claimed));
+  t.is((await read(api, first)).record_lost_at, null);
 
-    // The first one's record is gone, which the other's check finds.
-    records.set(first.dns.name, [claimed.dns.value]);
-    isTaken(t, await verify(rival.api, claimed));
-    const lost = await read(api, first);
-    t.true(lost.verified);
-    t.true(Math.abs(Date.parse(lost.record_lost_at as string) - Date.now()) < HOUR_MS);
-    t.is(await locationAt(host, "/spring"), `${URL}?first`, "its links still redirect");
-    t.is((await api.createLink()).domain, host, "and are created");
-    const history = ["domain.created", "domain.verified", "domain.record_lost"];
-    t.deepEqual(await auditOf(organization, first), history);
-    t.deepEqual(await noticesOf(users), [...Array(2).fill([`domain_record_lost ${host}`]), []]);
+  // The first one's record is gone, which the other's check finds.
+  records.set(first.dns.name, [claimed.dns.value]);
+  isTaken(t, await verify(rival.api, claimed));
+  const lost = await read(api, first);
+  t.true(lost.verified);
+  t.true(Math.abs(Date.parse(lost.record_lost_at as string) - Date.now()) < HOUR_MS);
+  t.is(await locationAt(host, "/spring"), `${URL}?first`, "its links still redirect");
+  t.is((await api.createLink()).domain, host, "and are created");
+  const history = ["domain.created", "domain.verified", "domain.record_lost"];
+  t.deepEqual(await auditOf(organization, first), history);
+  t.deepEqual(await noticesOf(users), [...Array(2).fill([`domain_record_lost ${host}`]), []]);
 
-    advanceClock(7 * DAY_MS - HOUR_MS);
-    const [late, lateRival] = [await apiOf(organization), await apiOf(rival.organization)];
-    isTaken(t, await verify(lateRival, claimed));
-    isProblem(t, await verify(late, first), { status: 409, code: "domain_unproven" });
-    t.is((await read(late, first)).record_lost_at, lost.record_lost_at, "it is lost since then");
-    advanceClock(HOUR_MS + 60_000);
-    const [api2, rival2] = [await apiOf(organization), await apiOf(rival.organization)];
-    const won = await verify(rival2, claimed);
-    t.is(won.status, 200, won.text);
-    t.like(won.body, { verified: true, record_lost_at: null });
+  advanceClock(7 * DAY_MS - HOUR_MS);
+  const [late, lateRival] = [await apiOf(organization), await apiOf(rival.organization)];
+  isTaken(t, await verify(lateRival, claimed));
+  isProblem(t, await verify(late, first), { status: 409, code: "domain_unproven" });
+  t.is((await read(late, first)).record_lost_at, lost.record_lost_at, "it is lost since then");
+  advanceClock(HOUR_MS + 60_000);
+  const [api2, rival2] = [await apiOf(organization), await apiOf(rival.organization)];
+  const won = await verify(rival2, claimed);
+  t.is(won.status, 200, won.text);
+  t.like(won.body, { verified: true, record_lost_at: null });
 
-    await rival2.createLink({ url: `${URL}?second`, slug: "spring", domain: host });
-    t.is(await locationAt(host, "/spring"), `${URL}?second`);
-    t.is((await at(host, "/summer")).status, 404, "the former links don't resolve there");
-    t.like(await read(api2, first), { verified: false, record_lost_at: null, default: false });
-    const former = { json: { url: URL, domain: host } };
-    isInvalid(t, await api2.send("POST", "/v1/links", former), "domain");
-    t.is((await api2.createLink()).domain, own, "nor is it the default any more");
-    t.deepEqual(await auditOf(organization, first), [...history, "domain.taken_over"]);
-    t.deepEqual(await auditOf(rival.organization, claimed), ["domain.created", "domain.verified"]);
-    const notices = [`domain_taken_over ${host}`, `domain_record_lost ${host}`];
-    t.deepEqual(await noticesOf(users), [notices, notices, []]);
+  await rival2.createLink({ url: `${URL}?second`, slug: "spring", domain: host });
+  t.is(await locationAt(host, "/spring"), `${URL}?second`);
+  t.is((await at(host, "/summer")).status, 404, "the former links don't resolve there");
+  t.like(await read(api2, first), { verified: false, record_lost_at: null, default: false });
+  const former = { json: { url: URL, domain: host } };
+  isInvalid(t, await api2.send("POST", "/v1/links", former), "domain");
+  t.is((await api2.createLink()).domain, own, "nor is it the default any more");
+  t.deepEqual(await auditOf(organization, first), [...history, "domain.taken_over"]);
+  t.deepEqual(await auditOf(rival.organization, claimed), ["domain.created", "domain.verified"]);
+  const notices = [`domain_taken_over ${host}`, `domain_record_lost ${host}`];
+  t.deepEqual(await noticesOf(users), [notices, notices, []]);
 
-    // What the first one can do with its links.
-    const found = await api2.get<PageBody>(`/v1/links?slug=summer&domain=${host}`);
-    t.is(found.body.data.map(({ id }) => id).join(), another.id);
-    const move = (id: string, domain: string | null) =>
-      api2.send("PATCH", `/v1/links/${id}`, { json: { domain } });
-    t.is((await move(link.id, second.host)).status, 200);
-    t.is(await locationAt(second.host, "/spring"), `${URL}?first`);
-    t.is((await move(another.id, null)).status, 200);
-    t.is((await at(own, "/summer")).status, 302);
-    isProblem(t, await remove(api2, first), { status: 409, code: "domain_in_use" });
-    t.is((await remove(api2, first, "delete")).status, 204);
-    t.is(await locationAt(host, "/spring"), `${URL}?second`, "the host is the other's");
-  },
-);
+  // What the first one can do with its links.
+  const found = await api2.get<PageBody>(`/v1/links?slug=summer&domain=${host}`);
+  t.is(found.body.data.map(({ id }) => id).join(), another.id);
+  const move = (id: string, domain: string | null) =>
+    api2.send("PATCH", `/v1/links/${id}`, { json: { domain } });
+  t.is((await move(link.id, second.host)).status, 200);
+  t.is(await locationAt(second.host, "/spring"), `${URL}?first`);
+  t.is((await move(another.id, null)).status, 200);
+  t.is((await at(own, "/summer")).status, 302);
+  isProblem(t, await remove(api2, first), { status: 409, code: "domain_in_use" });
+  t.is((await remove(api2, first, "delete")).status, 204);
+  t.is(await locationAt(host, "/spring"), `${URL}?second`, "the host is the other's");
+});
 
 test.serial("the daily check marks a domain without its record, and one that has it again", async (t) => {
   const host = "daily.example";
@@ -155,24 +141,21 @@ test.serial("the daily check marks a domain without its record, and one that has
   ]);
 });
 
-test.serial(
-  "a domain that is lost for months keeps redirecting while no other organization proves its host",
-  async (t) => {
-    const { organization, api } = await newParty();
-    const domain = await addDomain(api, "months.example");
-    await api.createLink({ url: URL, domain: domain.host, slug: "spring" });
-    records.delete(domain.dns.name);
-    for (let month = 0; month < 3; month++) {
-      advanceClock(30 * DAY_MS);
-      await checkRecords();
-      t.is(await locationAt(domain.host, "/spring"), URL);
-    }
-    const late = await apiOf(organization);
-    isProblem(t, await verify(late, domain), { status: 409, code: "domain_unproven" });
-    records.set(domain.dns.name, "SERVFAIL");
-    isProblem(t, await verify(late, domain), { status: 503, code: "temporarily_unavailable" });
-  },
-);
+test.serial("a domain keeps redirecting for months while no one else proves its host", async (t) => {
+  const { organization, api } = await newParty();
+  const domain = await addDomain(api, "months.example");
+  await api.createLink({ url: URL, domain: domain.host, slug: "spring" });
+  records.delete(domain.dns.name);
+  for (let month = 0; month < 3; month++) {
+    advanceClock(30 * DAY_MS);
+    await checkRecords();
+    t.is(await locationAt(domain.host, "/spring"), URL);
+  }
+  const late = await apiOf(organization);
+  isProblem(t, await verify(late, domain), { status: 409, code: "domain_unproven" });
+  records.set(domain.dns.name, "SERVFAIL");
+  isProblem(t, await verify(late, domain), { status: 503, code: "temporarily_unavailable" });
+});
 
 test.serial("every domain that is due is checked, whichever of several processes takes it", async (t) => {
   const { organization, api } = await newParty("premium");

@@ -1,5 +1,5 @@
 import test from "ava";
-import { shareApi } from "../../harness/shared-service.ts";
+import { shareApi } from "../../harness/clients/oauth.ts";
 
 const ALLOWED = ["https://app.example.com", "http://localhost:5173"];
 const { service, api, anonymous } = await shareApi({ ALLOWED_ORIGINS: ALLOWED.join(", ") });
@@ -22,7 +22,7 @@ const calls: [name: string, send: (headers: Record<string, string>) => ReturnTyp
 
 const EXPOSED = ["etag", "location", "www-authenticate", "dpop-nonce", "retry-after", "x-request-id"];
 
-for (const [name, send] of calls) {
+for (const [name, send] of calls)
   test(`${name} can be read from allowed origins and from no other, without credentials`, async (t) => {
     for (const origin of [...ALLOWED, own, ...foreign]) {
       const { headers } = await send({ origin });
@@ -34,7 +34,6 @@ for (const [name, send] of calls) {
       if (isAllowed) for (const header of EXPOSED) t.true(exposed.includes(header), header);
     }
   });
-}
 
 test("a response without a request Origin allows no origin", async (t) => {
   const { status, headers } = await api.get("/v1/links");
@@ -49,7 +48,7 @@ test("a preflight from an allowed origin needs no token, and from another one al
       const asked = { "access-control-request-method": method, "access-control-request-headers": needed };
       return anonymous.send("OPTIONS", path, { headers: { origin, ...asked } });
     };
-    for (const origin of [...ALLOWED, own]) {
+    for (const origin of [...ALLOWED, own])
       for (const method of ["GET", "POST", "PATCH", "DELETE"]) {
         const { status, headers, text } = await preflight(origin, method);
         t.deepEqual([status, text], [204, ""]);
@@ -58,7 +57,6 @@ test("a preflight from an allowed origin needs no token, and from another one al
         t.is(headers.get("access-control-allow-headers"), needed);
         t.false(headers.has("access-control-allow-credentials"));
       }
-    }
     for (const origin of foreign) {
       const { headers } = await preflight(origin, "POST");
       t.notRegex([...headers.keys()].join(), /access-control-/, origin);

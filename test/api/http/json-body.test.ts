@@ -1,16 +1,12 @@
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import test from "ava";
 import { apiAt, isProblem, type LinkBody } from "../../harness/clients/api.ts";
+import { shareApi } from "../../harness/clients/oauth.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
-import { startTestService } from "../../harness/service.ts";
 
-const service = await startTestService();
-const app = await service.createOrganization();
-const token = await service.token(app);
-const api = apiAt(service.url, token);
+const { service, token, api } = await shareApi();
 const anonymous = apiAt(service.url);
 const { id } = await api.createLink();
-test.after.always(() => service.close());
 
 const ROUTES = [
   ["POST", "/v1/links", api],
@@ -35,13 +31,12 @@ const post = (body: RequestInit["body"], headers: Record<string, string> = JSON_
   api.send<LinkBody>("POST", "/v1/links", { body, headers });
 
 test("a body of another type is refused with 415, and PATCH says what it accepts", async (t) => {
-  for (const type of ["text/plain", "application/json; charset=utf-16"]) {
+  for (const type of ["text/plain", "application/json; charset=utf-16"])
     for (const [method, path] of OF_LINKS) {
       const reply = await api.send(method, path, { body: good, headers: { "content-type": type } });
       isProblem(t, reply, UNSUPPORTED);
       t.is(reply.headers.get("accept-patch"), method === "PATCH" ? ACCEPT_PATCH : null);
     }
-  }
 });
 
 test("a body without a type is refused with 415, whether its length is known or not, and no body with 400", async (t) => {
@@ -68,7 +63,7 @@ test("a merge patch is accepted by PATCH only", async (t) => {
   isProblem(t, await post(good, headers), UNSUPPORTED);
 });
 
-for (const [method, path, client] of ROUTES) {
+for (const [method, path, client] of ROUTES)
   test(`${method} ${path.replace(id, "{id}")} refuses malformed, nested, crowded and other JSON`, async (t) => {
     const send = (body: string) => client.send(method, path, { body, headers: JSON_TYPE });
     const nested = "[".repeat(30_000) + "]".repeat(30_000);
@@ -84,7 +79,6 @@ for (const [method, path, client] of ROUTES) {
       t.deepEqual([reply.status, reply.body.code], [422, "invalid_request"], body);
     }
   });
-}
 
 test("a body over 64 KB is refused with 413, and one of 64 KB is accepted", async (t) => {
   for (const [method, path] of [...OF_LINKS, ["POST", "/v1/webhooks"] as const]) {
@@ -128,9 +122,7 @@ test("of a duplicate key one value counts, and it is validated", async (t) => {
 });
 
 test("responses to a token are not stored by shared caches", async (t) => {
-  for (const path of ["/v1/links", `/v1/links/${id}`, "/v1/links/lnk_unknown", "/v1/organization"]) {
-    for (const caller of [api, anonymous]) {
+  for (const path of ["/v1/links", `/v1/links/${id}`, "/v1/links/lnk_unknown", "/v1/organization"])
+    for (const caller of [api, anonymous])
       t.is((await caller.get(path)).headers.get("cache-control"), "private, no-cache", path);
-    }
-  }
 });

@@ -1,17 +1,13 @@
 import test from "ava";
-import { apiAt, isMissing, isProblem } from "../../harness/clients/api.ts";
+import { isMissing, isProblem } from "../../harness/clients/api.ts";
 import { contractOf } from "../../harness/clients/contract.ts";
+import { shareApi } from "../../harness/clients/oauth.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
-import { startTestService } from "../../harness/service.ts";
 
-const service = await startTestService();
-const app = await service.createOrganization();
-const token = await service.token(app);
-const api = apiAt(service.url, token);
+const { service, token, api } = await shareApi();
 const { id, slug } = await api.createLink();
 
 const { document } = await contractOf(service.url);
-test.after.always(() => service.close());
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND", "LOCK"];
 const PATCH_TYPES = "application/merge-patch+json, application/json";
 
@@ -64,16 +60,14 @@ const unknown = [
   ...["/v1/%6cinks/x/y", "/v1/.env", "/v1/links%2f", "/v1/links/%zz/x"],
 ];
 test("an unknown path is not found, with or without a token", async (t) => {
-  for (const path of unknown) {
-    for (const method of ["GET", "POST", "DELETE"]) {
+  for (const path of unknown)
+    for (const method of ["GET", "POST", "DELETE"])
       for (const headers of [[], ["authorization", `Bearer ${token}`]]) {
         const reply = await sendRaw(service.url, path, { method, headers });
         t.is(reply.status, 404, `${method} ${path}`);
         t.is(reply.headers["content-type"], "application/problem+json");
         t.is(JSON.parse(reply.text).code, "not_found");
       }
-    }
-  }
 });
 
 const oddIds = [
@@ -81,14 +75,13 @@ const oddIds = [
   ...["'%20or%201=1--", `${id}%20`, `${id}%00`, id.toLowerCase()],
 ];
 test("an odd or misspelled ID is not found", async (t) => {
-  for (const odd of oddIds) {
+  for (const odd of oddIds)
     for (const method of ["GET", "DELETE"]) {
       const headers = ["authorization", `Bearer ${token}`];
       const reply = await sendRaw(service.url, `/v1/links/${odd}`, { method, headers });
       t.is(reply.status, 404, `${method} ${odd.slice(0, 30)}`);
       t.is(JSON.parse(reply.text).code, "not_found");
     }
-  }
 });
 
 test("other methods on a short link are refused with 405, and not counted", async (t) => {

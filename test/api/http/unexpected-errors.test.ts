@@ -4,13 +4,12 @@ import { ALL_ERAS, connectUntilEnd } from "../../harness/clients/mcp.ts";
 import { startServiceWithDatabase } from "../../harness/database/service.ts";
 
 // Without the tables of links and their numbers, statements fail with errors that name tables and columns.
-const { service, knex, close } = await startServiceWithDatabase();
+const { service, knex } = await startServiceWithDatabase();
 const token = await service.token(await service.createOrganization());
 const api = apiAt(service.url, token);
 const { id, slug } = await api.createLink();
 await knex.schema.renameTable("links", "links_elsewhere");
 await knex.schema.renameTable("organization_usage", "organization_usage_elsewhere");
-test.after.always(close);
 
 const LEAKS =
   /sql|select|insert|update|from|links_|no such table|relation|\btable\b|column|\.ts|node_modules|at \w+ \(|stack|knex/i;
@@ -42,7 +41,7 @@ const tools: [name: string, args: Record<string, unknown>][] = [
   ["update_link", { id, title: "x" }],
   ["delete_link", { id }],
 ];
-for (const era of ALL_ERAS) {
+for (const era of ALL_ERAS)
   test(`${era}: a failure of a tool is reported to the agent without the reason`, async (t) => {
     const client = await connectUntilEnd(t, `${service.url}/mcp`, token, era);
     for (const [name, args] of tools) {
@@ -54,4 +53,3 @@ for (const era of ALL_ERAS) {
       t.regex(text, /request_id/);
     }
   });
-}

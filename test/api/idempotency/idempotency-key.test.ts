@@ -8,10 +8,9 @@ import { createWebhook, deliveriesOf, type NewWebhookBody } from "../../harness/
 
 export const databases = "all";
 
-const { service, receiver, close } = await startWebhookService();
+const { service, receiver } = await startWebhookService();
 const app = await service.createOrganization();
 const token = await service.token(app);
-test.after.always(close);
 const api = apiAt(service.url, token);
 
 const url = "https://example.com/";

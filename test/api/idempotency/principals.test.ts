@@ -1,9 +1,8 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { type Api, apiAt, isProblem, type LinkBody, type Reply } from "../../harness/clients/api.ts";
 import { createColleague } from "../../harness/clients/dashboard.ts";
-import { tokensFor } from "../../harness/clients/flow.ts";
 import { modernRequest, postMcp } from "../../harness/clients/mcp.ts";
+import { tokensFor } from "../../harness/clients/oauth.ts";
 import { bearer, startTestService, type TestOrganization, type TestUser } from "../../harness/service.ts";
 import type { NewWebhookBody } from "../../harness/webhooks.ts";
 
@@ -17,7 +16,6 @@ const [app, otherApp] = [await service.createOrganization(), await service.creat
 const ada = await createColleague(service, own.id, "owner");
 const bob = await createColleague(service, own.id, "owner");
 
-/** Returns a token of a client that acts for a user in the organization. */
 async function actingFor(client: TestOrganization, user: TestUser, scope: string): Promise<string> {
   const options = { organizationId: own.id, parameters: { scope } };
   return (await tokensFor(service, client, user, options)).access_token;
@@ -31,7 +29,6 @@ const others = [
   await actingFor(otherApp, ada, ALL),
   await actingFor(app, bob, ALL),
 ].map((token) => apiAt(service.url, token));
-test.after.always(() => service.close());
 
 let count = 0;
 const newKey = () => `key-${++count}`;
@@ -94,15 +91,4 @@ test("a replay requires the scopes of its operation, over REST and MCP", async (
   const byTool = await postMcp(service.urls.mcp, message, { ...headers, ...bearer(token) });
   t.is(byTool.status, 403);
   t.false(byTool.text.includes("whsec_"));
-});
-
-test("the same client and user share no keys between organizations", async (t) => {
-  const elsewhere = await service.createOrganization();
-  await service.storage.organizations.addMember(elsewhere.id, ada.id, "owner", OPERATOR);
-  const key = newKey();
-  await post(mine, "/v1/links", key, { url });
-  const { access_token } = await tokensFor(service, app, ada, { organizationId: elsewhere.id });
-  const there = await post(apiAt(service.url, access_token), "/v1/links", key, { url });
-  t.is(there.status, 201);
-  t.false(isReplayed(there));
 });

@@ -1,14 +1,13 @@
 import test from "ava";
 import { fingerprintOf } from "../../../resources/idempotency/run-once.ts";
 import { apiAt, isProblem, type LinkBody, type PageBody } from "../../harness/clients/api.ts";
-import { advanceClock } from "../../harness/clock.ts";
+import { shareApi } from "../../harness/clients/oauth.ts";
+import { advanceClock, MINUTE_MS } from "../../harness/clock.ts";
 import { linkFields } from "../../harness/database/storage.ts";
-import { shareApi } from "../../harness/shared-service.ts";
 
 const { service, app } = await shareApi();
 
 const url = "https://example.com/";
-const MINUTE_MS = 60_000;
 
 /** Sends a POST with a new token, because the clock moves. */
 async function post<Body = LinkBody>(key: string, json: unknown, path = "/v1/links") {
@@ -42,7 +41,7 @@ for (const [name, slug] of [
   ["a link with a chosen slug", "crashed"],
   ["a link with a random slug", undefined],
   ["nothing", null],
-] as const) {
+] as const)
   test.serial(`after a crash that created ${name}, a retry returns one link`, async (t) => {
     const tags = [slug ?? `${slug}`];
     const json = { url, tags, ...(slug && { slug }) };
@@ -58,7 +57,6 @@ for (const [name, slug] of [
     t.is((await linksTagged(tags[0] as string)).length, 1);
     t.is((await post(`crashed-${tags}`, json)).headers.get("idempotency-replayed"), "true");
   });
-}
 
 test.serial("after a server error, an immediate retry returns the link that was created", async (t) => {
   const json = { url, tags: ["failed"] };

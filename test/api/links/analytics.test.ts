@@ -2,14 +2,13 @@ import test from "ava";
 import type { AnalyticsView } from "../../../resources/links/analytics.ts";
 import type { Click } from "../../../resources/links/types.ts";
 import { BROWSER, isMissing, type LinkBody, newApi } from "../../harness/clients/api.ts";
-import { advanceToNoon } from "../../harness/clock.ts";
+import { shareApi } from "../../harness/clients/oauth.ts";
+import { advanceToNoon, DAY_MS } from "../../harness/clock.ts";
 import { clickAt } from "../../harness/database/storage.ts";
-import { shareApi } from "../../harness/shared-service.ts";
 
 export const databases = "all";
 
 const BOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 advanceToNoon();
 const { service, api } = await shareApi({ COUNTRY_HEADER: "CF-IPCountry" });
@@ -22,14 +21,12 @@ async function click({ short_url }: LinkBody, headers: Record<string, string> = 
 const analytics = async (link: LinkBody, query = "", caller = api) =>
   (await caller.get<AnalyticsView>(`/v1/links/${link.id}/analytics${query}`)).body;
 
-/** Stores clicks on a link, as at these times. */
 async function storeClicks({ slug }: LinkBody, times: string[], source: Partial<Click> = {}) {
   const destination = await service.storage.links.resolve(slug);
   if (!destination) throw new Error("no link");
   for (const time of times) await service.storage.links.click(destination, clickAt(Date.parse(time), source));
 }
 
-/** Clicks a new link once with each set of headers, and returns its analytics. */
 async function analyticsAfter(t: { is(a: number, b: number): void }, clicks: Record<string, string>[]) {
   const link = await api.createLink();
   for (const headers of clicks) t.is(await click(link, headers), 302);

@@ -1,19 +1,12 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
-import {
-  type Api,
-  isInvalid,
-  isProblem,
-  type LinkBody,
-  newApi,
-  type PageBody,
-} from "../../harness/clients/api.ts";
+import type { Api, LinkBody, PageBody } from "../../harness/clients/api.ts";
+import { isInvalid, isProblem, newApi } from "../../harness/clients/api.ts";
 import { atOnce } from "../../harness/database/storage.ts";
-import { shareService } from "../../harness/shared-service.ts";
+import { OPERATOR, startTestService } from "../../harness/service.ts";
 
 export const databases = "all";
 
-const service = await shareService();
+const service = await startTestService();
 
 type Result = {
   id: string;

@@ -2,7 +2,7 @@ import test from "ava";
 import { parse } from "node-html-parser";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { isProblem, type LinkBody } from "../../harness/clients/api.ts";
-import { shareApi } from "../../harness/shared-service.ts";
+import { shareApi } from "../../harness/clients/oauth.ts";
 
 export const databases = "all";
 
@@ -23,7 +23,6 @@ const read = async ({ id }: { id: string }) => (await api.get<LinkBody>(`/v1/lin
 const patch = (id: string, json: unknown, headers = {}) =>
   api.send<LinkBody>("PATCH", `/v1/links/${id}`, { json, headers });
 
-/** Returns what a page says in its head, by property or name. */
 function metaOf(text: string) {
   const tags = parse(text).querySelectorAll("head meta[content]");
   return Object.fromEntries(

@@ -1,9 +1,8 @@
 import test from "ava";
 import { apiAt, isInvalid, isProblem, type LinkBody, newApi } from "../../harness/clients/api.ts";
-import { tokensFor } from "../../harness/clients/flow.ts";
+import { shareApi, tokensFor } from "../../harness/clients/oauth.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { atOnce } from "../../harness/database/storage.ts";
-import { shareApi } from "../../harness/shared-service.ts";
 
 export const databases = "all";
 

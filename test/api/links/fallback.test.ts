@@ -1,12 +1,11 @@
 import test from "ava";
 import { parse } from "node-html-parser";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt, isProblem, type LinkBody } from "../../harness/clients/api.ts";
-import { shareService } from "../../harness/shared-service.ts";
+import { OPERATOR, startTestService } from "../../harness/service.ts";
 
 export const databases = "all";
 
-const service = await shareService();
+const service = await startTestService();
 
 const { disabledLinks, organizationSettings, organizations, suspensions } = service.storage;
 const FALLBACK = "https://example.com/sale-ended";

@@ -1,16 +1,15 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { createCursors } from "../../../resources/http/pagination.ts";
 import type { LinkPage } from "../../../resources/links/list.ts";
 import { NO_NAMES } from "../../../resources/links/rules.ts";
 import { createLinkService } from "../../../resources/links/service.ts";
 import type { Link, LinkPasswords } from "../../../resources/links/types.ts";
 import { storeManyLinks } from "../../harness/database/many-links.ts";
-import { atOnce, openTestStorage } from "../../harness/database/open-storage.ts";
+import { atOnce, createTestStorage, OPERATOR } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 
-const { first: storage, knex, createOrganization } = await openTestStorage();
+const { first: storage, knex, createOrganization } = await createTestStorage();
 
 const service = createLinkService({
   store: storage.links,
@@ -22,13 +21,11 @@ const service = createLinkService({
 const createCaller = async () => ({ organizationId: await createOrganization(), actor: OPERATOR });
 type Caller = Awaited<ReturnType<typeof createCaller>>;
 
-/** Creates links one after the other. */
 const createLinks = (caller: Caller, inputs: object[]): Promise<Link[]> =>
   Array.fromAsync(inputs, (input) => service.create(caller, { url: "https://example.com/", ...input }));
 
 type FieldsOf = Parameters<typeof storeManyLinks>[3];
 let stored = 0;
-/** Stores many old links directly, and returns them, newest first. */
 function storeLinks({ organizationId }: Caller, count: number, fieldsOf: FieldsOf): Promise<Link[]> {
   stored += count;
   return storeManyLinks(knex, organizationId, count, fieldsOf, { firstId: stored - count });
@@ -318,9 +315,8 @@ test("slugs with a prefix are suggested, those of the newest links first, withou
     ["spring-10", []],
     ["", ["autumn-spring", "springx3", "spring_3", "Spring-2", "spring-1"]],
     ...["%", "a%", "a b", "é", "a\0", "x".repeat(65), "'"].map((prefix) => [prefix, []] as const),
-  ] as const) {
+  ] as const)
     t.deepEqual(await service.suggestSlugs(caller, prefix, 10), [...expected], prefix);
-  }
   t.deepEqual(await service.suggestSlugs(caller, "spring", 2), ["springx3", "spring_3"]);
 });
 

@@ -4,7 +4,7 @@ import { atOnce } from "../../harness/database/storage.ts";
 import { createTarget, linkCommands } from "../../harness/model/link-commands.ts";
 import { LinkModel } from "../../harness/model/link-model.ts";
 import { rounds, SEED } from "../../harness/rounds.ts";
-import { shareService } from "../../harness/shared-service.ts";
+import { startTestService } from "../../harness/service.ts";
 
 export const stage = "long";
 export const databases = "all";
@@ -15,7 +15,7 @@ const CONCURRENCY = 4;
 const SEQUENCES = rounds(1, 5);
 const MAX_COMMANDS = 30;
 
-const service = await shareService();
+const service = await startTestService();
 
 const agreesWithModel = fc.asyncProperty(
   fc.commands(linkCommands, { maxCommands: MAX_COMMANDS, size: "max" }),

@@ -1,7 +1,7 @@
 import test from "ava";
 import { newAddress } from "../../harness/clients/addresses.ts";
 import { apiAt, isProblem, type LinkBody } from "../../harness/clients/api.ts";
-import { advanceClock } from "../../harness/clock.ts";
+import { advanceClock, MINUTE_MS } from "../../harness/clock.ts";
 import { startWithStorage } from "../../harness/database/service-storage.ts";
 import { atOnce } from "../../harness/database/storage.ts";
 import { startTestService } from "../../harness/service.ts";
@@ -9,24 +9,18 @@ import { startTestService } from "../../harness/service.ts";
 export const databases = "all";
 
 const limited = { RATE_LIMIT: "on", TRUST_PROXY: "1" };
-const { service, settings, close } = await startWithStorage(limited);
+const { service, settings } = await startWithStorage(limited);
 const other = await startTestService(settings);
 const app = await service.createOrganization();
 const api = apiAt(service.url, await service.token(app));
-test.after.always(async () => {
-  await other.close();
-  await close();
-});
 
 const FREE_FAILURES = 10;
 const PER_NETWORK = 50;
-const MINUTE_MS = 60_000;
 const PASSWORD = "spring";
 const limitedProblem = { status: 429, code: "rate_limited" };
 
 const protect = () => api.createLink({ password: PASSWORD });
 
-/** Enters a password at one of the two services. */
 function enter({ slug }: LinkBody, password: string, address: string, { url } = service, accept = "*/*") {
   const headers = {
     "content-type": "application/x-www-form-urlencoded",
@@ -36,33 +30,30 @@ function enter({ slug }: LinkBody, password: string, address: string, { url } = 
   return apiAt(url).send("POST", `/${slug}`, { body: new URLSearchParams({ password }).toString(), headers });
 }
 
-test.serial(
-  "wrong passwords of a link from an address are delayed, at every service on the database",
-  async (t) => {
-    const [link, another] = [await protect(), await protect()];
-    const address = newAddress();
-    for (let failures = 1; failures <= FREE_FAILURES + 1; failures++)
-      t.is((await enter(link, "guess", address, failures % 2 ? service : other)).status, 403);
-    for (const one of [service, other]) {
-      const refused = await enter(link, PASSWORD, address, one);
-      isProblem(t, refused, limitedProblem);
-      t.is(refused.headers.get("retry-after"), "2");
-    }
-    const page = await enter(link, PASSWORD, address, service, "text/html");
-    t.is(page.status, 429);
-    t.truthy(page.headers.get("retry-after"));
-    t.regex(page.text, /Too many wrong passwords\. Try again in 2 seconds\./);
+test.serial("wrong passwords from an address are delayed, at every service on the database", async (t) => {
+  const [link, another] = [await protect(), await protect()];
+  const address = newAddress();
+  for (let failures = 1; failures <= FREE_FAILURES + 1; failures++)
+    t.is((await enter(link, "guess", address, failures % 2 ? service : other)).status, 403);
+  for (const one of [service, other]) {
+    const refused = await enter(link, PASSWORD, address, one);
+    isProblem(t, refused, limitedProblem);
+    t.is(refused.headers.get("retry-after"), "2");
+  }
+  const page = await enter(link, PASSWORD, address, service, "text/html");
+  t.is(page.status, 429);
+  t.truthy(page.headers.get("retry-after"));
+  t.regex(page.text, /Too many wrong passwords\. Try again in 2 seconds\./);
 
-    t.is((await enter(link, PASSWORD, newAddress())).status, 303, "another address isn't delayed");
-    t.is((await enter(another, PASSWORD, address)).status, 303, "another link isn't");
-    advanceClock(2000);
-    t.is((await enter(link, "guess", address)).status, 403);
-    t.is((await enter(link, "guess", address, other)).headers.get("retry-after"), "4");
-    advanceClock(4000);
-    t.is((await enter(link, PASSWORD, address)).status, 303);
-    t.is((await enter(link, "guess", address)).status, 403, "the right password ends the delays");
-  },
-);
+  t.is((await enter(link, PASSWORD, newAddress())).status, 303, "another address isn't delayed");
+  t.is((await enter(another, PASSWORD, address)).status, 303, "another link isn't");
+  advanceClock(2000);
+  t.is((await enter(link, "guess", address)).status, 403);
+  t.is((await enter(link, "guess", address, other)).headers.get("retry-after"), "4");
+  advanceClock(4000);
+  t.is((await enter(link, PASSWORD, address)).status, 303);
+  t.is((await enter(link, "guess", address)).status, 403, "the right password ends the delays");
+});
 
 test.serial("of concurrent guesses at two services, no more are checked than in sequence", async (t) => {
   const link = await protect();

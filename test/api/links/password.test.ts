@@ -6,11 +6,10 @@ import { startServiceWithDatabase } from "../../harness/database/service.ts";
 
 export const databases = "all";
 
-const { service, knex, close } = await startServiceWithDatabase();
+const { service, knex } = await startServiceWithDatabase();
 const app = await service.createOrganization();
 const api = apiAt(service.url, await service.token(app));
 const visitor = apiAt(service.url);
-test.after.always(close);
 
 const PASSWORD = " Früh+ling &=🌷 ";
 const URL = "https://destination.example/secret?a=1";

@@ -1,13 +1,12 @@
 import test from "ava";
 import { apiAt, isProblem } from "../../harness/clients/api.ts";
+import { shareApi } from "../../harness/clients/oauth.ts";
 import { atOnce } from "../../harness/database/storage.ts";
-import { shareApi } from "../../harness/shared-service.ts";
 
 export const databases = "all";
 
 const { service, api } = await shareApi();
 
-/** Creates and updates a link; returns its previous and its current entity tag. */
 async function createUpdatedLink() {
   const { id, slug } = await api.createLink();
   const path = `/v1/links/${id}`;

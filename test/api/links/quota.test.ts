@@ -9,8 +9,7 @@ import { startServiceWithDatabase } from "../../harness/database/service.ts";
 
 export const databases = "all";
 
-const { service, knex, close } = await startServiceWithDatabase();
-test.after.always(close);
+const { service, knex } = await startServiceWithDatabase();
 
 const largest = (fill: string) =>
   Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`${n}`.padEnd(40, "€"), fill.repeat(500)]));
@@ -64,9 +63,8 @@ test("a link above the quota is refused with the name and the limit of the quota
 test("a user cannot own more organizations than the quota", async (t) => {
   const { id, api } = await createColleague(service, undefined);
   const { organizations } = service.storage;
-  for (let count = 0; count < ORGANIZATIONS_PER_USER; count++) {
+  for (let count = 0; count < ORGANIZATIONS_PER_USER; count++)
     await organizations.create(`Own ${count}`, "premium", OPERATOR, id);
-  }
   const reply = await api.send("POST", "/dashboard/organizations", { json: { name: "One more" } });
   isProblem(t, reply, { status: 403, code: "quota_exceeded" });
 });

@@ -1,10 +1,9 @@
 import test from "ava";
 import { parse } from "node-html-parser";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { isProblem, type LinkBody, type PageBody } from "../../harness/clients/api.ts";
+import { shareApi } from "../../harness/clients/oauth.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
-import { atOnce } from "../../harness/database/storage.ts";
-import { shareApi } from "../../harness/shared-service.ts";
+import { atOnce, OPERATOR } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 
@@ -101,13 +100,12 @@ test("only the exact path of a slug redirects", async (t) => {
   const { slug, id } = await api.createLink({ slug: "ExactSlug" });
   const others = ["nothing", "-", "exactslug", "EXACTSLUG", `/${slug}/`, `/${slug}`, "x".repeat(65)];
   const longer = ["//", "/x", ".", "%00", "%20", ";x", "%0d%0a"].map((end) => slug + end);
-  for (const path of [...others, ...longer]) {
+  for (const path of [...others, ...longer])
     for (const method of ["GET", "HEAD"]) {
       const reply = await sendRaw(service.url, `/${path}`, { method });
       t.is(reply.status, 404, path);
       t.is(reply.headers.location, undefined, path);
     }
-  }
   t.is((await sendRaw(service.url, `/${slug}?utm=1`)).status, 302, "a query is not part of the slug");
   t.is((await read({ id } as LinkBody)).clicks, 1);
 });
@@ -131,7 +129,7 @@ test("what is unknown or unavailable is a page for browsers, a problem for other
   for (const [slug, status, code] of [
     ["Repeat-Me-Not?x=<script>alert(1)</script>", 404, "not_found"],
     [archived.slug, 410, "link_gone"],
-  ] as const) {
+  ] as const)
     for (const accept of [...wantsPage, ...wantsJson]) {
       const reply = await follow(slug, { accept });
       const { headers, text } = reply;
@@ -149,10 +147,8 @@ test("what is unknown or unavailable is a page for browsers, a problem for other
       t.true(headers.get("content-security-policy")?.includes("default-src 'none'"));
       t.false(text.includes("request_id"));
     }
-  }
 });
 
-/** Follows a link concurrently, and counts the responses by status. */
 async function followConcurrently(slug: string, times: number): Promise<Record<number, number>> {
   const counts: Record<number, number> = {};
   for (const { status } of await atOnce(times, () => follow(slug)))
@@ -181,9 +177,8 @@ test("a disabled link says why to its owner, not to visitors, and can't be chang
   t.truthy(body.disabled_at);
   t.not(headers.get("etag"), '"1"');
   const refused = { status: 409, code: "link_disabled" };
-  for (const json of [{ url: "https://example.org/" }, { slug: "another" }, { archived: true }, {}]) {
+  for (const json of [{ url: "https://example.org/" }, { slug: "another" }, { archived: true }, {}])
     isProblem(t, await patch(link.id, json), refused);
-  }
   const json = { url: "https://example.org/" };
   isProblem(t, await api.send("PUT", "/v1/links/by-external-id/order-1", { json }), refused);
   t.is((await read(link)).url, link.url);

@@ -1,13 +1,7 @@
 import test from "ava";
-import {
-  type Api,
-  apiAt,
-  isMissing,
-  type LinkBody,
-  type PageBody,
-  type SendOptions,
-} from "../../harness/clients/api.ts";
-import { tokensFor } from "../../harness/clients/flow.ts";
+import type { Api, LinkBody, PageBody, SendOptions } from "../../harness/clients/api.ts";
+import { apiAt, isMissing } from "../../harness/clients/api.ts";
+import { tokensFor } from "../../harness/clients/oauth.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
@@ -22,7 +16,6 @@ const callersOfB: [name: string, api: Api][] = [
   ["a user of B with an app of B", apiAt(service.url, appOfB)],
   ["a user of B with an app of A", apiAt(service.url, appOfA)],
 ];
-test.after.always(() => service.close());
 
 const json = { title: "stolen", url: "https://stolen.example/" };
 /** Operations on a link by its id. Each is refused as for an id that doesn't exist. */

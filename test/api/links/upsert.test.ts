@@ -1,7 +1,7 @@
 import test from "ava";
 import { isProblem, type LinkBody, type PageBody } from "../../harness/clients/api.ts";
+import { shareApi } from "../../harness/clients/oauth.ts";
 import { atOnce } from "../../harness/database/storage.ts";
-import { shareApi } from "../../harness/shared-service.ts";
 
 export const databases = "all";
 

@@ -1,18 +1,15 @@
 import { InsufficientScopeError } from "@modelcontextprotocol/client";
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt, isProblem, type Reply } from "../../harness/clients/api.ts";
 import { challengeOf } from "../../harness/clients/challenge.ts";
 import { ALL_ERAS, connectUntilEnd, postMcp } from "../../harness/clients/mcp.ts";
 import { postAsClient } from "../../harness/clients/oauth.ts";
-import { bearer, startTestService } from "../../harness/service.ts";
+import { bearer, OPERATOR, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService({ ALLOWED_ORIGINS: "https://inspector.example.com" });
 const app = await service.createOrganization();
 const reader = await service.token(app, { scope: "links:read" });
 const full = await service.token(app);
-
-test.after.always(() => service.close());
 
 const url = service.urls.mcp;
 const OFFERED = {
@@ -36,7 +33,7 @@ test("every request without a token is a 401 that names the metadata and the bas
     isChallenged(await apiAt(service.url).send(method, "/mcp"));
 });
 
-for (const era of ALL_ERAS) {
+for (const era of ALL_ERAS)
   test(`${era}: a call beyond the scopes of the token is a step-up challenge for the SDK`, async (t) => {
     const client = await connectUntilEnd(t, url, reader, era);
     const args = { url: "https://example.com/" };
@@ -44,7 +41,6 @@ for (const era of ALL_ERAS) {
     t.true(error instanceof InsufficientScopeError);
     t.is((error as InsufficientScopeError).requiredScope, "links:read links:write");
   });
-}
 
 test("every call in a batch requires its scope", async (t) => {
   const params = { name: "create_link", arguments: { url: "https://example.com/batch" } };

@@ -1,8 +1,8 @@
 import test, { type ExecutionContext } from "ava";
 import { apiAt, isMissing } from "../../harness/clients/api.ts";
 import { createColleague } from "../../harness/clients/dashboard.ts";
-import { tokensFor } from "../../harness/clients/flow.ts";
 import { connectUntilEnd, modernRequest, postMcp, refusalOf } from "../../harness/clients/mcp.ts";
+import { tokensFor } from "../../harness/clients/oauth.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { bearer, startTestService } from "../../harness/service.ts";
 import { createWebhook } from "../../harness/webhooks.ts";
@@ -19,7 +19,6 @@ const DELETIONS: [name: string, path: string, id: string, question: RegExp][] = 
   ["delete_link", "/v1/links", link.id, /^Permanently delete the link \S+ to \S+\/target\?/],
   ["delete_webhook", "/v1/webhooks", hook.id, /^Delete the webhook .* to \S+\/in, and its delivery log\?/],
 ];
-test.after.always(() => service.close());
 
 const FORMS = { elicitation: { form: {} } };
 const ACCEPT = { confirm: { action: "accept", content: {} } };
@@ -43,7 +42,7 @@ async function call({ id, capabilities = FORMS, as = token, ...round }: Round) {
   return { ...reply, result, error: reply.rpc?.error };
 }
 
-for (const [name, path, id, question] of DELETIONS) {
+for (const [name, path, id, question] of DELETIONS)
   test.serial(`${name} asks what to delete, and deletes it once the user accepts`, async (t) => {
     const questions: string[] = [];
     const client = await connectUntilEnd(t, service.urls.mcp, token, "2026-07-28", (text) => {
@@ -56,13 +55,11 @@ for (const [name, path, id, question] of DELETIONS) {
     t.deepEqual(structuredContent, { deleted: true, id });
     isMissing(t, await api.get(`${path}/${id}`));
   });
-}
 
 const name = "delete_link";
 const create = async () => (await api.createLink()).id;
 const statusOf = async (id: string) => (await api.get(`/v1/links/${id}`)).status;
 
-/** Asserts that an answer is refused, and that the link still exists. */
 async function isRefused(t: ExecutionContext, round: Round, what?: string): Promise<void> {
   t.is((await call({ inputResponses: ACCEPT, ...round })).error?.code, -32602, what);
   t.is(await statusOf(round.id), 200, what);

@@ -17,7 +17,6 @@ const api = apiAt(service.url, token);
 const client = await connectMcp(service.urls.mcp, token);
 const { tools } = await client.listTools();
 await client.close();
-test.after.always(() => service.close());
 
 type Sent = ReturnType<typeof modernRequest>;
 const sent = (method: string, params: object): Sent => modernRequest(method, params);
@@ -39,7 +38,7 @@ async function isAnswered(t: ExecutionContext, message: unknown, headers: Record
   }
 }
 
-for (const { name, inputSchema } of tools) {
+for (const { name, inputSchema } of tools)
   test.serial(`no odd argument makes ${name} fail`, async (t) => {
     const isOfWebhooks = name.includes("webhook");
     const { id } = isOfWebhooks ? await createWebhook(api, `${HOOK}${name}`) : await api.createLink();
@@ -48,14 +47,12 @@ for (const { name, inputSchema } of tools) {
     const valid = { id, url, external_id: "x", links: [{ url }], events, delivery_id: "evt_x" };
     const names = Object.keys(inputSchema.properties ?? {});
     const own = Object.fromEntries(Object.entries(valid).filter(([argument]) => names.includes(argument)));
-    for (const argument of [...names, "undocumented"]) {
+    for (const argument of [...names, "undocumented"])
       for (const value of ODD_VALUES) {
         const { message, headers } = sent("tools/call", { name, arguments: { ...own, [argument]: value } });
         await isAnswered(t, message, headers);
       }
-    }
   });
-}
 
 const CALL = sent("tools/call", { name: "whoami", arguments: {} });
 const LEGACY = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "whoami", arguments: {} } };

@@ -15,7 +15,6 @@ await api.send("POST", "/v1/links/bulk", { json: { links } });
 await api.createLink({ slug: "many-more", tags: ["Mail", "mailing list", "sale"] });
 await api.createLink({ slug: "few_1", tags: ["Mail"] });
 await apiAt(service.url, await service.token(other)).createLink({ slug: "few_2", tags: ["mail of others"] });
-test.after.always(() => service.close());
 
 const EXAMPLES: Record<string, Record<string, string>> = {
   create_campaign: { urls: "https://example.com/a", campaign: "Spring" },

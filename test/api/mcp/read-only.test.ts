@@ -5,7 +5,6 @@ import { bearer, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const token = await service.token(await service.createOrganization());
-test.after.always(() => service.close());
 const url = service.urls.mcpRead;
 const REFUSED = /not found|unknown|disabled/i;
 

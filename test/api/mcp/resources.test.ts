@@ -1,10 +1,9 @@
 import { ResourceNotFoundError } from "@modelcontextprotocol/client";
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt, isProblem } from "../../harness/clients/api.ts";
 import { challengeOf } from "../../harness/clients/challenge.ts";
 import { ALL_ERAS, connectUntilEnd, modernRequest, postMcp } from "../../harness/clients/mcp.ts";
-import { bearer, startTestService } from "../../harness/service.ts";
+import { bearer, OPERATOR, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const url = `${service.url}/mcp`;
@@ -16,7 +15,6 @@ const link = await api.createLink({ slug: "Spring-Sale", metadata: { a: 1 }, tag
 const deleted = await api.createLink({ slug: "deleted" });
 await api.send("DELETE", `/v1/links/${deleted.id}`);
 await apiAt(service.url, await service.token(other)).createLink({ slug: "foreign" });
-test.after.always(() => service.close());
 
 const uriOf = (slug: string) => `linkgate://links/${slug}`;
 const NO_SLUGS = [

@@ -7,7 +7,7 @@ import {
 import test, { type ExecutionContext } from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { ALL_ERAS, ERAS, type Era } from "../../harness/clients/mcp.ts";
-import { freePort } from "../../harness/port.ts";
+import { freePort } from "../../harness/program.ts";
 import { bearer, startTestService, type TestOrganization, type TestService } from "../../harness/service.ts";
 
 const service = await startTestService();
@@ -16,7 +16,6 @@ const elsewhere = await startTestService({
   PORT: String(port),
   MCP_URL: `http://127.0.0.1:${port}/agents/v2`,
 });
-test.after.always(() => Promise.all([service.close(), elsewhere.close()]));
 
 /** Connects the SDK's client with credentials, and with its own DPoP if there is an algorithm. Records what it sends. */
 async function connect(
@@ -66,7 +65,7 @@ for (const era of ALL_ERAS) {
     }
   });
 
-  for (const alg of ["ES256", "EdDSA"] as const) {
+  for (const alg of ["ES256", "EdDSA"] as const)
     test(`${era}: the SDK's client uses DPoP with ${alg} where it is required`, async (t) => {
       const app = await service.createOrganization();
       await service.storage.organizationSettings.change(app.id, { requiresDpop: true }, OPERATOR);
@@ -81,7 +80,6 @@ for (const era of ALL_ERAS) {
       t.is(provider.tokens()?.token_type, "DPoP");
       t.is((await fetch(`${service.url}/v1/links`, { headers: bearer(token) })).status, 401);
     });
-  }
 }
 
 test("a proof names the URL of MCP where it has another host and path", async (t) => {

@@ -3,14 +3,8 @@ import test, { type ExecutionContext } from "ava";
 import type { DomainView } from "../../../resources/domains/schema.ts";
 import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
 import { apiAt, type LinkBody, type PageBody } from "../../harness/clients/api.ts";
-import {
-  ALL_ERAS,
-  callTool,
-  connectMcp,
-  connectUntilEnd,
-  type Era,
-  refusalOf,
-} from "../../harness/clients/mcp.ts";
+import type { Era } from "../../harness/clients/mcp.ts";
+import { ALL_ERAS, callTool, connectMcp, connectUntilEnd, refusalOf } from "../../harness/clients/mcp.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
 import {
   allDeliveriesOf,
@@ -22,7 +16,7 @@ import {
   waitUntilVerified,
 } from "../../harness/webhooks.ts";
 
-const { service, receiver, close } = await startWebhookService();
+const { service, receiver } = await startWebhookService();
 const url = `${service.url}/mcp`;
 
 const firstToken = await service.token(await service.createOrganization());
@@ -30,7 +24,6 @@ await apiAt(service.url, firstToken).createLink({ slug: "taken" });
 const firstClient = await connectMcp(url, firstToken);
 const { tools } = await firstClient.listTools();
 await firstClient.close();
-test.after.always(close);
 
 async function newCaller(t: ExecutionContext, era?: Era) {
   const organization = await service.createOrganization();

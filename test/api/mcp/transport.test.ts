@@ -16,7 +16,6 @@ const service = await startTestService();
 const [app, other] = [await service.createOrganization(), await service.createOrganization()];
 const auth = bearer(await service.token(app));
 const stranger = bearer(await service.token(other));
-test.after.always(() => service.close());
 
 const url = `${service.url}/mcp`;
 const VERSION = "2026-07-28";
@@ -56,7 +55,7 @@ const REQUESTS: [message: unknown, headers: Record<string, string>][] = [
 ];
 
 test("a client that accepts only one type gets that type", async (t) => {
-  for (const accept of ["application/json", "text/event-stream", "application/json, text/html;q=0.5"]) {
+  for (const accept of ["application/json", "text/event-stream", "application/json, text/html;q=0.5"])
     for (const [message, headers] of REQUESTS) {
       const reply = await postMcp(url, message, { ...headers, ...auth, accept });
       t.is(reply.status, 200, reply.text);
@@ -64,7 +63,6 @@ test("a client that accepts only one type gets that type", async (t) => {
       t.is(organizationOf(reply.rpc), app.id);
       if (accept.startsWith("application/json")) t.notThrows(() => JSON.parse(reply.text));
     }
-  }
 });
 
 test("a batch of a client that accepts only JSON gets an array of its responses", async (t) => {
@@ -139,8 +137,8 @@ test("a subscription is refused as an unknown method, and opens no stream", asyn
 });
 
 test("a session id is ignored and not echoed, and none is issued", async (t) => {
-  for (const session of [undefined, "invented", "x".repeat(2000)]) {
-    for (const [message, headers] of REQUESTS) {
+  for (const session of [undefined, "invented", "x".repeat(2000)])
+    for (const [message, headers] of REQUESTS)
       for (const [caller, { id }] of [
         [auth, app],
         [stranger, other],
@@ -151,8 +149,6 @@ test("a session id is ignored and not echoed, and none is issued", async (t) => 
         t.false(reply.headers.has("mcp-session-id") || reply.headers.has("set-cookie"));
         t.false(session !== undefined && reply.text.includes(session));
       }
-    }
-  }
 });
 
 test("every request is authorized: neither a session id nor initialize replaces a token", async (t) => {
@@ -307,7 +303,6 @@ test("the mistakes of clients are answered, and not logged as errors", async (t)
     t.deepEqual(logged, [], what);
   }
   await logging.close();
-  await database.drop();
 });
 
 test("the endpoint is the same with a trailing slash", async (t) => {

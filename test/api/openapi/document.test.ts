@@ -5,7 +5,7 @@ import test from "ava";
 import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
 import type { JsonSchema } from "../../../resources/openapi/json-schema.ts";
 import { apiAt } from "../../harness/clients/api.ts";
-import { discover } from "../../harness/clients/flow.ts";
+import { discover } from "../../harness/clients/oauth.ts";
 import { ROOT } from "../../harness/program.ts";
 import { startTestService } from "../../harness/service.ts";
 
@@ -13,14 +13,11 @@ const service = await startTestService({ ALLOWED_ORIGINS: "https://app.example.c
 const anonymous = apiAt(service.url);
 const reply = await anonymous.get<OpenApiDocument>("/v1/openapi.json");
 
-test.after.always(() => service.close());
-
 const { body: document } = reply;
 const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ path, method, ...operation })),
 );
 
-/** Returns all values of a key, at any depth of the document. */
 function valuesOf(name: string, node: unknown = document): unknown[] {
   if (typeof node !== "object" || node === null) return [];
   return Object.entries(node).flatMap(([key, value]) => [

@@ -18,7 +18,6 @@ const { body: domain } = await domains.send<DomainView>("POST", "/v1/domains", {
   json: { host: "go.localhost" },
 });
 const webhook = await createWebhook(webhooks, "http://localhost:1/", ["webhook.test"]);
-test.after.always(() => service.close());
 
 type Body = {
   name: string;

@@ -1,10 +1,9 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt, newApi } from "../../harness/clients/api.ts";
-import { tokensFor } from "../../harness/clients/flow.ts";
-import { shareService } from "../../harness/shared-service.ts";
+import { tokensFor } from "../../harness/clients/oauth.ts";
+import { OPERATOR, startTestService } from "../../harness/service.ts";
 
-const service = await shareService();
+const service = await startTestService();
 
 const PATH = "/v1/organization";
 type Organization = {
@@ -33,7 +32,7 @@ for (const [role, scopes] of [
     ["links:read", "links:write", "domains:read", "domains:write", "webhooks:read", "webhooks:write"],
   ],
   ["member", ["links:read", "links:write"]],
-] as const) {
+] as const)
   test(`the token of a user shows the role ${role} and its scopes, also after the role changed`, async (t) => {
     const app = await service.createOrganization();
     await service.createUser([app.id], undefined, "owner");
@@ -45,7 +44,6 @@ for (const [role, scopes] of [
     const { body } = await apiAt(service.url, access_token).get<Member>(PATH);
     t.deepEqual([body.role, body.role_scopes], [role, [...scopes]]);
   });
-}
 
 test("usage counts only the existing links and webhooks of the organization, with each change", async (t) => {
   const api = await newApi(service);

@@ -19,7 +19,6 @@ const app = await startApp((request, response) => {
 });
 const { host, port, origin } = new URL(app.url);
 const names = await startNameServer();
-test.after.always(() => Promise.all([app.close(), names.close()]));
 
 const allowed = new Set([host]);
 const fetch = createGuardedFetch({ allowed, userAgent: "test" });

@@ -1,19 +1,12 @@
 import test from "ava";
 import { type Api, isInvalid, isMissing, isProblem, type Reply } from "../../harness/clients/api.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
-import {
-  allDeliveriesOf,
-  createWebhook,
-  type DeliveryBody,
-  deliveriesOf,
-  type WebhookBody,
-  waitForDelivery,
-} from "../../harness/webhooks.ts";
+import type { DeliveryBody, WebhookBody } from "../../harness/webhooks.ts";
+import { allDeliveriesOf, createWebhook, deliveriesOf, waitForDelivery } from "../../harness/webhooks.ts";
 
 export const databases = "all";
 
-const { receiver, newApi, subscribe, close } = await startWebhookService();
-test.after.always(close);
+const { receiver, newApi, subscribe } = await startWebhookService();
 
 const UNKNOWN = "whk_01ARZ3NDEKTSV4RRFFQ69G5FAV";
 const CALLS: [method: string, path: string, json?: object][] = [

@@ -3,21 +3,12 @@ import test from "ava";
 import { isInvalid, isMissing, isProblem } from "../../harness/clients/api.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
-import {
-  createWebhook,
-  type DeliveryBody,
-  type DeliveryDetailsBody,
-  type DeliveryPage,
-  deliveriesOf,
-  until,
-  type WebhookPage,
-  waitForDelivery,
-} from "../../harness/webhooks.ts";
+import type { DeliveryBody, DeliveryDetailsBody, DeliveryPage, WebhookPage } from "../../harness/webhooks.ts";
+import { createWebhook, deliveriesOf, until, waitForDelivery } from "../../harness/webhooks.ts";
 
 export const databases = "all";
 
-const { receiver, knex, respondWith, hold, subscribe, close } = await startWebhookService();
-test.after.always(close);
+const { receiver, knex, respondWith, hold, subscribe } = await startWebhookService();
 
 // More than the first retry waits.
 const RETRY_MS = 6_000;
@@ -186,7 +177,6 @@ test.serial("a disabled webhook receives no events, and its pending retries are 
   t.is(receiver.received(path).length, 1);
 });
 
-/** Sends a test event to an endpoint that responds so, and returns how to read the delivery. */
 async function exchangeWith(respond: (response: ServerResponse) => void) {
   const { api, address, path } = await subscribe(["webhook.test"]);
   receiver.respond(path, respond);

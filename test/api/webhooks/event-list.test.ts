@@ -3,8 +3,8 @@ import type { z } from "zod";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import type { eventPageSchema } from "../../../resources/webhooks/event-list.ts";
 import { type Api, apiAt, isInvalid } from "../../harness/clients/api.ts";
-import { tokensFor } from "../../harness/clients/flow.ts";
-import { advanceClock } from "../../harness/clock.ts";
+import { tokensFor } from "../../harness/clients/oauth.ts";
+import { advanceClock, DAY_MS } from "../../harness/clock.ts";
 import { purgeExpired } from "../../harness/database/purge.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
 import { until } from "../../harness/webhooks.ts";
@@ -13,9 +13,7 @@ export const databases = "all";
 
 type Page = z.output<typeof eventPageSchema>;
 
-const DAY_MS = 24 * 60 * 60 * 1000;
-const { service, receiver, knex, subscribe, close } = await startWebhookService();
-test.after.always(close);
+const { service, receiver, knex, subscribe } = await startWebhookService();
 
 async function createApi() {
   const organization = await service.createOrganization();
@@ -30,7 +28,6 @@ const eventTypesOf = (events: Page["data"]) => events.map(({ type }) => type);
 const metadataOf = (bytes: number) =>
   Object.fromEntries(Array.from({ length: bytes / 500 }, (_, key) => [`key${key}`, "x".repeat(500)]));
 
-/** Reads all events to the end of the list, with the cursor there. */
 async function readAll(organizationId: string, api: Api, query = "limit=100", after?: string) {
   await service.storage.auditChain.append(organizationId);
   const events: Page["data"] = [];

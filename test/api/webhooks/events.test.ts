@@ -1,27 +1,18 @@
 import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt, type LinkBody } from "../../harness/clients/api.ts";
-import { tokensFor } from "../../harness/clients/flow.ts";
-import { postAsClient } from "../../harness/clients/oauth.ts";
-import { type MessageBody, verify } from "../../harness/receiver.ts";
+import { postAsClient, tokensFor } from "../../harness/clients/oauth.ts";
 import type { TestOrganization } from "../../harness/service.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
-import {
-  createWebhook,
-  type DeliveryBody,
-  deliveriesOf,
-  until,
-  waitForDelivery,
-} from "../../harness/webhooks.ts";
+import type { DeliveryBody, MessageBody } from "../../harness/webhooks.ts";
+import { createWebhook, deliveriesOf, until, verify, waitForDelivery } from "../../harness/webhooks.ts";
 
 export const databases = "all";
 
 const settings = { COUNTRY_HEADER: "CF-IPCountry" };
-const { service, receiver, subscribe, newApi, close } = await startWebhookService(settings);
-test.after.always(close);
+const { service, receiver, subscribe, newApi } = await startWebhookService(settings);
 const visitor = apiAt(service.url);
 
-/** Creates an organization with a webhook that subscribes to the events. */
 async function listen(...events: string[]) {
   const subscribed = await subscribe(events);
   const { api, webhook, path } = subscribed;
@@ -81,7 +72,7 @@ const REVOCATIONS: Record<string, (parts: Parts) => Promise<unknown>> = {
     return service.storage.members.remove({ ...member, actor: OPERATOR });
   },
 };
-for (const [name, revoke] of Object.entries(REVOCATIONS)) {
+for (const [name, revoke] of Object.entries(REVOCATIONS))
   test(`authorization.granted and authorization.revoked carry client, user and scopes when ${name}`, async (t) => {
     const { organization, receive } = await listen("authorization.granted", "authorization.revoked");
     const user = await service.createUser([organization.id]);
@@ -97,7 +88,6 @@ for (const [name, revoke] of Object.entries(REVOCATIONS)) {
     t.deepEqual(find(messages, "authorization.revoked"), granted?.data);
     t.false(JSON.stringify(messages).includes(accessToken));
   });
-}
 
 test("exactly the changes of links are delivered, each once", async (t) => {
   const { api, webhook, receive } = await listen(...LINKS);

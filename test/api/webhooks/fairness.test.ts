@@ -3,8 +3,7 @@ import type { Api } from "../../harness/clients/api.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
 import { createWebhook, until, waitForDelivery } from "../../harness/webhooks.ts";
 
-const { receiver, respondWith, hold, subscribe, newApi, close } = await startWebhookService();
-test.after.always(close);
+const { receiver, respondWith, hold, subscribe, newApi } = await startWebhookService();
 
 async function createLinks(api: Api, count: number) {
   const links = Array.from({ length: count }, () => ({ url: "https://example.com/" }));

@@ -1,19 +1,16 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { linkFields } from "../../harness/database/storage.ts";
-import { type Received, verify } from "../../harness/receiver.ts";
+import { linkFields, OPERATOR } from "../../harness/database/storage.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
-import { type DeliveryBody, deliveriesOf, until, waitForDelivery } from "../../harness/webhooks.ts";
+import type { DeliveryBody, Received } from "../../harness/webhooks.ts";
+import { deliveriesOf, until, verify, waitForDelivery } from "../../harness/webhooks.ts";
 
 export const databases = "all";
 
-const { service, receiver, respondWith, subscribe, passQueue, close } = await startWebhookService();
-test.after.always(close);
+const { service, receiver, respondWith, subscribe, passQueue } = await startWebhookService();
 const { links, organizations, suspensions } = service.storage;
 
-/** Follows a short link, which works on every plan. */
 const follow = (slug: string) => apiAt(service.url).get(`/${slug}`);
 
 test.serial("an event on the Free plan is logged, not sent, and can be resent after upgrading", async (t) => {

@@ -2,16 +2,16 @@ import { once } from "node:events";
 import type { RequestListener, ServerResponse } from "node:http";
 import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import test, { type ExecutionContext } from "ava";
+import test from "ava";
 import { createSend } from "../../../resources/webhooks/send.ts";
 import { startApp } from "../../harness/clients/app-server.ts";
-import { freePort } from "../../harness/port.ts";
-import { startReceiver } from "../../harness/receiver.ts";
+import { freePort } from "../../harness/program.ts";
+import { startReceiver } from "../../harness/webhooks.ts";
 
 const receiver = await startReceiver();
 const silent = createTcpServer().listen(0, "127.0.0.1");
 await once(silent, "listening");
-test.after.always(() => Promise.all([receiver.close(), silent.close()]));
+test.after.always(() => silent.close());
 
 const never = new AbortController().signal;
 type Timeouts = { connectMs: number; totalMs: number };
@@ -23,7 +23,6 @@ const send = sender();
 
 let count = 0;
 
-/** Returns the URL of an endpoint that responds so. */
 function respondingWith(respond: (response: ServerResponse) => void): string {
   const path = `/endpoint-${++count}`;
   receiver.respond(path, respond);
@@ -160,21 +159,20 @@ test("headers that are too long are left out, and the others stay", async (t) =>
   t.true(Object.entries(headers).flat().join("").length <= 4096);
 });
 
-/** Starts an endpoint until the test ends. Returns a function that posts to it, and how many connections it had. */
-async function startEndpoint(t: ExecutionContext, respond: RequestListener, timeouts?: Timeouts) {
+/** Starts an endpoint. Returns a function that posts to it, and how many connections it had. */
+async function startEndpoint(respond: RequestListener, timeouts?: Timeouts) {
   const sockets = new Set<Socket>();
   const app = await startApp((request, response) => {
     sockets.add(request.socket);
     return respond(request, response);
   });
-  t.teardown(app.close);
   const post = sender(timeouts);
   return { post: () => post(app.url), connections: () => sockets.size };
 }
 
 test("requests to an endpoint share at most 100 connections", async (t) => {
   let [inFlight, most] = [0, 0];
-  const { post, connections } = await startEndpoint(t, async (_, response) => {
+  const { post, connections } = await startEndpoint(async (_, response) => {
     most = Math.max(most, ++inFlight);
     await nextTurn();
     inFlight--;
@@ -187,7 +185,7 @@ test("requests to an endpoint share at most 100 connections", async (t) => {
 });
 
 test("50 concurrent requests to an endpoint use the connections of the last 50", async (t) => {
-  const { post, connections } = await startEndpoint(t, (_, response) => response.end("ok"));
+  const { post, connections } = await startEndpoint((_, response) => response.end("ok"));
   for (let round = 0; round < 3; round++) await Promise.all(Array.from({ length: 50 }, post));
   t.is(connections(), 50);
 });
@@ -195,7 +193,7 @@ test("50 concurrent requests to an endpoint use the connections of the last 50",
 test("a request is sent again if the endpoint closes the connection while it is reused", async (t) => {
   const used = new WeakSet<object>();
   let requests = 0;
-  const { post, connections } = await startEndpoint(t, ({ socket }, response) => {
+  const { post, connections } = await startEndpoint(({ socket }, response) => {
     requests++;
     if (used.has(socket)) return void socket.destroy();
     used.add(socket);
@@ -218,7 +216,7 @@ test("requests that are sent again share one time limit", async (t) => {
     used.add(socket);
     response.end();
   };
-  const { post } = await startEndpoint(t, respond, { connectMs: 1000, totalMs: 1000 });
+  const { post } = await startEndpoint(respond, { connectMs: 1000, totalMs: 1000 });
   await Promise.all(Array.from({ length: 5 }, post));
   t.like(await post(), { error: TIMED_OUT });
   t.true(later <= 2, `${later} requests`);

@@ -1,20 +1,12 @@
 import test from "ava";
 import { apiAt } from "../../harness/clients/api.ts";
 import { createColleague } from "../../harness/clients/dashboard.ts";
-import { advanceClock } from "../../harness/clock.ts";
-import { verify } from "../../harness/receiver.ts";
+import { advanceClock, HOUR_MS } from "../../harness/clock.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
-import {
-  type DeliveryBody,
-  deliveriesOf,
-  until,
-  type WebhookBody,
-  waitForDelivery,
-} from "../../harness/webhooks.ts";
+import type { DeliveryBody, WebhookBody } from "../../harness/webhooks.ts";
+import { deliveriesOf, until, verify, waitForDelivery } from "../../harness/webhooks.ts";
 
-const { service, receiver, respondWith, subscribe, passQueue, close } = await startWebhookService();
-
-const HOUR_MS = 60 * 60_000;
+const { service, receiver, respondWith, subscribe, passQueue } = await startWebhookService();
 
 /** Creates an organization with a webhook. Its functions use a new token, because the clock advances. */
 async function setUp() {
@@ -30,7 +22,6 @@ async function setUp() {
 }
 
 const pacemaker = await setUp();
-test.after.always(close);
 
 /** Waits for each attempt, and advances the clock to the next. */
 async function throughSchedule(
@@ -128,7 +119,6 @@ test.serial("updating a webhook ends the pause that its endpoint asked for", asy
 test("the metrics count attempts that succeeded, are retried, failed or were not sent", async (t) => {
   // Its own service, because the metrics count the attempts of all organizations.
   const own = await startWebhookService();
-  t.teardown(own.close);
   const counts = async (): Promise<Record<string, number>> => {
     const { text } = await apiAt(own.service.url).get("/metrics");
     const lines = text.matchAll(/^linkgate_webhook_attempts_total\{outcome="(\w+)"\} (\d+)$/gm);

@@ -1,22 +1,15 @@
 import test from "ava";
 import { type Api, apiAt } from "../../harness/clients/api.ts";
-import { advanceClock } from "../../harness/clock.ts";
-import { type Received, verify } from "../../harness/receiver.ts";
+import { advanceClock, HOUR_MS } from "../../harness/clock.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
-import {
-  createWebhook,
-  type NewWebhookBody,
-  type WebhookBody,
-  waitForDelivery,
-} from "../../harness/webhooks.ts";
+import type { NewWebhookBody, Received, WebhookBody } from "../../harness/webhooks.ts";
+import { createWebhook, verify, waitForDelivery } from "../../harness/webhooks.ts";
 
-const { service, receiver, knex, close } = await startWebhookService();
+const { service, receiver, knex } = await startWebhookService();
 const organization = await service.createOrganization();
 const caller = async (): Promise<Api> => apiAt(service.url, await service.token(organization));
-test.after.always(close);
 
 const SECRET = /^whsec_[A-Za-z0-9+/]{43}=$/;
-const HOUR_MS = 60 * 60 * 1000;
 
 async function rotate(api: Api, { id }: WebhookBody): Promise<string> {
   const path = `/v1/webhooks/${id}/rotate-secret`;
@@ -26,7 +19,6 @@ async function rotate(api: Api, { id }: WebhookBody): Promise<string> {
   return body.secret;
 }
 
-/** Sends a test event and returns the request that arrives. */
 async function nextTest(api: Api, { id, url }: WebhookBody): Promise<Received> {
   const path = new URL(url).pathname;
   const before = receiver.received(path).length;

@@ -6,11 +6,10 @@ import { createWebhook } from "../../harness/webhooks.ts";
 const PER_ORGANIZATION = 30;
 const PER_HOST = 60;
 
-const { receiver, createRefused, newApi, close } = await startWebhookService({
+const { receiver, createRefused, newApi } = await startWebhookService({
   RATE_LIMIT: "on",
   WEBHOOK_ALLOW_HOSTS: "127.0.0.1,localhost",
 });
-test.after.always(close);
 
 /** Sends test events until one is refused. Resolves to the number of those that weren't, and the refusal. */
 async function exhaust(api: Api, id: string) {

@@ -1,18 +1,13 @@
 import test from "ava";
 import { isMissing, isProblem, newApi } from "../../harness/clients/api.ts";
 import { atOnce } from "../../harness/database/storage.ts";
-import { shareService } from "../../harness/shared-service.ts";
-import {
-  createWebhook,
-  type NewWebhookBody,
-  uniqueUrl,
-  type WebhookBody,
-  type WebhookPage,
-} from "../../harness/webhooks.ts";
+import { startTestService } from "../../harness/service.ts";
+import type { NewWebhookBody, WebhookBody, WebhookPage } from "../../harness/webhooks.ts";
+import { createWebhook, uniqueUrl } from "../../harness/webhooks.ts";
 
 export const databases = "all";
 
-const service = await shareService();
+const service = await startTestService();
 
 const HOOK = "https://example.com/hook";
 const tagOf = ({ headers }: { headers: Headers }) => headers.get("etag") ?? "";

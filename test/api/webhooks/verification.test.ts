@@ -1,31 +1,28 @@
 import test from "ava";
 import { type Api, apiAt, isProblem } from "../../harness/clients/api.ts";
-import { advanceClock } from "../../harness/clock.ts";
-import { type Received, verify } from "../../harness/receiver.ts";
+import { advanceClock, HOUR_MS } from "../../harness/clock.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
 import {
   allDeliveriesOf,
   createWebhook,
   deliveriesOf,
+  type Received,
   until,
+  verify,
   type WebhookBody,
   waitUntilVerified,
 } from "../../harness/webhooks.ts";
 
 export const databases = "all";
 
-const { service, receiver, respondWith, createRefused, passQueue, newApi, close } =
-  await startWebhookService();
-test.after.always(close);
+const { service, receiver, respondWith, createRefused, passQueue, newApi } = await startWebhookService();
 
-const HOUR_MS = 60 * 60 * 1000;
 const isVerified = async (api: Api, id: string) =>
   (await api.get<WebhookBody>(`/v1/webhooks/${id}`)).body.verified;
 const typesOn = (path: string) => receiver.received(path).map(({ body }) => body.type);
 const idsIn = (requests: Received[]) => requests.map(({ body }) => body.data.id as string).sort();
 const sendTest = (api: Api, id: string) => api.send("POST", `/v1/webhooks/${id}/test`);
 
-/** Creates a webhook whose endpoint rejects its test event, and waits for that. */
 async function createAndWait(api: Api, path: string) {
   const webhook = await createRefused(api, receiver.url(path));
   await receiver.waitFor(path, 1);

@@ -49,12 +49,11 @@ let seq = eventRow.seq as number;
 let clicks = new Map<string, number>();
 
 function count(id: string) {
-  if (clicks.size === 0) {
+  if (clicks.size === 0)
     void group(() => {
       for (const [link, number] of clicks) countClicks.run(number, link);
       clicks = new Map();
     });
-  }
   clicks.set(id, (clicks.get(id) ?? 0) + 1);
 }
 

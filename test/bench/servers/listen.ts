@@ -2,7 +2,6 @@ import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** Listens on a free port, and prints it for the benchmark. */
 export async function listen(listener: RequestListener): Promise<void> {
   const server = createServer(listener).listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -30,7 +30,6 @@ export async function createProvider() {
     saveState: keep("state"),
     storedState: () => kept.state,
     redirectToAuthorization: (url) => openInBrowser(url),
-    /** Resolves to the parameters that the browser returned with. */
     async callback() {
       const [request, response] = await once(server, "request");
       response.setHeader("connection", "close").end("Back in the program");

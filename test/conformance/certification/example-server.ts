@@ -13,7 +13,6 @@ export const OTHER = { client_id: "other", client_secret: "a-secret-of-the-other
 export const REDIRECT_URI = "http://127.0.0.1/callback";
 export const SCOPE = "read";
 
-/** What the resource does wrong. */
 type ResourceFlaws = {
   acceptsQuery?: boolean;
   acceptsForm?: boolean;
@@ -31,7 +30,6 @@ export type Flaw = {
   change?(provider: Provider): void;
   middleware?: Middleware;
   resource?: ResourceFlaws;
-  /** Serves https. */
   tls?: ServerOptions;
 };
 

@@ -10,7 +10,6 @@ export const stage = "long";
 
 const USER = { fields: { login: "user", password: "password" }, buttons: ["Sign-in", "Continue"] };
 
-/** Runs checks against the example server with at most one flaw. */
 async function checkExample(flaw: Partial<Flaw> = {}, prefixes?: string[]): Promise<Result[]> {
   const { issuer, resource, close } = await startExampleServer(flaw);
   const metadataUrl = `${issuer}/.well-known/openid-configuration`;

@@ -6,7 +6,6 @@ import { CLIENT, type Flaw } from "./example-server.ts";
 
 const CREDENTIALS = `Basic ${Buffer.from(`${CLIENT.client_id}:${CLIENT.client_secret}`).toString("base64")}`;
 
-/** Changes the parameters of a form before oidc-provider reads it. */
 function withForm(path: string, change: (form: URLSearchParams, ctx: Context) => void): Middleware {
   return async function changeForm(ctx, next) {
     if (ctx.path !== path || ctx.method !== "POST") return next();
@@ -36,13 +35,11 @@ const asClient = (path: string, applies: (form: URLSearchParams) => boolean) =>
     if (applies(form)) ctx.req.headers.authorization = CREDENTIALS;
   });
 
-/** Authenticates the requests that didn't. */
 const withCredentials = (path: string) =>
   withForm(path, (_form, ctx) => {
     ctx.req.headers.authorization ??= CREDENTIALS;
   });
 
-/** Changes the response to requests of a path. */
 function afterwards(path: string | RegExp, change: (ctx: Context) => void): Middleware {
   return async (ctx, next) => {
     await next();

@@ -3,8 +3,7 @@ import path from "node:path";
 import test from "ava";
 import type { Report } from "../../../certification/src/report.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import { temporaryFolder } from "../../harness/folder.ts";
-import { runCommand, startCommand } from "../../harness/program.ts";
+import { runCommand, startCommand, temporaryFolder } from "../../harness/program.ts";
 import { selfSigned } from "../../harness/publisher.ts";
 import { deploy } from "../oidf/deployment.ts";
 import { CLIENT, OTHER, startExampleServer } from "./example-server.ts";
@@ -15,7 +14,6 @@ export const stage = "long";
 const deployment = await deploy();
 const { issuer, clients, user, service } = deployment;
 const folder = temporaryFolder("conformance");
-test.after.always(() => service.close());
 
 function configure(name: string, content: object): string {
   const file = path.join(folder, name);

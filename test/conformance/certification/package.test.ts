@@ -2,8 +2,7 @@ import { readdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import test from "ava";
 import manifest from "../../../package.json" with { type: "json" };
-import { temporaryFolder } from "../../harness/folder.ts";
-import { ROOT, stopPrograms } from "../../harness/program.ts";
+import { ROOT, temporaryFolder } from "../../harness/program.ts";
 import { outputOf } from "../../harness/release/package.ts";
 import { startTestService } from "../../harness/service.ts";
 
@@ -22,11 +21,6 @@ await writeFile(
 );
 const options = ["--no-audit", "--no-fund", `--registry=${service.url}`];
 await outputOf("npm", ["install", ...options, `./${tarball}`], { cwd: folder });
-
-test.after.always(async () => {
-  stopPrograms();
-  await service.close();
-});
 
 test("the package has the version of linkgate, and contains the compiled checks only", async (t) => {
   const installed = path.join(folder, "node_modules/@linkgate/certification");

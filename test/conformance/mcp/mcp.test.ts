@@ -1,10 +1,8 @@
 import test, { type ExecutionContext } from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
-import { register } from "../../harness/clients/registration.ts";
+import { register } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
-import { freePort } from "../../harness/port.ts";
-import { stopPrograms } from "../../harness/program.ts";
-import { startTestService, type TestService, type TestUser } from "../../harness/service.ts";
+import { freePort } from "../../harness/program.ts";
+import { OPERATOR, startTestService, type TestService, type TestUser } from "../../harness/service.ts";
 import { until } from "../../harness/webhooks.ts";
 import { reportTable } from "../report.ts";
 import { BASELINE } from "./baseline.ts";
@@ -20,10 +18,6 @@ const service = await startTestService({
 const organization = await service.createOrganization();
 const user = await service.createUser([organization.id], undefined, "owner");
 proxy.use(await service.token(organization));
-test.after.always(async () => {
-  stopPrograms();
-  await Promise.all([proxy.close(), service.close()]);
-});
 
 const RUNS: [what: string, version: Version, args: string[]][] = [
   ["the stable version", "mcp-conformance", []],
@@ -106,7 +100,6 @@ test("the metadata and the code flow of a public client pass", async (t) => {
 // The suite chooses `none` wherever it is listed, even with a secret.
 test("the metadata and the code flow of an organization's client pass where public clients are off", async (t) => {
   const confidential = await startTestService({ CIMD: "off" });
-  t.teardown(() => confidential.close());
   const app = await confidential.createOrganization();
   const owner = await confidential.createUser([app.id], undefined, "owner");
   const callbackPort = await freePort();

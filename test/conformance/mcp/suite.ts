@@ -3,8 +3,7 @@ import { createRequire } from "node:module";
 import path from "node:path";
 import { forward } from "../../harness/balancer.ts";
 import { startApp } from "../../harness/clients/app-server.ts";
-import { temporaryFolder } from "../../harness/folder.ts";
-import { type Ending, Program } from "../../harness/program.ts";
+import { type Ending, Program, temporaryFolder } from "../../harness/program.ts";
 
 const resolve = createRequire(import.meta.url).resolve;
 
@@ -22,7 +21,6 @@ export function start(version: Version, args: string[]): Program {
   return new Program(process.execPath, [resolve(`${version}/dist/index.js`), ...args]);
 }
 
-/** Runs a command of the suite until it ends, and returns its checks. */
 export async function run(version: Version, args: string[]): Promise<Ending & { checks: Check[] }> {
   const folder = temporaryFolder("mcp");
   const ending = await start(version, [...args, "--output-dir", folder]).ended;

@@ -13,7 +13,6 @@ const deployment = await deploy();
 const { metadata, authorize, redeem, requestTokens, verifyIdToken, succeed, userInfo } =
   await createRelyingParty(deployment);
 const { issuer, clients } = deployment;
-test.after.always(() => deployment.service.close());
 
 // Every browser in a module is a new one.
 const { tested, module } = createModules();

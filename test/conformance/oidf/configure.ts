@@ -8,8 +8,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { exportJWK, generateKeyPair } from "jose";
-import { temporaryFolder } from "../../harness/folder.ts";
-import { resultOf } from "../../harness/program.ts";
+import { resultOf, temporaryFolder } from "../../harness/program.ts";
 import type { Client } from "./deployment.ts";
 import { BASIC } from "./plans.ts";
 
@@ -39,7 +38,6 @@ function run<Result>(words: string[], input?: string): Promise<Result> {
   return resultOf(words, { settings: process.env as Record<string, string> }, input);
 }
 
-/** Creates an organization with a client. */
 async function createClient(): Promise<Client> {
   const { organization, client } = await run<{
     organization: { id: string };
@@ -49,7 +47,6 @@ async function createClient(): Promise<Client> {
   return { id: client.client_id, secret: client.client_secret, organizationId: organization.id };
 }
 
-/** Creates a client that authenticates with a key, as the FAPI plan has it. */
 async function createFapiClient(alg: string) {
   const { id: client_id, organizationId } = await createClient();
   const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: true });

@@ -1,5 +1,4 @@
-import { OPERATOR } from "../../../resources/events/types.ts";
-import { startTestService, type TestService } from "../../harness/service.ts";
+import { OPERATOR, startTestService, type TestService } from "../../harness/service.ts";
 
 export const REDIRECT_URI = "https://suite.example.com/callback";
 

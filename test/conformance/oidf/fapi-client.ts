@@ -1,19 +1,12 @@
 import { randomUUID } from "node:crypto";
 import type { CryptoKey } from "jose";
 import * as oidc from "openid-client";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { createKeyFor, signAssertion, withAssertion } from "../../harness/clients/client-key.ts";
-import {
-  athOf,
-  createDpopKey,
-  type DpopKey,
-  type Proof,
-  postWithProof,
-  signProof,
-} from "../../harness/clients/dpop.ts";
+import type { DpopKey, Proof } from "../../harness/clients/dpop.ts";
+import { athOf, createDpopKey, postWithProof, signProof } from "../../harness/clients/dpop.ts";
 import { type Fields, formOf, pkce, read } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
-import { postForm, type TestOrganization } from "../../harness/service.ts";
+import { OPERATOR, postForm, type TestOrganization } from "../../harness/service.ts";
 import { type Client, type Deployment, REDIRECT_URI } from "./deployment.ts";
 import { follow } from "./relying-party.ts";
 
@@ -28,7 +21,6 @@ export type Choices = {
   /** Claims of each assertion and each proof of possession. */
   assertion?: Record<string, number>;
   proof?: Record<string, number>;
-  /** Whether the pushed request has a proof of possession, too. */
   isBoundEarly?: boolean;
 };
 
@@ -46,7 +38,6 @@ function withClaims(claims: Record<string, number>): oidc.ModifyAssertionOptions
   return { [oidc.modifyAssertion]: (_, payload) => void Object.assign(payload, claims) };
 }
 
-/** The parameters of an authorization request that all of them have. */
 const requestWith = (code_challenge: string) => ({
   redirect_uri: REDIRECT_URI,
   scope: "links:read offline_access",
@@ -97,7 +88,6 @@ export function createFapiFlow(
     return { verifier, requestUri: String(answer.body.request_uri), answer };
   }
 
-  /** Opens a pushed request in a new browser, signs in, and presses a button of the consent page. */
   async function open(
     client: Pick<Client, "id">,
     requestUri: string,
@@ -123,7 +113,6 @@ export function createFapiFlow(
   const refresh = (client: FapiClient, refresh_token: string, variation?: Variation) =>
     requestTokens(client, { grant_type: "refresh_token", refresh_token }, variation);
 
-  /** Pushes a valid request with openid-client. */
   async function prepare(
     client: FapiClient,
     { parameters = {}, assertion = {}, proof = {}, isBoundEarly = false }: Choices = {},
@@ -141,19 +130,16 @@ export function createFapiFlow(
   }
   type Prepared = Awaited<ReturnType<typeof prepare>>;
 
-  /** Redeems a code with openid-client, which checks the response to the authorization request. */
   function exchange({ config, DPoP, verifier, state }: Prepared, end: URL) {
     const checks = { pkceCodeVerifier: verifier, ...(state !== undefined && { expectedState: state }) };
     return oidc.authorizationCodeGrant(config, end, checks, undefined, { DPoP });
   }
 
-  /** Calls the API with openid-client. */
   async function fetchLinks({ config, DPoP }: Prepared, token: string): Promise<number> {
     const url = new URL(`${issuer}/v1/links`);
     return (await oidc.fetchProtectedResource(config, token, url, "GET", null, undefined, { DPoP })).status;
   }
 
-  /** Has a valid request allowed. */
   async function codeOf(client: FapiClient, choices?: Choices) {
     const prepared = await prepare(client, choices);
     const end = await open(client, prepared.requestUri);
@@ -165,7 +151,6 @@ export function createFapiFlow(
     return { ...authorized, ...(await exchange(authorized, authorized.end)) };
   }
 
-  /** Calls the API; the proof is valid but for the changes. */
   async function call(
     { dpop }: FapiClient,
     token: unknown,

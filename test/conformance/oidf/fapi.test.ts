@@ -6,14 +6,8 @@ import { type Answer, type Fields, formOf, pkce, read } from "../../harness/clie
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { deploy, REDIRECT_URI } from "./deployment.ts";
-import {
-  type Choices,
-  createFapiFlow,
-  type FapiClient,
-  OTHER_REDIRECT_URI,
-  toFapiClient,
-  type Variation,
-} from "./fapi-client.ts";
+import type { Choices, FapiClient, Variation } from "./fapi-client.ts";
+import { createFapiFlow, OTHER_REDIRECT_URI, toFapiClient } from "./fapi-client.ts";
 import { areListed, createModules, reportModules } from "./modules.ts";
 import { FAPI, MESSAGE_SIGNING } from "./plans.ts";
 
@@ -27,7 +21,6 @@ const metadata = body as Record<string, string>;
 const flow = createFapiFlow(deployment, metadata);
 const { prepare, exchange, fetchLinks, codeOf, tokensOf, open } = flow;
 const { push, redeem, refresh, call } = flow;
-test.after.always(() => deployment.service.close());
 
 // With `plain_fapi`, `plain_oauth`, `private_key_jwt` and `dpop`.
 const { tested, module } = createModules("fapi2-security-profile-final-");

@@ -5,7 +5,7 @@ import { importJWK, type JWK } from "jose";
 import { createDpopKey } from "../../harness/clients/dpop.ts";
 import { read } from "../../harness/clients/oauth.ts";
 import { createTestDatabase } from "../../harness/database/test-database.ts";
-import { Program, ROOT, stopPrograms } from "../../harness/program.ts";
+import { Program, ROOT } from "../../harness/program.ts";
 import { deploy } from "./deployment.ts";
 import { createFapiFlow, type FapiClient } from "./fapi-client.ts";
 import { BASIC, CONFIG, FAPI } from "./plans.ts";
@@ -26,11 +26,6 @@ const settings = { DATABASE_URL: database.url, ENCRYPTION_KEY: randomBytes(32).t
 const deployment = await deploy(settings);
 const { issuer } = deployment;
 const plan: Configuration = JSON.parse((await configure(issuer, SUITE)).stdout);
-test.after.always(async () => {
-  stopPrograms();
-  await deployment.service.close();
-  await database.drop();
-});
 
 function configure(...words: string[]) {
   return new Program(process.execPath, [`${ROOT}test/conformance/oidf/configure.ts`, ...words], { settings })

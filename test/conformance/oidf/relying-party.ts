@@ -95,7 +95,6 @@ export async function createRelyingParty(deployment: Deployment) {
     return payload;
   }
 
-  /** Runs a flow that must succeed, and checks its responses and the user info. */
   async function succeed(
     t: ExecutionContext,
     changes: Fields = {},

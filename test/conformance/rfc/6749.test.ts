@@ -1,6 +1,5 @@
 import test from "ava";
 import { browserOf } from "../../harness/clients/dashboard.ts";
-import { REDIRECT_URI } from "../../harness/clients/flow.ts";
 import {
   type Answer,
   allow,
@@ -9,11 +8,12 @@ import {
   createApp,
   type Fields,
   postAsClient,
+  REDIRECT_URI,
   read,
   redeemCode,
   refresh,
+  shareApp,
 } from "../../harness/clients/oauth.ts";
-import { shareApp } from "../../harness/shared-service.ts";
 
 const { service, app, user } = await shareApp();
 

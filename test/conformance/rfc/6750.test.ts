@@ -1,12 +1,10 @@
 import test from "ava";
 import { challengesIn } from "../../harness/clients/challenge.ts";
-import { createApp, runCodeFlow } from "../../harness/clients/oauth.ts";
-import { bearer, startTestService } from "../../harness/service.ts";
+import { runCodeFlow, shareApp } from "../../harness/clients/oauth.ts";
+import { bearer } from "../../harness/service.ts";
 
-const service = await startTestService();
-const { app, user } = await createApp(service);
+const { service, app, user } = await shareApp();
 const { accessToken } = await runCodeFlow(service, app, user, { changes: { scope: "webhooks:read" } });
-test.after.always(() => service.close());
 
 const REFUSED: Record<string, [path: string, headers: Record<string, string>]> = {
   "without a token": ["", {}],

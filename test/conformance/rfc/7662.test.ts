@@ -2,17 +2,16 @@ import { once } from "node:events";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import test from "ava";
+import { shareApi } from "../../harness/clients/oauth.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { freePort } from "../../harness/port.ts";
+import { freePort } from "../../harness/program.ts";
 import { selfSigned } from "../../harness/publisher.ts";
 import { bearer, startTestService } from "../../harness/service.ts";
-import { shareApi } from "../../harness/shared-service.ts";
 
 const SECRET = "a-secret-of-the-resource-server-0123456789";
 const { service, app } = await shareApi({ RESOURCE_SERVER_SECRET: SECRET });
 
-/** Starts a resource server with the URLs of the service; returns a function that sends it a token. */
 async function startResourceServer(introspectionUrl: string) {
   const port = await freePort();
   const resourceServer = await startTestService({

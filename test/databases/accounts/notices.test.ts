@@ -1,12 +1,11 @@
 import test from "ava";
 import { type NoticeKind, recordNotice } from "../../../adapters/accounts/notices.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { openTestStorage } from "../../harness/database/open-storage.ts";
+import { createTestStorage, OPERATOR } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 
-const storage = await openTestStorage();
+const storage = await createTestStorage();
 const { first, second, database, knex } = storage;
 
 const ISSUER = "https://idp.example";

@@ -2,17 +2,15 @@ import test, { type ExecutionContext } from "ava";
 import type { Knex } from "knex";
 import { lockOrganization } from "../../../adapters/locks.ts";
 import { addMember } from "../../../adapters/organizations/store.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
-import { atOnce, openTestStorage } from "../../harness/database/open-storage.ts";
+import { atOnce, createTestStorage, OPERATOR } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 
-const { first, second, either, database, knex, createOrganization, createUser } = await openTestStorage();
+const { first, second, either, database, knex, createOrganization, createUser } = await createTestStorage();
 
 const ROUNDS = 5;
 const OLD = "a hash";
 
-/** Creates an organization with two owners, `ada` and `eve`, and a member, `user`. */
 async function createTeam() {
   const organizationId = await createOrganization("free");
   const ada = await createUser(organizationId, "owner");

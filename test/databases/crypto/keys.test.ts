@@ -7,13 +7,12 @@ import { TABLES } from "../../../adapters/database/tables/index.ts";
 import { webhooks } from "../../../adapters/database/tables/webhooks.ts";
 import { openStorage } from "../../../adapters/index.ts";
 import { reencrypt } from "../../../adapters/reencryption.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
-import { atOnce, openTestStorage } from "../../harness/database/open-storage.ts";
+import { atOnce, createTestStorage, OPERATOR } from "../../harness/database/storage.ts";
 import { ROOT } from "../../harness/program.ts";
 
 export const databases = "all";
 
-const storage = await openTestStorage();
+const storage = await createTestStorage();
 const { first, second, either, database, knex, encryptionKey: oldKey, url } = storage;
 const keyRows = () => knex("sealed_keys");
 const newKey = randomBytes(32);

@@ -1,14 +1,13 @@
 import test from "ava";
 import type { AuditEntry } from "../../../adapters/events/audit-log.ts";
 import type { ChainReport } from "../../../adapters/events/verify-chain.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { AUDIT_LOG_DAYS, PLANS } from "../../../resources/plans.ts";
-import { advanceClock } from "../../harness/clock.ts";
-import { atOnce, openTestStorage } from "../../harness/database/open-storage.ts";
+import { advanceClock, DAY_MS } from "../../harness/clock.ts";
+import { atOnce, createTestStorage, OPERATOR } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 
-const storage = await openTestStorage();
+const storage = await createTestStorage();
 const { first, second, either, knex, createOrganization } = storage;
 
 /** Creates an organization with `count` links, which leaves `count` + 2 entries. */
@@ -73,12 +72,9 @@ test("every entry gets one place in its log, however many processes append", asy
   }
 });
 
-const DAY_MS = 24 * 60 * 60 * 1000;
-
 const rename = (id: string, name: string) => first.organizationSettings.change(id, { name }, OPERATOR);
 const seqs = (id: string) => knex("events").where({ organization_id: id }).orderBy("seq").pluck("seq");
 
-/** Returns how many days the entries of a log are kept. */
 async function daysOf(id: string) {
   return (await rowsOf(id)).map((row) => Math.round((row.expires_at - row.created_at) / DAY_MS));
 }

@@ -2,12 +2,12 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import test from "ava";
 import { createOutbox } from "../../../adapters/events/outbox.ts";
 import { OPERATOR, type WebhookEvent } from "../../../resources/events/types.ts";
-import { atOnce, openTestStorage } from "../../harness/database/open-storage.ts";
+import { atOnce, createTestStorage } from "../../harness/database/storage.ts";
 import { engine } from "../../harness/database/test-database.ts";
 
 export const databases = "all";
 
-const storage = await openTestStorage();
+const storage = await createTestStorage();
 const { first, second, either, database, knex, createLink } = storage;
 const outbox = createOutbox(database, undefined);
 
@@ -16,7 +16,6 @@ const createOrganization = () => storage.createOrganization("premium");
 const LIMIT = 7;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** Reads on from a position to the end. */
 async function readOn(organizationId: string, after: number, types = TYPES) {
   const end = await second.events.end(organizationId);
   const ids: string[] = [];

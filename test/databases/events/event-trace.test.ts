@@ -2,12 +2,12 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import test from "ava";
 import { openStorage } from "../../../adapters/index.ts";
 import { type EventType, OPERATOR } from "../../../resources/events/types.ts";
-import { atOnce, clickAt, openTestStorage } from "../../harness/database/open-storage.ts";
+import { atOnce, clickAt, createTestStorage } from "../../harness/database/storage.ts";
 import { LEASE_LIMITS, markVerified, until } from "../../harness/webhooks.ts";
 
 export const databases = "all";
 
-const storage = await openTestStorage();
+const storage = await createTestStorage();
 const { first: untraced, database, knex, createLink } = storage;
 const requests = new AsyncLocalStorage<string>();
 const traced = openStorage(storage.url, storage.encryptionKey, {
@@ -18,7 +18,6 @@ test.after.always(() => traced.close());
 const traceparent = (number: number) => `00-${"0af7651916cd43dd8448eb211c80319c"}-${idOf(number)}-01`;
 const idOf = (number: number) => number.toString(16).padStart(16, "0");
 
-/** Creates an organization with a verified webhook for these events. */
 async function createSubscriber() {
   const id = await storage.createOrganization();
   const events = ["link.created" as const, "link.updated" as const, "link.clicked" as const];

@@ -1,9 +1,8 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
-import { linkFields, openTestStorage } from "../../harness/database/open-storage.ts";
+import { createTestStorage, linkFields, OPERATOR } from "../../harness/database/storage.ts";
 
 const MAX_BYTES = 1_000;
-const storage = await openTestStorage({ limitsOf: () => ({ links: 100, link_bytes: MAX_BYTES }) });
+const storage = await createTestStorage({ limitsOf: () => ({ links: 100, link_bytes: MAX_BYTES }) });
 const { knex } = storage;
 const { links, members, organizations, suspensions } = storage.first;
 
@@ -16,7 +15,6 @@ async function createOrganization() {
 
 type Organization = Awaited<ReturnType<typeof createOrganization>>;
 
-/** Changes that record an event, and what they change. */
 const CHANGES: Record<
   string,
   Record<"change" | "state", (organization: Organization) => Promise<unknown>>

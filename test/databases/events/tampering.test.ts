@@ -3,11 +3,11 @@ import test from "ava";
 import type { AuditChainRow, EventRow } from "../../../adapters/database/tables/events.ts";
 import { chainHash, GENESIS, recordOf } from "../../../adapters/events/chain-record.ts";
 import type { LogHead } from "../../../adapters/events/verify-chain.ts";
-import { openTestStorage } from "../../harness/database/open-storage.ts";
+import { createTestStorage } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 
-const { first, second, knex, createOrganization, createLink } = await openTestStorage();
+const { first, second, knex, createOrganization, createLink } = await createTestStorage();
 // A verification of all logs takes long with many of them.
 test.afterEach.always(async () => {
   for (const table of ["events", "audit_chains", ...OWNED, "organizations"] as const)
@@ -19,7 +19,6 @@ const OWNED = ["clients", "organization_usage", "links"] as const;
 const DAY_MS = 24 * 60 * 60 * 1000;
 const COMMAND = { command: "org create", arguments: [], options: {}, osUser: "ada", host: "host" };
 
-/** Creates an organization with five chained entries. */
 async function createLog(): Promise<string> {
   const id = await createOrganization();
   for (let link = 0; link < 3; link++) await createLink(id);
@@ -31,7 +30,6 @@ const entries = (id: string) => knex("events").where({ organization_id: id });
 const entry = (id: string, seq: number) => entries(id).where({ seq });
 const head = (id: string) => knex("audit_chains").where({ organization_id: id });
 
-/** Inserts a row like that of an entry. */
 async function insertCopy(id: string, seq: number, changes: Partial<EventRow>) {
   const row = (await entry(id, seq).first()) as EventRow & { unchained?: unknown };
   delete row.unchained; // generated, only on MariaDB
@@ -50,7 +48,6 @@ async function rechain(id: string) {
   await head(id).update({ hash });
 }
 
-/** Deletes the entries up to one, and moves the mark of the last deleted entry there. */
 async function deleteUpTo(id: string, seq: number) {
   const row = await entry(id, seq).first();
   await entries(id).where("seq", "<=", seq).delete();
@@ -88,7 +85,6 @@ const reported = (seq: number, reason: string, change: (id: string) => PromiseLi
   change,
   expected: { seq, reason },
 });
-/** An update of one entry, which is reported. */
 const update = (seq: number, values: object, reason = CHANGED) =>
   reported(seq, reason, (id) => entry(id, seq).update(values));
 

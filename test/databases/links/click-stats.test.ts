@@ -1,16 +1,14 @@
 import test from "ava";
 import type { Engine } from "../../../adapters/database/engine.ts";
-import { openDatabase } from "../../../adapters/database/index.ts";
 import { createClickAnalytics } from "../../../adapters/links/click-analytics.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import type { Click, ClickOrigin, ResolvedLink } from "../../../resources/links/types.ts";
 import { oldLinkId } from "../../harness/database/many-links.ts";
-import { atOnce, clickAt, openTestStorage } from "../../harness/database/open-storage.ts";
-import { engine } from "../../harness/database/test-database.ts";
+import { atOnce, clickAt, createTestStorage, OPERATOR } from "../../harness/database/storage.ts";
+import { engine, inspect } from "../../harness/database/test-database.ts";
 
 export const databases = "all";
 
-const storage = await openTestStorage();
+const storage = await createTestStorage();
 const { first, second, either, knex, url, createOrganization } = storage;
 
 const HOUR_MS = 3_600_000;
@@ -152,8 +150,7 @@ test("analytics read only the rows of their link, or of the sum of all, and of t
   const id = await createOrganization();
   const linkId = await storeCounts(id, LINKS, PER_LINK);
   if (engine === "postgres") await knex.raw("analyze click_counts");
-  const own = openDatabase(url);
-  t.teardown(() => own.close());
+  const own = inspect(url);
   const queries: Query[] = [];
   own.knex.on("query", (query) => /click_counts/.test(query.sql) && queries.push(query));
   const analytics = createClickAnalytics(own, async () => {});

@@ -1,14 +1,13 @@
 import test from "ava";
 import { openStorage } from "../../../adapters/index.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import type { LinkFields, ResolvedLink } from "../../../resources/links/types.ts";
 import { storeManyLinks } from "../../harness/database/many-links.ts";
-import { atOnce, clickAt, createTestStorage, openTestStorage } from "../../harness/database/open-storage.ts";
+import { atOnce, clickAt, createTestStorage, OPERATOR } from "../../harness/database/storage.ts";
 import { until } from "../../harness/webhooks.ts";
 
 export const databases = "all";
 
-const storage = await openTestStorage();
+const storage = await createTestStorage();
 const { first, second, knex, createOrganization, createLink, createWebhook } = storage;
 
 const NOW = Date.parse("2030-06-15T12:00:00Z");
@@ -17,7 +16,6 @@ const from = (referrer: string) => clickAt(NOW, { referrer });
 
 type Owned = { id: string; organizationId: string };
 
-/** Creates a link in a new organization, and resolves it as a redirect does. */
 async function createResolvedLink(fields: Partial<LinkFields> = {}): Promise<ResolvedLink> {
   const { slug } = await createLink(await createOrganization(), fields);
   return (await first.links.resolve(slug)) as ResolvedLink;
@@ -108,7 +106,6 @@ test("a graceful shutdown loses no click, event or analytics", async (t) => {
 
 test("what could not be stored is stored later, and what was stored isn't counted again", async (t) => {
   const own = await createTestStorage();
-  t.teardown(() => own.close());
   const { slug } = await own.createLink(await own.createOrganization());
   const link = (await own.first.links.resolve(slug)) as ResolvedLink;
   await own.knex.schema.renameTable("click_counts", "hidden");

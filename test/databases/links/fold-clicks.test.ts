@@ -1,16 +1,15 @@
 import test from "ava";
 import { toAnalyticsView } from "../../../resources/links/analytics.ts";
 import type { ResolvedLink } from "../../../resources/links/types.ts";
-import { atOnce, clickAt, openObserved, openTestStorage } from "../../harness/database/open-storage.ts";
+import { atOnce, clickAt, createTestStorage, openObserved } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 
-const storage = await openTestStorage();
+const storage = await createTestStorage();
 const { first, knex, createOrganization } = storage;
 const clickDetailDays = { free: 30, growth: 90, premium: 365 };
 const open = () => openObserved(storage.url, storage.encryptionKey, { timeoutMs: 60_000, clickDetailDays });
 const purging = open();
-test.after.always(() => purging.close());
 
 const HOUR_MS = 3_600_000;
 const TODAY = Math.floor(Date.now() / (24 * HOUR_MS));
@@ -21,7 +20,6 @@ const SOURCES = [
   { bot: true },
 ];
 
-/** Returns an organization with clicks on some links, on the days given. */
 async function clickedOn(days: number[], plan: "growth" | "premium" = "growth", count = 3) {
   const id = await createOrganization(plan);
   const links = await atOnce(count, async () => {
@@ -39,7 +37,6 @@ async function clickedOn(days: number[], plan: "growth" | "premium" = "growth", 
 
 const rowsOf = (id: string, day: number) => knex("click_counts").where({ organization_id: id, day });
 
-/** Returns what stays: clicks per day, of each link and of all, and the links with the most of them. */
 async function totalsOf({ id, links }: Awaited<ReturnType<typeof clickedOn>>) {
   const read = async (link?: string) => (await first.links.analytics(id, link, OLD - 1, TODAY)).days;
   const days = await Promise.all([undefined, ...links].map(read));
@@ -72,19 +69,16 @@ test.serial("statistics older than the plan keeps them become one count per link
   t.is((await purging.purgeExpired())?.click_counts, 0);
 });
 
-test.serial(
-  "the plan decides for how long statistics are kept, and without a setting they are",
-  async (t) => {
-    const [growth, premium] = [await clickedOn([OLD]), await clickedOn([OLD], "premium")];
-    const [before, kept] = [await rowsOf(growth.id, OLD), await rowsOf(premium.id, OLD)];
-    t.is((await first.purgeExpired())?.click_counts, 0);
-    t.deepEqual(await rowsOf(growth.id, OLD), before);
-    const next = open();
-    t.true(((await next.purgeExpired())?.click_counts ?? 0) > 0);
-    await next.close();
-    t.deepEqual(await rowsOf(premium.id, OLD), kept);
-  },
-);
+test.serial("without a setting, statistics are kept, otherwise as long as the plan says", async (t) => {
+  const [growth, premium] = [await clickedOn([OLD]), await clickedOn([OLD], "premium")];
+  const [before, kept] = [await rowsOf(growth.id, OLD), await rowsOf(premium.id, OLD)];
+  t.is((await first.purgeExpired())?.click_counts, 0);
+  t.deepEqual(await rowsOf(growth.id, OLD), before);
+  const next = open();
+  t.true(((await next.purgeExpired())?.click_counts ?? 0) > 0);
+  await next.close();
+  t.deepEqual(await rowsOf(premium.id, OLD), kept);
+});
 
 test.serial("an interrupted purge changes no total, and the next one continues", async (t) => {
   const organization = await clickedOn([OLD], "growth", 25);

@@ -1,12 +1,11 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import type { ImportedLink, Link } from "../../../resources/links/types.ts";
-import { atOnce, linkFields, openTestStorage } from "../../harness/database/open-storage.ts";
+import { atOnce, createTestStorage, linkFields, OPERATOR } from "../../harness/database/storage.ts";
 import { storeDomain } from "../../harness/domains.ts";
 
 export const databases = "all";
 
-const { first, second, knex, ...storage } = await openTestStorage({
+const { first, second, knex, ...storage } = await createTestStorage({
   limitsOf: (plan) =>
     plan === "premium" ? { links: 10_000, link_bytes: 10 ** 9 } : { links: 20, link_bytes: 4_000 },
 });

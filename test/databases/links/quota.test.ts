@@ -1,12 +1,11 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import type { Link } from "../../../resources/links/types.ts";
-import { atOnce, linkFields, openTestStorage } from "../../harness/database/open-storage.ts";
+import { atOnce, createTestStorage, linkFields, OPERATOR } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 
 const MAX_BYTES = 4_000;
-const { first, second, either, knex, createOrganization, createUser } = await openTestStorage({
+const { first, second, either, knex, createOrganization, createUser } = await createTestStorage({
   limitsOf: (plan) =>
     plan === "premium" ? { links: 240, link_bytes: 10 ** 9 } : { links: 20, link_bytes: MAX_BYTES },
 });

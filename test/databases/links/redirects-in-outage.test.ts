@@ -3,10 +3,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import test, { type ExecutionContext } from "ava";
 import { openStorage } from "../../../adapters/index.ts";
 import type { Domain } from "../../../resources/domains/types.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import type { Link, ResolvedLink } from "../../../resources/links/types.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { clickAt, createTestStorage, domainFields } from "../../harness/database/storage.ts";
+import { clickAt, createTestStorage, domainFields, OPERATOR } from "../../harness/database/storage.ts";
 import { startTcpProxy } from "../../harness/tcp-proxy.ts";
 import { until } from "../../harness/webhooks.ts";
 

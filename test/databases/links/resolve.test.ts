@@ -3,13 +3,12 @@ import test from "ava";
 import type { Storage } from "../../../adapters/index.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import type { Link, ResolvedLink } from "../../../resources/links/types.ts";
-import { atOnce, clickAt, openTestStorage } from "../../harness/database/open-storage.ts";
-import { domainFields } from "../../harness/database/storage.ts";
+import { atOnce, clickAt, createTestStorage, domainFields } from "../../harness/database/storage.ts";
 import { engine } from "../../harness/database/test-database.ts";
 
 export const databases = "all";
 
-const { first, second, knex, createOrganization, createLink } = await openTestStorage();
+const { first, second, knex, createOrganization, createLink } = await createTestStorage();
 
 const URL = "https://example.com/";
 const UPDATES = 60;

@@ -1,18 +1,16 @@
 import test, { type ExecutionContext } from "ava";
 import type { Knex } from "knex";
-import { openDatabase } from "../../../adapters/database/index.ts";
 import { CREATE_SEARCH_INDEX } from "../../../adapters/database/migrations/links.ts";
 import { openStorage } from "../../../adapters/index.ts";
 import { createSearch } from "../../../adapters/links/search.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import type { Boundary, Link, LinkFilter, LinkSort, ListPart } from "../../../resources/links/types.ts";
 import { oldLinkId, storeManyLinks } from "../../harness/database/many-links.ts";
-import { linkFields, openTestStorage } from "../../harness/database/open-storage.ts";
-import { createTestDatabase, engine } from "../../harness/database/test-database.ts";
+import { createTestStorage, linkFields, OPERATOR } from "../../harness/database/storage.ts";
+import { createTestDatabase, engine, inspect } from "../../harness/database/test-database.ts";
 
 export const databases = "all";
 
-const storage = await openTestStorage();
+const storage = await createTestStorage();
 const { first, second, database, knex, createOrganization } = storage;
 
 // Two pieces of a scan.
@@ -141,7 +139,6 @@ const COMPARED: Record<string, [parts: ListPart[], filters: LinkFilter[]]> = {
 for (const [title, [parts, filters]] of Object.entries(COMPARED))
   test.serial(`${title}, on every page`, (t) => compareAll(t, parts, filters));
 
-/** Opens a search that calls a function before each of its queries. */
 const searchWith = (before: (query: Knex.QueryBuilder) => Promise<void>) =>
   createSearch({
     ...database,
@@ -245,9 +242,7 @@ if (engine === "postgres") {
     const role = new URL(limited.url).pathname.slice(1);
     await knex.raw("create role ??", [role]);
     t.teardown(() => knex.raw("drop role ??", [role]));
-    t.teardown(limited.drop);
-    const owner = openDatabase(limited.url);
-    t.teardown(owner.close);
+    const owner = inspect(limited.url);
     await owner.knex.raw("grant create, usage on schema public to ??", [role]);
     const url = new URL(limited.url);
     url.searchParams.set("options", `-c role=${role}`);

@@ -1,11 +1,10 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { openTestStorage } from "../../harness/database/open-storage.ts";
+import { createTestStorage, OPERATOR } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 
-const { first, second, knex } = await openTestStorage();
+const { first, second, knex } = await createTestStorage();
 
 test.beforeEach(() => knex("mails").delete());
 
@@ -20,7 +19,6 @@ async function createReader() {
   return { id, username, email };
 }
 
-/** Queues an email with a reset link, and leases it. */
 async function leaseReset() {
   const { username } = await createReader();
   await first.accounts.requestReset(username);

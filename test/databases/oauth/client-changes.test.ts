@@ -3,10 +3,9 @@ import test from "ava";
 import { sha256 } from "../../../adapters/crypto/hash.ts";
 import type { Storage } from "../../../adapters/index.ts";
 import { type JoinedClientRow, toClient } from "../../../adapters/oauth/client-row.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { PLANS, type Plan } from "../../../resources/plans.ts";
-import { REDIRECT_URI } from "../../harness/clients/flow.ts";
-import { atOnce, createTestStorage, openObserved } from "../../harness/database/storage.ts";
+import { REDIRECT_URI } from "../../harness/clients/oauth.ts";
+import { atOnce, createTestStorage, OPERATOR, openObserved } from "../../harness/database/storage.ts";
 import { engine } from "../../harness/database/test-database.ts";
 import { rounds } from "../../harness/rounds.ts";
 import { startTcpProxy } from "../../harness/tcp-proxy.ts";
@@ -21,14 +20,9 @@ const ROUNDS = engine === "sqlite" ? rounds(6, 30) : rounds(11, 110);
 const OFFSETS = 11;
 const HOUR_MS = 3_600_000;
 
-const { url, encryptionKey, first: near, close } = await createTestStorage();
+const { url, encryptionKey, first: near } = await createTestStorage();
 const proxy = ROUND_TRIP_MS ? await startTcpProxy(url, { roundTripMs: ROUND_TRIP_MS }) : undefined;
 const far = openObserved(proxy?.through(url) ?? url, encryptionKey);
-test.after.always(async () => {
-  await far.close();
-  await proxy?.close();
-  await close();
-});
 
 /** What is stored of a client. Secrets are in plain text, newest first. */
 type State = { secrets: string[]; generation: number; name: string; plan: Plan; redirectUris: string[] };
@@ -81,7 +75,6 @@ const WRITERS: Record<string, Writer> = {
   },
 };
 
-/** Creates a client with two secrets. */
 async function createApp(): Promise<App> {
   const { organization, client } = await near.organizations.create("Racing", "growth", OPERATOR);
   const { id, name, plan } = organization;
@@ -94,7 +87,6 @@ async function createApp(): Promise<App> {
   return { id, clientId: String(client?.clientId), secretIds, state };
 }
 
-/** Returns the client as oidc-provider and its organization see it. */
 async function observe({ id, clientId }: App) {
   const client = await far.clients.find(clientId);
   const metadata = await near.oidcAdapter("Client").find(clientId);

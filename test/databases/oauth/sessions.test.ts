@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import test from "ava";
-import { openTestStorage, settledAtOnce } from "../../harness/database/open-storage.ts";
+import { createTestStorage, settledAtOnce } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 
-const { first, second, knex } = await openTestStorage();
+const { first, second, knex } = await createTestStorage();
 
 const [one, other] = [first.oidcAdapter("Session"), second.oidcAdapter("Session")];
 

@@ -1,8 +1,7 @@
 import test from "ava";
 import type { ReplayStore } from "../../../adapters/oauth/replay.ts";
 import { tokenKey } from "../../../adapters/oauth/token-row.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
-import { atOnce, createTestStorage, settledAtOnce } from "../../harness/database/storage.ts";
+import { atOnce, createTestStorage, OPERATOR, settledAtOnce } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 
@@ -12,7 +11,6 @@ const { first, second, either, database, knex } = storage;
 const organizationId = await storage.createOrganization();
 const accountId = await storage.createUser(organizationId, "owner");
 const clientId = (await first.clients.findByOrganization(organizationId))?.clientId ?? "";
-test.after.always(() => storage.close());
 
 let count = 0;
 const seconds = () => Math.floor(Date.now() / 1000);
@@ -35,7 +33,6 @@ async function newToken(kind: string, fields: object = {}): Promise<string> {
   return id;
 }
 
-/** Uses a token 20 times concurrently. Returns the error of each use that fails. */
 async function consumeAtOnce(kind: string, id: string): Promise<string[]> {
   const results = await settledAtOnce(20, async (index) => either(index).oidcAdapter(kind).consume(id));
   return results.flatMap((result) => (result.status === "rejected" ? [result.reason.error] : []));
@@ -141,7 +138,6 @@ test("concurrent revocations of a grant succeed and are recorded exactly once", 
 });
 
 let turn = 0;
-/** Uses a JWT on one process, then on the other. */
 const useOnce: ReplayStore["useOnce"] = (jwt) => either(turn++).replays.useOnce(jwt);
 const expiresAt = Date.now() + 60_000;
 

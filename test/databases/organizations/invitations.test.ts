@@ -1,17 +1,15 @@
 import test from "ava";
 import { lockOrganization } from "../../../adapters/locks.ts";
 import { ROLES } from "../../../resources/access/scopes.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
-import { atOnce, openTestStorage } from "../../harness/database/open-storage.ts";
+import { atOnce, createTestStorage, OPERATOR } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 
-const { first, second, either, database, knex, createOrganization, createUser } = await openTestStorage();
+const { first, second, either, database, knex, createOrganization, createUser } = await createTestStorage();
 const { invitations, members } = first;
 
 type Role = (typeof ROLES)[number];
 
-/** Creates an organization with two owners, `ada` and `eve`, and an admin. */
 async function createTeam() {
   const organizationId = await createOrganization("growth");
   const ada = await createUser(organizationId, "owner");
@@ -35,7 +33,6 @@ async function createTeam() {
 
 type Team = Awaited<ReturnType<typeof createTeam>>;
 
-/** Resolves to whether an invitation is found; if so, a new user accepts it. */
 async function isValid(token: string): Promise<boolean> {
   const guest = await createUser();
   const found = await invitations.find(token);

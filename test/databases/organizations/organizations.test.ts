@@ -1,13 +1,12 @@
 import test from "ava";
 import { MAX_TRUST_RULES, type NewTrustRule } from "../../../adapters/organizations/trust-rules.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { oldLinkId, storeManyLinks } from "../../harness/database/many-links.ts";
-import { atOnce, linkFields, openTestStorage } from "../../harness/database/open-storage.ts";
+import { atOnce, createTestStorage, linkFields, OPERATOR } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 
-const storage = await openTestStorage();
+const storage = await createTestStorage();
 const { first, second, either, knex, createOrganization } = storage;
 
 test("concurrent upgrades create exactly one client", async (t) => {
@@ -34,7 +33,6 @@ const RULE: NewTrustRule = {
   scopes: ["links:read", "webhooks:write"],
 };
 
-/** Stores a rule, in a new organization unless one is given. */
 async function createRule(organizationId?: string) {
   const owner = organizationId ?? (await createOrganization());
   const created = await first.trustRules.create(owner, RULE, OPERATOR);
@@ -96,7 +94,6 @@ test("the last use of several rules is recorded", async (t) => {
 const COUNT = 2500;
 const CONTENT = { title: "a secret title", tags: ["secret"], metadata: { secret: "yes" } };
 
-/** Stores an organization with many links, one of which has changed since. */
 async function createLarge(): Promise<string> {
   const id = await createOrganization("premium");
   const externalId = (number: number) => `${id.slice(-8)}-external-${number}`;

@@ -1,20 +1,18 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { limitsOf } from "../../../resources/plans.ts";
 import type { LeasedDelivery, Outcome, Webhook } from "../../../resources/webhooks/types.ts";
-import { advanceClock } from "../../harness/clock.ts";
-import { atOnce, openTestStorage } from "../../harness/database/open-storage.ts";
+import { advanceClock, DAY_MS } from "../../harness/clock.ts";
+import { atOnce, createTestStorage, OPERATOR } from "../../harness/database/storage.ts";
 import { createWebhooks, settle } from "../../harness/database/webhooks.ts";
 import { LEASE_LIMITS } from "../../harness/webhooks.ts";
 
 export const databases = "all";
 
 // No dispatcher runs here: the tests lease deliveries as processes do.
-const storage = await openTestStorage();
+const storage = await createTestStorage();
 const { first, second, either, knex, createLink } = storage;
 test.afterEach.always(() => knex("deliveries").delete());
 
-const DAY_MS = 24 * 60 * 60 * 1000;
 const TAKEOVER_MS = 20_000;
 const FAILING = LEASE_LIMITS.failing;
 const GONE = { status: "failed", disable: "The endpoint responded with 410 Gone." } as const;

@@ -1,21 +1,19 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { newWebhookSecret } from "../../../resources/webhooks/signature.ts";
 import type { LeasedDelivery, Webhook } from "../../../resources/webhooks/types.ts";
-import { atOnce, openTestStorage } from "../../harness/database/open-storage.ts";
+import { atOnce, createTestStorage, OPERATOR } from "../../harness/database/storage.ts";
 import { createWebhooks, settle } from "../../harness/database/webhooks.ts";
 import { LEASE_LIMITS } from "../../harness/webhooks.ts";
 
 export const databases = "all";
 
-const storage = await openTestStorage();
+const storage = await createTestStorage();
 const { first, second, either, knex, createOrganization, createUser } = storage;
 
 const APP = "lgc_app";
 const ROUNDS = 5;
 let count = 0;
 
-/** Creates an organization with an owner, and an admin who authorized an app. */
 async function createGrant() {
   const id = await createOrganization();
   const owner = await createUser(id, "owner");
@@ -23,7 +21,6 @@ async function createGrant() {
   return { id, owner, admin, grantId: await createGrantOf(id, admin) };
 }
 
-/** Stores the user's authorization of the app. */
 async function createGrantOf(organizationId: string, userId: string): Promise<string> {
   const grantId = `grant-${++count}`;
   const grant = { clientId: APP, accountId: userId, organizationId };

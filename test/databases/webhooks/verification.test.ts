@@ -1,15 +1,14 @@
 import test, { type ExecutionContext } from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import type { LeasedDelivery, Webhook } from "../../../resources/webhooks/types.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { atOnce, openTestStorage } from "../../harness/database/open-storage.ts";
+import { atOnce, createTestStorage, OPERATOR } from "../../harness/database/storage.ts";
 import { createWebhooks, settle } from "../../harness/database/webhooks.ts";
 import { LEASE_LIMITS, markVerified } from "../../harness/webhooks.ts";
 
 export const databases = "all";
 
 // No dispatcher runs here: the tests lease deliveries as processes do.
-const storage = await openTestStorage();
+const storage = await createTestStorage();
 const { first, second, either, database, knex, createLink } = storage;
 test.afterEach.always(() => knex("deliveries").delete());
 

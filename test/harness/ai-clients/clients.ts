@@ -13,7 +13,6 @@ export type Step = { run: string; type?: Script; until?: RegExp; asks?: string }
 /** A program or library that npm has, and how its user makes it call `whoami`. */
 export type AiClient = {
   name: string;
-  /** The packages with the exact versions that are tested. */
   packages: Record<string, string>;
   /** It registers itself, so the server has to accept that. */
   registers?: true;

@@ -11,7 +11,6 @@ type Api = {
   /** The member of a request that has the conversation. */
   conversation: string;
   isResult(part: Json): boolean;
-  /** Returns the events of an answer that calls the tool, or that is the text. */
   answer(text: string, tool: Tool | undefined): Json[];
 };
 
@@ -104,7 +103,7 @@ const APIS = [MESSAGES, RESPONSES, COMPLETIONS, GEMINI];
 /** Starts a stand-in for the APIs of Anthropic, OpenAI and Google, which calls the tool `whoami` as soon as it is offered. */
 export async function startModel() {
   const { promise: called, resolve } = Promise.withResolvers<void>();
-  const { url, close } = await startApp(async (request, answer) => {
+  const { url } = await startApp(async (request, answer) => {
     const { pathname } = new URL(request.url ?? "", "http://localhost");
     const text = (await request.toArray()).join("");
     const api = APIS.find(({ path }) => path.test(pathname));
@@ -126,7 +125,6 @@ export async function startModel() {
     called,
     /** Is called when it was asked before it had the tool. */
     onAskedEarly() {},
-    close,
   };
   return model;
 }
@@ -138,7 +136,6 @@ function send(answer: ServerResponse, events: Json[], endsWithDone: boolean): vo
   answer.end(endsWithDone ? "data: [DONE]\n\n" : "");
 }
 
-/** Returns the tools of a list, which each API nests differently. */
 function toolsIn(value: unknown, namespace?: string): Tool[] {
   if (typeof value !== "object" || value === null) return [];
   if (Array.isArray(value)) return value.flatMap((item) => toolsIn(item, namespace));

@@ -4,8 +4,7 @@ import { stripVTControlCharacters } from "node:util";
 import type { Browser } from "playwright-core";
 import { press, signIn } from "../browser/page-actions.ts";
 import { startApp } from "../clients/app-server.ts";
-import { temporaryFolder } from "../folder.ts";
-import { ROOT } from "../program.ts";
+import { ROOT, temporaryFolder } from "../program.ts";
 import type { TestOrganization, TestService, TestUser } from "../service.ts";
 import { runOnTerminal } from "../terminal.ts";
 import type { AiClient, Step } from "./clients.ts";
@@ -27,7 +26,6 @@ export async function runClient(client: AiClient, { folder }: Installation, pers
   refused.promise.catch(() => undefined);
   const deadline = setTimeout(() => refused.reject(new Error("the deadline has passed")), DEADLINE_MS);
   const opened = new Set<string>();
-  /** Opens a URL, which a program may print and open. */
   function allow(url: string): void {
     if (opened.has(url)) return;
     opened.add(url);
@@ -55,12 +53,11 @@ export async function runClient(client: AiClient, { folder }: Installation, pers
   async function run({ run: command, type = [], until, asks }: Step): Promise<string> {
     const terminal = runOnTerminal(["bash", "-c", command], type, { cwd: work, settings });
     if (asks) model.onAskedEarly = () => terminal.type(`${asks}\r`);
-    if (client.prints) {
+    if (client.prints)
       terminal.says(PRINTED).then(
         ([, url = ""]) => allow(url),
         () => undefined, // it had tokens already
       );
-    }
     const reached = asks ? model.called : until && terminal.says(until);
     let failure: unknown;
     try {
@@ -89,7 +86,7 @@ export async function runClient(client: AiClient, { folder }: Installation, pers
     return model.result || shown;
   } finally {
     clearTimeout(deadline);
-    await Promise.all([opener.close(), model.close()]);
+    await opener.close();
   }
 }
 

@@ -45,7 +45,6 @@ function noteOf({ client, error }: Outcome): string {
   return client.missing && !error ? `; ${client.missing}` : "";
 }
 
-/** Tells by its client ID how a client has identified itself. */
 function identityOf({ client, shown = "" }: Outcome): string {
   // A result that is text within JSON is quoted more than once.
   const [, clientId = ""] = /"client_id":\s*"([^"]+)"/.exec(shown.replaceAll("\\", "")) ?? [];

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import test, { type ExecutionContext } from "ava";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { closeAfterTests } from "../closing.ts";
 import { skip } from "../skip.ts";
 
 const EXECUTABLE = "/usr/bin/chromium";
@@ -22,7 +23,7 @@ const ARGUMENTS = [
  */
 export function useChromium({ sharesPages = false } = {}) {
   let browser: Promise<Browser> | undefined;
-  test.after.always(async () => (await browser)?.close());
+  closeAfterTests(async () => (await browser)?.close());
   return function inChromium(
     title: string,
     run: (t: ExecutionContext, browser: Browser) => Promise<void>,

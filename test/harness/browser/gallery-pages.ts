@@ -2,8 +2,8 @@ import type { Page } from "playwright-core";
 import { authorizeUrlOf } from "../clients/document-client.ts";
 import { authorizeUrl } from "../clients/oauth.ts";
 import { codeOf } from "../clients/second-factor.ts";
-import type { Receiver } from "../receiver.ts";
 import type { TestService } from "../service.ts";
+import type { Receiver } from "../webhooks.ts";
 import { CLAUDE, CLAUDE_CODE, type Gallery, LOCAL_APP } from "./gallery.ts";
 import { fill, openThen, press, submit, waitForError } from "./page-actions.ts";
 
@@ -39,7 +39,6 @@ export function galleryPages(
   return Object.entries(pages).map(([key, open]) => [...(key.split(", ") as [string, Who]), open]);
 }
 
-/** Returns the pages that only have to be opened, each named after its path. */
 function plainPages({ paths, popular, domain, newDomain, webhook }: Gallery): Pages {
   const { own, ownEmpty, ownKeyed, ownSuspended, ownFresh } = paths;
   const rows: [name: string, who: Who, base: string, below: string][] = [
@@ -267,7 +266,6 @@ function webhookPages(gallery: Gallery, receiver: Receiver): Pages {
   };
 }
 
-/** Returns the forms of the OAuth client. */
 function clientForms(gallery: Gallery): Pages {
   const { own, ownEmpty } = gallery.paths;
   return {
@@ -296,7 +294,6 @@ function clientForms(gallery: Gallery): Pages {
   };
 }
 
-/** Returns the steps of the account, of apps and of the audit log. */
 function accountPages(gallery: Gallery): Pages {
   const { own } = gallery.paths;
   const { username, password } = gallery.users.founder;
@@ -332,7 +329,6 @@ function accountPages(gallery: Gallery): Pages {
   };
 }
 
-/** Opens a path, and follows the link of the first row that has the text. */
 function openFromRow(path: string, text: string, link: RegExp, heading: string) {
   return openThen(path, async (page) => {
     const row = page.locator("tr", { hasText: text }).first();
@@ -341,7 +337,6 @@ function openFromRow(path: string, text: string, link: RegExp, heading: string) 
   });
 }
 
-/** Opens the page that revokes the first app whose row has the text. */
 function openRevocation(path: string, text: string) {
   return openFromRow(path, text, /^Revoke access/, "Revoke access?");
 }

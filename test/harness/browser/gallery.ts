@@ -5,12 +5,11 @@ import { type Api, apiAt, type LinkBody } from "../clients/api.ts";
 import { createKeyFor } from "../clients/client-key.ts";
 import { firstPartyToken } from "../clients/dashboard.ts";
 import { connectDocument, type DocumentClient } from "../clients/document-client.ts";
-import { tokensFor } from "../clients/flow.ts";
+import { tokensFor } from "../clients/oauth.ts";
 import { addRule } from "../clients/workload.ts";
 import { advanceClock } from "../clock.ts";
-import type { Receiver } from "../receiver.ts";
 import type { TestOrganization, TestService } from "../service.ts";
-import { createWebhook, deliveriesOf, until, waitForDelivery } from "../webhooks.ts";
+import { createWebhook, deliveriesOf, type Receiver, until, waitForDelivery } from "../webhooks.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 export const LOCAL_APP = "http://127.0.0.1/callback";
@@ -152,7 +151,6 @@ async function followLink({ urls }: TestService, day: number, visit: number): Pr
   await fetch(`${urls.short}/${slug}`, { redirect: "manual", headers });
 }
 
-/** Adds a verified domain, one whose DNS record is missing, and one that waits for its record. */
 async function fillDomains({ storage }: TestService, api: Api) {
   const add = async (host: string, fields: object = {}) =>
     (await api.send<DomainView>("POST", "/v1/domains", { json: { host, ...fields } })).body;
@@ -185,9 +183,8 @@ async function addTrustRules(service: TestService, own: TestOrganization) {
 }
 
 async function fillAppWebhooks(api: Api): Promise<void> {
-  for (const host of ["hooks", "hooks", "events-of-the-newsletter-and-everything-else.eu-north-1"]) {
+  for (const host of ["hooks", "hooks", "events-of-the-newsletter-and-everything-else.eu-north-1"])
     await createWebhook(api, `https://${host}.flowline.invalid/${randomUUID()}`, ["link.deleted"]);
-  }
 }
 
 async function fillWebhooks(api: Api, receiver: Receiver) {

@@ -2,7 +2,6 @@ import { postForm } from "../service.ts";
 
 let networks = 0;
 
-/** Returns an IP address in a new network. */
 export const newAddress = () => `198.${Math.floor(++networks / 250)}.${networks % 250}.7`;
 
 /** Signs in as a browser at an address does; returns the cookie that makes it a known device. */

@@ -107,12 +107,10 @@ export function isProblem(
   for (const { message } of errors ?? []) t.true(message.length > 0);
 }
 
-/** Asserts that a resource does not exist or belongs to another organization. */
 export function isMissing(t: ExecutionContext, reply: Reply<unknown>): void {
   isProblem(t, reply, { status: 404, code: "not_found" });
 }
 
-/** Asserts that the value of a field is refused. */
 export function isInvalid(t: ExecutionContext, reply: Reply<unknown>, field: string): void {
   isProblem(t, reply, { status: 422, code: `invalid_${field}`, fields: [field] });
 }

@@ -113,7 +113,6 @@ function complaint(found: Found, asked: string, reply: Reply<unknown>, validate:
   return validate(schemaIn(found, `responses/${status}`, type), body);
 }
 
-/** Returns a JSON pointer (RFC 6901) to the schema of a body. */
 function schemaIn({ template, method }: Found, part: string, type: string): string {
   const [path, media] = [template, type].map((name) => name.replaceAll("/", "~1"));
   return `/paths/${path}/${method}/${part}/content/${media}/schema`;

@@ -26,7 +26,6 @@ export function athOf(token: string): string {
   return hash("sha256", token, "base64url");
 }
 
-/** Posts a form with a proof of a key. */
 export async function postWithProof(url: string, form: URLSearchParams, key: DpopKey, proof: Proof = {}) {
   const claims = { htm: "POST", htu: url, ...proof.claims };
   return read(postForm(url, form, { dpop: await signProof(key, { ...proof, claims }) }));

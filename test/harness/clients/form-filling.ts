@@ -45,7 +45,6 @@ export function fillRequired(form: HTMLElement, page: Page, user: TestUser): Fil
   return filled;
 }
 
-/** Returns the secret of an authenticator app that a page shows. */
 export function secretOn({ html }: Page): string {
   return html.querySelector(".copyable code")?.text.replaceAll(" ", "") ?? "";
 }

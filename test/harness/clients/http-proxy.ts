@@ -5,7 +5,7 @@ type Seen = { method: string; path: string; headers: IncomingHttpHeaders; status
 /** Responds in place of the server. `forward` sends the request to it, and resolves to its response. */
 type Handler = (response: ServerResponse, forward: () => Promise<Response>) => unknown;
 
-/** Starts a proxy in front of a service, which a test can make lose or replace responses. The caller closes it. */
+/** Starts a proxy in front of a service, which a test can make lose or replace responses. */
 export async function startHttpProxy(target: string) {
   const requests: Seen[] = [];
   const handlers = new Map<string, Handler[]>();
@@ -34,7 +34,6 @@ export async function startHttpProxy(target: string) {
     /** Handles the next request to a path that no earlier handler takes. */
     once: (path: string, handler: Handler) =>
       void handlers.set(path, [...(handlers.get(path) ?? []), handler]),
-    close: app.close,
   };
 }
 

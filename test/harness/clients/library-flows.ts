@@ -39,7 +39,6 @@ async function startSetup(redirectUri: string) {
     clientSecret: app.clientSecret,
     redirectUri,
     scope: SCOPE,
-    /** Signs the user in and allows the request; returns the URL that the client is called back at. */
     allow: (authorizationUrl: string) => allow(service, user, authorizationUrl),
     token: (scope: string) => service.token(app, { scope }),
     async use(accessToken: string): Promise<Used> {
@@ -65,7 +64,6 @@ export function testFlows(
   const finished = started.then(({ setup }) => run(setup));
   // The tests report a failure.
   finished.catch(() => undefined);
-  test.after.always(async () => (await started).service.close());
 
   for (const flow of flows) test(titleOf(flow), async (t) => CHECKS[flow](t, await finished, await started));
 }

@@ -1,9 +1,5 @@
-import {
-  Client,
-  type ElicitResult,
-  StreamableHTTPClientTransport,
-  type Tool,
-} from "@modelcontextprotocol/client";
+import type { ElicitResult, Tool } from "@modelcontextprotocol/client";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import type { ExecutionContext } from "ava";
 import { z } from "zod";
 import type { JSONSchema } from "zod/v4/core";
@@ -144,7 +140,6 @@ function outputSchemaOf(tools: readonly Tool[], name: string): Schema {
   });
 }
 
-/** Returns the schema of what a tool returns: of one of them, if the tool returns a list. */
 function itemOf(schema: Schema): Schema {
   const { data } = (schema.properties ?? {}) as { data?: { items: Schema } };
   return data?.items ?? schema;

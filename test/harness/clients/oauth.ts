@@ -1,8 +1,14 @@
 import * as oidc from "openid-client";
-import { OPERATOR } from "../../../resources/events/types.ts";
-import { bearer, postForm, type TestOrganization, type TestService, type TestUser } from "../service.ts";
-import { type Reply, read as readReply } from "./api.ts";
-import { REDIRECT_URI } from "./flow.ts";
+import {
+  bearer,
+  OPERATOR,
+  postForm,
+  startTestService,
+  type TestOrganization,
+  type TestService,
+  type TestUser,
+} from "../service.ts";
+import { apiAt, type Reply, read as readReply } from "./api.ts";
 import { type Page, TestBrowser } from "./test-browser.ts";
 
 /** The parameters of a request. `undefined` removes a default, and a list repeats the parameter. */
@@ -12,9 +18,8 @@ export type Answer = Reply<Record<string, unknown>>;
 
 export function formOf(fields: Fields): URLSearchParams {
   const form = new URLSearchParams();
-  for (const [name, value] of Object.entries(fields)) {
+  for (const [name, value] of Object.entries(fields))
     for (const one of value === undefined ? [] : [value].flat()) form.append(name, one);
-  }
   return form;
 }
 
@@ -92,7 +97,6 @@ async function openSignedIn(browser: TestBrowser, user: TestUser, url: string): 
   return page.html.querySelector("#password") ? browser.signIn(page, user) : page;
 }
 
-/** Makes an authorization request ask for consent, unless it says otherwise. */
 function withConsent(url: string): string {
   const asking = new URL(url);
   if (!asking.searchParams.has("prompt")) asking.searchParams.set("prompt", "consent");
@@ -168,4 +172,119 @@ export async function sendForm(browser: TestBrowser, page: Page, fields: Record<
   const csrf = form?.querySelector("[name=csrf]")?.attributes.value;
   const cookie = await browser.jar.getCookieString(action);
   return postForm(action, formOf({ csrf, ...fields }), { cookie });
+}
+
+export const REDIRECT_URI = "https://app.example.com/callback";
+
+/** Configures openid-client from the service's discovery document. Without another authentication, it sends the secret. */
+export function discover(
+  { url }: TestService,
+  { clientId, clientSecret }: Pick<TestOrganization, "clientId"> & Partial<TestOrganization>,
+  authentication?: oidc.ClientAuth,
+) {
+  const execute = [oidc.allowInsecureRequests];
+  return oidc.discovery(new URL(url), clientId, clientSecret, authentication, { execute });
+}
+
+export type Authorization = Awaited<ReturnType<typeof authorize>>;
+
+type FlowOptions = { parameters?: Record<string, string>; redirectUri?: string } & Choice;
+
+/** Starts the code flow with openid-client; the user signs in and allows access on the real pages. */
+export async function authorize(
+  service: TestService,
+  app: TestOrganization,
+  user: TestUser,
+  { parameters = {}, redirectUri = REDIRECT_URI, ...choice }: FlowOptions = {},
+) {
+  const verifier = oidc.randomPKCECodeVerifier();
+  const state = oidc.randomState();
+  const url = oidc.buildAuthorizationUrl(await discover(service, app), {
+    redirect_uri: redirectUri,
+    code_challenge: await oidc.calculatePKCECodeChallenge(verifier),
+    code_challenge_method: "S256",
+    state,
+    ...parameters,
+  });
+  return { callback: await allow(service, user, url.href, choice), verifier, state };
+}
+
+export async function redeem(
+  service: TestService,
+  app: TestOrganization,
+  { callback, verifier, state }: Authorization,
+) {
+  return oidc.authorizationCodeGrant(await discover(service, app), callback, {
+    pkceCodeVerifier: verifier,
+    expectedState: state,
+  });
+}
+
+export async function tokensFor(
+  service: TestService,
+  app: TestOrganization,
+  user: TestUser,
+  options: FlowOptions = {},
+) {
+  await service.storage.clients.setRedirectUris(app.id, [options.redirectUri ?? REDIRECT_URI], OPERATOR);
+  return redeem(service, app, await authorize(service, app, user, options));
+}
+
+export type RegisteredClient = { clientId: string; redirectUri: string };
+
+export function postRegistration(service: TestService, body: unknown, headers: object = {}): Promise<Answer> {
+  return read(
+    fetch(`${service.url}/oauth/register`, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body: typeof body === "string" ? body : JSON.stringify(body),
+    }),
+  );
+}
+
+export async function register(
+  service: TestService,
+  metadata: { redirect_uris: string[]; client_name?: string },
+): Promise<RegisteredClient> {
+  const { status, body, text } = await postRegistration(service, metadata);
+  if (status !== 201) throw new Error(`the registration failed: ${text}`);
+  return { clientId: String(body.client_id), redirectUri: metadata.redirect_uris[0] as string };
+}
+
+/** Sends a token request of a registered client, which is public. */
+export function requestTokens(
+  service: TestService,
+  { clientId }: Pick<RegisteredClient, "clientId">,
+  fields: Fields,
+): Promise<Answer> {
+  return read(postForm(`${service.url}/oauth/token`, formOf({ client_id: clientId, ...fields })));
+}
+
+/** Runs the code flow of a registered client on the real pages, for MCP by default; returns the token response. */
+export async function connectRegistered(
+  service: TestService,
+  client: RegisteredClient,
+  user: TestUser,
+  { resource = service.urls.mcp, scope, ...choice }: { resource?: string; scope?: string } & Choice = {},
+): Promise<Answer> {
+  const redirect_uri = client.redirectUri;
+  const changes = { redirect_uri, resource, scope };
+  const code = await codeFor(service, client, user, { changes, ...choice });
+  return requestTokens(service, client, { ...redemptionOf(code), redirect_uri, resource });
+}
+
+/** Shares a service that has an organization. `api` has a token of it, and `anonymous` has none. */
+export async function shareApi(settings: Record<string, string> = {}) {
+  const service = await startTestService(settings);
+  const app = await service.createOrganization();
+  const token = await service.token(app);
+  const { url } = service;
+  return { service, app, token, api: apiAt(url, token), anonymous: apiAt(url) };
+}
+
+/** Shares a service that has an app, and a user who owns another organization; and `other` ones. */
+export async function shareApp(settings: Record<string, string> = {}, redirectUris?: string[]) {
+  const service = await startTestService(settings);
+  const created = await createApp(service, redirectUris);
+  return { service, ...created, other: await createApp(service) };
 }

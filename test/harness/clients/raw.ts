@@ -9,7 +9,6 @@ type RawOptions = {
   body?: string | Buffer | undefined;
   /** By default, each request has a connection of its own. */
   agent?: Agent | false | undefined;
-  /** Where the request comes from. */
   localAddress?: string;
   /** The certificate to trust, in PEM, and the host that it has to name. */
   ca?: string | undefined;

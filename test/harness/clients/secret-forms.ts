@@ -1,7 +1,6 @@
 import type { Plan } from "../../../resources/plans.ts";
 import type { TestService } from "../service.ts";
-import { createTeam } from "./dashboard.ts";
-import type { Team } from "./team-pages.ts";
+import { createTeam, type Team } from "./dashboard.ts";
 
 /** A form whose response shows a secret, or a link that acts as one. Paths are those within an organization. */
 export type SecretForm = {

@@ -18,7 +18,6 @@ type HostState = {
   tokens?: StoredOAuthTokens | undefined;
   discovery?: OAuthDiscoveryState;
   verifier?: string;
-  /** The URL that the browser returned to. */
   callback?: URL;
 };
 

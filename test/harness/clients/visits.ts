@@ -29,7 +29,6 @@ export async function cookieOf({ url }: Site, browser: TestBrowser, name: string
   return (await browser.jar.getCookies(url)).find(({ key }) => key === name);
 }
 
-/** Returns another browser with a copy of the cookies. */
 export async function thiefOf({ url }: Site, browser: TestBrowser): Promise<TestBrowser> {
   const thief = new TestBrowser(url);
   for (const { key, value } of await browser.jar.getCookies(url))

@@ -1,8 +1,7 @@
 import type { ExecutionContext } from "ava";
 import type { NewTrustRule } from "../../../adapters/organizations/trust-rules.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { githubClaims, type TokenIssuer } from "../providers/token-issuer.ts";
-import { postForm, type TestOrganization, type TestService } from "../service.ts";
+import { OPERATOR, postForm, type TestOrganization, type TestService } from "../service.ts";
 import { withAssertion } from "./client-key.ts";
 import { type Answer, type Fields, formOf, read } from "./oauth.ts";
 

@@ -40,8 +40,7 @@ export async function storeManyLinks(
     }),
   );
   const rows = links.map((link) => toRow(link));
-  for (let start = 0; start < count; start += CHUNK) {
+  for (let start = 0; start < count; start += CHUNK)
     await knex("links").insert(rows.slice(start, start + CHUNK) as never);
-  }
   return links.reverse();
 }

@@ -2,9 +2,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { userInfo } from "node:os";
 import path from "node:path";
-import { temporaryFolder } from "../folder.ts";
-import { freePort } from "../port.ts";
-import { Program } from "../program.ts";
+import { freePort, Program, temporaryFolder } from "../program.ts";
 
 const SERVER = "/usr/sbin/mariadbd";
 const INSTALL = "/usr/bin/mariadb-install-db";

@@ -1,16 +1,13 @@
 import { execFileSync } from "node:child_process";
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { temporaryFolder } from "../folder.ts";
-import { freePort } from "../port.ts";
-import { Program, ROOT } from "../program.ts";
+import { freePort, Program, ROOT, temporaryFolder } from "../program.ts";
 
 // Another version than the one of the system can be tested, too.
 const PROGRAM = process.env.TEST_PGBOUNCER ?? "/usr/sbin/pgbouncer";
 const DOCUMENT = `${ROOT}docs/operate/scaling.md`;
 export const hasPgBouncer = existsSync(PROGRAM);
 
-/** The configuration file of the documentation, with the database's address, and the size of the pool. */
 function documentedConfiguration(target: URL, poolSize: number): string {
   const [, ini = ""] = /```ini\n(\[databases\][\s\S]*?)```/.exec(readFileSync(DOCUMENT, "utf8")) ?? [];
   const password = target.password ? ` password=${decodeURIComponent(target.password)}` : "";

@@ -1,16 +1,13 @@
 import { execFileSync } from "node:child_process";
 import { chownSync, globSync } from "node:fs";
 import path from "node:path";
-import { temporaryFolder } from "../folder.ts";
-import { freePort } from "../port.ts";
-import { Program } from "../program.ts";
+import { freePort, Program, temporaryFolder } from "../program.ts";
 
 export type PostgresServer = Awaited<ReturnType<typeof startPostgres>>;
 
 const [BIN = ""] = globSync("/usr/lib/postgresql/*/bin").toSorted().reverse();
 export const hasPostgres = BIN !== "";
 
-/** Starts a new server. `settings` are those of `postgresql.conf`. */
 export async function startPostgres(settings: Record<string, string> = {}) {
   const folder = temporaryFolder("postgres");
   // PostgreSQL refuses to run as root.

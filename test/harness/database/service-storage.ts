@@ -1,17 +1,9 @@
 import { startServiceWithDatabase } from "./service.ts";
 import { openObserved } from "./storage.ts";
 
-/** Starts a service, and opens its database as another process does. */
 export async function startWithStorage(own: Record<string, string> = {}) {
-  const { close, ...started } = await startServiceWithDatabase(own);
+  const started = await startServiceWithDatabase(own);
   const { DATABASE_URL, ENCRYPTION_KEY } = started.settings;
   const second = openObserved(DATABASE_URL, Buffer.from(ENCRYPTION_KEY, "base64url"));
-  return {
-    ...started,
-    second,
-    async close() {
-      await second.close();
-      await close();
-    },
-  };
+  return { ...started, second };
 }

@@ -1,7 +1,8 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { appendFileSync, rmSync, statSync, truncateSync } from "node:fs";
 import path from "node:path";
-import { temporaryFolder } from "../folder.ts";
+import { closeAfterTests } from "../closing.ts";
+import { temporaryFolder } from "../program.ts";
 
 export type SmallDisk = NonNullable<ReturnType<typeof mountSmallDisk>>;
 
@@ -16,14 +17,12 @@ export function mountSmallDisk(size: string) {
 
   return {
     folder,
-    /** Fills the disk, except for this many bytes. */
     fill(bytesLeft = 0) {
       for (const chunk of CHUNKS) appendUntilFull(ballast, chunk);
       truncateSync(ballast, Math.max(0, statSync(ballast).size - bytesLeft));
     },
-    /** Frees the space that `fill` used. */
     empty: () => rmSync(ballast, { force: true }),
-    unmount: () => execFileSync("umount", ["--lazy", folder]),
+    unmount: closeAfterTests(() => execFileSync("umount", ["--lazy", folder])),
   };
 }
 

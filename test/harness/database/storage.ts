@@ -8,8 +8,12 @@ import { type Click, LINK_DEFAULTS, type LinkFields } from "../../../resources/l
 import type { Plan } from "../../../resources/plans.ts";
 import { newWebhookSecret } from "../../../resources/webhooks/signature.ts";
 import type { Webhook, WebhookFields } from "../../../resources/webhooks/types.ts";
+import { closeAfterTests } from "../closing.ts";
 import { createStatementListeners } from "../statements.ts";
 import { createTestDatabase } from "./test-database.ts";
+
+/** The actor of what tests set up. */
+export { OPERATOR };
 
 /** One database, opened as by two processes, with another connection for the test. */
 export type TestStorage = Awaited<ReturnType<typeof createTestStorage>>;
@@ -23,7 +27,8 @@ export function openObserved(
   options: Parameters<typeof openStorage>[2] = PATIENT,
 ) {
   const { observer, onStatement } = createStatementListeners();
-  return { ...openStorage(url, encryptionKeys, { ...options, observer }), onStatement };
+  const storage = openStorage(url, encryptionKeys, { ...options, observer });
+  return { ...storage, close: closeAfterTests(storage.close), onStatement };
 }
 
 let count = 0;
@@ -31,7 +36,7 @@ let count = 0;
 type Settings = { migrated?: boolean; options?: string; limitsOf?: StorageOptions["limitsOf"] };
 type StorageOptions = NonNullable<Parameters<typeof openStorage>[2]>;
 
-/** Opens a new database, migrated unless `migrated` is false. `options` are appended to a SQLite URL. */
+/** Opens a new database for the tests of a file, migrated unless `migrated` is false. `options` are appended to a SQLite URL. */
 export async function createTestStorage({ migrated = true, options = "", limitsOf }: Settings = {}) {
   const { url: plain, drop } = await createTestDatabase({ empty: !migrated });
   const url = plain + options;
@@ -64,16 +69,15 @@ export async function createTestStorage({ migrated = true, options = "", limitsO
       if (!("id" in created)) throw new Error(JSON.stringify(created));
       return created;
     },
-    /** Creates a webhook for new links with a URL of its own, as far as `changes` don't differ. */
     async createWebhook(organizationId: string, changes: Partial<WebhookFields> = {}): Promise<Webhook> {
       const url = `https://example.com/webhook-${++count}`;
       const fields: WebhookFields = { url, events: ["link.created"], enabled: true, ...changes };
       return (await first.webhooks.create(organizationId, OPERATOR, fields, newWebhookSecret())) as Webhook;
     },
-    async close() {
+    close: closeAfterTests(async () => {
       await Promise.all([first.close(), second.close(), database.close()]);
       await drop();
-    },
+    }),
   };
 }
 

@@ -4,6 +4,8 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import knexFactory, { type Knex } from "knex";
 import { knexConfig } from "../../../adapters/database/engine.ts";
+import { openDatabase } from "../../../adapters/database/index.ts";
+import { closeAfterTests } from "../closing.ts";
 
 export type TestDatabase = { url: string; drop(): Promise<void> };
 
@@ -18,7 +20,8 @@ const SETUP_MS = 120_000;
 
 /**
  * Creates a database: a file, or a database on the server of `TEST_POSTGRES_URL` or `TEST_MYSQL_URL`. It is migrated if
- * the run has a template, unless it has to be empty or `on` names another engine than that of the run.
+ * the run has a template, unless it has to be empty or `on` names another engine than that of the run. It is dropped
+ * after the tests of the file.
  */
 export async function createTestDatabase({ empty = false, on = engine } = {}): Promise<TestDatabase> {
   const template = empty || on !== engine ? undefined : TEST_TEMPLATE;
@@ -32,7 +35,14 @@ export async function createTestDatabase({ empty = false, on = engine } = {}): P
   url.pathname = `/${name}`;
   if (on === "mysql" && template) await copyTables(template, url.href);
   const force = on === "postgres" ? " with (force)" : "";
-  return { url: url.href, drop: () => administer(server, `drop database ${name}${force}`) };
+  const drop = closeAfterTests(() => administer(server, `drop database ${name}${force}`));
+  return { url: url.href, drop };
+}
+
+/** Opens a database to look at it, beside what is tested. It is closed after the tests of the file. */
+export function inspect(...options: Parameters<typeof openDatabase>) {
+  const database = openDatabase(...options);
+  return { ...database, close: closeAfterTests(database.close) };
 }
 
 /** Returns the URL of the server of an engine; undefined for SQLite, and if it isn't set. */
@@ -60,7 +70,8 @@ function createFile(template: string | undefined): TestDatabase {
   const folder = mkdtempSync(path.join(folderOfFiles(), "linkgate-"));
   const file = path.join(folder, "test.sqlite");
   if (template) copyFileSync(fileOf(template), file);
-  return { url: `sqlite:${file}`, drop: async () => rmSync(folder, { recursive: true, force: true }) };
+  const drop = closeAfterTests(async () => rmSync(folder, { recursive: true, force: true }));
+  return { url: `sqlite:${file}`, drop };
 }
 
 const fileOf = (url: string) => url.replace(/^sqlite:/, "");

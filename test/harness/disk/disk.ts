@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { statSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { temporaryFolder } from "../folder.ts";
+import { temporaryFolder } from "../program.ts";
 
 export type Disk = NonNullable<ReturnType<typeof createDisk>>;
 

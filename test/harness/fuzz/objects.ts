@@ -1,9 +1,8 @@
 import fc from "fast-check";
 import type { DomainView } from "../../../resources/domains/schema.ts";
 import { type Api, apiAt, newApi } from "../clients/api.ts";
-import type { Receiver } from "../receiver.ts";
 import type { TestService } from "../service.ts";
-import { createWebhook } from "../webhooks.ts";
+import { createWebhook, type Receiver } from "../webhooks.ts";
 
 type Kind = "link" | "domain" | "webhook" | "delivery";
 

@@ -4,15 +4,8 @@ import { challengeOf } from "../clients/challenge.ts";
 import { withAssertion } from "../clients/client-key.ts";
 import { type SigningKey, signAssertion } from "../clients/document-client.ts";
 import { connectMcp, postMcp } from "../clients/mcp.ts";
-import {
-  type Answer,
-  authorizeUrl,
-  type Fields,
-  formOf,
-  openConsent,
-  read,
-  redemptionOf,
-} from "../clients/oauth.ts";
+import type { Answer, Fields } from "../clients/oauth.ts";
+import { authorizeUrl, formOf, openConsent, read, redemptionOf } from "../clients/oauth.ts";
 import { TestBrowser } from "../clients/test-browser.ts";
 import { postForm, type TestService, type TestUser } from "../service.ts";
 import type { Host } from "./host.ts";

@@ -4,7 +4,6 @@ import type { Host } from "./host.ts";
 const LIST = /(?<=^### Requests that are replayed\n\n).*?(?=\n##)/ms;
 const DATE = /^Tested on [^.]*/m;
 
-/** How clients identify themselves, and what that means to the reader. */
 const IDENTITIES: Record<Host["identifies_by"], string> = {
   document: "These have a metadata document, so they connect to a server with default settings:",
   registration: "These register themselves, so they need `DYNAMIC_REGISTRATION=stateless`:",

@@ -163,7 +163,6 @@ type Place = { path: string; put(text: string): unknown };
 
 const DEPTH_MAX = 6;
 
-/** Returns every place for a text: each scalar, even a number, and each name that callers choose. */
 function placesIn(schema: JsonSchema, find: (reference: string) => JsonSchema, depth = 0): Place[] {
   if (depth > DEPTH_MAX) return [];
   const below = (one: JsonSchema) => placesIn(one, find, depth + 1);

@@ -27,12 +27,11 @@ export type Field = {
 export function* longRequests({ name, max, encode, send }: Field): Generator<[name: string, sent: Sent]> {
   for (const unit of PARTS) {
     const count = Math.floor((max - KB) / Buffer.byteLength(encode(unit)));
-    for (const start of startsOf(name)) {
+    for (const start of startsOf(name))
       yield [
         `${name} of ${JSON.stringify(unit)}${start && ` after ${start}`}`,
         send(`${start}${unit.repeat(count)}!x`),
       ];
-    }
   }
 }
 

@@ -1,16 +1,8 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { type Api, apiAt, type LinkBody, type PageBody, type Reply } from "../clients/api.ts";
-import {
-  type Expected,
-  type Filter,
-  type Input,
-  type LinkModel,
-  type Match,
-  type ModelLink,
-  matchHeader,
-  tagOf,
-} from "./link-model.ts";
+import type { Expected, Filter, Input, LinkModel, Match, ModelLink } from "./link-model.ts";
+import { matchHeader, tagOf } from "./link-model.ts";
 
 export type Target = { api: Api; visitor: Api; shortUrl: string; prefix: string };
 type Command = fc.AsyncCommand<LinkModel, Target>;
@@ -93,7 +85,6 @@ function command<T>(
   );
 }
 
-/** Asserts the status and code; returns whether the request succeeded. */
 function assertStatus({ status, body, text }: Reply<unknown>, expected: Expected): boolean {
   assert.equal(status, expected.status, text);
   if (!expected.codes) return true;

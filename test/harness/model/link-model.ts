@@ -37,10 +37,8 @@ const STALE = '"999"';
 
 /** An in-memory model of the links of one organization, to compare the API with. */
 export class LinkModel {
-  /** Every link ever created, deleted ones included. */
   readonly links: ModelLink[] = [];
 
-  /** Returns one of the links, deleted ones included; undefined if there are none. */
   at(index: number): ModelLink | undefined {
     return this.links[index % this.links.length];
   }
@@ -108,7 +106,6 @@ export class LinkModel {
     return link;
   }
 
-  /** Updates a link. An update with only current values keeps the version. */
   update(link: ModelLink, input: Input, response: LinkBody, shortUrl: string): void {
     const before = link.view;
     const after = { ...before, ...normalize(input) } as LinkBody;
@@ -156,7 +153,6 @@ function holds(match: Match): boolean {
   return match !== "stale" && match !== "weak";
 }
 
-/** Converts input to the form in which the API returns it. */
 function normalize(input: Input): Input {
   const { password, ...fields } = input;
   const { tags, expires_at } = fields as { tags?: string[]; expires_at?: string | null };

@@ -3,6 +3,7 @@ import type { ExecutionContext } from "ava";
 import { OAuth2Server } from "oauth2-mock-server";
 import { type Page, TestBrowser } from "../clients/test-browser.ts";
 import { cookieOf, isSignedIn } from "../clients/visits.ts";
+import { closeAfterTests } from "../closing.ts";
 import { startTestService, type TestService } from "../service.ts";
 
 export type Token = { header: Record<string, unknown>; payload: Record<string, unknown> };
@@ -39,10 +40,8 @@ export async function startMockProvider(port = 0) {
     service,
     issuer,
     answer,
-    /** The key that signs tokens. */
     privateKey: createPrivateKey({ key: privateKey as JsonWebKey, format: "jwk" }),
     publicKey: publicKey as JsonWebKey,
-    /** Changes the next response of the token endpoint. */
     tamper(change: (body: Record<string, unknown>) => unknown) {
       service.once("beforeResponse", ({ body }) => void change(body as Record<string, unknown>));
     },
@@ -55,7 +54,7 @@ export async function startMockProvider(port = 0) {
       };
       service.on("beforeTokenSigning", onToken);
     },
-    stop: () => server.stop(),
+    stop: closeAfterTests(() => server.stop()),
   };
 }
 
@@ -97,12 +96,5 @@ export async function isSignInRefused(
 export async function startWithProvider(settings: Record<string, string> = {}) {
   const provider = await startMockProvider();
   const service = await startTestService({ ...providerSettings(provider.issuer), ...settings });
-  return {
-    provider,
-    service,
-    async close() {
-      await service.close();
-      await provider.stop();
-    },
-  };
+  return { provider, service };
 }

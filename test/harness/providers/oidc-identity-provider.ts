@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { type JWK, Provider } from "oidc-provider";
 import type { TestBrowser } from "../clients/test-browser.ts";
+import { closeAfterTests } from "../closing.ts";
 import { providerSettings } from "./identity-provider.ts";
 
 const KEEP_ALIVE_MS = 75_000;
@@ -12,7 +13,7 @@ const FORM = `<!doctype html><title>Example ID</title><h1>Example ID</h1>
 
 /**
  * Starts a real identity provider, on oidc-provider, whose only client is a service. Any username can sign in without a
- * password. The caller stops it.
+ * password.
  */
 export async function startOidcProvider(service: { url: string }, port: number) {
   const issuer = `http://localhost:${port}`;
@@ -76,9 +77,9 @@ export async function startOidcProvider(service: { url: string }, port: number) 
   return {
     issuer,
     answerAs,
-    async stop() {
+    stop: closeAfterTests(async () => {
       server.closeAllConnections();
       await once(server.close(), "close");
-    },
+    }),
   };
 }

@@ -10,7 +10,7 @@ type Route = (request: IncomingMessage, response: ServerResponse) => unknown;
 /** A platform that gives tokens to its jobs: a real HTTP server with discovery, keys, and tokens signed by them. */
 export type TokenIssuer = Awaited<ReturnType<typeof startTokenIssuer>>;
 
-/** Starts a token issuer on loopback. The caller stops it. */
+/** Starts a token issuer on loopback. */
 export async function startTokenIssuer() {
   let key = await newKey();
   let isBroken = false;
@@ -42,11 +42,9 @@ export async function startTokenIssuer() {
     },
     /** Signs claims with the current key. `undefined` removes a claim. */
     sign: (claims: Claims, header?: Record<string, unknown>) => signWith(key, claims, header),
-    /** Replaces the keys: new tokens are signed with a key that wasn't published before. */
     async rotateKeys() {
       key = await newKey();
     },
-    /** Answers every request with an error until `restore` is called. */
     breakDown() {
       isBroken = true;
       return {

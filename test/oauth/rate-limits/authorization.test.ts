@@ -1,20 +1,14 @@
 import test from "ava";
 import { parse } from "node-html-parser";
-import {
-  authorizeUrl,
-  createApp,
-  type Fields,
-  openConsent,
-  postAsClient,
-} from "../../harness/clients/oauth.ts";
+import type { Fields } from "../../harness/clients/oauth.ts";
+import { authorizeUrl, createApp, openConsent, postAsClient } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { startServiceWithDatabase } from "../../harness/database/service.ts";
 
 const settings = { TRUST_PROXY: "1", RATE_LIMIT: "on" };
-const { service, knex, close } = await startServiceWithDatabase(settings);
+const { service, knex } = await startServiceWithDatabase(settings);
 const { app, user } = await createApp(service);
-test.after.always(close);
 
 const ADDRESS = "198.51.100.1";
 const TABLES = ["sessions", "interactions", "grants", "tokens", "events", "known_devices"] as const;
@@ -31,7 +25,6 @@ function request(path: string, headers: Record<string, string> = {}, address = A
   });
 }
 
-/** Returns the link to the app on the page that a stranger gets for an invalid request. */
 async function linkOf(response: Response): Promise<URL> {
   const link = parse(await response.text()).querySelector("main a.button");
   return new URL(link?.getAttribute("href") ?? "");
@@ -51,7 +44,7 @@ test.serial("neither the cookie of an ended session nor an invalid request store
   t.regex(cookie, /session=/);
   const countAll = () => Promise.all(TABLES.map(rowsOf));
   const before = await countAll();
-  for (const headers of [{ cookie }, {}] as Record<string, string>[]) {
+  for (const headers of [{ cookie }, {}] as Record<string, string>[])
     for (let times = 0; times < 5; times++) {
       const invalid = authorizeUrl(service, app, { response_type: "token" });
       t.is((await request(invalid, headers)).status, 303);
@@ -63,7 +56,6 @@ test.serial("neither the cookie of an ended session nor an invalid request store
         t.false(cookies.join("\n").includes("session="), path);
       }
     }
-  }
   t.deepEqual(await countAll(), before);
 });
 

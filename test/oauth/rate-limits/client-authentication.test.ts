@@ -10,23 +10,22 @@ import {
   redemptionOf,
   refresh,
   runCodeFlow,
+  shareApp,
   VERIFIER,
 } from "../../harness/clients/oauth.ts";
 import { createTrustingOrganization, FORMS, type Form, jobToken } from "../../harness/clients/workload.ts";
 import { atOnce } from "../../harness/database/storage.ts";
 import { startTokenIssuer } from "../../harness/providers/token-issuer.ts";
-import { postForm, startTestService } from "../../harness/service.ts";
+import { postForm } from "../../harness/service.ts";
 
 export const stage = "long";
 
-const service = await startTestService({
+const { service, app, user } = await shareApp({
   RATE_LIMIT: "on",
   TRUST_PROXY: "1",
   DYNAMIC_REGISTRATION: "stateless",
 });
-const { app, user } = await createApp(service);
 const issuer = await startTokenIssuer();
-test.after.always(() => Promise.all([service.close(), issuer.stop()]));
 
 const CREDENTIALS = { grant_type: "client_credentials" };
 
@@ -41,7 +40,6 @@ function requestFrom(
   return read(postForm(`${service.url}/oauth/${endpoint}`, fields, headers));
 }
 
-/** Sends requests one after the other, and returns the status of each. */
 async function statusesOf(count: number, send: (index: number) => Promise<Answer>): Promise<number[]> {
   const statuses: number[] = [];
   for (let index = 0; index < count; index++) statuses.push((await send(index)).status);
@@ -143,7 +141,6 @@ test("forged assertions of a client get 429, while others on the network are ser
 
 test("an issuer that fails is not asked again for every token of one network", async (t) => {
   const away = await startTokenIssuer();
-  t.teardown(() => away.stop());
   const { clientId } = await createTrustingOrganization(service, away);
   const token = await jobToken(service, away);
   const { restore } = away.breakDown();

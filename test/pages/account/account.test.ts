@@ -1,18 +1,19 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt, isMissing, isProblem } from "../../harness/clients/api.ts";
-import { browserOf, createColleague, createTeam, firstPartyToken } from "../../harness/clients/dashboard.ts";
-import { tokensFor } from "../../harness/clients/flow.ts";
-import { isAcceptedByApi } from "../../harness/clients/oauth.ts";
+import {
+  browserOf,
+  createColleague,
+  createTeam,
+  firstPartyToken,
+  textsOn,
+} from "../../harness/clients/dashboard.ts";
+import { isAcceptedByApi, tokensFor } from "../../harness/clients/oauth.ts";
 import { logIn } from "../../harness/clients/second-factor.ts";
-import { textsOn } from "../../harness/clients/team-pages.ts";
 import { cookieOf, isSignedIn } from "../../harness/clients/visits.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { startTestService } from "../../harness/service.ts";
+import { OPERATOR, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
-
-test.after.always(() => service.close());
 
 const PATH = "/dashboard/account";
 const PAGE = service.url + PATH;

@@ -1,13 +1,18 @@
 import { generateKeyPairSync } from "node:crypto";
 import test from "ava";
 import { isMissing, isProblem } from "../../harness/clients/api.ts";
-import { createTeam } from "../../harness/clients/dashboard.ts";
-import { isMarked, typedIn } from "../../harness/clients/pages.ts";
-import { alertOn, createTeamWithClient, openAs, textsOn } from "../../harness/clients/team-pages.ts";
+import {
+  alertOn,
+  createTeam,
+  createTeamWithClient,
+  isMarked,
+  openAs,
+  textsOn,
+  typedIn,
+} from "../../harness/clients/dashboard.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
-test.after.always(() => service.close());
 
 type KeyBody = { id: string; thumbprint: string; created_at: string; last_used_at: string | null };
 type ClientBody = {
@@ -19,7 +24,6 @@ type ClientBody = {
 };
 type Rotation = { client_id: string; client_secret: string };
 
-/** Creates a team with a client, and functions that use it as the owner. */
 async function withClient() {
   const team = await createTeamWithClient(service);
   const path = `${team.base}/client`;

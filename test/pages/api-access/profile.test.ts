@@ -1,17 +1,13 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { isProblem } from "../../harness/clients/api.ts";
-import { createTeam } from "../../harness/clients/dashboard.ts";
+import { auditOf, createTeam, isMarked, openAs } from "../../harness/clients/dashboard.ts";
 import { authorizeUrl, createApp, openConsent } from "../../harness/clients/oauth.ts";
-import { isMarked } from "../../harness/clients/pages.ts";
-import { auditOf, openAs } from "../../harness/clients/team-pages.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
-import { startTestService } from "../../harness/service.ts";
+import { OPERATOR, startTestService } from "../../harness/service.ts";
 
 export const databases = "all";
 
 const service = await startTestService();
-test.after.always(() => service.close());
 
 type Profile = { client_name: string | null; client_uri: string | null };
 

@@ -2,8 +2,8 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import test from "ava";
 import { parse } from "node-html-parser";
+import { createTeamWithClient, openAs } from "../../harness/clients/dashboard.ts";
 import { PYTHON } from "../../harness/clients/python.ts";
-import { createTeamWithClient, openAs } from "../../harness/clients/team-pages.ts";
 import { ROOT } from "../../harness/program.ts";
 import { startTestService } from "../../harness/service.ts";
 import { skip } from "../../harness/skip.ts";
@@ -14,9 +14,7 @@ const { client, ...team } = await createTeamWithClient(service);
 const { clientId, clientSecret } = client;
 const { page } = await openAs(service, team.owner, `${team.base}/client/quick-start`);
 const env = { ...process.env, CLIENT_SECRET: clientSecret };
-test.after.always(() => service.close());
 
-/** Returns a snippet as a user copies it. */
 function snippet(name: string): string {
   // By default, the parser treats preformatted elements as plain text.
   const html = parse(page.text, { blockTextElements: { script: true } });

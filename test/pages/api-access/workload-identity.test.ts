@@ -1,13 +1,11 @@
 import test from "ava";
 import type { NewTrustRule } from "../../../adapters/organizations/trust-rules.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { isMissing, isProblem } from "../../harness/clients/api.ts";
-import { isMarked, openSection, typedIn } from "../../harness/clients/pages.ts";
+import { isMarked, openSection, typedIn } from "../../harness/clients/dashboard.ts";
 import { GITHUB_RULE } from "../../harness/clients/workload.ts";
-import { startTestService } from "../../harness/service.ts";
+import { OPERATOR, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
-test.after.always(() => service.close());
 
 type Rule = Record<string, unknown> & { id: string };
 

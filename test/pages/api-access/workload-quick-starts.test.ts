@@ -4,8 +4,7 @@ import test from "ava";
 import { parse } from "yaml";
 import { workloadQuickStarts } from "../../../server/dashboard/api-access/workload-identity.ts";
 import { addRule } from "../../harness/clients/workload.ts";
-import { temporaryFolder } from "../../harness/folder.ts";
-import { runShell, stopPrograms } from "../../harness/program.ts";
+import { runShell, temporaryFolder } from "../../harness/program.ts";
 import {
   githubClaims,
   gitlabClaims,
@@ -25,9 +24,8 @@ for (const subject of [
   "repo:octo-org@65/octo-repo@74:ref:refs/heads/main",
   "project_path:my-group/my-project:ref_type:branch:ref:main",
   "system:serviceaccount:my-namespace:my-service-account",
-]) {
+])
   await addRule(service, organization, { issuer: issuer.issuer, subject, claims: {} });
-}
 // GitHub's endpoint: the audience is a parameter of the URL, and the token is in a field of the JSON response.
 const REQUEST_TOKEN = "the-request-token-of-the-job";
 issuer.respond("/id-token", async (request, response) => {
@@ -38,16 +36,11 @@ issuer.respond("/id-token", async (request, response) => {
   sendJson(response, { count: value.length, value });
 });
 
-test.after.always(() => Promise.all([service.close(), issuer.stop()]));
-test.after.always(stopPrograms);
-
-/** Returns the configuration for a platform, parsed. */
 function configurationOf(name: string) {
   const { code = "" } = quickStarts.find((one) => one.name === name) ?? {};
   return parse(code);
 }
 
-/** What each platform runs, and what it gives the script. */
 const JOBS: Record<string, () => Promise<{ script: string; settings: Record<string, string> }>> = {
   async github() {
     const { permissions, jobs } = configurationOf("github");

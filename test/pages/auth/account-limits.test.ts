@@ -13,10 +13,9 @@ import { postForm, startTestService, type TestUser } from "../../harness/service
 export const databases = "all";
 
 const limited = { RATE_LIMIT: "on", TRUST_PROXY: "1" };
-const { service, settings, second, knex, close } = await startWithStorage(limited);
+const { service, settings, second, knex } = await startWithStorage(limited);
 const { storage } = service;
 const { signInFailures } = storage;
-test.after.always(close);
 
 const FREE_FAILURES = 10;
 const MAX_FAILURES = 100;
@@ -29,27 +28,24 @@ function signIn(username: string, password: string, cookie = "", { url } = servi
 
 type From = { address?: string; cookie?: string };
 
-/** Sends the second factor of a login. */
 function send(login_token: string, fields: object, { address = newAddress(), cookie = "" }: From = {}) {
   const headers = { "x-forwarded-for": address, ...(cookie && { cookie }) };
   const json = { login_token, ...fields };
   return apiAt(service.url).send("POST", "/auth/login/second-factor", { json, headers });
 }
 
-/** Signs in with the password and a second factor. */
 async function prove({ username, password }: TestUser, fields: object, { cookie = "" }: From = {}) {
   const { body } = await signIn(username, password, cookie);
   return send((body as Challenge).login_token, fields, { cookie });
 }
 
-/** Returns the delay that a number of failures causes. */
 const delayAfter = (failures: number) =>
   failures <= FREE_FAILURES ? 0 : Math.min(1000 * 2 ** (failures - FREE_FAILURES), 900_000);
 
 test.serial("guesses at any username wait longer and longer, and end after a hundred", async (t) => {
   const { id, username, password } = await service.createUser([]);
   const cookie = await deviceCookie(service, { username, password });
-  for (const [name, userId] of Object.entries({ [username]: id, "no-such-user": undefined })) {
+  for (const [name, userId] of Object.entries({ [username]: id, "no-such-user": undefined }))
     for (let failures = 1; failures <= MAX_FAILURES; failures++) {
       t.is((await signInFailures.attempt(name, userId)).outcome, "allowed");
       const next = await signInFailures.attempt(name, userId);
@@ -60,7 +56,6 @@ test.serial("guesses at any username wait longer and longer, and end after a hun
       else failures++;
       advanceClock(delay);
     }
-  }
 
   const blocked = await signIn(username, password);
   isProblem(t, blocked, { status: 403, code: "password_reset_required" });
@@ -70,7 +65,6 @@ test.serial("guesses at any username wait longer and longer, and end after a hun
   advanceClock(60 * 24 * 3600 * 1000);
   await purgeExpired(storage);
   const restarted = await startTestService(settings);
-  t.teardown(() => restarted.close());
   t.is((await signIn(username, password, "", restarted)).status, 403, "also after months and a restart");
   t.is((await signIn(username, password, cookie)).status, 200, "on a known device");
   t.is((await signIn(username, password)).status, 403, "which doesn't end it for others");

@@ -1,29 +1,24 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt, isProblem, type Reply } from "../../harness/clients/api.ts";
 import { browserOf, firstPartyToken } from "../../harness/clients/dashboard.ts";
 import { firstPartyAt, isTokenAnswer, PASSWORD } from "../../harness/clients/first-party.ts";
-import { tokensFor } from "../../harness/clients/flow.ts";
-import { authorizeUrl, postAsClient, RESOURCE_SERVER } from "../../harness/clients/oauth.ts";
+import { authorizeUrl, postAsClient, RESOURCE_SERVER, tokensFor } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { isSignedIn } from "../../harness/clients/visits.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { atOnce } from "../../harness/database/storage.ts";
 import { signInExternally, startWithProvider } from "../../harness/providers/identity-provider.ts";
-import { postForm, type TestUser } from "../../harness/service.ts";
+import { OPERATOR, postForm, type TestUser } from "../../harness/service.ts";
 
 const settings = { RESOURCE_SERVER_SECRET: RESOURCE_SERVER.clientSecret };
-const { provider, service, close } = await startWithProvider(settings);
-test.after.always(close);
+const { provider, service } = await startWithProvider(settings);
 
-/** Endpoints of apps and agents. */
 const RESOURCES: [method: string, path: string, json?: object][] = [
   ["GET", "/v1/organization"],
   ["GET", "/v1/links"],
   ["POST", "/v1/links", { url: "https://example.com/" }],
   ["POST", "/mcp", { jsonrpc: "2.0", id: 1, method: "tools/list" }],
 ];
-/** Endpoints of the dashboard. */
 const DASHBOARD: [method: string, path: string][] = [
   ["GET", "/dashboard/me"],
   ["GET", "/dashboard/account"],
@@ -166,26 +161,23 @@ for (const kind of ["access_token", "refresh_token"] as const)
 
 const AFTER_RETRY_WINDOW = 121_000;
 
-test.serial(
-  "a refresh token may be retried for two minutes; a later use revokes its family, and access ends in an hour",
-  async (t) => {
-    const first = await register();
-    const other = await post("/auth/login", { username: first.user.username, password: PASSWORD });
-    const second = await refresh(first.refresh_token);
-    t.is(second.status, 200);
-    isTokenAnswer(t, second);
-    t.not(second.body.refresh_token, first.refresh_token);
-    advanceClock(119_000);
-    t.is((await refresh(first.refresh_token)).status, 200, "a retry after a lost response");
-    advanceClock(AFTER_RETRY_WINDOW);
-    isProblem(t, await refresh(first.refresh_token), INVALID_GRANT);
-    isProblem(t, await refresh(second.body.refresh_token), INVALID_GRANT);
-    for (const token of [first.access_token, second.body.access_token]) t.is((await me(token)).status, 401);
-    t.is((await me(other.body.access_token)).status, 200, "another grant stays valid");
-    advanceClock(3600_000);
-    t.is((await me(other.body.access_token)).status, 401);
-  },
-);
+test.serial("a refresh token may be retried for two minutes; a later use ends its family", async (t) => {
+  const first = await register();
+  const other = await post("/auth/login", { username: first.user.username, password: PASSWORD });
+  const second = await refresh(first.refresh_token);
+  t.is(second.status, 200);
+  isTokenAnswer(t, second);
+  t.not(second.body.refresh_token, first.refresh_token);
+  advanceClock(119_000);
+  t.is((await refresh(first.refresh_token)).status, 200, "a retry after a lost response");
+  advanceClock(AFTER_RETRY_WINDOW);
+  isProblem(t, await refresh(first.refresh_token), INVALID_GRANT);
+  isProblem(t, await refresh(second.body.refresh_token), INVALID_GRANT);
+  for (const token of [first.access_token, second.body.access_token]) t.is((await me(token)).status, 401);
+  t.is((await me(other.body.access_token)).status, 200, "another grant stays valid");
+  advanceClock(3600_000);
+  t.is((await me(other.body.access_token)).status, 401);
+});
 
 test.serial("a replay is recorded once, however many requests detect it", async (t) => {
   const { user, refresh_token } = await register();

@@ -4,7 +4,7 @@ import { browserOf } from "../../harness/clients/dashboard.ts";
 import { authorizeUrl, createApp, openConsent } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { cookieOf } from "../../harness/clients/visits.ts";
-import { advanceClock } from "../../harness/clock.ts";
+import { advanceClock, DAY_MS } from "../../harness/clock.ts";
 import { purgeExpired } from "../../harness/database/purge.ts";
 import { startWithStorage } from "../../harness/database/service-storage.ts";
 import { atOnce } from "../../harness/database/storage.ts";
@@ -12,17 +12,13 @@ import type { TestUser } from "../../harness/service.ts";
 
 export const databases = "all";
 
-const { service, knex, close } = await startWithStorage();
+const { service, knex } = await startWithStorage();
 const { knownDevices, accounts, notices } = service.storage;
-test.after.always(close);
-
-const DAY_MS = 24 * 3600 * 1000;
 
 const devicesOf = ({ id }: { id: string }) => knex("known_devices").where({ user_id: id });
 
 const signIn = async (browser: TestBrowser, user: TestUser) =>
   browser.signIn(await browser.open(`${service.url}/auth/login?again=1`), user);
-/** Signs a user in with a new browser. */
 const signedIn = async (user: TestUser) => (await browserOf(service, user)).browser;
 
 const deviceIn = (browser: TestBrowser) => cookieOf(service, browser, "device");

@@ -1,26 +1,22 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { createVerifyPassword } from "../../../server/auth/verify-password.ts";
 import { createAuthenticationLimits } from "../../../server/rate-limits/authentication.ts";
 import { createRateLimitStore } from "../../../server/rate-limits/store.ts";
 import { deviceCookie, newAddress } from "../../harness/clients/addresses.ts";
 import { apiAt, isProblem, type Reply, read } from "../../harness/clients/api.ts";
-import { authorizeUrl, createApp } from "../../harness/clients/oauth.ts";
+import { authorizeUrl, shareApp } from "../../harness/clients/oauth.ts";
 import { type Page, TestBrowser } from "../../harness/clients/test-browser.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { atOnce } from "../../harness/database/storage.ts";
-import { postForm, startTestService } from "../../harness/service.ts";
+import { OPERATOR, postForm } from "../../harness/service.ts";
 
-const service = await startTestService({
+const { service, app, own, user } = await shareApp({
   RATE_LIMIT: "on",
   TRUST_PROXY: "1",
   SMTP_URL: "smtp://127.0.0.1:9",
   SMTP_FROM: "linkgate@example.com",
 });
-const { app, own, user } = await createApp(service);
-test.after.always(() => service.close());
 
-/** Sends JSON from an address, with the cookie of a device or a token. */
 function post(path: string, json: object, address: string, { token = "", cookie = "" } = {}) {
   const headers = { "x-forwarded-for": address, ...(cookie && { cookie }) };
   return apiAt(service.url, token).send<{ access_token: string }>("POST", path, { json, headers });
@@ -29,7 +25,6 @@ function post(path: string, json: object, address: string, { token = "", cookie 
 const signIn = (username: string, password: string, address: string, cookie = "") =>
   post("/auth/login", { username, password }, address, { cookie });
 
-/** Signs in on the page of an authorization, from an address. */
 async function visit(username: string, password: string, address = newAddress()): Promise<Page> {
   const browser = new TestBrowser(service.url);
   const open = browser.open.bind(browser);

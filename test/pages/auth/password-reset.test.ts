@@ -1,9 +1,9 @@
 import test, { type ExecutionContext } from "ava";
 import { ROLES, type Role } from "../../../resources/access/scopes.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { RESET_LINK_MS } from "../../../server/credentials/reset-links.ts";
 import { isProblem } from "../../harness/clients/api.ts";
-import { createColleague, createTeam } from "../../harness/clients/dashboard.ts";
+import type { Team } from "../../harness/clients/dashboard.ts";
+import { alertOn, auditOf, createColleague, createTeam, openAs } from "../../harness/clients/dashboard.ts";
 import {
   authorizeUrl,
   createApp,
@@ -11,21 +11,18 @@ import {
   refresh,
   runCodeFlow,
 } from "../../harness/clients/oauth.ts";
-import { alertOn, auditOf, openAs, type Team } from "../../harness/clients/team-pages.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { postForm, startTestService, type TestUser } from "../../harness/service.ts";
+import { OPERATOR, postForm, startTestService, type TestUser } from "../../harness/service.ts";
 
 const service = await startTestService();
 const { organizations, members } = service.storage;
-test.after.always(() => service.close());
 
 const FRESH = "an entirely new password";
 
 const linkFor = async ({ id }: TestUser) =>
   `${service.url}/auth/reset-password/${await service.storage.accounts.createResetToken(id, RESET_LINK_MS)}`;
 
-/** Creates a user with a reset link. */
 async function withLink() {
   const user = await service.createUser([]);
   return { user, url: await linkFor(user) };
@@ -118,7 +115,6 @@ test.serial("a link expires after an hour", async (t) => {
   t.is((await setPassword(url)).status, 404);
 });
 
-/** Returns a reset link that an owner has created for a member. */
 async function ownersLinkFor({ base, owner, member }: Pick<Team, "base" | "owner" | "member">) {
   const created = await owner.api.send<{ url: string }>("POST", `${base}/members/${member.id}/reset-link`);
   if (created.status !== 200) throw new Error(`no link: ${created.text}`);

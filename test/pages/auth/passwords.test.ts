@@ -1,12 +1,10 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { firstPartyToken } from "../../harness/clients/dashboard.ts";
-import { postForm, startTestService } from "../../harness/service.ts";
+import { OPERATOR, postForm, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const { id: organizationId } = await service.createOrganization("Zorbvexia");
-test.after.always(() => service.close());
 
 // Those of organizations are in no list of breached passwords.
 const GUESSES = ["sunshine", "Password1!", "Qwerty123!", "Linkgate2026!", "Zorbvexia2026!"];
@@ -20,7 +18,6 @@ async function invite(): Promise<string> {
 const register = (form: Record<string, string>) => async (password: string) =>
   (await postForm(`${service.url}/auth/register`, { ...form, password })).status;
 
-/** The ways to set a password. */
 const WAYS: Record<string, () => Promise<(password: string) => Promise<number>>> = {
   "a registration": async () => register({ username: "guessable", organization_name: "Zorbvexia" }),
   "a registration with an invitation": async () =>

@@ -4,8 +4,7 @@ import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { startWithProvider } from "../../harness/providers/identity-provider.ts";
 import { postForm } from "../../harness/service.ts";
 
-const { provider, service, close } = await startWithProvider();
-test.after.always(close);
+const { provider, service } = await startWithProvider();
 
 const HOME = "/dashboard";
 const urlOf = (path: string, returnTo: string) =>

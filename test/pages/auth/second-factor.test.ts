@@ -1,5 +1,4 @@
 import test, { type ExecutionContext } from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { UNAVAILABLE } from "../../../resources/http/problem.ts";
 import { apiAt, isProblem, type Reply } from "../../harness/clients/api.ts";
 import { createColleague } from "../../harness/clients/dashboard.ts";
@@ -9,17 +8,13 @@ import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { cookieOf, isSignedIn } from "../../harness/clients/visits.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { rounds } from "../../harness/rounds.ts";
-import { postForm, startTestService, type TestUser } from "../../harness/service.ts";
+import { OPERATOR, postForm, startTestService, type TestUser } from "../../harness/service.ts";
 
 const service = await startTestService();
 
-test.after.always(() => service.close());
-
 const ACCOUNT = `${service.url}/dashboard/account`;
 const isIn = (browser: TestBrowser) => isSignedIn(service, browser);
-/** Logs in with the password, by JSON; returns the token for the second step. */
 const loginTokenOf = async (user: TestUser) => (await logIn(service, user)).body.login_token;
-/** Logs in with the password and a second factor, by JSON. */
 const prove = async (user: TestUser, factor: object) =>
   proveFactor(service, await loginTokenOf(user), factor);
 const isRefused = (t: ExecutionContext, reply: Reply<unknown>, code: string) =>

@@ -1,23 +1,20 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { firstPartyToken } from "../../harness/clients/dashboard.ts";
 import { authorizeUrl, createApp, sendForm } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { isSignedIn } from "../../harness/clients/visits.ts";
 import { startWithStorage } from "../../harness/database/service-storage.ts";
-import { postForm, type TestUser } from "../../harness/service.ts";
+import { OPERATOR, postForm, type TestUser } from "../../harness/service.ts";
 
 export const stage = "long";
 export const databases = "all";
 
 // The other one is as of another process.
-const { service, second: other, close } = await startWithStorage();
-test.after.always(close);
+const { service, second: other } = await startWithStorage();
 
 const ACCOUNT = "/dashboard/account";
 
-/** Two ways to set another password. */
 const CHANGES: Record<string, (user: TestUser, new_password: string) => Promise<() => Promise<number>>> = {
   async "is changed"(user, new_password) {
     const api = apiAt(service.url, await firstPartyToken(service, user));
@@ -121,7 +118,6 @@ for (const [index, kind] of ["token", "session"].entries())
     t.false(await isIn());
   });
 
-/** Ways to end the sessions of a user from elsewhere. */
 const ENDS: Record<string, (id: string) => Promise<unknown>> = {
   "signs the user out": (id) => other.disabledAccounts.signOut(id, { apps: false }, OPERATOR),
   async "disables the user"(id) {

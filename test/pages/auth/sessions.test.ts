@@ -2,19 +2,16 @@ import test from "ava";
 import type { ShownAccount } from "../../../server/operations/account.ts";
 import { apiAt, isMissing } from "../../harness/clients/api.ts";
 import { browserOf, createColleague, firstPartyToken } from "../../harness/clients/dashboard.ts";
-import { tokensFor } from "../../harness/clients/flow.ts";
-import { authorizeUrl, createApp, isAcceptedByApi } from "../../harness/clients/oauth.ts";
+import { authorizeUrl, createApp, isAcceptedByApi, tokensFor } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { accountIn, cookieOf, isSignedIn, thiefOf } from "../../harness/clients/visits.ts";
-import { advanceClock } from "../../harness/clock.ts";
+import { advanceClock, DAY_MS } from "../../harness/clock.ts";
 import { startTestService } from "../../harness/service.ts";
 
 export const databases = "all";
 
 const service = await startTestService();
-test.after.always(() => service.close());
 
-const DAY_MS = 24 * 3600_000;
 const ACCOUNT = `${service.url}/dashboard/account`;
 const SESSIONS = "/dashboard/account/sessions";
 
@@ -84,7 +81,6 @@ test("a user sees their sessions, of browsers and programs", async (t) => {
   t.regex((await browser.open(ACCOUNT)).text, /API client/);
 });
 
-/** Signs a user in with a browser and with a token. */
 async function inBoth() {
   const user = await service.createUser([]);
   const { browser } = await browserOf(service, user);

@@ -13,7 +13,6 @@ import { startTestService } from "../../harness/service.ts";
 import { until } from "../../harness/webhooks.ts";
 
 const service = await startTestService();
-test.after.always(() => service.close());
 
 /** Returns a new user of two organizations, and what their logs say about sign-ins, oldest first. */
 async function createUser() {
@@ -68,7 +67,6 @@ test.serial("a flood of failed sign-ins leaves two entries per hour, which count
 
 test.serial("attempts that the rate limit rejects are recorded as such", async (t) => {
   const limited = await startTestService({ RATE_LIMIT: "on" });
-  t.teardown(() => limited.close());
   const { id } = await limited.createOrganization();
   const user = await limited.createUser([id]);
   const guess = { ...user, password: "a wrong password" };

@@ -1,12 +1,16 @@
 import test from "ava";
 import { parse } from "node-html-parser";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import type { Guide } from "../../../server/dashboard/connect/guides.ts";
-import { browserOf, createTeam } from "../../harness/clients/dashboard.ts";
-import { tokensFor } from "../../harness/clients/flow.ts";
+import {
+  browserOf,
+  createTeam,
+  createTeamWithClient,
+  openAs,
+  textsOn,
+} from "../../harness/clients/dashboard.ts";
 import { connectMcp } from "../../harness/clients/mcp.ts";
-import { createTeamWithClient, openAs, textsOn } from "../../harness/clients/team-pages.ts";
-import { startTestService } from "../../harness/service.ts";
+import { tokensFor } from "../../harness/clients/oauth.ts";
+import { OPERATOR, startTestService } from "../../harness/service.ts";
 
 type ConnectBody = { scopes: { name: string; description: string }[]; hosts: Guide[] };
 
@@ -16,7 +20,6 @@ const { base } = team;
 const path = `${base}/connect`;
 const { clientId, clientSecret } = app;
 const known = await startTestService();
-test.after.always(() => Promise.all([service.close(), known.close()]));
 
 const connectOf = async (user = team.owner) => (await user.api.get<ConnectBody>(path)).body;
 

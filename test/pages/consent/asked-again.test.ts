@@ -1,11 +1,9 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { allow, authorizeUrl, createApp, type Fields, redeemCode } from "../../harness/clients/oauth.ts";
 import { type Page, TestBrowser } from "../../harness/clients/test-browser.ts";
-import { startTestService } from "../../harness/service.ts";
+import { OPERATOR, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
-test.after.always(() => service.close());
 
 const scopesOn = ({ html }: Page) => html.querySelectorAll(".scopes li").map((item) => item.text.trim());
 const textOf = ({ html }: Page) => (html.querySelector("main")?.structuredText ?? "").replaceAll(/\s+/g, " ");

@@ -19,8 +19,7 @@ import type { TestOrganization, TestUser } from "../../harness/service.ts";
 export const stage = "long";
 export const databases = "all";
 
-const { service, second, knex, close } = await startWithStorage();
-test.after.always(close);
+const { service, second, knex } = await startWithStorage();
 
 const ROUNDS = rounds(8, 40);
 
@@ -51,7 +50,6 @@ async function openPage() {
   return { party, browser, page, approve, follow };
 }
 
-/** Returns whether a code leads to tokens that are still valid. */
 async function isUsable({ app }: Party, code: string | null): Promise<boolean> {
   if (code === null) return false;
   const { status, body } = await redeemCode(service, app, code);

@@ -23,9 +23,8 @@ import { postForm, type TestUser } from "../../harness/service.ts";
 
 export const databases = "all";
 
-const { service, knex, close } = await startWithStorage();
+const { service, knex } = await startWithStorage();
 const { app, own, user } = await createApp(service);
-test.after.always(close);
 
 test.serial("a pending authorization is stored without its own id and that of the session", async (t) => {
   const { browser, page } = await openConsentPage();
@@ -48,13 +47,11 @@ async function openConsentPage(signingIn = user) {
   return { browser, page: await openConsent(browser, signingIn, authorizeUrl(service, app)) };
 }
 
-/** Follows the redirect of a response in the same browser; returns the parameters of the final URL. */
 async function followRedirect(browser: TestBrowser, answer: Response): Promise<URLSearchParams> {
   const { url: end } = await browser.open(new URL(String(answer.headers.get("location")), service.url).href);
   return new URL(end).searchParams;
 }
 
-/** Returns whether the consent page still leads to a code. */
 const canStillAllow = async (browser: TestBrowser, page: Page) =>
   new URL((await browser.press(page, "Allow")).url).searchParams.has("code");
 

@@ -1,14 +1,12 @@
 import test from "ava";
 import type { HTMLElement } from "node-html-parser";
 import { ROLES, type Role } from "../../../resources/access/scopes.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { authorizeUrlOf, type DocumentClient } from "../../harness/clients/document-client.ts";
-import { authorizeUrl, createApp, openConsent, sendForm } from "../../harness/clients/oauth.ts";
-import { register } from "../../harness/clients/registration.ts";
+import { authorizeUrl, createApp, openConsent, register, sendForm } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { follow } from "../../harness/clients/visits.ts";
 import { startPublisher } from "../../harness/publisher.ts";
-import { startTestService } from "../../harness/service.ts";
+import { OPERATOR, startTestService } from "../../harness/service.ts";
 
 const publisher = await startPublisher(["evil.example"]);
 const service = await startTestService(
@@ -20,11 +18,6 @@ await service.storage.organizationSettings.change(organization.id, { allowedClie
 const member = await service.createUser([organization.id]);
 
 const { app, own, user } = await createApp(service);
-
-test.after.always(async () => {
-  publisher.close();
-  await service.close();
-});
 
 /** Returns the text of the consent page, and of the sign-in page before it. */
 async function read(client: DocumentClient) {
@@ -66,7 +59,7 @@ for (const [client_name, redirectUri] of [
   ["ChatGPT", "https://evil.example/callback"],
   ["Claude Code", "http://localhost:40123/callback"],
   ["<script>alert(1)</script>", "com.evil.app:/callback"],
-] as const) {
+] as const)
   test(`another client that calls itself ${client_name} is shown by its host, as not verified`, async (t) => {
     const clientId = `https://evil.example/${encodeURIComponent(client_name)}`;
     publisher.publish(clientId, {
@@ -80,7 +73,6 @@ for (const [client_name, redirectUri] of [
     t.false(text.includes(client_name));
     t.is(/runs on your computer/.test(text), redirectUri.includes("localhost"));
   });
-}
 
 test("a registered client is shown with the name that it chose, as not verified", async (t) => {
   const client = await register(service, {

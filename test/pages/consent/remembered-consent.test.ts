@@ -4,7 +4,6 @@ import type { Role } from "../../../resources/access/scopes.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { firstPartyToken } from "../../harness/clients/dashboard.ts";
-import { REDIRECT_URI } from "../../harness/clients/flow.ts";
 import {
   allow,
   authorizeUrl,
@@ -12,6 +11,7 @@ import {
   type Fields,
   isAcceptedByApi,
   postAsClient,
+  REDIRECT_URI,
   redeemCode,
   refresh,
   runCodeFlow,
@@ -23,8 +23,7 @@ import type { TestUser } from "../../harness/service.ts";
 
 const LOOPBACK_URI = "http://127.0.0.1/callback";
 const SCHEME_URI = "com.example.app:/callback";
-const { service, knex, close } = await startWithStorage();
-test.after.always(close);
+const { service, knex } = await startWithStorage();
 
 const DAY = 24 * 3600_000;
 type Setup = Awaited<ReturnType<typeof allowedApp>>;

@@ -1,16 +1,14 @@
 import test, { type ExecutionContext } from "ava";
 import { decodeJwt } from "jose";
 import { browserOf } from "../../harness/clients/dashboard.ts";
-import { authorizeUrl, createApp, postAsClient, redeemCode, sendForm } from "../../harness/clients/oauth.ts";
+import { authorizeUrl, postAsClient, redeemCode, sendForm, shareApp } from "../../harness/clients/oauth.ts";
 import { type Page, TestBrowser } from "../../harness/clients/test-browser.ts";
 import { accountIn, follow, thiefOf } from "../../harness/clients/visits.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { startTestService, type TestUser } from "../../harness/service.ts";
+import type { TestUser } from "../../harness/service.ts";
 
-const service = await startTestService();
-const { app, own, user } = await createApp(service);
+const { service, app, own, user } = await shareApp();
 const other = await service.createUser([own.id]);
-test.after.always(() => service.close());
 
 // With the consent page, which names the account.
 const PROMPT = { prompt: "select_account consent", scope: "openid links:read" };
@@ -20,7 +18,6 @@ const ANOTHER = "Use another account";
 const open = (browser: TestBrowser, changes = {}) =>
   browser.open(authorizeUrl(service, app, { ...PROMPT, ...changes }));
 
-/** Opens the account choice page in a browser with a session. */
 async function openChoice(changes = {}) {
   const { browser } = await browserOf(service, user);
   return { browser, page: await open(browser, changes) };
@@ -106,7 +103,6 @@ test("with prompt=login, only the password is asked for, of any account", async 
   }
 });
 
-/** Asserts that a choice is refused, and leads nowhere. */
 async function isRefused(t: ExecutionContext, browser: TestBrowser, page: Page) {
   const { status, headers } = await sendForm(browser, page, { account: "current" });
   t.is(status, 400);

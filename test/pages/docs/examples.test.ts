@@ -6,9 +6,8 @@ import type { DomainView } from "../../../resources/domains/schema.ts";
 import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { ROOT } from "../../harness/program.ts";
-import { startReceiver } from "../../harness/receiver.ts";
 import { startTestService } from "../../harness/service.ts";
-import { createWebhook } from "../../harness/webhooks.ts";
+import { createWebhook, startReceiver } from "../../harness/webhooks.ts";
 
 export const stage = "long";
 
@@ -21,11 +20,6 @@ const service = await startTestService(
   { lingerMs: 0, resolveTxt: async (name) => [[records.get(name) ?? ""]] },
 );
 const { body: document } = await apiAt(service.url).get<OpenApiDocument>("/v1/openapi.json");
-
-test.after.always(async () => {
-  await service.close();
-  await receiver.close();
-});
 
 /** Returns the examples of a page by the titles of their tabs, as a user copies them. */
 async function examplesOf(operationId: string): Promise<Record<string, string>> {
@@ -49,8 +43,8 @@ const PROGRAMS: Record<string, (code: string) => [program: string, ...args: stri
   ],
 };
 
-for (const [path, operations] of Object.entries(document.paths)) {
-  for (const { operationId, security } of Object.values(operations)) {
+for (const [path, operations] of Object.entries(document.paths))
+  for (const { operationId, security } of Object.values(operations))
     for (const [language, program] of Object.entries(PROGRAMS)) {
       // The client has the operations that need a token.
       if (language === "TypeScript" && security.length === 0) continue;
@@ -78,5 +72,3 @@ for (const [path, operations] of Object.entries(document.paths)) {
         t.true(code.includes(service.url));
       });
     }
-  }
-}

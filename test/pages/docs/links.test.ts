@@ -28,7 +28,6 @@ async function crawl(): Promise<Map<string, HTMLElement>> {
   return pages;
 }
 
-/** Returns the links of a page that lead to this server. */
 function linksOf(html: HTMLElement, address: string): URL[] {
   return html
     .querySelectorAll("a[href]")
@@ -37,7 +36,6 @@ function linksOf(html: HTMLElement, address: string): URL[] {
 }
 
 const pages = await crawl();
-test.after.always(() => service.close());
 const ids = new Map(
   Array.from(pages, ([address, html]) => [address, html.querySelectorAll("[id]").map(({ id }) => id)]),
 );

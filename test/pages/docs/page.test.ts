@@ -6,19 +6,16 @@ import { PROBLEM_CODES } from "../../../resources/http/problem-codes.ts";
 import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { connectMcp } from "../../harness/clients/mcp.ts";
+import { shareApi } from "../../harness/clients/oauth.ts";
 import { ANSWERS } from "../../harness/documentation.ts";
 import { ROOT } from "../../harness/program.ts";
-import { postForm, startTestService } from "../../harness/service.ts";
+import { postForm } from "../../harness/service.ts";
 
-const service = await startTestService();
-const app = await service.createOrganization();
-const token = await service.token(app);
+const { service, app, token } = await shareApi();
 const { body: document } = await apiAt(service.url).get<OpenApiDocument>("/v1/openapi.json");
 const operations = Object.entries(document.paths).flatMap(([route, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ route, method, ...operation })),
 );
-
-test.after.always(() => service.close());
 
 async function open(address: string): Promise<HTMLElement> {
   const response = await fetch(service.url + address);
@@ -38,7 +35,6 @@ function fieldsOf(html: HTMLElement): string[] {
   return textsOf(html, ".definitions td:first-child code");
 }
 
-/** Requests what a response had again, with its entity tag. */
 async function statusOfRepeated({ url, headers }: Response): Promise<number> {
   const tag = headers.get("etag") as string;
   return (await fetch(url, { headers: { "if-none-match": tag, "accept-encoding": "br" } })).status;
@@ -102,7 +98,6 @@ test("every operation is documented with its request, scopes, fields and respons
     for (const field of Object.keys(properties)) t.true(all.has(field), `${name}: ${field}`);
 });
 
-/** Returns the fields of a body whose schema the document names. */
 function propertiesOf(body: { content?: Record<string, { schema: object }> } | undefined): string[] {
   const { $ref = "" } = (body?.content?.["application/json"]?.schema ?? {}) as { $ref?: string };
   return Object.keys(document.components.schemas[$ref.split("/").at(-1) as string]?.properties ?? {});
@@ -171,7 +166,6 @@ test("every error code that the metrics of OAuth count is documented", async (t)
   for (const code of ERRORS) t.is((await open(`/docs/errors/${code}`)).querySelector("h1")?.text, code);
 });
 
-/** Returns every error code that the source throws. */
 function thrownCodes(): string[] {
   return ["resources", "server"].flatMap((folder) =>
     readdirSync(path.join(ROOT, folder), { recursive: true, encoding: "utf8" })

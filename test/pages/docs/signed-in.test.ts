@@ -10,8 +10,6 @@ const team = await createTeam(service);
 const client = await service.storage.clients.findByOrganization(team.organization.id);
 const QUICK_START = `${service.url}/docs/quick-start`;
 
-test.after.always(() => service.close());
-
 const ROLES = { owner: true, admin: true, member: false, stranger: false };
 
 test("the examples have the client ID for managers of the organization, and no page of a user is cached", async (t) => {

@@ -2,14 +2,19 @@ import test from "ava";
 import type { DomainView } from "../../../resources/domains/schema.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { isMissing, isProblem, type LinkBody } from "../../harness/clients/api.ts";
-import { browserOf, createTeam } from "../../harness/clients/dashboard.ts";
-import { isMarked, openSection, typedIn } from "../../harness/clients/pages.ts";
-import { alertOn, textsOn } from "../../harness/clients/team-pages.ts";
+import {
+  alertOn,
+  browserOf,
+  createTeam,
+  isMarked,
+  openSection,
+  textsOn,
+  typedIn,
+} from "../../harness/clients/dashboard.ts";
 import type { Page } from "../../harness/clients/test-browser.ts";
 import { startDomainService } from "../../harness/domains.ts";
 
-const { service, knex, records, close } = await startDomainService();
-test.after.always(close);
+const { service, knex, records } = await startDomainService();
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const OWN_HOST = new URL(service.url).host;

@@ -1,16 +1,14 @@
 import test from "ava";
 import type { AnalyticsView } from "../../../resources/links/analytics.ts";
 import { apiAt, BROWSER, isProblem, type LinkBody } from "../../harness/clients/api.ts";
-import { tokensFor } from "../../harness/clients/flow.ts";
-import { linksInBrowser, typedIn } from "../../harness/clients/pages.ts";
-import { alertOn, follow, textsOn } from "../../harness/clients/team-pages.ts";
+import { alertOn, follow, linksInBrowser, textsOn, typedIn } from "../../harness/clients/dashboard.ts";
+import { tokensFor } from "../../harness/clients/oauth.ts";
 import type { Page } from "../../harness/clients/test-browser.ts";
 import { advanceToNoon } from "../../harness/clock.ts";
 import { startTestService } from "../../harness/service.ts";
 
 advanceToNoon();
 const service = await startTestService({ COUNTRY_HEADER: "CF-IPCountry" });
-test.after.always(() => service.close());
 
 const TODAY = new Date(Date.now()).toISOString().slice(0, 10);
 async function click({ short_url }: LinkBody, headers: Record<string, string> = {}) {
@@ -106,7 +104,7 @@ const INVALID: [query: string, code: string, field: string][] = [
 
 test("invalid queries for analytics are rejected, and the page names the error and shows the clicks", async (t) => {
   const { member, base, path, link, browser } = await createClickedLink();
-  for (const [query, code, field] of INVALID) {
+  for (const [query, code, field] of INVALID)
     for (const address of [`${base}/analytics`, `${path}/${link.id}/analytics`]) {
       const reply = await member.api.send("GET", `${address}?${query}`);
       isProblem(t, reply, { status: 422, code, fields: [field] });
@@ -115,7 +113,6 @@ test("invalid queries for analytics are rejected, and the page names the error a
       t.true(page.html.querySelector(`#${field}-error`) !== null || alertOn(page).includes(field), query);
       t.is(figureOn(page), "5");
     }
-  }
   const range = `${service.url}${base}/analytics?from=2026-01-01&to=2026-01-31`;
   const january = await browser.open(range);
   t.is(typedIn(january, "from"), "2026-01-01");

@@ -1,7 +1,7 @@
 import test from "ava";
 import { parse } from "csv-parse/sync";
+import { linksInBrowser } from "../../harness/clients/dashboard.ts";
 import { importLinks } from "../../harness/clients/link-import.ts";
-import { linksInBrowser } from "../../harness/clients/pages.ts";
 import { advanceToNoon } from "../../harness/clock.ts";
 import { storeDomain } from "../../harness/domains.ts";
 import { startTestService } from "../../harness/service.ts";
@@ -10,7 +10,6 @@ export const databases = "all";
 
 advanceToNoon();
 const [service, other] = await Promise.all([startTestService(), startTestService()]);
-test.after.always(() => Promise.all([service.close(), other.close()]));
 
 type Row = Record<string, string>;
 type Team = Awaited<ReturnType<typeof linksInBrowser>>;

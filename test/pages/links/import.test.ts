@@ -1,17 +1,13 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { slugOf } from "../../../resources/links/rules.ts";
 import { isProblem, type PageBody } from "../../harness/clients/api.ts";
-import { createTeam } from "../../harness/clients/dashboard.ts";
+import { createTeam, isMarked, linksInBrowser, textsOn } from "../../harness/clients/dashboard.ts";
 import { importLinks } from "../../harness/clients/link-import.ts";
-import { isMarked, linksInBrowser } from "../../harness/clients/pages.ts";
-import { textsOn } from "../../harness/clients/team-pages.ts";
 import type { Page } from "../../harness/clients/test-browser.ts";
 import { linkFields } from "../../harness/database/storage.ts";
-import { startTestService } from "../../harness/service.ts";
+import { OPERATOR, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
-test.after.always(() => service.close());
 
 let count = 0;
 

@@ -1,17 +1,21 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { QR_FORMATS, qrQuery } from "../../../server/dashboard/links/qr-code.ts";
 import { BROWSER, isMissing, isProblem, type LinkBody, type PageBody } from "../../harness/clients/api.ts";
-import { createTeam } from "../../harness/clients/dashboard.ts";
-import { isMarked, linksInBrowser, typedIn } from "../../harness/clients/pages.ts";
-import { alertOn, follow, textsOn } from "../../harness/clients/team-pages.ts";
+import {
+  alertOn,
+  createTeam,
+  follow,
+  isMarked,
+  linksInBrowser,
+  textsOn,
+  typedIn,
+} from "../../harness/clients/dashboard.ts";
 import type { Page } from "../../harness/clients/test-browser.ts";
 import { linkFields } from "../../harness/database/storage.ts";
-import { postForm, startTestService } from "../../harness/service.ts";
+import { OPERATOR, postForm, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const elsewhere = await startTestService({ SHORT_URL: "https://go.example" });
-test.after.always(() => Promise.all([service.close(), elsewhere.close()]));
 
 const visit = ({ short_url }: LinkBody, agent = BROWSER) =>
   fetch(short_url, { redirect: "manual", headers: { "user-agent": agent } });
@@ -155,9 +159,8 @@ test("the form creates and edits every field of a link, also of its card and rul
   const parts = { card: CARD, rules: [{ if: { os: "iOS" }, url: STORE }] };
   t.like(link as object, { ...FILLED, ...values, ...parts, expires_at: "2030-01-31T12:00:00.000Z" });
   const form = await open(`/${link.id}/edit`);
-  for (const [name, value] of Object.entries({ ...FILLED, ...card, ...RULE, tags: "mail, spring" })) {
+  for (const [name, value] of Object.entries({ ...FILLED, ...card, ...RULE, tags: "mail, spring" }))
     t.is(typedIn(form, name), value, name);
-  }
   t.true(isCardOpen(form));
   t.is(form.html.querySelector("[name=card_description]")?.text, CARD.description);
   t.is(form.html.querySelectorAll("fieldset.rule").length, 3, "one, and two to fill in");
@@ -395,9 +398,8 @@ test("links are filtered by text, tag and archived state, and a filter that can'
     ["?tag=mail", [spring]],
     ["?tag=mail&archived=all", [winter, spring]],
     ["?archived=true", [winter]],
-  ] as const) {
+  ] as const)
     t.deepEqual(shownIn(await open(query)), [...expected], query);
-  }
   const filtered = await open("?search=sale&archived=all");
   t.is(typedIn(filtered, "search"), "sale");
   t.is(typedIn(filtered, "archived"), "all");

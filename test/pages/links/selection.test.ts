@@ -1,16 +1,14 @@
 import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { isProblem, type LinkBody } from "../../harness/clients/api.ts";
-import { isMarked, linksInBrowser, typedIn } from "../../harness/clients/pages.ts";
-import { alertOn, follow } from "../../harness/clients/team-pages.ts";
+import { alertOn, follow, isMarked, linksInBrowser, typedIn } from "../../harness/clients/dashboard.ts";
 import type { Filled, Page } from "../../harness/clients/test-browser.ts";
 import { storeManyLinks } from "../../harness/database/many-links.ts";
 import { startServiceWithDatabase } from "../../harness/database/service.ts";
 
 export const databases = "all";
 
-const { service, knex, close } = await startServiceWithDatabase();
-test.after.always(close);
+const { service, knex } = await startServiceWithDatabase();
 
 type Results = { results: { id: string; status: number; error?: { code: string; detail: string } }[] };
 

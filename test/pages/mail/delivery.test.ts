@@ -1,12 +1,12 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
 import tls from "node:tls";
-import test, { type ExecutionContext } from "ava";
+import test from "ava";
 import type { SMTPServerOptions } from "smtp-server";
 import { createMailer } from "../../../server/mail/dispatcher.ts";
 import { createColleague } from "../../harness/clients/dashboard.ts";
 import { startMailServer } from "../../harness/mail-server.ts";
-import { freePort } from "../../harness/port.ts";
+import { freePort } from "../../harness/program.ts";
 import { selfSigned } from "../../harness/publisher.ts";
 import { startTestService } from "../../harness/service.ts";
 
@@ -35,7 +35,6 @@ async function sendTo(options: SMTPServerOptions, urlOf: (port: number) => strin
     return server.received;
   } finally {
     mailer?.close();
-    await server.close();
   }
 }
 
@@ -72,20 +71,17 @@ test("nothing is sent unencrypted to another machine that doesn't offer STARTTLS
   t.notRegex(seen.join(), /AUTH|MAIL|ada@/);
 });
 
-/** Starts a service with a mail server at a port; returns how a user asks for the confirmation of an address. */
-async function startMailing(t: ExecutionContext, port: number) {
+async function startMailing(port: number) {
   const service = await startTestService({ SMTP_URL: `smtp://127.0.0.1:${port}`, SMTP_FROM });
-  t.teardown(() => service.close());
   const user = await createColleague(service, undefined);
   return (email: string) => user.api.send("POST", "/dashboard/account/email", { json: { email } });
 }
 
 test("emails wait while the server is away, and are sent when it is back", async (t) => {
   const port = await freePort();
-  const confirm = await startMailing(t, port);
+  const confirm = await startMailing(port);
   t.is((await confirm("patient@mail.example")).status, 202);
   const server = await startMailServer({}, port);
-  t.teardown(() => server.close());
   const mail = await server.next(({ to }) => to.includes("patient@mail.example"));
   t.true(mail.raw.includes("Confirm"));
   t.is(server.received.length, 1);
@@ -104,8 +100,7 @@ test("a recipient that is refused for now is retried, and one refused for good i
       return done();
     },
   });
-  t.teardown(() => server.close());
-  const confirm = await startMailing(t, server.port);
+  const confirm = await startMailing(server.port);
   await confirm("unknown@mail.example");
   await confirm("busy@mail.example");
   await server.next(({ to }) => to.includes("busy@mail.example"));

@@ -1,21 +1,16 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { isProblem } from "../../harness/clients/api.ts";
 import { browserOf, type Colleague, createColleague, createTeam } from "../../harness/clients/dashboard.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { follow } from "../../harness/clients/visits.ts";
 import { atOnce } from "../../harness/database/storage.ts";
 import { headersOf, linkIn, type ReceivedMail, startMailServer, textOf } from "../../harness/mail-server.ts";
-import { postForm, startTestService } from "../../harness/service.ts";
+import { OPERATOR, postForm, startTestService } from "../../harness/service.ts";
 
 const mailServer = await startMailServer();
 const service = await startTestService({
   SMTP_URL: `smtp://127.0.0.1:${mailServer.port}`,
   SMTP_FROM: "linkgate <noreply@links.example>",
-});
-test.after.always(async () => {
-  await service.close();
-  await mailServer.close();
 });
 
 const ACCOUNT = "/dashboard/account";
@@ -24,9 +19,7 @@ const FRESH = "an entirely new password";
 const isFor = (address: string, text: RegExp) => (mail: ReceivedMail) =>
   mail.to.includes(address) && text.test(textOf(mail));
 
-/** Waits for an email to an address whose text contains this. */
 const mailTo = (address: string, text: RegExp) => mailServer.next(isFor(address, text));
-/** Waits for a link in an email, which confirms the address. */
 const confirmationFor = async (address: string) => linkIn(await mailTo(address, /Confirm the email/));
 const resetLinkFor = async (address: string) => linkIn(await mailTo(address, /Choose a new password/));
 
@@ -34,7 +27,6 @@ const createUser = () => createColleague(service, undefined);
 const setEmail = ({ api }: Colleague, email: string) =>
   api.send("POST", `${ACCOUNT}/email`, { json: { email } });
 
-/** Creates a user who has confirmed an email address. */
 async function createReader(address = `${crypto.randomUUID()}@mail.example`) {
   const user = await createUser();
   const asked = await setEmail(user, address);
@@ -116,9 +108,8 @@ test("an email has the headers of an automatic message, in plain text and HTML, 
     /^Message-ID: <[^>]+@links\.example>$/,
     /^Date: \w{3}, \d{2} \w{3} \d{4} [\d:]+ \+0000$/,
     /^Content-Type: multipart\/alternative;/,
-  ]) {
+  ])
     t.is(headers.filter((line) => header.test(line)).length, 1, String(header));
-  }
   t.is(new URL(linkIn(mail)).origin, service.url);
 });
 
@@ -154,9 +145,8 @@ test("the answer to a forgotten password, and the work before it, don't reveal a
   const expected = await statements(reader.username);
   t.is(expected.status, 202);
   t.truthy(expected.work);
-  for (const username of [silent.username, "no-such-user", sso?.username ?? ""]) {
+  for (const username of [silent.username, "no-such-user", sso?.username ?? ""])
     t.deepEqual(await statements(username), expected, username);
-  }
 });
 
 test("three reset links an hour are sent to an account, and no more", async (t) => {

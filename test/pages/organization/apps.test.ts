@@ -2,31 +2,26 @@ import { randomBytes } from "node:crypto";
 import test from "ava";
 import type { z } from "zod";
 import { ROLES } from "../../../resources/access/scopes.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import type { authorizedAppSchema } from "../../../server/operations/schemas.ts";
 import { isMissing, isProblem } from "../../harness/clients/api.ts";
-import { createColleague, createTeam } from "../../harness/clients/dashboard.ts";
-import {
-  authorizeUrlOf,
-  connectDocument,
-  type DocumentClient,
-  postAsDocument,
-} from "../../harness/clients/document-client.ts";
-import { REDIRECT_URI, tokensFor } from "../../harness/clients/flow.ts";
+import { auditOf, createColleague, createTeam, openAs } from "../../harness/clients/dashboard.ts";
+import type { DocumentClient } from "../../harness/clients/document-client.ts";
+import { authorizeUrlOf, connectDocument, postAsDocument } from "../../harness/clients/document-client.ts";
 import {
   allow,
   authorizeUrl,
   isAcceptedByApi,
   openConsent,
+  REDIRECT_URI,
   refresh,
+  register,
   runCodeFlow,
+  tokensFor,
 } from "../../harness/clients/oauth.ts";
-import { register } from "../../harness/clients/registration.ts";
-import { auditOf, openAs } from "../../harness/clients/team-pages.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { createTestDatabase } from "../../harness/database/test-database.ts";
 import { startPublisher } from "../../harness/publisher.ts";
-import { startTestService, type TestOrganization } from "../../harness/service.ts";
+import { OPERATOR, startTestService, type TestOrganization } from "../../harness/service.ts";
 import { until } from "../../harness/webhooks.ts";
 
 const publisher = await startPublisher(["claude.ai", "docs.example"]);
@@ -37,11 +32,6 @@ const service = await startTestService(settings, publisher.connections);
 const REGISTERED: DocumentClient = await register(service, {
   client_name: "Claude",
   redirect_uris: ["https://agent.example/callback"],
-});
-test.after.always(async () => {
-  publisher.close();
-  await service.close();
-  await database.drop();
 });
 
 const CLAUDE_CODE: DocumentClient = {
@@ -120,7 +110,6 @@ test("the client of an organization works with every setting", async (t) => {
 
 test("a server that accepts known clients only offers no more", async (t) => {
   const strict = await startTestService();
-  t.teardown(() => strict.close());
   const { owner, base } = await createTeam(strict);
   const answer = await owner.api.send("PUT", `${base}/apps`, { json: { allowed_clients: "any" } });
   isProblem(t, answer, { status: 422, code: "invalid_allowed_clients", fields: ["allowed_clients"] });
@@ -135,7 +124,6 @@ test("after a change of its settings, a server rejects the tokens of clients tha
     connected.push(await connectDocument(service, client, member, organization.id));
   const accepted = async (CIMD: string, DYNAMIC_REGISTRATION: string) => {
     const restarted = await startTestService({ ...shared, CIMD, DYNAMIC_REGISTRATION });
-    t.teardown(() => restarted.close());
     // Its port, and so its resource, is another: the API would reject every token.
     const { findActiveToken } = restarted.storage;
     const found = await Promise.all(connected.map(({ accessToken }) => findActiveToken(accessToken)));
@@ -149,7 +137,7 @@ test("after a change of its settings, a server rejects the tokens of clients tha
 for (const [setting, reason] of [
   ["none", /Team<\/bdi> doesn’t let its members authorize apps/],
   ["approved", /Ask an owner or admin of <bdi>Team<\/bdi> to approve this app/],
-] as const) {
+] as const)
   test(`with ${setting}, members can't authorize the client of another organization, and it loses access`, async (t) => {
     const { app, member, admin, owner, setPolicy, connect } = await createTeamAndApp();
     const [ofMember, ofAdmin] = [await connect(member), await connect(admin)];
@@ -168,7 +156,6 @@ for (const [setting, reason] of [
     t.true(await isAcceptedByApi(service, ofMember.accessToken));
     t.is((await refresh(service, app, ofMember.refreshToken)).status, 200);
   });
-}
 
 test("neither a remembered consent nor a page that was opened before grants what the setting no longer allows", async (t) => {
   const { app, member, setPolicy } = await createTeamAndApp();

@@ -3,19 +3,16 @@ import test, { type ExecutionContext } from "ava";
 import { parse } from "csv-parse/sync";
 import { AUDIT_EVENTS, WEBHOOK_EVENTS } from "../../../resources/events/delivered-events.ts";
 import { EVENT_DATA_SCHEMAS } from "../../../resources/events/schemas.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { linkSchema } from "../../../resources/links/schema.ts";
 import { apiAt } from "../../harness/clients/api.ts";
-import { createColleague, createTeam } from "../../harness/clients/dashboard.ts";
-import { tokensFor } from "../../harness/clients/flow.ts";
+import { auditOf, createColleague, createTeam, type Team } from "../../harness/clients/dashboard.ts";
 import { importLinks } from "../../harness/clients/link-import.ts";
+import { tokensFor } from "../../harness/clients/oauth.ts";
 import { addTotp, logIn, proveFactor } from "../../harness/clients/second-factor.ts";
-import { auditOf, type Team } from "../../harness/clients/team-pages.ts";
 import { GITHUB_RULE } from "../../harness/clients/workload.ts";
 import { providerSettings } from "../../harness/providers/identity-provider.ts";
-import { startReceiver } from "../../harness/receiver.ts";
-import { startTestService } from "../../harness/service.ts";
-import { uniqueUrl, until, type WebhookBody } from "../../harness/webhooks.ts";
+import { OPERATOR, startTestService } from "../../harness/service.ts";
+import { startReceiver, uniqueUrl, until, type WebhookBody } from "../../harness/webhooks.ts";
 
 type Change = (team: Team) => Promise<unknown>;
 type Type = keyof typeof EVENT_DATA_SCHEMAS;
@@ -26,7 +23,6 @@ const service = await startTestService({
   ...providerSettings("http://localhost:1"),
   WEBHOOK_ALLOW_HOSTS: "127.0.0.1",
 });
-test.after.always(() => Promise.all([service.close(), receiver.close()]));
 
 const WEBHOOK = { url: "https://example.com/hook", events: ["link.created"] };
 const LINK = { url: "https://example.com/", title: "Title", expires_at: "2099-01-01T00:00:00.000Z" };

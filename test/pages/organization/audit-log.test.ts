@@ -2,22 +2,20 @@ import { randomUUID } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import path from "node:path";
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt, isProblem } from "../../harness/clients/api.ts";
-import { createTeam } from "../../harness/clients/dashboard.ts";
-import { tokensFor } from "../../harness/clients/flow.ts";
 import {
   type AuditEntry,
   auditOf,
+  createTeam,
   createTeamWithClient,
   follow,
   openAs,
-} from "../../harness/clients/team-pages.ts";
+} from "../../harness/clients/dashboard.ts";
+import { tokensFor } from "../../harness/clients/oauth.ts";
 import type { Page } from "../../harness/clients/test-browser.ts";
-import { temporaryFolder } from "../../harness/folder.ts";
-import { Program } from "../../harness/program.ts";
+import { Program, temporaryFolder } from "../../harness/program.ts";
 import { providerSettings } from "../../harness/providers/identity-provider.ts";
-import { startTestService } from "../../harness/service.ts";
+import { OPERATOR, startTestService } from "../../harness/service.ts";
 
 export const databases = "all";
 
@@ -38,8 +36,6 @@ await api.createLink({ domain: "go.audit.localhost" });
 for (const name of ["=A1", "'quoted", "+1"])
   await team.owner.api.send("PATCH", team.base, { json: { name } });
 const csv = (await team.owner.api.get(`${team.base}/audit.csv`)).text;
-
-test.after.always(() => service.close());
 
 const linesOf = (text: string) => text.trim().split("\n").length;
 

@@ -1,20 +1,26 @@
 import test from "ava";
 import { ROLES, type Role } from "../../../resources/access/scopes.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { isMissing, isProblem } from "../../harness/clients/api.ts";
-import { browserOf, createColleague, createTeam } from "../../harness/clients/dashboard.ts";
-import { tokensFor } from "../../harness/clients/flow.ts";
-import { isAcceptedByApi } from "../../harness/clients/oauth.ts";
-import { isMarked, typedIn } from "../../harness/clients/pages.ts";
-import { auditOf, follow, openAs, type Team, textsOn } from "../../harness/clients/team-pages.ts";
+import {
+  auditOf,
+  browserOf,
+  createColleague,
+  createTeam,
+  follow,
+  isMarked,
+  openAs,
+  type Team,
+  textsOn,
+  typedIn,
+} from "../../harness/clients/dashboard.ts";
+import { isAcceptedByApi, tokensFor } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { atOnce } from "../../harness/database/storage.ts";
-import { startTestService } from "../../harness/service.ts";
+import { OPERATOR, startTestService } from "../../harness/service.ts";
 
 export const databases = "all";
 
 const service = await startTestService();
-test.after.always(() => service.close());
 
 async function rolesIn(organizationId: string): Promise<Record<string, string>> {
   const members = await service.storage.members.list(organizationId);

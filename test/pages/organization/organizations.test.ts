@@ -1,21 +1,25 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { limitsOf } from "../../../resources/plans.ts";
 import { apiAt, BROWSER, isMissing, isProblem, type LinkBody } from "../../harness/clients/api.ts";
-import { browserOf, createColleague, createTeam } from "../../harness/clients/dashboard.ts";
-import { tokensFor } from "../../harness/clients/flow.ts";
-import { isAcceptedByApi, postAsClient } from "../../harness/clients/oauth.ts";
-import { isMarked, typedIn } from "../../harness/clients/pages.ts";
-import { createTeamWithClient, openAs, textsOn } from "../../harness/clients/team-pages.ts";
+import {
+  browserOf,
+  createColleague,
+  createTeam,
+  createTeamWithClient,
+  isMarked,
+  openAs,
+  textsOn,
+  typedIn,
+} from "../../harness/clients/dashboard.ts";
+import { isAcceptedByApi, postAsClient, tokensFor } from "../../harness/clients/oauth.ts";
 import type { Page } from "../../harness/clients/test-browser.ts";
-import { startTestService } from "../../harness/service.ts";
+import { OPERATOR, startTestService } from "../../harness/service.ts";
 import { uniqueUrl } from "../../harness/webhooks.ts";
 
 export const databases = "all";
 
 const service = await startTestService({ SUPPORT_CONTACT: "mailto:support@links.example" });
 const managed = await startTestService({ SELF_SERVICE_PLANS: "off" });
-test.after.always(() => Promise.all([service.close(), managed.close()]));
 
 test("a user who creates an organization becomes its owner, and can't set more than its name", async (t) => {
   const { api } = await createColleague(service, undefined);

@@ -1,17 +1,22 @@
 import test from "ava";
 import { ROLES } from "../../../resources/access/scopes.ts";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt, isProblem } from "../../harness/clients/api.ts";
-import { browserOf, createColleague, createTeam } from "../../harness/clients/dashboard.ts";
+import {
+  alertOn,
+  browserOf,
+  createColleague,
+  createTeam,
+  follow,
+  openAs,
+  textsOn,
+} from "../../harness/clients/dashboard.ts";
 import { secretOn } from "../../harness/clients/form-filling.ts";
 import { authorizeUrl, createApp } from "../../harness/clients/oauth.ts";
 import { addTotp, codeOf, logIn, proveFactor } from "../../harness/clients/second-factor.ts";
-import { alertOn, follow, openAs, textsOn } from "../../harness/clients/team-pages.ts";
 import { type Page, TestBrowser } from "../../harness/clients/test-browser.ts";
-import { startTestService } from "../../harness/service.ts";
+import { OPERATOR, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
-test.after.always(() => service.close());
 
 const codeOn = (page: Page) => codeOf(secretOn(page));
 

@@ -1,7 +1,6 @@
 import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import { browserOf, createTeam } from "../../harness/clients/dashboard.ts";
-import { follow, openAs, textsOn } from "../../harness/clients/team-pages.ts";
+import { browserOf, createTeam, follow, openAs, textsOn } from "../../harness/clients/dashboard.ts";
 import type { Page } from "../../harness/clients/test-browser.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
 import {
@@ -13,8 +12,7 @@ import {
   waitUntilVerified,
 } from "../../harness/webhooks.ts";
 
-const { service, receiver, knex, respondWith, close } = await startWebhookService();
-test.after.always(close);
+const { service, receiver, knex, respondWith } = await startWebhookService();
 
 type Shown = WebhookBody & {
   status: string;

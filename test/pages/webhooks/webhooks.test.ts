@@ -1,12 +1,18 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt, isProblem } from "../../harness/clients/api.ts";
-import { firstPartyToken } from "../../harness/clients/dashboard.ts";
-import { isMarked, openSection, typedIn } from "../../harness/clients/pages.ts";
-import { alertOn, auditOf, createTeamWithClient, openAs } from "../../harness/clients/team-pages.ts";
+import {
+  alertOn,
+  auditOf,
+  createTeamWithClient,
+  firstPartyToken,
+  isMarked,
+  openAs,
+  openSection,
+  typedIn,
+} from "../../harness/clients/dashboard.ts";
 import type { Page } from "../../harness/clients/test-browser.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { startTestService } from "../../harness/service.ts";
+import { OPERATOR, startTestService } from "../../harness/service.ts";
 import {
   createWebhook,
   type NewWebhookBody,
@@ -16,7 +22,6 @@ import {
 } from "../../harness/webhooks.ts";
 
 const service = await startTestService();
-test.after.always(() => service.close());
 
 const URL_OF = "https://hooks.example.com/in";
 const EVENTS = ["link.created"];

@@ -1,7 +1,6 @@
 import test from "ava";
 import { MIGRATIONS } from "../../../adapters/database/migrations/index.ts";
 import manifest from "../../../package.json" with { type: "json" };
-import { temporaryFolder } from "../../harness/folder.ts";
 import {
   findOlderNode,
   Program,
@@ -10,14 +9,13 @@ import {
   resultOf,
   runCommand,
   runShell,
-  stopPrograms,
+  temporaryFolder,
 } from "../../harness/program.ts";
 import { skip } from "../../harness/skip.ts";
 
 const folder = temporaryFolder("cli");
 const settings = { DATABASE_URL: `sqlite:${folder}/test.sqlite` };
 const older = await findOlderNode();
-test.after.always(stopPrograms);
 
 type Organizations = { organizations: { id: string; name: string; plan: string }[] };
 const list = () => resultOf<Organizations>(["org", "list"], { settings });

@@ -1,14 +1,12 @@
 import { writeFileSync } from "node:fs";
 import path from "node:path";
 import test from "ava";
-import { temporaryFolder } from "../../harness/folder.ts";
-import { Program, runCommand, runShell, stopPrograms } from "../../harness/program.ts";
+import { Program, runCommand, runShell, temporaryFolder } from "../../harness/program.ts";
 import { skip } from "../../harness/skip.ts";
 
 const folder = temporaryFolder("completion");
 writeFileSync(path.join(folder, "links.csv"), "");
 const installed = (await runShell("command -v bash zsh fish")).stdout;
-test.after.always(stopPrograms);
 
 // Each prints the candidates for the words of a command line whose last word is being typed, one per line.
 const SHELLS: Record<string, (script: string, words: string[]) => string> = {

@@ -4,12 +4,9 @@ import { connect } from "node:net";
 import test from "ava";
 import { apiAt, BROWSER, type PageBody } from "../../harness/clients/api.ts";
 import { firstPartyToken } from "../../harness/clients/dashboard.ts";
-import { temporaryFolder } from "../../harness/folder.ts";
-import { addressOf, refusalOf, runShell, startCommand, stopPrograms } from "../../harness/program.ts";
+import { addressOf, refusalOf, runShell, startCommand, temporaryFolder } from "../../harness/program.ts";
 import { populate, postForm } from "../../harness/service.ts";
 import { until, type WebhookPage, waitUntilVerified } from "../../harness/webhooks.ts";
-
-test.after.always(stopPrograms);
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const DAYS = 365;
@@ -27,7 +24,6 @@ type Description = {
   organizations: { client_id: string; client_secret: string; clicks: number }[];
 };
 
-/** Starts the server with a folder of its own for temporary files. */
 function start(words: string[]) {
   const folder = temporaryFolder("dev-test");
   return { server: startCommand(["dev", ...words], { cwd: folder, settings: { TMPDIR: folder } }), folder };

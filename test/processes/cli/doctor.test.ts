@@ -9,14 +9,20 @@ import { readSettings } from "../../../server/settings/config.ts";
 import { publicUrlsOf } from "../../../server/settings/public-urls.ts";
 import { forward } from "../../harness/balancer.ts";
 import { startApp } from "../../harness/clients/app-server.ts";
-import { temporaryFolder } from "../../harness/folder.ts";
 import { startMailServer } from "../../harness/mail-server.ts";
-import { freePort } from "../../harness/port.ts";
 import { PRODUCTION } from "../../harness/production.ts";
-import { addressOf, CLI, runCommand, runShell, startServer, stopPrograms } from "../../harness/program.ts";
+import {
+  addressOf,
+  CLI,
+  freePort,
+  runCommand,
+  runShell,
+  startServer,
+  stopPrograms,
+  temporaryFolder,
+} from "../../harness/program.ts";
 import { startTcpProxy } from "../../harness/tcp-proxy.ts";
 
-/** Returns the URL of a new database in a folder of its own, for its key. */
 const newDatabase = () => `sqlite:${temporaryFolder("doctor")}/test.sqlite`;
 const settings = { DATABASE_URL: newDatabase(), PORT: String(await freePort()) };
 const METRICS_TOKEN = "a-token-that-only-these-tests-use-1234";
@@ -145,7 +151,6 @@ const REMARKS: [changed: Settings, check: string, detail: string][] = [
   [{ ...PRODUCTION, SELF_SERVICE_PLANS: "off" }, "plans", CLI_ONLY],
 ];
 
-/** Runs the checks in this process. */
 async function inspect(check: string, changed: Settings) {
   const all = readSettings({ ...settings, ...changed });
   const storage = openStorage(settings.DATABASE_URL, Buffer.alloc(32));

@@ -1,11 +1,8 @@
 import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import test from "ava";
-import { temporaryFolder } from "../../harness/folder.ts";
-import { ROOT, runCommand, stopPrograms } from "../../harness/program.ts";
+import { ROOT, runCommand, temporaryFolder } from "../../harness/program.ts";
 import { commandOnTerminal, type Script, testOnTerminal } from "../../harness/terminal.ts";
-
-test.after.always(stopPrograms);
 
 const SETTING = /`([A-Z][A-Z_]+)`/g;
 const documented = readFileSync(`${ROOT}docs/settings.md`, "utf8")
@@ -13,7 +10,6 @@ const documented = readFileSync(`${ROOT}docs/settings.md`, "utf8")
   .filter((line) => line.startsWith("| `"))
   .flatMap((row) => [...(row.split(" | ")[0] ?? "").matchAll(SETTING)].map(([, name]) => name));
 
-/** Runs `linkgate init` in a new folder, or in this one. */
 async function init(words: string[], folder = temporaryFolder("init")) {
   const { code, stderr } = await runCommand(["init", ...words], { cwd: folder });
   return { code, stderr, folder, read: (file: string) => readFileSync(`${folder}/${file}`, "utf8") };

@@ -1,22 +1,18 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { newWebhookSecret } from "../../../resources/webhooks/signature.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { createTestDatabase } from "../../harness/database/test-database.ts";
 import { settingsFor } from "../../harness/inhabited.ts";
-import { freePort } from "../../harness/port.ts";
-import { type Program, refusalOf, startCommand, stopPrograms } from "../../harness/program.ts";
-import { startReceiver, verify } from "../../harness/receiver.ts";
-import { startTestService, type TestOrganization } from "../../harness/service.ts";
+import { freePort, type Program, refusalOf, startCommand } from "../../harness/program.ts";
+import { OPERATOR, startTestService, type TestOrganization } from "../../harness/service.ts";
+import { startReceiver, verify } from "../../harness/webhooks.ts";
 
 const receiver = await startReceiver();
 const service = await startTestService();
 const app = await service.createOrganization();
 const free = await service.createOrganization();
 await service.storage.organizations.setPlan(free.id, "free", OPERATOR);
-test.after.always(stopPrograms);
-test.after.always(() => Promise.all([service.close(), receiver.close()]));
 
 const ONE_HOUR_MS = 60 * 60 * 1000;
 const OWN_SECRET = newWebhookSecret();
@@ -29,7 +25,6 @@ function settingsOf({ clientId, clientSecret }: TestOrganization): Settings {
   return { CLIENT_ID: clientId, CLIENT_SECRET: clientSecret };
 }
 
-/** Starts the command, and waits until it listens. */
 async function listen(settings: Settings, words: string[] = [], server = service.url) {
   const options = ["listen", "--server", server, ...words];
   const program = startCommand(options, { settings });
@@ -133,7 +128,6 @@ test.serial("the command waits for a server that restarts, says so, and misses n
   await program.says(/^Connected again\.$/m, "stderr");
   t.is((await interrupt(program)).code, 0);
   await after.close();
-  await database.drop();
 });
 
 test.serial("over the rate limit, the command waits as long as the server asks", async (t) => {
@@ -149,7 +143,6 @@ test.serial("over the rate limit, the command waits as long as the server asks",
   const [, seconds = ""] = await said;
   t.true(asked.has(seconds), `${seconds} of ${[...asked]}`);
   t.is((await interrupt(program)).code, 0);
-  await limited.close();
 });
 
 const valid = settingsOf(app);
@@ -184,5 +177,4 @@ test.serial("an expired token is replaced", async (t) => {
   await apiAt(own.url, await own.token(organization)).createLink();
   await program.says(/link\.created/);
   t.is((await interrupt(program)).stderr, "");
-  await own.close();
 });

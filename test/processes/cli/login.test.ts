@@ -4,16 +4,13 @@ import path from "node:path";
 import test, { type ExecutionContext } from "ava";
 import { browserOf } from "../../harness/clients/dashboard.ts";
 import { isAcceptedByApi } from "../../harness/clients/oauth.ts";
-import { refusalOf, resultOf, runCommand, startCommand, stopPrograms } from "../../harness/program.ts";
+import { refusalOf, resultOf, runCommand, startCommand } from "../../harness/program.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const organization = await service.createOrganization();
 const user = await service.createUser([organization.id], undefined, "admin");
-test.after.always(stopPrograms);
-test.after.always(() => service.close());
 
-/** Returns the settings of a person with a home folder of their own, and its file of tokens. */
 function newPerson() {
   const home = mkdtempSync(path.join(tmpdir(), "linkgate-login-"));
   return { settings: { XDG_CONFIG_HOME: home }, file: path.join(home, "linkgate", "login.json") };
@@ -101,6 +98,5 @@ test("a server that can't be reached, or has no device grant, is named", async (
   const { settings } = newPerson();
   t.is((await refusalOf(["login", "nowhere"], { settings })).code, "invalid_server");
   const without = await startTestService({ DEVICE_GRANT: "off" });
-  t.teardown(without.close);
   t.is((await refusalOf(["login", without.url], { settings })).code, "unsupported");
 });

@@ -1,25 +1,21 @@
 import { hostname, userInfo } from "node:os";
 import test from "ava";
-import { openDatabase } from "../../../adapters/database/index.ts";
 import { EVENT_DATA_SCHEMAS } from "../../../resources/events/schemas.ts";
 import { readSettings } from "../../../server/settings/config.ts";
 import { publicUrlsOf } from "../../../server/settings/public-urls.ts";
 import { commandRunner } from "../../harness/commands.ts";
 import { atOnce } from "../../harness/database/storage.ts";
+import { inspect } from "../../harness/database/test-database.ts";
 import { prepareServers } from "../../harness/new-server.ts";
-import { runCommand, startCommand, stopPrograms } from "../../harness/program.ts";
+import { runCommand, startCommand } from "../../harness/program.ts";
 import { until } from "../../harness/webhooks.ts";
 
 export const databases = "all";
 const changes = { BASE_URL: "http://localhost:4321" };
-const { settings, storage, close } = await prepareServers(changes, { empty: true });
+const { settings, storage } = await prepareServers(changes, { empty: true });
 const all = readSettings(settings);
 const run = commandRunner({ storage, settings: all, urls: publicUrlsOf(all, 4321) });
-const { knex, close: disconnect } = openDatabase(settings.DATABASE_URL);
-test.after.always(() => {
-  stopPrograms();
-  return disconnect().then(close);
-});
+const { knex } = inspect(settings.DATABASE_URL);
 
 const log = async (...options: string[]) => (await run(["audit", "operator", ...options])).commands;
 type Logs = { ok: boolean }[];

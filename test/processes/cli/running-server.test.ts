@@ -9,8 +9,6 @@ const service = await startTestService();
 const answer = commandRunner({ ...service, settings: readSettings({}) });
 const run = (...words: string[]) => answer(words);
 
-test.after.always(() => service.close());
-
 const statusOf = async (token: string) =>
   (await fetch(`${service.url}/v1/links`, { headers: bearer(token) })).status;
 const follow = async (slug: string) => (await fetch(`${service.url}/${slug}`, { redirect: "manual" })).status;

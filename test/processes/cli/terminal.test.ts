@@ -1,6 +1,5 @@
 import test from "ava";
-import { temporaryFolder } from "../../harness/folder.ts";
-import { ROOT, resultOf, runCommand, stopPrograms } from "../../harness/program.ts";
+import { ROOT, resultOf, runCommand, temporaryFolder } from "../../harness/program.ts";
 import { commandOnTerminal, type Script, startOnTerminal, testOnTerminal } from "../../harness/terminal.ts";
 
 const folder = temporaryFolder("terminal");
@@ -9,7 +8,6 @@ type Created = { organization: { id: string } };
 const create = async (...words: string[]) =>
   (await resultOf<Created>(["org", "create", ...words], { settings })).organization.id;
 const organizationId = await create("Acme");
-test.after.always(stopPrograms);
 
 const PASSWORD = "correct horse battery";
 const TYPED: Script[number] = ["Password: ", `${PASSWORD}\r`];

@@ -1,17 +1,15 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
 import { domainFields } from "../../harness/database/storage.ts";
 import { storeDomain } from "../../harness/domains.ts";
-import { freePort } from "../../harness/port.ts";
-import { bearer, startTestService } from "../../harness/service.ts";
+import { freePort } from "../../harness/program.ts";
+import { bearer, OPERATOR, startTestService } from "../../harness/service.ts";
 
 const metricsPort = await freePort();
 const [service, apart] = await Promise.all([
   startTestService(),
   startTestService({ METRICS_PORT: String(metricsPort), TRUST_PROXY: "1" }),
 ]);
-test.after.always(() => Promise.all([service.close(), apart.close()]));
 
 const FOREIGN = ["host", "evil.test"];
 
@@ -108,7 +106,7 @@ const SPOOFED = [
 for (const [name, target] of [
   ["no proxy", service],
   ["TRUST_PROXY=1", apart],
-] as const) {
+] as const)
   test(`the values of ${name} appear in no response`, async (t) => {
     for (const path of PATHS) {
       const plain = await sendRaw(target.url, path);
@@ -122,4 +120,3 @@ for (const [name, target] of [
       }
     }
   });
-}

@@ -4,9 +4,8 @@ import path from "node:path";
 import test, { type ExecutionContext } from "ava";
 import { parse } from "yaml";
 import { apiAt } from "../../harness/clients/api.ts";
-import { temporaryFolder } from "../../harness/folder.ts";
 import { readMetrics, readMetricTypes } from "../../harness/metrics.ts";
-import { ROOT } from "../../harness/program.ts";
+import { ROOT, temporaryFolder } from "../../harness/program.ts";
 import { HAS_PROMTOOL, PROMTOOL } from "../../harness/promtool.ts";
 import { startTestService } from "../../harness/service.ts";
 import { skip } from "../../harness/skip.ts";
@@ -17,8 +16,6 @@ const service = await startTestService();
 const api = apiAt(service.url, await service.token(await service.createOrganization()));
 await Promise.all([api.get("/v1/links"), apiAt(service.url).get("/v1/links")]);
 
-test.after.always(() => service.close());
-
 const document = readFileSync(`${ROOT}docs/operate/monitoring.md`, "utf8");
 
 type Rule = { alert: string; expr: string; labels: { severity: string }; annotations: { runbook: string } };
@@ -27,7 +24,6 @@ const dashboard = JSON.parse(readFileSync(`${FOLDER}dashboard.json`, "utf8"));
 type Panel = { title: string; targets?: { expr: string }[] };
 const panels: Panel[] = dashboard.panels;
 
-/** Returns the names of the series of every metric that the service has. */
 async function seriesNames(): Promise<Set<string>> {
   const types = [...(await readMetricTypes(service.url))];
   return new Set(
@@ -63,7 +59,6 @@ test("every alert names a section of the documentation that says what to do", (t
 
 const run = (...words: string[]) => execFileSync(PROMTOOL, words, { cwd: FOLDER, encoding: "utf8" });
 
-/** Declares a test that needs promtool. */
 function testWithPromtool(title: string, check: (t: ExecutionContext) => void): void {
   if (HAS_PROMTOOL) test(title, check);
   else skip(title, "promtool is not installed");

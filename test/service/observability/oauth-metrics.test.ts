@@ -17,7 +17,6 @@ import { postForm, startTestService } from "../../harness/service.ts";
 const service = await startTestService({ MCP_URL: "http://localhost:1/agents/links" });
 const limited = await startTestService({ RATE_LIMIT: "on", TRUST_PROXY: "1" });
 const { app, user } = await createApp(service);
-test.after.always(() => Promise.all([service.close(), limited.close()]));
 
 const COUNTED = /^linkgate_(grants|introspections|refusals|rate_limited)_total/;
 

@@ -2,7 +2,7 @@ import { networkInterfaces } from "node:os";
 import test from "ava";
 import { sendRaw } from "../../harness/clients/raw.ts";
 import { startServiceWithDatabase } from "../../harness/database/service.ts";
-import { freePort } from "../../harness/port.ts";
+import { freePort } from "../../harness/program.ts";
 import { skip } from "../../harness/skip.ts";
 
 const PUBLIC = ["host", "links.example.com"];
@@ -24,7 +24,6 @@ const [plain, withToken] = await Promise.all([
   startPublicService({ HOST: "0.0.0.0" }),
   startPublicService({ METRICS_TOKEN }),
 ]);
-test.after.always(() => Promise.all([plain.close(), withToken.close()]));
 
 const PROXIED: [what: string, headers: string[]][] = [
   ["for the public host", PUBLIC],
@@ -76,8 +75,7 @@ test("METRICS_TOKEN lets another machine read /metrics", async (t) => {
 });
 
 test("/readyz tells only this machine why the service isn't ready", async (t) => {
-  const { address, knex, close } = await startPublicService();
-  t.teardown(close);
+  const { address, knex } = await startPublicService();
   await knex("knex_migrations").delete();
   const outside = await sendRaw(address, "/readyz", { headers: PUBLIC });
   t.is(outside.status, 503);

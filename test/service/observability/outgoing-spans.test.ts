@@ -22,14 +22,7 @@ const reader = await startTestService(
   { ...tracedBy(collector), ...publisher.settings, CIMD: "any" },
   publisher.connections,
 );
-test.after.always(async () => {
-  await Promise.all([service.close(), reader.close()]);
-  await provider.stop();
-  publisher.close();
-  collector.close();
-});
 
-/** Sends the token of a job to the token endpoint. */
 function redeem(fields: { client_id: string; assertion: string }, headers: object) {
   const grant_type = "urn:ietf:params:oauth:grant-type:jwt-bearer";
   return postForm(`${service.url}/oauth/token`, { ...fields, grant_type }, headers);
@@ -37,7 +30,6 @@ function redeem(fields: { client_id: string; assertion: string }, headers: objec
 
 let count = 0;
 
-/** Returns a trace that is different for each call, and the headers of a request in it. */
 function newTrace() {
   const traceId = (++count).toString(16).padStart(32, "0");
   return {
@@ -118,7 +110,6 @@ test.serial("an issuer that an organization trusts gets the traceparent with eac
   isCallTo(t, keys, issuer.issuer);
   t.is(received[0]?.traceparent, metadata && headerOf(metadata));
   t.is(received[0]?.tracestate, undefined);
-  await issuer.stop();
 });
 
 test.serial("the span of a request that fails has its status, or the code of its error", async (t) => {

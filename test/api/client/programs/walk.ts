@@ -1,12 +1,5 @@
-import {
-  type ClientOptions,
-  createClient,
-  type ErrorCode,
-  type Linkgate,
-  LinkgateError,
-  verifyWebhook,
-  type WebhookEvent,
-} from "@linkgate/client";
+import type { ClientOptions, ErrorCode, Linkgate, WebhookEvent } from "@linkgate/client";
+import { createClient, LinkgateError, verifyWebhook } from "@linkgate/client";
 
 /** A delivery to a webhook, as a test passes it to the program. */
 type Delivery = { body: string; headers: Record<string, string>; secret: string };

@@ -9,8 +9,7 @@ import {
   startWithProvider,
 } from "../../../harness/providers/identity-provider.ts";
 
-const { provider, service, close } = await startWithProvider();
-test.after.always(close);
+const { provider, service } = await startWithProvider();
 
 type Json = Record<string, unknown>;
 type Parts = { header: Json; payload: Json };
@@ -144,14 +143,12 @@ const CALLBACKS: Record<string, (query: URLSearchParams) => unknown> = {
 
 const newBrowser = () => new TestBrowser(service.url);
 
-/** Starts a sign-in; returns the callback URL that the provider redirects to. */
 const startIn = async (browser: TestBrowser) =>
   provider.answer(await browser.open(`${service.url}/auth/sso`));
 
 const isRefused = (t: ExecutionContext, browser: TestBrowser, page: Page) =>
   isSignInRefused(t, service, browser, page);
 
-/** Signs in while the ID token is tampered with. */
 function arriveWith(forge: Forgery, browser = newBrowser()): Promise<Page> {
   provider.tamper((body) => {
     const forged = forge(String(body.id_token));

@@ -1,33 +1,26 @@
 import test from "ava";
-import { OPERATOR } from "../../../../resources/events/types.ts";
 import { authorizeUrl, createApp } from "../../../harness/clients/oauth.ts";
 import { type Page, TestBrowser } from "../../../harness/clients/test-browser.ts";
 import { follow } from "../../../harness/clients/visits.ts";
-import { advanceClock } from "../../../harness/clock.ts";
-import { freePort } from "../../../harness/port.ts";
+import { advanceClock, MINUTE_MS } from "../../../harness/clock.ts";
+import { freePort } from "../../../harness/program.ts";
 import {
   providerSettings,
   signInWith,
   startMockProvider,
 } from "../../../harness/providers/identity-provider.ts";
 import { startOidcProvider } from "../../../harness/providers/oidc-identity-provider.ts";
-import { startTestService } from "../../../harness/service.ts";
+import { OPERATOR, startTestService } from "../../../harness/service.ts";
 
 const port = await freePort();
 const service = await startTestService(providerSettings(`http://localhost:${port}`));
 const provider = await startOidcProvider(service, port);
-test.after.always(async () => {
-  await service.close();
-  await provider.stop();
-});
 
 const ACCOUNT = `${service.url}/dashboard/account`;
 const BUTTON = "Continue with Example ID";
-const MINUTE_MS = 60_000;
 
 let count = 0;
 
-/** Creates an SSO-only user with a browser that is signed in at both sides. */
 async function visitor() {
   const name = `visitor${++count}`;
   const [browser, there] = [new TestBrowser(service.url), new TestBrowser(provider.issuer)];
@@ -63,9 +56,7 @@ test.serial("a sensitive action sends an SSO-only user to the provider and back"
 
 test.serial("an old sign-in at the provider isn't recent, nor one without auth_time", async (t) => {
   const mock = await startMockProvider();
-  t.teardown(() => mock.stop());
   const other = await startTestService(providerSettings(mock.issuer));
-  t.teardown(() => other.close());
   async function come(query: string, minutesAgo?: number) {
     const auth_time = minutesAgo && Math.floor(Date.now() / 1000) - 60 * minutesAgo;
     return signInWith(other, mock, { auth_time }, { query });

@@ -9,9 +9,7 @@ export const stage = "long";
 
 test("a provider that accepts connections and never responds doesn't delay password sign-ins", async (t) => {
   const silent = await startApp(() => {});
-  t.teardown(silent.close);
   const service = await startTestService(providerSettings(silent.url));
-  t.teardown(() => service.close());
   const browser = new TestBrowser(service.url);
   const page = await browser.open(`${service.url}/auth/login`);
   t.is(page.status, 200);

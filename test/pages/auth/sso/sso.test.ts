@@ -5,7 +5,7 @@ import { createProtected } from "../../../harness/clients/second-factor.ts";
 import { type Page, TestBrowser } from "../../../harness/clients/test-browser.ts";
 import { accountIn, follow, isSignedIn, thiefOf } from "../../../harness/clients/visits.ts";
 import { advanceClock } from "../../../harness/clock.ts";
-import { freePort } from "../../../harness/port.ts";
+import { freePort } from "../../../harness/program.ts";
 import {
   isSignInRefused,
   providerSettings,
@@ -18,8 +18,7 @@ import { startTestService } from "../../../harness/service.ts";
 
 export const databases = "all";
 
-const { provider, service, close } = await startWithProvider();
-test.after.always(close);
+const { provider, service } = await startWithProvider();
 
 const ACCOUNT = `${service.url}/dashboard/account`;
 let count = 0;
@@ -149,7 +148,6 @@ const UNAVAILABLE = /Example ID is unavailable right now/;
 test.serial("a provider that can't be reached, at the start or in a sign-in, is tried again", async (t) => {
   const port = await freePort();
   const lonely = await startTestService(providerSettings(`http://localhost:${port}`));
-  t.teardown(() => lonely.close());
   const browser = new TestBrowser(lonely.url);
   const page = await browser.open(`${lonely.url}/auth/login`);
   t.is(page.status, 200);
@@ -168,7 +166,6 @@ test.serial("a provider that can't be reached, at the start or in a sign-in, is 
   t.regex(failed.text, UNAVAILABLE);
   t.false(await isSignedIn(lonely, visitor));
   const again = await startMockProvider(port);
-  t.teardown(() => again.stop());
   t.is((await signInExternally(lonely, again, visitor)).status, 200);
 });
 
@@ -233,7 +230,6 @@ test.serial("no request can choose the provider: only the settings do", async (t
   t.is(new URL(away.url).origin, new URL(provider.issuer).origin);
 
   const none = await startTestService();
-  t.teardown(() => none.close());
   const browser = new TestBrowser(none.url);
   for (const path of ["/auth/sso", `/auth/sso?${evil}`, `/auth/sso/callback?code=a&state=b&${evil}`])
     t.is((await browser.open(none.url + path)).status, 404, path);
