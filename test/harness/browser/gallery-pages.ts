@@ -51,14 +51,14 @@ function plainPages({ paths, popular, domain, newDomain, webhook }: Gallery): Pa
       own,
       `settings delete members plan plan/free apps audit audit?type=organization.deleted
       links links/new links/import links?search=nothing domains domains/new webhooks webhooks/new
-      analytics analytics?by=referrer&value=news.example analytics?from=2026-01-02&to=2026-01-01
+      analytics analytics?referrer=news.example&device=desktop analytics?from=2026-01-02&to=2026-01-01
       client client/rotate client/redirect-uris client/keys client/keys/new client/profile client/security
       client/endpoints client/quick-start client/secrets/remove client/disable
       workload-identity workload-identity/new workload-identity/new?platform=gitlab
       workload-identity/new?platform=kubernetes
       connect connect?host=vscode connect?host=cursor connect?host=scripts`,
     ],
-    ["link", "owner", `${own}/links/${popular.id}`, "edit delete analytics analytics?by=browser"],
+    ["link", "owner", `${own}/links/${popular.id}`, "edit delete analytics analytics?browser="],
     ["domain", "owner", `${own}/domains/${domain.id}`, "delete"],
     ["domain-new", "owner", `${own}/domains/${newDomain.id}`, "delete"],
     ["webhook", "owner", `${own}/webhooks/${webhook.id}`, "edit rotate-secret delete"],
