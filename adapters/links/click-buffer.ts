@@ -129,10 +129,14 @@ export function createClickBuffer({ knex, engine, prepare, transaction }: Databa
       const hour = details[hourOf(equal.click) % DAY_HOURS] as (typeof details)[number];
       for (const row of ofHour) addStatistic(hour, row, `${row.source} ${row.day}`);
     }
-    await storeRows(statistics, addStatistics);
-    await storeRows(sources, addSources);
-    for (const [hour, rows] of details.entries())
-      await storeRows(rows, addDetails[hour] as typeof addStatistics);
+    // Of different tables, so they can't deadlock. On SQLite, one commit stores them.
+    const stored = await Promise.allSettled([
+      storeRows(statistics, addStatistics),
+      storeRows(sources, addSources),
+      ...details.map((rows, hour) => storeRows(rows, addDetails[hour] as typeof addStatistics)),
+    ]);
+    const failed = stored.find(({ status }) => status === "rejected");
+    if (failed) throw (failed as PromiseRejectedResult).reason;
     if (uncounted.length > 0) buffer.schedule(0);
   }
 
