@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { LRUCache } from "lru-cache";
 import { SYSTEM } from "../../resources/events/types.ts";
-import { type Click, OPTIONAL_PROPERTIES, type ResolvedLink } from "../../resources/links/types.ts";
+import { type Click, isOptional, type ResolvedLink } from "../../resources/links/types.ts";
 import { containsText, type Engine, rowsOfJson } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import type { ClickCountRow } from "../database/tables/links.ts";
@@ -328,9 +328,10 @@ function createStatisticsOf(): (equal: EqualClicks) => Statistics {
     const dimensionsOf = (scope: string, max: number): [Dimension, string][] => [
       ["clicks", hour],
       ["agent", limitNames(scope, "agent", day, agentOf(click), max)],
-      ...NAMED.filter((by) => source[by] !== "" || !OPTIONAL_PROPERTIES.some((one) => one === by)).map(
-        (by): [Dimension, string] => [by, limitNames(scope, by, day, source[by], max)],
-      ),
+      ...NAMED.filter((by) => source[by] !== "" || !isOptional(by)).map((by): [Dimension, string] => [
+        by,
+        limitNames(scope, by, day, source[by], max),
+      ]),
     ];
     return [
       ...rowsIn(id, dimensionsOf(id, NAMES_PER_LINK)),

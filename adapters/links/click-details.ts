@@ -9,7 +9,7 @@ import {
   type ClickList,
   type ClickProperty,
   type ClicksByName,
-  OPTIONAL_PROPERTIES,
+  isOptional,
 } from "../../resources/links/types.ts";
 import type { Engine } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
@@ -153,9 +153,7 @@ function hoursOf({ bot, ...sums }: TimedClicks): Analytics["hours"] {
 function namesOf(sums: SourceClicks[]): Record<ClickList, ClicksByName[]> {
   const lists = CLICK_PROPERTIES.map((by) => {
     const named = sums.map(({ [by]: name, sum }) => ({ name, clicks: sum }));
-    const isListed = ({ name }: ClicksByName) =>
-      name !== null || !OPTIONAL_PROPERTIES.some((one) => one === by);
-    return [CLICK_LISTS[by], topNames(named).filter(isListed)];
+    return [CLICK_LISTS[by], topNames(named.filter(({ name }) => name !== "" || !isOptional(by)))];
   });
   return Object.fromEntries(lists);
 }

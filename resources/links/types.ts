@@ -217,13 +217,9 @@ export const CLICK_LISTS = {
 export type ClickProperty = keyof typeof CLICK_LISTS;
 export const CLICK_PROPERTIES = Object.keys(CLICK_LISTS) as ClickProperty[];
 export type ClickList = (typeof CLICK_LISTS)[ClickProperty];
-/** Those that many clicks don't have: their lists leave the others out. */
-export const OPTIONAL_PROPERTIES = [
-  "destination",
-  "utm_source",
-  "utm_medium",
-  "utm_campaign",
-] as const satisfies ClickProperty[];
+const OPTIONAL = ["destination", "utm_source", "utm_medium", "utm_campaign"];
+/** Returns whether many clicks don't have a property, which its list leaves out. */
+export const isOptional = (by: ClickProperty): boolean => OPTIONAL.includes(by);
 
 /** The referrer, country and so on that clicks must have, all of them; empty for an unknown one. */
 export type ClickFilter = Partial<Record<ClickProperty, string | undefined>>;

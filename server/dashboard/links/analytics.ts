@@ -6,7 +6,7 @@ import {
   CLICK_PROPERTIES,
   type ClickedLink,
   type ClickProperty,
-  OPTIONAL_PROPERTIES,
+  isOptional,
 } from "../../../resources/links/types.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import { chart } from "../../ui/chart.ts";
@@ -264,10 +264,6 @@ function nameOf(by: ClickProperty, value: string): string {
   // The query of a page may have any text.
   if (by === "country" && /^[A-Z]{2}$/.test(value)) return COUNTRIES.of(value) ?? value;
   return value;
-}
-
-function isOptional(by: ClickProperty): boolean {
-  return OPTIONAL_PROPERTIES.some((one) => one === by);
 }
 
 const UNKNOWN_COUNTRIES = html`<div><h3>Countries</h3><p class="soft">Countries are unknown until the operator of this service sets <code>MMDB_PATH</code>.</p></div>`;
