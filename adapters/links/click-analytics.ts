@@ -20,7 +20,7 @@ import {
 export const AGENT_SEPARATOR = "/";
 // The clicks that match a filter are added up for as many pairs of a link and a source, of the links with the most clicks:
 // to do so for all links would take seconds.
-const PAIRS = 2000;
+const PAIRS = 1000;
 const CANDIDATES = { min: 25, max: 1000 };
 // How long the database may take to add clicks up.
 const READ_MS = 10_000;

@@ -8,7 +8,15 @@ import type { ClickCountRow } from "../database/tables/links.ts";
 import { createWriteBehindBuffer } from "../database/write-behind.ts";
 import { addDeliveries, eventRow, type Outbox, type TraceColumn, withoutTrace } from "../events/outbox.ts";
 import { AGENT_SEPARATOR, NAMED } from "./click-analytics.ts";
-import { ALL_LINKS, type DetailRow, OTHER, otherSource, type SourceRow, sourceOf } from "./click-details.ts";
+import {
+  ALL_LINKS,
+  type DetailRow,
+  OTHER,
+  otherSource,
+  type Source,
+  type SourceRow,
+  sourceOf,
+} from "./click-details.ts";
 import { addDetailsSql, addSourcesSql, addStatisticsSql, LOCAL_COMMIT } from "./click-upserts.ts";
 
 // How many clicks a crash may lose, and how long other processes may not see a click, unless the processor or database
@@ -129,7 +137,7 @@ export function createClickBuffer({ knex, engine, prepare, transaction }: Databa
       const hour = details[hourOf(equal.click) % DAY_HOURS] as (typeof details)[number];
       for (const row of ofHour) addStatistic(hour, row, `${row.source} ${row.day}`);
     }
-    // Of different tables, so they can't deadlock. On SQLite, one commit stores them.
+    // Rows of a table are locked in the same order, so they can't deadlock. On SQLite, one commit stores them.
     const stored = await Promise.allSettled([
       storeRows(statistics, addStatistics),
       storeRows(sources, addSources),
@@ -295,18 +303,19 @@ function createStatisticsOf(): (equal: EqualClicks) => Statistics {
   const known = new LRUCache<string, true>({ max: MAX_SOURCES });
 
   function detailsOf({ link: { id, organizationId }, click, clicks }: EqualClicks, day: number) {
-    const source = sourceOf(click);
     const newSources: SourceRow[] = [];
-    const rowOf = (link_id: string, scope: string, max: number): DetailRow => {
-      const isOther = limitNames(scope, "source", day, source.source, max) === OTHER;
-      const counted = { ...(isOther ? otherSource(source) : source), organization_id: organizationId, day };
-      const key = `${organizationId} ${counted.source} ${day}`;
-      if (!known.has(key)) newSources.push(counted);
+    const limit = (source: Source, scope: string, max: number): Source =>
+      limitNames(scope, "source", day, source.source, max) === OTHER ? otherSource(source) : source;
+    const rowOf = (link_id: string, source: Source): DetailRow => {
+      const key = `${organizationId} ${source.source} ${day}`;
+      if (!known.has(key)) newSources.push({ ...source, organization_id: organizationId, day });
       known.set(key, true);
-      return { organization_id: organizationId, link_id, source: counted.source, day, clicks };
+      return { organization_id: organizationId, link_id, source: source.source, day, clicks };
     };
-    const ofLink = rowOf(id, id, SOURCES_PER_LINK);
-    return { ofHour: [ofLink, rowOf(ALL_LINKS, organizationId, SOURCES_PER_ORGANIZATION)], newSources };
+    // A link has no sources that its organization doesn't have, whose number limits the work of filters.
+    const ofAll = limit(sourceOf(click), organizationId, SOURCES_PER_ORGANIZATION);
+    const ofLink = limit(ofAll, id, SOURCES_PER_LINK);
+    return { ofHour: [rowOf(id, ofLink), rowOf(ALL_LINKS, ofAll)], newSources };
   }
 
   function countsOf(

@@ -31,7 +31,7 @@ export const TOP_COUNT = 20;
 const READ_MS = 10_000;
 
 /** What clicks have in common. Names are empty if they are unknown. */
-type Source = Omit<ClickSourceRow, "organization_id" | "day">;
+export type Source = Omit<ClickSourceRow, "organization_id" | "day">;
 export type SourceRow = ClickSourceRow;
 /** Clicks of one hour. */
 export type DetailRow = Pick<ClickDetailRow, "organization_id" | "link_id" | "source" | "day" | "clicks">;

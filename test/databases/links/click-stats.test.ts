@@ -110,6 +110,7 @@ test("the number of referrers, user agents and sources stored per day is limited
     t.deepEqual(filtered.referrers[0], { name: "(other)", clicks: clicks - sources });
     const details = knex("click_details").where({ organization_id: id, link_id: linkId ?? "" });
     t.is((await details).length, sources + 1);
+    t.is((await knex("click_sources").where({ organization_id: id })).length, 1001);
   }
 });
 
