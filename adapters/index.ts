@@ -113,7 +113,7 @@ export function openStorage(
     accountDeletions: createAccountDeletionStore(outbox),
     idempotency: createIdempotencyStore(database, encryption),
     identities: createIdentityStore(database, outbox),
-    links: createLinkStore(database, outbox, { clicks, limitsOf, currentReads }),
+    links: createLinkStore(database, outbox, { clicks, limitsOf, clickDetailDays, currentReads }),
     emails: createEmailStore(database, encryption),
     mails: createMailQueue(database, encryption, resolveResetRequest),
     memberEvents: createMemberEventStore(outbox),

@@ -28,7 +28,7 @@ export async function purgeExpired(
   database: Database,
   purgeAuditLogs: Job<number>,
   eraseLinks: Job<void>,
-  foldClicks: () => AsyncIterable<number>,
+  foldClicks: () => AsyncIterable<{ table: string; rows: number }>,
   stop?: AbortSignal,
   onProgress?: OnPurge,
 ): Promise<Deleted | undefined> {
@@ -53,9 +53,9 @@ export async function purgeExpired(
       return performance.now() + FOLD_MS;
     };
     let next = await purge();
-    add("click_counts", 0);
-    for await (const rows of foldClicks()) {
-      add("click_counts", rows);
+    for (const table of ["click_counts", "click_details", "click_sources"]) add(table, 0);
+    for await (const { table, rows } of foldClicks()) {
+      add(table, rows);
       if (!(await mayContinue())) break;
       if (performance.now() > next) next = await purge();
     }

@@ -1,14 +1,23 @@
 import type { Knex } from "knex";
 import { LRUCache } from "lru-cache";
 import { SYSTEM } from "../../resources/events/types.ts";
-import type { Click, ResolvedLink } from "../../resources/links/types.ts";
-import { containsText, type Engine, insertedValue, rowsOfJson } from "../database/engine.ts";
+import { type Click, isOptional, type ResolvedLink } from "../../resources/links/types.ts";
+import { containsText, type Engine, rowsOfJson } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
-import { HOST } from "../database/tables/columns.ts";
 import type { ClickCountRow } from "../database/tables/links.ts";
 import { createWriteBehindBuffer } from "../database/write-behind.ts";
 import { addDeliveries, eventRow, type Outbox, type TraceColumn, withoutTrace } from "../events/outbox.ts";
-import { AGENT_SEPARATOR, ALL_LINKS, OTHER } from "./click-analytics.ts";
+import { AGENT_SEPARATOR, NAMED } from "./click-analytics.ts";
+import {
+  ALL_LINKS,
+  type DetailRow,
+  OTHER,
+  otherSource,
+  type Source,
+  type SourceRow,
+  sourceOf,
+} from "./click-details.ts";
+import { addDetailsSql, addSourcesSql, addStatisticsSql, LOCAL_COMMIT } from "./click-upserts.ts";
 
 // How many clicks a crash may lose, and how long other processes may not see a click, unless the processor or database
 // is busy.
@@ -28,7 +37,11 @@ const MAX_EVENTS = 2 * MAX_LINKS;
 // More than any campaign has. Headers can be forged, so without a limit visitors could fill the table.
 const NAMES_PER_LINK = 100;
 const NAMES_PER_ORGANIZATION = 500;
+// Of clicks with everything in common but the hour.
+const SOURCES_PER_LINK = 200;
+const SOURCES_PER_ORGANIZATION = 1000;
 const MAX_LIMITED = 10_000;
+const MAX_SOURCES = 50_000;
 const HOUR_MS = 60 * 60 * 1000;
 const DAY_HOURS = 24;
 
@@ -57,6 +70,9 @@ export function createClickBuffer({ knex, engine, prepare, transaction }: Databa
   const uncounted: EqualClicks[] = [];
   const linkCounts = new Map<string, LinkCount>();
   const statistics = new Map<string, ClickCountRow>();
+  const sources = new Map<string, SourceRow>();
+  // By hour, each of which has its column.
+  const details = Array.from({ length: DAY_HOURS }, () => new Map<string, DetailRow>());
   const ready = new Map<string, PendingEvent>();
   // Events that are not ready: at most one per link and second. The first click isn't delayed.
   const pending = new Map<string, PendingEvent>();
@@ -69,11 +85,15 @@ export function createClickBuffer({ knex, engine, prepare, transaction }: Databa
   const statisticsOf = createStatisticsOf();
   const addLinkCounts = prepare<unknown, "rows">(addLinkCountsSql(engine), { isLocal });
   const addStatistics = prepare<unknown, "rows">(addStatisticsSql(engine), { isLocal });
+  const addSources = prepare<unknown, "rows">(addSourcesSql(engine), { isLocal });
+  const addDetails = details.map((_, hour) =>
+    prepare<unknown, "rows">(addDetailsSql(engine, hour), { isLocal }),
+  );
   const countBelowLimit = prepare<number, "id" | "clickedAt" | Counter>(COUNT_BELOW_LIMIT);
 
   /** Adds clicks that are equal to others to them, because most are, and their rows take longer. */
   function addClicks(link: ClickedLink, click: Click, count: number, isCounted: boolean): void {
-    const key = `${link.id} ${sourceOf(click)} ${isCounted}`;
+    const key = `${link.id} ${textOf(click)} ${isCounted}`;
     const equal = clicks.get(key);
     clicks.set(key, { link, click, clicks: count + (equal?.clicks ?? 0), isCounted });
     buffer.schedule();
@@ -110,9 +130,21 @@ export function createClickBuffer({ knex, engine, prepare, transaction }: Databa
     clicks.clear();
     await storeEvents();
     await storeRows(linkCounts, addLinkCounts);
-    for (const equal of uncounted.splice(0, CLICKS_PER_RUN))
-      for (const row of statisticsOf(equal)) addStatistic(statistics, row);
-    await storeRows(statistics, addStatistics);
+    for (const equal of uncounted.splice(0, CLICKS_PER_RUN)) {
+      const { counts, ofHour, newSources } = statisticsOf(equal);
+      for (const row of newSources) sources.set(`${row.organization_id} ${row.source}`, row);
+      for (const row of counts) addStatistic(statistics, row, `${row.dimension} ${row.day} ${row.name}`);
+      const hour = details[hourOf(equal.click) % DAY_HOURS] as (typeof details)[number];
+      for (const row of ofHour) addStatistic(hour, row, `${row.source} ${row.day}`);
+    }
+    // Rows of a table are locked in the same order, so they can't deadlock. On SQLite, one commit stores them.
+    const stored = await Promise.allSettled([
+      storeRows(statistics, addStatistics),
+      storeRows(sources, addSources),
+      ...details.map((rows, hour) => storeRows(rows, addDetails[hour] as typeof addStatistics)),
+    ]);
+    const failed = stored.find(({ status }) => status === "rejected");
+    if (failed) throw (failed as PromiseRejectedResult).reason;
     if (uncounted.length > 0) buffer.schedule(0);
   }
 
@@ -228,9 +260,6 @@ function addLinkCountsSql(engine: Engine): string {
   return `update links set ${sums} from ${locked} where links.id = added.id and ${LOCAL_COMMIT}`;
 }
 
-// Always true. Clicks don't wait for a standby: if it is missing, they would be committed again with each attempt.
-const LOCAL_COMMIT = "set_config('synchronous_commit', 'local', true) is not null";
-
 function toEvent({ link, click, clicks, bot_clicks, trace }: PendingEvent) {
   const { id, organizationId, domain, slug } = link;
   const { clickedAt, destination, referrer, country, device, browser, operatingSystem } = click;
@@ -250,10 +279,11 @@ function toEvent({ link, click, clicks, bot_clicks, trace }: PendingEvent) {
   return eventRow(SYSTEM, { organizationId, type: "link.clicked", subject: id, data }, trace);
 }
 
-/** Returns the same text for all clicks that differ in nothing that is counted. */
-function sourceOf(click: Click): string {
-  const { referrer, country, bot, destination } = click;
-  return `${hourOf(click)} ${referrer ?? ""} ${country} ${agentOf(click)} ${bot} ${destination ?? ""}`;
+/** Returns the same text for all clicks that differ in nothing that is counted. No name has the character that joins them. */
+function textOf(click: Click): string {
+  const { referrer, country, bot, destination, utmSource, utmMedium, utmCampaign } = click;
+  const utm = `${utmSource ?? ""}\0${utmMedium ?? ""}\0${utmCampaign ?? ""}`;
+  return `${hourOf(click)} ${referrer ?? ""} ${country} ${agentOf(click)} ${bot} ${destination ?? ""} ${utm}`;
 }
 
 function hourOf({ clickedAt }: Click): number {
@@ -264,11 +294,34 @@ function agentOf({ device, browser, operatingSystem }: Click): string {
   return [device, browser, operatingSystem].map((name) => name ?? "").join(AGENT_SEPARATOR);
 }
 
+type Statistics = { counts: ClickCountRow[]; ofHour: DetailRow[]; newSources: SourceRow[] };
+
 /** Returns a function that returns the rows that clicks add to: those of their link, and of its organization. */
-function createStatisticsOf(): (equal: EqualClicks) => ClickCountRow[] {
+function createStatisticsOf(): (equal: EqualClicks) => Statistics {
   const limitNames = createNameLimit();
-  return ({ link: { id, organizationId }, click, clicks }) => {
-    const day = Math.floor(hourOf(click) / DAY_HOURS);
+  // Those of which this process has stored the names on a day.
+  const known = new LRUCache<string, true>({ max: MAX_SOURCES });
+
+  function detailsOf({ link: { id, organizationId }, click, clicks }: EqualClicks, day: number) {
+    const newSources: SourceRow[] = [];
+    const limit = (source: Source, scope: string, max: number): Source =>
+      limitNames(scope, "source", day, source.source, max) === OTHER ? otherSource(source) : source;
+    const rowOf = (link_id: string, source: Source): DetailRow => {
+      const key = `${organizationId} ${source.source} ${day}`;
+      if (!known.has(key)) newSources.push({ ...source, organization_id: organizationId, day });
+      known.set(key, true);
+      return { organization_id: organizationId, link_id, source: source.source, day, clicks };
+    };
+    // A link has no sources that its organization doesn't have, whose number limits the work of filters.
+    const ofAll = limit(sourceOf(click), organizationId, SOURCES_PER_ORGANIZATION);
+    const ofLink = limit(ofAll, id, SOURCES_PER_LINK);
+    return { ofHour: [rowOf(id, ofLink), rowOf(ALL_LINKS, ofAll)], newSources };
+  }
+
+  function countsOf(
+    { link: { id, organizationId }, click, clicks }: EqualClicks,
+    day: number,
+  ): ClickCountRow[] {
     const hour = String(hourOf(click) % DAY_HOURS).padStart(2, "0");
     const rowsIn = (link_id: string, dimensions: [Dimension, string][]) =>
       dimensions.map(([dimension, name]) => ({
@@ -280,56 +333,46 @@ function createStatisticsOf(): (equal: EqualClicks) => ClickCountRow[] {
         clicks,
       }));
     if (click.bot) return [...rowsIn(id, [["bots", hour]]), ...rowsIn(ALL_LINKS, [["bots", hour]])];
-    const destinations = click.destination === null ? [] : [click.destination.slice(0, HOST)];
+    const source = sourceOf(click);
     const dimensionsOf = (scope: string, max: number): [Dimension, string][] => [
       ["clicks", hour],
-      ["referrer", limitNames(scope, "referrer", day, click.referrer ?? "", max)],
-      ["country", click.country ?? ""],
       ["agent", limitNames(scope, "agent", day, agentOf(click), max)],
-      ...destinations.map((url): [Dimension, string] => [
-        "destination",
-        limitNames(scope, "destination", day, url, max),
+      ...NAMED.filter((by) => source[by] !== "" || !isOptional(by)).map((by): [Dimension, string] => [
+        by,
+        limitNames(scope, by, day, source[by], max),
       ]),
     ];
     return [
       ...rowsIn(id, dimensionsOf(id, NAMES_PER_LINK)),
       ...rowsIn(ALL_LINKS, [...dimensionsOf(organizationId, NAMES_PER_ORGANIZATION), ["link", id]]),
     ];
+  }
+
+  return (equal) => {
+    const day = Math.floor(hourOf(equal.click) / DAY_HOURS);
+    return { counts: countsOf(equal, day), ...detailsOf(equal, day) };
   };
 }
 
 /** Adds a row to those that are to be stored. */
-function addStatistic(rows: Map<string, ClickCountRow>, row: ClickCountRow): void {
-  const { organization_id, link_id, dimension, day, name, clicks } = row;
-  const key = `${organization_id} ${link_id} ${dimension} ${day} ${name}`;
+function addStatistic<Row extends Pick<ClickCountRow, "organization_id" | "link_id" | "clicks">>(
+  rows: Map<string, Row>,
+  row: Row,
+  keyOfLink: string,
+): void {
+  const key = `${row.organization_id} ${row.link_id} ${keyOfLink}`;
   const existing = rows.get(key);
-  if (existing) existing.clicks += clicks;
+  if (existing) existing.clicks += row.clicks;
   else rows.set(key, row);
 }
 
-const KEY = {
-  organization_id: "text",
-  link_id: "text",
-  dimension: "text",
-  day: "bigint",
-  name: "text",
-} as const;
-
-/** Returns the SQL that adds rows of statistics, as JSON in `:rows`, to those that exist. */
-export function addStatisticsSql(engine: Engine): string {
-  const sum = `click_counts.clicks + ${insertedValue(engine, "clicks")}`;
-  const columns = [...Object.keys(KEY), "clicks"].join(", ");
-  const conflict =
-    engine === "mysql"
-      ? `on duplicate key update clicks = ${sum}`
-      : `on conflict (${Object.keys(KEY).join(", ")}) do update set clicks = ${sum}`;
-  // Without a condition, SQLite would read the following `on` as that of a join.
-  return `insert into click_counts (${columns})
-    select ${columns} from ${rowsOfJson(engine, { ...KEY, clicks: "bigint" })}
-    where ${engine === "postgres" ? LOCAL_COMMIT : "true"} ${conflict}`;
-}
-
-type LimitNames = (scope: string, dimension: Dimension, day: number, name: string, max: number) => string;
+type LimitNames = (
+  scope: string,
+  dimension: Dimension | "source",
+  day: number,
+  name: string,
+  max: number,
+) => string;
 
 /** Returns the name, or `OTHER` once a scope has had the maximum number of different names on that day. */
 function createNameLimit(): LimitNames {

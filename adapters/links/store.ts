@@ -17,6 +17,8 @@ import type { LinkRow } from "../database/tables/links.ts";
 import { type DomainEvent, deliveriesOf, EVENT_COLUMNS, eventRow, type Outbox } from "../events/outbox.ts";
 import { createClickAnalytics } from "./click-analytics.ts";
 import type { ClickBuffer } from "./click-buffer.ts";
+import { DETAIL_DAYS } from "./click-details.ts";
+import type { ClickDetailDays } from "./fold-clicks.ts";
 import { createLinkImports } from "./import.ts";
 import { type CurrentReads, findOwner } from "./redirect-cache.ts";
 import {
@@ -39,10 +41,17 @@ const GROWN = { links: 0, link_bytes: 1 };
 // The tags of a thousand links take milliseconds.
 const TAGS_MS = 1000;
 
+type LinkStoreOptions = {
+  clicks: ClickBuffer;
+  limitsOf: LimitsOf;
+  clickDetailDays: ClickDetailDays | undefined;
+  currentReads: CurrentReads;
+};
+
 export function createLinkStore(
   database: Database,
   outbox: Outbox,
-  { clicks, limitsOf, currentReads }: { clicks: ClickBuffer; limitsOf: LimitsOf; currentReads: CurrentReads },
+  { clicks, limitsOf, clickDetailDays, currentReads }: LinkStoreOptions,
 ): LinkStore {
   const { knex } = database;
   const search = createSearch(database);
@@ -119,9 +128,9 @@ export function createLinkStore(
     });
   };
 
-  const topLinks: LinkStore["topLinks"] = async (organizationId, from, to, count, origin) => {
+  const topLinks: LinkStore["topLinks"] = async (organizationId, from, to, count, filter) => {
     // Some may have been deleted.
-    const top = await analytics.topLinks(organizationId, from, to, 2 * count, origin);
+    const top = await analytics.topLinks(organizationId, from, to, 2 * count, filter);
     const ids = top.map(({ id }) => id);
     const rows = await liveLinks(knex, organizationId).whereIn("id", ids);
     const links = new Map(rows.map((row) => [row.id, toLink(row) as Link]));
@@ -172,7 +181,10 @@ export function createLinkStore(
     },
     click: clicks.count,
     analytics: analytics.read,
-    clicksFrom: analytics.days,
+    async filteredDays(id) {
+      const row = await knex("organizations").where({ id }).first("plan");
+      return Math.min(DETAIL_DAYS, clickDetailDays?.[row?.plan ?? "free"] ?? DETAIL_DAYS);
+    },
     async newestTags(organizationId, count) {
       const newest = liveLinks(knex, organizationId).orderBy("id", "desc").limit(count).select("tags");
       const rows = await database.readAside<Pick<LinkRow, "tags">>(newest, TAGS_MS);

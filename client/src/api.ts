@@ -176,6 +176,24 @@ export interface Analytics {
     /** Clicks, without those of known bots. */
     clicks: number;
   }[];
+  /** The 20 UTM sources with the most clicks, of the URLs that visitors were sent to. */
+  utm_sources: {
+    utm_source: string;
+    /** Clicks, without those of known bots. */
+    clicks: number;
+  }[];
+  /** The same of UTM mediums. */
+  utm_mediums: {
+    utm_medium: string;
+    /** Clicks, without those of known bots. */
+    clicks: number;
+  }[];
+  /** The same of UTM campaigns. */
+  utm_campaigns: {
+    utm_campaign: string;
+    /** Clicks, without those of known bots. */
+    clicks: number;
+  }[];
 }
 
 export interface Domain {
@@ -842,13 +860,17 @@ export type ProblemCode =
   | "internal_error"
   | "invalid_app_links"
   | "invalid_archived"
+  | "invalid_browser"
   | "invalid_card"
   | "invalid_case_sensitive"
   | "invalid_changes"
+  | "invalid_country"
   | "invalid_created_after"
   | "invalid_created_before"
   | "invalid_cursor"
   | "invalid_default"
+  | "invalid_destination"
+  | "invalid_device"
   | "invalid_domain"
   | "invalid_dpop_proof"
   | "invalid_enabled"
@@ -871,8 +893,10 @@ export type ProblemCode =
   | "invalid_max_clicks"
   | "invalid_metadata"
   | "invalid_not_found_url"
+  | "invalid_operating_system"
   | "invalid_password"
   | "invalid_redirect_type"
+  | "invalid_referrer"
   | "invalid_request"
   | "invalid_root_redirect_url"
   | "invalid_rules"
@@ -887,6 +911,9 @@ export type ProblemCode =
   | "invalid_token"
   | "invalid_type"
   | "invalid_url"
+  | "invalid_utm_campaign"
+  | "invalid_utm_medium"
+  | "invalid_utm_source"
   | "link_disabled"
   | "link_gone"
   | "method_not_allowed"
@@ -999,6 +1026,16 @@ export interface Operations {
       from?: string;
       /** The last day. Defaults to today. */
       to?: string;
+      /** Filters combine, and reach back 90 days by default. An empty one is for unknown names. */
+      referrer?: string;
+      country?: string;
+      device?: string;
+      browser?: string;
+      operating_system?: string;
+      destination?: string;
+      utm_source?: string;
+      utm_medium?: string;
+      utm_campaign?: string;
     },
     options?: CallOptions,
   ): Promise<Analytics>;
@@ -1009,6 +1046,16 @@ export interface Operations {
       from?: string;
       /** The last day. Defaults to today. */
       to?: string;
+      /** Filters combine, and reach back 90 days by default. An empty one is for unknown names. */
+      referrer?: string;
+      country?: string;
+      device?: string;
+      browser?: string;
+      operating_system?: string;
+      destination?: string;
+      utm_source?: string;
+      utm_medium?: string;
+      utm_campaign?: string;
     },
     options?: CallOptions,
   ): Promise<Analytics>;

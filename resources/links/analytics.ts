@@ -6,9 +6,9 @@ import {
   type Analytics,
   CLICK_LISTS,
   CLICK_PROPERTIES,
+  type ClickFilter,
   type ClickList,
-  type ClickOrigin,
-  type DailyClicks,
+  type ClickProperty,
 } from "./types.ts";
 
 const DAY_HOURS = 24;
@@ -20,21 +20,20 @@ const TOO_EARLY = "must not be before 1970-01-01";
 
 const date = z.iso.date({ error: "must be a date, for example 2030-01-31" });
 
+// Longer than any host name.
+const MAX_NAME_LENGTH = 255;
+const name = z
+  .string()
+  .max(MAX_NAME_LENGTH, { error: `must be at most ${MAX_NAME_LENGTH} characters` })
+  .refine(isText, { error: "must not contain NUL or unpaired surrogates" })
+  .optional();
+const FIRST_FILTER = "Filters combine, and reach back 90 days by default. An empty one is for unknown names.";
+const filters = CLICK_PROPERTIES.map((by, index) => [by, index === 0 ? name.describe(FIRST_FILTER) : name]);
+
 export const analyticsQuery = z.strictObject({
   from: date.optional().describe("The first day. Defaults to 29 days before `to`."),
   to: date.optional().describe("The last day. Defaults to today."),
-});
-
-// Longer than any host name.
-const MAX_VALUE_LENGTH = 255;
-
-const originQuery = analyticsQuery.extend({
-  by: z.enum(CLICK_PROPERTIES),
-  value: z
-    .string()
-    .max(MAX_VALUE_LENGTH, { error: `must be at most ${MAX_VALUE_LENGTH} characters` })
-    .refine(isText, { error: "must not contain NUL or unpaired surrogates" })
-    .default(""),
+  ...(Object.fromEntries(filters) as Record<ClickProperty, typeof name>),
 });
 
 const clicks = z.int().describe("Clicks, without those of known bots.");
@@ -76,6 +75,13 @@ export const analyticsSchema = z
       .describe(
         "Where clicks on links with rules led: the 20 URLs with the most clicks, of which the first 253 characters are kept.",
       ),
+    utm_sources: z
+      .array(z.object({ utm_source: z.string(), clicks }))
+      .describe("The 20 UTM sources with the most clicks, of the URLs that visitors were sent to."),
+    utm_mediums: z.array(z.object({ utm_medium: z.string(), clicks })).describe("The same of UTM mediums."),
+    utm_campaigns: z
+      .array(z.object({ utm_campaign: z.string(), clicks }))
+      .describe("The same of UTM campaigns."),
   })
   .meta({
     title: "Analytics",
@@ -108,26 +114,48 @@ export const analyticsSchema = z
           { destination: "https://apps.example.com/store", clicks: 11 },
           { destination: "https://example.com/spring", clicks: 6 },
         ],
+        utm_sources: [{ utm_source: "newsletter", clicks: 9 }],
+        utm_mediums: [{ utm_medium: "email", clicks: 9 }],
+        utm_campaigns: [{ utm_campaign: "spring", clicks: 9 }],
       },
     ],
   });
 
 export type AnalyticsView = z.output<typeof analyticsSchema>;
 
-/** Returns days since 1970-01-01 UTC. @throws Problem 422 `invalid_from` or `invalid_to` */
-export function parseDateRange(query: unknown): { from: number; to: number } {
+/** In days since 1970-01-01 UTC. */
+type Range = { from: number; to: number };
+
+/** Returns the range of a query. @throws Problem 422 `invalid_from` or `invalid_to` */
+export function parseDateRange(query: unknown): Range {
   return toDays(validate(analyticsQuery, query));
 }
 
-/** Returns a date range with the origin of its clicks; an empty value is unknown. @throws Problem 422, also `invalid_by` */
-export function parseOrigin(query: unknown): { from: number; to: number; origin: ClickOrigin } {
-  const { by, value, ...range } = validate(originQuery, query);
-  return { ...toDays(range), origin: { by, value: value || null } };
+/** Returns the range of a query and its filter. @param filteredDays of how many days, today included, clicks can be filtered */
+export async function parseAnalyticsQuery(
+  query: unknown,
+  filteredDays: () => Promise<number>,
+): Promise<Range & { filter: ClickFilter }> {
+  const { from, to, ...filter } = validate(analyticsQuery, query);
+  if (Object.keys(filter).length === 0) return { ...toDays({ from, to }), filter };
+  const days = await filteredDays();
+  const first = today() - days + 1;
+  const range = toDays({ from, to }, first);
+  if (range.from < first)
+    throw invalidField("from", `must be one of the last ${days} days, of which clicks can be filtered`);
+  return { ...range, filter };
 }
 
-function toDays(range: z.output<typeof analyticsQuery>): { from: number; to: number } {
-  const to = range.to === undefined ? Math.floor(Date.now() / DAY_MS) : toDay(range.to);
-  const from = range.from === undefined ? Math.max(0, to - DEFAULT_DAYS + 1) : toDay(range.from);
+/** Returns the number of the current day. */
+export function today(): number {
+  return Math.floor(Date.now() / DAY_MS);
+}
+
+/** @param first the earliest day by default */
+function toDays(range: Pick<z.output<typeof analyticsQuery>, "from" | "to">, first = 0): Range {
+  const to = range.to === undefined ? today() : toDay(range.to);
+  const from =
+    range.from === undefined ? Math.min(to, Math.max(first, to - DEFAULT_DAYS + 1)) : toDay(range.from);
   if (to < 0) throw invalidField("to", TOO_EARLY);
   if (from < 0) throw invalidField("from", TOO_EARLY);
   if (from > to) throw invalidField("from", "must not be after the last day");
@@ -154,23 +182,6 @@ export function toAnalyticsView(analytics: Analytics, from: number, to: number):
   };
 }
 
-/** The clicks of one origin. Known bots and hours are not counted by origin, and one origin isn't counted by another. */
-export type ClicksFromView = ClickOrigin & { clicks: number; days: { date: string; clicks: number }[] };
-
-export function toClicksFromView(
-  origin: ClickOrigin,
-  clicksByDay: DailyClicks,
-  from: number,
-  to: number,
-): ClicksFromView {
-  const counted = new Map(clicksByDay.map(({ day, clicks }) => [day, clicks]));
-  const days = Array.from({ length: to - from + 1 }, (_, index) => ({
-    date: toDate(from + index),
-    clicks: counted.get(from + index) ?? 0,
-  }));
-  return { ...origin, clicks: days.reduce((sum, { clicks }) => sum + clicks, 0), days };
-}
-
 type Counts = Pick<AnalyticsView, "clicks" | "bot_clicks">;
 
 const NONE: Counts = { clicks: 0, bot_clicks: 0 };
@@ -183,6 +194,7 @@ function toDay(date: string): number {
   return Date.parse(date) / DAY_MS;
 }
 
-function toDate(day: number): string {
+/** Returns the date of a day. */
+export function toDate(day: number): string {
   return new Date(day * DAY_MS).toISOString().slice(0, 10);
 }

@@ -6,14 +6,7 @@ import { found, notFound, Problem } from "../http/problem.ts";
 import { validate } from "../http/validate.ts";
 import { type Limits, throwQuotaProblem } from "../plans.ts";
 import { createWorkQueue } from "../work-queue.ts";
-import {
-  type AnalyticsView,
-  type ClicksFromView,
-  parseDateRange,
-  parseOrigin,
-  toAnalyticsView,
-  toClicksFromView,
-} from "./analytics.ts";
+import { type AnalyticsView, parseAnalyticsQuery, toAnalyticsView, toDate, today } from "./analytics.ts";
 import { createLinksInBulk } from "./bulk.ts";
 import { LINKS_LENGTH, readBulkUpdate } from "./bulk-update.ts";
 import { CHANGED_MAX, type ChangeResult, changeEach, readAction, selectionSchema } from "./change-many.ts";
@@ -43,6 +36,8 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
     work: createWorkQueue(),
   };
   const matches = createMatches(store, queues.reads, reserved.shortHost);
+  const parseAnalytics = ({ organizationId }: Caller, query: unknown) =>
+    parseAnalyticsQuery(query, () => store.filteredDays(organizationId));
   const create = async (caller: Caller, input: unknown) => {
     const fields = await fieldsOf(caller, validate(schemas.create, input));
     return assertNoConflict(await tryCreateLink(store, caller, fields, reserved));
@@ -216,27 +211,28 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
     ...createSuggestions(store, queues.reads),
     /** Returns the analytics of one link, or of all links if `id` is undefined. */
     async analytics(caller: Caller, id: string | undefined, query: unknown): Promise<AnalyticsView> {
-      const { from, to } = parseDateRange(query);
+      const { from, to, filter } = await parseAnalytics(caller, query);
       if (id !== undefined) await get(caller, id);
-      const read = () => store.analytics(caller.organizationId, id, from, to);
+      const read = () => store.analytics(caller.organizationId, id, from, to, filter);
       const analytics = await (id === undefined ? queues.reads(caller.organizationId, read) : read());
       return toAnalyticsView(analytics, from, to);
     },
-    /** Returns the clicks of one referrer, country, device, browser or operating system, on one link or on all. */
-    async clicksFrom(caller: Caller, id: string | undefined, query: unknown): Promise<ClicksFromView> {
-      const { origin, from, to } = parseOrigin(query);
-      if (id !== undefined) await get(caller, id);
-      const read = () => store.clicksFrom(caller.organizationId, id, origin, from, to);
-      return toClicksFromView(origin, await queues.reads(caller.organizationId, read), from, to);
+    /** Resolves to the first day of which clicks can be filtered. */
+    filteredSince: async ({ organizationId }: Caller) =>
+      toDate(today() - (await store.filteredDays(organizationId)) + 1),
+    /** Resolves to how many clicks of a link came with its import, so no analytics have them. */
+    async importedClicks({ organizationId }: Caller, { id, clicks }: Link): Promise<number> {
+      const { days } = await store.analytics(organizationId, id, 0, today());
+      return days.reduce((left, day) => (day.bot ? left : left - day.clicks), clicks);
     },
     /**
-     * Returns the organization's links with the most clicks in a range of days, most first, without deleted ones; by the
-     * clicks of one origin, among the 100 links with the most clicks.
+     * Returns the organization's links with the most clicks in a range of days, most first, without deleted ones; with a
+     * filter, by the clicks that match, among the 100 links with the most clicks.
      */
-    async topLinks({ organizationId }: Caller, query: object, count: number): Promise<ClickedLink[]> {
-      const { from, to, origin } =
-        "by" in query ? parseOrigin(query) : { ...parseDateRange(query), origin: undefined };
-      return queues.reads(organizationId, () => store.topLinks(organizationId, from, to, count, origin));
+    async topLinks(caller: Caller, query: object, count: number): Promise<ClickedLink[]> {
+      const { organizationId } = caller;
+      const { from, to, filter } = await parseAnalytics(caller, query);
+      return queues.reads(organizationId, () => store.topLinks(organizationId, from, to, count, filter));
     },
   };
 }

@@ -119,27 +119,27 @@ export type LinkStore = {
   /** Counts one click. Resolves to false if `max_clicks` is reached; the limit is exact under concurrency. */
   click(link: ResolvedLink, click: Click): Promise<boolean>;
   /** Sums clicks of one link, or of all, by day. `from` and `to` are inclusive, in days since 1970-01-01 UTC. */
-  analytics(organizationId: string, linkId: string | undefined, from: number, to: number): Promise<Analytics>;
-  /** Sums the clicks of one origin by day, as `analytics` does. */
-  clicksFrom(
+  analytics(
     organizationId: string,
     linkId: string | undefined,
-    origin: ClickOrigin,
     from: number,
     to: number,
-  ): Promise<DailyClicks>;
+    filter?: ClickFilter,
+  ): Promise<Analytics>;
+  /** Resolves to the number of days, today included, of which clicks can be filtered. */
+  filteredDays(organizationId: string): Promise<number>;
   /** Returns the tags of each of the newest links. */
   newestTags(organizationId: string, count: number): Promise<string[][]>;
   /**
-   * The links with the most clicks of people in these days, most first, without deleted ones. With an origin, those
-   * with the most clicks of that origin, among the 100 links with the most clicks.
+   * The links with the most clicks of people in these days, most first, without deleted ones. With a filter, those with
+   * the most clicks that match, among the 100 links with the most clicks.
    */
   topLinks(
     organizationId: string,
     from: number,
     to: number,
     count: number,
-    origin?: ClickOrigin,
+    filter?: ClickFilter,
   ): Promise<ClickedLink[]>;
   /** Returns what an organization's links use of its quotas. It is counted with each change. */
   usage(organizationId: string): Promise<Pick<Limits, "links" | "link_bytes">>;
@@ -186,10 +186,17 @@ export type Click = {
   bot: boolean;
   /** Where the link led; null if it has no rules. */
   destination: string | null;
+  /** What the URL that the visitor was sent to has. */
+  utmSource: string | null;
+  utmMedium: string | null;
+  utmCampaign: string | null;
 };
 
 /** What a request says about a click. */
-export type ClickSource = Omit<Click, "clickedAt" | "destination">;
+export type ClickSource = Omit<
+  Click,
+  "clickedAt" | "destination" | "utmSource" | "utmMedium" | "utmCampaign"
+>;
 
 /** Aggregated clicks. Lists leave out known bots and are sorted by clicks, most first. */
 export type Analytics = {
@@ -210,14 +217,18 @@ export const CLICK_LISTS = {
   browser: "browsers",
   operating_system: "operating_systems",
   destination: "destinations",
+  utm_source: "utm_sources",
+  utm_medium: "utm_mediums",
+  utm_campaign: "utm_campaigns",
 } as const;
-export const CLICK_PROPERTIES = Object.keys(CLICK_LISTS) as (keyof typeof CLICK_LISTS)[];
-export type ClickList = (typeof CLICK_LISTS)[keyof typeof CLICK_LISTS];
+export type ClickProperty = keyof typeof CLICK_LISTS;
+export const CLICK_PROPERTIES = Object.keys(CLICK_LISTS) as ClickProperty[];
+export type ClickList = (typeof CLICK_LISTS)[ClickProperty];
+const OPTIONAL = ["destination", "utm_source", "utm_medium", "utm_campaign"];
+/** Returns whether many clicks don't have a property, which its list leaves out. */
+export const isOptional = (by: ClickProperty): boolean => OPTIONAL.includes(by);
 
-/** One referrer, country and so on, by which clicks are filtered; null if it is unknown. */
-export type ClickOrigin = { by: keyof typeof CLICK_LISTS; value: string | null };
-
-/** Clicks per day; days without clicks are absent. Known bots are not among them. */
-export type DailyClicks = Pick<Analytics["days"][number], "day" | "clicks">[];
+/** The referrer, country and so on that clicks must have, all of them; empty for an unknown one. */
+export type ClickFilter = Partial<Record<ClickProperty, string | undefined>>;
 
 export type ClickedLink = { link: Link; clicks: number };

@@ -6,6 +6,7 @@ import { addressOf, isReserved, isSlug, type LinkDomain, type ReservedNames, SEG
 import { PASSWORD_MAX } from "./schema.ts";
 import type {
   Card,
+  Click,
   ClickSource,
   Link,
   LinkPasswords,
@@ -13,9 +14,13 @@ import type {
   RedirectType,
   ResolvedLink,
 } from "./types.ts";
+import { utmOf } from "./utm.js";
 
 // A URL that the URL parser would return unchanged. Most destinations match, and needn't be parsed for each redirect.
 const NORMALIZED_URL = /^https?:\/\/[a-z0-9.-]+\/[A-Za-z0-9\-_~!$&()*+,;=:@%/?.]*$/;
+
+// Of parameters that visitors can add, statistics keep as much.
+const UTM_LENGTH = 100;
 
 export const PASSWORD_REQUIRED = "password_required";
 const UNAVAILABLE = "The link has expired or was removed by its owner.";
@@ -105,9 +110,8 @@ export function createVisits(store: LinkStore, passwords: LinkPasswords, reserve
     const location = addToDestination(chosen, rest, link, visit.query);
     const { rules, hasCard, redirectType: status } = link;
     const destination = rules.length > 0 ? chosen : null;
-    const isFollowed =
-      isActive(link, clickedAt) &&
-      (!visit.isCounted || (await store.click(link, { ...visit.source, clickedAt, destination })));
+    const click = () => ({ ...visit.source, clickedAt, destination, ...utmParametersOf(location) });
+    const isFollowed = isActive(link, clickedAt) && (!visit.isCounted || (await store.click(link, click())));
     const card = hasCard ? link : undefined;
     if (isFollowed) return { status, location, card, vary: rules.length > 0 ? varyOf(rules) : "" };
     const fallback = (await store.findOwner(link.id))?.fallbackUrl;
@@ -171,6 +175,16 @@ function chooseDestination({ url, rules }: ResolvedLink, visit: Visit, now: numb
 function addToDestination(destination: string, rest: string, { forwardQuery }: ResolvedLink, query: string) {
   const location = rest === "" ? destination : found(withForwardedPath(destination, rest), "link");
   return forwardQuery && query !== "" ? withForwardedQuery(location, query) : location;
+}
+
+const NO_UTM = { utmSource: null, utmMedium: null, utmCampaign: null };
+
+/** Returns the UTM parameters that are counted, of the URL that a visitor is sent to. */
+export function utmParametersOf(location: string): Pick<Click, keyof typeof NO_UTM> {
+  if (!location.includes("utm_")) return NO_UTM;
+  const { utm_source, utm_medium, utm_campaign } = utmOf(location);
+  const nameOf = (value: string) => value.slice(0, UTM_LENGTH).toWellFormed().replaceAll("\0", "") || null;
+  return { utmSource: nameOf(utm_source), utmMedium: nameOf(utm_medium), utmCampaign: nameOf(utm_campaign) };
 }
 
 /** Links keep a URL as it was sent, but a header holds only ASCII. */

@@ -1,5 +1,5 @@
 import type { Role } from "../../resources/access/scopes.ts";
-import type { Click } from "../../resources/links/types.ts";
+import type { Click, ClickSource } from "../../resources/links/types.ts";
 import type { Plan } from "../../resources/plans.ts";
 import sample from "./sample.json" with { type: "json" };
 
@@ -55,6 +55,8 @@ const BOT = {
   bot: true,
 };
 
+type SampleClick = ClickSource & Pick<Click, "clickedAt" | "destination">;
+
 /** Returns a function for the clicks on a link in the last year: equal ones, and how many. In each process, it returns the same. */
 export function createClicks(now: number) {
   const today = Math.floor(now / DAY_MS);
@@ -80,7 +82,7 @@ export function createClicks(now: number) {
   return function* clicksOn(
     { week, countries, referrers }: SampleOrganization,
     [, , tags, created, daily, peaks = {}]: SampleLink,
-  ): Generator<[click: Click, count: number]> {
+  ): Generator<[click: SampleClick, count: number]> {
     const tag = tags.split(",").find((name) => Object.hasOwn(referrers, name)) ?? "other";
     for (let age = Math.min(created, DAYS - 1); age >= 0; age--) {
       const day = today - age;
@@ -103,7 +105,7 @@ export function createClicks(now: number) {
           device,
           browser,
           operatingSystem,
-        } as Click;
+        } as SampleClick;
         yield [{ ...source, clickedAt: pickTime(day), bot: false }, Math.floor((total + index) / sources)];
       }
       yield [{ ...BOT, clickedAt: pickTime(day) }, round(total * BOTS)];

@@ -5,6 +5,7 @@ import type { NewClient } from "../../adapters/oauth/clients.ts";
 import type { Actor } from "../../resources/access/actor.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
 import { type ImportedLink, LINK_DEFAULTS, type Link } from "../../resources/links/types.ts";
+import { utmParametersOf } from "../../resources/links/visits.ts";
 import { createPasswords } from "../credentials/passwords.ts";
 import { createClicks, DAY_MS, ORGANIZATIONS, type SampleLink, type SampleOrganization } from "./clicks.ts";
 
@@ -29,7 +30,7 @@ export async function seed(storage: Storage) {
       const link = links.find(({ slug }) => slug === row[0]) as Link;
       for (const [click, count] of clicksOn(sample, row)) {
         if (click.clickedAt > now || count === 0) continue;
-        storage.addPastClicks(link, click, count);
+        storage.addPastClicks(link, { ...click, ...utmParametersOf(link.url) }, count);
         if (!click.bot) created.clicks += count;
       }
     }

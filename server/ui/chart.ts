@@ -1,3 +1,4 @@
+import { assetAddress } from "./asset-files.ts";
 import { type Html, html } from "./html.ts";
 import { table } from "./table.ts";
 import { formatDay, pluralize, toDate } from "./text.ts";
@@ -14,8 +15,8 @@ type ChartPoint = Clicks & {
   name: string;
   /** Stands below the chart, if there is room for it. */
   tick: string | undefined;
-  /** Whether more clicks may follow. */
-  isOpen: boolean;
+  /** What isn't over, so more clicks may follow; undefined if it is. */
+  open: "today so far" | "this hour so far" | undefined;
 };
 
 const HOUR_MS = 60 * 60 * 1000;
@@ -64,6 +65,7 @@ ${table(
   },
   unit === "day" ? points.toReversed() : points,
 )}</details>
+<script type="module" src="${assetAddress("chart.js")}"></script>
 </figure>`;
 }
 
@@ -72,7 +74,7 @@ function pointsOfHours(date: string, hours: NonNullable<Clicked["hours"]>): Char
   return hours.map(({ hour, ...clicks }) => {
     const name = `${String(hour).padStart(2, "0")}:00`;
     const tick = hour % HOURS_PER_TICK === 0 ? name : undefined;
-    return { name, ...clicks, tick, isOpen: hour === currentHour };
+    return { name, ...clicks, tick, open: hour === currentHour ? "this hour so far" : undefined };
   });
 }
 
@@ -90,7 +92,12 @@ function pointsOfDays(days: Clicked["days"]): ChartPoint[] {
       isLast || (!isMonths && isDayTick)
         ? DAYS.format(at)
         : isMonths && isMonthTick && index < days.length * MONTHS_END && monthOf(at);
-    return { name: formatDay(at), ...clicks, tick: tick || undefined, isOpen: date === today };
+    return {
+      name: formatDay(at),
+      ...clicks,
+      tick: tick || undefined,
+      open: date === today ? "today so far" : undefined,
+    };
   });
 }
 
@@ -99,15 +106,15 @@ function monthOf(at: number): string {
   return date.getUTCMonth() === 0 ? String(date.getUTCFullYear()) : MONTHS.format(date);
 }
 
-function bars({ name, clicks, bot_clicks, isOpen }: ChartPoint, left: number, scale: number): Html {
+function bars({ name, clicks, bot_clicks, open }: ChartPoint, left: number, scale: number): Html {
   const [people, bots] = [clicks * scale, bot_clicks * scale];
   const bar = (kind: string, top: number, height: number, fill = html``) =>
     height > 0
       ? html`<rect class="${kind}" x="${left + (STEP - BAR) / 2}" y="${top.toFixed(2)}" width="${BAR}" height="${height.toFixed(2)}"${fill}/>`
       : html``;
   const ofBots = bot_clicks > 0 ? ` · ${bot_clicks.toLocaleString("en")} from known bots` : "";
-  const title = `${name}${isOpen ? ", so far" : ""}: ${pluralize(clicks, "click")}${ofBots}`;
-  const peopleBar = isOpen
+  const title = `${name}${open ? `, ${open}` : ""}: ${pluralize(clicks, "click")}${ofBots}`;
+  const peopleBar = open
     ? bar("open", HEIGHT - people, people, html` fill="url(#hatched)"`)
     : bar("people", HEIGHT - people, people);
   return html`<g><title>${title}</title><rect class="day" x="${left}" y="0" width="${STEP}" height="${HEIGHT}"/>${peopleBar}${bar("bots", HEIGHT - people - bots, bots)}</g>
@@ -122,12 +129,12 @@ function tick({ tick: text }: ChartPoint, share: number, isLast: boolean): Html 
 }
 
 function keyOf(points: ChartPoint[]): Html | false {
-  const isOpen = points.some((point) => point.isOpen && point.clicks > 0);
-  if (!hasBots(points) && !isOpen) return false;
+  const open = points.find((point) => point.open && point.clicks > 0)?.open;
+  if (!hasBots(points) && !open) return false;
   const entry = (text: string, mark: Html) =>
     html`<span><svg viewBox="0 0 10 10" aria-hidden="true">${mark}</svg>${text}</span> `;
   return html`<p class="key hint">${entry("clicks", html`<rect class="people" width="10" height="10"/>`)}${
-    isOpen && entry("so far", html`<rect class="open" width="10" height="10" fill="url(#hatched)"/>`)
+    open && entry(open, html`<rect class="open" width="10" height="10" fill="url(#hatched)"/>`)
   }${hasBots(points) && entry("known bots", html`<rect class="bots" x="1" y="1" width="8" height="8"/>`)}</p>`;
 }
 

@@ -138,6 +138,9 @@ const REFERRERS = 500;
 // Those with the most clicks.
 const TOP_LINKS = 100;
 const REFERRERS_PER_LINK = 20;
+// With those of the top links, about a million rows of 100 days.
+const SOURCES = 500;
+const SOURCES_PER_LINK = 95;
 const HOURS = Array.from({ length: 24 }, (_, hour) => String(hour).padStart(2, "0"));
 const DAY_MS = 86_400_000;
 
@@ -159,6 +162,33 @@ function clickRows({ organizationId, links, days }: NonNullable<Fill["clicks"]>,
   });
   const topLink = linkAt(`1 + (i - 1) % ${TOP_LINKS}`);
   const referrer = `cast(floor((i - 1) / ${TOP_LINKS}) as integer) % ${REFERRERS_PER_LINK}`;
+  const detailsOf = (perDay: number, source: string, link?: string): Rows => {
+    const { values, ...rows } = of(perDay, "", "", link);
+    const { dimension: _, name: __, ...shared } = values;
+    const hours = { hour_9: "i % 25", hour_21: "1 + i % 50 - i % 25" };
+    return {
+      ...rows,
+      table: "click_details",
+      values: { ...shared, source: `'source-' || (${source})`, ...hours },
+    };
+  };
+  const nameOf = (prefix: string, every: number, count: number) =>
+    `'${prefix}' || (cast(floor(i / ${every}) as integer) % ${count})`;
+  const sources = {
+    organization_id: `'${organizationId}'`,
+    source: "'source-' || (i - 1)",
+    day: `${today}`,
+    bot: "0",
+    referrer: siteAt("i % 50"),
+    country: nameOf("C", 1, 10),
+    device: nameOf("device ", 10, 3),
+    browser: nameOf("Browser ", 3, 5),
+    operating_system: nameOf("System ", 3, 5),
+    destination: "''",
+    utm_source: nameOf("source ", 7, 6),
+    utm_medium: nameOf("medium ", 7, 3),
+    utm_campaign: nameOf("campaign ", 7, 60),
+  };
   const hour = `substr('${HOURS.join("")}', 1 + 2 * cast((i - 1) % ${HOURS.length} as integer), 2)`;
   return [
     of(links, "clicks", "'12'", linkAt(`1 + (i - 1) % ${links}`)),
@@ -166,6 +196,13 @@ function clickRows({ organizationId, links, days }: NonNullable<Fill["clicks"]>,
     of(HOURS.length, "clicks", hour),
     of(TOP_LINKS, "link", topLink),
     of(TOP_LINKS * REFERRERS_PER_LINK, "referrer", siteAt(referrer), topLink),
+    { table: "click_sources", count: SOURCES, values: sources },
+    detailsOf(SOURCES, `(i - 1) % ${SOURCES}`),
+    detailsOf(
+      TOP_LINKS * SOURCES_PER_LINK,
+      `cast(floor((i - 1) / ${TOP_LINKS}) as integer) % ${SOURCES_PER_LINK}`,
+      topLink,
+    ),
   ];
 }
 

@@ -19,7 +19,12 @@ const PAGES: Record<string, string> = {
   link: "/links/LINK",
   "clicks on a link, 90 days": "/links/LINK/analytics?from=FROM",
   "clicks on all links, 90 days": "/analytics?from=FROM",
-  "clicks from a referrer, 90 days": "/analytics?from=FROM&by=referrer&value=site-7.example",
+  "clicks on all links from a country, 90 days": "/analytics?from=FROM&country=C7",
+  "clicks on all links from a country and device, 90 days":
+    "/analytics?from=FROM&country=C7&device=device%201",
+  "clicks on all links by device, 90 days": "/analytics?from=FROM&device=device%201",
+  "clicks on a link from a country and device, 90 days":
+    "/links/LINK/analytics?from=FROM&country=C7&device=device%201",
   webhooks: "/webhooks",
   members: "/members",
   apps: "/apps",
@@ -40,7 +45,7 @@ export const pages = eachDatabase(async (workspace, url, name) => {
   const { host } = await workspace.restart(first);
   const headers = { authorization: `Bearer ${session}`, accept: "text/html" };
   const from = new Date(Date.now() - 89 * 86_400_000).toISOString().slice(0, 10);
-  const link = `lnk_00${String(LINKS / 2).padStart(24, "0")}`;
+  const link = `lnk_00${"50".padStart(24, "0")}`;
   const rows: Row[] = [];
   for (const [page, path] of Object.entries(PAGES)) {
     const place = path.replace("LINK", link).replace("FROM", from);

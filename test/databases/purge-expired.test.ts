@@ -9,7 +9,7 @@ export const databases = "all";
 const { first, second, knex, createOrganization, createUser, createWebhook } = await createTestStorage();
 
 const TABLES = `tokens sessions interactions one_time_links notices mails grants client_secrets client_secret_uses
-  invitations known_devices sign_in_failures idempotency_keys deliveries events click_counts`;
+  invitations known_devices sign_in_failures idempotency_keys deliveries events click_counts click_details click_sources`;
 const NOTHING: object = Object.fromEntries(TABLES.split(/\s+/).map((table) => [table, 0]));
 const seconds = () => Math.floor(Date.now() / 1000);
 

@@ -57,7 +57,7 @@ function statement(pattern: RegExp): Promise<void> {
 
 // Written after the redirects: the webhooks to notify of clicks, their count, and their statistics.
 const CLICKS =
-  /^(select .organization_id. from .webhooks|update (links set clicks|json_table)|insert into click_counts)/;
+  /^(select .organization_id. from .webhooks|update (links set clicks|json_table)|insert into click_(counts|sources|details))/;
 
 /** Returns the statements of `run`, and those of clicks separately, which are stored after the redirects. */
 async function statementsOf(run: () => Promise<unknown>): Promise<{ direct: string[]; clicks: string[] }> {
@@ -124,7 +124,7 @@ for (const [title, [verbs, run]] of Object.entries(EXPECTED)) {
   });
 }
 
-test.serial("100 concurrent clicks on a link take one query, one update and one insert", async (t) => {
+test.serial("100 concurrent clicks on a link take one query, one update and three inserts", async (t) => {
   const { links } = storage;
   const { slug, id } = await api.createLink();
   const destination = await links.resolve(slug);
@@ -139,8 +139,8 @@ test.serial("100 concurrent clicks on a link take one query, one update and one 
     await Promise.all(Array.from({ length: 100 }, () => links.click(destination, clickAt(Date.now()))));
     t.deepEqual((await waitForClicks()).referrers, [{ name: null, clicks: 100 }]);
   });
-  t.deepEqual(clicks.map(verbOf), ["select", "update", "insert"]);
-  t.is(direct.length, 6, `not only those of the list and the analytics: ${direct.join("\n")}`);
+  t.deepEqual(clicks.map(verbOf), ["select", "update", "insert", "insert", "insert"]);
+  t.is(direct.length, 9, `not only those of the list and the analytics: ${direct.join("\n")}`);
   t.is((await api.get(`/v1/links/${id}`)).body.clicks, 100);
 });
 

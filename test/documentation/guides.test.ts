@@ -124,7 +124,7 @@ const GUIDES: Record<string, Guide> = {
       await until(async () => (await api.get<AnalyticsView>("/v1/analytics")).body.clicks || undefined);
       return {};
     },
-    prints: { "Read the analytics": /\b1\b.*\b0\b.*country/s },
+    prints: { "Read the analytics": /\b1\b.*\b0\b.*country/s, "Filter clicks": /\b0\b/ },
     async check(t, api) {
       t.is((await api.get<LinkBody & PageBody>("/v1/links")).body.data[0]?.clicks, 1);
     },

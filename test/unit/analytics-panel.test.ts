@@ -1,7 +1,7 @@
 import test from "ava";
 import { parse } from "node-html-parser";
 import type { AnalyticsView } from "../../resources/links/analytics.ts";
-import { clicksPanel } from "../../server/dashboard/links/analytics.ts";
+import { clicksPanel, sourcesPanel } from "../../server/dashboard/links/analytics.ts";
 import { advanceToNoon, DAY_MS } from "../harness/clock.ts";
 
 advanceToNoon();
@@ -30,12 +30,25 @@ function viewOf(from: string, to: string, changes: Partial<AnalyticsView> = {}):
     browsers: [{ browser: "Firefox", clicks: 5 }],
     operating_systems: [{ operating_system: "Linux", clicks: 5 }],
     destinations: [],
+    utm_sources: [{ utm_source: "Letter", clicks: 2 }],
+    utm_mediums: [],
+    utm_campaigns: [],
     ...changes,
   };
 }
 
-function panelOf(view: AnalyticsView, panel: Partial<Parameters<typeof clicksPanel>[1]> = {}) {
-  const html = parse(String(clicksPanel(view, { title: "Clicks", empty: "No clicks yet.", ...panel })));
+type Panels = Parameters<typeof clicksPanel>[1] & Parameters<typeof sourcesPanel>[1];
+
+function panelOf(view: AnalyticsView, panel: Partial<Panels> = {}) {
+  const own = {
+    title: "Clicks",
+    empty: "No clicks yet.",
+    path: "/analytics",
+    query: {},
+    needsCountries: false,
+  };
+  const panels = { ...own, earliest: "2026-01-01", ...panel };
+  const html = parse(`${clicksPanel(view, panels)}${sourcesPanel(view, panels)}`);
   const textsOf = (selector: string) => html.querySelectorAll(selector).map(({ text }) => text.trim());
   return { html, textsOf, text: html.text.replaceAll(/\s+/g, " ") };
 }
@@ -47,26 +60,47 @@ test("clicks have an accessible chart, with bots apart, a day that isn't over, a
   t.is(html.querySelectorAll("svg[role=img] g").length, 30);
   for (const [kind, count] of Object.entries({ people: 0, open: 1, bots: 1 }))
     t.is(html.querySelectorAll(`svg[role=img] .${kind}`).length, count, kind);
-  t.regex(textsOf("svg[role=img] g:last-of-type title").join(), /, so far: 5 clicks · 1 from known bots$/);
+  t.regex(
+    textsOf("svg[role=img] g:last-of-type title").join(),
+    /, today so far: 5 clicks · 1 from known bots$/,
+  );
   t.is(html.querySelectorAll(".chart tbody tr").length, 30);
   t.deepEqual(textsOf(".chart tbody tr:first-child td").slice(1), ["5", "1"]);
   t.is(html.querySelectorAll("[style], style").length, 0);
 });
 
-test("the sources of clicks have names, shares, and links that filter by them", (t) => {
-  const { html, textsOf } = panelOf(viewOf("2026-01-01", "2026-01-31"), { path: "/analytics" });
+test("the sources of clicks have names, shares, and links that add a filter to the others", (t) => {
+  const query = { from: "2026-01-01", to: "2026-01-31", utm_medium: "" };
+  const { html, textsOf } = panelOf(viewOf("2026-01-01", "2026-01-31"), { query });
   t.deepEqual(textsOf('[data-head="Referrer"]'), ["news.example", "Direct", '"><b>social']);
   t.deepEqual(textsOf('[data-head="Country"]'), ["Unknown", "Sweden", "xx"]);
   for (const [head, name] of Object.entries({ Device: "Desktop", Browser: "Firefox", System: "Linux" }))
     t.deepEqual(textsOf(`[data-head="${head}"]`), [name]);
   t.deepEqual(textsOf('[data-head="Share"]').slice(0, 4), ["60%", "20%", "20%", "40%"]);
+  t.deepEqual(textsOf("h3"), [
+    "Referrers",
+    "Countries",
+    "Devices",
+    "Browsers",
+    "Operating systems",
+    "UTM sources",
+  ]);
   const hrefOf = (name: string) =>
     html.querySelectorAll("a").find(({ text }) => text === name)?.attributes.href;
-  const range = "/analytics?from=2026-01-01&to=2026-01-31";
-  t.is(hrefOf("Direct"), `${range}&by=referrer`);
-  t.is(hrefOf("Sweden"), `${range}&by=country&value=SE`);
-  t.is(hrefOf("Linux"), `${range}&by=operating_system&value=Linux`);
+  const filtered = "/analytics?from=2026-01-01&to=2026-01-31&utm_medium=";
+  t.is(hrefOf("Direct"), `${filtered}&referrer=`);
+  t.is(hrefOf("Sweden"), `${filtered}&country=SE`);
+  t.is(hrefOf("Letter"), `${filtered}&utm_source=Letter`);
   t.is(html.querySelectorAll("b").length, 0);
+});
+
+test("days before those that can be filtered are said, and aren't part of a filter's range", (t) => {
+  const view = viewOf("2026-01-01", "2026-01-31");
+  const earliest = dateOf(Date.parse(TODAY) - 29 * DAY_MS);
+  t.regex(panelOf(view, { earliest }).text, /Filters reach back 30 days, to /);
+  t.is(panelOf(view, { earliest }).html.querySelectorAll(".places a").length, 0);
+  const some = panelOf(view, { earliest: "2026-01-15" }).html.querySelector(".places a");
+  t.regex(some?.attributes.href ?? "", /from=2026-01-15&to=2026-01-31/);
 });
 
 test("clicks without a country name the setting that is missing", (t) => {

@@ -4,7 +4,7 @@ import type { Context } from "koa";
 import { createCursors } from "../../resources/http/pagination.ts";
 import type { Problem } from "../../resources/http/problem.ts";
 import { readQuery, validate } from "../../resources/http/validate.ts";
-import { parseDateRange, parseOrigin } from "../../resources/links/analytics.ts";
+import { parseAnalyticsQuery, parseDateRange } from "../../resources/links/analytics.ts";
 import { listQuery } from "../../resources/links/list.ts";
 
 function parse(query: string) {
@@ -101,9 +101,29 @@ test("a range of days is refused if it doesn't exist, is reversed, before 1970 o
   for (const [query, field] of RANGES) {
     const code = `invalid_${field}`;
     t.throws(() => parseDateRange(query), { code } as object, JSON.stringify(query));
-    t.throws(() => parseOrigin({ by: "country", ...query }), { code } as object, JSON.stringify(query));
   }
   t.throws(() => parseDateRange({ day: "2030-01-01" }), { code: "unknown_field" } as object);
+});
+
+const dateBefore = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10);
+
+test("filters combine, may be empty, and are refused before the days whose details are kept", async (t) => {
+  const parse = (query: object) => parseAnalyticsQuery(query, async () => 20);
+  const filter = { referrer: "", country: "SE", utm_campaign: "spring" };
+  const { from, to, filter: parsed } = await parse(filter);
+  t.deepEqual([parsed, to - from + 1], [filter, 20]);
+  t.deepEqual((await parse({ from: dateBefore(40) })).filter, {});
+  await parse({ ...filter, from: dateBefore(19) });
+  await t.throwsAsync(parse({ ...filter, from: dateBefore(20) }), {
+    message: /^from must be one of the last 20 days/,
+  });
+  for (const [name, value] of Object.entries({
+    device: "\0",
+    browser: "x".repeat(256),
+    utm_medium: ["a", "b"],
+  }))
+    await t.throwsAsync(parse({ [name]: value }), { code: `invalid_${name}` } as object);
+  await t.throwsAsync(parse({ city: "Basel" }), { code: "unknown_field" } as object);
 });
 
 test("a range of days has both its days, and 30 days by default", (t) => {

@@ -1,4 +1,4 @@
-import type { RedirectType } from "../../../resources/links/types.ts";
+import type { ClickProperty, RedirectType } from "../../../resources/links/types.ts";
 import * as t from "./columns.ts";
 
 export const links = t.table(
@@ -55,6 +55,8 @@ export type LinkRow = t.RowOf<typeof links>;
 /** On SQLite: the only row, whose version rises with each change that affects redirects. */
 export type LinkChangesRow = { id: number; version: number };
 
+type NamedProperty = Exclude<ClickProperty, "device" | "browser" | "operating_system">;
+
 export const clickCounts = t.table(
   "click_counts",
   {
@@ -62,7 +64,7 @@ export const clickCounts = t.table(
     /** Empty for the sum of all links. */
     link_id: t.id(),
     /** The names of `clicks` and `bots` are hours, those of `agent` a device, a browser and an operating system. */
-    dimension: t.key(11).as<"clicks" | "bots" | "referrer" | "country" | "agent" | "destination" | "link">(),
+    dimension: t.key(12).as<"clicks" | "bots" | "agent" | "link" | NamedProperty>(),
     /** Days since January 1, 1970, UTC. */
     day: t.integer(),
     /** Empty if it is unknown. */
@@ -73,4 +75,52 @@ export const clickCounts = t.table(
 );
 export type ClickCountRow = t.RowOf<typeof clickCounts>;
 
-export const LINK_TABLES = [links, clickCounts] as const;
+const UTM = 100;
+
+/** What clicks have in common, by which filters find them. */
+export const clickSources = t.table(
+  "click_sources",
+  {
+    organization_id: t.id(),
+    /** A hash of the columns from `bot` on. */
+    source: t.key(16),
+    /** The last one with such clicks. */
+    day: t.integer(),
+    /** 1 for known bots. */
+    bot: t.smallint(),
+    // Empty if they are unknown.
+    referrer: t.key(t.HOST),
+    country: t.key(2),
+    device: t.key(16),
+    browser: t.key(40),
+    operating_system: t.key(40),
+    destination: t.key(t.HOST),
+    utm_source: t.key(UTM),
+    utm_medium: t.key(UTM),
+    utm_campaign: t.key(UTM),
+  },
+  { primary: ["organization_id", "source"], isClustered: true },
+);
+export type ClickSourceRow = t.RowOf<typeof clickSources>;
+
+/** The columns of the hours of a day, UTC. */
+export const HOURS = Array.from({ length: 24 }, (_, hour) => `hour_${hour}` as const);
+type Hours = Record<(typeof HOURS)[number], t.Column<number | null, true>>;
+
+export const clickDetails = t.table(
+  "click_details",
+  {
+    organization_id: t.id(),
+    /** Empty for the sum of all links. */
+    link_id: t.id(),
+    // Before the day, because a filter selects few sources.
+    source: t.key(16),
+    day: t.integer(),
+    clicks: t.count(),
+    ...(Object.fromEntries(HOURS.map((name) => [name, t.integer().nullable()])) as Hours),
+  },
+  { primary: ["organization_id", "link_id", "source", "day"], isClustered: true },
+);
+export type ClickDetailRow = t.RowOf<typeof clickDetails>;
+
+export const LINK_TABLES = [links, clickCounts, clickSources, clickDetails] as const;

@@ -1,20 +1,21 @@
 import type { Context } from "koa";
 import type { Problem } from "../../../resources/http/problem.ts";
-import type { AnalyticsView, ClicksFromView } from "../../../resources/links/analytics.ts";
+import type { AnalyticsView } from "../../../resources/links/analytics.ts";
 import {
   CLICK_LISTS,
   CLICK_PROPERTIES,
   type ClickedLink,
-  type ClickOrigin,
+  type ClickProperty,
+  isOptional,
 } from "../../../resources/links/types.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import { chart } from "../../ui/chart.ts";
-import { field, hidden, linkButton, meter } from "../../ui/controls.ts";
+import { field, hidden, icon, linkButton, meter } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { pathWith, table, tabs } from "../../ui/table.ts";
 import { capitalized, pluralize, toDate } from "../../ui/text.ts";
 import { actorOf, pathTo } from "../access.ts";
-import { type FieldErrors, queryErrors, redisplayForm, type Show, withoutEmpty } from "../forms.ts";
+import { type FieldErrors, queryErrors, redisplayForm, type Show } from "../forms.ts";
 import { sendJson, showPage } from "../responses.ts";
 import { type DashboardOptions, ORGANIZATION, type RouteModule } from "../route.ts";
 import { displayUrl } from "./list.ts";
@@ -30,6 +31,22 @@ export const analytics: RouteModule = (router, options) => {
   }
 };
 
+/** A range of days and filters, as in the address of a page. */
+export type ClicksQuery = { [name in "from" | "to" | ClickProperty]?: string | undefined };
+
+const RANGE: string[] = ["from", "to"] satisfies (keyof ClicksQuery)[];
+
+/** Returns the range and the filters of a page's address. An empty filter is the unknown name, but an empty date is none. */
+export function clicksQueryOf(
+  ctx: Context,
+  names: readonly string[] = [...RANGE, ...CLICK_PROPERTIES],
+): ClicksQuery {
+  const given = Object.entries(ctx.query).filter(
+    ([name, value]) => names.includes(name) && (value !== "" || !RANGE.includes(name)),
+  );
+  return Object.fromEntries(given);
+}
+
 async function showAnalytics(
   ctx: Context,
   { services: { links }, urls, settings }: DashboardOptions,
@@ -37,95 +54,129 @@ async function showAnalytics(
 ): Promise<void> {
   const linkId = ctx.params.link_id as string | undefined;
   const caller = actorOf(ctx);
-  const isPage = prefersHtml(ctx);
-  const query = problem ? {} : isPage ? withoutEmpty(ctx.query) : ctx.query;
-  const isFiltered = ["by", "value"].some((name) => Object.hasOwn(query, name));
-  const readClicks = isFiltered ? links.clicksFrom : links.analytics;
-  const read = (range: object) => readClicks(caller, linkId, { ...query, ...range });
-  const found = await read({});
-  if (!isPage) return sendJson(ctx, found);
+  if (!prefersHtml(ctx)) return sendJson(ctx, await links.analytics(caller, linkId, ctx.query));
 
-  const range = { from: found.days[0]?.date, to: found.days.at(-1)?.date };
+  const { error, errors } = queryErrors(problem, RANGE);
+  const names = problem ? [] : Object.keys(ctx.query);
+  const isRangeWrong = problem && Object.keys(errors).every((name) => RANGE.includes(name));
+  const given = clicksQueryOf(ctx, isRangeWrong ? CLICK_PROPERTIES : names);
+  const read = (range: object) => links.analytics(caller, linkId, { ...given, ...range });
+  const [found, earliest] = await Promise.all([read({}), links.filteredSince(caller)]);
+
+  const query: ClicksQuery = { ...given, ...rangeOf(found) };
+  const filters = filtersOf(query);
   const [previous, top, link] = await Promise.all([
-    readPrevious(found, read),
-    linkId === undefined ? links.topLinks(caller, { ...query, ...range }, TOP_LINKS) : [],
+    readPrevious(found, read, filters.length > 0 ? earliest : undefined),
+    linkId === undefined ? links.topLinks(caller, query, TOP_LINKS) : [],
     linkId === undefined ? undefined : links.get(caller, linkId),
   ]);
-  const origin = "by" in found ? found : undefined;
-  const panel =
-    "by" in found
-      ? originPanel(found, previous)
-      : clicksPanel(found, {
-          title: formatRange(found),
-          empty: "No clicks in this date range.",
-          previous,
-          needsCountries: settings.MMDB_PATH === undefined,
-        });
-  const { error, errors } = queryErrors(problem, ["from", "to"]);
-  const typed = problem ? (ctx.query as Record<string, string>) : range;
-  const hint = origin && "Among the 100 links with the most clicks in this date range.";
-  const body = html`${rangeForm(ctx.path, typed, errors, found, origin)}
-${origin && html`<p class="filter"><span class="badge">${SOURCES[origin.by].head}: ${nameOf(origin)}</span> <a href="${pathWith(ctx.path, range)}">Clear<span class="visually-hidden"> the filter</span></a></p>`}
-${panel}
-${top.length > 0 && topLinksPanel(top, found.clicks, pathTo(ctx, "links"), urls.short, hint)}
-${link && html`<p>${linkButton(`${pathTo(ctx, "links")}/${link.id}`, "Back", "quiet")}</p>`}`;
+  const typed = problem ? (ctx.query as ClicksQuery) : query;
+  const hint = filters.length > 0 && "Among the links with the most clicks in this date range.";
+  const topLinks = { total: found.clicks, path: pathTo(ctx, "links"), query, shortUrl: urls.short, hint };
+  const body = html`${rangeForm(ctx.path, { ...query, from: typed.from, to: typed.to }, errors, found, earliest)}
+${filterChips(ctx.path, query)}
+${clicksPanel(found, { title: formatRange(found), empty: "No clicks in this date range.", previous })}
+${top.length > 0 && topLinksPanel(top, topLinks)}
+${sourcesPanel(found, { path: ctx.path, query, earliest, needsCountries: settings.MMDB_PATH === undefined })}
+${link && html`<p>${linkButton(clicksPath(`${pathTo(ctx, "links")}/${link.id}`, query), "Back to link", "quiet")}</p>`}`;
   const header = link
     ? { title: `Clicks on ${displayUrl(link, urls.short)}`, section: "links" as const }
     : {
         title: "Analytics",
-        intro: "Includes clicks on links that have since been deleted.",
+        intro: "Includes clicks on links that have since been deleted. Days and hours are in UTC.",
         section: "analytics" as const,
       };
   showPage(ctx, { ...header, error, body });
 }
 
-// The number of days until today. A single day is shown by hours.
-const PRESETS = [
-  ["Today", 1],
-  ["7 days", 7],
-  ["30 days", 30],
-  ["90 days", 90],
-] as const;
+/** Returns the path of a page with the clicks of a range that match filters, of which some are empty. */
+export function clicksPath(path: string, query: ClicksQuery): string {
+  const set = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]));
+  return set.length > 0 ? `${path}?${new URLSearchParams(set)}` : path;
+}
 
-type Range = { from?: string | undefined; to?: string | undefined };
+function rangeOf({ days }: Period) {
+  return { from: days[0]?.date, to: days.at(-1)?.date };
+}
+
+function filtersOf(query: ClicksQuery): [by: ClickProperty, value: string][] {
+  return CLICK_PROPERTIES.flatMap((by) => (query[by] === undefined ? [] : [[by, query[by]]]));
+}
+
+/** Returns the first and the last day of each preset. A single day is shown by hours. */
+function presetsOf(now: number): [name: string, from: string, to: string][] {
+  const dayBefore = (days: number) => toDate(now - days * DAY_MS);
+  const today = new Date(now);
+  const monthDay = (month: number, day: number) =>
+    toDate(Date.UTC(today.getUTCFullYear(), today.getUTCMonth() + month, day));
+  return [
+    ["Today", dayBefore(0), dayBefore(0)],
+    ["7 days", dayBefore(6), dayBefore(0)],
+    ["30 days", dayBefore(29), dayBefore(0)],
+    ["90 days", dayBefore(89), dayBefore(0)],
+    ["This month", monthDay(0, 1), dayBefore(0)],
+    ["Last month", monthDay(-1, 1), monthDay(0, 0)],
+    ["12 months", dayBefore(364), dayBefore(0)],
+  ];
+}
 
 function rangeForm(
   path: string,
-  range: Range,
+  query: ClicksQuery,
   errors: FieldErrors,
-  { days }: Period,
-  origin: ClickOrigin | undefined,
+  found: Period,
+  earliest: string,
 ): Html {
-  const filter: Record<string, string> = origin ? originQuery(origin) : {};
-  const now = Date.now();
-  const endsToday = days.at(-1)?.date === toDate(now);
-  const presets = PRESETS.map(([name, length]) => ({
-    name,
-    href: pathWith(path, { from: toDate(now - (length - 1) * DAY_MS), ...filter }),
-    isCurrent: endsToday && days.length === length,
-  }));
-  return html`${tabs("Date range", presets)}
+  const filters = filtersOf(query);
+  const shown = rangeOf(found);
+  // A month can be as long as one of the others.
+  const isShown = ([, from, to]: string[]) => from === shown.from && to === shown.to;
+  const presets = presetsOf(Date.now()).filter(([, from]) => filters.length === 0 || from >= earliest);
+  const current = presets.find(isShown);
+  const links = presets.map((preset) => {
+    const [name, from, to] = preset;
+    return { name, href: clicksPath(path, { ...query, from, to }), isCurrent: preset === current };
+  });
+  return html`${tabs("Date range", links)}
 <form method="get" action="${path}" class="row">
-${field({ name: "from", label: "From (UTC)", type: "date", value: range.from, error: errors.from })}
-${field({ name: "to", label: "To (UTC)", type: "date", value: range.to, error: errors.to })}
-${Object.entries(filter).map(([name, value]) => hidden(name, value))}<button type="submit" class="quiet">Apply</button>
+${field({ name: "from", label: "From (UTC)", type: "date", value: query.from, error: errors.from })}
+${field({ name: "to", label: "To (UTC)", type: "date", value: query.to, error: errors.to })}
+${filters.map(([by, value]) => hidden(by, value))}<button type="submit" class="quiet">Apply</button>
 </form>`;
 }
+
+/** Renders the filters of a page, each as a link that removes it. */
+export function filterChips(path: string, query: ClicksQuery): Html | false {
+  const filters = filtersOf(query);
+  const { from, to } = query;
+  if (filters.length === 0) return false;
+  return html`<p class="filter">${filters.map(([by, value]) => {
+    const href = clicksPath(path, { ...query, [by]: undefined });
+    return html`<a class="badge" href="${href}"><span class="visually-hidden">Remove the filter </span>${SOURCES[by].head}: ${nameOf(by, value)}${icon("x")}</a> `;
+  })}<a href="${clicksPath(path, { from, to })}">Clear all<span class="visually-hidden"> filters</span></a></p>`;
+}
+
+type TopLinks = {
+  /** All clicks, of which the links have shares. */
+  total: number;
+  path: string;
+  shortUrl: string;
+  /** What their pages show. */
+  query?: ClicksQuery;
+  hint?: string | false;
+};
 
 /** Renders the links with the most clicks, with their shares of all clicks. */
 export function topLinksPanel(
   top: ClickedLink[],
-  total: number,
-  path: string,
-  shortUrl: string,
-  hint?: string,
+  { total, path, shortUrl, query = {}, hint }: TopLinks,
 ): Html {
   const rows = top.map(({ link, clicks }) => {
     const name = link.title ?? displayUrl(link, shortUrl);
-    return { clicks, name: html`<a href="${path}/${link.id}">${name}</a>` };
+    return { clicks, name: html`<a href="${clicksPath(`${path}/${link.id}`, query)}">${name}</a>` };
   });
   const title = top.length === 1 ? "Top link by clicks" : `Top ${top.length} links by clicks`;
-  return html`<section class="panel group"><div class="title"><h2>${title}</h2>${linkButton(pathWith(path, { archived: "all", sort: "-clicks" }), "All links by total clicks", "quiet")}</div>${hint && html`<p class="soft">${hint}</p>`}
+  return html`<section class="panel group"><div class="title"><h2>${title}</h2>${linkButton(pathWith(path, { archived: "all", sort: "-clicks" }), "All-time top links", "quiet")}</div>${hint && html`<p class="soft">${hint}</p>`}
 ${shareTable("Link", rows, total)}
 </section>`;
 }
@@ -134,21 +185,18 @@ type ClicksPanel = {
   title: string;
   empty: string;
   more?: Html;
-  showSources?: boolean;
   previous?: number | undefined;
-  /** Whether a database of countries is missing, which is said if no country is known. */
-  needsCountries?: boolean;
-  /** The path of the page that the names of sources lead to, filtered by them, if it isn't this one. */
-  path?: string;
 };
 
 const COUNTRIES = new Intl.DisplayNames(["en"], { type: "region" });
 const RANGES = new Intl.DateTimeFormat("en-US", { dateStyle: "medium", timeZone: "UTC" });
 
-/** Renders clicks as a chart, with where they come from. Those of known bots are named apart. */
-export function clicksPanel(analytics: AnalyticsView, panel: ClicksPanel): Html {
+/** Renders clicks as a chart. Those of known bots are named apart. */
+export function clicksPanel(
+  analytics: AnalyticsView,
+  { title, empty, more = html``, previous }: ClicksPanel,
+): Html {
   const { clicks, bot_clicks } = analytics;
-  const { title, empty, more = html``, showSources = true, previous } = panel;
   const heading = html`<div class="title"><h2>${title}</h2>${more}</div>`;
   const change = describeChange(analytics, previous);
   if (clicks + bot_clicks === 0)
@@ -156,7 +204,6 @@ export function clicksPanel(analytics: AnalyticsView, panel: ClicksPanel): Html 
   return html`<section class="panel group">${heading}
 ${figure(clicks, bot_clicks, change)}
 ${chart(analytics, formatRange(analytics))}
-${clicks > 0 && showSources && sources(analytics, panel)}
 </section>`;
 }
 
@@ -166,33 +213,22 @@ function figure(clicks: number, botClicks: number, change: string): Html {
   }${change && html`<br><span class="soft">${change}</span>`}</p>`;
 }
 
-/** Renders the clicks of one origin by day, and says what isn't known of them. */
-function originPanel(found: ClicksFromView, previous: number | undefined): Html {
-  const { clicks, days } = found;
-  const change = describeChange(found, previous);
-  const range = formatRange(found);
-  const clicked = { days: days.map((day) => ({ ...day, bot_clicks: 0 })) };
-  return html`<section class="panel group"><div class="title"><h2>${range}</h2></div>
-${figure(clicks, 0, change)}
-${clicks > 0 && days.length > 1 && chart(clicked, range)}
-<p class="soft">With a filter, you see clicks by day. Hours, known bots and the other breakdowns aren’t available.</p>
-</section>`;
-}
-
 type Period = { days: { date: string }[] };
 
-/** Returns how many clicks the period of the same length before had; undefined if that began before 1970. */
+/** Returns how many clicks the period of the same length before had; undefined if it began before the earliest day. */
 export async function readPrevious(
   { days }: Period,
   read: (range: { from: string; to: string }) => Promise<{ clicks: number }>,
+  earliest = "1970-01-01",
 ): Promise<number | undefined> {
   const first = Date.parse(days[0]?.date ?? "");
   const from = first - days.length * DAY_MS;
-  if (from < 0) return undefined;
+  if (from < Date.parse(earliest)) return undefined;
   return (await read({ from: toDate(from), to: toDate(first - DAY_MS) })).clicks;
 }
 
-function formatRange({ days }: Period): string {
+/** Returns the range of some days as text, such as “Nov 1 – 30, 2026”. */
+export function formatRange({ days }: Period): string {
   const [first, last] = [days[0]?.date, days.at(-1)?.date];
   return first && last ? RANGES.formatRange(new Date(first), new Date(last)) : "";
 }
@@ -217,10 +253,13 @@ const SOURCES = {
   browser: { title: "Browsers", head: "Browser" },
   operating_system: { title: "Operating systems", head: "System" },
   destination: { title: "Destinations", head: "Destination" },
+  utm_source: { title: "UTM sources", head: "UTM source" },
+  utm_medium: { title: "UTM mediums", head: "UTM medium" },
+  utm_campaign: { title: "UTM campaigns", head: "UTM campaign" },
 } as const;
 
-function nameOf({ by, value }: ClickOrigin): string {
-  if (value === null) return by === "referrer" ? "Direct" : "Unknown";
+function nameOf(by: ClickProperty, value: string): string {
+  if (value === "") return by === "referrer" ? "Direct" : isOptional(by) ? "None" : "Unknown";
   if (by === "device") return capitalized(value);
   // The query of a page may have any text.
   if (by === "country" && /^[A-Z]{2}$/.test(value)) return COUNTRIES.of(value) ?? value;
@@ -231,29 +270,45 @@ const UNKNOWN_COUNTRIES = html`<div><h3>Countries</h3><p class="soft">Countries 
 
 type Counted = { clicks: number; [property: string]: string | number | null };
 
-function sources(analytics: AnalyticsView, { path = "", needsCountries }: ClicksPanel): Html {
-  const { clicks: total, days } = analytics;
-  const range = { from: days[0]?.date, to: days.at(-1)?.date };
+type SourcesPanel = {
+  /** The page that the names lead to, filtered by them. */
+  path: string;
+  query: ClicksQuery;
+  /** The first day of which clicks can be filtered. */
+  earliest: string;
+  /** Whether a database of countries is missing, which is said if no country is known. */
+  needsCountries: boolean;
+};
+
+/** Renders where clicks come from. */
+export function sourcesPanel(
+  analytics: AnalyticsView,
+  { path, query, earliest, needsCountries }: SourcesPanel,
+): Html | false {
+  const { clicks: total } = analytics;
+  if (total === 0) return false;
+  const { from = "", to = "" } = rangeOf(analytics);
+  const reach = (Date.now() - Date.parse(earliest)) / DAY_MS;
   const lists = CLICK_PROPERTIES.map((by) => {
     const { title, head } = SOURCES[by];
     const counted: Counted[] = analytics[CLICK_LISTS[by]];
-    if (by === "country" && counted.every(({ country }) => country === null))
-      return needsCountries && UNKNOWN_COUNTRIES;
-    if (by === "destination" && counted.length === 0) return undefined;
+    if (by === "country" && needsCountries && counted.every(({ country }) => country === null))
+      return UNKNOWN_COUNTRIES;
+    if (counted.length === 0) return undefined;
     const rows = counted.map(({ clicks, [by]: value }) => {
-      const origin = { by, value: value as string | null };
-      const href = pathWith(path, { ...range, ...originQuery(origin) });
-      return { clicks, name: html`<a href="${href}">${nameOf(origin)}</a>` };
+      const name = nameOf(by, String(value ?? ""));
+      if (to < earliest || query[by] !== undefined) return { clicks, name };
+      const range = { from: from < earliest ? earliest : from, to };
+      const href = clicksPath(path, { ...query, ...range, [by]: value ?? "" });
+      return { clicks, name: html`<a href="${href}">${name}</a>` };
     });
     return html`<div><h3>${title}</h3>${shareTable(head, rows, total)}</div>\n`;
   });
-  return html`<div class="tiles places">
-${lists}</div>`;
-}
-
-/** Returns the query that filters the analytics page by an origin; an empty value is the unknown one. */
-function originQuery({ by, value }: ClickOrigin): { by: string; value: string } {
-  return { by, value: value ?? "" };
+  return html`<section class="panel group"><div class="title"><h2>Where clicks come from</h2></div>
+${from < earliest && html`<p class="soft">Filters reach back ${pluralize(Math.floor(reach) + 1, "day")}, to ${RANGES.format(new Date(earliest))}.</p>`}
+<div class="tiles places">
+${lists}</div>
+</section>`;
 }
 
 /** Renders clicks by name with a bar of their share of all clicks. */

@@ -258,7 +258,7 @@ function advancedFields(options: FormOptions): Html {
     values.forward_path === "true";
   return html`<details class="more"${isOpen && html` open`}><summary class="opener">More options</summary><div class="stack">
 ${ui.field({ ...state("expires_at"), type: "datetime-local", hint: "After this time the link stops working. Leave empty for no expiry.", attributes: html`autocomplete="off"` })}
-${ui.field({ ...state("max_clicks"), type: "number", hint: "After this many clicks, known bots included, the link stops working. Leave empty for no limit.", attributes: html`min="1" max="2147483647" inputmode="numeric"` })}
+${ui.field({ ...state("max_clicks"), type: "number", hint: "After this many clicks, the link stops working. Bots and link previews count, too. Leave empty for no limit.", attributes: html`min="1" max="2147483647" inputmode="numeric"` })}
 ${choice("redirect_type", "Browsers don’t cache any of them, so every click is counted.")}
 ${choice("forward_query", "What visitors add to the short link, such as ?utm_source=mail. Parameters that the destination has are kept as they are.")}
 ${choice("forward_path", "What visitors add after the short link, such as /shoes.")}

@@ -4,12 +4,21 @@ import type { Link } from "../../../resources/links/types.ts";
 import { describeConditions } from "../../ui/conditions.ts";
 import { CSRF_FIELD, copyable, field, formButton, linkButton, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
+import { pluralize } from "../../ui/text.ts";
 import { actorOf, pathTo } from "../access.ts";
 import { isSignedConfirmation } from "../confirmation.ts";
 import { creatorOf } from "../creator.ts";
 import { showPage } from "../responses.ts";
 import type { DashboardOptions } from "../route.ts";
-import { clicksPanel, readPrevious } from "./analytics.ts";
+import {
+  clicksPanel,
+  clicksPath,
+  clicksQueryOf,
+  filterChips,
+  formatRange,
+  readPrevious,
+  sourcesPanel,
+} from "./analytics.ts";
 import { cardFacts } from "./card.ts";
 import { valuesOf } from "./form.ts";
 import { displayUrl, passwordBadge, statusBadge, tagList } from "./list.ts";
@@ -24,27 +33,39 @@ export async function showLink(
 ): Promise<void> {
   const path = `${pathTo(ctx, "links")}/${link.id}`;
   const name = displayUrl(link, urls.short);
-  const readAnalytics = (range: object) => links.analytics(actorOf(ctx), link.id, range);
-  const [analytics, creator] = await Promise.all([
+  const query = clicksQueryOf(ctx);
+  const caller = actorOf(ctx);
+  const readAnalytics = (range: object) => links.analytics(caller, link.id, { ...query, ...range });
+  const [analytics, earliest, creator] = await Promise.all([
     readAnalytics({}),
+    links.filteredSince(caller),
     creatorOf(storage, link.organizationId, link),
   ]);
+  const isEmpty = analytics.clicks + analytics.bot_clicks === 0;
+  const imported = isEmpty && link.clicks > 0 ? await links.importedClicks(caller, link) : 0;
+  const isLatest = Object.keys(query).length === 0;
+  const when = isLatest ? "in the last 30 days" : "in this date range";
+  const isFiltered = Object.keys(query).some((name) => name !== "from" && name !== "to");
   const clicks = clicksPanel(analytics, {
-    title: "Clicks in the last 30 days",
+    title: isLatest ? "Clicks in the last 30 days" : formatRange(analytics),
     empty:
-      link.lastClickedAt !== null
-        ? "No clicks in the last 30 days."
-        : "No clicks yet. Share the link, and its clicks appear here within seconds.",
-    more: linkButton(`${path}/analytics`, "Date range", "quiet"),
-    previous: await readPrevious(analytics, readAnalytics),
-    needsCountries: settings.MMDB_PATH === undefined,
-    path: `${path}/analytics`,
+      imported > 0
+        ? `${pluralize(imported, "imported click")}. No new clicks ${when}.`
+        : link.lastClickedAt !== null
+          ? `No clicks ${when}.`
+          : "No clicks yet. Share the link, and its clicks appear here within seconds.",
+    more: linkButton(clicksPath(`${path}/analytics`, query), "Date range", "quiet"),
+    previous: await readPrevious(analytics, readAnalytics, isFiltered ? earliest : undefined),
   });
+  const needsCountries = settings.MMDB_PATH === undefined;
+  const sources = sourcesPanel(analytics, { path: `${path}/analytics`, query, earliest, needsCountries });
   const body = html`${disabledAlert(link)}<div class="panel beside">
 <div>${details(link, path, urls.short, creator)}${link.disabledAt === null && quickEdit(link, path)}</div>
 ${qrCode({ path, shownUrl: name }, linkButton(`${path}/qr`, "Color", "quiet"))}
 </div>
+${filterChips(path, query)}
 ${clicks}
+${sources}
 <p>${linkButton(`${path}/delete`, "Delete link", "danger")}</p>`;
   const [undo, actions] = [undoForm(ctx, link, path), buttons(link, path)];
   showPage(ctx, { title: link.title ?? name, section: "links", undo, actions, body });
@@ -106,7 +127,7 @@ function clicksOf({ clicks, botClicks, maxClicks, lastClickedAt }: Link): Html {
   const parts = [
     clicks + botClicks === 0 ? "None yet" : clicks.toLocaleString("en"),
     botClicks > 0 && `${botClicks.toLocaleString("en")} from known bots`,
-    maxClicks !== null && `limit ${maxClicks.toLocaleString("en")}, known bots included`,
+    maxClicks !== null && `limit ${maxClicks.toLocaleString("en")} (bots and link previews count, too)`,
     lastClickedAt !== null && html`last ${time(lastClickedAt)}`,
   ];
   return html`${parts.filter(Boolean).map((part, index) => html`${index > 0 && " · "}${part}`)}`;

@@ -57,11 +57,10 @@ ${
     title: "Clicks in the last 30 days",
     empty: "No clicks in the last 30 days.",
     more: ui.linkButton(sectionPath(id, "analytics"), "View analytics", "quiet"),
-    showSources: false,
     previous,
   })
 }
-${topLinks.length > 0 && topLinksPanel(topLinks, clicks.clicks, sectionPath(id, "links"), urls.short)}
+${topLinks.length > 0 && topLinksPanel(topLinks, { total: clicks.clicks, path: sectionPath(id, "links"), shortUrl: urls.short })}
 ${usage.links > 0 && activity && activity.entries.length > 0 && activityPanel(id, activity)}
 </div>
 <aside aria-label="Organization">

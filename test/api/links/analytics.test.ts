@@ -1,7 +1,7 @@
 import test from "ava";
 import type { AnalyticsView } from "../../../resources/links/analytics.ts";
 import type { Click } from "../../../resources/links/types.ts";
-import { BROWSER, isMissing, type LinkBody, newApi } from "../../harness/clients/api.ts";
+import { BROWSER, isMissing, isProblem, type LinkBody, newApi } from "../../harness/clients/api.ts";
 import { shareApi } from "../../harness/clients/oauth.ts";
 import { advanceToNoon, DAY_MS } from "../../harness/clock.ts";
 import { clickAt } from "../../harness/database/storage.ts";
@@ -33,10 +33,12 @@ async function analyticsAfter(t: { is(a: number, b: number): void }, clicks: Rec
   return analytics(link);
 }
 
+const NO_OTHERS = { destinations: [], utm_sources: [], utm_mediums: [], utm_campaigns: [] };
+
 test("a link without clicks has analytics of the default range, without clicks", async (t) => {
   const { days, ...rest } = await analytics(await api.createLink());
   const lists = { referrers: [], countries: [], devices: [], browsers: [], operating_systems: [] };
-  t.deepEqual(rest, { clicks: 0, bot_clicks: 0, ...lists, destinations: [] });
+  t.deepEqual(rest, { clicks: 0, bot_clicks: 0, ...lists, ...NO_OTHERS });
   t.is(days.length, 30);
   t.true(days.every(({ clicks, bot_clicks }) => clicks === 0 && bot_clicks === 0));
   t.is(days.at(-1)?.date, new Date(Date.now()).toISOString().slice(0, 10));
@@ -66,8 +68,39 @@ test("a click is counted immediately, with its referrer, country, device, browse
     devices: [{ device: "desktop", clicks: 3 }],
     browsers: [{ browser: "Firefox", clicks: 3 }],
     operating_systems: [{ operating_system: "Linux", clicks: 3 }],
-    destinations: [],
+    ...NO_OTHERS,
   });
+});
+
+test("clicks are counted by the UTM parameters of where they led, and filters combine them with others", async (t) => {
+  const url = "https://example.com/?utm_source=letter&utm_medium=e%00mail";
+  const link = await api.createLink({ url });
+  const visits: [query: string, country: string][] = [
+    ["", "SE"],
+    ["?utm_campaign=spring%20sale&utm_source=own", "SE"],
+    [`?utm_campaign=${"😀".repeat(60)}`, "DE"],
+  ];
+  for (const [query, country] of visits) {
+    const short_url = `${link.short_url}${query}`;
+    t.is(await click({ ...link, short_url }, { "cf-ipcountry": country }), 302);
+  }
+  const all = await analytics(link);
+  t.deepEqual(all.utm_sources, [{ utm_source: "letter", clicks: 3 }]);
+  t.deepEqual(all.utm_mediums, [{ utm_medium: "email", clicks: 3 }]);
+  const names = all.utm_campaigns.map(({ utm_campaign }) => utm_campaign);
+  t.deepEqual(names.toSorted(), ["spring sale", "😀".repeat(50)]);
+  for (const [filter, clicks] of [
+    ["country=SE&utm_source=letter", 2],
+    ["country=SE&utm_campaign=spring+sale&browser=Firefox", 1],
+    ["country=SE&utm_campaign=", 1],
+    ["country=DE&device=mobile", 0],
+  ] as const) {
+    const found = await analytics(link, `?${filter}`);
+    t.is(found.clicks, clicks, filter);
+    t.deepEqual(found.countries, clicks ? [{ country: "SE", clicks }] : []);
+  }
+  const old = await api.get(`/v1/links/${link.id}/analytics?from=2026-01-01&to=2026-01-31&country=SE`);
+  isProblem(t, old, { status: 422, code: "invalid_from", fields: ["from"] });
 });
 
 test("a link's clicks are people, its bot_clicks are known bots, and neither changes the ETag", async (t) => {

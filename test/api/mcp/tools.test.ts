@@ -118,8 +118,8 @@ test("every tool has a title, a description, schemas of one type each, and all h
   );
   t.deepEqual(described.toSorted(), [...new Set(described)].sort());
   t.true(described.includes("id: The webhook ID.") && described.includes("id: Link ID (lnk_…)."));
-  // About 5,000 tokens of a model's context.
-  t.true(Buffer.byteLength(JSON.stringify(tools)) < 20_000);
+  // About 5,200 tokens of a model's context.
+  t.true(Buffer.byteLength(JSON.stringify(tools)) < 21_000);
 });
 
 const page = "https://example.com/";

@@ -1,7 +1,7 @@
 import test from "ava";
 import type { Engine } from "../../../adapters/database/engine.ts";
 import { createClickAnalytics } from "../../../adapters/links/click-analytics.ts";
-import type { Click, ClickOrigin, ResolvedLink } from "../../../resources/links/types.ts";
+import type { Click, ClickFilter, ResolvedLink } from "../../../resources/links/types.ts";
 import { oldLinkId } from "../../harness/database/many-links.ts";
 import { atOnce, clickAt, createTestStorage, OPERATOR } from "../../harness/database/storage.ts";
 import { engine, inspect } from "../../harness/database/test-database.ts";
@@ -83,18 +83,18 @@ test("the totals of an organization are the sums of its links' counts, with two 
   t.deepEqual(totals, expected);
 });
 
-test("the number of referrers and user agents stored per day is limited, of one link and of all", async (t) => {
+test("the number of referrers, user agents and sources stored per day is limited, of one link and of all", async (t) => {
   const id = await createOrganization();
   const links = (await atOnce(5, () => createResolvedLink(id))) as [ResolvedLink, ...ResolvedLink[]];
-  await atOnce(600, (index) =>
+  await atOnce(1100, (index) =>
     first.links.click(
       links[index % 5] as ResolvedLink,
       clickAt(TODAY * DAY_MS, { referrer: `host-${index}.example`, browser: `Browser ${index}` }),
     ),
   );
-  for (const [linkId, clicks, others, stored] of [
-    [links[0].id, 120, 20, 101],
-    [undefined, 600, 100, 501],
+  for (const [linkId, clicks, others, stored, sources] of [
+    [links[0].id, 220, 120, 101, 200],
+    [undefined, 1100, 600, 501, 1000],
   ] as const) {
     const { referrers, browsers, days } = await first.links.analytics(id, linkId, TODAY, TODAY);
     t.deepEqual(referrers[0], { name: "(other)", clicks: others });
@@ -104,10 +104,15 @@ test("the number of referrers and user agents stored per day is limited, of one 
       const rows = knex("click_counts").where({ organization_id: id, link_id: linkId ?? "", dimension });
       t.is((await rows).length, stored);
     }
+    const filtered = await first.links.analytics(id, linkId, TODAY, TODAY, { country: "" });
+    t.deepEqual(filtered.referrers[0], { name: "(other)", clicks: clicks - sources });
+    const details = knex("click_details").where({ organization_id: id, link_id: linkId ?? "" });
+    t.is((await details).length, sources + 1);
+    t.is((await knex("click_sources").where({ organization_id: id })).length, 1001);
   }
 });
 
-test("the links with the most clicks, of any origin or of one, are those of people in the range that still exist", async (t) => {
+test("the links with the most clicks, of all or of those that match a filter, are those of people in the range that still exist", async (t) => {
   const id = await createOrganization();
   const [often, seldom, gone, crawled] = await atOnce(4, () => createResolvedLink(id));
   const click = (link: ResolvedLink | undefined, times: number, source: Partial<Click> = {}) =>
@@ -121,13 +126,12 @@ test("the links with the most clicks, of any origin or of one, are those of peop
     click(crawled, 9, { ...fromA, bot: true }),
   ]);
   await first.links.remove(id, gone?.id as string, OPERATOR);
-  const topOf = async (origin?: ClickOrigin, count = 5, owner = id) =>
-    (await first.links.topLinks(owner, ...RANGE, count, origin)).map(({ link, clicks }) => [link.id, clicks]);
-  const origin: ClickOrigin = { by: "referrer", value: "a.example" };
+  const topOf = async (filter?: ClickFilter, count = 5, owner = id) =>
+    (await first.links.topLinks(owner, ...RANGE, count, filter)).map(({ link, clicks }) => [link.id, clicks]);
   const other = await createOrganization();
   for (const [by, ...expected] of [
     [undefined, [often?.id, 6], [seldom?.id, 3]],
-    [origin, [seldom?.id, 3], [often?.id, 1]],
+    [{ referrer: "a.example", country: "" }, [seldom?.id, 3], [often?.id, 1]],
   ] as const) {
     t.deepEqual<unknown, unknown>(await topOf(by), expected);
     t.deepEqual<unknown, unknown>(await topOf(by, 1), expected.slice(0, 1));
@@ -156,7 +160,7 @@ test("analytics read only the rows of their link, or of the sum of all, and of t
   const analytics = createClickAnalytics(own, async () => {});
   // A week, of 30 days.
   for (const link of [linkId, undefined]) await analytics.read(id, link, TODAY - 6, TODAY);
-  t.is(queries.length, 10);
+  t.is(queries.length, 16);
   for (const query of queries) t.regex(await explain(query), INDEXED);
 });
 
@@ -174,45 +178,87 @@ async function explain({ sql, bindings }: Query): Promise<string> {
 
 const [SAFARI, FIREFOX] = [{ browser: "Safari" }, { browser: "Firefox", operatingSystem: "Linux" }];
 const CLICKS: Partial<Click>[] = [
-  { ...SAFARI, referrer: "a.example", country: "SE", device: "mobile", operatingSystem: "iOS" },
+  {
+    ...SAFARI,
+    referrer: "a.example",
+    country: "SE",
+    device: "mobile",
+    operatingSystem: "iOS",
+    utmSource: "letter",
+    utmMedium: "e\u{1f4e7}mail ",
+  },
   { ...SAFARI, referrer: "a.example", country: "DE", device: "desktop", operatingSystem: "macOS" },
-  { ...FIREFOX, referrer: "b.example", country: "SE", device: "desktop" },
+  {
+    ...FIREFOX,
+    referrer: "b.example",
+    country: "SE",
+    device: "desktop",
+    destination: "https://example.com/",
+  },
   {},
   { referrer: "a.example", country: "SE", bot: true },
 ];
-const ORIGINS: [origin: ClickOrigin, clicks: number][] = [
-  [{ by: "referrer", value: "a.example" }, 2],
-  [{ by: "referrer", value: null }, 1],
-  [{ by: "referrer", value: "mobile" }, 0],
-  [{ by: "country", value: "SE" }, 2],
-  [{ by: "country", value: null }, 1],
-  [{ by: "device", value: "desktop" }, 2],
-  [{ by: "device", value: "Safari" }, 0],
-  [{ by: "browser", value: "Safari" }, 2],
-  [{ by: "browser", value: null }, 1],
-  [{ by: "operating_system", value: "Linux" }, 1],
-  [{ by: "operating_system", value: "%" }, 0],
+const FILTERS: [filter: ClickFilter, people: number, bots: number][] = [
+  [{ referrer: "a.example" }, 2, 1],
+  [{ referrer: "" }, 1, 0],
+  [{ referrer: "mobile" }, 0, 0],
+  [{ country: "SE" }, 2, 1],
+  [{ country: "SE", device: "mobile" }, 1, 0],
+  [{ country: "SE", browser: "", referrer: "a.example" }, 0, 1],
+  [{ device: "desktop", operating_system: "Linux" }, 1, 0],
+  [{ operating_system: "%" }, 0, 0],
+  [{ utm_source: "letter", utm_medium: "e\u{1f4e7}mail ", utm_campaign: "" }, 1, 0],
+  [{ utm_source: "Letter" }, 0, 0],
+  [{ destination: "https://example.com/" }, 1, 0],
 ];
 
-test("the clicks of one origin are counted by day, of one link and of all, without bots and other days", async (t) => {
+test("clicks that match a filter are counted by day, hour and name, of one link and of all", async (t) => {
   const id = await createOrganization();
   const links = [await createResolvedLink(id), await createResolvedLink(id)] as const;
   for (const source of CLICKS) {
     for (const day of [TODAY - 30, TODAY - 2, TODAY])
-      await first.links.click(links[0], clickAt(day * DAY_MS, source));
-    await first.links.click(links[1], clickAt(TODAY * DAY_MS, source));
+      for (const hour of [0, 23])
+        await first.links.click(links[0], clickAt(day * DAY_MS + hour * HOUR_MS, source));
+    await second.links.click(links[1], clickAt(TODAY * DAY_MS, source));
   }
-  for (const [origin, clicks] of ORIGINS) {
-    const read = async (linkId?: string) =>
-      (await first.links.clicksFrom(id, linkId, origin, ...RANGE)).toSorted((a, b) => a.day - b.day);
-    const days = (today: number) =>
-      [
-        { day: TODAY - 2, clicks },
-        { day: TODAY, clicks: today },
-      ].filter((day) => day.clicks > 0);
-    t.deepEqual(await read(links[0].id), days(clicks), JSON.stringify(origin));
-    t.deepEqual(await read(), days(2 * clicks), JSON.stringify(origin));
+  const read = (linkId: string | undefined, from: number, filter: ClickFilter) =>
+    first.links.analytics(id, linkId, from, TODAY, filter);
+  await second.links.analytics(id, undefined, TODAY, TODAY);
+  for (const [filter, people, bots] of FILTERS) {
+    const sumOf = (rows: { clicks: number }[]) => rows.reduce((sum, { clicks }) => sum + clicks, 0);
+    for (const [linkId, ofDay, today] of [
+      [links[0].id, 2, 2],
+      [undefined, 2, 3],
+    ] as const) {
+      const what = JSON.stringify([linkId, filter]);
+      const expected = [false, true].flatMap((bot) =>
+        [TODAY - 2, TODAY].map((day) => {
+          const clicks = (bot ? bots : people) * (day === TODAY ? today : ofDay);
+          return { day, bot, clicks };
+        }),
+      );
+      const all = await read(linkId, RANGE[0], filter);
+      const days = all.days.toSorted((a, b) => Number(a.bot) - Number(b.bot) || a.day - b.day);
+      t.deepEqual(
+        days,
+        expected.filter(({ clicks }) => clicks > 0),
+        what,
+      );
+      for (const list of [all.referrers, all.countries, all.devices, all.browsers, all.operating_systems])
+        t.is(sumOf(list), people * (ofDay + today), what);
+      const { hours } = await read(linkId, TODAY, filter);
+      t.is(sumOf(hours.filter(({ hour, bot }) => hour === 0 && !bot)), people * (today - 1), what);
+      t.is(sumOf(hours.filter(({ hour, bot }) => hour === 23 && bot)), bots, what);
+    }
   }
+  const { utm_sources, utm_mediums, utm_campaigns, destinations } = await read(undefined, TODAY, {
+    country: "SE",
+  });
+  t.deepEqual(utm_sources, [{ name: "letter", clicks: 3 }]);
+  t.deepEqual(utm_mediums, [{ name: "e\u{1f4e7}mail ", clicks: 3 }]);
+  t.deepEqual([utm_campaigns, destinations], [[], [{ name: "https://example.com/", clicks: 3 }]]);
+  const { utm_sources: unfiltered } = await first.links.analytics(id, undefined, TODAY, TODAY);
+  t.deepEqual(unfiltered, utm_sources);
   const other = await createOrganization();
-  t.deepEqual(await first.links.clicksFrom(other, undefined, { by: "country", value: "SE" }, ...RANGE), []);
+  t.deepEqual((await first.links.analytics(other, undefined, ...RANGE, { country: "SE" })).days, []);
 });

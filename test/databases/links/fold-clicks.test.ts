@@ -49,7 +49,11 @@ test.serial("statistics older than the plan keeps them become one count per link
   const { id, links } = organization;
   const [before, recent] = [await totalsOf(organization), await rowsOf(id, OLD + 1)];
   const rows = await rowsOf(id, OLD);
-  const deleted = (await purging.purgeExpired())?.click_counts ?? 0;
+  const details = () => knex("click_details").where({ organization_id: id }).orderBy("link_id").pluck("day");
+  t.deepEqual(new Set(await details()), new Set([OLD, OLD + 1]));
+  const { click_counts: deleted = 0, ...purged } = (await purging.purgeExpired()) ?? {};
+  t.deepEqual(new Set(await details()), new Set([OLD + 1]));
+  t.is(purged.click_details, (links.length + 1) * SOURCES.length);
   t.deepEqual(await totalsOf(organization), before);
   t.deepEqual(await rowsOf(id, OLD + 1), recent);
   const folded = await rowsOf(id, OLD);

@@ -50,7 +50,7 @@ function plainPages({ paths, popular, domain, newDomain, webhook }: Gallery): Pa
       own,
       `settings delete members plan plan/free apps audit audit?type=organization.deleted
       links links/new links/import links?search=nothing domains domains/new webhooks webhooks/new
-      analytics analytics?by=referrer&value=news.example analytics?from=2026-01-02&to=2026-01-01
+      analytics analytics?referrer=news.example&device=desktop analytics?from=2026-01-02&to=2026-01-01
       client client/rotate client/redirect-uris client/keys client/keys/new client/profile client/security
       client/endpoints client/quick-start client/secrets/remove client/disable
       workload-identity workload-identity/new workload-identity/new?platform=gitlab
@@ -61,7 +61,7 @@ function plainPages({ paths, popular, domain, newDomain, webhook }: Gallery): Pa
       "link",
       "owner",
       `${own}/links/${popular.id}`,
-      "edit delete qr qr?color=ffee00 analytics analytics?by=browser",
+      "edit delete qr qr?color=ffee00 analytics analytics?browser=",
     ],
     ["domain", "owner", `${own}/domains/${domain.id}`, "delete"],
     ["domain-new", "owner", `${own}/domains/${newDomain.id}`, "delete"],

@@ -99,6 +99,9 @@ export function clickAt(at: number, source: Partial<Click> = {}): Click {
     device: null,
     browser: null,
     operatingSystem: null,
+    utmSource: null,
+    utmMedium: null,
+    utmCampaign: null,
   };
   return { clickedAt: at, ...unknown, bot: false, ...source };
 }

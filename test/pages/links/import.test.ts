@@ -47,7 +47,10 @@ test("a file is previewed without JavaScript, and imported on confirmation", asy
   const done = await browser.press(preview, "Import 2 links");
   t.regex(done.html.querySelector("h1")?.text ?? "", /2 links imported/);
   t.deepEqual(facts(done), { Rows: "4", Imported: "2", "Already imported": "1", Skipped: "1" });
-  t.like(await list(), [
+  const imported = await list();
+  const { text: shown } = await open(`/${imported[1]?.id}`);
+  t.regex(shown, /12 imported clicks\. No new clicks in the last 30 days\./);
+  t.like(imported, [
     { slug: `${prefix}-c`, title: null, clicks: 0 },
     {
       slug: `${prefix}-a`,
