@@ -1026,15 +1026,23 @@ export interface Operations {
       from?: string;
       /** The last day. Defaults to today. */
       to?: string;
-      /** Filters combine, and reach back 90 days by default. An empty one is for unknown names. */
+      /** The referrer. Filters combine, and reach back 90 days by default. An empty one is for unknown names. */
       referrer?: string;
+      /** The country. */
       country?: string;
+      /** The device. */
       device?: string;
+      /** The browser. */
       browser?: string;
+      /** The operating system. */
       operating_system?: string;
+      /** The destination. */
       destination?: string;
+      /** The UTM source. */
       utm_source?: string;
+      /** The UTM medium. */
       utm_medium?: string;
+      /** The UTM campaign. */
       utm_campaign?: string;
     },
     options?: CallOptions,
@@ -1046,15 +1054,23 @@ export interface Operations {
       from?: string;
       /** The last day. Defaults to today. */
       to?: string;
-      /** Filters combine, and reach back 90 days by default. An empty one is for unknown names. */
+      /** The referrer. Filters combine, and reach back 90 days by default. An empty one is for unknown names. */
       referrer?: string;
+      /** The country. */
       country?: string;
+      /** The device. */
       device?: string;
+      /** The browser. */
       browser?: string;
+      /** The operating system. */
       operating_system?: string;
+      /** The destination. */
       destination?: string;
+      /** The UTM source. */
       utm_source?: string;
+      /** The UTM medium. */
       utm_medium?: string;
+      /** The UTM campaign. */
       utm_campaign?: string;
     },
     options?: CallOptions,

@@ -27,8 +27,11 @@ const name = z
   .max(MAX_NAME_LENGTH, { error: `must be at most ${MAX_NAME_LENGTH} characters` })
   .refine(isText, { error: "must not contain NUL or unpaired surrogates" })
   .optional();
-const FIRST_FILTER = "Filters combine, and reach back 90 days by default. An empty one is for unknown names.";
-const filters = CLICK_PROPERTIES.map((by, index) => [by, index === 0 ? name.describe(FIRST_FILTER) : name]);
+const HOW = " Filters combine, and reach back 90 days by default. An empty one is for unknown names.";
+const filters = CLICK_PROPERTIES.map((by, index) => {
+  const property = by.replaceAll("_", " ").replace("utm", "UTM");
+  return [by, name.describe(`The ${property}.${index === 0 ? HOW : ""}`)];
+});
 
 export const analyticsQuery = z.strictObject({
   from: date.optional().describe("The first day. Defaults to 29 days before `to`."),

@@ -6,8 +6,10 @@ import { sectionsOf } from "./markdown.ts";
 import { type Entry, OPTIONS } from "./search.js";
 
 const EXCERPT = 110;
-// Of a page that isn't in the navigation, such as that of an error code, whose name finds it nevertheless.
+// Of the sections that the navigation lists last.
 const LEAST_WEIGHT = 0.25;
+// Its name finds the page of an error code nevertheless.
+const ERROR_WEIGHT = 0.1;
 // What a page says first is looked for most.
 const NEXT_SECTION = 0.97;
 
@@ -19,7 +21,8 @@ export async function buildIndex(pages: readonly DocsPage[]): Promise<MiniSearch
   const index = new MiniSearch<Entry>(OPTIONS);
   const order = [...new Set(pages.flatMap(({ section }) => section ?? []))];
   for (const page of pages) {
-    const weight = weightOf(order.indexOf(page.section ?? ""));
+    const isError = page.path.startsWith(`${ERRORS}/`);
+    const weight = isError ? ERROR_WEIGHT : weightOf(order.indexOf(page.section ?? ""));
     for (const entry of entriesOf(page, weight)) index.add({ ...entry, id: index.documentCount });
     await setImmediate();
   }

@@ -16,7 +16,7 @@ export const ANSWERS: Record<string, RegExp> = {
   countries: /^\/docs\/analytics#countries$/,
   device: /^\/docs\/(analytics|authorization)#devices-/,
   "device flow": /^\/docs\/authorization#devices-without-a-browser$/,
-  utm: /^\/docs\/links#/,
+  utm: /^\/docs\/(analytics|links)#/,
   "expire link": /^\/docs\/links#limit-when-and-how-often-a-link-works$/,
   "custom domain": /^\/docs\/custom-domains\b/,
   "import bitly": /^\/docs\/import\b/,
