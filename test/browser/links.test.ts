@@ -289,6 +289,7 @@ inChromium("keys search, create, move, select and go anywhere", async (t, browse
     const help = page.getByRole("dialog", { name: "Keyboard shortcuts" });
     const keys = await help.locator("kbd").allTextContents();
     await page.keyboard.press("Escape");
+    await help.waitFor({ state: "hidden" });
     return keys.join(" ");
   };
   t.is(await helped(), "/ c j k x ? Ctrl K");
@@ -311,6 +312,7 @@ inChromium("keys search, create, move, select and go anywhere", async (t, browse
   await page.keyboard.press("/");
   await box.waitFor();
   await page.keyboard.press("Escape");
+  await box.waitFor({ state: "hidden" });
   await page.keyboard.press("c");
   await page.waitForURL(/\/links\/new$/);
   await page.keyboard.press("Escape");
