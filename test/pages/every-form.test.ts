@@ -50,8 +50,10 @@ const LAST = [
 const WHO: Who[] = ["visitor", "member", "admin", "owner", "founder", "newcomer"];
 const OWN_PATH = /^\/($|dashboard|auth|interaction|docs|oauth)/;
 const PAGES_PER_KIND = 4;
-// A notice, the filters of links and of deliveries, and a whole consent page: the page has the same forms without them.
-const SAME_FORMS = /^(done|undo|signature|status|event_type|search|tag|archived|sort|cursor|all)$/;
+// A notice, a whole consent page, and the filters of links, deliveries, clicks and the audit log: the page has the same
+// forms without them.
+const SAME_FORMS =
+  /^(done|undo|signature|status|event_type|search|tag|archived|sort|cursor|all|part|from|to|referrer|country|device|browser|operating_system|destination|utm_\w+)$/;
 const TOTP_STEP_MS = 30_000;
 
 const pages = galleryPages(service, service, gallery, receiver);

@@ -241,8 +241,11 @@ if (engine === "postgres") {
     const limited = await createTestDatabase({ empty: true });
     const role = new URL(limited.url).pathname.slice(1);
     await knex.raw("create role ??", [role]);
-    t.teardown(() => knex.raw("drop role ??", [role]));
     const owner = inspect(limited.url);
+    t.teardown(async () => {
+      await owner.knex.raw("drop owned by ??", [role]);
+      await knex.raw("drop role ??", [role]);
+    });
     await owner.knex.raw("grant create, usage on schema public to ??", [role]);
     const url = new URL(limited.url);
     url.searchParams.set("options", `-c role=${role}`);

@@ -162,6 +162,7 @@ function organizationPages(gallery: Gallery): Pages {
     "suspended-refusal, owner": submit(`${ownSuspended}/settings`, "Rename organization", {}, "h1"),
     "member-remove, owner": `${own}/members/${gallery.users.member.id}/delete`,
     "member-remove-webhooks, owner": `${own}/members/${gallery.users.admin.id}/delete`,
+    "member-role, owner": `${own}/members/${gallery.users.member.id}/role?role=owner`,
     "member-sign-out, owner": `${own}/members/${gallery.users.member.id}/sign-out`,
     "invitation-created, owner": submit(`${own}/members`, "Create invitation link", {}, ".copyable"),
     "reset-link-created, owner": openThen(`${own}/members`, async (page) => {
@@ -303,7 +304,10 @@ function accountPages(gallery: Gallery): Pages {
     "app-revoke-member, member": openRevocation(`${own}/apps`, "Flowline"),
     "audit-group, owner": openThen(
       `${own}/audit?type=link.created&actor=${gallery.organization.clientId}`,
-      (page) => page.locator("td summary").first().click(),
+      async (page) => {
+        await page.locator("td [href*='part=']").first().click();
+        await page.waitForURL(/part=/);
+      },
     ),
     "audit-app, owner": openFromRow(`${own}/apps`, "webhooks", /^View activity/, "Audit log"),
     "account-app-revoke, owner": openRevocation("/dashboard/account/apps", "Flowline"),
