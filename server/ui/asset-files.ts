@@ -30,7 +30,7 @@ const FILES = {
   "docs.js": read("../docs/docs.js").replace("./search.js", addressOf("search.js", search)),
   "search.js": search,
   "app.js": read("./app.js"),
-  "chart.js": read("./chart.js"),
+  "chart-values.js": read("./chart-values.js"),
   "shortcuts.js": read("./shortcuts.js"),
   "link-form.js": read("./link-form.js").replace("../../resources/links/utm.js", addressOf("utm.js", utm)),
   "utm.js": utm,

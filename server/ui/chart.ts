@@ -65,7 +65,7 @@ ${table(
   },
   unit === "day" ? points.toReversed() : points,
 )}</details>
-<script type="module" src="${assetAddress("chart.js")}"></script>
+<script type="module" src="${assetAddress("chart-values.js")}"></script>
 </figure>`;
 }
 
