@@ -153,7 +153,11 @@ wire_api = "responses"
     registers: true,
     prints: true,
     environment: () => ({ AMP_API_KEY: "none", AMP_SKIP_UPDATE_CHECK: "1" }),
-    steps: ({ mcp }) => [`amp mcp add linkgate ${mcp}`, { run: "amp mcp doctor", until: /whoami|\d+ tools/ }],
+    steps: ({ mcp }) => [
+      `amp mcp add linkgate ${mcp}`,
+      // It may end after the sign-in, before it has the tools.
+      { run: "amp mcp doctor; amp mcp doctor", until: /whoami|\d+ tools/ },
+    ],
     missing: "a tool call needs an account with Amp",
   },
   {
