@@ -12,6 +12,7 @@ import {
   createClickDetails,
   type NamedClicks,
   OTHER,
+  READ_MS,
   TOP_COUNT,
   topNames,
 } from "./click-details.ts";
@@ -22,8 +23,6 @@ export const AGENT_SEPARATOR = "/";
 // to do so for all links would take seconds.
 const PAIRS = 1000;
 const CANDIDATES = { min: 25, max: 1000 };
-// How long the database may take to add clicks up.
-const READ_MS = 10_000;
 
 /** What rows are counted by beside the user agent. */
 export const NAMED = [
@@ -93,7 +92,7 @@ export function createClickAnalytics(database: Database, settled: () => Promise<
 
     /**
      * Returns the IDs of the links with the most clicks, with these. With a filter, those with the most clicks that match,
-     * among the 100 links with the most clicks.
+     * among the links with the most clicks.
      */
     async topLinks(
       organizationId: string,

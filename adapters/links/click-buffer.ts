@@ -4,19 +4,11 @@ import { SYSTEM } from "../../resources/events/types.ts";
 import { type Click, isOptional, type ResolvedLink } from "../../resources/links/types.ts";
 import { containsText, type Engine, rowsOfJson } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
-import type { ClickCountRow } from "../database/tables/links.ts";
+import type { ClickCountRow, ClickSourceRow } from "../database/tables/links.ts";
 import { createWriteBehindBuffer } from "../database/write-behind.ts";
 import { addDeliveries, eventRow, type Outbox, type TraceColumn, withoutTrace } from "../events/outbox.ts";
 import { AGENT_SEPARATOR, NAMED } from "./click-analytics.ts";
-import {
-  ALL_LINKS,
-  type DetailRow,
-  OTHER,
-  otherSource,
-  type Source,
-  type SourceRow,
-  sourceOf,
-} from "./click-details.ts";
+import { ALL_LINKS, type DetailRow, OTHER, otherSource, type Source, sourceOf } from "./click-details.ts";
 import { addDetailsSql, addSourcesSql, addStatisticsSql, LOCAL_COMMIT } from "./click-upserts.ts";
 
 // How many clicks a crash may lose, and how long other processes may not see a click, unless the processor or database
@@ -70,7 +62,7 @@ export function createClickBuffer({ knex, engine, prepare, transaction }: Databa
   const uncounted: EqualClicks[] = [];
   const linkCounts = new Map<string, LinkCount>();
   const statistics = new Map<string, ClickCountRow>();
-  const sources = new Map<string, SourceRow>();
+  const sources = new Map<string, ClickSourceRow>();
   // By hour, each of which has its column.
   const details = Array.from({ length: DAY_HOURS }, () => new Map<string, DetailRow>());
   const ready = new Map<string, PendingEvent>();
@@ -294,7 +286,7 @@ function agentOf({ device, browser, operatingSystem }: Click): string {
   return [device, browser, operatingSystem].map((name) => name ?? "").join(AGENT_SEPARATOR);
 }
 
-type Statistics = { counts: ClickCountRow[]; ofHour: DetailRow[]; newSources: SourceRow[] };
+type Statistics = { counts: ClickCountRow[]; ofHour: DetailRow[]; newSources: ClickSourceRow[] };
 
 /** Returns a function that returns the rows that clicks add to: those of their link, and of its organization. */
 function createStatisticsOf(): (equal: EqualClicks) => Statistics {
@@ -302,24 +294,25 @@ function createStatisticsOf(): (equal: EqualClicks) => Statistics {
   // Those of which this process has stored the names on a day.
   const known = new LRUCache<string, true>({ max: MAX_SOURCES });
 
-  function detailsOf({ link: { id, organizationId }, click, clicks }: EqualClicks, day: number) {
-    const newSources: SourceRow[] = [];
-    const limit = (source: Source, scope: string, max: number): Source =>
-      limitNames(scope, "source", day, source.source, max) === OTHER ? otherSource(source) : source;
-    const rowOf = (link_id: string, source: Source): DetailRow => {
-      const key = `${organizationId} ${source.source} ${day}`;
-      if (!known.has(key)) newSources.push({ ...source, organization_id: organizationId, day });
+  function detailsOf({ link: { id, organizationId }, clicks }: EqualClicks, source: Source, day: number) {
+    const newSources: ClickSourceRow[] = [];
+    const limit = (full: Source, scope: string, max: number): Source =>
+      limitNames(scope, "source", day, full.source, max) === OTHER ? otherSource(full) : full;
+    const rowOf = (link_id: string, limited: Source): DetailRow => {
+      const key = `${organizationId} ${limited.source} ${day}`;
+      if (!known.has(key)) newSources.push({ ...limited, organization_id: organizationId, day });
       known.set(key, true);
-      return { organization_id: organizationId, link_id, source: source.source, day, clicks };
+      return { organization_id: organizationId, link_id, source: limited.source, day, clicks };
     };
     // A link has no sources that its organization doesn't have, whose number limits the work of filters.
-    const ofAll = limit(sourceOf(click), organizationId, SOURCES_PER_ORGANIZATION);
+    const ofAll = limit(source, organizationId, SOURCES_PER_ORGANIZATION);
     const ofLink = limit(ofAll, id, SOURCES_PER_LINK);
     return { ofHour: [rowOf(id, ofLink), rowOf(ALL_LINKS, ofAll)], newSources };
   }
 
   function countsOf(
     { link: { id, organizationId }, click, clicks }: EqualClicks,
+    source: Source,
     day: number,
   ): ClickCountRow[] {
     const hour = String(hourOf(click) % DAY_HOURS).padStart(2, "0");
@@ -333,7 +326,6 @@ function createStatisticsOf(): (equal: EqualClicks) => Statistics {
         clicks,
       }));
     if (click.bot) return [...rowsIn(id, [["bots", hour]]), ...rowsIn(ALL_LINKS, [["bots", hour]])];
-    const source = sourceOf(click);
     const dimensionsOf = (scope: string, max: number): [Dimension, string][] => [
       ["clicks", hour],
       ["agent", limitNames(scope, "agent", day, agentOf(click), max)],
@@ -350,7 +342,8 @@ function createStatisticsOf(): (equal: EqualClicks) => Statistics {
 
   return (equal) => {
     const day = Math.floor(hourOf(equal.click) / DAY_HOURS);
-    return { counts: countsOf(equal, day), ...detailsOf(equal, day) };
+    const source = sourceOf(equal.click);
+    return { counts: countsOf(equal, source, day), ...detailsOf(equal, source, day) };
   };
 }
 

@@ -27,12 +27,11 @@ export const OTHER = "(other)";
 const HASH_LENGTH = 16;
 /** The number of names to return, most clicks first. */
 export const TOP_COUNT = 20;
-// How long the database may take to add clicks up.
-const READ_MS = 10_000;
+/** How long the database may take to add clicks up. */
+export const READ_MS = 10_000;
 
 /** What clicks have in common. Names are empty if they are unknown. */
 export type Source = Omit<ClickSourceRow, "organization_id" | "day">;
-export type SourceRow = ClickSourceRow;
 /** Clicks of one hour. */
 export type DetailRow = Pick<ClickDetailRow, "organization_id" | "link_id" | "source" | "day" | "clicks">;
 

@@ -4,7 +4,7 @@ import type { Database } from "../database/index.ts";
 import type { ClickCountRow, ClickDetailRow } from "../database/tables/links.ts";
 import type { OrganizationRow } from "../database/tables/organizations.ts";
 import { NAMED } from "./click-analytics.ts";
-import { ALL_LINKS, DETAIL_DAYS } from "./click-details.ts";
+import { ALL_LINKS, DETAIL_DAYS, READ_MS } from "./click-details.ts";
 import { addStatisticsSql } from "./click-upserts.ts";
 
 /** For how many days the statistics of each plan have hours, and where clicks come from. */
@@ -15,7 +15,6 @@ const ORGANIZATIONS = 100;
 // A popular link has a few hundred rows a day.
 const LINKS = 20;
 const PAUSE_MS = 10;
-const READ_MS = 10_000;
 
 type Dimension = ClickCountRow["dimension"];
 const BY_HOUR: Dimension[] = ["clicks", "bots"];

@@ -227,7 +227,7 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
     },
     /**
      * Returns the organization's links with the most clicks in a range of days, most first, without deleted ones; with a
-     * filter, by the clicks that match, among the 100 links with the most clicks.
+     * filter, by the clicks that match, among the links with the most clicks.
      */
     async topLinks(caller: Caller, query: object, count: number): Promise<ClickedLink[]> {
       const { organizationId } = caller;

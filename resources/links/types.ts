@@ -132,7 +132,7 @@ export type LinkStore = {
   newestTags(organizationId: string, count: number): Promise<string[][]>;
   /**
    * The links with the most clicks of people in these days, most first, without deleted ones. With a filter, those with
-   * the most clicks that match, among the 100 links with the most clicks.
+   * the most clicks that match, among the links with the most clicks: at least 25.
    */
   topLinks(
     organizationId: string,
@@ -156,7 +156,7 @@ export type LinkPasswords = {
   verify(hash: string, password: string, attempt: { linkId: string; address: string }): Promise<boolean>;
 };
 
-/** The part of a link that a redirect needs. */
+/** Whose a link is, for the pages that visitors see of it. */
 export type LinkOwner = {
   /** The name of the organization. */
   name: string;
@@ -164,6 +164,7 @@ export type LinkOwner = {
   fallbackUrl: string | null;
 };
 
+/** The part of a link that a redirect needs. */
 export type ResolvedLink = Pick<Link, "id" | "organizationId" | "clicks" | "botClicks" | "hasPassword"> &
   Omit<LinkFields, "title" | "tags" | "externalId" | "metadata" | "fallbackUrl" | "card" | "passwordHash"> & {
     hasCard: boolean;

@@ -26,7 +26,10 @@ export const compressTexts: Middleware = async function compressText(ctx, next) 
   await compress(ctx);
 };
 
-/** Skips a strong `ETag` (RFC 9110 §8.8.1), and `no-store`, unless what is secret is masked: sizes could reveal it (BREACH). */
+/**
+ * Compresses a text, but not one with a strong `ETag` (RFC 9110 §8.8.1). A `no-store` page is compressed only if its CSRF
+ * token is masked and it has no other secret, because the size could reveal one (BREACH).
+ */
 export async function compress(ctx: Context): Promise<void> {
   const text = textOf(ctx);
   // Otherwise, Koa would convert the object again.

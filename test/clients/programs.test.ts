@@ -5,7 +5,7 @@ import { compileGo } from "../harness/clients/go.ts";
 import { type ClientSetup, type Results, testFlows } from "../harness/clients/library-flows.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { debianVersion } from "../harness/clients/versions.ts";
-import { freePort, Program, temporaryFolder } from "../harness/program.ts";
+import { freePort, Program, temporaryFolder, UNPRIVILEGED } from "../harness/program.ts";
 import { bearer } from "../harness/service.ts";
 
 /**
@@ -54,18 +54,16 @@ testFlows(
   async (setup) => runLibraryProgram(await compileGo("test/clients/programs/x_oauth2.go"), [], setup),
 );
 
-// Apache refuses to serve pages as root.
-const UNPRIVILEGED = process.getuid?.() === 0 ? 65_534 : undefined;
-
 async function startApache({ issuer, clientId, clientSecret, scope }: ClientSetup) {
   const folder = temporaryFolder("apache");
   for (const page of ["app", "api"]) await writeFile(path.join(folder, page), `the page of ${page}`);
   await copyFile("test/clients/programs/apache.conf", path.join(folder, "apache.conf"));
-  if (UNPRIVILEGED) await chown(folder, UNPRIVILEGED, UNPRIVILEGED);
+  const { uid } = UNPRIVILEGED;
+  if (uid) await chown(folder, uid, uid);
   const port = await freePort();
   const apache = new Program("/usr/sbin/apache2", ["-DFOREGROUND", "-f", "apache.conf", "-d", folder], {
     cwd: folder,
-    ...(UNPRIVILEGED && { uid: UNPRIVILEGED }),
+    ...UNPRIVILEGED,
     settings: {
       FOLDER: folder,
       PORT: String(port),

@@ -2,17 +2,12 @@ import { randomBytes, randomInt } from "node:crypto";
 import { chownSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { blocksOf } from "../harness/examples.ts";
-import { ROOT, temporaryFolder } from "../harness/program.ts";
+import { ROOT, temporaryFolder, UNPRIVILEGED } from "../harness/program.ts";
 
 const DOCUMENT = "docs/operate/high-availability.md";
 const BLOCKS = blocksOf(DOCUMENT);
 
 export type Machine = "db1" | "db2" | "db3";
-
-// PostgreSQL, PgBouncer and MariaDB refuse to run as root. Debian Policy 9.2.2: the user with this ID has no permissions.
-const UNPRIVILEGED = 65_534;
-/** The user that the programs run as. */
-export const USER = process.getuid?.() === 0 ? { uid: UNPRIVILEGED } : {};
 
 // Each run has a network of its own in 127.0.0.0/8, all of which is this machine, so the documented ports are free.
 const NETWORK = `127.${randomInt(1, 255)}.${randomInt(1, 255)}.`;
@@ -96,7 +91,7 @@ function passwordOf(name: string): string {
 }
 
 function own(file: string): void {
-  if (USER.uid !== undefined) chownSync(file, USER.uid, USER.uid);
+  if (UNPRIVILEGED.uid !== undefined) chownSync(file, UNPRIVILEGED.uid, UNPRIVILEGED.uid);
 }
 
 function fail(what: string): never {

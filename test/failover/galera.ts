@@ -1,7 +1,7 @@
 import { connect } from "node:net";
-import { Program } from "../harness/program.ts";
+import { Program, UNPRIVILEGED } from "../harness/program.ts";
 import type { Machine } from "./documented.ts";
-import { createMachineFolder, documentedUrl, hostOf, USER, writeDocumented } from "./documented.ts";
+import { createMachineFolder, documentedUrl, hostOf, writeDocumented } from "./documented.ts";
 import { poll, run, startHaproxy } from "./programs.ts";
 
 const NODES = ["db1", "db2", "db3"] as const;
@@ -41,7 +41,7 @@ export async function startGalera() {
 async function startNode(name: Machine): Promise<Program> {
   const folder = createMachineFolder(name);
   const data = `${folder}/var/lib/mysql`;
-  const [user] = (await run(`id -nu ${USER.uid ?? ""}`)).split("\n");
+  const [user] = (await run(`id -nu ${UNPRIVILEGED.uid ?? ""}`)).split("\n");
   const own = [`--datadir=${data}`, `--user=${user}`];
   await run(`mariadb-install-db --no-defaults --auth-root-authentication-method=normal ${own.join(" ")}`);
   const prepare = writeDocumented("/etc/mysql/prepare.sql", folder, name, PREPARE);

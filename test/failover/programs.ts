@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { childrenOf, Program, runShell } from "../harness/program.ts";
-import { createMachineFolder, type Machine, USER, writeDocumented } from "./documented.ts";
+import { childrenOf, Program, runShell, UNPRIVILEGED } from "../harness/program.ts";
+import { createMachineFolder, type Machine, writeDocumented } from "./documented.ts";
 
 const HAPROXY = "/usr/sbin/haproxy";
 const PGBOUNCER = "/usr/sbin/pgbouncer";
@@ -48,7 +48,7 @@ export async function run(command: string): Promise<string> {
 export const startEtcd = (name: Machine, folder: string) =>
   new Program("/usr/bin/etcd", ["--config-file", writeDocumented("/etc/etcd/etcd.yml", folder, name)], {
     cwd: folder,
-    ...USER,
+    ...UNPRIVILEGED,
   });
 
 export function startHaproxy(file: string, folder: string): Program {
@@ -58,7 +58,7 @@ export function startHaproxy(file: string, folder: string): Program {
 export async function startPooler(folder: string): Promise<Program> {
   writeDocumented("/etc/pgbouncer/userlist.txt", folder, "db1", '"linkgate" "<linkgate-password>"\n');
   const config = writeDocumented("/etc/pgbouncer/pgbouncer.ini", folder);
-  const pooler = new Program(PGBOUNCER, [config], USER);
+  const pooler = new Program(PGBOUNCER, [config], UNPRIVILEGED);
   await pooler.says(/process up/, "stderr");
   return pooler;
 }
@@ -72,7 +72,7 @@ export function startDatabaseMachine(name: Machine) {
   const pidFile = `${folder}/var/lib/postgresql/15/linkgate/postmaster.pid`;
   const startPrograms = () => [
     startEtcd(name, folder),
-    new Program("/usr/bin/patroni", [config], { cwd: folder, ...USER }),
+    new Program("/usr/bin/patroni", [config], { cwd: folder, ...UNPRIVILEGED }),
   ];
   let programs = startPrograms();
 

@@ -22,6 +22,11 @@ export type ProgramOptions = {
   uid?: number;
 };
 
+// Debian Policy 9.2.2: the user with this ID has no permissions.
+const UNPRIVILEGED_UID = 65_534;
+/** The user of programs that refuse to run as root. */
+export const UNPRIVILEGED = process.getuid?.() === 0 ? { uid: UNPRIVILEGED_UID } : {};
+
 const SERVER = `${ROOT}server/`;
 // The bundle of the product, if the runner has built one: a program starts in two thirds of the time.
 const { TEST_BUNDLE } = process.env;

@@ -184,7 +184,7 @@ test("DEVICE_GRANT=off turns the grant off", async (t) => {
   for (const path of ["/device", "/oauth/device"]) t.is((await fetch(without.url + path)).status, 404);
 });
 
-test("a device that polls too often is told to slow down, and guesses of codes are limited", async (t) => {
+test("a device that polls too often gets slow_down, and guesses of codes are limited", async (t) => {
   const limited = await startTestService({ RATE_LIMIT: "on", DYNAMIC_REGISTRATION: "stateless" });
   const { user: guesser } = await createApp(limited);
   const client = await register(limited, { redirect_uris: ["http://127.0.0.1/callback"] });

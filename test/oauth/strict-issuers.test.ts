@@ -13,7 +13,7 @@ const inUpperCase = (url: string) => url.replace("http://localhost", "HTTP://LOC
 type Algorithm = "oauth2" | "oidc";
 type Outcome = "found" | "404" | "another issuer";
 
-/** What the metadata of RFC 8414 and of OpenID Connect are for each URL. Only the issuer has any. */
+/** Whether a strict client finds the metadata of RFC 8414 and of OpenID Connect from each URL. No other URL than the issuer has one. */
 const STARTS: [url: string, oauth2: Outcome, oidc: Outcome][] = [
   [base, "found", "found"],
   [`${base}/`, "found", "found"],

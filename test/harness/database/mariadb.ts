@@ -14,7 +14,7 @@ export const hasGalera = hasMariadb && existsSync(GALERA);
 /** Starts a MariaDB server of a test's own. `url` is that of its database `mysql`, as the user `root`. */
 export async function startMariadb(options: string[] = [], isJoining = false) {
   const folder = temporaryFolder("mariadb");
-  // A node is sent its files by rsync, which gives up the permissions of root.
+  // rsync copies the files of a joining node, and drops root's permissions first.
   const { username } = userInfo();
   const user = username === "root" ? "mysql" : username;
   if (username === "root") execFileSync("chown", [user, folder]);

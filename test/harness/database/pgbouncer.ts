@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { freePort, Program, ROOT, temporaryFolder } from "../program.ts";
+import { freePort, Program, ROOT, temporaryFolder, UNPRIVILEGED } from "../program.ts";
 
 // Another version than the one of the system can be tested, too.
 const PROGRAM = process.env.TEST_PGBOUNCER ?? "/usr/sbin/pgbouncer";
@@ -39,9 +39,7 @@ export async function startPgBouncer(url: string, { poolSize = 4 } = {}) {
   const own = `listen_addr = 127.0.0.1\nlisten_port = ${port}\nunix_socket_dir =\nauth_type = any\n`;
   writeFileSync(config, `${documentedConfiguration(target, poolSize)}\n${own}`);
   chmodSync(folder, 0o755);
-  // It refuses to run as root. Debian Policy 9.2.2: the user `nobody` has no permissions.
-  const user = process.getuid?.() === 0 ? ["-u", "nobody"] : [];
-  const program = new Program(PROGRAM, [...user, config]);
+  const program = new Program(PROGRAM, [config], UNPRIVILEGED);
   await program.says(/process up/, "stderr");
   target.host = `127.0.0.1:${port}`;
   target.pathname = "/linkgate";
