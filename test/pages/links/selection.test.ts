@@ -164,7 +164,10 @@ test("the selected links are exported as CSV, and no others", async (t) => {
   const [first, , third] = await createMany(3, { tags: ["a"] });
   const { headers, text } = await select([first, third], { action: "export" });
   t.regex(headers.get("content-type") ?? "", /^text\/csv/);
-  t.regex(headers.get("content-disposition") ?? "", /^attachment; filename="links-org_\w+\.csv"$/);
+  t.regex(
+    headers.get("content-disposition") ?? "",
+    /^attachment; filename="[a-z\d-]+-links-[\d-]{10}\.csv"$/,
+  );
   const [head = "", ...rows] = text.trim().split("\n");
   t.regex(head, /\bid,url,short_url,domain,slug\b/);
   t.is(rows.map((row) => row.split(",")[0]).join(), `${third.id},${first.id}`);
