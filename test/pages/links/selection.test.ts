@@ -58,6 +58,7 @@ test("a form archives the selected links, returns to the list with its filter, a
   const undone = await browser.press(archived, "Undo");
   t.is(noticeOf(undone), "2 links restored.");
   t.true(undone.url.startsWith(`${list}&done=links-restored-2&`));
+  t.is(undone.html.querySelector("[role=status] button"), null, "no undo of an undo");
   t.like(await lookAll(links), [{ archived: false }, { archived: false }, { archived: true }]);
   t.is((await fetch(first.short_url, { redirect: "manual" })).status, 302);
 });
