@@ -103,7 +103,11 @@ export const selection: RouteModule = (router, { services: { links }, urls, allo
   });
 };
 
-function doneQuery(ctx: Context, { action, is_undo }: Input, results: ChangeResult[]): Record<string, string> {
+function doneQuery(
+  ctx: Context,
+  { action, is_undo }: Input,
+  results: ChangeResult[],
+): Record<string, string> {
   const done = `${ACTIONS[textFieldOf(action)]?.done}-${results.length}`;
   const changed = results.filter(({ isChanged }) => isChanged).map(({ id }) => id);
   const isUndoable = isArchiving({ action }) && is_undo !== "true";
