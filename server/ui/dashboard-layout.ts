@@ -167,7 +167,7 @@ function suspensionAlert({ organization, supportContact }: Frame): Html {
     ? html`<a href="${supportContact}">Contact support</a>.`
     : html`Contact the operator of this service.`;
   const reason = suspension.reason ? html` Reason: ${suspension.reason}.` : html``;
-  return html`<p class="alert bad"><strong>This organization is suspended</strong> since ${time(suspension.at)}. Its links, apps, tokens and webhooks don’t work, and you can’t change anything here.${reason} ${contact}</p>`;
+  return html`<p class="alert bad"><strong>This organization has been suspended</strong> since ${time(suspension.at)}. Its links, apps, tokens and webhooks don’t work, and you can’t change anything here.${reason} ${contact}</p>`;
 }
 
 function messages({ notice, banner }: Frame, { undo, error, showsError }: PageContent): Html {

@@ -30,7 +30,7 @@ const inChromium = useChromium({ sharesPages: true });
 const { users } = gallery;
 const PAGES = galleryPages(service, strict, gallery, receiver);
 
-const MAX_BYTES = 150 * 1024;
+const MAX_BYTES = 130 * 1024;
 /** What the network sends for a page, with its style, font, icons and scripts. */
 const BYTES = `["navigation", "resource"].flatMap((type) => performance.getEntriesByType(type))
   .reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0)`;

@@ -96,7 +96,7 @@ function buttonsOf({ html }: Page): HTMLElement[] {
 }
 
 function isSuspended({ text }: Page): boolean {
-  return text.includes("This organization is suspended");
+  return /This organization (is|has been) suspended/.test(text);
 }
 
 /** Names a form and its button, alike for all ids. */

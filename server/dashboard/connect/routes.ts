@@ -179,7 +179,7 @@ function permissions(membership: Membership, readOnlyUrl: string): Html {
   return html`<section class="panel"><h2>What an app may do</h2>
 <p class="soft">You see what an app asks for before you allow it. It can never do more than your role allows. Your role is ${role}, so you can allow:</p>
 <dl class="facts">${scopesOf(membership).map(({ name, description }) => html`<dt><code>${name}</code></dt><dd>${description}</dd>`)}</dl>
-<p>For an app that must change nothing, use this URL in the steps: <code class="long">${readOnlyUrl}</code></p>
+<p>For an app that must not change anything, use this URL in the steps instead: <code class="long">${readOnlyUrl}</code></p>
 <p>Access expires after 90 days. You can revoke it at any time under <a href="${sectionPath(id, "apps")}">Apps</a>.</p>
 </section>`;
 }

@@ -73,7 +73,7 @@ ${ui.select({
   label: "Upper and lower case",
   value: textFieldOf(sent.case_sensitive) || "true",
   options: CASES,
-  hint: "You can’t change this later. Choose one link if people type your links, such as from print.",
+  hint: "You can’t change this later. Choose one link if people type your links by hand, such as from print.",
 })}`,
   );
 }

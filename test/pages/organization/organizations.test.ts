@@ -178,7 +178,7 @@ test("the pages of a suspended organization name the reason and the contact", as
   const me = await owner.api.get<{ organizations: { suspended?: { reason: string } }[] }>("/dashboard/me");
   t.is(me.body.organizations[0]?.suspended?.reason, "Phishing");
   const banner = (await browserOf(service, owner)).page.html.querySelector(".alert.bad");
-  t.regex(banner?.text ?? "", /This organization is suspended.*Reason: Phishing/s);
+  t.regex(banner?.text ?? "", /This organization has been suspended.*Reason: Phishing/s);
   t.is(banner?.querySelector("a")?.attributes.href, "mailto:support@links.example");
 });
 
