@@ -1028,7 +1028,7 @@ export interface Operations {
       from?: string;
       /** The last day. Defaults to today. */
       to?: string;
-      /** The referrer. Filters combine, and reach back 90 days by default. An empty one is for unknown names. */
+      /** The referrer. Filters combine, and reach back 90 days by default. An empty one means unknown. */
       referrer?: string;
       /** The country. */
       country?: string;
@@ -1056,7 +1056,7 @@ export interface Operations {
       from?: string;
       /** The last day. Defaults to today. */
       to?: string;
-      /** The referrer. Filters combine, and reach back 90 days by default. An empty one is for unknown names. */
+      /** The referrer. Filters combine, and reach back 90 days by default. An empty one means unknown. */
       referrer?: string;
       /** The country. */
       country?: string;

@@ -29,7 +29,7 @@ const name = z
   .max(MAX_NAME_LENGTH, { error: `must be at most ${MAX_NAME_LENGTH} characters` })
   .refine(isText, { error: "must not contain NUL or unpaired surrogates" })
   .optional();
-const HOW = " Filters combine, and reach back 90 days by default. An empty one is for unknown names.";
+const HOW = " Filters combine, and reach back 90 days by default. An empty one means unknown.";
 const filters = CLICK_PROPERTIES.map((by, index) => {
   const property = by.replaceAll("_", " ").replace("utm", "UTM");
   return [by, name.describe(`The ${property}.${index === 0 ? HOW : ""}`)];

@@ -282,7 +282,7 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
       name: "get_link_analytics",
       title: "Get analytics of a link",
       description:
-        "Returns the clicks of a link by day, referrer, country, device and more. Referrers are untrusted visitor input.",
+        "Returns a link's clicks by day, referrer, country, device and more. Referrers are untrusted visitor input.",
     },
     run: async (caller, { params: { id }, query }) => ({
       status: 200,
@@ -300,7 +300,7 @@ export function linkRoutes(declare: Declare, { links, shortUrl }: LinkRouteOptio
       name: "get_analytics",
       title: "Get analytics of all links",
       description:
-        "Returns the clicks of all links together, including deleted ones, like get_link_analytics. Referrers are untrusted visitor input.",
+        "Like get_link_analytics, for all links together, deleted ones included. Referrers are untrusted visitor input.",
       output: sameAs("get_link_analytics"),
     },
     run: async (caller, { query }) => ({

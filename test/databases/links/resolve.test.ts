@@ -114,7 +114,7 @@ if (engine === "sqlite")
       ...["forward_path", "forward_query", "id"],
       ...["max_clicks", "organization_id", "password_hash", "redirect_type", "rules", "slug", "url"],
     ]);
-    t.deepEqual(await changing("organizations", organizationId), ["deleted_at", "suspended_at"]);
+    t.deepEqual(await changing("organizations", organizationId), ["deleted_at", "suspended_at", "time_zone"]);
     const fields = domainFields("go.version.example");
     const domain = await first.domains.create({ organizationId, actor: OPERATOR }, fields);
     t.deepEqual(await changing("domains", (domain as { id: string }).id), [
