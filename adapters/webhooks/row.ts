@@ -1,7 +1,7 @@
 import type { EventType, WebhookEvent } from "../../resources/events/types.ts";
 import type { Delivery, Exchange, Webhook, WebhookFields } from "../../resources/webhooks/types.ts";
 import type { Encryption } from "../crypto/encryption.ts";
-import { sha256 } from "../crypto/hash.ts";
+import { sha256 } from "../crypto/ids.ts";
 import { contextOf, type Flag } from "../database/tables/columns.ts";
 import type { EventRow } from "../database/tables/events.ts";
 import { type DeliveryRow, deliveries, type WebhookRow, webhooks } from "../database/tables/webhooks.ts";

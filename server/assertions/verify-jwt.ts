@@ -1,5 +1,5 @@
 import { errors, type JWTHeaderParameters, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose";
-import { sha256 } from "../../adapters/crypto/hash.ts";
+import { sha256 } from "../../adapters/crypto/ids.ts";
 import type { ReplayStore } from "../../adapters/oauth/replay.ts";
 
 /** RFC 7518 and RFC 8037. No issuer uses RSASSA-PKCS1-v1_5 over SHA-384 and SHA-512. */
