@@ -30,7 +30,7 @@ import { isPromptedBeforeConsent, prompts } from "./interaction-policy.ts";
 import { mayIntrospect } from "./introspection.ts";
 import { checkSize } from "./request-parameters.ts";
 import { clientCredentialsLifetime, resourceIndicators, useWorkloadToken } from "./resource-indicators.ts";
-import { sessionLifetime } from "./sessions.ts";
+import { sessionLifetime } from "./seams/session-model.ts";
 
 const SECOND = 1;
 const MINUTE = 60 * SECOND;

@@ -15,7 +15,7 @@ import { requireProof } from "./dpop.ts";
 import { requireApiAccess } from "./require-api-access.ts";
 import { canonicalResource } from "./resource-indicators.ts";
 import { readProof } from "./seams/proofs.ts";
-import { isMultiFactor } from "./sessions.ts";
+import { isMultiFactor } from "./seams/session-model.ts";
 
 // The `typ` of an assertion about a user (draft-ietf-oauth-identity-assertion-authz-grant).
 const ID_JAG = "oauth-id-jag+jwt";
