@@ -99,9 +99,8 @@ function toInvalidJwt(error: errors.JOSEError): InvalidJwt {
 }
 
 function explain(error: errors.JOSEError): string {
-  if (error instanceof errors.JWTExpired) {
+  if (error instanceof errors.JWTExpired)
     return error.claim === "exp" ? "the JWT has expired" : "the JWT is too old";
-  }
   if (error instanceof errors.JWTClaimValidationFailed) {
     const { claim, reason } = error;
     if (reason === "missing") return `${claim} is missing`;

@@ -21,9 +21,8 @@ export function validatePassword(password: string, owner: PasswordOwner): string
   if (name) return `The password must not be based on ${name}.`;
   if (isBreached(password) || isBreached(fold(password)))
     return "This password appears in lists of breached passwords. Choose another one.";
-  if (simplify(password).some(isBreached)) {
+  if (simplify(password).some(isBreached))
     return "This password differs from a breached one only by a few digits or symbols. Choose another one.";
-  }
   return undefined;
 }
 
