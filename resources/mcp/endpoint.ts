@@ -6,7 +6,7 @@ import { BODY_MAX, parseJson, readBody } from "../http/json-body.ts";
 import { Problem } from "../http/problem.ts";
 import { isAt } from "../http/routing.ts";
 import { lazy } from "../lazy.ts";
-import { type Message, requiredScopes } from "./required-scopes.ts";
+import { type Message, requiredScopes } from "./offer.ts";
 import type { McpOptions } from "./server.ts";
 
 // A hundred lists of links in one batch took 3 s of processor time. Later revisions have no batches.
