@@ -1,5 +1,6 @@
 import { Readable } from "node:stream";
 import type { Context } from "koa";
+import { toDate } from "./ui/text.ts";
 
 /** Formats the first row, after the byte order mark without which Excel doesn't read UTF-8. */
 export function csvHeader(columns: readonly string[]): string {
@@ -28,6 +29,14 @@ function toCell(value: unknown): string {
   const text = String(value ?? "");
   const safe = typeof value === "string" && FORMULA.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+const NAME_MAX = 60;
+
+/** Names a file after an organization, what it has and the day, such as “harbor-coffee-links-2026-11-22”. */
+export function exportName(organization: string, what: string): string {
+  const name = organization.toLowerCase().slice(0, NAME_MAX);
+  return [...(name.match(/[\p{L}\p{M}\p{N}]+/gu) ?? []), what, toDate(Date.now())].join("-");
 }
 
 /** Sends a CSV file to be saved, as fast as the client reads it. */

@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { isFiltered } from "../../resources/links/analytics.ts";
 import {
   type Analytics,
   CLICK_LISTS,
@@ -22,7 +23,7 @@ export const AGENT_SEPARATOR = "/";
 // The clicks that match a filter are added up for as many pairs of a link and a source, of the links with the most clicks:
 // to do so for all links would take seconds.
 const PAIRS = 1000;
-const CANDIDATES = { min: 25, max: 1000 };
+const CANDIDATES = { min: 12, max: 1000 };
 
 /** What rows are counted by beside the user agent. */
 export const NAMED = [
@@ -69,7 +70,7 @@ export function createClickAnalytics(database: Database, settled: () => Promise<
       filter: ClickFilter = {},
     ): Promise<Analytics> {
       await settled();
-      if (isSet(filter)) return details.read(organizationId, linkId ?? ALL_LINKS, [from, to], filter);
+      if (isFiltered(filter)) return details.read(organizationId, linkId ?? ALL_LINKS, [from, to], filter);
       const counts = () => countsOf(organizationId, [linkId ?? ALL_LINKS], from, to);
       const columns = from === to ? ["dimension", "day", "name"] : ["dimension", "day"];
       const byTime = sumBy(columns, counts().whereIn("dimension", ["clicks", "bots"]));
@@ -90,6 +91,23 @@ export function createClickAnalytics(database: Database, settled: () => Promise<
       };
     },
 
+    /** As `read`, but sums only the clicks of people. */
+    async count(
+      organizationId: string,
+      linkId: string | undefined,
+      from: number,
+      to: number,
+      filter: ClickFilter = {},
+    ): Promise<number> {
+      await settled();
+      const link = linkId ?? ALL_LINKS;
+      const counts = isFiltered(filter)
+        ? details.matching(organizationId, link, [from, to], filter).where({ bot: 0 })
+        : countsOf(organizationId, [link], from, to).where({ dimension: "clicks" });
+      const [row] = await readAside<Pick<NamedClicks, "clicks">>(counts.sum({ clicks: "clicks" }), READ_MS);
+      return Number(row?.clicks ?? 0);
+    },
+
     /**
      * Returns the IDs of the links with the most clicks, with these. With a filter, those with the most clicks that match,
      * among the links with the most clicks.
@@ -105,7 +123,7 @@ export function createClickAnalytics(database: Database, settled: () => Promise<
       const ofAll = countsOf(organizationId, [ALL_LINKS], from, to);
       const toLinks = (sums: NamedClicks[]) =>
         topNames(sums, count).map(({ name, clicks }) => ({ id: name as string, clicks }));
-      if (!isSet(filter)) return toLinks(await readTop("link", ofAll, count));
+      if (!isFiltered(filter)) return toLinks(await readTop("link", ofAll, count));
       const sources = await details.countSources(organizationId, filter);
       const { min, max } = CANDIDATES;
       const candidates = await readTop(
@@ -117,10 +135,6 @@ export function createClickAnalytics(database: Database, settled: () => Promise<
       return toLinks(await details.sumByLink(organizationId, ids, [from, to], filter));
     },
   };
-}
-
-function isSet(filter: ClickFilter): boolean {
-  return Object.keys(filter).length > 0;
 }
 
 function sumDays(times: TimedClicks[]): Analytics["days"] {

@@ -2,6 +2,7 @@ import type { Knex } from "knex";
 import { LRUCache } from "lru-cache";
 import { SYSTEM } from "../../resources/events/types.ts";
 import { type Click, isOptional, type ResolvedLink } from "../../resources/links/types.ts";
+import { toLocalTime } from "../../resources/time-zone.ts";
 import { containsText, type Engine, rowsOfJson } from "../database/engine.ts";
 import type { Database } from "../database/index.ts";
 import type { ClickCountRow, ClickSourceRow } from "../database/tables/links.ts";
@@ -35,11 +36,13 @@ const SOURCES_PER_ORGANIZATION = 1000;
 const MAX_LIMITED = 10_000;
 const MAX_SOURCES = 50_000;
 const HOUR_MS = 60 * 60 * 1000;
+// Offsets of time zones are multiples.
+const QUARTER_MS = HOUR_MS / 4;
 const DAY_HOURS = 24;
 
 type Dimension = ClickCountRow["dimension"];
-type ClickedLink = Pick<ResolvedLink, "id" | "organizationId">;
-/** Clicks on one link, in one hour and from one source. `isCounted` if the row of the link includes them. */
+type ClickedLink = Pick<ResolvedLink, "id" | "organizationId" | "timeZone">;
+/** Clicks on one link, in a quarter of an hour and from one source. `isCounted` if the row of the link includes them. */
 type EqualClicks = { link: ClickedLink; click: Click; clicks: number; isCounted: boolean };
 
 type LinkCount = { id: string; people: number; bots: number; latest: number };
@@ -123,11 +126,11 @@ export function createClickBuffer({ knex, engine, prepare, transaction }: Databa
     await storeEvents();
     await storeRows(linkCounts, addLinkCounts);
     for (const equal of uncounted.splice(0, CLICKS_PER_RUN)) {
-      const { counts, ofHour, newSources } = statisticsOf(equal);
+      const { counts, hour, ofHour, newSources } = statisticsOf(equal);
       for (const row of newSources) sources.set(`${row.organization_id} ${row.source}`, row);
       for (const row of counts) addStatistic(statistics, row, `${row.dimension} ${row.day} ${row.name}`);
-      const hour = details[hourOf(equal.click) % DAY_HOURS] as (typeof details)[number];
-      for (const row of ofHour) addStatistic(hour, row, `${row.source} ${row.day}`);
+      const rows = details[hour] as (typeof details)[number];
+      for (const row of ofHour) addStatistic(rows, row, `${row.source} ${row.day}`);
     }
     // Rows of a table are locked in the same order, so they can't deadlock. On SQLite, one commit stores them.
     const stored = await Promise.allSettled([
@@ -193,8 +196,9 @@ export function createClickBuffer({ knex, engine, prepare, transaction }: Databa
       addClicks(link, click, 1, isLimited);
       return true;
     },
-    /** Adds equal clicks without an event. */
-    addPast: (link: ClickedLink, click: Click, count: number) => addClicks(link, click, count, false),
+    /** Adds equal clicks without an event, by days in UTC. */
+    addPast: (link: Omit<ClickedLink, "timeZone">, click: Click, count: number) =>
+      addClicks({ ...link, timeZone: "UTC" }, click, count, false),
     settled: buffer.settled,
     /** As `settled`, for the statistics as well. */
     async settledStatistics(): Promise<void> {
@@ -275,18 +279,19 @@ function toEvent({ link, click, clicks, bot_clicks, trace }: PendingEvent) {
 function textOf(click: Click): string {
   const { referrer, country, bot, destination, utmSource, utmMedium, utmCampaign } = click;
   const utm = `${utmSource ?? ""}\0${utmMedium ?? ""}\0${utmCampaign ?? ""}`;
-  return `${hourOf(click)} ${referrer ?? ""} ${country} ${agentOf(click)} ${bot} ${destination ?? ""} ${utm}`;
-}
-
-function hourOf({ clickedAt }: Click): number {
-  return Math.floor(clickedAt / HOUR_MS);
+  return `${Math.floor(click.clickedAt / QUARTER_MS)} ${referrer ?? ""} ${country} ${agentOf(click)} ${bot} ${destination ?? ""} ${utm}`;
 }
 
 function agentOf({ device, browser, operatingSystem }: Click): string {
   return [device, browser, operatingSystem].map((name) => name ?? "").join(AGENT_SEPARATOR);
 }
 
-type Statistics = { counts: ClickCountRow[]; ofHour: DetailRow[]; newSources: ClickSourceRow[] };
+type Statistics = {
+  counts: ClickCountRow[];
+  hour: number;
+  ofHour: DetailRow[];
+  newSources: ClickSourceRow[];
+};
 
 /** Returns a function that returns the rows that clicks add to: those of their link, and of its organization. */
 function createStatisticsOf(): (equal: EqualClicks) => Statistics {
@@ -314,8 +319,8 @@ function createStatisticsOf(): (equal: EqualClicks) => Statistics {
     { link: { id, organizationId }, click, clicks }: EqualClicks,
     source: Source,
     day: number,
+    hour: string,
   ): ClickCountRow[] {
-    const hour = String(hourOf(click) % DAY_HOURS).padStart(2, "0");
     const rowsIn = (link_id: string, dimensions: [Dimension, string][]) =>
       dimensions.map(([dimension, name]) => ({
         organization_id: organizationId,
@@ -341,9 +346,12 @@ function createStatisticsOf(): (equal: EqualClicks) => Statistics {
   }
 
   return (equal) => {
-    const day = Math.floor(hourOf(equal.click) / DAY_HOURS);
-    const source = sourceOf(equal.click);
-    return { counts: countsOf(equal, source, day), ...detailsOf(equal, source, day) };
+    const { link, click } = equal;
+    const hours = Math.floor(toLocalTime(click.clickedAt, link.timeZone) / HOUR_MS);
+    const [day, hour] = [Math.floor(hours / DAY_HOURS), hours % DAY_HOURS];
+    const source = sourceOf(click);
+    const counts = countsOf(equal, source, day, String(hour).padStart(2, "0"));
+    return { counts, hour, ...detailsOf(equal, source, day) };
   };
 }
 
@@ -369,13 +377,11 @@ type LimitNames = (
 
 /** Returns the name, or `OTHER` once a scope has had the maximum number of different names on that day. */
 function createNameLimit(): LimitNames {
-  let currentDay = 0;
   const namesByScope = new LRUCache<string, Set<string>>({ max: MAX_LIMITED });
   return (scope, dimension, day, name, max) => {
     if (name === "") return name;
-    if (day !== currentDay) namesByScope.clear();
-    currentDay = day;
-    const key = `${scope} ${dimension}`;
+    // Organizations don't begin a day at the same time.
+    const key = `${scope} ${dimension} ${day}`;
     const names = namesByScope.get(key) ?? new Set();
     if (names.has(name)) return name;
     if (names.size >= max) return OTHER;

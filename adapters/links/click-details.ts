@@ -98,6 +98,8 @@ export function createClickDetails({ knex, engine, readAside }: Database) {
   }
 
   return {
+    matching,
+
     /** Sums the clicks of one link, or of all links. */
     async read(organizationId: string, linkId: string, days: Days, filter: ClickFilter): Promise<Analytics> {
       const counts = () => matching(organizationId, linkId, days, filter);

@@ -143,7 +143,7 @@ const LINK_BY_ADDRESS = `select l.address, l.id, l.organization_id as "organizat
     l.redirect_type as "redirectType", l.forward_query as "forwardQuery", l.forward_path as "forwardPath", l.rules,
     l.card is not null as "hasCard", l.password_hash is not null as "hasPassword",
     l.deleted_at as "deletedAt", o.deleted_at as "organizationDeletedAt",
-    l.disabled_at as "disabledAt", o.suspended_at as "suspendedAt"
+    l.disabled_at as "disabledAt", o.suspended_at as "suspendedAt", o.time_zone as "timeZone"
   from links as l
   join organizations as o on o.id = l.organization_id
   where l.address = :key`;

@@ -181,9 +181,11 @@ export function createLinkStore(
     },
     click: clicks.count,
     analytics: analytics.read,
-    async filteredDays(id) {
-      const row = await knex("organizations").where({ id }).first("plan");
-      return Math.min(DETAIL_DAYS, clickDetailDays?.[row?.plan ?? "free"] ?? DETAIL_DAYS);
+    countClicks: analytics.count,
+    async countedDays(id) {
+      const row = await knex("organizations").where({ id }).first("plan", "time_zone");
+      const filteredDays = Math.min(DETAIL_DAYS, clickDetailDays?.[row?.plan ?? "free"] ?? DETAIL_DAYS);
+      return { filteredDays, timeZone: row?.time_zone ?? "UTC" };
     },
     async newestTags(organizationId, count) {
       const newest = liveLinks(knex, organizationId).orderBy("id", "desc").limit(count).select("tags");

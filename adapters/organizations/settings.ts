@@ -13,6 +13,8 @@ export type OrganizationSettings = Pick<AppPolicy, "allowedClients" | "memberApp
   name: string;
   /** Where visitors of its unavailable links go, unless a link has its own fallback. */
   fallbackUrl: string | null;
+  /** An IANA name. Clicks are counted by the days and hours that clocks showed there. */
+  timeZone: string;
   /** Whether tokens that act for the organization, or are its client's, must be bound to a key. */
   requiresDpop: boolean;
   /** Whether owners and admins must sign in with a second factor. */
@@ -36,6 +38,7 @@ type Setting = {
 const SETTINGS: Record<Name, Setting> = {
   name: { column: "name", event: "organization.renamed" },
   fallbackUrl: { column: "fallback_url", event: "organization.fallback_url_changed" },
+  timeZone: { column: "time_zone", event: "organization.time_zone_changed" },
   allowedClients: { column: "document_clients", event: "organization.allowed_clients_changed" },
   memberApps: { column: "member_apps", event: "organization.member_apps_changed" },
   requiresDpop: { column: "require_dpop", event: "organization.dpop_requirement_changed", field: "required" },
@@ -105,6 +108,7 @@ function toSettings(row: OrganizationRow): OrganizationSettings {
   return {
     name: row.name,
     fallbackUrl: row.fallback_url,
+    timeZone: row.time_zone,
     allowedClients: row.document_clients,
     memberApps: row.member_apps,
     requiresDpop: Boolean(row.require_dpop),

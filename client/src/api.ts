@@ -120,6 +120,8 @@ export interface LinkResults {
 }
 
 export interface Analytics {
+  /** The IANA name of the organization's time zone, which days and hours are in. */
+  time_zone: string;
   /** Clicks, without those of known bots. */
   clicks: number;
   /** Clicks of known bots. */
@@ -132,7 +134,7 @@ export interface Analytics {
     /** Clicks of known bots. */
     bot_clicks: number;
   }[];
-  /** The 24 hours (UTC) of a range of one day. Absent for a longer range, and for a day whose hours are no longer kept. */
+  /** The 24 hours of a range of one day. Absent for a longer range, and for a day whose hours are no longer kept. */
   hours?: {
     hour: number;
     /** Clicks, without those of known bots. */

@@ -86,6 +86,10 @@ export const EVENT_DATA_SCHEMAS = {
     from: z.string().nullable(),
     to: z.string().nullable().describe("Where visitors of unavailable links go. `null` for nowhere."),
   }),
+  "organization.time_zone_changed": z.object({
+    from: z.string(),
+    to: z.string().describe("The IANA name of the time zone that later clicks are counted in."),
+  }),
   "organization.suspended": z.object({ reason }),
   "organization.resumed": z.object({}),
   "organization.deleted": z.object({ reason: z.string().optional() }),

@@ -1,11 +1,13 @@
 import { z } from "zod";
 import { isText } from "../http/text.ts";
 import { invalidField, validate } from "../http/validate.ts";
+import { toLocalTime } from "../time-zone.ts";
 import { DEVICES } from "./redirect-rules.ts";
 import {
   type Analytics,
   CLICK_LISTS,
   CLICK_PROPERTIES,
+  type ClickedLink,
   type ClickFilter,
   type ClickList,
   type ClickProperty,
@@ -45,6 +47,9 @@ const unknownIsNull = "null for clicks whose user agent doesn't tell.";
 
 export const analyticsSchema = z
   .object({
+    time_zone: z
+      .string()
+      .describe("The IANA name of the organization's time zone, which days and hours are in."),
     clicks,
     bot_clicks,
     days: z
@@ -54,7 +59,7 @@ export const analyticsSchema = z
       .array(z.object({ hour: z.int().min(0).max(23), clicks, bot_clicks }))
       .optional()
       .describe(
-        "The 24 hours (UTC) of a range of one day. Absent for a longer range, and for a day whose hours are no longer kept.",
+        "The 24 hours of a range of one day. Absent for a longer range, and for a day whose hours are no longer kept.",
       ),
     referrers: z
       .array(z.object({ referrer: z.string().nullable(), clicks }))
@@ -90,6 +95,7 @@ export const analyticsSchema = z
     title: "Analytics",
     examples: [
       {
+        time_zone: "UTC",
         clicks: 17,
         bot_clicks: 2,
         days: [
@@ -126,37 +132,62 @@ export const analyticsSchema = z
 
 export type AnalyticsView = z.output<typeof analyticsSchema>;
 
-/** In days since 1970-01-01 UTC. */
+/** What pages show of clicks: the analytics, and what they are compared with. */
+export type Report = {
+  found: AnalyticsView;
+  /** The clicks of people in the same number of days before; undefined if filters don't reach back to them. */
+  previous: number | undefined;
+  /** The links with the most clicks of people that match, most first, without deleted ones. */
+  topLinks: ClickedLink[];
+  /** The first day of which clicks can be filtered. */
+  earliest: string;
+};
+
+/** In days since 1970-01-01. */
 type Range = { from: number; to: number };
 
 /** Returns the range of a query. @throws Problem 422 `invalid_from` or `invalid_to` */
 export function parseDateRange(query: unknown): Range {
-  return toDays(validate(analyticsQuery, query));
+  return toDays(validate(analyticsQuery, query), dayOf(Date.now(), "UTC"));
 }
 
-/** Returns the range of a query and its filter. @param filteredDays of how many days, today included, clicks can be filtered */
-export async function parseAnalyticsQuery(
+/** How far back clicks can be filtered: the current day is the last one. */
+type CountedDays = { filteredDays: number; timeZone: string };
+
+/** Returns the range of a query, its filter, and the first day of which clicks can be filtered. */
+export function parseAnalyticsQuery(
   query: unknown,
-  filteredDays: () => Promise<number>,
-): Promise<Range & { filter: ClickFilter }> {
+  { filteredDays, timeZone }: CountedDays,
+): Range & { filter: ClickFilter; first: number } {
   const { from, to, ...filter } = validate(analyticsQuery, query);
-  if (Object.keys(filter).length === 0) return { ...toDays({ from, to }), filter };
-  const days = await filteredDays();
-  const first = today() - days + 1;
-  const range = toDays({ from, to }, first);
+  const today = dayOf(Date.now(), timeZone);
+  const first = today - filteredDays + 1;
+  if (!isFiltered(filter)) return { ...toDays({ from, to }, today), filter, first };
+  const range = toDays({ from, to }, today, first);
   if (range.from < first)
-    throw invalidField("from", `must be one of the last ${days} days, of which clicks can be filtered`);
-  return { ...range, filter };
+    throw invalidField(
+      "from",
+      `must be one of the last ${filteredDays} days, of which clicks can be filtered`,
+    );
+  return { ...range, filter, first };
 }
 
-/** Returns the number of the current day. */
-export function today(): number {
-  return Math.floor(Date.now() / DAY_MS);
+export function isFiltered(filter: ClickFilter): boolean {
+  return Object.keys(filter).length > 0;
+}
+
+/** Returns the number of the day that has a time. */
+export function dayOf(at: number, timeZone: string): number {
+  return Math.floor(toLocalTime(at, timeZone) / DAY_MS);
 }
 
 /** @param first the earliest day by default */
-function toDays(range: Pick<z.output<typeof analyticsQuery>, "from" | "to">, first = 0): Range {
-  const to = range.to === undefined ? today() : toDay(range.to);
+function toDays(
+  range: Pick<z.output<typeof analyticsQuery>, "from" | "to">,
+  today: number,
+  first = 0,
+): Range {
+  const to = range.to === undefined ? today : toDay(range.to);
   const from =
     range.from === undefined ? Math.min(to, Math.max(first, to - DEFAULT_DAYS + 1)) : toDay(range.from);
   if (to < 0) throw invalidField("to", TOO_EARLY);
@@ -166,7 +197,7 @@ function toDays(range: Pick<z.output<typeof analyticsQuery>, "from" | "to">, fir
   return { from, to };
 }
 
-export function toAnalyticsView(analytics: Analytics, from: number, to: number): AnalyticsView {
+export function toAnalyticsView(analytics: Analytics, { from, to }: Range, time_zone: string): AnalyticsView {
   const days = Array.from({ length: to - from + 1 }, (_, index) => ({ date: toDate(from + index), ...NONE }));
   for (const { day, ...counted } of analytics.days) add(days[day - from], counted);
   const hours = Array.from({ length: DAY_HOURS }, (_, hour) => ({ hour, ...NONE }));
@@ -177,6 +208,7 @@ export function toAnalyticsView(analytics: Analytics, from: number, to: number):
     analytics[list].map(({ name, clicks }) => ({ [by]: name, clicks })),
   ]);
   return {
+    time_zone,
     clicks: days.reduce((sum, { clicks }) => sum + clicks, 0),
     bot_clicks: days.reduce((sum, { bot_clicks }) => sum + bot_clicks, 0),
     days,

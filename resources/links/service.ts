@@ -6,7 +6,15 @@ import { found, notFound, Problem } from "../http/problem.ts";
 import { validate } from "../http/validate.ts";
 import { type Limits, throwQuotaProblem } from "../plans.ts";
 import { createWorkQueue } from "../work-queue.ts";
-import { type AnalyticsView, parseAnalyticsQuery, toAnalyticsView, toDate, today } from "./analytics.ts";
+import {
+  type AnalyticsView,
+  dayOf,
+  isFiltered,
+  parseAnalyticsQuery,
+  type Report,
+  toAnalyticsView,
+  toDate,
+} from "./analytics.ts";
 import { createLinksInBulk } from "./bulk.ts";
 import { LINKS_LENGTH, readBulkUpdate } from "./bulk-update.ts";
 import { CHANGED_MAX, type ChangeResult, changeEach, readAction, selectionSchema } from "./change-many.ts";
@@ -15,7 +23,7 @@ import { assertAllowedSlug, assertEnabled, assertNoConflict, tryCreateLink, upse
 import { createLinkList, createMatches, createSuggestions } from "./list.ts";
 import { isSlug, type ReservedNames } from "./rules.ts";
 import { type LinkInput, linkSchemas, linkTag, toFields, withExternalId } from "./schema.ts";
-import type { ClickedLink, Link, LinkChanges, LinkPasswords, LinkStore } from "./types.ts";
+import type { Link, LinkChanges, LinkPasswords, LinkStore } from "./types.ts";
 import { createVisits } from "./visits.ts";
 
 type LinksOptions = { store: LinkStore; cursors: Cursors; passwords: LinkPasswords } & ReservedNames;
@@ -36,12 +44,37 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
     work: createWorkQueue(),
   };
   const matches = createMatches(store, queues.reads, reserved.shortHost);
-  const parseAnalytics = ({ organizationId }: Caller, query: unknown) =>
-    parseAnalyticsQuery(query, () => store.filteredDays(organizationId));
   const create = async (caller: Caller, input: unknown) => {
     const fields = await fieldsOf(caller, validate(schemas.create, input));
     return assertNoConflict(await tryCreateLink(store, caller, fields, reserved));
   };
+
+  async function readReport(
+    caller: Caller,
+    id: string | undefined,
+    query: unknown,
+    { topCount, hasPrevious }: { topCount: number; hasPrevious: boolean },
+  ): Promise<Report> {
+    const { organizationId } = caller;
+    const counted = await store.countedDays(organizationId);
+    const { from, to, filter, first } = parseAnalyticsQuery(query, counted);
+    if (id !== undefined) await get(caller, id);
+    const before = from - (to - from) - 1;
+    const isReached = before >= (isFiltered(filter) ? first : 0);
+    const read = () =>
+      Promise.all([
+        store.analytics(organizationId, id, from, to, filter),
+        hasPrevious && isReached
+          ? store.countClicks(organizationId, id, before, from - 1, filter)
+          : undefined,
+        topCount > 0 ? store.topLinks(organizationId, from, to, topCount, filter) : [],
+      ]);
+    const [analytics, previous, topLinks] = await (id === undefined
+      ? queues.reads(organizationId, read)
+      : read());
+    const found = toAnalyticsView(analytics, { from, to }, counted.timeZone);
+    return { found, previous, topLinks, earliest: toDate(first) };
+  }
 
   /** Takes the time of a hash, so it comes after the validation, and before anything is locked. */
   async function hashPassword(
@@ -211,28 +244,16 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
     ...createSuggestions(store, queues.reads),
     /** Returns the analytics of one link, or of all links if `id` is undefined. */
     async analytics(caller: Caller, id: string | undefined, query: unknown): Promise<AnalyticsView> {
-      const { from, to, filter } = await parseAnalytics(caller, query);
-      if (id !== undefined) await get(caller, id);
-      const read = () => store.analytics(caller.organizationId, id, from, to, filter);
-      const analytics = await (id === undefined ? queues.reads(caller.organizationId, read) : read());
-      return toAnalyticsView(analytics, from, to);
+      return (await readReport(caller, id, query, { topCount: 0, hasPrevious: false })).found;
     },
-    /** Resolves to the first day of which clicks can be filtered. */
-    filteredSince: async ({ organizationId }: Caller) =>
-      toDate(today() - (await store.filteredDays(organizationId)) + 1),
+    /** Returns analytics with what they are compared with. @param topCount how many links with the most clicks */
+    report: (caller: Caller, id: string | undefined, query: unknown, topCount = 0) =>
+      readReport(caller, id, query, { topCount, hasPrevious: true }),
     /** Resolves to how many clicks of a link came with its import, so no analytics have them. */
     async importedClicks({ organizationId }: Caller, { id, clicks }: Link): Promise<number> {
-      const { days } = await store.analytics(organizationId, id, 0, today());
-      return days.reduce((left, day) => (day.bot ? left : left - day.clicks), clicks);
-    },
-    /**
-     * Returns the organization's links with the most clicks in a range of days, most first, without deleted ones; with a
-     * filter, by the clicks that match, among the links with the most clicks.
-     */
-    async topLinks(caller: Caller, query: object, count: number): Promise<ClickedLink[]> {
-      const { organizationId } = caller;
-      const { from, to, filter } = await parseAnalytics(caller, query);
-      return queues.reads(organizationId, () => store.topLinks(organizationId, from, to, count, filter));
+      // Where a day begins before it does in UTC, today can be tomorrow.
+      const last = dayOf(Date.now(), "UTC") + 1;
+      return clicks - (await store.countClicks(organizationId, id, 0, last));
     },
   };
 }

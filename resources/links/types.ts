@@ -118,7 +118,7 @@ export type LinkStore = {
   findPasswordHash(linkId: string): Promise<string | null>;
   /** Counts one click. Resolves to false if `max_clicks` is reached; the limit is exact under concurrency. */
   click(link: ResolvedLink, click: Click): Promise<boolean>;
-  /** Sums clicks of one link, or of all, by day. `from` and `to` are inclusive, in days since 1970-01-01 UTC. */
+  /** Sums clicks of one link, or of all, by day. `from` and `to` are inclusive, in days since 1970-01-01. */
   analytics(
     organizationId: string,
     linkId: string | undefined,
@@ -126,13 +126,15 @@ export type LinkStore = {
     to: number,
     filter?: ClickFilter,
   ): Promise<Analytics>;
-  /** Resolves to the number of days, today included, of which clicks can be filtered. */
-  filteredDays(organizationId: string): Promise<number>;
+  /** As `analytics`, but resolves only to the number of clicks of people. */
+  countClicks(...range: Parameters<LinkStore["analytics"]>): Promise<number>;
+  /** Resolves to the number of days, today included, of which clicks can be filtered, and to the zone of the days. */
+  countedDays(organizationId: string): Promise<{ filteredDays: number; timeZone: string }>;
   /** Returns the tags of each of the newest links. */
   newestTags(organizationId: string, count: number): Promise<string[][]>;
   /**
    * The links with the most clicks of people in these days, most first, without deleted ones. With a filter, those with
-   * the most clicks that match, among the links with the most clicks: at least 25.
+   * the most clicks that match, among the links with the most clicks: at least 12.
    */
   topLinks(
     organizationId: string,
@@ -168,6 +170,8 @@ export type LinkOwner = {
 export type ResolvedLink = Pick<Link, "id" | "organizationId" | "clicks" | "botClicks" | "hasPassword"> &
   Omit<LinkFields, "title" | "tags" | "externalId" | "metadata" | "fallbackUrl" | "card" | "passwordHash"> & {
     hasCard: boolean;
+    /** That of its organization, whose days and hours clicks are counted by. */
+    timeZone: string;
     /** Whether the link, or its organization, was deleted. */
     isDeleted: boolean;
     /** Whether the operator disabled the link, or suspended its organization. */

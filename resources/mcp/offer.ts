@@ -9,7 +9,7 @@ const BEFORE_CREATING =
 upsert_link as external_id, which creates the link once and updates it after that. An idempotency_key is unique per call; \
 retries reuse it.";
 const ANALYTICS =
-  "get_link_analytics and get_analytics return clicks by UTC day, referrer and country, with known bots counted separately.";
+  "get_link_analytics and get_analytics return clicks by day in the organization's time zone, referrer and country, with known bots counted separately.";
 
 /** What an MCP address offers, within the scopes of a token. */
 export type Offer = {

@@ -68,7 +68,7 @@ ${urls}
     write({ tag }) {
       const week = { from: dayBefore(7), to: dayBefore(1) };
       const before = { from: dayBefore(14), to: dayBefore(8) };
-      return `Report on the clicks of ${tag ? `our links with the tag "${tag}"` : "our links"} from ${week.from} to ${week.to} (UTC), compared with the week before, ${before.from} to ${before.to}.
+      return `Report on the clicks of ${tag ? `our links with the tag "${tag}"` : "our links"} from ${week.from} to ${week.to}, compared with the week before, ${before.from} to ${before.to}.
 
 1. ${
         tag

@@ -21,7 +21,8 @@ const PAGE_GUESSES: Record<string, string> = {
 };
 
 // The forms of the settings page have the addresses of what they change.
-const SETTING = /^(\/dashboard\/organizations\/[^/]+)\/(members\/require-second-factor|fallback-url)$/;
+const SETTING =
+  /^(\/dashboard\/organizations\/[^/]+)\/(members\/require-second-factor|fallback-url|time-zone)$/;
 
 // A form that is shown again with its errors has the URL that it was sent to; reloading leads to the page, group 1.
 const FORM_ACTIONS = [

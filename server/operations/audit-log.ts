@@ -4,7 +4,7 @@ import type { ChainHead } from "../../adapters/events/chain-record.ts";
 import type { Storage } from "../../adapters/index.ts";
 import { MANAGERS } from "../../resources/access/scopes.ts";
 import { toPublicData } from "../../resources/events/public-data.ts";
-import { cellsOf, csvHeader, toCsv } from "../csv.ts";
+import { cellsOf, csvHeader, exportName, toCsv } from "../csv.ts";
 import { type AuditQuery, auditQuery, filterOf } from "./audit-query.ts";
 import { summaryOf } from "./audit-sentences.ts";
 import { type CsvFile, type OrganizationRequest, onOrganization } from "./operation.ts";
@@ -77,7 +77,10 @@ export const exportAuditLog = onOrganization({
     const filter = await resolveFilter(request, input);
     await storage.audit.recordExport(organization.id, actor, filter);
     const head = await storage.audit.head(organization.id);
-    return { name: `audit-${organization.id}`, parts: csvOf(request, filter, head?.seq ?? 0) };
+    return {
+      name: exportName(organization.name, "audit-log"),
+      parts: csvOf(request, filter, head?.seq ?? 0),
+    };
   },
 });
 

@@ -35,6 +35,7 @@ const SENTENCES: Record<AuditedType, (entry: Entry) => string> = {
     data.to === null
       ? "removed the fallback URL of unavailable links"
       : `changed the fallback URL of unavailable links to ${data.to}`,
+  "organization.time_zone_changed": ({ data }) => `changed the time zone from ${data.from} to ${data.to}`,
   "organization.suspended": ({ data }) => `suspended the organization${because(data)}`,
   "organization.resumed": () => "resumed the organization",
   "organization.deleted": ({ data }) => `deleted the organization${because(data)}`,

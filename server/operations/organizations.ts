@@ -6,6 +6,7 @@ import { reservedNamesOf } from "../../resources/links/rules.ts";
 import { linkSchemas } from "../../resources/links/schema.ts";
 import { createShowOrganization, organizationSchema } from "../../resources/organization/routes.ts";
 import { limitsOf, ORGANIZATIONS_PER_USER, PLANS, throwQuotaProblem } from "../../resources/plans.ts";
+import { TIME_ZONES } from "../../resources/time-zone.ts";
 import { disabledToJson, planChangeToJson } from "../clients/client-view.ts";
 import { nameSchema } from "../credentials/names.ts";
 import { approvalSchema, approvalToJson } from "./apps.ts";
@@ -121,6 +122,7 @@ export const getSettings = onOrganization({
   output: z.object({
     name: z.string(),
     fallback_url: z.string().nullable().describe("Where visitors of unavailable links go."),
+    time_zone: z.string().describe("The IANA name of the time zone that clicks are counted in."),
     allowed_clients: z.string().describe("Which apps the organization accepts."),
     member_apps: z.string().describe("Which of them members may authorize."),
     approved_apps: z.array(approvalSchema),
@@ -133,6 +135,7 @@ export const getSettings = onOrganization({
     return {
       name,
       fallback_url: settings.fallbackUrl,
+      time_zone: settings.timeZone,
       allowed_clients: settings.allowedClients,
       member_apps: settings.memberApps,
       approved_apps: approved.map(approvalToJson),
@@ -154,6 +157,25 @@ export const setFallbackUrl = onOrganization({
   done: { "fallback-url-saved": "Fallback URL saved." },
   async run(request) {
     await changeSettings(request, { fallbackUrl: request.input.fallback_url });
+    return request.input;
+  },
+});
+
+const timeZoning = z.strictObject({
+  time_zone: z.enum(TIME_ZONES, { error: "must be the IANA name of a time zone, for example Europe/Berlin" }),
+});
+
+export const setTimeZone = onOrganization({
+  at: `PUT ${ORGANIZATION}/time-zone`,
+  summary: "Set the time zone of the analytics",
+  description: "From then on, clicks are counted by its days and hours. Earlier clicks keep theirs.",
+  roles: MANAGERS,
+  input: timeZoning,
+  output: timeZoning,
+  events: ["organization.time_zone_changed"],
+  done: { "time-zone-saved": "Time zone saved." },
+  async run(request) {
+    await changeSettings(request, { timeZone: request.input.time_zone });
     return request.input;
   },
 });

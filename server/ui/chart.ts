@@ -1,3 +1,4 @@
+import { toLocalTime } from "../../resources/time-zone.ts";
 import { assetAddress } from "./asset-files.ts";
 import { type Html, html } from "./html.ts";
 import { table } from "./table.ts";
@@ -5,8 +6,9 @@ import { formatDay, pluralize, toDate } from "./text.ts";
 
 type Clicks = { clicks: number; bot_clicks: number };
 
-/** The clicks of each day of a range, in UTC, and of each hour if that is a single day. */
+/** The clicks of each day of a range, and of each hour if that is a single day. */
 type Clicked = {
+  time_zone: string;
   days: (Clicks & { date: string })[];
   hours?: (Clicks & { hour: number })[] | undefined;
 };
@@ -38,12 +40,13 @@ const HEIGHT = 100;
 const MAX_OUTLINED = 92;
 
 /** Fills bars for people and outlines those for bots, so the difference does not depend on color. */
-export function chart({ days, hours }: Clicked, range: string): Html {
+export function chart({ time_zone, days, hours }: Clicked, range: string): Html {
   const unit = hours ? "hour" : "day";
-  const points = hours ? pointsOfHours(days[0]?.date ?? "", hours) : pointsOfDays(days);
+  const now = toLocalTime(Date.now(), time_zone);
+  const points = hours ? pointsOfHours(days[0]?.date ?? "", hours, now) : pointsOfDays(days, now);
   const top = roundUp(Math.max(...points.map(({ clicks, bot_clicks }) => clicks + bot_clicks)));
   const width = points.length * STEP;
-  const label = unit === "day" ? "Day" : "Hour (UTC)";
+  const label = unit === "day" ? "Day" : `Hour (${time_zone})`;
   return html`<figure class="chart">
 <div class="plot">
 <div class="scale" aria-hidden="true"><span>${top.toLocaleString("en")}</span><span>${(top / 2).toLocaleString("en")}</span><span>0</span></div>
@@ -69,8 +72,8 @@ ${table(
 </figure>`;
 }
 
-function pointsOfHours(date: string, hours: NonNullable<Clicked["hours"]>): ChartPoint[] {
-  const currentHour = Math.floor((Date.now() - Date.parse(date)) / HOUR_MS);
+function pointsOfHours(date: string, hours: NonNullable<Clicked["hours"]>, now: number): ChartPoint[] {
+  const currentHour = Math.floor((now - Date.parse(date)) / HOUR_MS);
   return hours.map(({ hour, ...clicks }) => {
     const name = `${String(hour).padStart(2, "0")}:00`;
     const tick = hour % HOURS_PER_TICK === 0 ? name : undefined;
@@ -78,8 +81,8 @@ function pointsOfHours(date: string, hours: NonNullable<Clicked["hours"]>): Char
   });
 }
 
-function pointsOfDays(days: Clicked["days"]): ChartPoint[] {
-  const today = toDate(Date.now());
+function pointsOfDays(days: Clicked["days"], now: number): ChartPoint[] {
+  const today = toDate(now);
   const months = new Set(days.map(({ date }) => date.slice(0, 7)));
   const skipped = months.size > MAX_MONTHS ? 2 : 1;
   return days.map(({ date, ...clicks }, index) => {

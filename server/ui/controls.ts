@@ -50,6 +50,7 @@ export function formButton({
   text,
   about,
   look = "quiet",
+  error,
   fields = {},
 }: {
   action: string;
@@ -57,11 +58,17 @@ export function formButton({
   /** Distinguishes buttons with the same text for screen readers. */
   about?: string;
   look?: Look;
+  error?: string | undefined;
   fields?: Record<string, string>;
 }): Html {
   return html`<form method="post" action="${action}" class="inline">${CSRF_FIELD}${Object.entries(fields).map(
     ([name, value]) => hidden(name, value),
-  )}<button type="submit" class="${look}">${textAbout(text, about)}</button></form>`;
+  )}${submitButton(textAbout(text, about), look, error)}</form>`;
+}
+
+/** Renders the button of a form. Without a field that is wrong, the error stands there, and the button gets the focus. */
+export function submitButton(text: Html | string, look: Look, error: string | undefined): Html {
+  return html`${error && html`<p class="alert bad" role="alert" id="error">${error}</p>`}<button type="submit" class="${look}"${error && html` autofocus aria-describedby="error"`}>${text}</button>`;
 }
 
 type PanelForm = {

@@ -59,6 +59,8 @@ export type PageContent = {
   body: Html;
   section?: Section | undefined;
   error?: string | undefined;
+  /** Whether the body has the error, at its form. */
+  showsError?: boolean | undefined;
   /** Whether the page shows a secret. */
   isSecret?: boolean;
   /** The form that undoes what the notice is about. */
@@ -168,6 +170,6 @@ function suspensionAlert({ organization, supportContact }: Frame): Html {
   return html`<p class="alert bad"><strong>This organization is suspended</strong> since ${time(suspension.at)}. Its links, apps, tokens and webhooks don’t work, and you can’t change anything here.${reason} ${contact}</p>`;
 }
 
-function messages({ notice, banner }: Frame, { undo, error }: PageContent): Html {
-  return html`${banner}${notice && html`<div class="notice" role="status" data-toast><span>${notice}</span>${undo}</div>`}${alert(error, "error")}`;
+function messages({ notice, banner }: Frame, { undo, error, showsError }: PageContent): Html {
+  return html`${banner}${notice && html`<div class="notice" role="status" data-toast><span>${notice}</span>${undo}</div>`}${!showsError && alert(error, "error")}`;
 }

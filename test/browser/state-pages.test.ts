@@ -68,3 +68,18 @@ inChromium("the pages of quotas that are nearly or fully used are accessible and
   await waitForError(page);
   await isReadable(t, page, "link-new-full");
 });
+
+inChromium(
+  "a phone's navigation shows the current section, and fades where it continues",
+  async (t, browser) => {
+    const { page } = await openSignedIn(browser, service.url, owner, {
+      viewport: { width: 390, height: 844 },
+    });
+    await page.goto(`${path}/webhooks`);
+    const { x = -1, width = 0 } = (await page.locator(".sections [aria-current]").boundingBox()) ?? {};
+    t.true(x > 0 && x + width < 390, `${x} to ${x + width}`);
+    const fade = (side: string) =>
+      page.evaluate<string>(`getComputedStyle(document.querySelector(".sections ul"), "::${side}").position`);
+    t.deepEqual(await Promise.all(["before", "after"].map(fade)), ["sticky", "sticky"]);
+  },
+);

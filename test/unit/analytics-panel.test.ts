@@ -8,6 +8,7 @@ advanceToNoon();
 
 const dateOf = (time: number) => new Date(time).toISOString().slice(0, 10);
 const TODAY = dateOf(Date.now());
+const HOURS = Array.from({ length: 24 }, (_, hour) => ({ hour, clicks: hour === 3 ? 5 : 0, bot_clicks: 0 }));
 
 /** Returns analytics of each day from a date to another, with all clicks on the last one. */
 function viewOf(from: string, to: string, changes: Partial<AnalyticsView> = {}): AnalyticsView {
@@ -18,6 +19,7 @@ function viewOf(from: string, to: string, changes: Partial<AnalyticsView> = {}):
     ...(index === length - 1 ? { clicks, bot_clicks } : { clicks: 0, bot_clicks: 0 }),
   }));
   return {
+    time_zone: "UTC",
     clicks,
     bot_clicks,
     days,
@@ -69,6 +71,18 @@ test("clicks have an accessible chart, with bots apart, a day that isn't over, a
   t.is(html.querySelectorAll("[style], style").length, 0);
 });
 
+test("the day and the hour that aren't over are those of the organization's time zone", (t) => {
+  const tomorrow = dateOf(Date.now() + DAY_MS);
+  const titlesOf = (hours?: typeof HOURS) => {
+    const view = viewOf(tomorrow, tomorrow, { time_zone: "Pacific/Kiritimati", ...(hours && { hours }) });
+    return panelOf(view, { previous: 2 });
+  };
+  t.regex(titlesOf().textsOf("svg[role=img] title").join(), /, today so far: 5 clicks/);
+  t.regex(titlesOf().text, /2 clicks yesterday\./);
+  t.regex(titlesOf(HOURS).textsOf("svg[role=img] title").join(), /02:00, this hour so far: 0 clicks/);
+  t.regex(titlesOf(HOURS).text, /Hour \(Pacific\/Kiritimati\)/);
+});
+
 test("the sources of clicks have names, shares, and links that add a filter to the others", (t) => {
   const query = { from: "2026-01-01", to: "2026-01-31", utm_medium: "" };
   const { html, textsOf } = panelOf(viewOf("2026-01-01", "2026-01-31"), { query });
@@ -114,7 +128,6 @@ test("without clicks, there is a hint instead of a chart", (t) => {
   t.deepEqual([html.querySelector(".chart"), text.includes("No clicks yet.")], [null, true]);
 });
 
-const HOURS = Array.from({ length: 24 }, (_, hour) => ({ hour, clicks: hour === 3 ? 5 : 0, bot_clicks: 0 }));
 for (const [what, view, ticks] of [
   ["a day", viewOf(TODAY, TODAY, { hours: HOURS }), ["00:00", "06:00", "12:00", "18:00"]],
   ["a month", viewOf("2026-01-01", "2026-01-31"), ["Jan 1", "Jan 16", "Jan 31"]],

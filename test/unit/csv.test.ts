@@ -2,7 +2,7 @@ import test from "ava";
 import { parse } from "csv-parse/sync";
 import fc from "fast-check";
 import { withoutEscape } from "../../resources/links/import/values.ts";
-import { csvHeader, toCsv } from "../../server/csv.ts";
+import { csvHeader, exportName, toCsv } from "../../server/csv.ts";
 
 const special = fc.string({ unit: fc.constantFrom(..."\",;\r\n\t'=+-@﹦⁺ aé😀"), maxLength: 6 });
 /** A spreadsheet may trim spaces, and normalize what follows. */
@@ -47,4 +47,16 @@ test("numbers are no formulas, and missing values are empty cells", (t) => {
   t.is(toCsv([[-1, 0, true, null, undefined, ""]]), "-1,0,true,,,\n");
   t.is(toCsv([["-1", "＝1", "a,b", 'a "b"']]), `'-1,'＝1,"a,b","a ""b"""\n`);
   t.is(csvHeader(["a", "b"]), "\ufeffa,b\n");
+});
+
+test("a file is named after the organization, in letters and digits of any script, and the day", (t) => {
+  const date = new Date().toISOString().slice(0, 10);
+  for (const [organization, name] of [
+    ["Harbor Coffee", "harbor-coffee-"],
+    [' ../Ärger & Söhne: "x" ', "ärger-söhne-x-"],
+    ["東京 हिन्दी", "東京-हिन्दी-"],
+    ["/\\?*", ""],
+    [`${"a".repeat(59)}😀𝒜`, `${"a".repeat(59)}-`],
+  ] as const)
+    t.is(exportName(organization, "links"), `${name}links-${date}`);
 });

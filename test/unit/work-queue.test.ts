@@ -46,13 +46,19 @@ const RULES = {
 const serviceOf = (store: object) => createLinkService({ store: store as LinkStore, ...RULES });
 type Links = ReturnType<typeof createLinkService>;
 
+const QUICK_READS = {
+  countedDays: async () => ({ filteredDays: 90, timeZone: "UTC" }),
+  countClicks: async () => 0,
+  topLinks: async () => [],
+};
+
 const LONG_READS: Record<string, (links: Links, caller: ReturnType<typeof callerOf>) => Promise<unknown>> = {
   "a search": (links, caller) => links.list(caller, { search: "absent" }),
   "a sorted list": (links, caller) => links.list(caller, { sort: "clicks" }),
   "a count": (links, caller) => links.matches.count(caller, { tag: "absent" }),
   "suggested slugs": (links, caller) => links.suggestSlugs(caller, "absent", 10),
   "the analytics of all links": (links, caller) => links.analytics(caller, undefined, {}),
-  "the links with the most clicks": (links, caller) => links.topLinks(caller, {}, 10),
+  "a report with the links with the most clicks": (links, caller) => links.report(caller, undefined, {}, 10),
 };
 
 for (const [what, read] of Object.entries(LONG_READS))
@@ -63,7 +69,12 @@ for (const [what, read] of Object.entries(LONG_READS))
       reading++;
       return promise;
     };
-    const store = { list: readSlowly, listIds: readSlowly, analytics: readSlowly, topLinks: readSlowly };
+    const store = {
+      list: readSlowly,
+      listIds: readSlowly,
+      analytics: readSlowly,
+      ...QUICK_READS,
+    };
     const links = serviceOf(store);
     const large = callerOf("org_large");
     const reads = Array.from({ length: READS }, () => read(links, large).catch(() => {}));

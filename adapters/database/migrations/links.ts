@@ -74,7 +74,7 @@ async function createLinkChanges(knex: Knex) {
   for (const [name, change] of [
     ["link_changed", `update of ${REDIRECT_COLUMNS} on links`],
     ["link_removed", "delete on links"],
-    ["organization_changed", "update of suspended_at, deleted_at on organizations"],
+    ["organization_changed", "update of suspended_at, deleted_at, time_zone on organizations"],
     ["organization_removed", "delete on organizations"],
     ["domain_added", "insert on domains"],
     ["domain_changed", `update of ${DOMAIN_COLUMNS} on domains`],

@@ -21,6 +21,8 @@ export const organizations = t.table("organizations", {
   require_second_factor: t.flag().default(false),
   /** Where visitors go when a short link is no longer available. */
   fallback_url: t.text().nullable(),
+  /** The IANA name of the zone whose days and hours its clicks are counted by. */
+  time_zone: t.string(64).default("UTC"),
   /** The host of the domain that new links get, once it is verified. */
   default_domain: t.key(t.HOST).nullable(),
 });

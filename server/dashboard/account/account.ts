@@ -17,7 +17,7 @@ import {
 import { findOwnApp, findOwnApps, listOwnApps, revokeOwnApp } from "../../operations/account-apps.ts";
 import { confirmEmail, getPendingEmail, removeEmail, requestEmailChange } from "../../operations/email.ts";
 import { endOtherSessions, endSession, listSessions } from "../../operations/sessions.ts";
-import { badge, CSRF_FIELD, field, formButton, linkButton, time } from "../../ui/controls.ts";
+import { badge, CSRF_FIELD, field, formButton, linkButton, submitButton, time } from "../../ui/controls.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { page } from "../../ui/page.ts";
 import { type Columns, emptyState, table } from "../../ui/table.ts";
@@ -45,6 +45,7 @@ export function accountRoutes(router: Router, options: RouteOptions & AccountPar
 
   const show: Show = async (ctx, _error, problem) => {
     const { error, errors } = splitFieldErrors(problem);
+    const showsError = problem?.code === "last_owner";
     const typed = problem ? textFieldOf((await formFieldsOf(ctx)).email) : "";
     const account = await runOperation(ctx, options, getAccount);
     const { user, identities, second_factors: factors, sessions } = account;
@@ -63,8 +64,8 @@ ${linkButton(`${ACCOUNT}/apps`, "View apps", "quiet")}
 <p>Download everything we store about you. Links and clicks belong to your organizations and aren’t included.</p>
 ${linkButton(`${ACCOUNT}/export`, "Download data", "quiet")}
 </section>
-${deletionPanel(user.has_password, errors)}`;
-    showPage(ctx, { title: "Your account", error, body });
+${deletionPanel(user.has_password, errors, showsError ? error : undefined)}`;
+    showPage(ctx, { title: "Your account", error, showsError, body });
   };
 
   addReading(router, options, getAccount, (ctx) => show(ctx));
@@ -198,12 +199,12 @@ ${provider && formButton({ action: `${ACCOUNT}/identities`, text: `Link ${provid
 </section>`;
 }
 
-function deletionPanel(hasPassword: boolean, errors: FieldErrors): Html {
+function deletionPanel(hasPassword: boolean, errors: FieldErrors, error: string | undefined): Html {
   return html`<section class="panel danger"><h2>Delete account</h2>
 <p>This also deletes organizations that have no other members, and their short links stop working. You can’t undo this.</p>
 <form method="post" action="${ACCOUNT}/delete" class="stack">${CSRF_FIELD}
 ${hasPassword && currentPassword("password", "Your password", errors)}
-<button type="submit" class="danger">Delete account</button>
+${submitButton("Delete account", "danger", error)}
 </form></section>`;
 }
 

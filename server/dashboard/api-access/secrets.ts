@@ -48,7 +48,7 @@ export function addSecretRoutes(router: Router, options: RouteOptions, show: Sho
       section: "client",
       page: (secret) => ({
         title: secret.previous_expires_at === undefined ? "Your OAuth client is ready" : "New client secret",
-        body: newSecretPage(path, secret),
+        body: newSecretPage(path, secret, pathTo(ctx, "links")),
       }),
       kind: "secret",
       explanation: shownOnce("A client secret", "If you didn’t save it, rotate the secret to get a new one."),
@@ -129,9 +129,11 @@ function callersOf({ callers: [first, ...others] }: Secret): Html {
 <ul>${others.map((caller) => html`<li>${line(caller)}, ${time(caller.lastUsedAt)}</li>`)}</ul></details>`;
 }
 
-function newSecretPage(path: string, secret: NewSecret): Html {
+function newSecretPage(path: string, secret: NewSecret, links: string): Html {
   const { client_id, client_secret, previous_expires_at, compromised } = secret;
+  const isFirst = previous_expires_at === undefined;
   return html`<div class="panel" data-once>
+${isFirst && html`<p>Programs use this ID and secret to call the API. If you don’t need the API yet, you can continue to your links and create another secret later.</p>`}
 <p class="alert">Copy the secret now and store it safely. You won’t be able to see it again.</p>
 <dl class="facts">
 <dt>Client ID</dt><dd>${copyable(client_id, "client ID")}</dd>
@@ -139,7 +141,7 @@ function newSecretPage(path: string, secret: NewSecret): Html {
 </dl>
 ${compromised && html`<p>All older secrets and all tokens of this client have been revoked.</p>`}
 ${!compromised && previous_expires_at && html`<p>The previous secret stays valid until ${time(Date.parse(previous_expires_at))}.</p>`}
-<div class="actions">${linkButton(path, "Done")}${linkButton(`${path}/quick-start`, "Open quick start", "quiet")}</div>
+<div class="actions">${isFirst ? linkButton(links, "Go to your links") : linkButton(path, "Done")}${linkButton(`${path}/quick-start`, "Open quick start", "quiet")}</div>
 </div>`;
 }
 

@@ -126,21 +126,27 @@ type DomainPage = {
   shortHost: string;
   sent: Input | undefined;
   errors: FieldErrors;
+  /** Why the domain could not be verified. */
+  error: string | undefined;
 };
+
+/** Returns whether the DNS record was there when it was last looked up. */
+export function isProved({ verified, lostAt }: Domain): boolean {
+  return verified && lostAt === null;
+}
 
 /** Returns the page of a domain: its status with its DNS record, and its settings. */
 export function domainPage(page: DomainPage): Content & { title: string } {
-  const { domain, path, links } = page;
-  const { host, verified, lostAt, caseSensitive, createdAt } = domain;
+  const { domain, path, links, error } = page;
+  const { host, verified, caseSensitive, createdAt } = domain;
   const { dns } = toView(domain);
-  const isProved = verified && lostAt === null;
-  const body = html`${isProved ? html`` : openStep(page)}
+  const body = html`${isProved(domain) ? html`` : openStep(page)}
 <section class="panel"><dl class="facts">
 <dt>Status</dt><dd data-fact="status">${statusOf(domain)}</dd>
 ${Object.entries(dns).map(([name, value]) => html`<dt>DNS record ${name}</dt><dd>${ui.copyable(value, `the ${name} of the DNS record`)}</dd>\n`)}<dt>Upper and lower case</dt><dd>${CASES[caseSensitive ? 0 : 1][1].replace(" (default)", "")}</dd>
 <dt>Added</dt><dd>${ui.time(createdAt)}</dd>
 </dl>
-${isProved ? html`<p class="soft">Keep the DNS record. It is checked every day.</p>` : ui.formButton({ action: `${path}/verify`, text: "Verify domain", look: "primary" })}
+${isProved(domain) ? html`<p class="soft">Keep the DNS record. It is checked every day.</p>` : ui.formButton({ action: `${path}/verify`, text: "Verify domain", look: "primary", error })}
 </section>
 ${settingsForm(page)}
 <p>${ui.linkButton(`${path}/delete`, "Delete domain", "danger")}</p>`;

@@ -11,7 +11,7 @@ import * as forms from "../forms.ts";
 import { respondToChange, sendJson, showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { requirePlan } from "../webhooks/context.ts";
-import { deletionForm, domainPage, domainsPage, formFieldOf, newForm, toInput } from "./pages.ts";
+import { deletionForm, domainPage, domainsPage, formFieldOf, isProved, newForm, toInput } from "./pages.ts";
 
 const DOMAINS = `${ORGANIZATION}/domains`;
 const DOMAIN = `${DOMAINS}/:domain_id`;
@@ -58,17 +58,20 @@ export const domains: RouteModule = (router, { services: { domains, links }, url
     if (!prefersHtml(ctx)) return respondWithDomain(ctx, domain);
     const { errors, ...error } = forms.splitFieldErrors(problem, formFieldOf);
     const sent = problem ? await forms.formFieldsOf(ctx) : {};
+    // The button that verifies it sends none.
+    const isForm = sent.version !== undefined;
+    const showsError = !isForm && !isProved(domain);
     const page = domainPage({
       domain,
       path: pathOf(ctx, domain),
       links: pathWith(pathTo(ctx, "links"), { domain: domain.host }),
       shortHost,
-      // The button that verifies it sends none.
-      sent: sent.version === undefined ? undefined : sent,
+      sent: isForm ? sent : undefined,
       errors,
+      error: showsError ? error.error : undefined,
     });
     const conflict = problem?.code === "precondition_failed" && { error: EDIT_CONFLICT };
-    showPage(ctx, { section: "domains", ...page, ...error, ...conflict });
+    showPage(ctx, { section: "domains", showsError, ...page, ...error, ...conflict });
   };
   router.get(DOMAIN, ...access, (ctx) => show(ctx));
 

@@ -8,14 +8,17 @@ import {
   type ClickProperty,
   isOptional,
 } from "../../../resources/links/types.ts";
+import { toLocalTime } from "../../../resources/time-zone.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import { chart } from "../../ui/chart.ts";
 import { field, hidden, icon, linkButton, meter } from "../../ui/controls.ts";
+import { isManager } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { pathWith, table, tabs } from "../../ui/table.ts";
 import { capitalized, pluralize, toDate } from "../../ui/text.ts";
-import { actorOf, pathTo } from "../access.ts";
+import { actorOf, membershipOf, pathTo } from "../access.ts";
 import { type FieldErrors, queryErrors, redisplayForm, type Show } from "../forms.ts";
+import { TIME_ZONE } from "../organization/settings.ts";
 import { sendJson, showPage } from "../responses.ts";
 import { type DashboardOptions, ORGANIZATION, type RouteModule } from "../route.ts";
 import { displayUrl } from "./list.ts";
@@ -60,16 +63,14 @@ async function showAnalytics(
   const names = problem ? [] : Object.keys(ctx.query);
   const isRangeWrong = problem && Object.keys(errors).every((name) => RANGE.includes(name));
   const given = clicksQueryOf(ctx, isRangeWrong ? CLICK_PROPERTIES : names);
-  const read = (range: object) => links.analytics(caller, linkId, { ...given, ...range });
-  const [found, earliest] = await Promise.all([read({}), links.filteredSince(caller)]);
+  const [report, link] = await Promise.all([
+    links.report(caller, linkId, given, linkId === undefined ? TOP_LINKS : 0),
+    linkId === undefined ? undefined : links.get(caller, linkId),
+  ]);
+  const { found, previous, topLinks: top, earliest } = report;
 
   const query: ClicksQuery = { ...given, ...rangeOf(found) };
   const filters = filtersOf(query);
-  const [previous, top, link] = await Promise.all([
-    readPrevious(found, read, filters.length > 0 ? earliest : undefined),
-    linkId === undefined ? links.topLinks(caller, query, TOP_LINKS) : [],
-    linkId === undefined ? undefined : links.get(caller, linkId),
-  ]);
   const typed = problem ? (ctx.query as ClicksQuery) : query;
   const hint = filters.length > 0 && "Among the links with the most clicks in this date range.";
   const topLinks = { total: found.clicks, path: pathTo(ctx, "links"), query, shortUrl: urls.short, hint };
@@ -83,7 +84,7 @@ ${link && html`<p>${linkButton(clicksPath(`${pathTo(ctx, "links")}/${link.id}`, 
     ? { title: `Clicks on ${displayUrl(link, urls.short)}`, section: "links" as const }
     : {
         title: "Analytics",
-        intro: "Includes clicks on links that have since been deleted. Days and hours are in UTC.",
+        intro: html`Includes clicks on links that have since been deleted. Days and hours are in ${found.time_zone}.${isManager(membershipOf(ctx)) && html` <a href="${pathTo(ctx, "settings")}#${TIME_ZONE}">Change time zone</a>`}`,
         section: "analytics" as const,
       };
   showPage(ctx, { ...header, error, body });
@@ -124,14 +125,16 @@ function rangeForm(
   path: string,
   query: ClicksQuery,
   errors: FieldErrors,
-  found: Period,
+  found: AnalyticsView,
   earliest: string,
 ): Html {
   const filters = filtersOf(query);
   const shown = rangeOf(found);
   // A month can be as long as one of the others.
   const isShown = ([, from, to]: string[]) => from === shown.from && to === shown.to;
-  const presets = presetsOf(Date.now()).filter(([, from]) => filters.length === 0 || from >= earliest);
+  const presets = presetsOf(toLocalTime(Date.now(), found.time_zone)).filter(
+    ([, from]) => filters.length === 0 || from >= earliest,
+  );
   const current = presets.find(isShown);
   const links = presets.map((preset) => {
     const [name, from, to] = preset;
@@ -139,8 +142,8 @@ function rangeForm(
   });
   return html`${tabs("Date range", links)}
 <form method="get" action="${path}" class="row">
-${field({ name: "from", label: "From (UTC)", type: "date", value: query.from, error: errors.from })}
-${field({ name: "to", label: "To (UTC)", type: "date", value: query.to, error: errors.to })}
+${field({ name: "from", label: "From", type: "date", value: query.from, error: errors.from })}
+${field({ name: "to", label: "To", type: "date", value: query.to, error: errors.to })}
 ${filters.map(([by, value]) => hidden(by, value))}<button type="submit" class="quiet">Apply</button>
 </form>`;
 }
@@ -215,27 +218,15 @@ function figure(clicks: number, botClicks: number, change: string): Html {
 
 type Period = { days: { date: string }[] };
 
-/** Returns how many clicks the period of the same length before had; undefined if it began before the earliest day. */
-export async function readPrevious(
-  { days }: Period,
-  read: (range: { from: string; to: string }) => Promise<{ clicks: number }>,
-  earliest = "1970-01-01",
-): Promise<number | undefined> {
-  const first = Date.parse(days[0]?.date ?? "");
-  const from = first - days.length * DAY_MS;
-  if (from < Date.parse(earliest)) return undefined;
-  return (await read({ from: toDate(from), to: toDate(first - DAY_MS) })).clicks;
-}
-
 /** Returns the range of some days as text, such as “Nov 1 – 30, 2026”. */
 export function formatRange({ days }: Period): string {
   const [first, last] = [days[0]?.date, days.at(-1)?.date];
   return first && last ? RANGES.formatRange(new Date(first), new Date(last)) : "";
 }
 
-function describeChange({ clicks, days }: Period & { clicks: number }, previous: number | undefined): string {
+function describeChange({ clicks, days, time_zone }: AnalyticsView, previous: number | undefined): string {
   if (previous === undefined) return "";
-  const isToday = days.length === 1 && days[0]?.date === toDate(Date.now());
+  const isToday = days.length === 1 && days[0]?.date === toDate(toLocalTime(Date.now(), time_zone));
   // A day that isn't over can't be compared with a whole one.
   if (isToday) return `${pluralize(previous, "click")} yesterday.`;
   const before = days.length === 1 ? "the day before" : `the ${days.length} days before`;
@@ -288,7 +279,7 @@ export function sourcesPanel(
   const { clicks: total } = analytics;
   if (total === 0) return false;
   const { from = "", to = "" } = rangeOf(analytics);
-  const reach = (Date.now() - Date.parse(earliest)) / DAY_MS;
+  const reach = (toLocalTime(Date.now(), analytics.time_zone) - Date.parse(earliest)) / DAY_MS;
   const lists = CLICK_PROPERTIES.map((by) => {
     const { title, head } = SOURCES[by];
     const counted: Counted[] = analytics[CLICK_LISTS[by]];

@@ -7,7 +7,7 @@ import { listQuery } from "../../../resources/links/list.ts";
 import { linkSchema, toView } from "../../../resources/links/schema.ts";
 import type { LinkService } from "../../../resources/links/service.ts";
 import type { Link } from "../../../resources/links/types.ts";
-import { cellsOf, csvHeader, sendCsv, toCsv } from "../../csv.ts";
+import { cellsOf, csvHeader, exportName, sendCsv, toCsv } from "../../csv.ts";
 import { actorOf, membershipOf } from "../access.ts";
 import { withoutEmpty } from "../forms.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
@@ -36,8 +36,8 @@ export const linkExports: RouteModule = (router, { services: { links }, urls, al
       const { from } = parseDateRange(query);
       const link = linkId === undefined ? undefined : await links.get(caller, linkId);
       const clicked = link ? [link] : clickedLinks(links, caller, from * DAY_MS);
-      const name = `clicks-${link ? link.slug.replaceAll("/", "-") : membershipOf(ctx).id}`;
-      sendCsv(ctx, name, clicksAsCsv(links, caller, clicked, query));
+      const what = link ? `${link.slug.replaceAll("/", "-")}-clicks` : "clicks";
+      sendCsv(ctx, exportName(membershipOf(ctx).name, what), clicksAsCsv(links, caller, clicked, query));
     });
 };
 
@@ -55,7 +55,7 @@ type Pages = AsyncIterable<Link[]> | Iterable<Link[]>;
 
 /** Sends links as a CSV file, with the fields of the API. "linkgate import" reads it. */
 export function sendLinks(ctx: Context, pages: Pages, shortUrl: string): void {
-  sendCsv(ctx, `links-${membershipOf(ctx).id}`, linksAsCsv(pages, shortUrl));
+  sendCsv(ctx, exportName(membershipOf(ctx).name, "links"), linksAsCsv(pages, shortUrl));
 }
 
 async function* linksAsCsv(pages: Pages, shortUrl: string) {

@@ -104,14 +104,16 @@ type Results = { report: ImportReport; results: RowResult[]; isTrial: boolean; t
 
 async function showResults(ctx: Context, { report, results, isTrial, text }: Results): Promise<void> {
   const path = pathTo(ctx, "links");
-  const { imported, left, stopped } = report;
+  const { imported, refused, left, stopped } = report;
+  const skipped = refused > 0 && ` ${pluralize(refused, "row")} skipped.`;
   const canImport = isTrial && imported > 0;
   const next = canImport ? await confirmForm(path, imported, text) : linkButton(path, "Show links");
   showPage(ctx, {
     section: "links",
-    title: isTrial ? "Preview of the import" : `${pluralize(imported, "link")} imported`,
+    title: isTrial ? "Preview of the import" : "Import finished",
     intro: isTrial ? `Nothing is imported yet. Format: ${report.format}.` : `Format: ${report.format}.`,
-    body: html`${stopped && html`<p class="alert bad">${stopped.message} ${pluralize(left, "row")} ${left === 1 ? "is" : "are"} left. Import the same file again when there is room.</p>`}
+    body: html`${!isTrial && html`<p class="notice" role="status">${pluralize(imported, "link")} imported.${skipped}</p>`}
+${stopped && html`<p class="alert bad">${stopped.message} ${pluralize(left, "row")} ${left === 1 ? "is" : "are"} left. Import the same file again when there is room.</p>`}
 <div class="panel">${summary(report, isTrial)}
 <div class="actions">${next}${linkButton(`${path}/import`, "Choose another file", "quiet")}</div></div>
 ${resultTable(results, isTrial)}`,

@@ -70,7 +70,7 @@ function undoForm(ctx: Context): Html | undefined {
   const [, state] = /^links-(archived|restored)-\d/.exec(textFieldOf(done)) ?? [];
   if (!state || !undo || !isSignedConfirmation(ctx)) return undefined;
   const action = state === "archived" ? "restore" : "archive";
-  const fields = { action, ids: undo, return_to: pathWith("", query) };
+  const fields = { action, ids: undo, is_undo: "true", return_to: pathWith("", query) };
   return ui.formButton({ action: `${pathTo(ctx, "links")}/selection`, text: "Undo", fields });
 }
 

@@ -16,7 +16,6 @@ import {
   clicksQueryOf,
   filterChips,
   formatRange,
-  readPrevious,
   sourcesPanel,
 } from "./analytics.ts";
 import { cardFacts } from "./card.ts";
@@ -35,17 +34,14 @@ export async function showLink(
   const name = displayUrl(link, urls.short);
   const query = clicksQueryOf(ctx);
   const caller = actorOf(ctx);
-  const readAnalytics = (range: object) => links.analytics(caller, link.id, { ...query, ...range });
-  const [analytics, earliest, creator] = await Promise.all([
-    readAnalytics({}),
-    links.filteredSince(caller),
+  const [{ found: analytics, previous, earliest }, creator] = await Promise.all([
+    links.report(caller, link.id, query),
     creatorOf(storage, link.organizationId, link),
   ]);
   const isEmpty = analytics.clicks + analytics.bot_clicks === 0;
   const imported = isEmpty && link.clicks > 0 ? await links.importedClicks(caller, link) : 0;
   const isLatest = Object.keys(query).length === 0;
   const when = isLatest ? "in the last 30 days" : "in this date range";
-  const isFiltered = Object.keys(query).some((name) => name !== "from" && name !== "to");
   const clicks = clicksPanel(analytics, {
     title: isLatest ? "Clicks in the last 30 days" : formatRange(analytics),
     empty:
@@ -55,7 +51,7 @@ export async function showLink(
           ? `No clicks ${when}.`
           : "No clicks yet. Share the link, and its clicks appear here within seconds.",
     more: linkButton(clicksPath(`${path}/analytics`, query), "Date range", "quiet"),
-    previous: await readPrevious(analytics, readAnalytics, isFiltered ? earliest : undefined),
+    previous,
   });
   const needsCountries = settings.MMDB_PATH === undefined;
   const sources = sourcesPanel(analytics, { path: `${path}/analytics`, query, earliest, needsCountries });

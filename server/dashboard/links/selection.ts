@@ -103,10 +103,15 @@ export const selection: RouteModule = (router, { services: { links }, urls, allo
   });
 };
 
-function doneQuery(ctx: Context, { action }: Input, results: ChangeResult[]): Record<string, string> {
+function doneQuery(
+  ctx: Context,
+  { action, is_undo }: Input,
+  results: ChangeResult[],
+): Record<string, string> {
   const done = `${ACTIONS[textFieldOf(action)]?.done}-${results.length}`;
   const changed = results.filter(({ isChanged }) => isChanged).map(({ id }) => id);
-  const canBeUndone = isArchiving({ action }) && changed.length > 0 && changed.length <= UNDONE_MAX;
+  const isUndoable = isArchiving({ action }) && is_undo !== "true";
+  const canBeUndone = isUndoable && changed.length > 0 && changed.length <= UNDONE_MAX;
   return signedConfirmation(ctx, done, canBeUndone ? changed.join(ID_SEPARATOR) : undefined);
 }
 

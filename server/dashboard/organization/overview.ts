@@ -11,7 +11,7 @@ import { type Html, html } from "../../ui/html.ts";
 import { capitalized } from "../../ui/text.ts";
 import { actorOf, membershipOf, signedInUserOf } from "../access.ts";
 import { formFieldsOf, splitFieldErrors } from "../forms.ts";
-import { clicksPanel, readPrevious, topLinksPanel } from "../links/analytics.ts";
+import { clicksPanel, topLinksPanel } from "../links/analytics.ts";
 import { quickForm } from "../links/list.ts";
 import { addOperationPage, addReading } from "../operation-routes.ts";
 import { respondToChange, showPage } from "../responses.ts";
@@ -37,16 +37,14 @@ export const overviewRoutes: RouteModule = (router, options) => {
     ctx.cookies.set(LAST_VIEWED_COOKIE, id, { path: "/dashboard", sameSite: "lax", overwrite: true });
     const caller = actorOf(ctx);
     const isReader = isManager(membership);
-    const clicks = await services.links.analytics(caller, undefined, {});
-    const range = { from: clicks.days[0]?.date, to: clicks.days.at(-1)?.date };
-    const [apps, members, previous, topLinks, activity, webhooks] = await Promise.all([
+    const [report, apps, members, activity, webhooks] = await Promise.all([
+      services.links.report(caller, undefined, {}, TOP_LINKS),
       storage.grants.listByOrganization(id),
       storage.members.list(id),
-      readPrevious(clicks, (range) => services.links.analytics(caller, undefined, range)),
-      services.links.topLinks(caller, range, TOP_LINKS),
       isReader ? storage.audit.page(id, { types: CHANGE_TYPES }, ACTIVITIES) : undefined,
       isReader && isPaid(plan) ? services.webhooks.list(caller, { limit: 100 }) : undefined,
     ]);
+    const { found: clicks, previous, topLinks } = report;
     const counts = { links: usage.links, apps: apps.length, members: members.length };
     const isDismissed = ctx.cookies.get(CHECKLIST_COOKIE) !== undefined;
     const body = html`<div class="beside"><div>

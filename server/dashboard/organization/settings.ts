@@ -1,6 +1,7 @@
 import type { Context } from "koa";
 import type { Membership } from "../../../adapters/organizations/store.ts";
 import { invalidField } from "../../../resources/http/validate.ts";
+import { TIME_ZONES } from "../../../resources/time-zone.ts";
 import { textFieldOf } from "../../http/request-body.ts";
 import type { SignedInUser } from "../../http/state.ts";
 import { setAppPolicy, setEnterpriseAuthorization } from "../../operations/apps.ts";
@@ -17,6 +18,9 @@ import { showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { appPolicyPanel, approvedAppsPanel } from "./app-policy.ts";
 
+/** The panel of the settings page. */
+export const TIME_ZONE = "time-zone";
+
 export const settingsRoutes: RouteModule = (router, options) => {
   const { settings } = options;
   const to = (ctx: Context) => pathTo(ctx, "settings");
@@ -27,13 +31,14 @@ export const settingsRoutes: RouteModule = (router, options) => {
     const current = await runOperation(ctx, options, operations.getSettings);
     const { error: rejection = error, errors } = splitFieldErrors(problem);
     const values = { ...current, ...(problem && (await formFieldsOf(ctx))) };
-    const state = (name: "name" | "fallback_url") => ({
+    const state = (name: "name" | "fallback_url" | "time_zone") => ({
       name,
       value: textFieldOf(values[name]),
       error: errors[name],
     });
     const body = html`${mayRun(membership, operations.renameOrganization) && namePanel(membership, state("name"))}
 ${mayRun(membership, operations.setFallbackUrl) && fallbackPanel(membership, state("fallback_url"))}
+${mayRun(membership, operations.setTimeZone) && timeZonePanel(membership, state("time_zone"))}
 ${isManager(membership) && secondFactorPanel(membership, signedInUserOf(ctx), current.require_second_factor)}
 ${appPolicyPanel(membership, current, settings)}
 ${current.member_apps === "approved" && approvedAppsPanel(membership, current.approved_apps)}
@@ -53,6 +58,7 @@ ${mayRun(membership, operations.deleteOrganization) && deletionPanel(membership)
     toInput: (fields) => ({ ...fields, fallback_url: toUrl(fields.fallback_url) || null }),
     to,
   });
+  addOperation(router, options, operations.setTimeZone, { show, to });
   addOperation(router, options, operations.renameOrganization, { show, to });
   addOperationPage(router, options, operations.deleteOrganization, {
     path: `${ORGANIZATION}/delete`,
@@ -94,6 +100,18 @@ function fallbackPanel({ id }: Membership, state: FieldState): Html {
     html`<form method="post" action="${sectionPath(id, "overview")}/fallback-url" class="row">${ui.CSRF_FIELD}
 ${urlField({ ...state, label: "Fallback URL" })}
 <button type="submit" class="quiet">Save fallback URL</button>
+</form>`,
+  );
+}
+
+function timeZonePanel({ id }: Membership, state: FieldState): Html {
+  const text =
+    "Analytics count clicks by its days and hours. A change applies to later clicks; those so far stay where they are.";
+  return ui.settingPanel(
+    { id: TIME_ZONE, title: "Time zone", text },
+    html`<form method="post" action="${sectionPath(id, "overview")}/time-zone" class="row">${ui.CSRF_FIELD}
+${ui.select({ ...state, label: "Time zone", options: TIME_ZONES.map((name) => [name, name.replaceAll("_", " ")]) })}
+<button type="submit" class="quiet">Save time zone</button>
 </form>`,
   );
 }

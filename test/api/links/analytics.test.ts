@@ -38,7 +38,7 @@ const NO_OTHERS = { destinations: [], utm_sources: [], utm_mediums: [], utm_camp
 test("a link without clicks has analytics of the default range, without clicks", async (t) => {
   const { days, ...rest } = await analytics(await api.createLink());
   const lists = { referrers: [], countries: [], devices: [], browsers: [], operating_systems: [] };
-  t.deepEqual(rest, { clicks: 0, bot_clicks: 0, ...lists, ...NO_OTHERS });
+  t.deepEqual(rest, { time_zone: "UTC", clicks: 0, bot_clicks: 0, ...lists, ...NO_OTHERS });
   t.is(days.length, 30);
   t.true(days.every(({ clicks, bot_clicks }) => clicks === 0 && bot_clicks === 0));
   t.is(days.at(-1)?.date, new Date(Date.now()).toISOString().slice(0, 10));
@@ -55,6 +55,7 @@ test("a click is counted immediately, with its referrer, country, device, browse
   ]);
   t.like(days.at(-1), { clicks: 3, bot_clicks: 2 });
   t.deepEqual(view, {
+    time_zone: "UTC",
     clicks: 3,
     bot_clicks: 2,
     referrers: [

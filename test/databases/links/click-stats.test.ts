@@ -212,6 +212,30 @@ const FILTERS: [filter: ClickFilter, people: number, bots: number][] = [
   [{ destination: "https://example.com/" }, 1, 0],
 ];
 
+test("clicks are counted by the days and hours of their organization's time zone, from the change on", async (t) => {
+  const id = await createOrganization();
+  const before = await createResolvedLink(id);
+  await first.links.click(before, clickAt(TODAY * DAY_MS + 18 * HOUR_MS, { country: "IN" }));
+  await first.organizationSettings.change(id, { timeZone: "Asia/Kolkata" }, OPERATOR);
+  const link = (await second.links.resolve(before.slug)) as ResolvedLink;
+  const half = HOUR_MS / 2;
+  for (const at of [18 * HOUR_MS, 18 * HOUR_MS + half - 1, 18 * HOUR_MS + half])
+    await second.links.click(link, clickAt(TODAY * DAY_MS + at, { country: "IN" }));
+  await first.links.analytics(id, undefined, TODAY, TODAY);
+  for (const filter of [{}, { country: "IN" }])
+    for (const linkId of [link.id, undefined]) {
+      const read = async (day: number) => {
+        const { days, hours } = await second.links.analytics(id, linkId, day, day, filter);
+        const clicked = hours.filter(({ clicks }) => clicks > 0).map(({ hour, clicks }) => [hour, clicks]);
+        return [days[0]?.clicks, clicked.sort()];
+      };
+      t.deepEqual(await read(TODAY), [3, [[18, 1], [23, 2]]]); // biome-ignore format: a row for each hour
+      t.deepEqual(await read(TODAY + 1), [1, [[0, 1]]]);
+    }
+  t.is(await second.links.countClicks(id, undefined, TODAY, TODAY + 1), 4);
+  t.is(await second.links.countClicks(id, link.id, TODAY, TODAY, { country: "IN" }), 3);
+});
+
 test("clicks that match a filter are counted by day, hour and name, of one link and of all", async (t) => {
   const id = await createOrganization();
   const links = [await createResolvedLink(id), await createResolvedLink(id)] as const;

@@ -61,8 +61,8 @@ test.serial("statistics older than the plan keeps them become one count per link
   t.is(deleted, rows.length - links.length);
   const { hours, days, referrers, browsers, destinations } = toAnalyticsView(
     await first.links.analytics(id, links[1], OLD, OLD),
-    OLD,
-    OLD,
+    { from: OLD, to: OLD },
+    "UTC",
   );
   t.deepEqual(
     [hours, days[0]?.clicks, days[0]?.bot_clicks, referrers, browsers, destinations],

@@ -159,6 +159,8 @@ test.serial("an account isn't deleted by an old sign-in, a wrong password or a l
     const page = await browser.press(await browser.open(PAGE), "Delete account", { password });
     t.is(page.status, status);
     t.truthy(page.html.querySelector("[role=alert]"));
+    const atForm = textsOn(page, "main .danger form [role=alert]").join();
+    t.is(/You are the only owner of Team/.test(atForm), code === "last_owner", "at its form");
   }
   t.is((await owner.api.send("GET", "/dashboard/me")).status, 200);
   await service.createUser([organization.id], undefined, "owner");

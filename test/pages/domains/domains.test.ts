@@ -66,6 +66,7 @@ test("an owner adds a domain, creates its DNS record and verifies it in the brow
   const unproven = await browser.press(added, "Verify domain");
   t.is(unproven.status, 409);
   t.regex(alertOn(unproven), /TXT record _linkgate\.shop\.acme\.example must have the value/);
+  t.deepEqual(textsOn(unproven, "form[action$=verify] > [role=alert]"), [alertOn(unproven)], "at the button");
   t.is(statusOn(unproven), "Waiting for DNS record");
   records.set(name, "SERVFAIL");
   const unanswered = await browser.press(unproven, "Verify domain");

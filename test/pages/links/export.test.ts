@@ -1,5 +1,6 @@
 import test from "ava";
 import { parse } from "csv-parse/sync";
+import { exportName } from "../../../server/csv.ts";
 import { linksInBrowser } from "../../harness/clients/dashboard.ts";
 import { importLinks } from "../../harness/clients/link-import.ts";
 import { advanceToNoon } from "../../harness/clock.ts";
@@ -51,7 +52,10 @@ test("the export of all links can be imported by another service, and every fiel
   await fetch(`${service.url}/plain`, { redirect: "manual" });
   const { headers, text, rows } = await download(from, "/links.csv");
   t.is(headers.get("content-type"), "text/csv; charset=utf-8");
-  t.is(headers.get("content-disposition"), `attachment; filename="links-${from.organization.id}.csv"`);
+  t.is(
+    headers.get("content-disposition"),
+    `attachment; filename="${exportName(from.organization.name, "links")}.csv"`,
+  );
   t.is(rows.length, ODD_LINKS.length + 1);
   const expected = { format: "linkgate", imported: ODD_LINKS.length + 1, refused: 0 };
   t.like((await importLinks(to.owner.api, to.base, text)).body, expected);

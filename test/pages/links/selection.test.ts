@@ -58,6 +58,7 @@ test("a form archives the selected links, returns to the list with its filter, a
   const undone = await browser.press(archived, "Undo");
   t.is(noticeOf(undone), "2 links restored.");
   t.true(undone.url.startsWith(`${list}&done=links-restored-2&`));
+  t.is(undone.html.querySelector("[role=status] button"), null, "no undo of an undo");
   t.like(await lookAll(links), [{ archived: false }, { archived: false }, { archived: true }]);
   t.is((await fetch(first.short_url, { redirect: "manual" })).status, 302);
 });
@@ -164,7 +165,10 @@ test("the selected links are exported as CSV, and no others", async (t) => {
   const [first, , third] = await createMany(3, { tags: ["a"] });
   const { headers, text } = await select([first, third], { action: "export" });
   t.regex(headers.get("content-type") ?? "", /^text\/csv/);
-  t.regex(headers.get("content-disposition") ?? "", /^attachment; filename="links-org_\w+\.csv"$/);
+  t.regex(
+    headers.get("content-disposition") ?? "",
+    /^attachment; filename="[a-z\d-]+-links-[\d-]{10}\.csv"$/,
+  );
   const [head = "", ...rows] = text.trim().split("\n");
   t.regex(head, /\bid,url,short_url,domain,slug\b/);
   t.is(rows.map((row) => row.split(",")[0]).join(), `${third.id},${first.id}`);

@@ -60,6 +60,7 @@ const AUDITED_CHANGES = {
   "organization.allowed_clients_changed": by("PUT", "/apps", { allowed_clients: "none" }),
   "organization.member_apps_changed": by("PUT", "/apps", { member_apps: "approved" }),
   "organization.fallback_url_changed": by("PUT", "/fallback-url", { fallback_url: "https://example.com/" }),
+  "organization.time_zone_changed": by("PUT", "/time-zone", { time_zone: "Europe/Berlin" }),
   "app.approved": by("POST", "/apps/approved", { client_id: CLIENT_ID }),
   "app.approval_withdrawn": after("/apps/approved", { client_id: CLIENT_ID }, "DELETE"),
   "enterprise_authorization.changed": by("PUT", "/apps/enterprise-authorization", { enabled: true }),

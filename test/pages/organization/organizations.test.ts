@@ -1,5 +1,7 @@
 import test from "ava";
+import type { AnalyticsView } from "../../../resources/links/analytics.ts";
 import { limitsOf } from "../../../resources/plans.ts";
+import { toLocalTime } from "../../../resources/time-zone.ts";
 import { apiAt, BROWSER, isMissing, isProblem, type LinkBody } from "../../harness/clients/api.ts";
 import {
   browserOf,
@@ -81,6 +83,7 @@ test("the settings are shown as JSON to each member", async (t) => {
   t.deepEqual(body, {
     name: organization.name,
     fallback_url: null,
+    time_zone: "UTC",
     allowed_clients: "known",
     member_apps: "any",
     approved_apps: [],
@@ -110,6 +113,31 @@ test("the fallback URL of an organization is set, shown, audited and removed", a
   const removed = await browser.press(saved, "Save fallback URL", { fallback_url: "" });
   t.is(typedIn(removed, "fallback_url"), "");
   t.is(await target(), null);
+});
+
+test("the time zone of an organization is chosen, and its clicks are counted and shown by it", async (t) => {
+  const { base, admin, member } = await createTeam(service);
+  const json = { url: "https://example.com/" };
+  const { body: link } = await admin.api.send<LinkBody>("POST", `${base}/links`, { json });
+  const { browser, page } = await openAs(service, admin, `${base}/settings`);
+  // It is tomorrow there, or today with the same time of day.
+  const time_zone = new Date(Date.now()).getUTCHours() < 11 ? "Pacific/Pago_Pago" : "Pacific/Kiritimati";
+  const saved = await browser.press(page, "Save time zone", { time_zone });
+  t.is(typedIn(saved, "time_zone"), time_zone);
+  await fetch(link.short_url, { redirect: "manual", headers: { "user-agent": BROWSER } });
+  const { body } = await member.api.get<AnalyticsView>(`${base}/analytics`);
+  t.is(body.time_zone, time_zone);
+  t.is(body.days.at(-1)?.date, new Date(toLocalTime(Date.now(), time_zone)).toISOString().slice(0, 10));
+  t.is(body.days.at(-1)?.clicks, 1);
+  const analytics = await browser.open(`${service.url}${base}/analytics`);
+  t.regex(textsOn(analytics, ".intro").join(), new RegExp(`in ${time_zone}\\. Change time zone`));
+
+  for (const wrong of ["Europe/Basel", "utc", "", null, "x".repeat(5000)]) {
+    const reply = await admin.api.send("PUT", `${base}/time-zone`, { json: { time_zone: wrong } });
+    isProblem(t, reply, { status: 422, code: "invalid_time_zone", fields: ["time_zone"] });
+  }
+  const reply = await member.api.send("PUT", `${base}/time-zone`, { json: { time_zone: "UTC" } });
+  t.is(reply.status, 403);
 });
 
 test("with SELF_SERVICE_PLANS=off plans can't be changed in the dashboard, and the page says so", async (t) => {

@@ -1,0 +1,44 @@
+import { LRUCache } from "lru-cache";
+
+// The runtime accepts these names, but lists the former ones.
+const RENAMED: Record<string, string> = {
+  "Africa/Asmera": "Africa/Asmara",
+  "America/Buenos_Aires": "America/Argentina/Buenos_Aires",
+  "America/Catamarca": "America/Argentina/Catamarca",
+  "America/Coral_Harbour": "America/Atikokan",
+  "America/Cordoba": "America/Argentina/Cordoba",
+  "America/Godthab": "America/Nuuk",
+  "America/Indianapolis": "America/Indiana/Indianapolis",
+  "America/Jujuy": "America/Argentina/Jujuy",
+  "America/Louisville": "America/Kentucky/Louisville",
+  "America/Mendoza": "America/Argentina/Mendoza",
+  "Asia/Calcutta": "Asia/Kolkata",
+  "Asia/Katmandu": "Asia/Kathmandu",
+  "Asia/Rangoon": "Asia/Yangon",
+  "Asia/Saigon": "Asia/Ho_Chi_Minh",
+  "Atlantic/Faeroe": "Atlantic/Faroe",
+  "Europe/Kiev": "Europe/Kyiv",
+  "Pacific/Enderbury": "Pacific/Kanton",
+  "Pacific/Ponape": "Pacific/Pohnpei",
+  "Pacific/Truk": "Pacific/Chuuk",
+};
+
+const LISTED = Intl.supportedValuesOf("timeZone").map((name) => RENAMED[name] ?? name);
+
+/** The names of the IANA database, `UTC` first. */
+export const TIME_ZONES = [...new Set(["UTC", ...LISTED.sort()])];
+
+// A format takes tens of kilobytes, and most organizations have one of a few zones.
+const formats = new LRUCache<string, Intl.DateTimeFormat>({
+  max: 100,
+  memoMethod: (timeZone) => new Intl.DateTimeFormat("en-US", { timeZone, timeZoneName: "longOffset" }),
+});
+
+/** Returns what clocks in a time zone show, as the milliseconds since 1970-01-01 at which they show it in UTC. */
+export function toLocalTime(at: number, timeZone: string): number {
+  if (timeZone === "UTC") return at;
+  const parts = formats.memo(timeZone).formatToParts(at);
+  // Such as “GMT+05:30”, or “GMT”.
+  const offset = parts.find(({ type }) => type === "timeZoneName")?.value.slice(3);
+  return at - Date.parse(`1970-01-01T00:00:00${offset || "Z"}`);
+}
