@@ -8,10 +8,7 @@ const SERVICE_NAME = "linkgate";
 const FILL_MAX = 5;
 const NAME_MIN = 3;
 
-export type PasswordOwner = {
-  username: string;
-  organizations?: readonly string[];
-};
+export type PasswordOwner = { username: string; organizations?: readonly string[] };
 
 /** No composition rules (OWASP ASVS 5.0 V6.2.5). */
 export function validatePassword(password: string, owner: PasswordOwner): string | undefined {

@@ -72,9 +72,7 @@ export const DASHBOARD_PROBLEMS = describeCodes({
       "Enter the address on your account page again.",
     ],
   },
-  406: {
-    browser_required: ["Single sign-on requires a browser.", "Open the URL in a browser."],
-  },
+  406: { browser_required: ["Single sign-on requires a browser.", "Open the URL in a browser."] },
   409: {
     second_factor_missing: [
       "The account has no second factor, or you didn't sign in with it.",
