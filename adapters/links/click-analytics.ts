@@ -41,7 +41,7 @@ type TimedClicks = { dimension: Dimension; day: number; name?: string; clicks: n
 
 /** Creates what adds up the counts of clicks. `settled` resolves once the clicks so far are stored. */
 export function createClickAnalytics(database: Database, settled: () => Promise<void>) {
-  const { knex, readAside } = database;
+  const { knex, engine, readAside } = database;
   const details = createClickDetails(database);
   /** Queries the counts of some links. Both ends are inclusive. */
   const countsOf = (organizationId: string, linkIds: string[], from: number, to: number) =>
@@ -54,9 +54,16 @@ export function createClickAnalytics(database: Database, settled: () => Promise<
     counts.groupBy(columns).select(columns).sum({ clicks: "clicks" });
 
   const readTop = (dimension: Dimension, counts: Knex.QueryBuilder, count = TOP_COUNT) => {
-    const query = sumBy(["name"], counts.where({ dimension }))
-      .orderBy([{ column: "clicks", order: "desc" }, "name"])
-      .limit(count);
+    const named = counts.where({ dimension });
+    // MariaDB groups by numbers in a third of the time that long names take. 64 bits tell the names apart.
+    const sums: Knex.QueryBuilder =
+      engine === "mysql"
+        ? named
+            .groupByRaw("crc32(name), crc32(reverse(name))")
+            .min({ name: "name" })
+            .sum({ clicks: "clicks" })
+        : sumBy(["name"], named);
+    const query = sums.orderBy([{ column: "clicks", order: "desc" }, "name"]).limit(count);
     return readAside<NamedClicks>(query, READ_MS);
   };
 
@@ -124,14 +131,11 @@ export function createClickAnalytics(database: Database, settled: () => Promise<
       const toLinks = (sums: NamedClicks[]) =>
         topNames(sums, count).map(({ name, clicks }) => ({ id: name as string, clicks }));
       if (!isFiltered(filter)) return toLinks(await readTop("link", ofAll, count));
-      const sources = await details.countSources(organizationId, filter);
-      const { min, max } = CANDIDATES;
-      const candidates = await readTop(
-        "link",
-        ofAll,
-        Math.max(min, Math.min(max, Math.floor(PAIRS / sources))),
-      );
-      const ids = candidates.map(({ name }) => name);
+      const [sources, top] = await Promise.all([
+        details.countSources(organizationId, filter),
+        readTop("link", ofAll, CANDIDATES.max),
+      ]);
+      const ids = top.slice(0, Math.max(CANDIDATES.min, PAIRS / sources)).map(({ name }) => name);
       return toLinks(await details.sumByLink(organizationId, ids, [from, to], filter));
     },
   };

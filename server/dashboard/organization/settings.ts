@@ -106,7 +106,7 @@ ${urlField({ ...state, label: "Fallback URL" })}
 
 function timeZonePanel({ id }: Membership, state: FieldState): Html {
   const text =
-    "Analytics count clicks by its days and hours. A change applies to later clicks; those so far stay where they are.";
+    "Analytics show clicks by day and hour in this time zone. A change applies to new clicks; earlier ones keep their day and hour.";
   return ui.settingPanel(
     { id: TIME_ZONE, title: "Time zone", text },
     html`<form method="post" action="${sectionPath(id, "overview")}/time-zone" class="row">${ui.CSRF_FIELD}
