@@ -1,8 +1,7 @@
 import type { Knex } from "knex";
 import type { Actor } from "../resources/access/actor.ts";
 import { recordNotice } from "./accounts/notices.ts";
-import { sha256 } from "./crypto/hash.ts";
-import { hasChecksum } from "./crypto/ids.ts";
+import { hasChecksum, sha256 } from "./crypto/ids.ts";
 import type { Database } from "./database/index.ts";
 import type { Change, Outbox } from "./events/outbox.ts";
 import { createChangeClient } from "./oauth/change-client.ts";

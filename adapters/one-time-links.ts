@@ -1,6 +1,5 @@
 import type { Knex } from "knex";
-import { sha256 } from "./crypto/hash.ts";
-import { newSecret } from "./crypto/ids.ts";
+import { newSecret, sha256 } from "./crypto/ids.ts";
 import type { OneTimeLinkRow } from "./database/tables/accounts.ts";
 
 type Purpose = OneTimeLinkRow["purpose"];

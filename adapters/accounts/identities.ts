@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
-import { sha256 } from "../crypto/hash.ts";
+import { sha256 } from "../crypto/ids.ts";
 import { ifDuplicate } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
 import { recordForMember } from "../events/member-events.ts";

@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import { sha256 } from "../crypto/hash.ts";
+import { sha256 } from "../crypto/ids.ts";
 import type { Database } from "../database/index.ts";
 import { lockUser } from "../locks.ts";
 import { recordNotice } from "./notices.ts";

@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import { sha256 } from "../crypto/hash.ts";
+import { sha256 } from "../crypto/ids.ts";
 import { ifDuplicate } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
 import { type NoticeKind, recordNotice } from "./notices.ts";

@@ -1,5 +1,6 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { LRUCache } from "lru-cache";
+import { tryTo } from "../../resources/try-to.ts";
 
 const KEY_BYTES = 32;
 const IV_BYTES = 12; // NIST SP 800-38D §8.2: 96 bits for AES-GCM
@@ -73,13 +74,11 @@ function open(ciphertext: string, context: string, key: Uint8Array): string | un
   const bytes = Buffer.from(ciphertext.slice(VERSION.length), "base64url");
   // Without the length, Node accepts a truncated tag of four bytes, which can be guessed.
   const options = { authTagLength: TAG_BYTES };
-  try {
+  return tryTo(() => {
     const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, IV_BYTES), options)
       .setAAD(Buffer.from(context))
       .setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
     const body = bytes.subarray(IV_BYTES + TAG_BYTES);
     return Buffer.concat([decipher.update(body), decipher.final()]).toString("utf8");
-  } catch {
-    return undefined;
-  }
+  });
 }

@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
 
 let last = "";
@@ -77,6 +77,11 @@ function increment(id: string): string {
 /** Returns a new secret: a prefix and 32 random bytes in base64url, so it needs no further encoding. */
 export function newSecret(prefix: string): string {
   return prefix + randomBytes(32).toString("base64url");
+}
+
+/** SHA-256 in base64url. Every hashed secret has 256 random bits, so it needs no salt (OWASP ASVS 5.0 V6.5.2). */
+export function sha256(value: string | Uint8Array): string {
+  return hash("sha256", value, "base64url");
 }
 
 export function newClientId(): string {

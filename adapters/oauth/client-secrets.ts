@@ -1,8 +1,7 @@
 import type { Knex } from "knex";
 import type { Actor } from "../../resources/access/actor.ts";
 import { camelKeys } from "../../resources/http/text.ts";
-import { sha256 } from "../crypto/hash.ts";
-import { newId, newSecret, withChecksum } from "../crypto/ids.ts";
+import { newId, newSecret, sha256, withChecksum } from "../crypto/ids.ts";
 import type { BeforeCommit, Database } from "../database/index.ts";
 import { type ChangeClient, forbidWithFapi } from "./change-client.ts";
 

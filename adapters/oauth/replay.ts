@@ -1,4 +1,4 @@
-import { sha256 } from "../crypto/hash.ts";
+import { sha256 } from "../crypto/ids.ts";
 import { ifDuplicate } from "../database/errors.ts";
 import type { Database } from "../database/index.ts";
 

@@ -1,7 +1,7 @@
 import type { ActiveToken } from "../../resources/access/introspect.ts";
 import type { Role } from "../../resources/access/scopes.ts";
 import type { Plan } from "../../resources/plans.ts";
-import { sha256 } from "../crypto/hash.ts";
+import { sha256 } from "../crypto/ids.ts";
 import type { LookupQuery } from "../database/batches.ts";
 import type { Database } from "../database/index.ts";
 import type { Flag } from "../database/tables/columns.ts";

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { SYSTEM } from "../../resources/events/types.ts";
+import { tryTo } from "../../resources/try-to.ts";
 import type { Attempt, DeliveryQueue, LeasedDelivery, Outcome } from "../../resources/webhooks/types.ts";
 import type { Encryption } from "../crypto/encryption.ts";
 import { createGroupedWrite } from "../database/batches.ts";
@@ -9,7 +10,6 @@ import type { DeliveryRow, WebhookRow } from "../database/tables/webhooks.ts";
 import type { Change, Outbox } from "../events/outbox.ts";
 import {
   DELIVERY_COLUMNS,
-  decrypted,
   decryptUrl,
   encryptExchange,
   encryptionContextOf,
@@ -178,7 +178,8 @@ function toLeasedDelivery(row: LeasedRow, encryption: Encryption, now: number): 
     lease: row.leased_by as string,
     webhookId: id,
     organizationId: row.organization_id,
-    url: decrypted(() => decryptUrl(encryption, row))[0] ?? "",
+    // One manipulated row must not block the deliveries of all others.
+    url: tryTo(() => decryptUrl(encryption, row)) ?? "",
     enabled: Boolean(row.enabled),
     plan: row.deleted_at === null ? row.plan : "free",
     suspended: row.suspended_at !== null,
@@ -194,7 +195,7 @@ function toLeasedDelivery(row: LeasedRow, encryption: Encryption, now: number): 
     verifies: row.verification_event_id === row.event_id,
     unverifiedUntil: row.verification_expires_at,
     secrets: secrets.flatMap((secret) =>
-      secret === null ? [] : decrypted(() => encryption.decryptOften(secret, encryptionContextOf(id))),
+      secret === null ? [] : (tryTo(() => encryption.decryptOften(secret, encryptionContextOf(id))) ?? []),
     ),
   };
 }

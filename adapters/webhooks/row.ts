@@ -1,7 +1,8 @@
 import type { EventType, WebhookEvent } from "../../resources/events/types.ts";
+import { tryTo } from "../../resources/try-to.ts";
 import type { Delivery, Exchange, Webhook, WebhookFields } from "../../resources/webhooks/types.ts";
 import type { Encryption } from "../crypto/encryption.ts";
-import { sha256 } from "../crypto/hash.ts";
+import { sha256 } from "../crypto/ids.ts";
 import { contextOf, type Flag } from "../database/tables/columns.ts";
 import type { EventRow } from "../database/tables/events.ts";
 import { type DeliveryRow, deliveries, type WebhookRow, webhooks } from "../database/tables/webhooks.ts";
@@ -42,7 +43,7 @@ export function toWebhook(encryption: Encryption, row: WebhookRow): Webhook {
 
 /** Returns what the audit log keeps of a deleted webhook: without a URL that can't be decrypted. */
 export function auditedDeletion(encryption: Encryption, row: WebhookRow) {
-  const [url] = decrypted(() => decryptUrl(encryption, row));
+  const url = tryTo(() => decryptUrl(encryption, row));
   return auditedFields({ ...(url !== undefined && { url }), events: eventsOf(row) });
 }
 
@@ -77,15 +78,6 @@ export function encryptionContextOf(id: string): string {
 /** Decrypts the URL of a row. @throws Error if the key differs or the ciphertext was modified */
 export function decryptUrl(encryption: Encryption, { id, url }: Pick<WebhookRow, "id" | "url">): string {
   return encryption.decryptOften(url, contextOf(webhooks.columns.url, id));
-}
-
-/** Returns nothing if a value can't be decrypted: one manipulated row must not block the deliveries of all others. */
-export function decrypted(decrypt: () => string): string[] {
-  try {
-    return [decrypt()];
-  } catch {
-    return [];
-  }
 }
 
 export function webhookEvent(
@@ -133,7 +125,7 @@ export function decryptExchange(
 ): Exchange | null {
   const { exchange } = key;
   if (exchange === null) return null;
-  const [text] = decrypted(() => encryption.decrypt(exchange, exchangeContextOf(key)));
+  const text = tryTo(() => encryption.decrypt(exchange, exchangeContextOf(key)));
   return text === undefined ? null : JSON.parse(text);
 }
 

@@ -55,9 +55,8 @@ export function createBearerCheck({ introspect, checkProof, audiences, limits, m
     try {
       const active = await introspect(token);
       if (!active) throw invalidToken("The access token is invalid, expired or revoked.");
-      if (!audiences.includes(active.audience)) {
+      if (!audiences.includes(active.audience))
         throw invalidToken("The access token was issued for another resource.");
-      }
       checkScheme(scheme, active);
       if (active.jkt) await checkProof(ctx, { token, jkt: active.jkt });
       return active;
@@ -86,9 +85,8 @@ function checkScheme(scheme: Scheme, active: ActiveToken): void {
     if (scheme === "DPoP") return;
     throw invalidToken("The access token is bound to a key. Send it with the DPoP scheme and a proof.");
   }
-  if (active.requiresDpop) {
+  if (active.requiresDpop)
     throw invalidToken("The organization requires DPoP. Request a token with a DPoP proof.");
-  }
   if (scheme === "Bearer") return;
   throw invalidToken("The access token is not bound to a key. Send it with the Bearer scheme.");
 }
@@ -121,9 +119,8 @@ function readCredentials(ctx: Context, invalidRequest: (detail: string) => Probl
   const isRepeated = isSentTwice(ctx.req, "authorization");
   if (!isRepeated && (!scheme || token === "")) return undefined;
   // RFC 6750 §2: only one way of sending the token; in the URL it would end up in logs
-  if (ctx.query.access_token !== undefined) {
+  if (ctx.query.access_token !== undefined)
     throw invalidRequest("Send the access token only in the Authorization header.");
-  }
   // Node keeps the first of several, but a proxy in front may use the last.
   if (isRepeated || !scheme) throw invalidRequest("Send only one Authorization header.");
   if (!TOKEN.test(token)) throw invalidRequest("The Authorization header is malformed.");

@@ -89,9 +89,8 @@ export async function verifyProof(proof: string, expected: Expected): Promise<Pr
     // The description is quoted in a header: quotation marks in a path are encoded in its normal form.
     throw invalidProof(`htu must be ${uri}`);
   }
-  if (ath !== hash("sha256", expected.token, "base64url")) {
+  if (ath !== hash("sha256", expected.token, "base64url"))
     throw invalidProof("ath must be the SHA-256 hash of the access token");
-  }
   return { jti, iat, nonce };
 }
 
@@ -99,9 +98,8 @@ async function verifySignature(proof: string, jkt: string): Promise<JWTPayload> 
   // Verified only with the key of the token: callers without one can't make the server verify signatures.
   const keyOfToken: JWTVerifyGetKey = async (header, input) => {
     const key = await EmbeddedJWK(header, input);
-    if ((await calculateJwkThumbprint(header.jwk ?? {})) !== jkt) {
+    if ((await calculateJwkThumbprint(header.jwk ?? {})) !== jkt)
       throw new Unauthorized("invalid_token", "The access token is bound to another key.");
-    }
     return key;
   };
   try {

@@ -99,11 +99,7 @@ export const DOMAIN_EXAMPLE = {
   id: "dom_01JAV4T9Q5YQ8Z6K3W2N7R1XCE",
   host: "go.example.com",
   verified: true,
-  dns: {
-    type: "TXT" as const,
-    name: "_linkgate.go.example.com",
-    value: "8kq2Zt1vH0mYcXrW5nB7uQ",
-  },
+  dns: { type: "TXT" as const, name: "_linkgate.go.example.com", value: "8kq2Zt1vH0mYcXrW5nB7uQ" },
   record_lost_at: null,
   default: false,
   root_redirect_url: "https://example.com/",

@@ -17,9 +17,8 @@ export const ACCEPT_PATCH = `${MERGE_PATCH}, ${PLAIN_TYPE}`;
 export function jsonBody(limit: number): Middleware {
   return async function readJson(ctx, next) {
     const type = ctx.get("content-type");
-    if (!hasBody(ctx.req) || (!type && (await readBody(ctx.req, limit)).length === 0)) {
+    if (!hasBody(ctx.req) || (!type && (await readBody(ctx.req, limit)).length === 0))
       throw new Problem(400, "invalid_json", "Send a JSON body with Content-Type: application/json.");
-    }
     const isPatch = ctx.method === "PATCH";
     if (!isJson(type) && !(isPatch && isJson(type, MERGE_PATCH))) {
       const headers: Record<string, string> = isPatch ? { "Accept-Patch": ACCEPT_PATCH } : {};

@@ -73,9 +73,8 @@ export async function requireMethod(
 ): Promise<void> {
   if (methods.includes(ctx.method)) return next();
   const allow = [...new Set([...methods, "OPTIONS"])].join(", ");
-  if (ctx.method !== "OPTIONS") {
+  if (ctx.method !== "OPTIONS")
     throw new Problem(405, "method_not_allowed", `Allowed methods: ${allow}.`, { headers: { Allow: allow } });
-  }
   ctx.status = 204;
   ctx.set("Allow", allow);
 }

@@ -1,3 +1,5 @@
+import { tryTo } from "../try-to.ts";
+
 // A longer destination is sent without the visitor's query: clients accept about 16 KB of headers.
 const LOCATION_MAX = 8192;
 // What a query may have (RFC 3986 §3.4), without `;`, which some programs read as `&`.
@@ -67,11 +69,9 @@ function staysBelow(segment: string, index: number, segments: string[]): boolean
   for (let count = 0; count < DECODINGS; count++) {
     const [name = ""] = decoded.split(";", 1); // some read `..;a` as `..` with a parameter
     if (/^\.{1,2}$/.test(name) || /[/\\\p{Cc}]/u.test(decoded)) return false;
-    try {
-      decoded = decodeURIComponent(decoded);
-    } catch {
-      return false;
-    }
+    const next = tryTo(() => decodeURIComponent(decoded));
+    if (next === undefined) return false;
+    decoded = next;
   }
   return !decoded.includes("%25");
 }

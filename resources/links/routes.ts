@@ -31,9 +31,7 @@ const ANALYTICS_DURABILITY =
 const READ_ONE = {
   ...READ,
   headers: ["If-None-Match"],
-  responses: {
-    200: { description: "The link.", body: linkSchema, headers: ["ETag"] },
-  },
+  responses: { 200: { description: "The link.", body: linkSchema, headers: ["ETag"] } },
 } satisfies Partial<Operation>;
 
 const byId = z.object({ id: pathParameter("Link ID (lnk_…).", LINK_EXAMPLE.id) });

@@ -6,7 +6,7 @@ import { BODY_MAX, parseJson, readBody } from "../http/json-body.ts";
 import { Problem } from "../http/problem.ts";
 import { isAt } from "../http/routing.ts";
 import { lazy } from "../lazy.ts";
-import { type Message, requiredScopes } from "./required-scopes.ts";
+import { type Message, requiredScopes } from "./offer.ts";
 import type { McpOptions } from "./server.ts";
 
 // A hundred lists of links in one batch took 3 s of processor time. Later revisions have no batches.
@@ -44,9 +44,8 @@ export function createMcpEndpoint(options: EndpointOptions): Middleware {
     ctx.request.body = await readMessages(ctx);
     // Revision 2025-03-26 allows batches.
     const messages = [ctx.request.body].flat() as Message[];
-    if (messages.length > MESSAGES_MAX) {
+    if (messages.length > MESSAGES_MAX)
       throw new Problem(400, "invalid_request", `A batch may have at most ${MESSAGES_MAX} messages.`);
-    }
     for (const message of messages) tolerate(ctx, message);
     if (messages.length > 1) await caller.countFurther(messages.length - 1);
     for (const message of messages) {
@@ -66,9 +65,8 @@ export function createMcpEndpoint(options: EndpointOptions): Middleware {
 /** MCP, Streamable HTTP, "Security Warning": a foreign Origin is rejected, against DNS rebinding. */
 function checkOrigin(ctx: Context, origins: ReadonlySet<string>): void {
   const origin = ctx.get("origin");
-  if (origin && !origins.has(origin)) {
+  if (origin && !origins.has(origin))
     throw new Problem(403, "origin_not_allowed", "This origin is not allowed to call the MCP endpoint.");
-  }
 }
 
 function requirePost(ctx: Context): void {

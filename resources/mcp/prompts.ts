@@ -62,9 +62,7 @@ ${urls}
     title: "Report on the week",
     description: "Compares the clicks of the last seven days with the week before, and says what changed.",
     scopes: ["links:read"],
-    arguments: z.object({
-      tag: text.optional().describe("Reports only on links with this tag."),
-    }),
+    arguments: z.object({ tag: text.optional().describe("Reports only on links with this tag.") }),
     write({ tag }) {
       const week = { from: dayBefore(7), to: dayBefore(1) };
       const before = { from: dayBefore(14), to: dayBefore(8) };

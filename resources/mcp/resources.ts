@@ -13,8 +13,8 @@ import { covers } from "../access/scopes.ts";
 import { toProblem } from "../http/problem.ts";
 import { toView } from "../links/schema.ts";
 import type { LinkService } from "../links/service.ts";
+import { LINK_SCOPES, LINK_TEMPLATE } from "./offer.ts";
 import type { Prompt } from "./prompts.ts";
-import { LINK_SCOPES, LINK_TEMPLATE } from "./required-scopes.ts";
 
 /** The context of one HTTP request to MCP. */
 export type McpRequest = { caller: AuthenticatedCaller; requestId: string; report(error: unknown): void };

@@ -34,10 +34,7 @@ export const organizationSchema = z
       deliveries_today: z.int().describe("Webhook deliveries since 00:00 UTC."),
     }),
   })
-  .meta({
-    title: "Organization",
-    examples: [EXAMPLE],
-  });
+  .meta({ title: "Organization", examples: [EXAMPLE] });
 
 /** The organization of a request, with the role of the user whom the token acts for. */
 const callerOrganizationSchema = organizationSchema

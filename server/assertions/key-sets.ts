@@ -47,9 +47,8 @@ async function discoverJwksUri(fetch: GuardedFetch, issuer: string): Promise<str
   const document = await readJson(fetch, url);
   // §4.3: otherwise any host could present another issuer's keys.
   if (document.issuer !== issuer) throw new InvalidJwt("the metadata of the issuer names another issuer");
-  if (typeof document.jwks_uri !== "string" || !URL.canParse(document.jwks_uri)) {
+  if (typeof document.jwks_uri !== "string" || !URL.canParse(document.jwks_uri))
     throw new InvalidJwt("the metadata of the issuer has no jwks_uri");
-  }
   return document.jwks_uri;
 }
 

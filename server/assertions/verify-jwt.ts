@@ -1,5 +1,5 @@
 import { errors, type JWTHeaderParameters, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose";
-import { sha256 } from "../../adapters/crypto/hash.ts";
+import { sha256 } from "../../adapters/crypto/ids.ts";
 import type { ReplayStore } from "../../adapters/oauth/replay.ts";
 
 /** RFC 7518 and RFC 8037. No issuer uses RSASSA-PKCS1-v1_5 over SHA-384 and SHA-512. */
@@ -99,9 +99,8 @@ function toInvalidJwt(error: errors.JOSEError): InvalidJwt {
 }
 
 function explain(error: errors.JOSEError): string {
-  if (error instanceof errors.JWTExpired) {
+  if (error instanceof errors.JWTExpired)
     return error.claim === "exp" ? "the JWT has expired" : "the JWT is too old";
-  }
   if (error instanceof errors.JWTClaimValidationFailed) {
     const { claim, reason } = error;
     if (reason === "missing") return `${claim} is missing`;

@@ -4,7 +4,7 @@ import { checkCsrf, checkOrigin, isChange } from "../http/csrf.ts";
 import { HOME } from "../http/redirects.ts";
 import { readInput, uploadMax } from "../http/request-body.ts";
 import type { SignedInUser } from "../http/state.ts";
-import { isMultiFactor } from "../provider/sessions.ts";
+import { isMultiFactor } from "../provider/seams/session-model.ts";
 import type { AuthOptions } from "./auth-options.ts";
 import { SignInRequired } from "./error-handler.ts";
 

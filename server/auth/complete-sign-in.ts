@@ -1,9 +1,9 @@
 import type { Context } from "koa";
 import { credentialOf } from "../../adapters/accounts/identities.ts";
-import { sha256 } from "../../adapters/crypto/hash.ts";
+import { sha256 } from "../../adapters/crypto/ids.ts";
 import type { Storage } from "../../adapters/index.ts";
 import { seeOther } from "../http/redirects.ts";
-import { isMultiFactor } from "../provider/sessions.ts";
+import { isMultiFactor } from "../provider/seams/session-model.ts";
 import type { Devices } from "./devices.ts";
 import type { LoginTokens } from "./second-factors/login-tokens.ts";
 import type { Sessions } from "./sessions.ts";

@@ -1,7 +1,7 @@
 import { errors, type Provider } from "oidc-provider";
 import type { Storage } from "../../adapters/index.ts";
 import { DASHBOARD } from "../clients/client-metadata.ts";
-import { isMultiFactor, type Method } from "../provider/sessions.ts";
+import { isMultiFactor, type Method } from "../provider/seams/session-model.ts";
 import { isStillValid } from "./complete-sign-in.ts";
 import { passwordProof, type SignInProof } from "./sign-in-proof.ts";
 

@@ -4,7 +4,12 @@ import { isPasskey, type SessionStore } from "../../adapters/accounts/sessions.t
 import type { Account, AccountStore } from "../../adapters/accounts/store.ts";
 import { cookieOptions } from "../http/cookies.ts";
 import type { SignedInUser } from "../http/state.ts";
-import { epochSeconds, recordSessionUse, type Session, sessionLifetime } from "../provider/sessions.ts";
+import {
+  epochSeconds,
+  recordSessionUse,
+  type Session,
+  sessionLifetime,
+} from "../provider/seams/session-model.ts";
 import { type FactorProof, type SignInProof, withFactor, withoutFactor } from "./sign-in-proof.ts";
 
 // The last use is stored at most once per this many seconds.

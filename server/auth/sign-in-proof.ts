@@ -1,5 +1,5 @@
 import { credentialOf, type IdentityKey } from "../../adapters/accounts/identities.ts";
-import { epochSeconds, type Method, MULTIPLE_FACTORS } from "../provider/sessions.ts";
+import { epochSeconds, type Method, MULTIPLE_FACTORS } from "../provider/seams/session-model.ts";
 
 export type SignInProof = {
   accountId: string;

@@ -2,7 +2,7 @@ import type { Context } from "koa";
 import type { KnownDeviceStore } from "../../adapters/accounts/known-devices.ts";
 import type { Admission, SignInFailureStore } from "../../adapters/accounts/sign-in-failures.ts";
 import type { Account, AccountStore } from "../../adapters/accounts/store.ts";
-import { sha256 } from "../../adapters/crypto/hash.ts";
+import { sha256 } from "../../adapters/crypto/ids.ts";
 import { Problem } from "../../resources/http/problem.ts";
 import { isPossibleUsername } from "../credentials/names.ts";
 import type { Passwords } from "../credentials/passwords.ts";

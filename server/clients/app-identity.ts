@@ -22,11 +22,7 @@ export function identityOf(clientId: string): ClientIdentity | undefined {
   if (kind !== "document") return undefined;
   const publisher = clientId === CLI_CLIENT ? "linkgate" : new URL(clientId).host;
   const known = knownDocumentOf(clientId);
-  return {
-    name: String(known?.client_name ?? publisher),
-    publisher,
-    isKnown: known !== undefined,
-  };
+  return { name: String(known?.client_name ?? publisher), publisher, isKnown: known !== undefined };
 }
 
 type ListedApp = Pick<AuthorizedApp, "appName" | "appOrganization" | "clientId">;

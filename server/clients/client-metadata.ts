@@ -1,5 +1,5 @@
 import type { Client, ClientMetadata } from "oidc-provider";
-import { sha256 } from "../../adapters/crypto/hash.ts";
+import { sha256 } from "../../adapters/crypto/ids.ts";
 import type { Client as StoredClient } from "../../adapters/oauth/client-row.ts";
 import { SECRET_PLACEHOLDER } from "../../adapters/oauth/oidc/clients.ts";
 import type { Settings } from "../settings/config.ts";

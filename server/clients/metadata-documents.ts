@@ -122,16 +122,13 @@ async function fetchJson(fetch: GuardedFetch, url: string): Promise<Published> {
   const response = await fetch(url, { maxBytes: MAX_BYTES, timeoutMs: TIMEOUT_MS });
   if (response.status !== 200) throw new InvalidDocument(`the document was answered with ${response.status}`);
   // A page that happens to be JSON, such as an upload, was not published as a document.
-  if (!JSON_TYPE.test(response.headers.get("content-type") ?? "")) {
+  if (!JSON_TYPE.test(response.headers.get("content-type") ?? ""))
     throw new InvalidDocument("the document must be served as application/json");
-  }
   const document = await readDocument(response);
-  if (typeof document !== "object" || document === null || Array.isArray(document)) {
+  if (typeof document !== "object" || document === null || Array.isArray(document))
     throw new InvalidDocument("the document must be a JSON object");
-  }
-  if ((document as Document).client_id !== url) {
+  if ((document as Document).client_id !== url)
     throw new InvalidDocument("client_id must be the URL of the document");
-  }
   const cached = ["cache-control", "expires"].flatMap((name) => {
     const value = response.headers.get(name);
     return value ? [[name, value]] : [];
@@ -164,9 +161,8 @@ function toClientMetadata(document: Document): Document {
   if (!grantTypes.includes(CODE)) throw new InvalidDocument(`grant_types must contain ${CODE}`);
   if (redirectUris.length === 0)
     throw new InvalidDocument("redirect_uris must contain one that is allowed here");
-  if (jwks_uri !== undefined && !isPublicUrl(jwks_uri)) {
+  if (jwks_uri !== undefined && !isPublicUrl(jwks_uri))
     throw new InvalidDocument("jwks_uri must be an https URL on the public internet");
-  }
   return {
     ...Object.fromEntries(kept),
     grant_types: grantTypes,

@@ -15,9 +15,8 @@ const LOOPBACK_ROOT = /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/;
 
 /** https, except loopback; http on loopback with any port (RFC 8252 §7.3); private-use schemes (RFC 8252 §7.1). */
 export function validateRedirectUris(uris: string[]): { index: number; message: string }[] {
-  if (uris.length > MAX_URIS) {
+  if (uris.length > MAX_URIS)
     return [{ index: MAX_URIS, message: `must be one of at most ${MAX_URIS} redirect URIs` }];
-  }
   return uris.flatMap((uri, index) => {
     const isDuplicate = uris.indexOf(uri) < index;
     const message = isDuplicate ? "must not be a duplicate" : validateRedirectUri(uri);
@@ -39,9 +38,8 @@ function validateRedirectUri(uri: string): string | undefined {
     if (isLoopback) return "must use http on loopback";
     return isIpAddress(url) ? "must use a domain name instead of an IP address" : undefined;
   }
-  if (scheme === "http") {
+  if (scheme === "http")
     return isLoopback ? undefined : "must use https, except on localhost, 127.0.0.1 and [::1]";
-  }
   // RFC 8252 §7.1 and §8.4: a scheme without a dot belongs to no domain, and operating systems give some of them a meaning.
   if (scheme.includes(".") || EDITOR_REDIRECT_URIS.includes(uri)) return undefined;
   return `must not use the ${scheme} scheme; private-use schemes contain a dot, such as com.example.app`;

@@ -8,10 +8,7 @@ const SERVICE_NAME = "linkgate";
 const FILL_MAX = 5;
 const NAME_MIN = 3;
 
-export type PasswordOwner = {
-  username: string;
-  organizations?: readonly string[];
-};
+export type PasswordOwner = { username: string; organizations?: readonly string[] };
 
 /** No composition rules (OWASP ASVS 5.0 V6.2.5). */
 export function validatePassword(password: string, owner: PasswordOwner): string | undefined {
@@ -21,9 +18,8 @@ export function validatePassword(password: string, owner: PasswordOwner): string
   if (name) return `The password must not be based on ${name}.`;
   if (isBreached(password) || isBreached(fold(password)))
     return "This password appears in lists of breached passwords. Choose another one.";
-  if (simplify(password).some(isBreached)) {
+  if (simplify(password).some(isBreached))
     return "This password differs from a breached one only by a few digits or symbols. Choose another one.";
-  }
   return undefined;
 }
 

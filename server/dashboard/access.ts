@@ -32,7 +32,7 @@ export function limitChanges({
   authenticationLimits,
 }: Pick<AuthOptions, "authenticationLimits">): Middleware {
   return async function limitChange(ctx, next) {
-    if (isChange(ctx)) enforceLimit(await authenticationLimits.change(signedInUserOf(ctx).id));
+    enforceLimit(await authenticationLimits.change(signedInUserOf(ctx).id));
     return next();
   };
 }

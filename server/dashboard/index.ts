@@ -2,13 +2,14 @@ import { Router } from "@koa/router";
 import type { Context, Middleware } from "koa";
 import { respondWithTagged, tagged } from "../../resources/http/etag.ts";
 import { createCursors } from "../../resources/http/pagination.ts";
-import { routesOf } from "../../resources/http/routing.ts";
+import { mount, routesOf } from "../../resources/http/routing.ts";
 import { createRunOnce } from "../../resources/idempotency/run-once.ts";
 import { lazy } from "../../resources/lazy.ts";
 import { createWorkQueue } from "../../resources/work-queue.ts";
 import { currentSignIn } from "../auth/current-sign-in.ts";
 import { createRegisteredClientIds } from "../clients/registered-client-id.ts";
 import { compressTexts } from "../http/compression.ts";
+import { isChange } from "../http/csrf.ts";
 import { ACCOUNT, getMe } from "../operations/account.ts";
 import { managementDocument } from "../operations/document.ts";
 import type { Environment } from "../operations/operation.ts";
@@ -23,7 +24,7 @@ import { analytics } from "./links/analytics.ts";
 import { linkExports } from "./links/export.ts";
 import { linkImport } from "./links/import.ts";
 import { links } from "./links/routes.ts";
-import { loadNotices, noticeRoutes } from "./notices.ts";
+import { noticeRoutes } from "./notices.ts";
 import { createOneTimeViews } from "./one-time-view.ts";
 import { addReading } from "./operation-routes.ts";
 import { approvedAppRoutes } from "./organization/app-policy.ts";
@@ -33,6 +34,7 @@ import { memberRoutes } from "./organization/members.ts";
 import { organizationRoutes, overviewRoutes } from "./organization/overview.ts";
 import { planRoutes } from "./organization/plan.ts";
 import { settingsRoutes } from "./organization/settings.ts";
+import { loadNotices } from "./responses.ts";
 import type { DashboardOptions, RouteModule } from "./route.ts";
 import { createStepUp } from "./step-up.ts";
 import { deliveries } from "./webhooks/deliveries.ts";
@@ -103,9 +105,8 @@ export function dashboard(
   for (const addRoutes of ROUTE_MODULES) addRoutes(router, routeOptions);
   return [
     compressTexts,
-    limitChanges(options),
+    mount(isChange, [limitChanges(options), stepUp.keepForm]),
     loadNotices(options.storage),
-    stepUp.keepForm,
     ...routesOf(router),
   ];
 }

@@ -10,9 +10,7 @@ import type { CreateOneTimeView } from "./one-time-view.ts";
 export type DashboardOptions = Pick<
   Dependencies,
   "settings" | "urls" | "storage" | "appPolicyCheck" | "keys" | "log"
-> & {
-  services: Services;
-};
+> & { services: Services };
 
 export type RouteOptions = DashboardOptions &
   Environment & {

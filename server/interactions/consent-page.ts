@@ -244,15 +244,13 @@ function trustNote(
   if (organization && (isOwn || name === organization.name))
     return own ? html`<p class="alert">${own}</p>` : html``;
   const advice = (trusted: string) => own || `Continue only if you trust ${trusted}.`;
-  if (organization) {
+  if (organization)
     return html`<p class="alert"><strong>Not verified</strong>: the organization <strong><bdi>${organization.name}</bdi></strong> chose the name of this app. ${advice("it")}</p>`;
-  }
   if (!identity?.publisher)
     return html`<p class="alert"><strong>Unverified app</strong>: anyone can use this name. ${advice("it")}</p>`;
   const published = html`Identity published by <strong>${identity.publisher}</strong>.`;
-  if (!identity.isKnown) {
+  if (!identity.isKnown)
     return html`<p class="alert">${published} <strong>Not verified</strong>: this app isn’t on linkgate’s list of known apps. ${advice("this site")}</p>`;
-  }
   // Nothing proves which program on a computer has started a request (RFC 8252 §8.6).
   return own
     ? html`<p class="alert">${published} This app is on linkgate’s list of known apps, but other programs can use its name. ${own}</p>`

@@ -10,7 +10,7 @@ import { allowedByRole, isApiScope, MANAGERS } from "../../resources/access/scop
 import { isPaid } from "../../resources/plans.ts";
 import { covers, grantScopes, type RequestedScopes, requestedScopesOf } from "../provider/consent-scopes.ts";
 import type { ConsentDetails } from "../provider/interaction-policy.ts";
-import { epochSeconds, isMultiFactor } from "../provider/sessions.ts";
+import { epochSeconds, isMultiFactor } from "../provider/seams/session-model.ts";
 import { LOOPBACK } from "../settings/setting-types.ts";
 import { ACCESS_TOKEN_LIFETIME, GRANT_LIFETIME } from "../settings/token-lifetimes.ts";
 import { accountIdOf } from "./interaction.ts";

@@ -58,21 +58,18 @@ export const continueWithNewAccount: Middleware = async function keepNewSession(
 async function currentInteraction(provider: Provider, ctx: Context, prompt?: string): Promise<Interaction> {
   ctx.set("Cache-Control", "no-store");
   const interaction = await provider.interactionDetails(ctx.req, ctx.res);
-  if (interaction.uid !== ctx.params.uid) {
+  if (interaction.uid !== ctx.params.uid)
     throw new errors.SessionNotFound("the URL names another interaction");
-  }
-  if (prompt && interaction.prompt.name !== prompt) {
+  if (prompt && interaction.prompt.name !== prompt)
     throw new errors.SessionNotFound("this step is already done");
-  }
   return interaction;
 }
 
 /** Throws InvalidRequest without a valid CSRF token. */
 function readForm(ctx: Context, csrf: Csrf, interaction: Interaction): Input {
   const body = (ctx.request.body ?? {}) as Input;
-  if (!csrf.isValid(body.csrf, interaction.uid)) {
+  if (!csrf.isValid(body.csrf, interaction.uid))
     throw new errors.InvalidRequest("the form has no valid CSRF token");
-  }
   return body;
 }
 

@@ -9,6 +9,7 @@ const STATES = {
   redis: ["Redis is unavailable; each process applies rate limits by itself", "Redis is available again"],
 } as const;
 type DegradedState = keyof typeof STATES;
+const DATABASE_STATES: DegradedState[] = ["database", "read_only", "disk_full"];
 
 export type DegradedStates = ReturnType<typeof createDegradedStates>;
 
@@ -47,14 +48,16 @@ export function createDegradedStates(log: Pick<Log, "error" | "info">) {
       if ((kind === "connection" || kind === "timeout") && ++lost >= LOST_MAX) report("database", error);
     },
 
-    /** Takes each statement that succeeded. To get a connection isn't an answer. */
-    succeed(operation: Operation): void {
-      if ((lost === 0 && active.size === 0) || operation === "acquire") return;
+    /** Takes each statement that succeeds after a failure. Returns whether the database is in no degraded state any more. */
+    succeed(operation: Operation): boolean {
+      if (operation === "acquire") return false; // no answer of the database
       lost = 0;
       report("database");
-      if (!["insert", "update", "delete"].includes(operation)) return;
-      report("read_only");
-      report("disk_full");
+      if (["insert", "update", "delete"].includes(operation)) {
+        report("read_only");
+        report("disk_full");
+      }
+      return !DATABASE_STATES.some((state) => active.has(state));
     },
   };
 }

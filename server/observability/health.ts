@@ -7,17 +7,10 @@ import type { Log } from "../log.ts";
 import type { LogLoss } from "../log-output.ts";
 import { resultWithin } from "./worker-metrics.ts";
 
-export type RequestReport = {
-  trust_proxy: number;
-  address: string;
-  forwarded_for: string[];
-};
+export type RequestReport = { trust_proxy: number; address: string; forwarded_for: string[] };
 
 /** What operators see. */
-export type ReadinessReport = {
-  log: LogLoss;
-  readDetails(): Promise<{ request: RequestReport }>;
-};
+export type ReadinessReport = { log: LogLoss; readDetails(): Promise<{ request: RequestReport }> };
 
 /** `read_only`: the database has been read-only since the process started. Later, reads are still served. */
 export type Readiness = "ready" | "stopping" | "not migrated" | "no database" | "read_only";
@@ -76,10 +69,7 @@ export function readClockAhead({ clockAhead }: Pick<Storage, "clockAhead">): Pro
 const PROXY_HEADER = /^(forwarded|x-forwarded-.+|x-real-ip|via)$/;
 const BEARER = /^bearer +(\S+)$/i;
 
-export type OperatorAccess = {
-  publicHost: string;
-  token?: string | undefined;
-};
+export type OperatorAccess = { publicHost: string; token?: string | undefined };
 
 /** A request for another host came through a proxy, which may pass on any name, with a port or a final dot. */
 export function isOperator(ctx: Context, { publicHost, token }: OperatorAccess): boolean {

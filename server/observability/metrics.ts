@@ -214,6 +214,8 @@ function createStatementMetrics(registry: Registry, degraded: DegradedStates): S
   for (const kind of ERROR_KINDS) failures.inc({ kind }, 0);
   // The error of a statement is also that of its transaction.
   const counted = new WeakSet<object>();
+  // Whether a failure may have begun a degraded state, which a success then ends.
+  let mayBeDegraded = false;
 
   function recordError(error: unknown) {
     const kind = errorKindOf(error);
@@ -221,6 +223,7 @@ function createStatementMetrics(registry: Registry, degraded: DegradedStates): S
     counted.add(error as object);
     failures.inc({ kind });
     degraded.fail(kind, error);
+    mayBeDegraded = true;
   }
 
   return {
@@ -229,7 +232,7 @@ function createStatementMetrics(registry: Registry, degraded: DegradedStates): S
       return (error) => {
         durations.observe({ operation }, (performance.now() - started) / 1000);
         if (error !== undefined) recordError(error);
-        else degraded.succeed(operation);
+        else if (mayBeDegraded) mayBeDegraded = !degraded.succeed(operation);
       };
     },
   };

@@ -30,7 +30,7 @@ import { isPromptedBeforeConsent, prompts } from "./interaction-policy.ts";
 import { mayIntrospect } from "./introspection.ts";
 import { checkSize } from "./request-parameters.ts";
 import { clientCredentialsLifetime, resourceIndicators, useWorkloadToken } from "./resource-indicators.ts";
-import { sessionLifetime } from "./sessions.ts";
+import { sessionLifetime } from "./seams/session-model.ts";
 
 const SECOND = 1;
 const MINUTE = 60 * SECOND;
@@ -100,10 +100,7 @@ function authorizationOptions({ renewRememberedGrant }: ProviderOptions): Config
     claims: { openid: ["sub", "preferred_username", "organization_id", "auth_time", "amr"] },
     extraParams: { state: checkSize },
     conformIdTokenClaims: false, // the id_token carries the claims, which saves a request
-    interactions: {
-      policy,
-      url: (_ctx, interaction) => `/interaction/${interaction.uid}`,
-    },
+    interactions: { policy, url: (_ctx, interaction) => `/interaction/${interaction.uid}` },
     loadExistingGrant: async (ctx) => {
       const { provider, result } = ctx.oidc;
       const grantId = result?.consent?.grantId;

@@ -46,9 +46,8 @@ export function requireProofToRedeem(ctx: KoaContextWithOIDC, token: Redeemable)
   requireProof(ctx, { requiresDpop: token.requiresDpop === true });
   // RFC 9449 §5: refresh tokens of public clients are bound. One that was issued earlier could be used by anyone.
   const isUnbound = token.kind === "RefreshToken" && token.jkt === undefined;
-  if (token.requiresDpop && isUnbound && ctx.oidc.client?.tokenEndpointAuthMethod === "none") {
+  if (token.requiresDpop && isUnbound && ctx.oidc.client?.tokenEndpointAuthMethod === "none")
     throw new errors.InvalidGrant("the refresh token is not bound to a key");
-  }
 }
 
 type ReplayDetection = { unique(clientId: string, jti: string, exp: number): Promise<boolean> };

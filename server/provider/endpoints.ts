@@ -52,9 +52,7 @@ export function requireOauthPath(settings: Settings): Middleware {
     const isPublic = endpoint?.origins === "every";
     if (!isPublic) ctx.set("Cache-Control", "no-store");
     const methods = endpoint?.methods ?? (RESUME_PATH.test(ctx.path) ? ["GET", "HEAD"] : undefined);
-    if (!methods) {
-      throw new Problem(404, "not_found", "There is no endpoint at this path.");
-    }
+    if (!methods) throw new Problem(404, "not_found", "There is no endpoint at this path.");
     const isPreflight = ctx.method === "OPTIONS" && ctx.get("origin") !== "" && endpoint?.origins;
     if (isPreflight) return next();
     const serve = () => requireMethod(ctx, methods, next);

@@ -50,16 +50,14 @@ function requireMembership(status: GrantStatus | undefined) {
   if (!status?.role) throw new errors.InvalidGrant("the user is no longer a member of the organization");
   // Not `invalid_grant`: the refresh token is valid again as soon as the organization upgrades, is resumed or allows it.
   requireApiAccess(status, "the user's organization");
-  if (!status.isClientAllowed) {
+  if (!status.isClientAllowed)
     throw new errors.UnauthorizedClient("the user's organization does not allow this client");
-  }
   return { organizationId: status.organizationId, role: status.role };
 }
 
 /** Like the role, a missing scope is temporary. */
 function requireScopes(scope = "", role: Role): void {
   const granted = scope.split(" ").filter(isApiScope);
-  if (granted.length > 0 && allowedByRole(granted, role).length === 0) {
+  if (granted.length > 0 && allowedByRole(granted, role).length === 0)
     throw new errors.InvalidScope("the user's role no longer allows any of the granted scopes", scope);
-  }
 }

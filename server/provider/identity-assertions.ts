@@ -15,7 +15,7 @@ import { requireProof } from "./dpop.ts";
 import { requireApiAccess } from "./require-api-access.ts";
 import { canonicalResource } from "./resource-indicators.ts";
 import { readProof } from "./seams/proofs.ts";
-import { isMultiFactor } from "./sessions.ts";
+import { isMultiFactor } from "./seams/session-model.ts";
 
 // The `typ` of an assertion about a user (draft-ietf-oauth-identity-assertion-authz-grant).
 const ID_JAG = "oauth-id-jag+jwt";
@@ -102,17 +102,14 @@ async function findEntitlement(
   // The draft's §3.1: `amr` is how the user signed in at the identity provider.
   const amr = Array.isArray(claims.amr) ? claims.amr : [];
   const { requiresSecondFactor, role } = organization;
-  if (requiresSecondFactor && role !== "member" && !isMultiFactor({ amr })) {
+  if (requiresSecondFactor && role !== "member" && !isMultiFactor({ amr }))
     throw invalidGrant("the user's organization requires a second factor, so amr must contain mfa");
-  }
-  if (!appPolicyCheck(clientId, organization, role)) {
+  if (!appPolicyCheck(clientId, organization, role))
     throw invalidGrant("the user's organization does not allow this app");
-  }
   const requested = findScopes(ctx, claims.scope);
   const scopes = allowedByRole(requested, role);
-  if (scopes.length === 0) {
+  if (scopes.length === 0)
     throw new errors.InvalidScope("none of the requested scopes is allowed", requested.join(" "));
-  }
   return { userId, organization, resource, scopes };
 }
 
@@ -126,9 +123,8 @@ function findResource(
   const unnamed = claimed === undefined ? (requested ?? base) : claimed;
   const named = typeof claimed === "string" ? canonicalResource(claimed) : unnamed;
   const isChanged = requested !== undefined && requested !== named;
-  if (typeof named !== "string" || isChanged || ![base, api, mcp, mcpRead].includes(named)) {
+  if (typeof named !== "string" || isChanged || ![base, api, mcp, mcpRead].includes(named))
     throw new errors.InvalidTarget();
-  }
   return named;
 }
 

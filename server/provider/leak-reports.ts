@@ -50,9 +50,8 @@ export function leakReports(
     const key = await findKey(ctx.get(KEY_ID));
     // Anyone can send a body, so it is parsed only if it is signed.
     const body = key && (await readBody(ctx.req, BODY_MAX));
-    if (!body || !verify("sha256", body, key, Buffer.from(ctx.get(SIGNATURE), "base64"))) {
+    if (!body || !verify("sha256", body, key, Buffer.from(ctx.get(SIGNATURE), "base64")))
       return refuse(ctx, 401, "invalid_signature", "the report must be signed with a known key");
-    }
     const report = await parseFindings(body);
     if (!report) {
       const rule = `the body must be a JSON array of at most ${MAX_FINDINGS} objects with a token`;

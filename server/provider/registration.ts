@@ -73,9 +73,8 @@ export function issueId(
 }
 
 async function readJson(ctx: Context): Promise<unknown> {
-  if (!ctx.is("application/json")) {
+  if (!ctx.is("application/json"))
     throw new errors.InvalidRequest("the content type must be application/json", 415);
-  }
   try {
     return parseJson(await readBody(ctx.req, BODY_MAX));
   } catch (error) {
@@ -88,14 +87,12 @@ async function readJson(ctx: Context): Promise<unknown> {
 
 /** RFC 7591 §2. Replaces requested values that a client can do without. Throws InvalidClientMetadata. */
 export function parseRegistrationRequest(body: unknown): Pick<Registration, "name" | "redirectUris"> {
-  if (typeof body !== "object" || body === null || Array.isArray(body)) {
+  if (typeof body !== "object" || body === null || Array.isArray(body))
     throw new errors.InvalidClientMetadata("the request must be a JSON object");
-  }
   const metadata = body as Metadata;
   // Its claims would take precedence over the rest of the request (RFC 7591 §2.3).
-  if (metadata.software_statement !== undefined) {
+  if (metadata.software_statement !== undefined)
     throw new errors.UnapprovedSoftwareStatement("software_statement must be absent; none is approved");
-  }
   requireSupported(metadata, "grant_types", "authorization_code");
   requireSupported(metadata, "response_types", "code");
   requirePublic(metadata.token_endpoint_auth_method);
@@ -130,9 +127,8 @@ function parseName(value: unknown): string {
 }
 
 function parseRedirectUris(uris: unknown): string[] {
-  if (!Array.isArray(uris) || uris.length === 0 || !uris.every((uri) => typeof uri === "string")) {
+  if (!Array.isArray(uris) || uris.length === 0 || !uris.every((uri) => typeof uri === "string"))
     throw new errors.InvalidClientMetadata("redirect_uris must be an array of one or more strings");
-  }
   const [invalid] = validateRedirectUris(uris);
   // oidc-provider's error has the code `invalid_redirect_uri` if its description starts with the member's name.
   if (invalid) throw new errors.InvalidClientMetadata(`redirect_uris[${invalid.index}] ${invalid.message}`);

@@ -58,14 +58,12 @@ export function rejectRequestUri({ oidc }: KoaContextWithOIDC): void {
 /** Throws InvalidRequest naming the parameter and the limit, before the request is stored. */
 export function checkSize(ctx: KoaContextWithOIDC): void {
   const params = (ctx.method === "POST" ? ctx.oidc.body : ctx.query) as Params;
-  if (bytesOf(params.state) > MAX_STATE_BYTES) {
+  if (bytesOf(params.state) > MAX_STATE_BYTES)
     throw new errors.InvalidRequest(`state must be at most ${MAX_STATE_BYTES} bytes`);
-  }
   const known = Object.keys(ctx.oidc.params as Params);
   const total = known.reduce((sum, name) => sum + bytesOf(params[name]), 0);
-  if (total > MAX_REQUEST_BYTES) {
+  if (total > MAX_REQUEST_BYTES)
     throw new errors.InvalidRequest(`the parameters must be at most ${MAX_REQUEST_BYTES} bytes in total`);
-  }
 }
 
 function bytesOf(value: unknown): number {

@@ -25,9 +25,8 @@ export function requireApiAccess(
   subject = "the client's organization",
 ): void {
   if (organization?.suspended) throw new errors.UnauthorizedClient(`${subject} is suspended`);
-  if (!hasApiAccess(organization)) {
+  if (!hasApiAccess(organization))
     throw new errors.UnauthorizedClient(`${subject} must be on the Growth or Premium plan`);
-  }
 }
 
 /** Throws UnauthorizedClient if the client is disabled, or its organization may not use the API. */

@@ -98,9 +98,7 @@ function applyScopePolicy(ctx: KoaContextWithOIDC): void {
   const granted = requested.filter(
     (scope) => isApiScope(scope) || scope === "openid" || scope === "offline_access",
   );
-  if (!granted.some((scope) => scope !== "offline_access")) {
-    throw unknownScopes(requested.join(" "));
-  }
+  if (!granted.some((scope) => scope !== "offline_access")) throw unknownScopes(requested.join(" "));
   params.scope = granted.join(" ");
 }
 
@@ -114,12 +112,11 @@ export function clientCredentialsScope(requested: string[]): string {
   // There is no user to identify, and no refresh token (RFC 6749 §4.4.3).
   const scopes = requested.filter((scope) => scope !== "openid" && scope !== "offline_access");
   const unknown = scopes.filter((scope) => !isApiScope(scope));
-  if (unknown.length || scopes.length === 0) {
+  if (unknown.length || scopes.length === 0)
     throw new errors.InvalidScope(
       "requested scope is not supported",
       (unknown.length ? unknown : requested).join(" "),
     );
-  }
   return [...new Set(scopes)].join(" ");
 }
 

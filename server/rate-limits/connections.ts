@@ -1,16 +1,14 @@
 import { readFileSync } from "node:fs";
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
+import { tryTo } from "../../resources/try-to.ts";
 import { hostKeyOf } from "../http/client-ip.ts";
 
 /** Returns how many files and connections this process may have open; undefined if that is unlimited or unknown. */
 export function readDescriptorLimit(): number | undefined {
-  try {
-    const [, soft] = /^Max open files +(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];
-    return soft === undefined ? undefined : Number(soft);
-  } catch {
-    return undefined;
-  }
+  const limits = tryTo(() => readFileSync("/proc/self/limits", "utf8"));
+  const [, soft] = /^Max open files +(\d+)/m.exec(limits ?? "") ?? [];
+  return soft === undefined ? undefined : Number(soft);
 }
 
 const RETRY_S = 5;

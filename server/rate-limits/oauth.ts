@@ -1,6 +1,6 @@
 import type { Context, Next } from "koa";
 import { errors, type KoaContextWithOIDC } from "oidc-provider";
-import { sha256 } from "../../adapters/crypto/hash.ts";
+import { sha256 } from "../../adapters/crypto/ids.ts";
 import { siteKeyOf } from "../http/client-ip.ts";
 import { ENDPOINTS, endpointsByPath } from "../oauth-endpoints.ts";
 import { HOME, messagePage } from "../ui/page.ts";

@@ -3,13 +3,13 @@ import { parseEnv } from "node:util";
 import { z } from "zod";
 import { validateCharacters } from "../credentials/names.ts";
 import { validateCountryDatabase } from "./country-database.ts";
-import { databaseUrl } from "./database-url.ts";
 import { findMissingPackages } from "./optional-packages.ts";
 import { findOpenChoices } from "./production-choices.ts";
 import {
   choice,
   contact,
   count,
+  databaseUrl,
   daysByPlan,
   headerName,
   hosts,

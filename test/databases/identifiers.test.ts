@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto";
 import test from "ava";
-import { sha256 } from "../../adapters/crypto/hash.ts";
-import { withChecksum } from "../../adapters/crypto/ids.ts";
+import { sha256, withChecksum } from "../../adapters/crypto/ids.ts";
 import { tokenTime } from "../../adapters/oauth/token-row.ts";
 import { createTestStorage, linkFields, OPERATOR } from "../harness/database/storage.ts";
 

@@ -1,5 +1,5 @@
 import test from "ava";
-import { sha256 } from "../../adapters/crypto/hash.ts";
+import { sha256 } from "../../adapters/crypto/ids.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { createTestStorage, OPERATOR } from "../harness/database/storage.ts";
 import { engine } from "../harness/database/test-database.ts";

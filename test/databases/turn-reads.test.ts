@@ -1,7 +1,7 @@
 import path from "node:path";
 import test from "ava";
 import Sqlite from "better-sqlite3";
-import { createTurnReads } from "../../adapters/database/sqlite/turn-reads.ts";
+import { createTurnReads } from "../../adapters/database/sqlite/client.ts";
 import { atOnce, createTestStorage } from "../harness/database/storage.ts";
 import { engine } from "../harness/database/test-database.ts";
 import { temporaryFolder } from "../harness/program.ts";

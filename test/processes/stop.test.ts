@@ -3,7 +3,7 @@ import { Agent, type IncomingMessage, request } from "node:http";
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import test from "ava";
-import { sha256 } from "../../adapters/crypto/hash.ts";
+import { sha256 } from "../../adapters/crypto/ids.ts";
 import { sendRequest } from "../harness/clients/raw.ts";
 import { engine, inspect } from "../harness/database/test-database.ts";
 import { prepareServers } from "../harness/new-server.ts";

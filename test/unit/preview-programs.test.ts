@@ -1,5 +1,5 @@
 import test from "ava";
-import { isPreviewProgram } from "../../resources/links/preview-programs.ts";
+import { isPreviewProgram } from "../../resources/links/redirect.ts";
 
 const CHROME = "AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0";
 const WINDOWS = "Mozilla/5.0 (Windows NT 10.0; Win64; x64)";

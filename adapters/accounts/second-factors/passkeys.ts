@@ -1,7 +1,6 @@
 import type { Actor } from "../../../resources/access/actor.ts";
 import { camelKeys } from "../../../resources/http/text.ts";
-import { sha256 } from "../../crypto/hash.ts";
-import { newId } from "../../crypto/ids.ts";
+import { newId, sha256 } from "../../crypto/ids.ts";
 import { ifDuplicate } from "../../database/errors.ts";
 import type { Database } from "../../database/index.ts";
 import type { PasskeyRow } from "../../database/tables/accounts.ts";

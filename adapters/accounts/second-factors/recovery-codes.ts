@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Knex } from "knex";
 import type { Actor } from "../../../resources/access/actor.ts";
-import { sha256 } from "../../crypto/hash.ts";
+import { sha256 } from "../../crypto/ids.ts";
 import { ifDuplicate } from "../../database/errors.ts";
 import type { Change, Outbox } from "../../events/outbox.ts";
 import { lockUser } from "../../locks.ts";

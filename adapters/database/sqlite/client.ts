@@ -20,7 +20,6 @@ import {
   verifyLog,
 } from "./connection.ts";
 import { createThread } from "./thread.ts";
-import { createTurnReads } from "./turn-reads.ts";
 import type { Statement } from "./worker.ts";
 import { createWriter } from "./writer.ts";
 
@@ -185,4 +184,39 @@ class ExclusiveTransaction extends SqliteTransaction<SqliteClient, Connection> {
       await sleep(LOCK_POLL_MS);
     }
   }
+}
+
+/** Reads of a turn share a transaction: a small read takes less time than taking and releasing the lock. */
+export function createTurnReads(connection: Sqlite.Database) {
+  let waiting: (() => void)[] = [];
+  const runAll = (reads: (() => void)[]) => {
+    for (const read of reads) read();
+  };
+  const runTogether = connection.transaction(runAll);
+
+  function run() {
+    const reads = waiting;
+    waiting = [];
+    try {
+      runTogether(reads);
+    } catch {
+      runAll(reads); // each takes the lock for itself, or reports why it can't
+    }
+  }
+
+  return {
+    /** Runs a read at the end of the turn. */
+    add: <Result>(read: () => Result): Promise<Result> =>
+      new Promise((resolve, reject) => {
+        waiting.push(() => {
+          try {
+            resolve(read());
+          } catch (error) {
+            reject(error);
+          }
+        });
+        if (waiting.length === 1) setImmediate(run);
+      }),
+    run,
+  };
 }

@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import { type Adapter, type AdapterPayload, errors, type InteractionResults } from "oidc-provider";
-import { sha256 } from "../../crypto/hash.ts";
+import { sha256 } from "../../crypto/ids.ts";
 import { isDuplicate } from "../../database/errors.ts";
 import type { Database } from "../../database/index.ts";
 import { toStored } from "../token-row.ts";

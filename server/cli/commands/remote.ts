@@ -35,16 +35,8 @@ export const remoteCommands: Command[] = [
     describe: (result) => `Signed in to ${(result as { server: string }).server}.`,
     runAlone: login,
   },
-  {
-    name: "logout",
-    summary: "Sign out, and revoke the access",
-    runAlone: logout,
-  },
-  {
-    name: "whoami",
-    summary: "Show who is signed in, and where",
-    runAlone: whoami,
-  },
+  { name: "logout", summary: "Sign out, and revoke the access", runAlone: logout },
+  { name: "whoami", summary: "Show who is signed in, and where", runAlone: whoami },
   {
     name: "links list",
     summary: "List links",

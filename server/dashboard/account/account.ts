@@ -129,9 +129,8 @@ function passkeyTable(passkeys: ShownFactors["passkeys"]): Html {
 }
 
 function totpPart(totp: ShownFactors["totp"]): Html {
-  if (!totp) {
+  if (!totp)
     return html`<form method="post" action="${ACCOUNT}/totp">${CSRF_FIELD}<button type="submit" class="quiet">Set up authenticator app</button></form>`;
-  }
   return html`<p>Set up ${time(Date.parse(totp.created_at))}, last used ${time(totp.last_used_at ? Date.parse(totp.last_used_at) : null)}.</p>
 ${formButton({ action: `${ACCOUNT}/totp/delete`, text: "Remove authenticator app" })}`;
 }
@@ -275,9 +274,8 @@ function identityRoutes(
   router.post(IDENTITIES_PATH, async (ctx) => {
     const { id, means } = signedInUserOf(ctx);
     if (!provider) throw notFound("identity provider");
-    if (means !== "session" || !prefersHtml(ctx)) {
+    if (means !== "session" || !prefersHtml(ctx))
       throw new Problem(406, "browser_required", "Open the account page in a browser to link an identity.");
-    }
     requireRecentSignIn(ctx, ACCOUNT);
     const { url, secrets } = await provider.begin().catch(throwUnlessUnavailable);
     transactions.keep(ctx, { secrets, returnTo: ACCOUNT, linkTo: id });

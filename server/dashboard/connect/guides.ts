@@ -170,9 +170,8 @@ export function stepsOf({ name, installLink }: Host, mcpUrl: string, clientId?: 
     const [instruction, detail] = tokens.filter(({ type }) => type !== "space");
     // The dashboard has typographic apostrophes, and nothing in bold.
     const text = String(instruction?.raw).trim().replaceAll("**", "").replaceAll("'", "’");
-    if (detail?.type === "code") {
+    if (detail?.type === "code")
       return { text, code: fill((detail as Tokens.Code).text, mcpUrl, clientId ?? "") };
-    }
     const [label] = (detail as Tokens.Paragraph | undefined)?.tokens ?? [];
     if (!label) return { text };
     const href = label.type === "link" ? label.href : installLink?.(mcpUrl);

@@ -60,13 +60,12 @@ export const appRoutes: RouteModule = (router, options) => {
 function appsTable(ctx: Context, apps: OrganizationApp[]) {
   const membership = membershipOf(ctx);
   const user = signedInUserOf(ctx);
-  if (apps.length === 0) {
+  if (apps.length === 0)
     return emptyState(
       "No authorized apps",
       "Apps appear here once a member authorizes them. You can revoke access at any time.",
       linkButton(pathTo(ctx, "connect"), "Connect an AI client"),
     );
-  }
   return authorizedAppsTable(apps, {
     caption: "Authorized apps",
     badge: ({ isAllowed }) => (isAllowed ? html`` : html` ${badge("not allowed", "warn")}`),

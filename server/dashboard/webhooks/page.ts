@@ -121,9 +121,8 @@ function buttons({ webhook: { enabled }, path }: WebhookPage): Html {
 
 function statusAlert({ webhook, plan, health, failedAttempt, failedTest }: WebhookPage): Html {
   const status = statusOf(webhook, plan);
-  if (!isPaid(plan)) {
+  if (!isPaid(plan))
     return html`<p class="alert">Webhooks are paused on the Free plan. Upgrade to Growth or Premium to resume them.</p>`;
-  }
   const { nextAttemptAt } = health;
   const next = nextAttemptAt === null ? html`` : html` Next attempt: ${timeOrNow(nextAttemptAt)}.`;
   if (status === "unverified") {
@@ -133,9 +132,8 @@ function statusAlert({ webhook, plan, health, failedAttempt, failedTest }: Webho
         : next
     }</p>`;
   }
-  if (status === "failing") {
+  if (status === "failing")
     return html`<p class="alert bad">Deliveries to this webhook have been failing since ${time(webhook.failingSince)}.${responseOf(failedAttempt)}${pauseOf(health) ?? next}</p>`;
-  }
   if (status === "active") return html``;
   const { disabledReason } = webhook;
   const reason = disabledReason

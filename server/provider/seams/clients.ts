@@ -1,7 +1,7 @@
 import { timingSafeEqual } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { type Client, type ClientMetadata, Provider } from "oidc-provider";
-import { sha256 } from "../../../adapters/crypto/hash.ts";
+import { sha256 } from "../../../adapters/crypto/ids.ts";
 import { type ClientKind, clientKindOf } from "../../../adapters/oauth/app-policy.ts";
 import type { Client as StoredClient } from "../../../adapters/oauth/client-row.ts";
 import type { ClientStore } from "../../../adapters/oauth/clients.ts";

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { calculateJwkThumbprint, EmbeddedJWK, exportJWK, generateKeyPair, jwtVerify } from "jose";
 import type { Context, Middleware } from "koa";
 import { type Configuration, errors, Provider } from "oidc-provider";
-import { sha256 } from "../../../adapters/crypto/hash.ts";
+import { sha256 } from "../../../adapters/crypto/ids.ts";
 
 export const CLIENT = { client_id: "client", client_secret: "a-secret-of-the-client-0123456789" };
 export const OTHER = { client_id: "other", client_secret: "a-secret-of-the-other-client-0123456789" };

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import test from "ava";
-import { sha256 } from "../../../adapters/crypto/hash.ts";
+import { sha256 } from "../../../adapters/crypto/ids.ts";
 import type { Storage } from "../../../adapters/index.ts";
 import { type JoinedClientRow, toClient } from "../../../adapters/oauth/client-row.ts";
 import { PLANS, type Plan } from "../../../resources/plans.ts";
