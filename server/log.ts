@@ -3,8 +3,6 @@ import { reasonOf } from "../adapters/database/errors.ts";
 import { createLogOutput, type LogOutput } from "./log-output.ts";
 import type { LoggedError } from "./terminal/log-lines.ts";
 
-type Thrown = Error & { code?: unknown; cause?: unknown };
-
 // The codes of SQLite, MariaDB and MySQL, and the SQLSTATE of PostgreSQL.
 const DATABASE_CODE = /^(SQLITE_\w+|ER_\w+|[0-9A-Z]{5})$/;
 const MAX_CAUSES = 5;
@@ -30,7 +28,7 @@ export function createLog(level: string, output: Pick<LogOutput, "write" | "loss
 /** Messages of database errors contain SQL and values, so only what precedes them is shown. */
 export function toLoggedError(error: unknown, causes = MAX_CAUSES): LoggedError {
   if (!(error instanceof Error)) return { type: typeof error };
-  const { name, code, message, stack = "", cause } = error as Thrown;
+  const { name, code, message, stack = "", cause } = error as Error & { code?: unknown; cause?: unknown };
   const isDatabase = typeof code === "string" && DATABASE_CODE.test(code);
   const shown = isDatabase ? reasonOf(error) : message;
   const frames = stack.split("\n").filter((line) => /^\s+at /.test(line));

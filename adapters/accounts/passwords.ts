@@ -19,8 +19,6 @@ const HOUR_MS = 60 * 60 * 1000;
 // Enough to try again. More would let anyone fill the mailbox of a user.
 const LINKS_PER_HOUR = 3;
 
-type ResetRefusal = "not_owner" | "no_password";
-
 /** The user whose password a link resets, and its creator: an owner, the operator, or the user. */
 type ResetLink = Pick<OneTimeLinkRow, "user_id" | "organization_id"> & { created_by: string };
 
@@ -82,7 +80,7 @@ export function createPasswordStore({ knex, transaction }: Database, outbox: Out
       userId: string,
       lifetimeMs: number,
       { organizationId, actor }: { organizationId: string; actor: Actor },
-    ): Promise<{ token: string } | { refused: ResetRefusal }> =>
+    ): Promise<{ token: string } | { refused: "not_owner" | "no_password" }> =>
       outbox.change(actor, async ({ trx, record }) => {
         const link = { user_id: userId, created_by: actor.id, organization_id: organizationId };
         if (!(await isAuthorizedUnderLock(trx, link))) return { refused: "not_owner" };

@@ -140,11 +140,9 @@ export function sumsOf({ key, sum }: Counter, batch: Row[][]): Row[] {
 /** All or none of the rows, resolved when committed. An invalid row doesn't fail the others of its batch. */
 export type Insert = (...rows: Row[]) => Promise<void>;
 
-type BatchInsertOptions = ReturnType<typeof createPrepare> & { knex: Knex; engine: Engine };
-
 /** The writes of one turn share a statement per table, and on PostgreSQL one in total, which saves round trips. */
 export function createBatchInsert(
-  { knex, engine, ...prepared }: BatchInsertOptions,
+  { knex, engine, ...prepared }: ReturnType<typeof createPrepare> & { knex: Knex; engine: Engine },
   insertion: Insertion,
 ): Insert {
   if (engine === "sqlite") return createPreparedInsert(prepared, insertion);

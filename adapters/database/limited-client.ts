@@ -28,8 +28,6 @@ const READ_CONNECTIONS = 2;
 /** Timers can't wait longer. */
 export const MAX_TIMER_MS = 2 ** 31 - 1;
 
-type Turn = { since: number; take(): void };
-
 /** Closes connections in use for too long, since a frozen server says nothing, and refuses work that would wait. */
 class ConnectionLimits {
   readonly timeoutMs: number;
@@ -40,7 +38,7 @@ class ConnectionLimits {
   readonly #waiting = new Set<{ since: number }>();
   readonly #writing = new Set<Connection>();
   /** Writes that wait for others to end, rather than for a connection. */
-  readonly turns: Turn[] = [];
+  readonly turns: { since: number; take(): void }[] = [];
   #turnsLeft: number;
 
   /** @param cut closes a connection without waiting for the server, so that its statement fails with the error */

@@ -7,7 +7,6 @@ import type { Client } from "pg";
 import { hasCode } from "./errors.ts";
 import { lockLimitOf, withLimits } from "./limited-client.ts";
 
-type Query = { sql: string; bindings?: unknown[] };
 type PgConnection = Client & {
   connection: { stream: Duplex };
   processID: number | null;
@@ -38,7 +37,7 @@ export class PostgresClient extends withLimits(PgClient, {
   }
 
   /** Replaces NUL, because an id with one is merely unknown, and must not fail the statement. */
-  override _query(connection: unknown, query: Query): Promise<unknown> {
+  override _query(connection: unknown, query: { sql: string; bindings?: unknown[] }): Promise<unknown> {
     const bindings = query.bindings?.map((value) => (typeof value === "string" ? toStorable(value) : value));
     const run = () => super._query(connection, bindings ? Object.assign(query, { bindings }) : query);
     const isAlone = (connection as PgConnection).__knexTxId === undefined;

@@ -7,7 +7,6 @@ import { operationOf } from "./statement-observer.ts";
 
 export type Value = string | number | boolean | null;
 export type Row = Record<string, Value>;
-type Bindable = Value | readonly string[];
 type Query = { sql: string; bindings: unknown[]; method: string; options: object; inTurn: boolean };
 
 export type Prepare = ReturnType<typeof createPrepare>["prepare"];
@@ -56,7 +55,7 @@ export function createPrepare(knex: Knex) {
       // Processes behind a pooler share connections, so a name must mean the same statement in all of them.
       const options =
         client.driverName === "pg" ? { name: `linkgate_${hash("sha256", sql, "base64url")}` } : {};
-      return async (values: Record<Name, Bindable>): Promise<Answer> => {
+      return async (values: Record<Name, Value | readonly string[]>): Promise<Answer> => {
         const bindings = names.map((name) => values[name as Name]);
         const run = () => send({ sql, bindings: [...bindings], method, options, inTurn }, isRead || isLocal);
         return (await withRetries<unknown>(run, isRead)) as Answer;

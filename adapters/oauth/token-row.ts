@@ -116,8 +116,6 @@ export function createTokenReader(
   };
 }
 
-type TokenPayload = { aud?: string; scope?: string; exp: number; jkt?: string };
-
 export function isAccessToken(kind: string): boolean {
   return kind === "AccessToken" || kind === "ClientCredentials";
 }
@@ -134,7 +132,7 @@ export function requiresDpop(row: JoinedTokenRow): boolean {
 /** Returns the access token of a row and its parsed payload, or undefined if it is no longer active. */
 export function toActiveToken(
   row: JoinedTokenRow,
-  { aud, scope, exp, jkt }: TokenPayload,
+  { aud, scope, exp, jkt }: { aud?: string; scope?: string; exp: number; jkt?: string },
   appPolicyCheck: AppPolicyCheck,
 ): ActiveToken | undefined {
   if (row.expiresAt <= Date.now() || !aud || isOutdated(row)) return undefined;

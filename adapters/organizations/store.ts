@@ -121,12 +121,10 @@ async function ensureClient({ trx, record }: Change, organization: Organization)
   return { organization, client };
 }
 
-type NewOrganization = { name: string; plan: Plan; ownerId?: string | undefined };
-
 /** Inserts an organization, and an owner if `ownerId` is given, but no client. Part of the caller's transaction. */
 export async function insertOrganization(
   { trx, record }: Change,
-  { name, plan, ownerId }: NewOrganization,
+  { name, plan, ownerId }: { name: string; plan: Plan; ownerId?: string | undefined },
 ): Promise<Organization> {
   const organization: Organization = { id: newId("org"), name, plan };
   const now = Date.now();

@@ -58,7 +58,6 @@ export function assertAllowedSlug({ slug, domain }: LinkChanges, reserved: Reser
 const MAX_RACES = 25;
 const RETRY_AFTER_S = 1;
 
-type UpsertOptions = { reserved: ReservedNames; precondition?: Precondition | undefined };
 type UpsertResult = { link: Link; isNew: boolean };
 
 /** Creates the link with an external id, or replaces it. @throws Problem 409, 412, or 503 if it loses every race */
@@ -67,7 +66,7 @@ export async function upsertLink(
   caller: Caller,
   externalId: string,
   given: LinkChanges,
-  { reserved, precondition }: UpsertOptions,
+  { reserved, precondition }: { reserved: ReservedNames; precondition?: Precondition | undefined },
 ): Promise<UpsertResult> {
   const { organizationId, actor } = caller;
   const find = () => store.findByExternalId(organizationId, externalId);

@@ -72,8 +72,6 @@ export type SuccessResponse = {
   headers?: readonly ResponseHeader[];
 };
 
-type Fields = Record<string, unknown>;
-
 type Hint = "readOnlyHint" | "destructiveHint" | "idempotentHint" | "openWorldHint";
 
 /** What a tool has beyond the operation that it belongs to. */
@@ -94,7 +92,7 @@ export type ToolDeclaration = {
   /** Returns what a user confirms before the tool deletes something, in clients that can ask. */
   question?(caller: AuthenticatedCaller, path: { id: string }): Promise<string>;
   /** Converts the response, new or replayed, to the result of the tool, if its body isn't the result. */
-  toResult?(response: ServiceResponse, caller: AuthenticatedCaller): Fields;
+  toResult?(response: ServiceResponse, caller: AuthenticatedCaller): Record<string, unknown>;
 };
 
 /** Returns the schema of a parameter in a path. */

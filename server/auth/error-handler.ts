@@ -91,10 +91,8 @@ const TITLES: Record<string, string> = {
   organization_suspended: "This organization is suspended",
 };
 
-type ErrorOptions = { base: string; onError: OnError };
-
 /** Answers with a page for browsers and problem JSON for programs, neither of which may be cached. */
-export function handleAuthErrors({ base, onError }: ErrorOptions): Middleware {
+export function handleAuthErrors({ base, onError }: { base: string; onError: OnError }): Middleware {
   return async function answerError(ctx, next) {
     ctx.set("Cache-Control", "no-store");
     try {

@@ -4,13 +4,11 @@ import { breakable } from "../ui/controls.ts";
 import { type Html, html } from "../ui/html.ts";
 import { capitalized } from "../ui/text.ts";
 
-type Created = { createdBy: string | null; createdVia: string | null };
-
 /** Renders who created a link or webhook: “by ada via Acme”. A user who has left is shown by their ID. */
 export async function creatorOf(
   { clients, members }: Pick<Storage, "clients" | "members">,
   organizationId: string,
-  { createdBy, createdVia }: Created,
+  { createdBy, createdVia }: { createdBy: string | null; createdVia: string | null },
 ): Promise<Html> {
   if (createdBy === null) return html``;
   const [listed, creatingApp, ownClient] = await Promise.all([

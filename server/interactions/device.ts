@@ -24,8 +24,6 @@ export async function deviceOf(provider: Provider, { deviceCode }: Interaction):
   return code ? (code.deviceInfo as Device) : undefined;
 }
 
-type DeviceContext = KoaContextWithOIDC & { state: { userCode?: string } };
-
 // By the names of oidc-provider's errors.
 const MESSAGES: Record<string, string> = {
   NoCodeError: "Enter the code.",
@@ -36,7 +34,7 @@ const MESSAGES: Record<string, string> = {
 
 /** Shows the form for a code, or how it ended. oidc-provider's own form has a step more, and a style of its own. */
 export function showCodeForm(
-  ctx: DeviceContext,
+  ctx: KoaContextWithOIDC & { state: { userCode?: string } },
   _form?: string,
   _out?: object,
   error?: Error & { userCode?: string },

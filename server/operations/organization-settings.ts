@@ -3,8 +3,6 @@ import { notFound } from "../../resources/http/problem.ts";
 import type { OrganizationRequest } from "./operation.ts";
 import { flag } from "./schemas.ts";
 
-type Changes = Parameters<OrganizationRequest["storage"]["organizationSettings"]["change"]>[1];
-
 /** Throws Problem 404. */
 export async function changeSettings(
   {
@@ -12,7 +10,7 @@ export async function changeSettings(
     organization,
     actor,
   }: Pick<OrganizationRequest, "storage" | "actor"> & { organization: { id: string } },
-  changes: Changes,
+  changes: Parameters<OrganizationRequest["storage"]["organizationSettings"]["change"]>[1],
 ): Promise<void> {
   if (!(await storage.organizationSettings.change(organization.id, changes, actor)))
     throw notFound("organization");

@@ -98,13 +98,11 @@ export function oauthCors(origins: ReadonlySet<string>): Middleware {
   };
 }
 
-type ErrorResponse = { error?: unknown; error_uri?: string } | null | undefined;
-
 /** Links each error to the page of its code (RFC 6749 §5.2). */
 export function linkErrors(base: string): Middleware {
   return async function addErrorUri(ctx, next) {
     await next();
-    const body = ctx.body as ErrorResponse;
+    const body = ctx.body as { error?: unknown; error_uri?: string } | null | undefined;
     if (isOauthPath(ctx) && typeof body?.error === "string") body.error_uri = errorUrl(base, body.error);
   };
 }

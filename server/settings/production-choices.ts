@@ -1,8 +1,6 @@
 type ChoiceName = "REGISTRATION" | "SELF_SERVICE_PLANS";
-type Choice = { name: ChoiceName; meanings: Record<string, string> };
-
 /** The settings whose defaults suit a trial, so that production requires a decision, and what each value means. */
-export const PRODUCTION_CHOICES: readonly Choice[] = [
+export const PRODUCTION_CHOICES: readonly { name: ChoiceName; meanings: Record<string, string> }[] = [
   {
     name: "REGISTRATION",
     meanings: {

@@ -11,7 +11,6 @@ export type PlatformField = {
 } & ({ pattern: RegExp; message: string } | { options: Record<string, string> });
 
 type Input = Record<string, unknown>;
-type Values = Record<string, string>;
 type Composed = Pick<NewTrustRule, "issuer" | "subject" | "claims">;
 
 /** A platform whose users know neither issuers nor subjects: a rule is composed from what they know. */
@@ -25,7 +24,7 @@ export type Platform = {
   /** Reads values in another form that the platform shows. */
   prepare?: (input: Input) => Input;
   /** `refuse` reports a value that doesn't fit the others. */
-  compose(values: Values, refuse: (field: string, message: string) => void): Composed;
+  compose(values: Record<string, string>, refuse: (field: string, message: string) => void): Composed;
 };
 
 const REF_MESSAGE =

@@ -216,13 +216,11 @@ async function whoami(): Promise<object> {
   return { server, username: claims.preferred_username, organization: { id, name, role } };
 }
 
-type Sent = { query?: Record<string, unknown>; body?: Record<string, unknown> };
-
 /** Sends a request to the API. @throws CommandError with the code of the problem */
 async function request(
   method: string,
   path: string,
-  { query = {}, body }: Sent = {},
+  { query = {}, body }: { query?: Record<string, unknown>; body?: Record<string, unknown> } = {},
 ): Promise<object | undefined> {
   const { server, accessToken } = await currentLogin();
   const url = new URL(path, server);

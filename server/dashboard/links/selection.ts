@@ -21,9 +21,7 @@ import { pages, sendLinks } from "./export.ts";
 import { toUtcTime, UTM } from "./form.ts";
 import { displayUrl, filterOf } from "./list.ts";
 
-type Action = { verb: string; done: CountedDone; effect?: string };
-
-const ACTIONS: Record<string, Action> = {
+const ACTIONS: Record<string, { verb: string; done: CountedDone; effect?: string }> = {
   archive: {
     verb: "Archive",
     done: "links-archived",

@@ -95,8 +95,6 @@ function memberActions(membership: Membership, { id, username, role }: Member): 
 const MEMBERS = `${ORGANIZATION}/members`;
 
 type NewLink = { username: string; url: string };
-type LeavingMember = Pick<Member, "id" | "username" | "role">;
-
 /** What managers do with one member, and leaving. `show` is the page of the members. */
 function addMemberRoutes(router: Router, options: RouteOptions, show: Show): void {
   const { storage } = options;
@@ -210,7 +208,7 @@ function signOutForm(action: string, cancel: string, organization: string): Html
 async function removalForm(
   ctx: Context,
   { grants, webhooks }: RouteOptions["storage"],
-  member: LeavingMember,
+  member: Pick<Member, "id" | "username" | "role">,
   cancel: string,
 ): Promise<Html> {
   const membership = membershipOf(ctx);

@@ -79,13 +79,11 @@ ${webhooks && webhooksPanel(membership, webhooks.webhooks)}
 };
 
 type Counts = { links: number; apps: number; members: number };
-type Step = { isDone: boolean; text: string; href: string };
-
 /** Renders the steps that aren't done yet, and those that are, until all of them are. */
 function checklist(membership: Membership, counts: Counts): Html {
   const { id, plan } = membership;
   const manages = isManager(membership);
-  const steps: (Step | false)[] = [
+  const steps: ({ isDone: boolean; text: string; href: string } | false)[] = [
     { isDone: counts.links > 0, text: "Create your first link", href: `${sectionPath(id, "links")}/new` },
     isPaid(plan)
       ? { isDone: counts.apps > 0, text: "Connect an AI client or app", href: sectionPath(id, "connect") }
