@@ -21,8 +21,8 @@ const SENTENCES = {
   "webhook-enabled": "Webhook enabled.",
   "webhook-disabled": "Webhook disabled.",
   "webhook-deleted": "Webhook deleted.",
-  "webhook-tested": "Test event queued.",
-  "delivery-resent": "Delivery queued.",
+  "webhook-tested": "Test event queued. Reload the page to see its result.",
+  "delivery-resent": "Delivery queued. Reload the page to see its result.",
   "deliveries-resent": "Failed deliveries queued.",
 } as const;
 

@@ -58,6 +58,8 @@ export function docs({ urls, documentation, findReader }: Options): Middleware {
     // The response may renew the cookie of the session.
     ctx.set("Cache-Control", "private, no-store");
     ctx.type = "html";
+    // It may be compressed: it has no secret, not even a CSRF token.
+    ctx.state.isMasked = true;
     ctx.body = pageOf(reader, page);
   }
 

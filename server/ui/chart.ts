@@ -153,8 +153,10 @@ function summaryOf(unit: string, range: string, points: ChartPoint[]): string {
   return `Clicks per ${unit}, ${range}: ${total} in total${peak}.`;
 }
 
+/** Returns an even number that is close above a value. */
 function roundUp(value: number): number {
   const atLeast = Math.max(2, value);
   const power = 10 ** Math.floor(Math.log10(atLeast));
-  return power * ([1, 1.2, 1.6, 2, 4, 6, 8].find((step) => step * power >= atLeast) ?? 10);
+  const isTop = (step: number) => step * power >= atLeast && (step * power) % 2 === 0;
+  return power * ([1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8].find(isTop) ?? 10);
 }

@@ -204,9 +204,9 @@ export function describing(ids: (string | undefined)[], error: string | undefine
   return html`${described && html` aria-describedby="${described}"`}${error && html` aria-invalid="true"`}`;
 }
 
-/** Without scripts, there is no button, and a click selects the whole value. */
-export function copyable(value: string, label: string): Html {
-  return html`<span class="copyable"><code>${value}</code>${copyButton(value, label)}</span>`;
+/** Without scripts, there is no button, and a click selects the whole value. `more` is what else can be done with it. */
+export function copyable(value: string, label: string, more = html``): Html {
+  return html`<span class="copyable"><code>${value}</code>${copyButton(value, label)}${more}</span>`;
 }
 
 export function copyButton(value: string, label: string): Html {

@@ -4,6 +4,7 @@
 const KEYS = {
   "/": ["Search", search],
   c: ["Create a link", createLink, ".sections a[href$='/links']"],
+  e: ["Edit", edit, "main a[href$='/edit']"],
   j: ["Next row", () => move(1), "tbody tr a[href]"],
   k: ["Previous row", () => move(-1), "tbody tr a[href]"],
   x: ["Select the row", selectRow, "tbody [type=checkbox]"],
@@ -22,6 +23,12 @@ function createLink() {
   const link = document.querySelector("[data-create]");
   if (link) link.click();
   else location.href = `${document.querySelector(".sections a[href$='/links']").href}/new`;
+}
+
+/** Edits what the row is about that has the focus, or the page. */
+function edit() {
+  const place = rowOf(document.activeElement) ?? document.querySelector("main .title");
+  place.querySelector("a[href$='/edit']")?.click();
 }
 
 function selectRow() {

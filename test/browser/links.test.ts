@@ -292,7 +292,7 @@ inChromium("keys search, create, move, select and go anywhere", async (t, browse
     await help.waitFor({ state: "hidden" });
     return keys.join(" ");
   };
-  t.is(await helped(), "/ c j k x ? Ctrl K");
+  t.is(await helped(), "/ c e j k x ? Ctrl K");
 
   await page.keyboard.press("Control+k");
   const box = page.getByRole("dialog", { name: "Go to a page, a link or an action" });
@@ -307,6 +307,13 @@ inChromium("keys search, create, move, select and go anywhere", async (t, browse
   await box.getByRole("link", { name: `/${slugs[0]}` }).waitFor();
   await page.keyboard.press("Enter");
   await page.waitForURL(/\/links\/lnk_\w+$/);
+  await page.keyboard.press("e");
+  await page.waitForURL(/\/links\/lnk_\w+\/edit$/);
+  await page.waitForFunction("document.activeElement.name === 'url'");
+  await page.goto(`${base}/links`);
+  await page.keyboard.press("j");
+  await page.keyboard.press("e");
+  await page.waitForURL(/\/links\/lnk_\w+\/edit$/);
   await page.goto(`${base}/settings`);
   t.is(await helped(), "/ c ? Ctrl K", "no rows");
   await page.keyboard.press("/");
@@ -315,7 +322,7 @@ inChromium("keys search, create, move, select and go anywhere", async (t, browse
   await box.waitFor({ state: "hidden" });
   await page.keyboard.press("c");
   await page.waitForURL(/\/links\/new$/);
-  await page.keyboard.press("Escape");
+  await page.waitForFunction("document.activeElement.name === 'url'");
   await page.keyboard.press("Control+k");
   await box.getByLabel("Go to", { exact: true }).fill("sign out");
   await page.keyboard.press("Enter");

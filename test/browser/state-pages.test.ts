@@ -83,3 +83,12 @@ inChromium(
     t.deepEqual(await Promise.all(["before", "after"].map(fade)), ["sticky", "sticky"]);
   },
 );
+
+inChromium("the items of a menu look the same", async (t, browser) => {
+  const { page } = await openSignedIn(browser, service.url, owner);
+  await page.goto(`${path}/members`);
+  const looks = await page.evaluate<string[]>(`[...document.querySelectorAll("td .sheet :is(a, button)")]
+    .map((item) => { const { fontSize, paddingInline } = getComputedStyle(item); return fontSize + paddingInline; })`);
+  t.true(looks.length > 3);
+  t.is(new Set(looks).size, 1, looks.join());
+});

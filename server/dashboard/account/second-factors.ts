@@ -53,7 +53,7 @@ export function secondFactorRoutes(
     const secret = await totp.findPending(id);
     if (!secret) return ctx.redirect(back.start);
     const body = totpPage(secret, totpUri(secret, username), back, error);
-    showPage(ctx, { title: "Set up an authenticator app", error, isSecret: true, body });
+    showPage(ctx, { title: "Set up an authenticator app", error, showsError: true, isSecret: true, body });
   };
   router.get(TOTP, (ctx) => showTotp(ctx));
   addOperation(router, options, operations.startTotp, { to: (ctx) => setupReturnOf(ctx).query(TOTP) });
@@ -188,7 +188,7 @@ async function downloadCodes(ctx: Context): Promise<void> {
 function codesPage(codes: string[], back: string): Html {
   return html`<div class="panel" data-once>
 <p class="alert">Save these codes now, for example in a password manager. You won’t be able to see them again.</p>
-<p>Use these if you lose your authenticator app or passkey. Each code works once.</p>
+<p>Two-factor authentication is on. Use these codes if you lose your authenticator app or passkey. Each code works once.</p>
 <ul class="codes">${codes.map((code) => html`<li><code>${code}</code></li>`)}</ul>
 <div class="actions">${ui.copyButton(codes.join("\n"), "the recovery codes")}${ui.formButton({
     action: `${CODES}/download`,

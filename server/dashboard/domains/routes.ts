@@ -49,7 +49,8 @@ export const domains: RouteModule = (router, { services: { domains, links }, url
         ...fields,
         case_sensitive: fields.case_sensitive !== "false",
       }));
-      respondWithDomain(ctx, await domains.create(actorOf(ctx), input), "domain-added", 201);
+      const domain = await domains.create(actorOf(ctx), input);
+      respondWithDomain(ctx, domain, domain.verified ? "domain-verified" : "domain-added", 201);
     },
   });
 

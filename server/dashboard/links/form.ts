@@ -223,7 +223,7 @@ function shownValue(name: FieldName, value: string, hosts: ui.Options): Html {
 
 function basicFields(options: FormOptions, isNew: boolean): Html {
   const state = fieldState(options);
-  return html`${urlField({ ...state("url"), isRequired: true })}
+  return html`${urlField({ ...state("url"), isRequired: true, hasFocus: true })}
 ${ui.field({
   ...state("slug"),
   prefix: hostPrefix(options),
@@ -327,12 +327,13 @@ export function toUrl(typed: unknown): string {
 /** Renders a field for a URL whose scheme may be missing, which `type="url"` would reject. */
 export function urlField({
   isRequired = false,
+  hasFocus = false,
   hint,
   ...options
-}: Parameters<typeof ui.field>[0] & { isRequired?: boolean }): Html {
+}: Parameters<typeof ui.field>[0] & { isRequired?: boolean; hasFocus?: boolean }): Html {
   return ui.field({
     ...options,
     hint: [hint, "You can leave out https://."].filter(Boolean).join(" "),
-    attributes: html`inputmode="url" maxlength="2048" placeholder="https://example.com/page" autocomplete="off" autocapitalize="none" spellcheck="false"${isRequired && html` required`}`,
+    attributes: html`inputmode="url" maxlength="2048" placeholder="https://example.com/page" autocomplete="off" autocapitalize="none" spellcheck="false"${isRequired && html` required`}${hasFocus && html` autofocus`}`,
   });
 }

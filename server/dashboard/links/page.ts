@@ -100,8 +100,9 @@ function disabledAlert({ disabledAt, disabledReason }: Link): Html {
 
 function details(link: Link, path: string, shortUrl: string, creator: Html): Html {
   const listPath = path.slice(0, path.lastIndexOf("/"));
+  const short = shortUrlOf(link, shortUrl);
   return html`<dl class="facts">
-<dt>Short link</dt><dd>${copyable(shortUrlOf(link, shortUrl), "the short link")} ${statusBadge(link)}${passwordBadge(link)}</dd>
+<dt>Short link</dt><dd>${copyable(short, "the short link", html`<a class="button quiet small" href="${short}">Open</a>`)} ${statusBadge(link)}${passwordBadge(link)}</dd>
 <dt>Destination</dt><dd><a class="long" href="${link.url}" rel="noreferrer">${link.url}</a></dd>
 ${link.rules.map((rule) => html`<dt>${describeConditions(rule.if)}</dt><dd><a class="long" href="${rule.url}" rel="noreferrer">${rule.url}</a></dd>`)}
 <dt>Clicks</dt><dd>${clicksOf(link)}</dd>

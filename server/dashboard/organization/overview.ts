@@ -170,7 +170,7 @@ export const organizationRoutes: RouteModule = (router, options) => {
 };
 
 function firstOrganization(): Html {
-  return html`<div class="panel"><h2>Create your first organization</h2>
+  return html`<div class="panel"><h2>Create an organization</h2>
 <p class="soft">Links, members and API access belong to an organization. If you received an invitation link, open it instead.</p>
 ${namingForm()}</div>`;
 }

@@ -316,7 +316,12 @@ function accountPages(gallery: Gallery): Pages {
       new_password: "another fine password",
     }),
     "totp-setup, founder": submit("/dashboard/account", "Set up authenticator app", {}, ".qr"),
-    "totp-rejected, founder": submit("/dashboard/account/totp", "Confirm code", { code: "000000" }),
+    "totp-rejected, founder": submit(
+      "/dashboard/account/totp",
+      "Confirm code",
+      { code: "000000" },
+      "#code-error",
+    ),
     "recovery-codes, founder": openThen("/dashboard/account/totp", async (page) => {
       const key = (await page.locator(".copyable code").textContent()) ?? "";
       await fill(page, { code: codeOf(key.replaceAll(" ", "")) });

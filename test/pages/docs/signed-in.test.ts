@@ -24,6 +24,7 @@ test("the examples have the client ID for managers of the organization, and no p
     for (const page of [headers, (await browser.open(`${service.url}/docs/errors/slug_taken`)).headers]) {
       t.is(page.get("cache-control"), "private, no-store", role);
       t.is(page.get("etag"), null);
+      t.truthy(page.get("content-encoding"), "compressed: it has no secret");
     }
   }
   const visited = await (await fetch(QUICK_START)).text();

@@ -85,6 +85,14 @@ test("an owner adds a domain, creates its DNS record and verifies it in the brow
   t.regex(page.text, /1 of 5 domains/);
 });
 
+test("a domain below localhost needs no record, and its page says so", async (t) => {
+  const { browser, open } = await withDomains();
+  const added = await browser.press(await open("/new"), "Add domain", {
+    host: `go${++count}.localhost:3000`,
+  });
+  t.regex(added.text, /Domain verified\. Your links can use it now/);
+});
+
 test("a lost DNS record is shown in the list, on the domain's page and among the notices", async (t) => {
   const { browser, open, add, api, path, base } = await withDomains();
   const { id, host, dns } = await add();

@@ -52,6 +52,8 @@ test("the page of a link shows the QR code of its short URL, also renamed, and o
   const { id } = await create();
   await member.api.send("PATCH", `${path}/${id}`, { json: { slug: "spring", archived: true } });
   const page = await open(`/${id}`);
+  const opened = page.html.querySelectorAll("main a").find(({ text }) => text === "Open");
+  t.is(opened?.attributes.href, `${service.url}/spring`);
   const image = page.html.querySelector(".qr img");
   t.regex(image?.attributes.alt ?? "", /^QR code for localhost:\d+\/spring$/);
   const codeOf = (query = {}, origin = service.url) =>

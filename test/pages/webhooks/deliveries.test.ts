@@ -94,7 +94,7 @@ test("a failed delivery shows every attempt and is resent with the same ID", asy
 
   answer(204);
   const resent = await browser.press(opened, "Send now");
-  t.regex(resent.text, /Delivery queued/);
+  t.regex(resent.text, /Delivery queued\. Reload the page to see its result/);
   t.is(resent.url, `${opened.url}?done=delivery-resent`, "it stays on the page");
   const delivered = await newest(isSent);
   t.is(delivered.id, failed.id);
