@@ -1,6 +1,6 @@
 import test from "ava";
 import * as oidc from "openid-client";
-import { discover, tokensFor } from "../harness/clients/oauth.ts";
+import { discover, tokensFor } from "../harness/clients/authorization.ts";
 import { bearer, startTestService } from "../harness/service.ts";
 
 export const databases = "all";

@@ -1,13 +1,7 @@
 import test from "ava";
-import {
-  codeFor,
-  createApp,
-  isAcceptedByApi,
-  postAsClient,
-  redeemCode,
-  refresh,
-  runCodeFlow,
-} from "../harness/clients/oauth.ts";
+import { codeFor, runCodeFlow } from "../harness/clients/authorization.ts";
+import { createApp } from "../harness/clients/authorization-request.ts";
+import { isAcceptedByApi, postAsClient, redeemCode, refresh } from "../harness/clients/oauth.ts";
 import { OPERATOR, startTestService, type TestOrganization } from "../harness/service.ts";
 
 const service = await startTestService();

@@ -1,18 +1,10 @@
 import test from "ava";
 import { exportJWK, SignJWT } from "jose";
+import { codeFor, shareApp } from "../harness/clients/authorization.ts";
+import { authorizeUrl, type Fields } from "../harness/clients/authorization-request.ts";
 import type { Proof } from "../harness/clients/dpop.ts";
 import { athOf, boundToken, createDpopKey, requestWithProof, signProof } from "../harness/clients/dpop.ts";
-import {
-  authorizeUrl,
-  basic,
-  codeFor,
-  type Fields,
-  outcomeOf,
-  postAsClient,
-  read,
-  redemptionOf,
-  shareApp,
-} from "../harness/clients/oauth.ts";
+import { basic, outcomeOf, postAsClient, read, redemptionOf } from "../harness/clients/oauth.ts";
 import { sendRaw } from "../harness/clients/raw.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { purgeExpired } from "../harness/database/purge.ts";

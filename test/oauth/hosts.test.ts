@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import test from "ava";
 import { CLI_CLIENT, KNOWN_DOCUMENTS } from "../../server/clients/known-clients.ts";
+import { authorizeUrl } from "../harness/clients/authorization-request.ts";
 import { createSigningKey } from "../harness/clients/document-client.ts";
-import { authorizeUrl } from "../harness/clients/oauth.ts";
 import { connectHost, serverIdOf } from "../harness/hosts/connect.ts";
 import { HOSTS, type Host } from "../harness/hosts/host.ts";
 import { listOf, renderList, withList } from "../harness/hosts/table.ts";

@@ -1,6 +1,8 @@
 import test, { type ExecutionContext } from "ava";
-import type { Fields } from "../harness/clients/oauth.ts";
-import { allow, authorizeUrl, createApp, redeemCode, shareApp } from "../harness/clients/oauth.ts";
+import { allow, shareApp } from "../harness/clients/authorization.ts";
+import type { Fields } from "../harness/clients/authorization-request.ts";
+import { authorizeUrl, createApp } from "../harness/clients/authorization-request.ts";
+import { redeemCode } from "../harness/clients/oauth.ts";
 
 const REGISTERED = "https://app.example.com/cb/a";
 

@@ -1,16 +1,14 @@
 import test from "ava";
 import { EVENT_DATA_SCHEMAS } from "../../resources/events/schemas.ts";
+import { connectRegistered, runCodeFlow, shareApp } from "../harness/clients/authorization.ts";
+import { createApp } from "../harness/clients/authorization-request.ts";
 import {
-  connectRegistered,
-  createApp,
   isAcceptedByApi,
   postAsClient,
   redeemCode,
   refresh,
   register,
   requestTokens,
-  runCodeFlow,
-  shareApp,
 } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { advanceClock } from "../harness/clock.ts";

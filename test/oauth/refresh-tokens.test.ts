@@ -1,5 +1,6 @@
 import test from "ava";
-import { isAcceptedByApi, outcomeOf, refresh, runCodeFlow, shareApp } from "../harness/clients/oauth.ts";
+import { runCodeFlow, shareApp } from "../harness/clients/authorization.ts";
+import { isAcceptedByApi, outcomeOf, refresh } from "../harness/clients/oauth.ts";
 import { advanceClock } from "../harness/clock.ts";
 
 const { service, app, user, other } = await shareApp();

@@ -1,13 +1,10 @@
 import test from "ava";
 import { DEVICE_GRANT } from "../../adapters/oauth/oidc/clients.ts";
+import { codeFor, connectRegistered, openConsent } from "../harness/clients/authorization.ts";
+import { authorizeUrl, type Fields } from "../harness/clients/authorization-request.ts";
 import { connectMcp } from "../harness/clients/mcp.ts";
 import {
-  authorizeUrl,
-  codeFor,
-  connectRegistered,
-  type Fields,
   isAcceptedByApi,
-  openConsent,
   outcomeOf,
   postRegistration,
   type RegisteredClient,

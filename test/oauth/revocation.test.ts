@@ -1,14 +1,6 @@
 import test from "ava";
-import {
-  type Answer,
-  codeFor,
-  isAcceptedByApi,
-  postAsClient,
-  redeemCode,
-  refresh,
-  runCodeFlow,
-  shareApp,
-} from "../harness/clients/oauth.ts";
+import { codeFor, runCodeFlow, shareApp } from "../harness/clients/authorization.ts";
+import { type Answer, isAcceptedByApi, postAsClient, redeemCode, refresh } from "../harness/clients/oauth.ts";
 import { advanceClock } from "../harness/clock.ts";
 
 export const databases = "all";

@@ -1,5 +1,6 @@
 import test from "ava";
-import { type Fields, formOf, outcomeOf, postAsClient, read } from "../harness/clients/oauth.ts";
+import { type Fields, formOf } from "../harness/clients/authorization-request.ts";
+import { outcomeOf, postAsClient, read } from "../harness/clients/oauth.ts";
 import {
   createTrustingOrganization,
   exchange,

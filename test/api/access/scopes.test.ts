@@ -1,9 +1,9 @@
 import test from "ava";
 import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
 import { apiAt, isProblem } from "../../harness/clients/api.ts";
+import { tokensFor } from "../../harness/clients/authorization.ts";
 import { challengeOf } from "../../harness/clients/challenge.ts";
 import { ALL_ERAS, connectMcp, connectUntilEnd, modernRequest, postMcp } from "../../harness/clients/mcp.ts";
-import { tokensFor } from "../../harness/clients/oauth.ts";
 import { bearer, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();

@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
+import { authorizeUrl } from "../clients/authorization-request.ts";
 import { authorizeUrlOf } from "../clients/document-client.ts";
-import { authorizeUrl } from "../clients/oauth.ts";
 import { codeOf } from "../clients/second-factor.ts";
 import type { TestService } from "../service.ts";
 import type { Receiver } from "../webhooks.ts";

@@ -2,7 +2,7 @@ import { type CryptoKey, exportJWK, generateKeyPair, type JWTHeaderParameters, S
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { parsePublicKey } from "../../../server/credentials/public-keys.ts";
 import type { TestOrganization, TestService } from "../service.ts";
-import { type Fields, formOf } from "./oauth.ts";
+import { type Fields, formOf } from "./authorization-request.ts";
 
 export type KeyPair = { publicKey: CryptoKey; privateKey: CryptoKey };
 

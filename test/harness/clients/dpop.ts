@@ -1,7 +1,8 @@
 import { hash, randomUUID } from "node:crypto";
 import { type CryptoKey, calculateJwkThumbprint, exportJWK, generateKeyPair, type JWK, SignJWT } from "jose";
 import { postForm, type TestOrganization, type TestService } from "../service.ts";
-import { type Fields, formOf, read } from "./oauth.ts";
+import { type Fields, formOf } from "./authorization-request.ts";
+import { read } from "./oauth.ts";
 
 /** A key pair of a client that uses DPoP. `jkt` is the thumbprint of the public key. */
 export type DpopKey = { alg: string; privateKey: CryptoKey; publicKey: CryptoKey; jwk: JWK; jkt: string };

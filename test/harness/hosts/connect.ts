@@ -1,11 +1,14 @@
 import { hash, randomInt } from "node:crypto";
 import type { ExecutionContext } from "ava";
+import { openConsent } from "../clients/authorization.ts";
+import type { Fields } from "../clients/authorization-request.ts";
+import { authorizeUrl, formOf } from "../clients/authorization-request.ts";
 import { challengeOf } from "../clients/challenge.ts";
 import { withAssertion } from "../clients/client-key.ts";
 import { type SigningKey, signAssertion } from "../clients/document-client.ts";
 import { connectMcp, postMcp } from "../clients/mcp.ts";
-import type { Answer, Fields } from "../clients/oauth.ts";
-import { authorizeUrl, formOf, openConsent, read, redemptionOf } from "../clients/oauth.ts";
+import type { Answer } from "../clients/oauth.ts";
+import { read, redemptionOf } from "../clients/oauth.ts";
 import { TestBrowser } from "../clients/test-browser.ts";
 import { postForm, type TestService, type TestUser } from "../service.ts";
 import type { Host } from "./host.ts";

@@ -2,15 +2,12 @@ import test, { type ExecutionContext } from "ava";
 import { ROLES, type Role } from "../../../resources/access/scopes.ts";
 import { RESET_LINK_MS } from "../../../server/credentials/reset-links.ts";
 import { isProblem } from "../../harness/clients/api.ts";
+import { runCodeFlow } from "../../harness/clients/authorization.ts";
+import { authorizeUrl, createApp } from "../../harness/clients/authorization-request.ts";
 import type { Team } from "../../harness/clients/dashboard.ts";
-import { alertOn, auditOf, createColleague, createTeam, openAs } from "../../harness/clients/dashboard.ts";
-import {
-  authorizeUrl,
-  createApp,
-  isAcceptedByApi,
-  refresh,
-  runCodeFlow,
-} from "../../harness/clients/oauth.ts";
+import { auditOf, createColleague, createTeam, openAs } from "../../harness/clients/dashboard.ts";
+import { isAcceptedByApi, refresh } from "../../harness/clients/oauth.ts";
+import { alertOn } from "../../harness/clients/pages.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { OPERATOR, postForm, startTestService, type TestUser } from "../../harness/service.ts";

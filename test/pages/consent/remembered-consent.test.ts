@@ -3,19 +3,15 @@ import type { GrantRow } from "../../../adapters/database/tables/oauth.ts";
 import type { Role } from "../../../resources/access/scopes.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt } from "../../harness/clients/api.ts";
-import { firstPartyToken } from "../../harness/clients/dashboard.ts";
+import { allow, runCodeFlow } from "../../harness/clients/authorization.ts";
 import {
-  allow,
   authorizeUrl,
   createApp,
   type Fields,
-  isAcceptedByApi,
-  postAsClient,
   REDIRECT_URI,
-  redeemCode,
-  refresh,
-  runCodeFlow,
-} from "../../harness/clients/oauth.ts";
+} from "../../harness/clients/authorization-request.ts";
+import { firstPartyToken } from "../../harness/clients/dashboard.ts";
+import { isAcceptedByApi, postAsClient, redeemCode, refresh } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { startWithStorage } from "../../harness/database/service-storage.ts";

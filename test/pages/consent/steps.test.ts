@@ -1,7 +1,9 @@
 import test, { type ExecutionContext } from "ava";
 import { decodeJwt } from "jose";
+import { sendForm, shareApp } from "../../harness/clients/authorization.ts";
+import { authorizeUrl } from "../../harness/clients/authorization-request.ts";
 import { browserOf } from "../../harness/clients/dashboard.ts";
-import { authorizeUrl, postAsClient, redeemCode, sendForm, shareApp } from "../../harness/clients/oauth.ts";
+import { postAsClient, redeemCode } from "../../harness/clients/oauth.ts";
 import { type Page, TestBrowser } from "../../harness/clients/test-browser.ts";
 import { accountIn, follow, thiefOf } from "../../harness/clients/visits.ts";
 import { advanceClock } from "../../harness/clock.ts";

@@ -2,15 +2,8 @@ import test from "ava";
 import type { DomainView } from "../../../resources/domains/schema.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { isMissing, isProblem, type LinkBody } from "../../harness/clients/api.ts";
-import {
-  alertOn,
-  browserOf,
-  createTeam,
-  isMarked,
-  openSection,
-  textsOn,
-  typedIn,
-} from "../../harness/clients/dashboard.ts";
+import { browserOf, createTeam } from "../../harness/clients/dashboard.ts";
+import { alertOn, isMarked, openSection, textsOn, typedIn } from "../../harness/clients/pages.ts";
 import type { Page } from "../../harness/clients/test-browser.ts";
 import { startDomainService } from "../../harness/domains.ts";
 
