@@ -22,13 +22,7 @@ export function createMachineFolder(name: string): string {
   const folder = temporaryFolder(name);
   own(folder);
   for (const inner of [
-    "etc",
-    "var",
-    "var/lib",
-    "var/run",
-    "var/run/postgresql",
-    "var/lib/etcd",
-    "var/lib/mysql",
+    ...["etc", "var", "var/lib", "var/run", "var/run/postgresql", "var/lib/etcd", "var/lib/mysql"],
   ]) {
     mkdirSync(path.join(folder, inner), { mode: 0o700 });
     own(path.join(folder, inner));

@@ -165,11 +165,8 @@ test("a loopback redirect URI matches with any port, and nothing else does", asy
   const { clientId } = await registerExample();
   t.is((await start(clientId, { redirect_uri: "http://127.0.0.1:50123/callback" })).status, 303);
   for (const redirect_uri of [
-    "http://localhost/callback",
-    "http://127.0.0.1/callback/",
-    "http://127.0.0.1/callback?x",
-    "https://127.0.0.1/callback",
-    "https://evil.example/callback",
+    ...["http://localhost/callback", "http://127.0.0.1/callback/", "http://127.0.0.1/callback?x"],
+    ...["https://127.0.0.1/callback", "https://evil.example/callback"],
   ])
     t.is((await start(clientId, { redirect_uri })).status, 400, redirect_uri);
 });

@@ -8,14 +8,7 @@ import { bearer, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const app = await service.createOrganization();
-const SCOPES = [
-  "links:read",
-  "links:write",
-  "domains:read",
-  "domains:write",
-  "webhooks:read",
-  "webhooks:write",
-];
+const SCOPES = ["links", "domains", "webhooks"].flatMap((area) => [`${area}:read`, `${area}:write`]);
 const mcp = `${service.url}/mcp`;
 
 /**

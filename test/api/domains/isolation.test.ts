@@ -126,10 +126,7 @@ test("every spelling of a domain's host is the domain", async (t) => {
       spelling,
     );
   for (const origin of [
-    `http://${host}`,
-    `HTTP://GO.SPELLED.EXAMPLE`,
-    `http://${host}:80`,
-    `http://${host}.`,
+    ...[`http://${host}`, `HTTP://GO.SPELLED.EXAMPLE`, `http://${host}:80`, `http://${host}.`],
   ])
     t.is(statusOf(await ask(`${origin}/spring`, `Host: ${host}`)), 302, origin);
   t.is(statusOf(await ask(`http://${host}`, `Host: ${host}`)), 404, "its root");

@@ -23,9 +23,7 @@ export function signProof({ alg, privateKey, jwk }: DpopKey, { header = {}, clai
     .sign(privateKey);
 }
 
-export function athOf(token: string): string {
-  return hash("sha256", token, "base64url");
-}
+export const athOf = (token: string): string => hash("sha256", token, "base64url");
 
 export async function postWithProof(url: string, form: URLSearchParams, key: DpopKey, proof: Proof = {}) {
   const claims = { htm: "POST", htu: url, ...proof.claims };

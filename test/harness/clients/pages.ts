@@ -10,9 +10,7 @@ export function textsOn({ html }: Page, selector: string): string[] {
   return html.querySelectorAll(selector).map(({ text }) => text.trim());
 }
 
-export function alertOn(page: Page): string {
-  return textsOn(page, "[role=alert]")[0] ?? "";
-}
+export const alertOn = (page: Page): string => textsOn(page, "[role=alert]")[0] ?? "";
 
 /** Creates a team, of which a user is signed in in a browser, with functions that use a part of its dashboard. */
 export async function openSection<Item>(

@@ -31,9 +31,7 @@ function textsOf(html: HTMLElement, selector: string): string[] {
   return html.querySelectorAll(selector).map(({ text }) => text);
 }
 
-function fieldsOf(html: HTMLElement): string[] {
-  return textsOf(html, ".definitions td:first-child code");
-}
+const fieldsOf = (html: HTMLElement): string[] => textsOf(html, ".definitions td:first-child code");
 
 async function statusOfRepeated({ url, headers }: Response): Promise<number> {
   const tag = headers.get("etag") as string;

@@ -38,9 +38,7 @@ async function withDomains() {
   };
 }
 
-function statusOn(page: Page): string {
-  return textsOn(page, "[data-fact=status]")[0] ?? "";
-}
+const statusOn = (page: Page): string => textsOn(page, "[data-fact=status]")[0] ?? "";
 
 test("an owner adds a domain, creates its DNS record and verifies it in the browser", async (t) => {
   const { browser, open, list } = await withDomains();
