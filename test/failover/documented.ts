@@ -31,12 +31,7 @@ export function createMachineFolder(name: string): string {
 }
 
 /** Writes a file of the document, or other text for a file, to the folder of a machine. Returns its path. */
-export function writeDocumented(
-  name: string,
-  folder: string,
-  machine?: Machine,
-  text = blockOf(name),
-): string {
+export function writeDocumented(name: string, folder: string, machine?: Machine, text = blockOf(name)) {
   const file = path.join(folder, "etc", path.basename(name));
   writeFileSync(file, adapt(text, folder, machine), { mode: 0o600 });
   own(file);

@@ -8,11 +8,7 @@ const service = await startTestService();
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-async function rotate(
-  app: TestOrganization,
-  overlapMs = DAY_MS,
-  compromised = false,
-): Promise<TestOrganization> {
+async function rotate(app: TestOrganization, overlapMs = DAY_MS, compromised = false) {
   const rotation = await service.storage.clients.rotateSecret(app.id, { overlapMs, compromised }, OPERATOR);
   if (!rotation) throw new Error("no client");
   return { ...app, clientSecret: rotation.clientSecret };

@@ -143,10 +143,7 @@ async function connectNewHost(): Promise<unknown> {
   return (await connect()).refresh_token;
 }
 
-async function brokenOf(
-  pairs: Pair[],
-  exchange: (token: unknown) => ReturnType<typeof use>,
-): Promise<string[]> {
+async function brokenOf(pairs: Pair[], exchange: (token: unknown) => ReturnType<typeof use>) {
   const broken: string[] = [];
   for (const [index, { access_token, refresh_token }] of pairs.entries()) {
     if (!(await isAcceptedByApi(service, access_token))) broken.push(`access token ${index}`);

@@ -49,11 +49,7 @@ const requestWith = (code_challenge: string) => ({
 });
 
 /** Gives a client a key instead of its secrets, and restricts it to the profile. */
-export async function toFapiClient(
-  { service }: Deployment,
-  client: Client,
-  alg = "ES256",
-): Promise<FapiClient> {
+export async function toFapiClient({ service }: Deployment, client: Client, alg = "ES256") {
   const { organizationId } = client;
   const { clients } = service.storage;
   const organization = { id: organizationId } as TestOrganization;
