@@ -14,6 +14,7 @@ import { firstPartyToken } from "../harness/clients/dashboard.ts";
 import { createDpopKey, requestWithProof } from "../harness/clients/dpop.ts";
 import { postMcp } from "../harness/clients/mcp.ts";
 import { isAcceptedByApi, outcomeOf, postAsClient, read } from "../harness/clients/oauth.ts";
+import { now } from "../harness/clock.ts";
 import { providerSettings } from "../harness/providers/identity-provider.ts";
 import { sendJson, signWithForeignKey, startTokenIssuer } from "../harness/providers/token-issuer.ts";
 import {
@@ -33,8 +34,6 @@ const idp = await startTokenIssuer();
 const service = await startTestService(providerSettings(idp.issuer));
 const { storage } = service;
 const mcp = `${service.url}/mcp`;
-
-const now = () => Math.floor(Date.now() / 1000);
 
 /** Creates a client, and a user known to the identity provider in an organization that trusts it. */
 async function createMember(role: Role = "owner") {

@@ -8,6 +8,7 @@ import { discover } from "../harness/clients/authorization.ts";
 import { authorizeUrl, createApp, type Fields } from "../harness/clients/authorization-request.ts";
 import { addKey, signAssertion, withAssertion } from "../harness/clients/client-key.ts";
 import { basic, isAcceptedByApi, outcomeOf, read } from "../harness/clients/oauth.ts";
+import { now } from "../harness/clock.ts";
 import { OPERATOR, postForm, startTestService } from "../harness/service.ts";
 
 const service = await startTestService();
@@ -22,8 +23,6 @@ async function createKeyed(alg = "ES256") {
   const pair = await generateKeyPair(alg, { extractable: true });
   return { ...created, pair, keyId: await addKey(service, created.app, pair) };
 }
-
-const now = () => Math.floor(Date.now() / 1000);
 
 const sign = (...args: Rest<typeof signAssertion>) => signAssertion(service, ...args);
 

@@ -10,6 +10,7 @@ import {
   jobToken,
   UNTRUSTED,
 } from "../harness/clients/workload.ts";
+import { now } from "../harness/clock.ts";
 import { PRODUCTION } from "../harness/production.ts";
 import { githubClaims, signWithForeignKey, startTokenIssuer } from "../harness/providers/token-issuer.ts";
 import { postForm, startTestService } from "../harness/service.ts";
@@ -82,8 +83,6 @@ test("a malformed assertion is an invalid grant", async (t) => {
   for (const assertion of ["not.a.token", "a", "..", list, "é".repeat(100)])
     isRefused(t, "grant", await exchange(service, organization, "grant", assertion), UNTRUSTED);
 });
-
-const now = () => Math.floor(Date.now() / 1000);
 
 type Job = { claims?: Record<string, unknown>; header?: Record<string, unknown> };
 const WRONG_CLAIMS: [what: string, job: Job, description: RegExp][] = [

@@ -7,11 +7,10 @@ import { createKeyFor } from "../clients/client-key.ts";
 import { firstPartyToken } from "../clients/dashboard.ts";
 import { connectDocument, type DocumentClient } from "../clients/document-client.ts";
 import { addRule } from "../clients/workload.ts";
-import { advanceClock } from "../clock.ts";
+import { advanceClock, DAY_MS } from "../clock.ts";
 import type { TestOrganization, TestService } from "../service.ts";
 import { createWebhook, deliveriesOf, type Receiver, until, waitForDelivery } from "../webhooks.ts";
 
-const DAY_MS = 24 * 60 * 60 * 1000;
 export const LOCAL_APP = "http://127.0.0.1/callback";
 
 /** Known clients with a metadata document: one on the web, and one on the user's computer. */

@@ -5,11 +5,11 @@ import { isMissing, isProblem, type LinkBody } from "../../harness/clients/api.t
 import { browserOf, createTeam } from "../../harness/clients/dashboard.ts";
 import { alertOn, isMarked, openSection, textsOn, typedIn } from "../../harness/clients/pages.ts";
 import type { Page } from "../../harness/clients/test-browser.ts";
+import { DAY_MS } from "../../harness/clock.ts";
 import { startDomainService } from "../../harness/domains.ts";
 
 const { service, knex, records } = await startDomainService();
 
-const DAY_MS = 24 * 60 * 60 * 1000;
 const OWN_HOST = new URL(service.url).host;
 let count = 0;
 
