@@ -1,24 +1,11 @@
 import test from "ava";
 import * as oidc from "openid-client";
-import { discover, tokensFor } from "../harness/clients/oauth.ts";
+import { discover, tokensFor } from "../harness/clients/authorization.ts";
 import { bearer, startTestService } from "../harness/service.ts";
 
 export const databases = "all";
 
 const service = await startTestService();
-
-test("client credentials give access to the API", async (t) => {
-  const app = await service.createOrganization();
-  const config = await discover(service, app);
-  const tokens = await oidc.clientCredentialsGrant(config, { scope: "links:write webhooks:write" });
-  t.is(tokens.scope, "links:write webhooks:write");
-  const answer = await fetch(`${service.url}/v1/links`, {
-    method: "POST",
-    headers: { ...bearer(tokens.access_token), "content-type": "application/json" },
-    body: JSON.stringify({ url: "https://example.com/a" }),
-  });
-  t.is(answer.status, 201);
-});
 
 test("an app authorized by a user can use the API for the chosen organization", async (t) => {
   const app = await service.createOrganization();

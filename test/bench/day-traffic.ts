@@ -30,9 +30,7 @@ export function rateOf(hour: number): number {
 export const PEAK = 1 + SWING;
 
 /** Returns a number from 1 to `count` whose probability is inversely proportional to it. */
-function zipf(count: number): number {
-  return Math.floor((count + 1) ** Math.random());
-}
+const zipf = (count: number): number => Math.floor((count + 1) ** Math.random());
 
 /** The probability of a number of `zipf`. */
 const share = (rank: number, count: number) => Math.log((rank + 1) / rank) / Math.log(count + 1);

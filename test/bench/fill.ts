@@ -49,10 +49,7 @@ export type Fill = {
  * Adds tokens without a client, links with the slugs `f<number>` and their clicks to a database. Returns how long it took,
  * and its size.
  */
-export function fill(
-  url: string,
-  { tokens, links, clicks }: Fill,
-): Promise<{ seconds: number; bytes: number }> {
+export function fill(url: string, { tokens, links, clicks }: Fill) {
   const start = performance.now();
   const engine = engineOf(url);
   const all: Rows[] = [];

@@ -30,9 +30,7 @@ export async function saturate(
 }
 
 /** Runs an open loop: requests are due at a fixed rate, and latency counts from when they were due. */
-export async function onSchedule(
-  options: LoadOptions & { expected: number | number[]; rate: number },
-): Promise<Result> {
+export async function onSchedule(options: LoadOptions & { expected: number | number[]; rate: number }) {
   const { port, next, expected, seconds, rate } = options;
   const tally = createTally(expected);
   const start = performance.now();

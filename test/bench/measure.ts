@@ -78,11 +78,7 @@ function meterOf({ name, server, next, expected }: Subject, connections: number)
 }
 
 /** Measures the latencies of requests at a fixed rate. */
-export async function scheduled(
-  { name, server, next, expected }: Subject,
-  rate: number,
-  seconds: number,
-): Promise<Result> {
+export async function scheduled({ name, server, next, expected }: Subject, rate: number, seconds: number) {
   return expectNoneWrong(name, await onSchedule({ port: server.port, next, expected, rate, seconds }));
 }
 

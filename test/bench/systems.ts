@@ -143,11 +143,7 @@ function skip(label: string, error: unknown): undefined {
 }
 
 /** Starts a server with a client and a SQLite database of its own. */
-async function startReference(
-  workspace: Workspace,
-  script: string,
-  env: Record<string, string> = {},
-): Promise<Server> {
+async function startReference(workspace: Workspace, script: string, env: Record<string, string> = {}) {
   const clientId = `lgc_${randomBytes(16).toString("base64url")}`;
   const clientSecret = randomBytes(32).toString("base64url");
   const server = await workspace.start({

@@ -2,7 +2,8 @@ import { openPage, tabTo, useChromium } from "../harness/browser/chromium.ts";
 import { press } from "../harness/browser/page-actions.ts";
 import { openSignedIn } from "../harness/browser/readable.ts";
 import { startCallbackServer } from "../harness/callback.ts";
-import { authorizeUrl, redeemCode } from "../harness/clients/oauth.ts";
+import { authorizeUrl } from "../harness/clients/authorization-request.ts";
+import { redeemCode } from "../harness/clients/oauth.ts";
 import { bearer, OPERATOR, startTestService } from "../harness/service.ts";
 
 const service = await startTestService();

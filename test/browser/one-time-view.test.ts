@@ -21,9 +21,7 @@ async function openForm(browser: Browser, form: SecretForm, { javaScriptEnabled 
   return { ...opened, button, start: prepared.page, created: prepared.created };
 }
 
-async function hasSecret(page: Page, { secret }: SecretForm) {
-  return secret.test(await page.content());
-}
+const hasSecret = async (page: Page, { secret }: SecretForm) => secret.test(await page.content());
 
 for (const form of SECRET_FORMS) {
   // Only the page of a secret and the button have scripts, which are the same for each form.

@@ -4,7 +4,7 @@ import { useChromium } from "../harness/browser/chromium.ts";
 import { fill, press, signIn } from "../harness/browser/page-actions.ts";
 import { openSignedIn } from "../harness/browser/readable.ts";
 import { type CallbackServer, startCallbackServer } from "../harness/callback.ts";
-import { authorizeUrl, createApp } from "../harness/clients/oauth.ts";
+import { authorizeUrl, createApp } from "../harness/clients/authorization-request.ts";
 import { OPERATOR, startTestService } from "../harness/service.ts";
 
 const service = await startTestService();

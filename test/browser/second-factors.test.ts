@@ -2,7 +2,7 @@ import type { Browser, Page } from "playwright-core";
 import { addAuthenticator } from "../harness/browser/authenticator.ts";
 import { openPage, useChromium } from "../harness/browser/chromium.ts";
 import { fill, signIn as fillAndSignIn, press, waitForError } from "../harness/browser/page-actions.ts";
-import { authorizeUrl, createApp } from "../harness/clients/oauth.ts";
+import { authorizeUrl, createApp } from "../harness/clients/authorization-request.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { startServiceWithDatabase } from "../harness/database/service.ts";
 import type { TestUser } from "../harness/service.ts";

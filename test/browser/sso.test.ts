@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { openPage, useChromium } from "../harness/browser/chromium.ts";
 import { press, signIn } from "../harness/browser/page-actions.ts";
 import { startCallbackServer } from "../harness/callback.ts";
-import { authorizeUrl, createApp } from "../harness/clients/oauth.ts";
+import { authorizeUrl, createApp } from "../harness/clients/authorization-request.ts";
 import { freePort } from "../harness/program.ts";
 import { providerSettings } from "../harness/providers/identity-provider.ts";
 import { startOidcProvider } from "../harness/providers/oidc-identity-provider.ts";

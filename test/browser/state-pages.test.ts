@@ -5,8 +5,8 @@ import { useChromium } from "../harness/browser/chromium.ts";
 import { CLAUDE } from "../harness/browser/gallery.ts";
 import { fill, press, waitForError } from "../harness/browser/page-actions.ts";
 import { isReadable, look, openSignedIn } from "../harness/browser/readable.ts";
+import { authorizeUrl, REDIRECT_URI } from "../harness/clients/authorization-request.ts";
 import { authorizeUrlOf } from "../harness/clients/document-client.ts";
-import { authorizeUrl, REDIRECT_URI } from "../harness/clients/oauth.ts";
 import { startServiceWithDatabase } from "../harness/database/service.ts";
 
 const { service, knex } = await startServiceWithDatabase();

@@ -14,8 +14,8 @@ import passport from "passport";
 import { Strategy, TokenError, type VerifyCallback } from "passport-oauth2";
 import { AuthorizationCode, ClientCredentials } from "simple-oauth2";
 import { startApp } from "../harness/clients/app-server.ts";
+import { pkce } from "../harness/clients/authorization-request.ts";
 import { type ClientSetup, testFlows } from "../harness/clients/library-flows.ts";
-import { pkce } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { npmVersion } from "../harness/clients/versions.ts";
 

@@ -1,6 +1,6 @@
 import test from "ava";
 import { sha256 } from "../../adapters/crypto/ids.ts";
-import { advanceClock } from "../harness/clock.ts";
+import { advanceClock, now } from "../harness/clock.ts";
 import { createTestStorage, OPERATOR } from "../harness/database/storage.ts";
 import { engine } from "../harness/database/test-database.ts";
 
@@ -11,7 +11,6 @@ const { first, second, knex, createOrganization, createUser, createWebhook } = a
 const TABLES = `tokens sessions interactions one_time_links notices mails grants client_secrets client_secret_uses
   invitations known_devices sign_in_failures idempotency_keys deliveries events click_counts click_details click_sources`;
 const NOTHING: object = Object.fromEntries(TABLES.split(/\s+/).map((table) => [table, 0]));
-const seconds = () => Math.floor(Date.now() / 1000);
 
 function expiredTokens(count: number) {
   return Array.from({ length: count }, (_, index) => ({
@@ -27,7 +26,7 @@ const insertExpired = (count: number) => knex.batchInsert("tokens", expiredToken
 test.serial("expired rows of every table are deleted, and no others", async (t) => {
   const [organizationId, userId] = [await createOrganization(), await createUser()];
   for (const lifetime of [60, 600]) {
-    const exp = seconds() + lifetime;
+    const exp = now() + lifetime;
     const upsert = async (model: string, payload: { accountId?: string; [name: string]: unknown }) =>
       first.oidcAdapter(model).upsert(`${model}-${lifetime}`, payload, lifetime);
     await upsert("AccessToken", { exp });
@@ -53,10 +52,10 @@ test.serial("expired rows of every table are deleted, and no others", async (t) 
 });
 
 test.serial("a used code is kept as long as its grant, so a replay is detected", async (t) => {
-  const grant = { clientId: "lgc_a", accountId: "usr_a", exp: seconds() + 3600 };
+  const grant = { clientId: "lgc_a", accountId: "usr_a", exp: now() + 3600 };
   await first.oidcAdapter("Grant").upsert("family", grant, 3600);
   const codes = [first, second].map((process) => process.oidcAdapter("AuthorizationCode"));
-  const code = { clientId: "lgc_a", grantId: "family", exp: seconds() + 60 };
+  const code = { clientId: "lgc_a", grantId: "family", exp: now() + 60 };
   for (const id of ["used", "unused"]) await codes[0]?.upsert(id, code, 60);
   await codes[0]?.consume("used");
   advanceClock(3_000_000);

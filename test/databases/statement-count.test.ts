@@ -3,14 +3,9 @@ import test from "ava";
 import type { Engine } from "../../adapters/database/engine.ts";
 import { limitsOf } from "../../resources/plans.ts";
 import { apiAt } from "../harness/clients/api.ts";
-import {
-  codeFor,
-  postAsClient,
-  REDIRECT_URI,
-  redeemCode,
-  refresh,
-  runCodeFlow,
-} from "../harness/clients/oauth.ts";
+import { codeFor, runCodeFlow } from "../harness/clients/authorization.ts";
+import { REDIRECT_URI } from "../harness/clients/authorization-request.ts";
+import { postAsClient, redeemCode, refresh } from "../harness/clients/oauth.ts";
 import { clickAt, linkFields } from "../harness/database/storage.ts";
 import { engine } from "../harness/database/test-database.ts";
 import { freePort } from "../harness/program.ts";

@@ -22,13 +22,7 @@ export function createMachineFolder(name: string): string {
   const folder = temporaryFolder(name);
   own(folder);
   for (const inner of [
-    "etc",
-    "var",
-    "var/lib",
-    "var/run",
-    "var/run/postgresql",
-    "var/lib/etcd",
-    "var/lib/mysql",
+    ...["etc", "var", "var/lib", "var/run", "var/run/postgresql", "var/lib/etcd", "var/lib/mysql"],
   ]) {
     mkdirSync(path.join(folder, inner), { mode: 0o700 });
     own(path.join(folder, inner));
@@ -37,12 +31,7 @@ export function createMachineFolder(name: string): string {
 }
 
 /** Writes a file of the document, or other text for a file, to the folder of a machine. Returns its path. */
-export function writeDocumented(
-  name: string,
-  folder: string,
-  machine?: Machine,
-  text = blockOf(name),
-): string {
+export function writeDocumented(name: string, folder: string, machine?: Machine, text = blockOf(name)) {
   const file = path.join(folder, "etc", path.basename(name));
   writeFileSync(file, adapt(text, folder, machine), { mode: 0o600 });
   own(file);

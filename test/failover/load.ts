@@ -160,10 +160,7 @@ export function startLoad(subject: Subject, followed: LinkBody[], facts: Facts, 
 const CONCURRENCY = 8;
 
 /** Compares what was acknowledged with what is there, one by one. Returns what differs. */
-export async function findDifferences(
-  { url, app, token, receiver, path }: Subject,
-  facts: Facts,
-): Promise<string[]> {
+export async function findDifferences({ url, app, token, receiver, path }: Subject, facts: Facts) {
   const limit = pLimit(CONCURRENCY);
   const expectActive = (tokens: Set<string>, expected: boolean) =>
     limit.map(tokens, async (one) => {

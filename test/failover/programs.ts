@@ -25,11 +25,7 @@ const DEADLINE_MS = 120_000;
 const POLL_MS = 200;
 
 /** Asks until there is an answer. */
-export async function poll<T>(
-  what: string,
-  ask: () => Promise<T | undefined>,
-  explain = () => "",
-): Promise<T> {
+export async function poll<T>(what: string, ask: () => Promise<T | undefined>, explain = () => "") {
   const deadline = performance.now() + DEADLINE_MS;
   for (;;) {
     const answer = await ask();

@@ -18,6 +18,9 @@ export const MINUTE_MS = 60_000;
 export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
 
+/** Returns the time in seconds, as tokens have it. */
+export const now = () => Math.floor(Date.now() / 1000);
+
 /** Advances the clock to noon in UTC, so that the tests of this file don't reach the next day by themselves. */
 export function advanceToNoon(): void {
   advanceClock(DAY_MS - ((Date.now() + DAY_MS / 2) % DAY_MS));

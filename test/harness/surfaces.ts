@@ -1,17 +1,10 @@
 import type { ProblemBody } from "../../resources/http/problem.ts";
 import { apiAt, type Reply } from "./clients/api.ts";
+import { codeFor, runCodeFlow } from "./clients/authorization.ts";
+import { authorizeUrl, createApp } from "./clients/authorization-request.ts";
 import { firstPartyToken } from "./clients/dashboard.ts";
 import { postMcp } from "./clients/mcp.ts";
-import {
-  type Answer,
-  authorizeUrl,
-  codeFor,
-  createApp,
-  postAsClient,
-  redeemCode,
-  refresh,
-  runCodeFlow,
-} from "./clients/oauth.ts";
+import { type Answer, postAsClient, redeemCode, refresh } from "./clients/oauth.ts";
 import { logIn } from "./clients/second-factor.ts";
 import { TestBrowser } from "./clients/test-browser.ts";
 import { bearer, type TestOrganization, type TestService } from "./service.ts";

@@ -64,14 +64,10 @@ export const LEASE_LIMITS: LeaseLimits = {
 let count = 0;
 
 /** Returns a public URL that no other call returns. An organization has at most one webhook per URL. */
-export function uniqueUrl(): string {
-  return `https://example.com/${++count}`;
-}
+export const uniqueUrl = (): string => `https://example.com/${++count}`;
 
 /** Returns a URL as the audit log shows it. */
-export function redacted(url: string): string {
-  return `${new URL(url).origin}/…`;
-}
+export const redacted = (url: string): string => `${new URL(url).origin}/…`;
 
 /** Lists the deliveries of a webhook, newest first, without the test event that verified it. */
 export async function deliveriesOf(api: Api, webhook: { id: string }): Promise<DeliveryBody[]> {

@@ -1,20 +1,14 @@
 import test from "ava";
+import { allow, codeFor, runCodeFlow, shareApp } from "../harness/clients/authorization.ts";
 import {
-  allow,
   authorizeUrl,
-  codeFor,
   createApp,
   type Fields,
-  isAcceptedByApi,
-  outcomeOf,
   pkce,
   REDIRECT_URI,
-  redeemCode,
-  refresh,
-  runCodeFlow,
-  shareApp,
   VERIFIER,
-} from "../harness/clients/oauth.ts";
+} from "../harness/clients/authorization-request.ts";
+import { isAcceptedByApi, outcomeOf, redeemCode, refresh } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { purgeExpired } from "../harness/database/purge.ts";

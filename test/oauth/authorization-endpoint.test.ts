@@ -1,15 +1,13 @@
 import test from "ava";
-import { browserOf } from "../harness/clients/dashboard.ts";
+import { allow, openConsent, shareApp } from "../harness/clients/authorization.ts";
 import {
-  allow,
   authorizeUrl,
   createApp,
   type Fields,
   formOf,
-  openConsent,
   REDIRECT_URI,
-  shareApp,
-} from "../harness/clients/oauth.ts";
+} from "../harness/clients/authorization-request.ts";
+import { browserOf } from "../harness/clients/dashboard.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 
 const { service, app, user } = await shareApp();

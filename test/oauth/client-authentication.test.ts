@@ -1,16 +1,13 @@
 import test from "ava";
+import { codeFor, runCodeFlow, shareApp } from "../harness/clients/authorization.ts";
+import { type Fields, formOf } from "../harness/clients/authorization-request.ts";
 import {
   type Answer,
   basic,
-  codeFor,
-  type Fields,
-  formOf,
   isAcceptedByApi,
   outcomeOf,
   read,
   redeemCode,
-  runCodeFlow,
-  shareApp,
 } from "../harness/clients/oauth.ts";
 import { postForm } from "../harness/service.ts";
 

@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import test, { type ExecutionContext } from "ava";
-import { authorizeUrl, formOf, outcomeOf, read } from "../harness/clients/oauth.ts";
+import { authorizeUrl, formOf } from "../harness/clients/authorization-request.ts";
+import { outcomeOf, read } from "../harness/clients/oauth.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { type Publication, startPublisher } from "../harness/publisher.ts";
 import { postForm, startTestService, type TestService } from "../harness/service.ts";

@@ -1,24 +1,13 @@
 import test from "ava";
-import {
-  codeFor,
-  createApp,
-  isAcceptedByApi,
-  postAsClient,
-  redeemCode,
-  refresh,
-  runCodeFlow,
-} from "../harness/clients/oauth.ts";
+import { codeFor, runCodeFlow } from "../harness/clients/authorization.ts";
+import { createApp } from "../harness/clients/authorization-request.ts";
+import { isAcceptedByApi, postAsClient, redeemCode, refresh } from "../harness/clients/oauth.ts";
+import { DAY_MS } from "../harness/clock.ts";
 import { OPERATOR, startTestService, type TestOrganization } from "../harness/service.ts";
 
 const service = await startTestService();
 
-const DAY_MS = 24 * 60 * 60 * 1000;
-
-async function rotate(
-  app: TestOrganization,
-  overlapMs = DAY_MS,
-  compromised = false,
-): Promise<TestOrganization> {
+async function rotate(app: TestOrganization, overlapMs = DAY_MS, compromised = false) {
   const rotation = await service.storage.clients.rotateSecret(app.id, { overlapMs, compromised }, OPERATOR);
   if (!rotation) throw new Error("no client");
   return { ...app, clientSecret: rotation.clientSecret };

@@ -1,16 +1,10 @@
 import test from "ava";
 import { DEVICE_GRANT } from "../../adapters/oauth/oidc/clients.ts";
 import { tokenKey } from "../../adapters/oauth/token-row.ts";
+import { shareApp } from "../harness/clients/authorization.ts";
+import { createApp } from "../harness/clients/authorization-request.ts";
 import { browserOf } from "../harness/clients/dashboard.ts";
-import {
-  createApp,
-  isAcceptedByApi,
-  postAsClient,
-  read,
-  register,
-  requestTokens,
-  shareApp,
-} from "../harness/clients/oauth.ts";
+import { isAcceptedByApi, postAsClient, read, register, requestTokens } from "../harness/clients/oauth.ts";
 import { type Page, TestBrowser } from "../harness/clients/test-browser.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { postForm, startTestService } from "../harness/service.ts";

@@ -1,6 +1,7 @@
 import test from "ava";
 import { SIGNING_ALGORITHMS } from "../../server/assertions/verify-jwt.ts";
-import { type Answer, authorizeUrl, createApp, read } from "../harness/clients/oauth.ts";
+import { authorizeUrl, createApp } from "../harness/clients/authorization-request.ts";
+import { type Answer, read } from "../harness/clients/oauth.ts";
 import { sendRaw } from "../harness/clients/raw.ts";
 import { startTestService } from "../harness/service.ts";
 

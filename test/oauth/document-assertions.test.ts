@@ -1,5 +1,6 @@
 import test from "ava";
 import { decodeJwt } from "jose";
+import { allow } from "../harness/clients/authorization.ts";
 import { withAssertion } from "../harness/clients/client-key.ts";
 import {
   authorizeUrlOf,
@@ -10,7 +11,7 @@ import {
   signAssertion,
 } from "../harness/clients/document-client.ts";
 import { createDpopKey, postWithProof } from "../harness/clients/dpop.ts";
-import { allow, isAcceptedByApi, outcomeOf, redemptionOf } from "../harness/clients/oauth.ts";
+import { isAcceptedByApi, outcomeOf, redemptionOf } from "../harness/clients/oauth.ts";
 import { startPublisher } from "../harness/publisher.ts";
 import { OPERATOR, startTestService } from "../harness/service.ts";
 

@@ -1,20 +1,12 @@
 import test from "ava";
 import { exportJWK, SignJWT } from "jose";
+import { codeFor, shareApp } from "../harness/clients/authorization.ts";
+import { authorizeUrl, type Fields } from "../harness/clients/authorization-request.ts";
 import type { Proof } from "../harness/clients/dpop.ts";
 import { athOf, boundToken, createDpopKey, requestWithProof, signProof } from "../harness/clients/dpop.ts";
-import {
-  authorizeUrl,
-  basic,
-  codeFor,
-  type Fields,
-  outcomeOf,
-  postAsClient,
-  read,
-  redemptionOf,
-  shareApp,
-} from "../harness/clients/oauth.ts";
+import { basic, outcomeOf, postAsClient, read, redemptionOf } from "../harness/clients/oauth.ts";
 import { sendRaw } from "../harness/clients/raw.ts";
-import { advanceClock } from "../harness/clock.ts";
+import { advanceClock, now } from "../harness/clock.ts";
 import { purgeExpired } from "../harness/database/purge.ts";
 import { postForm } from "../harness/service.ts";
 
@@ -25,7 +17,6 @@ const privateJwk = await exportJWK(key.privateKey);
 const TOKEN_URL = `${service.url}/oauth/token`;
 const PAR_URL = `${service.url}/oauth/par`;
 const API = new URL(`${service.url}/v1/links`);
-const now = () => Math.floor(Date.now() / 1000);
 
 async function callApi(token: unknown, signer = key, claims: Record<string, unknown> = {}) {
   const dpop = await signProof(signer, {

@@ -2,10 +2,13 @@ import test, { type ExecutionContext } from "ava";
 import { decodeProtectedHeader } from "jose";
 import * as oidc from "openid-client";
 import { FapiConflict } from "../../adapters/oauth/clients.ts";
+import { allow } from "../harness/clients/authorization.ts";
+import type { Fields } from "../harness/clients/authorization-request.ts";
+import { createApp, pkce, REDIRECT_URI } from "../harness/clients/authorization-request.ts";
 import { createKeyFor, type KeyPair, signAssertion, withAssertion } from "../harness/clients/client-key.ts";
 import { createDpopKey, type DpopKey, postWithProof } from "../harness/clients/dpop.ts";
-import type { Answer, Fields } from "../harness/clients/oauth.ts";
-import { allow, basic, createApp, pkce, REDIRECT_URI, read } from "../harness/clients/oauth.ts";
+import type { Answer } from "../harness/clients/oauth.ts";
+import { basic, read } from "../harness/clients/oauth.ts";
 import { bearer, OPERATOR, postForm, startTestService, type TestOrganization } from "../harness/service.ts";
 
 const service = await startTestService();

@@ -1,13 +1,13 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import test from "ava";
 import { CLI_CLIENT, KNOWN_DOCUMENTS } from "../../server/clients/known-clients.ts";
+import { authorizeUrl } from "../harness/clients/authorization-request.ts";
 import { createSigningKey } from "../harness/clients/document-client.ts";
-import { authorizeUrl } from "../harness/clients/oauth.ts";
 import { connectHost, serverIdOf } from "../harness/hosts/connect.ts";
-import { HOSTS, type Host } from "../harness/hosts/host.ts";
+import { HOSTS, type Host, SELF_HOSTED } from "../harness/hosts/host.ts";
 import { listOf, renderList, withList } from "../harness/hosts/table.ts";
 import { startPublisher } from "../harness/publisher.ts";
-import { startTestService, type TestService } from "../harness/service.ts";
+import { OPERATOR, startTestService, type TestService } from "../harness/service.ts";
 
 const DOCUMENT = new URL("../../docs/mcp.md", import.meta.url);
 
@@ -25,6 +25,11 @@ async function createMember(service: TestService) {
   return service.createUser([id]);
 }
 
+// Their websites can be anyone's, so an organization has to accept them.
+const accepting = await registering.createOrganization();
+await registering.storage.organizationSettings.change(accepting.id, { allowedClients: "any" }, OPERATOR);
+const acceptingUser = await registering.createUser([accepting.id]);
+
 const connected = new Map<Host, string[]>();
 for (const host of HOSTS)
   for (const redirectUri of host.redirect_uris)
@@ -36,6 +41,11 @@ for (const host of HOSTS)
       await connectHost(t, connection, redirectUri);
       connected.set(host, [...(connected.get(host) ?? []), redirectUri]);
     });
+
+for (const host of SELF_HOSTED)
+  test.serial(`${host.name} registers as it does, connects, refreshes and calls a tool`, (t) =>
+    connectHost(t, { service: registering, user: acceptingUser, host, key }, String(host.redirect_uris[0])),
+  );
 
 test.serial("ChatGPT may authenticate with its keys if it has a document for each server", async (t) => {
   const host = HOSTS.find(({ name }) => name === "ChatGPT, with a document for each server");

@@ -8,11 +8,13 @@ import test from "ava";
 import * as oidc from "openid-client";
 import type { Role } from "../../resources/access/scopes.ts";
 import { apiAt } from "../harness/clients/api.ts";
+import { discover } from "../harness/clients/authorization.ts";
+import type { Fields } from "../harness/clients/authorization-request.ts";
 import { firstPartyToken } from "../harness/clients/dashboard.ts";
 import { createDpopKey, requestWithProof } from "../harness/clients/dpop.ts";
 import { postMcp } from "../harness/clients/mcp.ts";
-import type { Fields } from "../harness/clients/oauth.ts";
-import { discover, isAcceptedByApi, outcomeOf, postAsClient, read } from "../harness/clients/oauth.ts";
+import { isAcceptedByApi, outcomeOf, postAsClient, read } from "../harness/clients/oauth.ts";
+import { now } from "../harness/clock.ts";
 import { providerSettings } from "../harness/providers/identity-provider.ts";
 import { sendJson, signWithForeignKey, startTokenIssuer } from "../harness/providers/token-issuer.ts";
 import {
@@ -32,8 +34,6 @@ const idp = await startTokenIssuer();
 const service = await startTestService(providerSettings(idp.issuer));
 const { storage } = service;
 const mcp = `${service.url}/mcp`;
-
-const now = () => Math.floor(Date.now() / 1000);
 
 /** Creates a client, and a user known to the identity provider in an organization that trusts it. */
 async function createMember(role: Role = "owner") {

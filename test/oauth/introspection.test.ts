@@ -1,13 +1,6 @@
 import test from "ava";
-import {
-  codeFor,
-  outcomeOf,
-  postAsClient,
-  RESOURCE_SERVER,
-  refresh,
-  runCodeFlow,
-  shareApp,
-} from "../harness/clients/oauth.ts";
+import { codeFor, runCodeFlow, shareApp } from "../harness/clients/authorization.ts";
+import { outcomeOf, postAsClient, RESOURCE_SERVER, refresh } from "../harness/clients/oauth.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { startTestService } from "../harness/service.ts";
 

@@ -1,5 +1,6 @@
 import test, { type ExecutionContext } from "ava";
-import { basic, createApp, formOf, read } from "../harness/clients/oauth.ts";
+import { createApp, formOf } from "../harness/clients/authorization-request.ts";
+import { basic, read } from "../harness/clients/oauth.ts";
 import { startServiceWithDatabase } from "../harness/database/service.ts";
 
 const { service, knex } = await startServiceWithDatabase({ RATE_LIMIT: "on" });

@@ -4,18 +4,10 @@ import path from "node:path";
 import test from "ava";
 import { hasChecksum } from "../../adapters/crypto/ids.ts";
 import type { NewClient } from "../../adapters/oauth/clients.ts";
+import { runCodeFlow, tokensFor } from "../harness/clients/authorization.ts";
+import { createApp } from "../harness/clients/authorization-request.ts";
 import { browserOf, createTeam } from "../harness/clients/dashboard.ts";
-import {
-  basic,
-  createApp,
-  isAcceptedByApi,
-  outcomeOf,
-  postAsClient,
-  read,
-  refresh,
-  runCodeFlow,
-  tokensFor,
-} from "../harness/clients/oauth.ts";
+import { basic, isAcceptedByApi, outcomeOf, postAsClient, read, refresh } from "../harness/clients/oauth.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { atOnce } from "../harness/database/storage.ts";
 import { ROOT, temporaryFolder } from "../harness/program.ts";

@@ -1,18 +1,10 @@
 import test from "ava";
 import * as oidc from "openid-client";
 import type { Role } from "../../resources/access/scopes.ts";
+import { authorize, discover, runCodeFlow, shareApp } from "../harness/clients/authorization.ts";
+import { createApp, formOf } from "../harness/clients/authorization-request.ts";
 import { firstPartyToken } from "../harness/clients/dashboard.ts";
-import {
-  authorize,
-  createApp,
-  discover,
-  formOf,
-  postAsClient,
-  read,
-  refresh,
-  runCodeFlow,
-  shareApp,
-} from "../harness/clients/oauth.ts";
+import { postAsClient, read, refresh } from "../harness/clients/oauth.ts";
 import { advanceClock } from "../harness/clock.ts";
 import { bearer, OPERATOR } from "../harness/service.ts";
 

@@ -4,17 +4,11 @@ import type { CryptoKey } from "jose";
 import { decodeJwt, exportJWK, generateKeyPair, importJWK, SignJWT, UnsecuredJWT } from "jose";
 import * as oidc from "openid-client";
 import { parsePublicKey } from "../../server/credentials/public-keys.ts";
+import { discover } from "../harness/clients/authorization.ts";
+import { authorizeUrl, createApp, type Fields } from "../harness/clients/authorization-request.ts";
 import { addKey, signAssertion, withAssertion } from "../harness/clients/client-key.ts";
-import {
-  authorizeUrl,
-  basic,
-  createApp,
-  discover,
-  type Fields,
-  isAcceptedByApi,
-  outcomeOf,
-  read,
-} from "../harness/clients/oauth.ts";
+import { basic, isAcceptedByApi, outcomeOf, read } from "../harness/clients/oauth.ts";
+import { now } from "../harness/clock.ts";
 import { OPERATOR, postForm, startTestService } from "../harness/service.ts";
 
 const service = await startTestService();
@@ -29,8 +23,6 @@ async function createKeyed(alg = "ES256") {
   const pair = await generateKeyPair(alg, { extractable: true });
   return { ...created, pair, keyId: await addKey(service, created.app, pair) };
 }
-
-const now = () => Math.floor(Date.now() / 1000);
 
 const sign = (...args: Rest<typeof signAssertion>) => signAssertion(service, ...args);
 

@@ -1,18 +1,14 @@
 import test from "ava";
 import { OPERATOR } from "../../resources/events/types.ts";
 import { startApp } from "../harness/clients/app-server.ts";
+import { allow, openConsent, shareApp } from "../harness/clients/authorization.ts";
 import {
-  allow,
   authorizeUrl,
   createApp,
   type Fields,
-  openConsent,
-  outcomeOf,
-  postAsClient,
   REDIRECT_URI,
-  redeemCode,
-  shareApp,
-} from "../harness/clients/oauth.ts";
+} from "../harness/clients/authorization-request.ts";
+import { outcomeOf, postAsClient, redeemCode } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 
 const { service, app, user, other } = await shareApp();

@@ -1,6 +1,9 @@
 import test, { type ExecutionContext } from "ava";
-import type { Fields } from "../harness/clients/oauth.ts";
-import { allow, authorizeUrl, createApp, redeemCode, shareApp } from "../harness/clients/oauth.ts";
+import { allow, shareApp } from "../harness/clients/authorization.ts";
+import type { Fields } from "../harness/clients/authorization-request.ts";
+import { authorizeUrl, createApp } from "../harness/clients/authorization-request.ts";
+import { redeemCode } from "../harness/clients/oauth.ts";
+import { words } from "../harness/words.ts";
 
 const REGISTERED = "https://app.example.com/cb/a";
 
@@ -12,8 +15,6 @@ async function isRefused(t: ExecutionContext, changes: Fields, { clientId } = ap
   t.is(response.headers.get("location"), null);
   t.regex(await response.text(), /^<!doctype html>/);
 }
-
-const words = (text: string) => text.trim().split(/\s+/);
 
 const UNREGISTERED = [
   ...words(`

@@ -1,19 +1,17 @@
 import test from "ava";
 import { EVENT_DATA_SCHEMAS } from "../../resources/events/schemas.ts";
+import { connectRegistered, runCodeFlow, shareApp } from "../harness/clients/authorization.ts";
+import { createApp } from "../harness/clients/authorization-request.ts";
 import {
-  connectRegistered,
-  createApp,
   isAcceptedByApi,
   postAsClient,
   redeemCode,
   refresh,
   register,
   requestTokens,
-  runCodeFlow,
-  shareApp,
 } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
-import { advanceClock } from "../harness/clock.ts";
+import { advanceClock, DAY_MS } from "../harness/clock.ts";
 import { purgeExpired } from "../harness/database/purge.ts";
 import { atOnce } from "../harness/database/storage.ts";
 
@@ -28,24 +26,23 @@ const member = await service.createUser([(await service.createOrganization()).id
 // Not remembered: a remembered consent ends when it would have ended, which the tests reach with the clock.
 const FRESH = { changes: { prompt: "consent" } };
 
-const DAY = 24 * 3600_000;
 const AFTER_RETRY_WINDOW = 11_000;
 
 /** Returns tokens in the last 30% of the refresh token's lifetime, when it is rotated even for confidential clients. */
 async function oldTokens() {
   const tokens = await runCodeFlow(service, app, user, FRESH);
-  advanceClock(22 * DAY);
+  advanceClock(22 * DAY_MS);
   return tokens;
 }
 
 test.serial("a confidential client's refresh token is rotated in the last 30% of its lifetime", async (t) => {
   const changes = { ...FRESH.changes, scope: "links:write webhooks:read" };
   const { refreshToken } = await runCodeFlow(service, app, user, { changes });
-  advanceClock(20 * DAY);
+  advanceClock(20 * DAY_MS);
   const answers = await atOnce(20, () => refresh(service, app, refreshToken));
   const given = answers.map(({ status, body }) => `${status} ${body.refresh_token}`);
   t.deepEqual([...new Set(given)], [`200 ${refreshToken}`]);
-  advanceClock(2 * DAY);
+  advanceClock(2 * DAY_MS);
   for (const fields of [{ scope: "admin:all" }, { resource: "https://evil.example/" }])
     t.is((await refresh(service, app, refreshToken, fields)).status, 400, JSON.stringify(fields));
   advanceClock(AFTER_RETRY_WINDOW);
@@ -75,7 +72,7 @@ test.serial("of a rotated token, uses by others and an introspection revoke noth
 test.serial("a replay is detected weeks later, even after a purge", async (t) => {
   const { refreshToken } = await oldTokens();
   const first = await refresh(service, app, refreshToken);
-  advanceClock(25 * DAY);
+  advanceClock(25 * DAY_MS);
   await purgeExpired(service.storage);
   const current = await refresh(service, app, String(first.body.refresh_token));
   t.is(current.status, 200);
@@ -94,7 +91,7 @@ const REPLAYS = {
   },
   async refresh_token({ app, user }: Made) {
     const { refreshToken } = await runCodeFlow(service, app, user);
-    advanceClock(22 * DAY);
+    advanceClock(22 * DAY_MS);
     await refresh(service, app, refreshToken);
     return () => refresh(service, app, refreshToken);
   },
@@ -145,10 +142,7 @@ async function connectNewHost(): Promise<unknown> {
   return (await connect()).refresh_token;
 }
 
-async function brokenOf(
-  pairs: Pair[],
-  exchange: (token: unknown) => ReturnType<typeof use>,
-): Promise<string[]> {
+async function brokenOf(pairs: Pair[], exchange: (token: unknown) => ReturnType<typeof use>) {
   const broken: string[] = [];
   for (const [index, { access_token, refresh_token }] of pairs.entries()) {
     if (!(await isAcceptedByApi(service, access_token))) broken.push(`access token ${index}`);

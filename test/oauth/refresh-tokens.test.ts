@@ -1,10 +1,9 @@
 import test from "ava";
-import { isAcceptedByApi, outcomeOf, refresh, runCodeFlow, shareApp } from "../harness/clients/oauth.ts";
-import { advanceClock } from "../harness/clock.ts";
+import { runCodeFlow, shareApp } from "../harness/clients/authorization.ts";
+import { isAcceptedByApi, outcomeOf, refresh } from "../harness/clients/oauth.ts";
+import { advanceClock, DAY_MS } from "../harness/clock.ts";
 
 const { service, app, user, other } = await shareApp();
-
-const DAY = 24 * 3600_000;
 
 test("a refresh token can be used repeatedly, each time for a new access token", async (t) => {
   const { refreshToken, accessToken } = await runCodeFlow(service, app, user);
@@ -70,7 +69,7 @@ for (const [authorized, prompt, narrowed, refused] of REFRESHES)
 test.serial("a refresh may repeat the scope of the authorization request after a rotation", async (t) => {
   const scope = "openid offline_access links:write";
   const { refreshToken } = await runCodeFlow(service, app, user, { changes: { scope } });
-  advanceClock(25 * DAY);
+  advanceClock(25 * DAY_MS);
   const rotated = await refresh(service, app, refreshToken, { scope });
   t.is(rotated.status, 200);
   t.not(rotated.body.refresh_token, refreshToken);
@@ -81,7 +80,7 @@ test.serial("a refresh may repeat the scope of the authorization request after a
 test.serial("a refresh token expires after 30 days without use", async (t) => {
   const { refreshToken } = await runCodeFlow(service, app, user);
   const late = await runCodeFlow(service, app, user);
-  advanceClock(30 * DAY - 60_000);
+  advanceClock(30 * DAY_MS - 60_000);
   t.is((await refresh(service, app, refreshToken)).status, 200);
   advanceClock(61_000);
   t.is((await refresh(service, app, late.refreshToken)).body.error, "invalid_grant");
@@ -92,16 +91,16 @@ test.serial("all tokens of a grant expire after 90 days, regardless of use", asy
   let { refreshToken } = await runCodeFlow(service, app, user, { changes: { prompt: "consent" } });
   let accessToken: unknown;
   for (let days = 25; days < 90; days += 25) {
-    advanceClock(25 * DAY);
+    advanceClock(25 * DAY_MS);
     const { status, body } = await refresh(service, app, refreshToken);
     t.is(status, 200, `day ${days}`);
     t.not(body.refresh_token, refreshToken);
     refreshToken = String(body.refresh_token);
     accessToken = body.access_token;
   }
-  advanceClock(14 * DAY);
+  advanceClock(14 * DAY_MS);
   t.is((await refresh(service, app, refreshToken)).status, 200, "day 89");
-  advanceClock(DAY + 2000);
+  advanceClock(DAY_MS + 2000);
   t.is((await refresh(service, app, refreshToken)).body.error, "invalid_grant", "day 90");
   t.false(await isAcceptedByApi(service, accessToken));
 });

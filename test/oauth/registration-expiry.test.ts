@@ -1,7 +1,7 @@
 import test from "ava";
+import { connectRegistered } from "../harness/clients/authorization.ts";
+import { authorizeUrl } from "../harness/clients/authorization-request.ts";
 import {
-  authorizeUrl,
-  connectRegistered,
   isAcceptedByApi,
   postAsClient,
   RESOURCE_SERVER,

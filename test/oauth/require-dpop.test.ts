@@ -1,12 +1,10 @@
 import { DpopSession } from "@modelcontextprotocol/client";
 import test from "ava";
+import { codeFor, runCodeFlow, shareApp } from "../harness/clients/authorization.ts";
+import { createApp, type Fields, formOf } from "../harness/clients/authorization-request.ts";
 import { athOf, createDpopKey, postWithProof, requestWithProof, signProof } from "../harness/clients/dpop.ts";
 import {
   type Answer,
-  codeFor,
-  createApp,
-  type Fields,
-  formOf,
   outcomeOf,
   postAsClient,
   RESOURCE_SERVER,
@@ -15,8 +13,6 @@ import {
   redemptionOf,
   refresh,
   register,
-  runCodeFlow,
-  shareApp,
 } from "../harness/clients/oauth.ts";
 import { createSelfRegisteringHost } from "../harness/clients/self-registering.ts";
 import { bearer, OPERATOR, postForm } from "../harness/service.ts";

@@ -1,14 +1,7 @@
 import test from "ava";
-import {
-  codeFor,
-  type Fields,
-  isAcceptedByApi,
-  outcomeOf,
-  postAsClient,
-  redeemCode,
-  refresh,
-  shareApp,
-} from "../harness/clients/oauth.ts";
+import { codeFor, shareApp } from "../harness/clients/authorization.ts";
+import type { Fields } from "../harness/clients/authorization-request.ts";
+import { isAcceptedByApi, outcomeOf, postAsClient, redeemCode, refresh } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 
 const { service, app, user } = await shareApp();

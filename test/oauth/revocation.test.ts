@@ -1,15 +1,7 @@
 import test from "ava";
-import {
-  type Answer,
-  codeFor,
-  isAcceptedByApi,
-  postAsClient,
-  redeemCode,
-  refresh,
-  runCodeFlow,
-  shareApp,
-} from "../harness/clients/oauth.ts";
-import { advanceClock } from "../harness/clock.ts";
+import { codeFor, runCodeFlow, shareApp } from "../harness/clients/authorization.ts";
+import { type Answer, isAcceptedByApi, postAsClient, redeemCode, refresh } from "../harness/clients/oauth.ts";
+import { advanceClock, DAY_MS } from "../harness/clock.ts";
 
 export const databases = "all";
 
@@ -89,8 +81,6 @@ test("another client can't revoke a token, nor can the public client", async (t)
   t.is((await refresh(service, app, refreshToken)).status, 200);
 });
 
-const DAY = 24 * 3600_000;
-
 async function isRevoked({ status, body }: Answer): Promise<boolean> {
   if (status !== 200) return true;
   const token = String(body.access_token);
@@ -105,7 +95,7 @@ for (const rotates of [true, false])
     async (t) => {
       for (let round = 0; round < (rotates ? 3 : 8); round++) {
         const { refreshToken } = await runCodeFlow(service, app, user);
-        if (rotates) advanceClock(22 * DAY);
+        if (rotates) advanceClock(22 * DAY_MS);
         const before = Array.from({ length: 4 }, () => refresh(service, app, refreshToken));
         const revocation = postAsClient(service, "revoke", app, { token: refreshToken });
         const after = Array.from({ length: 4 }, () => refresh(service, app, refreshToken));

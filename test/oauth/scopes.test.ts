@@ -2,20 +2,10 @@ import test from "ava";
 import type { Role } from "../../adapters/organizations/store.ts";
 import { OPERATOR } from "../../resources/events/types.ts";
 import { apiAt, isProblem } from "../harness/clients/api.ts";
+import { codeFor, openConsent, runCodeFlow, sendForm, shareApp } from "../harness/clients/authorization.ts";
+import { authorizeUrl } from "../harness/clients/authorization-request.ts";
 import { connectMcp } from "../harness/clients/mcp.ts";
-import {
-  authorizeUrl,
-  codeFor,
-  openConsent,
-  outcomeOf,
-  postAsClient,
-  RESOURCE_SERVER,
-  redeemCode,
-  refresh,
-  runCodeFlow,
-  sendForm,
-  shareApp,
-} from "../harness/clients/oauth.ts";
+import { outcomeOf, postAsClient, RESOURCE_SERVER, redeemCode, refresh } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 
 const ALL = "links:write webhooks:write";

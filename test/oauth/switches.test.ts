@@ -1,16 +1,8 @@
 import test from "ava";
 import type { Role } from "../../resources/access/scopes.ts";
-import {
-  authorizeUrl,
-  createApp,
-  isAcceptedByApi,
-  openConsent,
-  outcomeOf,
-  postAsClient,
-  RESOURCE_SERVER,
-  runCodeFlow,
-  sendForm,
-} from "../harness/clients/oauth.ts";
+import { openConsent, runCodeFlow, sendForm } from "../harness/clients/authorization.ts";
+import { authorizeUrl, createApp } from "../harness/clients/authorization-request.ts";
+import { isAcceptedByApi, outcomeOf, postAsClient, RESOURCE_SERVER } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { OPERATOR, startTestService } from "../harness/service.ts";
 import { createTenants, type SurfaceName, type Tenants, tryAll } from "../harness/surfaces.ts";

@@ -1,18 +1,15 @@
 import test from "ava";
 import { ENDPOINT_LIST } from "../../server/oauth-endpoints.ts";
+import { codeFor, runCodeFlow, shareApp } from "../harness/clients/authorization.ts";
+import { type Fields, formOf } from "../harness/clients/authorization-request.ts";
 import {
   basic,
-  codeFor,
-  type Fields,
-  formOf,
   isAcceptedByApi,
   outcomeOf,
   postAsClient,
   read,
   redeemCode,
   refresh,
-  runCodeFlow,
-  shareApp,
 } from "../harness/clients/oauth.ts";
 import { sendRaw } from "../harness/clients/raw.ts";
 import { postForm } from "../harness/service.ts";

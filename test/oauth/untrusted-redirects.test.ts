@@ -1,6 +1,8 @@
 import test, { type ExecutionContext } from "ava";
-import type { Fields } from "../harness/clients/oauth.ts";
-import { authorizeUrl, createApp, openConsent, REDIRECT_URI, register } from "../harness/clients/oauth.ts";
+import { openConsent } from "../harness/clients/authorization.ts";
+import type { Fields } from "../harness/clients/authorization-request.ts";
+import { authorizeUrl, createApp, REDIRECT_URI } from "../harness/clients/authorization-request.ts";
+import { register } from "../harness/clients/oauth.ts";
 import { type Page, TestBrowser } from "../harness/clients/test-browser.ts";
 import { startPublisher } from "../harness/publisher.ts";
 import { startTestService } from "../harness/service.ts";

@@ -1,6 +1,7 @@
 import test from "ava";
 import * as oidc from "openid-client";
-import { discover, isAcceptedByApi, outcomeOf, postAsClient } from "../harness/clients/oauth.ts";
+import { discover } from "../harness/clients/authorization.ts";
+import { isAcceptedByApi, outcomeOf, postAsClient } from "../harness/clients/oauth.ts";
 import {
   addRule,
   createTrustingOrganization,

@@ -1,5 +1,6 @@
 import test from "ava";
-import { type Fields, formOf, outcomeOf, postAsClient, read } from "../harness/clients/oauth.ts";
+import { type Fields, formOf } from "../harness/clients/authorization-request.ts";
+import { outcomeOf, postAsClient, read } from "../harness/clients/oauth.ts";
 import {
   createTrustingOrganization,
   exchange,
@@ -9,6 +10,7 @@ import {
   jobToken,
   UNTRUSTED,
 } from "../harness/clients/workload.ts";
+import { now } from "../harness/clock.ts";
 import { PRODUCTION } from "../harness/production.ts";
 import { githubClaims, signWithForeignKey, startTokenIssuer } from "../harness/providers/token-issuer.ts";
 import { postForm, startTestService } from "../harness/service.ts";
@@ -81,8 +83,6 @@ test("a malformed assertion is an invalid grant", async (t) => {
   for (const assertion of ["not.a.token", "a", "..", list, "é".repeat(100)])
     isRefused(t, "grant", await exchange(service, organization, "grant", assertion), UNTRUSTED);
 });
-
-const now = () => Math.floor(Date.now() / 1000);
 
 type Job = { claims?: Record<string, unknown>; header?: Record<string, unknown> };
 const WRONG_CLAIMS: [what: string, job: Job, description: RegExp][] = [

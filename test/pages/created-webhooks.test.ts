@@ -1,7 +1,8 @@
 import test, { type ExecutionContext } from "ava";
 import { apiAt, isMissing, isProblem } from "../harness/clients/api.ts";
+import { tokensFor } from "../harness/clients/authorization.ts";
 import { browserOf, createTeam } from "../harness/clients/dashboard.ts";
-import { isAcceptedByApi, tokensFor } from "../harness/clients/oauth.ts";
+import { isAcceptedByApi } from "../harness/clients/oauth.ts";
 import { OPERATOR, startTestService, type TestOrganization, type TestUser } from "../harness/service.ts";
 import { createWebhook, uniqueUrl } from "../harness/webhooks.ts";
 

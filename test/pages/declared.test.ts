@@ -13,6 +13,7 @@ import { DASHBOARD_PROBLEMS } from "../../server/operations/problem-codes.ts";
 import { readSettings } from "../../server/settings/config.ts";
 import { publicUrlsOf } from "../../server/settings/public-urls.ts";
 import { ROOT } from "../harness/program.ts";
+import { words } from "../harness/words.ts";
 
 const settings = readSettings({});
 const document = JSON.stringify(managementDocument({ settings, urls: publicUrlsOf(settings, 3000) }));
@@ -29,7 +30,6 @@ const filesWith = (pattern: RegExp) =>
   Object.entries(SOURCES)
     .flatMap(([file, text]) => (pattern.test(text) ? file.slice(0, -3) : []))
     .sort();
-const words = (text: string) => text.trim().split(/\s+/);
 
 /** The files with routes of their own, by the reason why these aren't operations. */
 const ROUTES: Record<string, string[]> = {

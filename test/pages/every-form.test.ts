@@ -95,9 +95,7 @@ function buttonsOf({ html }: Page): HTMLElement[] {
     .filter((button) => button.attributes.type !== "button" && !button.closest("[hidden]"));
 }
 
-function isSuspended({ text }: Page): boolean {
-  return /This organization (is|has been) suspended/.test(text);
-}
+const isSuspended = ({ text }: Page): boolean => /This organization (is|has been) suspended/.test(text);
 
 /** Names a form and its button, alike for all ids. */
 function keyOf({ who, page }: Opened, button: HTMLElement): string {
@@ -212,9 +210,7 @@ async function submit(task: Task, tasks: Map<string, Task>): Promise<void> {
     addForms(tasks, { who, from, browser, page, isAnswer: true });
 }
 
-function withoutUser(key: string): string {
-  return key.slice(key.indexOf(",") + 2);
-}
+const withoutUser = (key: string): string => key.slice(key.indexOf(",") + 2);
 
 for (const who of WHO)
   test.serial(

@@ -1,6 +1,7 @@
 import test from "ava";
 import { parse } from "node-html-parser";
-import { browserOf, follow } from "../harness/clients/dashboard.ts";
+import { browserOf } from "../harness/clients/dashboard.ts";
+import { follow } from "../harness/clients/pages.ts";
 import { sendRaw } from "../harness/clients/raw.ts";
 import { prepareForm, SECRET_FORMS, type SecretForm } from "../harness/clients/secret-forms.ts";
 import type { Page, TestBrowser } from "../harness/clients/test-browser.ts";

@@ -1,7 +1,9 @@
 import test from "ava";
 import { apiAt, isProblem, type LinkBody } from "../harness/clients/api.ts";
+import { runCodeFlow } from "../harness/clients/authorization.ts";
+import { authorizeUrl, createApp } from "../harness/clients/authorization-request.ts";
 import { connectUntilEnd, postMcp, refusalOf } from "../harness/clients/mcp.ts";
-import { authorizeUrl, createApp, postAsClient, refresh, runCodeFlow } from "../harness/clients/oauth.ts";
+import { postAsClient, refresh } from "../harness/clients/oauth.ts";
 import { startCluster } from "../harness/cluster.ts";
 import { rounds } from "../harness/rounds.ts";
 import { bearer, OPERATOR, postForm, type TestService } from "../harness/service.ts";

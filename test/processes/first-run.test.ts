@@ -26,9 +26,7 @@ function emptyFolder(name: string): string {
   return folder;
 }
 
-function permissionsOf(file: string): number {
-  return statSync(file).mode & 0o777;
-}
+const permissionsOf = (file: string): number => statSync(file).mode & 0o777;
 
 const QUIET = { PORT: "0", LOG_LEVEL: "silent" };
 

@@ -1,7 +1,9 @@
 import test, { type ExecutionContext } from "ava";
 import { type Api, apiAt, read } from "../harness/clients/api.ts";
+import { codeFor } from "../harness/clients/authorization.ts";
+import { createApp } from "../harness/clients/authorization-request.ts";
 import { athOf, boundToken, createDpopKey, requestWithProof, signProof } from "../harness/clients/dpop.ts";
-import { basic, codeFor, createApp, isAcceptedByApi, redeemCode, refresh } from "../harness/clients/oauth.ts";
+import { basic, isAcceptedByApi, redeemCode, refresh } from "../harness/clients/oauth.ts";
 import { createProtected, logIn, type Protected, proveFactor } from "../harness/clients/second-factor.ts";
 import { startCluster } from "../harness/cluster.ts";
 import { atOnce } from "../harness/database/storage.ts";

@@ -2,16 +2,10 @@ import { readdirSync, readFileSync } from "node:fs";
 import test from "ava";
 import { openStorage } from "../../adapters/index.ts";
 import { apiAt } from "../harness/clients/api.ts";
+import { codeFor } from "../harness/clients/authorization.ts";
+import { authorizeUrl, createApp, VERIFIER } from "../harness/clients/authorization-request.ts";
 import { firstPartyToken } from "../harness/clients/dashboard.ts";
-import {
-  authorizeUrl,
-  codeFor,
-  createApp,
-  postAsClient,
-  redeemCode,
-  refresh,
-  VERIFIER,
-} from "../harness/clients/oauth.ts";
+import { postAsClient, redeemCode, refresh } from "../harness/clients/oauth.ts";
 import { addTotp, logIn, proveFactor } from "../harness/clients/second-factor.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { startCollector } from "../harness/collector.ts";

@@ -1,7 +1,9 @@
 import test from "ava";
 import { startBalancer } from "../harness/balancer.ts";
 import { apiAt } from "../harness/clients/api.ts";
-import { codeFor, createApp, postAsClient, redeemCode, refresh } from "../harness/clients/oauth.ts";
+import { codeFor } from "../harness/clients/authorization.ts";
+import { createApp } from "../harness/clients/authorization-request.ts";
+import { postAsClient, redeemCode, refresh } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { ADDITIVE } from "../harness/database/additive-migration.ts";
 import { inspect } from "../harness/database/test-database.ts";

@@ -7,8 +7,10 @@ import type { Migration } from "../../adapters/database/migrations/migration.ts"
 import type { PlannedMigration } from "../../adapters/database/migrations/plan.ts";
 import manifest from "../../package.json" with { type: "json" };
 import { apiAt, type LinkBody } from "../harness/clients/api.ts";
+import { runCodeFlow } from "../harness/clients/authorization.ts";
+import { createApp } from "../harness/clients/authorization-request.ts";
 import { forgetContract } from "../harness/clients/contract.ts";
-import { createApp, isAcceptedByApi, refresh, runCodeFlow } from "../harness/clients/oauth.ts";
+import { isAcceptedByApi, refresh } from "../harness/clients/oauth.ts";
 import { ADDITIVE, REWRITING } from "../harness/database/additive-migration.ts";
 import { createTestDatabase, engine, inspect } from "../harness/database/test-database.ts";
 import { prepareServers } from "../harness/new-server.ts";

@@ -58,6 +58,4 @@ function stageOf(file: string, text: string): Stage {
   return (declared as Stage | undefined) ?? ofFolder ?? "test";
 }
 
-export function filesOf(patterns: string[]): string[] {
-  return globSync(patterns).toSorted();
-}
+export const filesOf = (patterns: string[]): string[] => globSync(patterns).toSorted();

@@ -38,7 +38,7 @@ const SILENCE_MS = 5 * 60_000;
 // With V8's default, collecting short-lived objects took a tenth of the processor time.
 const HEAP = { maxYoungGenerationSizeMb: 192 };
 // Files that move the clock forward share threads, in which it never goes back.
-const MOVES_CLOCK = /harness\/clock\.ts"/;
+const MOVES_CLOCK = /\b(advanceClock|advanceToNoon|slowClock)\b/;
 // Files that compare times with a clock that tests can't move: that of another program or of the database.
 const READS_OTHER_CLOCK = /harness\/program\.ts"|clockAhead/;
 // Files that replace the clock, change the environment or the process, or measure the process.

@@ -1,6 +1,6 @@
 import test, { type ExecutionContext } from "ava";
 import { parse } from "node-html-parser";
-import { authorizeUrl, createApp } from "../harness/clients/oauth.ts";
+import { authorizeUrl, createApp } from "../harness/clients/authorization-request.ts";
 import { sendRaw } from "../harness/clients/raw.ts";
 import { freePort } from "../harness/program.ts";
 import { startTestService } from "../harness/service.ts";

@@ -1,8 +1,8 @@
 import test, { type ExecutionContext } from "ava";
 import type { OpenApiDocument } from "../../resources/openapi/document.ts";
+import { shareApp } from "../harness/clients/authorization.ts";
 import { createTeam } from "../harness/clients/dashboard.ts";
 import { connectMcp } from "../harness/clients/mcp.ts";
-import { shareApp } from "../harness/clients/oauth.ts";
 import { apiFields, headerFields, mcpFields, oauthFields } from "../harness/long-texts/fields.ts";
 import { findForms } from "../harness/long-texts/forms.ts";
 import { type Field, longRequests } from "../harness/long-texts/texts.ts";

@@ -1,6 +1,8 @@
 import test from "ava";
 import { ENDPOINT_LIST, METADATA_PATHS } from "../../server/oauth-endpoints.ts";
-import { basic, type Fields, formOf, shareApp } from "../harness/clients/oauth.ts";
+import { shareApp } from "../harness/clients/authorization.ts";
+import { type Fields, formOf } from "../harness/clients/authorization-request.ts";
+import { basic } from "../harness/clients/oauth.ts";
 import { sendRaw } from "../harness/clients/raw.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 

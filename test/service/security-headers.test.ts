@@ -1,7 +1,8 @@
 import test, { type ExecutionContext } from "ava";
 import { OPERATOR } from "../../resources/events/types.ts";
+import { openConsent, sendForm, tokensFor } from "../harness/clients/authorization.ts";
+import { authorizeUrl, createApp } from "../harness/clients/authorization-request.ts";
 import { browserOf } from "../harness/clients/dashboard.ts";
-import { authorizeUrl, createApp, openConsent, sendForm, tokensFor } from "../harness/clients/oauth.ts";
 import { type Filled, type Page, TestBrowser } from "../harness/clients/test-browser.ts";
 import { createTestDatabase, inspect } from "../harness/database/test-database.ts";
 import { startWithProvider } from "../harness/providers/identity-provider.ts";

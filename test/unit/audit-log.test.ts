@@ -3,6 +3,7 @@ import { AUDIT_EVENTS, WEBHOOK_EVENTS } from "../../resources/events/delivered-e
 import { validate } from "../../resources/http/validate.ts";
 import { continuesAction } from "../../server/dashboard/organization/audit.ts";
 import { auditQuery, EVENT_GROUPS, eventName, filterOf } from "../../server/operations/audit-query.ts";
+import { DAY_MS } from "../harness/clock.ts";
 
 const INVALID: Record<string, unknown[]> = {
   ...{ type: ["link.clicked", "everything"], category: ["everything"], limit: [0, 101, "many"] },
@@ -16,7 +17,6 @@ test("a query with an invalid value is rejected by its field", (t) => {
 });
 
 const JANUARY_1 = Date.UTC(2026, 0, 1);
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 test("a date includes its whole day, and a time is exact", (t) => {
   const days = validate(auditQuery, { from: "2026-01-01", to: "2026-01-01" });

@@ -7,9 +7,7 @@ import { NAME_MAX } from "../../server/credentials/names.ts";
 
 const NAMES = [...commands.map(({ name }) => name), "completion"];
 
-function all(program: Program): Program[] {
-  return [program, ...program.commands.flatMap(all)];
-}
+const all = (program: Program): Program[] => [program, ...program.commands.flatMap(all)];
 
 /** Returns what the program prints instead of running a command. */
 async function printed(words: string[]): Promise<string> {

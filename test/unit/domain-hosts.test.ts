@@ -9,10 +9,7 @@ const RULES: DomainRules = {
   allowsLocalhost: false,
 };
 
-function read(
-  host: unknown,
-  changes: Partial<DomainRules> = {},
-): { host?: string; refusal?: string | undefined } {
+function read(host: unknown, changes: Partial<DomainRules> = {}) {
   const { data, error } = domainSchemas({ ...RULES, ...changes }).create.safeParse({ host });
   return data ? { host: data.host } : { refusal: error?.issues[0]?.message };
 }

@@ -4,6 +4,7 @@ import type { Context } from "koa";
 import { createCheckProof, createDpopNonces } from "../../resources/access/dpop.ts";
 import { Unauthorized } from "../../resources/access/introspect.ts";
 import { athOf, createDpopKey, type DpopKey, type Proof, signProof } from "../harness/clients/dpop.ts";
+import { now } from "../harness/clock.ts";
 
 const ORIGIN = "http://localhost:8080";
 const PATH = "/v1/links";
@@ -35,7 +36,6 @@ async function check(dpop: string[]): Promise<string | undefined> {
   return nonce;
 }
 
-const now = () => Math.floor(Date.now() / 1000);
 const encode = (value: object) => base64url.encode(JSON.stringify(value));
 const decode = (part: string) => JSON.parse(Buffer.from(part, "base64url").toString());
 

@@ -61,15 +61,7 @@ const INVALID: Record<string, Record<string, unknown[]>> = {
     [SLUG_RULE]: [
       ...["", " ", ".", "..", "+", "~", "a b", "a.b", "a%20b", "a\0", "a\n", "a?b", "a#b", "ä", "ａ", "日本"],
       ...[
-        "/",
-        "/a",
-        "a/",
-        "a//b",
-        "a/../b",
-        "a\\b",
-        "a%2Fb",
-        "\ud800",
-        "x".repeat(65),
+        ...["/", "/a", "a/", "a//b", "a/../b", "a\\b", "a%2Fb", "\ud800", "x".repeat(65)],
         `a/${"x".repeat(65)}`,
       ],
       ...["1/2/3/4/5/6/7/8/9", Array(4).fill("x".repeat(64)).join("/")],

@@ -2,9 +2,7 @@ import test from "ava";
 import { parse } from "node-html-parser";
 import { renderMarkdown, sectionsOf } from "../../server/docs/markdown.ts";
 
-function render(markdown: string) {
-  return parse(renderMarkdown(markdown).body.toString());
-}
+const render = (markdown: string) => parse(renderMarkdown(markdown).body.toString());
 
 const HOSTILE = [
   ...["<script>alert(1)</script>", "a <img src=x onerror=alert(1)> b", "<!-- comment -->", "# <b>title</b>"],

@@ -1,7 +1,7 @@
 import test from "ava";
 import { PROMPTS } from "../../resources/mcp/prompts.ts";
+import { DAY_MS } from "../harness/clock.ts";
 
-const DAY_MS = 24 * 60 * 60 * 1000;
 const dayBefore = (days: number) => new Date(Date.now() - days * DAY_MS).toISOString().slice(0, 10);
 
 /** Writes a prompt, whose arguments are checked first, as the SDK does. */

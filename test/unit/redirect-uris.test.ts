@@ -5,8 +5,7 @@ import {
   redirectTargetOf,
   validateRedirectUris,
 } from "../../server/clients/redirect-uris.ts";
-
-const words = (text: string) => text.trim().split(/\s+/);
+import { words } from "../harness/words.ts";
 
 const ACCEPTED = words(`
   https://app.example.com https://app.example.com:8443/callback https://app.example.com/callback?tenant=a

@@ -2,9 +2,9 @@ import test from "ava";
 import { InvalidSettings, readSettings, SETTING_NAMES } from "../../server/settings/config.ts";
 import { scopeWarningOf } from "../../server/settings/rate-limit-scope.ts";
 import { PRODUCTION } from "../harness/production.ts";
+import { words } from "../harness/words.ts";
 
 const key = (bytes: number) => Buffer.alloc(bytes, 7).toString("base64url");
-const words = (text: string) => text.trim().split(/\s+/);
 
 // Settings that are required with others.
 const COMPANIONS: Record<string, Record<string, string>> = {

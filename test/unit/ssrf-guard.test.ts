@@ -3,10 +3,9 @@ import test from "ava";
 import { createConnections, NOT_PUBLIC, publicLookup } from "../../resources/outbound/connections.ts";
 import { createGuardedFetch, FetchFailed } from "../../resources/outbound/guarded-fetch.ts";
 import { validateWebhookUrl } from "../../resources/webhooks/schema.ts";
+import { words } from "../harness/words.ts";
 
 const NO_HOSTS = new Set<string>();
-
-const words = (text: string) => text.trim().split(/\s+/);
 
 const ACCEPTED = words(`
   https://example.com/hook https://example.com:443/hook https://example.com:8443/hook?key=value

@@ -1,7 +1,8 @@
 import test from "ava";
 import { isProblem, read } from "../../harness/clients/api.ts";
+import { authorize, tokensFor } from "../../harness/clients/authorization.ts";
 import { challengeOf } from "../../harness/clients/challenge.ts";
-import { authorize, postAsClient, tokensFor } from "../../harness/clients/oauth.ts";
+import { postAsClient } from "../../harness/clients/oauth.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
 import { bearer, postForm, startTestService } from "../../harness/service.ts";
 

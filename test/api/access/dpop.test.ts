@@ -4,7 +4,7 @@ import { athOf, boundToken, createDpopKey, signProof } from "../../harness/clien
 import { MCP_HEADERS, modernRequest } from "../../harness/clients/mcp.ts";
 import { RESOURCE_SERVER } from "../../harness/clients/oauth.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
-import { advanceClock } from "../../harness/clock.ts";
+import { advanceClock, now } from "../../harness/clock.ts";
 import { freePort } from "../../harness/program.ts";
 import { OPERATOR, startTestService } from "../../harness/service.ts";
 
@@ -103,7 +103,6 @@ function needsBearer(t: ExecutionContext, answer: TargetAnswer, code: string, er
 
 const INVALID = "invalid_dpop_proof";
 const NONCE = "use_dpop_nonce";
-const now = () => Math.floor(Date.now() / 1000);
 
 for (const target of targets) {
   test.serial(`${target.name} accepts a proof once`, async (t) => {

@@ -1,7 +1,7 @@
 import test from "ava";
 import { apiAt, isProblem } from "../../harness/clients/api.ts";
+import { tokensFor } from "../../harness/clients/authorization.ts";
 import { challengeOf } from "../../harness/clients/challenge.ts";
-import { tokensFor } from "../../harness/clients/oauth.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { startServiceWithDatabase } from "../../harness/database/service.ts";
 import type { TestUser } from "../../harness/service.ts";

@@ -1,7 +1,7 @@
 import test from "ava";
 import { apiAt, isInvalid, isProblem } from "../../harness/clients/api.ts";
+import { tokensFor } from "../../harness/clients/authorization.ts";
 import { challengeOf } from "../../harness/clients/challenge.ts";
-import { tokensFor } from "../../harness/clients/oauth.ts";
 import { freePort } from "../../harness/program.ts";
 import { startTestService } from "../../harness/service.ts";
 

@@ -1,21 +1,14 @@
 import test from "ava";
 import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
 import { apiAt, isProblem } from "../../harness/clients/api.ts";
+import { tokensFor } from "../../harness/clients/authorization.ts";
 import { challengeOf } from "../../harness/clients/challenge.ts";
 import { ALL_ERAS, connectMcp, connectUntilEnd, modernRequest, postMcp } from "../../harness/clients/mcp.ts";
-import { tokensFor } from "../../harness/clients/oauth.ts";
 import { bearer, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
 const app = await service.createOrganization();
-const SCOPES = [
-  "links:read",
-  "links:write",
-  "domains:read",
-  "domains:write",
-  "webhooks:read",
-  "webhooks:write",
-];
+const SCOPES = ["links", "domains", "webhooks"].flatMap((area) => [`${area}:read`, `${area}:write`]);
 const mcp = `${service.url}/mcp`;
 
 /**

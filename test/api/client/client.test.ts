@@ -4,8 +4,8 @@ import test from "ava";
 import { generateApi } from "../../../client/generate.ts";
 import { OPERATIONS } from "../../../client/src/api.ts";
 import { createClient, LinkgateError } from "../../../client/src/index.ts";
+import { shareApi } from "../../harness/clients/authorization.ts";
 import { contractOf } from "../../harness/clients/contract.ts";
-import { shareApi } from "../../harness/clients/oauth.ts";
 import { ROOT } from "../../harness/program.ts";
 
 const {

@@ -5,8 +5,8 @@ import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
 import { ENDPOINT_LIST, METADATA_PATHS } from "../../../server/oauth-endpoints.ts";
 import { EMBEDDED_STYLE } from "../../../server/ui/page.ts";
 import { newApi } from "../../harness/clients/api.ts";
+import { authorizeUrl, createApp } from "../../harness/clients/authorization-request.ts";
 import { MANAGEMENT } from "../../harness/clients/contract.ts";
-import { authorizeUrl, createApp } from "../../harness/clients/oauth.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { startDomainService, storeDomain } from "../../harness/domains.ts";
@@ -126,10 +126,7 @@ test("every spelling of a domain's host is the domain", async (t) => {
       spelling,
     );
   for (const origin of [
-    `http://${host}`,
-    `HTTP://GO.SPELLED.EXAMPLE`,
-    `http://${host}:80`,
-    `http://${host}.`,
+    ...[`http://${host}`, `HTTP://GO.SPELLED.EXAMPLE`, `http://${host}:80`, `http://${host}.`],
   ])
     t.is(statusOf(await ask(`${origin}/spring`, `Host: ${host}`)), 302, origin);
   t.is(statusOf(await ask(`http://${host}`, `Host: ${host}`)), 404, "its root");

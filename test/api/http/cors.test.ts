@@ -1,5 +1,5 @@
 import test from "ava";
-import { shareApi } from "../../harness/clients/oauth.ts";
+import { shareApi } from "../../harness/clients/authorization.ts";
 
 const ALLOWED = ["https://app.example.com", "http://localhost:5173"];
 const { service, api, anonymous } = await shareApi({ ALLOWED_ORIGINS: ALLOWED.join(", ") });

@@ -1,7 +1,7 @@
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import test from "ava";
 import { apiAt, isProblem, type LinkBody } from "../../harness/clients/api.ts";
-import { shareApi } from "../../harness/clients/oauth.ts";
+import { shareApi } from "../../harness/clients/authorization.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
 
 const { service, token, api } = await shareApi();

@@ -1,7 +1,7 @@
 import test from "ava";
 import { isMissing, isProblem } from "../../harness/clients/api.ts";
+import { shareApi } from "../../harness/clients/authorization.ts";
 import { contractOf } from "../../harness/clients/contract.ts";
-import { shareApi } from "../../harness/clients/oauth.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
 
 const { service, token, api } = await shareApi();

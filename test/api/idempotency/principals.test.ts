@@ -1,8 +1,8 @@
 import test from "ava";
 import { type Api, apiAt, isProblem, type LinkBody, type Reply } from "../../harness/clients/api.ts";
+import { tokensFor } from "../../harness/clients/authorization.ts";
 import { createColleague } from "../../harness/clients/dashboard.ts";
 import { modernRequest, postMcp } from "../../harness/clients/mcp.ts";
-import { tokensFor } from "../../harness/clients/oauth.ts";
 import { bearer, startTestService, type TestOrganization, type TestUser } from "../../harness/service.ts";
 import type { NewWebhookBody } from "../../harness/webhooks.ts";
 

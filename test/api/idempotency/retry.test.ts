@@ -1,7 +1,7 @@
 import test from "ava";
 import { fingerprintOf } from "../../../resources/idempotency/run-once.ts";
 import { apiAt, isProblem, type LinkBody, type PageBody } from "../../harness/clients/api.ts";
-import { shareApi } from "../../harness/clients/oauth.ts";
+import { shareApi } from "../../harness/clients/authorization.ts";
 import { advanceClock, MINUTE_MS } from "../../harness/clock.ts";
 import { linkFields } from "../../harness/database/storage.ts";
 

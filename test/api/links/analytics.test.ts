@@ -2,7 +2,7 @@ import test from "ava";
 import type { AnalyticsView } from "../../../resources/links/analytics.ts";
 import type { Click } from "../../../resources/links/types.ts";
 import { BROWSER, isMissing, isProblem, type LinkBody, newApi } from "../../harness/clients/api.ts";
-import { shareApi } from "../../harness/clients/oauth.ts";
+import { shareApi } from "../../harness/clients/authorization.ts";
 import { advanceToNoon, DAY_MS } from "../../harness/clock.ts";
 import { clickAt } from "../../harness/database/storage.ts";
 

@@ -1,8 +1,8 @@
 import test from "ava";
 import { isInvalid, isProblem, type LinkBody, newApi, type PageBody } from "../../harness/clients/api.ts";
+import { shareApi } from "../../harness/clients/authorization.ts";
 import { createTeam } from "../../harness/clients/dashboard.ts";
 import { importLinks } from "../../harness/clients/link-import.ts";
-import { shareApi } from "../../harness/clients/oauth.ts";
 import { atOnce } from "../../harness/database/storage.ts";
 
 export const databases = "all";

@@ -1,6 +1,6 @@
 import test from "ava";
 import { apiAt, isInvalid, isProblem, type LinkBody, newApi } from "../../harness/clients/api.ts";
-import { shareApi, tokensFor } from "../../harness/clients/oauth.ts";
+import { shareApi, tokensFor } from "../../harness/clients/authorization.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { atOnce } from "../../harness/database/storage.ts";
 

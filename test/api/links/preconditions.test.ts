@@ -1,6 +1,6 @@
 import test from "ava";
 import { apiAt, isProblem } from "../../harness/clients/api.ts";
-import { shareApi } from "../../harness/clients/oauth.ts";
+import { shareApi } from "../../harness/clients/authorization.ts";
 import { atOnce } from "../../harness/database/storage.ts";
 
 export const databases = "all";
@@ -15,9 +15,7 @@ async function createUpdatedLink() {
   return { path, slug, old, current: tagOf(reply) };
 }
 
-function tagOf({ headers }: { headers: Headers }): string {
-  return headers.get("etag") ?? "";
-}
+const tagOf = ({ headers }: { headers: Headers }): string => headers.get("etag") ?? "";
 
 test("an update changes the strong ETag, which reads return, and a click doesn't", async (t) => {
   const { path, slug, old, current } = await createUpdatedLink();

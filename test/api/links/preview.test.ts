@@ -1,7 +1,7 @@
 import test from "ava";
 import { parse } from "node-html-parser";
 import { isMissing, isProblem } from "../../harness/clients/api.ts";
-import { shareApi } from "../../harness/clients/oauth.ts";
+import { shareApi } from "../../harness/clients/authorization.ts";
 
 const { api, anonymous: visitor } = await shareApi();
 

@@ -1,7 +1,7 @@
 import test from "ava";
 import { parse } from "node-html-parser";
 import { isProblem, type LinkBody, type PageBody } from "../../harness/clients/api.ts";
-import { shareApi } from "../../harness/clients/oauth.ts";
+import { shareApi } from "../../harness/clients/authorization.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
 import { atOnce, OPERATOR } from "../../harness/database/storage.ts";
 

@@ -2,7 +2,7 @@ import test from "ava";
 import { parse } from "node-html-parser";
 import type { AnalyticsView } from "../../../resources/links/analytics.ts";
 import { BROWSER, isProblem, type LinkBody } from "../../harness/clients/api.ts";
-import { shareApi } from "../../harness/clients/oauth.ts";
+import { shareApi } from "../../harness/clients/authorization.ts";
 
 export const databases = "all";
 

@@ -1,7 +1,7 @@
 import test from "ava";
 import type { Api, LinkBody, PageBody, SendOptions } from "../../harness/clients/api.ts";
 import { apiAt, isMissing } from "../../harness/clients/api.ts";
-import { tokensFor } from "../../harness/clients/oauth.ts";
+import { tokensFor } from "../../harness/clients/authorization.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();

@@ -1,6 +1,6 @@
 import test from "ava";
 import { isProblem, type LinkBody, type PageBody } from "../../harness/clients/api.ts";
-import { shareApi } from "../../harness/clients/oauth.ts";
+import { shareApi } from "../../harness/clients/authorization.ts";
 import { atOnce } from "../../harness/database/storage.ts";
 
 export const databases = "all";

@@ -1,8 +1,8 @@
 import test, { type ExecutionContext } from "ava";
 import { apiAt, isMissing } from "../../harness/clients/api.ts";
+import { tokensFor } from "../../harness/clients/authorization.ts";
 import { createColleague } from "../../harness/clients/dashboard.ts";
 import { connectUntilEnd, modernRequest, postMcp, refusalOf } from "../../harness/clients/mcp.ts";
-import { tokensFor } from "../../harness/clients/oauth.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { bearer, startTestService } from "../../harness/service.ts";
 import { createWebhook } from "../../harness/webhooks.ts";

@@ -5,7 +5,7 @@ import test from "ava";
 import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
 import type { JsonSchema } from "../../../resources/openapi/json-schema.ts";
 import { apiAt } from "../../harness/clients/api.ts";
-import { discover } from "../../harness/clients/oauth.ts";
+import { discover } from "../../harness/clients/authorization.ts";
 import { ROOT } from "../../harness/program.ts";
 import { startTestService } from "../../harness/service.ts";
 

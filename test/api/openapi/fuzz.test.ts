@@ -41,10 +41,7 @@ function isAllowed(method: string, path: string, body: string): boolean {
 }
 
 /** Sends a request. Fails if the response is not as documented, or is a success although the body is not allowed. */
-async function send(
-  objects: Objects,
-  { operationId, method, path, headers, body }: ApiRequest,
-): Promise<void> {
+async function send(objects: Objects, { operationId, method, path, headers, body }: ApiRequest) {
   const reply = await objects.api.send(method, path, { headers, ...(body !== undefined && { body }) });
   const exchange = `${method} ${path} ${body?.slice(0, 1000)} was answered with ${reply.status} ${reply.text}`;
   assert.ok(reply.status < 500, exchange);

@@ -55,9 +55,7 @@ const bodies: Body[] = Object.entries(document.paths).flatMap(([template, operat
 );
 
 /** Removes unique values from an example, so it can be sent repeatedly. */
-function withoutSlug({ slug, ...rest }: Record<string, unknown> = {}) {
-  return rest;
-}
+const withoutSlug = ({ slug, ...rest }: Record<string, unknown> = {}) => rest;
 
 /** Returns whether a response rejects the whole body, or one item of a bulk request. */
 function isRejected({ status, body }: Reply<unknown>): boolean {

@@ -1,6 +1,6 @@
 import test from "ava";
 import { apiAt, newApi } from "../../harness/clients/api.ts";
-import { tokensFor } from "../../harness/clients/oauth.ts";
+import { tokensFor } from "../../harness/clients/authorization.ts";
 import { OPERATOR, startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();

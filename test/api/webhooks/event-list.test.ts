@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import type { eventPageSchema } from "../../../resources/webhooks/event-list.ts";
 import { type Api, apiAt, isInvalid } from "../../harness/clients/api.ts";
-import { tokensFor } from "../../harness/clients/oauth.ts";
+import { tokensFor } from "../../harness/clients/authorization.ts";
 import { advanceClock, DAY_MS } from "../../harness/clock.ts";
 import { purgeExpired } from "../../harness/database/purge.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";

@@ -1,7 +1,8 @@
 import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt, type LinkBody } from "../../harness/clients/api.ts";
-import { postAsClient, tokensFor } from "../../harness/clients/oauth.ts";
+import { tokensFor } from "../../harness/clients/authorization.ts";
+import { postAsClient } from "../../harness/clients/oauth.ts";
 import type { TestOrganization } from "../../harness/service.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
 import type { DeliveryBody, MessageBody } from "../../harness/webhooks.ts";

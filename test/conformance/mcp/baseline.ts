@@ -1,7 +1,8 @@
+import { words } from "../../harness/words.ts";
+
 /** Why a check of the suite fails at a server with other tools than the suite's own, and the checks by scenario. */
 export type Baseline = { reason: string; checks: Record<string, string[]> }[];
 
-const words = (text: string) => text.trim().split(/\s+/);
 /** Scenarios with one check, which has the name of its scenario. */
 const ofOneCheck = (names: string): Record<string, string[]> =>
   Object.fromEntries(words(names).map((name) => [name, [name]]));

@@ -1,6 +1,7 @@
 import test from "ava";
 import { decodeProtectedHeader, UnsecuredJWT } from "jose";
-import { type Fields, formOf, read, redemptionOf } from "../../harness/clients/oauth.ts";
+import { type Fields, formOf } from "../../harness/clients/authorization-request.ts";
+import { read, redemptionOf } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { bearer, postForm } from "../../harness/service.ts";

@@ -1,10 +1,11 @@
 import { randomUUID } from "node:crypto";
 import type { CryptoKey } from "jose";
 import * as oidc from "openid-client";
+import { type Fields, formOf, pkce } from "../../harness/clients/authorization-request.ts";
 import { createKeyFor, signAssertion, withAssertion } from "../../harness/clients/client-key.ts";
 import type { DpopKey, Proof } from "../../harness/clients/dpop.ts";
 import { athOf, createDpopKey, postWithProof, signProof } from "../../harness/clients/dpop.ts";
-import { type Fields, formOf, pkce, read } from "../../harness/clients/oauth.ts";
+import { read } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { OPERATOR, postForm, type TestOrganization } from "../../harness/service.ts";
 import { type Client, type Deployment, REDIRECT_URI } from "./deployment.ts";
@@ -48,11 +49,7 @@ const requestWith = (code_challenge: string) => ({
 });
 
 /** Gives a client a key instead of its secrets, and restricts it to the profile. */
-export async function toFapiClient(
-  { service }: Deployment,
-  client: Client,
-  alg = "ES256",
-): Promise<FapiClient> {
+export async function toFapiClient({ service }: Deployment, client: Client, alg = "ES256") {
   const { organizationId } = client;
   const { clients } = service.storage;
   const organization = { id: organizationId } as TestOrganization;

@@ -1,8 +1,9 @@
 import test, { type ExecutionContext } from "ava";
 import { type CryptoKey, exportJWK, importJWK, SignJWT } from "jose";
 import * as oidc from "openid-client";
+import { type Fields, formOf, pkce } from "../../harness/clients/authorization-request.ts";
 import { createDpopKey } from "../../harness/clients/dpop.ts";
-import { type Answer, type Fields, formOf, pkce, read } from "../../harness/clients/oauth.ts";
+import { type Answer, read } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { deploy, REDIRECT_URI } from "./deployment.ts";

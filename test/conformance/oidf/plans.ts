@@ -1,7 +1,7 @@
+import { words } from "../../harness/words.ts";
+
 /** The modules of a test plan of the OpenID Foundation's conformance suite, in its order. */
 export type Plan = { name: string; modules: string[] };
-
-const words = (text: string) => text.trim().split(/\s+/);
 
 // release-v5.2.3, src/main/java/net/openid/conformance/openid/OIDCCBasicTestPlan.java and OIDCCConfigTestPlan.java
 export const BASIC: Plan = {

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import type { ExecutionContext } from "ava";
 import { createRemoteJWKSet, decodeProtectedHeader, type JWTPayload, jwtVerify } from "jose";
-import { type Answer, basic, type Fields, formOf, pkce, read } from "../../harness/clients/oauth.ts";
+import { type Fields, formOf, pkce } from "../../harness/clients/authorization-request.ts";
+import { type Answer, basic, read } from "../../harness/clients/oauth.ts";
 import { type Page, TestBrowser } from "../../harness/clients/test-browser.ts";
 import { bearer, postForm } from "../../harness/service.ts";
 import { type Client, type Deployment, REDIRECT_URI } from "./deployment.ts";

@@ -1,19 +1,13 @@
 import test from "ava";
-import { browserOf } from "../../harness/clients/dashboard.ts";
+import { allow, codeFor, shareApp } from "../../harness/clients/authorization.ts";
 import {
-  type Answer,
-  allow,
   authorizeUrl,
-  codeFor,
   createApp,
   type Fields,
-  postAsClient,
   REDIRECT_URI,
-  read,
-  redeemCode,
-  refresh,
-  shareApp,
-} from "../../harness/clients/oauth.ts";
+} from "../../harness/clients/authorization-request.ts";
+import { browserOf } from "../../harness/clients/dashboard.ts";
+import { type Answer, postAsClient, read, redeemCode, refresh } from "../../harness/clients/oauth.ts";
 
 const { service, app, user } = await shareApp();
 

@@ -1,6 +1,6 @@
 import test from "ava";
+import { runCodeFlow, shareApp } from "../../harness/clients/authorization.ts";
 import { challengesIn } from "../../harness/clients/challenge.ts";
-import { runCodeFlow, shareApp } from "../../harness/clients/oauth.ts";
 import { bearer } from "../../harness/service.ts";
 
 const { service, app, user } = await shareApp();

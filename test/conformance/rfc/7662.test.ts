@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import test from "ava";
-import { shareApi } from "../../harness/clients/oauth.ts";
+import { shareApi } from "../../harness/clients/authorization.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { freePort } from "../../harness/program.ts";

@@ -2,6 +2,7 @@ import test, { type ExecutionContext } from "ava";
 import type { Knex } from "knex";
 import { lockOrganization } from "../../../adapters/locks.ts";
 import { addMember } from "../../../adapters/organizations/store.ts";
+import { ROLES, type Role } from "../../../resources/access/scopes.ts";
 import { atOnce, createTestStorage, OPERATOR } from "../../harness/database/storage.ts";
 
 export const databases = "all";
@@ -68,6 +69,62 @@ for (const [condition, change] of Object.entries(CHANGES))
     await change(team);
     await assertRejected(t, team.token, team.user);
   });
+
+const add = (organizationId: string, userId: string) =>
+  first.organizations.addMember(organizationId, userId, "owner", OPERATOR);
+const remove = (organizationId: string, userId: string) =>
+  first.members.remove({ organizationId, userId, manageableRoles: ROLES, actor: OPERATOR });
+const setRole = (organizationId: string, userId: string, role: Role) =>
+  first.members.changeRole({ organizationId, userId, role, manageableRoles: ROLES, actor: OPERATOR });
+
+// What the state of the database no longer shows.
+const ENDS: Record<string, (team: Team) => Promise<unknown>> = {
+  "the user creates an organization and leaves the first one": async ({ organizationId, user }) => {
+    await first.organizations.create("Own", "free", { id: user }, user);
+    await remove(organizationId, user);
+  },
+  "the user leaves and comes back": async ({ organizationId, user }) => {
+    await remove(organizationId, user);
+    await add(organizationId, user);
+  },
+  "the user joins another organization and leaves it": async ({ user }) => {
+    const { organizationId: other } = await createTeam();
+    await add(other, user);
+    await remove(other, user);
+  },
+  "the organization is deleted": ({ organizationId }) => first.organizations.remove(organizationId, OPERATOR),
+  "its creator loses the owner role and gets it back": async ({ organizationId, ada }) => {
+    await setRole(organizationId, ada, "member");
+    await setRole(organizationId, ada, "owner");
+  },
+  "the account of its creator is deleted": ({ ada }) =>
+    first.accountDeletions.deleteAccount(ada, { id: ada }),
+};
+
+for (const [what, change] of Object.entries(ENDS))
+  test(`a reset link that an owner created is no longer valid after ${what}`, async (t) => {
+    const team = await withLink();
+    await change(team);
+    await assertRejected(t, team.token, team.user);
+  });
+
+test("a reset link stays valid while its creator owns every organization of the user", async (t) => {
+  const { organizationId, ada, eve, user, token } = await withLink();
+  const { organizationId: other } = await createTeam();
+  await remove(organizationId, eve);
+  await setRole(organizationId, user, "admin");
+  await add(other, ada);
+  await remove(other, ada);
+  t.true(await second.accounts.resetPassword(token, "new"));
+});
+
+test("a reset link of the operator does not depend on organizations", async (t) => {
+  const { organizationId, user } = await createTeam();
+  const token = await first.accounts.createResetToken(user, 60_000);
+  await first.organizations.create("Own", "free", { id: user }, user);
+  await remove(organizationId, user);
+  t.true(await second.accounts.resetPassword(token, "new"));
+});
 
 test("a reset link created while its user joins another organization is rejected", async (t) => {
   for (let round = 0; round < ROUNDS; round++) {

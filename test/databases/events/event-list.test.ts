@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import test from "ava";
 import { createOutbox } from "../../../adapters/events/outbox.ts";
 import { OPERATOR, type WebhookEvent } from "../../../resources/events/types.ts";
+import { DAY_MS } from "../../harness/clock.ts";
 import { atOnce, createTestStorage } from "../../harness/database/storage.ts";
 import { engine } from "../../harness/database/test-database.ts";
 
@@ -14,7 +15,6 @@ const outbox = createOutbox(database, undefined);
 const TYPES: WebhookEvent[] = ["link.created", "link.updated", "link.deleted", "client.secret_rotated"];
 const createOrganization = () => storage.createOrganization("premium");
 const LIMIT = 7;
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 async function readOn(organizationId: string, after: number, types = TYPES) {
   const end = await second.events.end(organizationId);

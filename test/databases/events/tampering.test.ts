@@ -3,6 +3,7 @@ import test from "ava";
 import type { AuditChainRow, EventRow } from "../../../adapters/database/tables/events.ts";
 import { chainHash, GENESIS, recordOf } from "../../../adapters/events/chain-record.ts";
 import type { LogHead } from "../../../adapters/events/verify-chain.ts";
+import { DAY_MS } from "../../harness/clock.ts";
 import { createTestStorage } from "../../harness/database/storage.ts";
 
 export const databases = "all";
@@ -16,7 +17,6 @@ test.afterEach.always(async () => {
 
 /** The tables whose rows refer to an organization. */
 const OWNED = ["clients", "organization_usage", "links"] as const;
-const DAY_MS = 24 * 60 * 60 * 1000;
 const COMMAND = { command: "org create", arguments: [], options: {}, osUser: "ada", host: "host" };
 
 async function createLog(): Promise<string> {

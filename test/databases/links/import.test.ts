@@ -1,5 +1,6 @@
 import test from "ava";
 import type { ImportedLink, Link } from "../../../resources/links/types.ts";
+import { DAY_MS } from "../../harness/clock.ts";
 import { atOnce, createTestStorage, linkFields, OPERATOR } from "../../harness/database/storage.ts";
 import { storeDomain } from "../../harness/domains.ts";
 
@@ -11,8 +12,6 @@ const { first, second, knex, ...storage } = await createTestStorage({
 });
 const createOrganization = (plan: "growth" | "premium" = "premium") => storage.createOrganization(plan);
 let count = 0;
-
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 function imported(slug: string, changes: Partial<ImportedLink> = {}): ImportedLink {
   const usual = { clicks: 0, botClicks: 0, lastClickedAt: null, createdAt: DAY_MS };

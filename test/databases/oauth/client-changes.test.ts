@@ -4,7 +4,7 @@ import { sha256 } from "../../../adapters/crypto/ids.ts";
 import type { Storage } from "../../../adapters/index.ts";
 import { type JoinedClientRow, toClient } from "../../../adapters/oauth/client-row.ts";
 import { PLANS, type Plan } from "../../../resources/plans.ts";
-import { REDIRECT_URI } from "../../harness/clients/oauth.ts";
+import { REDIRECT_URI } from "../../harness/clients/authorization-request.ts";
 import { atOnce, createTestStorage, OPERATOR, openObserved } from "../../harness/database/storage.ts";
 import { engine } from "../../harness/database/test-database.ts";
 import { rounds } from "../../harness/rounds.ts";

@@ -1,6 +1,7 @@
 import test from "ava";
 import type { ReplayStore } from "../../../adapters/oauth/replay.ts";
 import { tokenKey } from "../../../adapters/oauth/token-row.ts";
+import { now } from "../../harness/clock.ts";
 import { atOnce, createTestStorage, OPERATOR, settledAtOnce } from "../../harness/database/storage.ts";
 
 export const databases = "all";
@@ -13,11 +14,10 @@ const accountId = await storage.createUser(organizationId, "owner");
 const clientId = (await first.clients.findByOrganization(organizationId))?.clientId ?? "";
 
 let count = 0;
-const seconds = () => Math.floor(Date.now() / 1000);
 
 async function newGrant(): Promise<string> {
   const id = `grant-${++count}`;
-  const grant = { clientId, accountId, organizationId, exp: seconds() + 600 };
+  const grant = { clientId, accountId, organizationId, exp: now() + 600 };
   await first.oidcAdapter("Grant").upsert(id, grant, 600);
   return id;
 }
@@ -25,7 +25,7 @@ async function newGrant(): Promise<string> {
 async function newToken(kind: string, fields: object = {}): Promise<string> {
   const id = `token-${++count}`;
   const payload = {
-    ...{ kind, clientId, grantId: await newGrant(), exp: seconds() + 60 },
+    ...{ kind, clientId, grantId: await newGrant(), exp: now() + 60 },
     ...(kind === "DeviceCode" && { userCode: `code of ${id}` }),
     ...fields,
   };
@@ -95,7 +95,7 @@ test("an unknown, destroyed or different kind of token cannot be used", async (t
 
 test("storing a token twice fails", async (t) => {
   const id = await newToken("AccessToken");
-  const again = { clientId: "lgc_b", exp: seconds() + 60 };
+  const again = { clientId: "lgc_b", exp: now() + 60 };
   await t.throwsAsync(async () => second.oidcAdapter("AccessToken").upsert(id, again, 60));
   t.is((await first.oidcAdapter("AccessToken").find(id))?.clientId, clientId);
 });
@@ -104,7 +104,7 @@ test("a token stored after its grant was revoked is not found", async (t) => {
   for (const kind of ["AccessToken", "RefreshToken", "AuthorizationCode"]) {
     const [one, other] = [first.oidcAdapter(kind), second.oidcAdapter(kind)];
     const grantId = await newGrant();
-    const payload = { kind, clientId, aud: "https://example.com", grantId, exp: seconds() + 60 };
+    const payload = { kind, clientId, aud: "https://example.com", grantId, exp: now() + 60 };
     await one.upsert(`early-${kind}`, payload, 60);
     t.truthy(await other.find(`early-${kind}`));
     t.is(Boolean(await second.findActiveToken(`early-${kind}`)), kind === "AccessToken");
@@ -121,7 +121,7 @@ test("a late save does not restore a revoked grant", async (t) => {
   const grants = [first.oidcAdapter("Grant"), second.oidcAdapter("Grant")] as const;
   const id = await newGrant();
   await grants[0].destroy(id);
-  const grant = { clientId, accountId: "usr_a", exp: seconds() + 600 };
+  const grant = { clientId, accountId: "usr_a", exp: now() + 600 };
   await t.throwsAsync(async () => grants[1].upsert(id, grant, 600));
   t.is(await grants[1].find(id), undefined);
   await t.notThrowsAsync(async () => grants[1].destroy(id));

@@ -6,14 +6,8 @@ import { skip } from "../skip.ts";
 
 const EXECUTABLE = "/usr/bin/chromium";
 const ARGUMENTS = [
-  "--headless",
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
+  ...["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"],
+  ...["--disable-background-networking", "--disable-component-update", "--disable-sync"],
 ];
 
 /**
@@ -38,10 +32,7 @@ export function useChromium({ sharesPages = false } = {}) {
 }
 
 /** Opens a page in a new browser context, and collects its errors and warnings. */
-export async function openPage(
-  browser: Browser,
-  options: BrowserContextOptions = {},
-): Promise<{ page: Page; complaints: string[] }> {
+export async function openPage(browser: Browser, options: BrowserContextOptions = {}) {
   const context = await browser.newContext(options);
   const page = await context.newPage();
   const complaints: string[] = [];

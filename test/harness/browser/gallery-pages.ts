@@ -1,7 +1,8 @@
 import type { Page } from "playwright-core";
+import { authorizeUrl } from "../clients/authorization-request.ts";
 import { authorizeUrlOf } from "../clients/document-client.ts";
-import { authorizeUrl } from "../clients/oauth.ts";
 import { codeOf } from "../clients/second-factor.ts";
+import { DAY_MS } from "../clock.ts";
 import type { TestService } from "../service.ts";
 import type { Receiver } from "../webhooks.ts";
 import { CLAUDE, CLAUDE_CODE, type Gallery, LOCAL_APP } from "./gallery.ts";
@@ -139,7 +140,6 @@ function authorizationPages(service: TestService, { studio, flows, archived, pop
   };
 }
 
-const DAY_MS = 24 * 60 * 60 * 1000;
 const dateBefore = (days: number) => new Date(Date.now() - days * DAY_MS).toISOString().slice(0, 10);
 
 function organizationPages(gallery: Gallery): Pages {

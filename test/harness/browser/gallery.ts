@@ -2,16 +2,15 @@ import { randomUUID } from "node:crypto";
 import type { DomainView } from "../../../resources/domains/schema.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { type Api, apiAt, type LinkBody } from "../clients/api.ts";
+import { tokensFor } from "../clients/authorization.ts";
 import { createKeyFor } from "../clients/client-key.ts";
 import { firstPartyToken } from "../clients/dashboard.ts";
 import { connectDocument, type DocumentClient } from "../clients/document-client.ts";
-import { tokensFor } from "../clients/oauth.ts";
 import { addRule } from "../clients/workload.ts";
-import { advanceClock } from "../clock.ts";
+import { advanceClock, DAY_MS } from "../clock.ts";
 import type { TestOrganization, TestService } from "../service.ts";
 import { createWebhook, deliveriesOf, type Receiver, until, waitForDelivery } from "../webhooks.ts";
 
-const DAY_MS = 24 * 60 * 60 * 1000;
 export const LOCAL_APP = "http://127.0.0.1/callback";
 
 /** Known clients with a metadata document: one on the web, and one on the user's computer. */

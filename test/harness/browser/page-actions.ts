@@ -19,9 +19,7 @@ export async function signIn(page: Page, { username, password }: Pick<TestUser, 
 }
 
 /** Waits for the error of a rejected form. */
-export function waitForError(page: Page): Promise<void> {
-  return page.locator("[role=alert]").waitFor();
-}
+export const waitForError = (page: Page): Promise<void> => page.locator("[role=alert]").waitFor();
 
 /** Returns a function that opens a path, then performs an action there. */
 export function openThen(path: string, act: (page: Page) => Promise<unknown>) {

@@ -1,12 +1,11 @@
 import { type CryptoKey, exportJWK, generateKeyPair, type JWTHeaderParameters, SignJWT } from "jose";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { parsePublicKey } from "../../../server/credentials/public-keys.ts";
+import { now } from "../clock.ts";
 import type { TestOrganization, TestService } from "../service.ts";
-import { type Fields, formOf } from "./oauth.ts";
+import { type Fields, formOf } from "./authorization-request.ts";
 
 export type KeyPair = { publicKey: CryptoKey; privateKey: CryptoKey };
-
-const now = () => Math.floor(Date.now() / 1000);
 
 export async function addKey({ storage }: TestService, { id }: TestOrganization, { publicKey }: KeyPair) {
   const key = await parsePublicKey(JSON.stringify(await exportJWK(publicKey)));

@@ -1,12 +1,11 @@
-import type { ExecutionContext } from "ava";
 import pLimit from "p-limit";
 import type { Role } from "../../../adapters/organizations/store.ts";
 import type { Plan } from "../../../resources/plans.ts";
 import type { listAuditEntries } from "../../../server/operations/audit-log.ts";
 import type { Result } from "../../../server/operations/operation.ts";
 import { OPERATOR, postForm, type TestOrganization, type TestService, type TestUser } from "../service.ts";
-import { type Api, apiAt, type LinkBody } from "./api.ts";
-import { type Page, TestBrowser } from "./test-browser.ts";
+import { type Api, apiAt } from "./api.ts";
+import { TestBrowser } from "./test-browser.ts";
 
 export type Colleague = TestUser & { api: Api; token: string };
 
@@ -56,8 +55,6 @@ export async function browserOf(service: TestService, user: TestUser) {
   return { browser, page };
 }
 
-export { follow } from "./visits.ts";
-
 export type Team = Awaited<ReturnType<typeof createTeam>>;
 
 /** Creates a team whose organization got its client with an upgrade, and the secret of the client. */
@@ -81,59 +78,4 @@ export async function auditOf({ base, owner }: Pick<Team, "base" | "owner">, que
 export async function openAs(service: TestService, user: TestUser, path: string) {
   const { browser } = await browserOf(service, user);
   return { browser, page: await browser.open(service.url + path) };
-}
-
-export function textsOn({ html }: Page, selector: string): string[] {
-  return html.querySelectorAll(selector).map(({ text }) => text.trim());
-}
-
-export function alertOn(page: Page): string {
-  return textsOn(page, "[role=alert]")[0] ?? "";
-}
-
-/** Creates a team, of which a user is signed in in a browser, with functions that use a part of its dashboard. */
-export async function openSection<Item>(
-  service: TestService,
-  section: string,
-  role: "owner" | "member" = "owner",
-) {
-  const team = await createTeam(service);
-  const path = `${team.base}/${section}`;
-  const { api } = team[role];
-  const { browser } = await browserOf(service, team[role]);
-  return {
-    ...team,
-    path,
-    api,
-    browser,
-    open: (address = "") => browser.open(service.url + path + address),
-    look: async (id: string) => (await api.get<Item>(`${path}/${id}`)).body,
-    list: async () => (await api.get<{ data: Item[] }>(path)).body.data,
-  };
-}
-
-export async function linksInBrowser(service: TestService) {
-  const section = await openSection<LinkBody>(service, "links", "member");
-  const { api, path } = section;
-  return {
-    ...section,
-    create: async (fields: object = {}) =>
-      (await api.send<LinkBody>("POST", path, { json: { url: "https://example.com/", ...fields } })).body,
-  };
-}
-
-/** Asserts that a page shows the error of a field where screen readers announce it with the field. */
-export function isMarked(t: ExecutionContext, page: Page, field: string, message: RegExp) {
-  const input = page.html.querySelector(`[name=${field}]`);
-  t.is(input?.attributes["aria-invalid"], "true");
-  t.true(input?.attributes["aria-describedby"]?.split(" ").includes(`${field}-error`));
-  t.regex(page.html.querySelector(`#${field}-error`)?.text ?? "", message);
-  t.is(page.html.querySelectorAll("[aria-invalid]").length, 1);
-  t.truthy(page.html.querySelector("[role=alert]"));
-}
-
-export function typedIn(page: Page, name: string): string | undefined {
-  const input = page.html.querySelector(`main [name=${name}]`);
-  const chosen = input?.querySelector("[selected]");
-  return (chosen ?? input)?.attributes.value;
 }

@@ -1,8 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { type CryptoKey, exportJWK, generateKeyPair } from "jose";
 import { postForm, type TestService, type TestUser } from "../service.ts";
+import { codeFor } from "./authorization.ts";
+import { authorizeUrl, type Fields, formOf } from "./authorization-request.ts";
 import { signAssertion as signClientAssertion, withAssertion } from "./client-key.ts";
-import { type Answer, authorizeUrl, codeFor, type Fields, formOf, read, redemptionOf } from "./oauth.ts";
+import { type Answer, read, redemptionOf } from "./oauth.ts";
 
 /** A key that a client signs its assertions with, and its public part as a JWK. */
 export type SigningKey = { privateKey: CryptoKey; jwk: object; alg: string; kid: string };

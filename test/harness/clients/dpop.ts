@@ -1,7 +1,8 @@
 import { hash, randomUUID } from "node:crypto";
 import { type CryptoKey, calculateJwkThumbprint, exportJWK, generateKeyPair, type JWK, SignJWT } from "jose";
 import { postForm, type TestOrganization, type TestService } from "../service.ts";
-import { type Fields, formOf, read } from "./oauth.ts";
+import { type Fields, formOf } from "./authorization-request.ts";
+import { read } from "./oauth.ts";
 
 /** A key pair of a client that uses DPoP. `jkt` is the thumbprint of the public key. */
 export type DpopKey = { alg: string; privateKey: CryptoKey; publicKey: CryptoKey; jwk: JWK; jkt: string };
@@ -22,9 +23,7 @@ export function signProof({ alg, privateKey, jwk }: DpopKey, { header = {}, clai
     .sign(privateKey);
 }
 
-export function athOf(token: string): string {
-  return hash("sha256", token, "base64url");
-}
+export const athOf = (token: string): string => hash("sha256", token, "base64url");
 
 export async function postWithProof(url: string, form: URLSearchParams, key: DpopKey, proof: Proof = {}) {
   const claims = { htm: "POST", htu: url, ...proof.claims };

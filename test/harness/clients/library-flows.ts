@@ -1,8 +1,10 @@
 import test, { type ExecutionContext } from "ava";
 import { bearer, startTestService } from "../service.ts";
 import { skip } from "../skip.ts";
+import { allow } from "./authorization.ts";
+import { createApp } from "./authorization-request.ts";
 import { FLOWS, type Flow } from "./flow-titles.ts";
-import { allow, createApp, isAcceptedByApi } from "./oauth.ts";
+import { isAcceptedByApi } from "./oauth.ts";
 
 /** A client library: `version` is undefined if it is not installed, `flows` are those that it implements. */
 type Library = { name: string; version: string | undefined; flows: Flow[]; redirectUri?: string };

@@ -8,7 +8,7 @@ import {
   UnauthorizedError,
 } from "@modelcontextprotocol/client";
 import type { TestService, TestUser } from "../service.ts";
-import { openConsent } from "./oauth.ts";
+import { openConsent } from "./authorization.ts";
 import { TestBrowser } from "./test-browser.ts";
 
 const REDIRECT_URL = "http://127.0.0.1:6274/oauth/callback";

@@ -2,8 +2,9 @@ import type { ExecutionContext } from "ava";
 import type { NewTrustRule } from "../../../adapters/organizations/trust-rules.ts";
 import { githubClaims, type TokenIssuer } from "../providers/token-issuer.ts";
 import { OPERATOR, postForm, type TestOrganization, type TestService } from "../service.ts";
+import { type Fields, formOf } from "./authorization-request.ts";
 import { withAssertion } from "./client-key.ts";
-import { type Answer, type Fields, formOf, read } from "./oauth.ts";
+import { type Answer, read } from "./oauth.ts";
 
 /** The two ways to send the token of a workload to the token endpoint, and how each is refused. */
 export const FORMS = {

@@ -86,9 +86,7 @@ export function linkFields(changes: Partial<LinkFields> & Pick<LinkFields, "slug
 }
 
 /** Returns the fields of a domain whose record has the text `token`. */
-export function domainFields(host: string) {
-  return { ...DOMAIN_DEFAULTS, host, token: "token" };
-}
+export const domainFields = (host: string) => ({ ...DOMAIN_DEFAULTS, host, token: "token" });
 
 /** Returns a click of a person, with an unknown source unless it is given. */
 export function clickAt(at: number, source: Partial<Click> = {}): Click {

@@ -92,9 +92,7 @@ async function copyTables(template: string, url: string): Promise<void> {
   });
 }
 
-function databaseOf(url: string): string {
-  return new URL(url).pathname.slice(1);
-}
+const databaseOf = (url: string): string => new URL(url).pathname.slice(1);
 
 async function administer(url: string, statement: string): Promise<void> {
   await withKnex(url, async (knex) => void (await knex.raw(statement)));

@@ -111,13 +111,7 @@ const oddHeaders = (reader: string) =>
   });
 
 const ODD_BODIES: readonly string[] = [
-  "",
-  "{",
-  "null",
-  "[]",
-  '"x"',
-  "[{}]",
-  '{"url":"https://example.com/","url":5}',
+  ...["", "{", "null", "[]", '"x"', "[{}]", '{"url":"https://example.com/","url":5}'],
   '{"url":"https://example.com/","metadata":{"a":1e400}}',
   '{"url":"https://example.com/","title":"\\ud800"}',
   '{"__proto__":{"url":"https://example.com/"}}',

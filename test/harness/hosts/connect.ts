@@ -1,11 +1,14 @@
 import { hash, randomInt } from "node:crypto";
 import type { ExecutionContext } from "ava";
+import { openConsent } from "../clients/authorization.ts";
+import type { Fields } from "../clients/authorization-request.ts";
+import { authorizeUrl, formOf } from "../clients/authorization-request.ts";
 import { challengeOf } from "../clients/challenge.ts";
 import { withAssertion } from "../clients/client-key.ts";
 import { type SigningKey, signAssertion } from "../clients/document-client.ts";
 import { connectMcp, postMcp } from "../clients/mcp.ts";
-import type { Answer, Fields } from "../clients/oauth.ts";
-import { authorizeUrl, formOf, openConsent, read, redemptionOf } from "../clients/oauth.ts";
+import type { Answer } from "../clients/oauth.ts";
+import { read, redemptionOf } from "../clients/oauth.ts";
 import { TestBrowser } from "../clients/test-browser.ts";
 import { postForm, type TestService, type TestUser } from "../service.ts";
 import type { Host } from "./host.ts";
@@ -32,6 +35,8 @@ export async function connectHost(t: ExecutionContext, connection: Connection, t
     refresh_token: String(tokens.body.refresh_token),
   });
   t.is(refreshed.status, 200, refreshed.text);
+  if (host.identifies_by === "registration")
+    t.not(refreshed.body.refresh_token, tokens.body.refresh_token, "that of a public client is rotated");
   const mcp = await connectMcp(found.resource, String(refreshed.body.access_token));
   const { structuredContent } = await mcp.callTool({ name: "whoami", arguments: {} });
   await mcp.close();
@@ -53,6 +58,8 @@ async function identify(t: ExecutionContext, host: Host, found: Discovered): Pro
     }),
   );
   t.is(status, 201, text);
+  t.is(body.token_endpoint_auth_method, "none");
+  t.false("client_secret" in body);
   return String(body.client_id);
 }
 
@@ -60,10 +67,11 @@ async function authorize(
   t: ExecutionContext,
   { service, host, user }: Connection,
   { clientId, redirectUri }: Client,
-  { authorization_endpoint, resource, scope }: Discovered,
+  { authorization_endpoint, scope, ...found }: Discovered,
 ): Promise<string> {
   const sent = { scope: host.sends.scope ? scope : undefined, prompt: host.sends.prompt };
-  const request = authorizeUrl(service, { clientId }, { redirect_uri: redirectUri, resource, ...sent });
+  const changes = { redirect_uri: redirectUri, resource: resourceOf(host, found), ...sent };
+  const request = authorizeUrl(service, { clientId }, changes);
   const browser = new TestBrowser(service.url);
   const consent = await openConsent(browser, user, authorization_endpoint + new URL(request).search);
   if (host.identifies_by === "document") {
@@ -81,17 +89,21 @@ async function authorize(
 async function requestTokens(
   { service, host, key }: Connection,
   client: Client,
-  { token_endpoint, resource }: Discovered,
+  { token_endpoint, scope, ...found }: Discovered,
   fields: Fields,
 ): Promise<Answer> {
   const isConfidential =
     host.identifies_by === "document" && host.document.token_endpoint_auth_method === "private_key_jwt";
-  const all = { client_id: client.clientId, resource, ...fields };
+  const repeated = { resource: resourceOf(host, found), scope: host.sends.scope_again ? scope : undefined };
+  const all = { client_id: client.clientId, ...repeated, ...fields };
   const form = isConfidential
     ? withAssertion(await signAssertion(service, { ...client, key }), all)
     : formOf(all);
   return read(postForm(token_endpoint, form));
 }
+
+const resourceOf = ({ sends }: Host, { resource }: { resource: string }) =>
+  sends.resource === false ? undefined : resource;
 
 type Discovered = Awaited<ReturnType<typeof discoverServer>>;
 

@@ -18,11 +18,15 @@ export type Host = {
   redirect_uris: string[];
   /** Where it looks for the metadata of the authorization server, in this order. */
   metadata: string[];
-  /** `scope`: the one of the challenge. Every host sends `resource`. */
-  sends: { scope: boolean; prompt?: string };
+  /** `scope`: the one of the challenge, in each token request, too, if `scope_again`. Most hosts send `resource`. */
+  sends: { scope: boolean; scope_again?: boolean; resource?: boolean; prompt?: string };
 } & (
   | { identifies_by: "document"; document: HostMetadata & { client_id: string } }
   | { identifies_by: "registration"; registration: HostMetadata }
 );
 
-export const HOSTS: Host[] = JSON.parse(readFileSync(new URL("hosts.json", import.meta.url), "utf8"));
+const read = (file: string): Host[] => JSON.parse(readFileSync(new URL(file, import.meta.url), "utf8"));
+
+export const HOSTS = read("hosts.json");
+/** Servers that people run themselves, as their source code showed in November 2026. */
+export const SELF_HOSTED = read("self-hosted.json");

@@ -36,9 +36,7 @@ export async function findForms(origin: string, starts: string[], headers: Recor
 }
 
 /** Names a path alike for all ids and values of parameters. */
-function kindOf(path: string): string {
-  return path.replaceAll(ID, "…").replaceAll(/=[^&]*/g, "");
-}
+const kindOf = (path: string): string => path.replaceAll(ID, "…").replaceAll(/=[^&]*/g, "");
 
 function fieldsOf(form: HTMLElement, page: string, headers: Record<string, string>): FoundForms {
   const method = (form.attributes.method ?? "get").toUpperCase();

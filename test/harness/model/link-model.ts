@@ -138,9 +138,7 @@ export class LinkModel {
   }
 }
 
-export function tagOf({ version }: ModelLink): string {
-  return `"${version}"`;
-}
+export const tagOf = ({ version }: ModelLink): string => `"${version}"`;
 
 export function matchHeader(match: Match, link: ModelLink | undefined): Record<string, string> {
   const current = link ? tagOf(link) : '"1"';
@@ -149,9 +147,7 @@ export function matchHeader(match: Match, link: ModelLink | undefined): Record<s
 }
 
 /** Returns whether the precondition is met. RFC 9110 §13.1.1: a weak tag never matches. */
-function holds(match: Match): boolean {
-  return match !== "stale" && match !== "weak";
-}
+const holds = (match: Match): boolean => match !== "stale" && match !== "weak";
 
 function normalize(input: Input): Input {
   const { password, ...fields } = input;

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from "jose";
 import { startApp } from "../clients/app-server.ts";
+import { now } from "../clock.ts";
 
 type Claims = JWTPayload & Record<string, unknown>;
 type Key = Awaited<ReturnType<typeof generateKeyPair>> & { kid: string };
@@ -76,8 +77,6 @@ export async function signWithForeignKey(claims: Claims, kid: string, header?: o
 export function sendJson(response: ServerResponse, body: object): void {
   response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body));
 }
-
-const now = () => Math.floor(Date.now() / 1000);
 
 /** The claims of a GitHub Actions job on the branch main: every value but the times is a string. */
 export function githubClaims(issuer: string, audience: string): Claims {

@@ -1,7 +1,9 @@
 import test from "ava";
 import { parse } from "node-html-parser";
-import type { Fields } from "../../harness/clients/oauth.ts";
-import { authorizeUrl, createApp, openConsent, postAsClient } from "../../harness/clients/oauth.ts";
+import { openConsent } from "../../harness/clients/authorization.ts";
+import type { Fields } from "../../harness/clients/authorization-request.ts";
+import { authorizeUrl, createApp } from "../../harness/clients/authorization-request.ts";
+import { postAsClient } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { startServiceWithDatabase } from "../../harness/database/service.ts";

@@ -1,17 +1,14 @@
 import test from "ava";
+import { codeFor, runCodeFlow, shareApp } from "../../harness/clients/authorization.ts";
+import { createApp, VERIFIER } from "../../harness/clients/authorization-request.ts";
 import {
   type Answer,
   basic,
-  codeFor,
-  createApp,
   isAcceptedByApi,
   read,
   redeemCode,
   redemptionOf,
   refresh,
-  runCodeFlow,
-  shareApp,
-  VERIFIER,
 } from "../../harness/clients/oauth.ts";
 import { createTrustingOrganization, FORMS, type Form, jobToken } from "../../harness/clients/workload.ts";
 import { atOnce } from "../../harness/database/storage.ts";

@@ -1,13 +1,9 @@
 import test from "ava";
 import { apiAt, isMissing, isProblem } from "../../harness/clients/api.ts";
-import {
-  browserOf,
-  createColleague,
-  createTeam,
-  firstPartyToken,
-  textsOn,
-} from "../../harness/clients/dashboard.ts";
-import { isAcceptedByApi, tokensFor } from "../../harness/clients/oauth.ts";
+import { tokensFor } from "../../harness/clients/authorization.ts";
+import { browserOf, createColleague, createTeam, firstPartyToken } from "../../harness/clients/dashboard.ts";
+import { isAcceptedByApi } from "../../harness/clients/oauth.ts";
+import { textsOn } from "../../harness/clients/pages.ts";
 import { logIn } from "../../harness/clients/second-factor.ts";
 import { cookieOf, isSignedIn } from "../../harness/clients/visits.ts";
 import { advanceClock } from "../../harness/clock.ts";

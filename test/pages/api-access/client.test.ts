@@ -1,15 +1,8 @@
 import { generateKeyPairSync } from "node:crypto";
 import test from "ava";
 import { isMissing, isProblem } from "../../harness/clients/api.ts";
-import {
-  alertOn,
-  createTeam,
-  createTeamWithClient,
-  isMarked,
-  openAs,
-  textsOn,
-  typedIn,
-} from "../../harness/clients/dashboard.ts";
+import { createTeam, createTeamWithClient, openAs } from "../../harness/clients/dashboard.ts";
+import { alertOn, isMarked, textsOn, typedIn } from "../../harness/clients/pages.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();

@@ -1,7 +1,9 @@
 import test from "ava";
 import { isProblem } from "../../harness/clients/api.ts";
-import { auditOf, createTeam, isMarked, openAs } from "../../harness/clients/dashboard.ts";
-import { authorizeUrl, createApp, openConsent } from "../../harness/clients/oauth.ts";
+import { openConsent } from "../../harness/clients/authorization.ts";
+import { authorizeUrl, createApp } from "../../harness/clients/authorization-request.ts";
+import { auditOf, createTeam, openAs } from "../../harness/clients/dashboard.ts";
+import { isMarked } from "../../harness/clients/pages.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { OPERATOR, startTestService } from "../../harness/service.ts";
 

@@ -1,7 +1,7 @@
 import test from "ava";
 import type { NewTrustRule } from "../../../adapters/organizations/trust-rules.ts";
 import { isMissing, isProblem } from "../../harness/clients/api.ts";
-import { isMarked, openSection, typedIn } from "../../harness/clients/dashboard.ts";
+import { isMarked, openSection, typedIn } from "../../harness/clients/pages.ts";
 import { GITHUB_RULE } from "../../harness/clients/workload.ts";
 import { OPERATOR, startTestService } from "../../harness/service.ts";
 

@@ -1,8 +1,10 @@
 import test from "ava";
 import { apiAt, isProblem, type Reply } from "../../harness/clients/api.ts";
+import { tokensFor } from "../../harness/clients/authorization.ts";
+import { authorizeUrl } from "../../harness/clients/authorization-request.ts";
 import { browserOf, firstPartyToken } from "../../harness/clients/dashboard.ts";
 import { firstPartyAt, isTokenAnswer, PASSWORD } from "../../harness/clients/first-party.ts";
-import { authorizeUrl, postAsClient, RESOURCE_SERVER, tokensFor } from "../../harness/clients/oauth.ts";
+import { postAsClient, RESOURCE_SERVER } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { isSignedIn } from "../../harness/clients/visits.ts";
 import { advanceClock } from "../../harness/clock.ts";

@@ -1,7 +1,8 @@
 import test from "ava";
 import { apiAt } from "../../harness/clients/api.ts";
+import { openConsent } from "../../harness/clients/authorization.ts";
+import { authorizeUrl, createApp } from "../../harness/clients/authorization-request.ts";
 import { browserOf } from "../../harness/clients/dashboard.ts";
-import { authorizeUrl, createApp, openConsent } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { cookieOf } from "../../harness/clients/visits.ts";
 import { advanceClock, DAY_MS } from "../../harness/clock.ts";

@@ -4,7 +4,8 @@ import { createAuthenticationLimits } from "../../../server/rate-limits/authenti
 import { createRateLimitStore } from "../../../server/rate-limits/store.ts";
 import { deviceCookie, newAddress } from "../../harness/clients/addresses.ts";
 import { apiAt, isProblem, type Reply, read } from "../../harness/clients/api.ts";
-import { authorizeUrl, shareApp } from "../../harness/clients/oauth.ts";
+import { shareApp } from "../../harness/clients/authorization.ts";
+import { authorizeUrl } from "../../harness/clients/authorization-request.ts";
 import { type Page, TestBrowser } from "../../harness/clients/test-browser.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { atOnce } from "../../harness/database/storage.ts";

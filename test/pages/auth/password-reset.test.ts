@@ -1,22 +1,18 @@
-import test, { type ExecutionContext } from "ava";
-import { ROLES, type Role } from "../../../resources/access/scopes.ts";
+import test from "ava";
 import { RESET_LINK_MS } from "../../../server/credentials/reset-links.ts";
 import { isProblem } from "../../harness/clients/api.ts";
+import { runCodeFlow } from "../../harness/clients/authorization.ts";
+import { authorizeUrl, createApp } from "../../harness/clients/authorization-request.ts";
 import type { Team } from "../../harness/clients/dashboard.ts";
-import { alertOn, auditOf, createColleague, createTeam, openAs } from "../../harness/clients/dashboard.ts";
-import {
-  authorizeUrl,
-  createApp,
-  isAcceptedByApi,
-  refresh,
-  runCodeFlow,
-} from "../../harness/clients/oauth.ts";
+import { auditOf, createTeam, openAs } from "../../harness/clients/dashboard.ts";
+import { isAcceptedByApi, refresh } from "../../harness/clients/oauth.ts";
+import { alertOn } from "../../harness/clients/pages.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { OPERATOR, postForm, startTestService, type TestUser } from "../../harness/service.ts";
 
 const service = await startTestService();
-const { organizations, members } = service.storage;
+const { organizations } = service.storage;
 
 const FRESH = "an entirely new password";
 
@@ -121,84 +117,8 @@ async function ownersLinkFor({ base, owner, member }: Pick<Team, "base" | "owner
   return created.body.url;
 }
 
-async function isInvalid(t: ExecutionContext, url: string, user: TestUser) {
-  t.is((await fetch(url)).status, 404);
-  const used = await setPassword(url);
-  t.is(used.status, 404);
-  t.regex(used.text, /This link is no longer valid/);
-  t.false(await signsIn(user, FRESH));
-  t.true(await signsIn(user, user.password));
-}
-
 const add = (organizationId: string, userId: string) =>
   organizations.addMember(organizationId, userId, "owner", OPERATOR);
-const createOwn = ({ member }: Pick<Team, "member">) =>
-  organizations.create("Own", "free", { id: member.id }, member.id);
-const remove = (organizationId: string, { id: userId }: TestUser) =>
-  members.remove({ organizationId, userId, manageableRoles: ROLES, actor: OPERATOR });
-const setRole = (organizationId: string, { id: userId }: TestUser, role: Role) =>
-  members.changeRole({ organizationId, userId, role, manageableRoles: ROLES, actor: OPERATOR });
-
-// What databases/accounts/reset-links finds in the state of the database is here undone again.
-const ENDS: Record<string, (team: Team) => Promise<unknown>> = {
-  "the user creates an organization and leaves the first one": async (team) => {
-    await createOwn(team);
-    await remove(team.organization.id, team.member);
-  },
-  "the user leaves and comes back": async ({ organization, member }) => {
-    await remove(organization.id, member);
-    await add(organization.id, member.id);
-  },
-  "the user joins another organization and leaves it": async ({ other, member }) => {
-    await add(other.id, member.id);
-    await remove(other.id, member);
-  },
-  "the organization is deleted": ({ organization }) => organizations.remove(organization.id, OPERATOR),
-  "its creator loses the owner role and gets it back": async ({ organization, admin, owner }) => {
-    await setRole(organization.id, admin, "owner");
-    await setRole(organization.id, owner, "member");
-    await setRole(organization.id, owner, "owner");
-  },
-  "the account of its creator is deleted": async ({ organization, admin, owner }) => {
-    await setRole(organization.id, admin, "owner");
-    await service.storage.accountDeletions.deleteAccount(owner.id, { id: owner.id });
-  },
-};
-
-for (const [what, change] of Object.entries(ENDS))
-  test(`a reset link that an owner created is no longer valid after ${what}`, async (t) => {
-    const team = await createTeam(service);
-    const url = await ownersLinkFor(team);
-    t.is((await fetch(url)).status, 200);
-    await change(team);
-    await isInvalid(t, url, team.member);
-  });
-
-async function isUsable(t: ExecutionContext, url: string, user: TestUser) {
-  t.is((await fetch(url)).status, 200);
-  t.is((await setPassword(url)).status, 200);
-  t.true(await signsIn(user, FRESH));
-}
-
-test("a reset link stays valid while its creator owns every organization of the user", async (t) => {
-  const team = await createTeam(service);
-  const { organization, other, owner, admin, member } = team;
-  const url = await ownersLinkFor(team);
-  await createColleague(service, organization.id);
-  await remove(organization.id, admin);
-  await setRole(organization.id, member, "admin");
-  await add(other.id, owner.id);
-  await remove(other.id, owner);
-  await isUsable(t, url, member);
-});
-
-test("a reset link of the operator does not depend on organizations", async (t) => {
-  const team = await createTeam(service);
-  const url = await linkFor(team.member);
-  await createOwn(team);
-  await remove(team.organization.id, team.member);
-  await isUsable(t, url, team.member);
-});
 
 test("the audit log of every organization of the user names who created the link", async (t) => {
   const team = await createTeam(service);

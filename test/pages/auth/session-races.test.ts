@@ -1,7 +1,8 @@
 import test from "ava";
 import { apiAt } from "../../harness/clients/api.ts";
+import { sendForm } from "../../harness/clients/authorization.ts";
+import { authorizeUrl, createApp } from "../../harness/clients/authorization-request.ts";
 import { firstPartyToken } from "../../harness/clients/dashboard.ts";
-import { authorizeUrl, createApp, sendForm } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { isSignedIn } from "../../harness/clients/visits.ts";
 import { startWithStorage } from "../../harness/database/service-storage.ts";

@@ -1,8 +1,10 @@
 import test from "ava";
 import type { ShownAccount } from "../../../server/operations/account.ts";
 import { apiAt, isMissing } from "../../harness/clients/api.ts";
+import { tokensFor } from "../../harness/clients/authorization.ts";
+import { authorizeUrl, createApp } from "../../harness/clients/authorization-request.ts";
 import { browserOf, createColleague, firstPartyToken } from "../../harness/clients/dashboard.ts";
-import { authorizeUrl, createApp, isAcceptedByApi, tokensFor } from "../../harness/clients/oauth.ts";
+import { isAcceptedByApi } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { accountIn, cookieOf, isSignedIn, thiefOf } from "../../harness/clients/visits.ts";
 import { advanceClock, DAY_MS } from "../../harness/clock.ts";

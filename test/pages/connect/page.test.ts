@@ -1,15 +1,10 @@
 import test from "ava";
 import { parse } from "node-html-parser";
 import type { Guide } from "../../../server/dashboard/connect/guides.ts";
-import {
-  browserOf,
-  createTeam,
-  createTeamWithClient,
-  openAs,
-  textsOn,
-} from "../../harness/clients/dashboard.ts";
+import { tokensFor } from "../../harness/clients/authorization.ts";
+import { browserOf, createTeam, createTeamWithClient, openAs } from "../../harness/clients/dashboard.ts";
 import { connectMcp } from "../../harness/clients/mcp.ts";
-import { tokensFor } from "../../harness/clients/oauth.ts";
+import { textsOn } from "../../harness/clients/pages.ts";
 import { OPERATOR, startTestService } from "../../harness/service.ts";
 
 type ConnectBody = { scopes: { name: string; description: string }[]; hosts: Guide[] };

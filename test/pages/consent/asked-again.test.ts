@@ -1,5 +1,7 @@
 import test from "ava";
-import { allow, authorizeUrl, createApp, type Fields, redeemCode } from "../../harness/clients/oauth.ts";
+import { allow } from "../../harness/clients/authorization.ts";
+import { authorizeUrl, createApp, type Fields } from "../../harness/clients/authorization-request.ts";
+import { redeemCode } from "../../harness/clients/oauth.ts";
 import { type Page, TestBrowser } from "../../harness/clients/test-browser.ts";
 import { OPERATOR, startTestService } from "../../harness/service.ts";
 

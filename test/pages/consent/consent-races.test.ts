@@ -1,16 +1,9 @@
 import { setTimeout } from "node:timers/promises";
 import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import {
-  allow,
-  authorizeUrl,
-  createApp,
-  isAcceptedByApi,
-  openConsent,
-  redeemCode,
-  refresh,
-  sendForm,
-} from "../../harness/clients/oauth.ts";
+import { allow, openConsent, sendForm } from "../../harness/clients/authorization.ts";
+import { authorizeUrl, createApp } from "../../harness/clients/authorization-request.ts";
+import { isAcceptedByApi, redeemCode, refresh } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { startWithStorage } from "../../harness/database/service-storage.ts";
 import { rounds } from "../../harness/rounds.ts";

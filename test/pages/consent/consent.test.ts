@@ -1,19 +1,9 @@
 import test from "ava";
 import { decodeJwt } from "jose";
 import { apiAt } from "../../harness/clients/api.ts";
-import {
-  allow,
-  authorizeUrl,
-  codeFor,
-  createApp,
-  isAcceptedByApi,
-  openConsent,
-  postAsClient,
-  redeemCode,
-  refresh,
-  runCodeFlow,
-  sendForm,
-} from "../../harness/clients/oauth.ts";
+import { allow, codeFor, openConsent, runCodeFlow, sendForm } from "../../harness/clients/authorization.ts";
+import { authorizeUrl, createApp } from "../../harness/clients/authorization-request.ts";
+import { isAcceptedByApi, postAsClient, redeemCode, refresh } from "../../harness/clients/oauth.ts";
 import { type Page, TestBrowser } from "../../harness/clients/test-browser.ts";
 import { cookieOf } from "../../harness/clients/visits.ts";
 import { startWithStorage } from "../../harness/database/service-storage.ts";

@@ -1,8 +1,10 @@
 import test from "ava";
 import type { HTMLElement } from "node-html-parser";
 import { ROLES, type Role } from "../../../resources/access/scopes.ts";
+import { openConsent, sendForm } from "../../harness/clients/authorization.ts";
+import { authorizeUrl, createApp } from "../../harness/clients/authorization-request.ts";
 import { authorizeUrlOf, type DocumentClient } from "../../harness/clients/document-client.ts";
-import { authorizeUrl, createApp, openConsent, register, sendForm } from "../../harness/clients/oauth.ts";
+import { register } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { follow } from "../../harness/clients/visits.ts";
 import { startPublisher } from "../../harness/publisher.ts";

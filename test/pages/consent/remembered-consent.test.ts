@@ -3,21 +3,17 @@ import type { GrantRow } from "../../../adapters/database/tables/oauth.ts";
 import type { Role } from "../../../resources/access/scopes.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt } from "../../harness/clients/api.ts";
-import { firstPartyToken } from "../../harness/clients/dashboard.ts";
+import { allow, runCodeFlow } from "../../harness/clients/authorization.ts";
 import {
-  allow,
   authorizeUrl,
   createApp,
   type Fields,
-  isAcceptedByApi,
-  postAsClient,
   REDIRECT_URI,
-  redeemCode,
-  refresh,
-  runCodeFlow,
-} from "../../harness/clients/oauth.ts";
+} from "../../harness/clients/authorization-request.ts";
+import { firstPartyToken } from "../../harness/clients/dashboard.ts";
+import { isAcceptedByApi, postAsClient, redeemCode, refresh } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
-import { advanceClock } from "../../harness/clock.ts";
+import { advanceClock, DAY_MS } from "../../harness/clock.ts";
 import { startWithStorage } from "../../harness/database/service-storage.ts";
 import type { TestUser } from "../../harness/service.ts";
 
@@ -25,7 +21,6 @@ const LOOPBACK_URI = "http://127.0.0.1/callback";
 const SCHEME_URI = "com.example.app:/callback";
 const { service, knex } = await startWithStorage();
 
-const DAY = 24 * 3600_000;
 type Setup = Awaited<ReturnType<typeof allowedApp>>;
 
 /** Creates an app that a user has allowed in a browser. `open` sends another request; returns where the browser ends. */
@@ -230,14 +225,14 @@ test("of a hundred authorizations that follow from a consent, the next one ends 
 
 test.serial("a remembered consent ends 90 days after it was given, with its tokens", async (t) => {
   const { app, user } = await allowedApp();
-  advanceClock(89 * DAY);
+  advanceClock(89 * DAY_MS);
   const browser = new TestBrowser(service.url);
   const url = await allow(service, user, authorizeUrl(service, app), { browser });
   const { body } = await redeemCode(service, app, codeOf(url));
   t.is((await grantsOf(user)).length, 2);
   const [first, second] = await grantsOf(user);
   t.is(second?.expires_at, first?.expires_at);
-  advanceClock(DAY);
+  advanceClock(DAY_MS);
   t.is((await refresh(service, app, String(body.refresh_token))).body.error, "invalid_grant");
   t.regex((await browser.open(authorizeUrl(service, app))).text, /<h1>Allow /);
 });

@@ -1,10 +1,12 @@
 import test, { type ExecutionContext } from "ava";
 import { decodeJwt } from "jose";
+import { sendForm, shareApp } from "../../harness/clients/authorization.ts";
+import { authorizeUrl } from "../../harness/clients/authorization-request.ts";
 import { browserOf } from "../../harness/clients/dashboard.ts";
-import { authorizeUrl, postAsClient, redeemCode, sendForm, shareApp } from "../../harness/clients/oauth.ts";
+import { postAsClient, redeemCode } from "../../harness/clients/oauth.ts";
 import { type Page, TestBrowser } from "../../harness/clients/test-browser.ts";
 import { accountIn, follow, thiefOf } from "../../harness/clients/visits.ts";
-import { advanceClock } from "../../harness/clock.ts";
+import { advanceClock, MINUTE_MS } from "../../harness/clock.ts";
 import type { TestUser } from "../../harness/service.ts";
 
 const { service, app, own, user } = await shareApp();
@@ -140,7 +142,6 @@ test.serial("without a session, or one older than max_age, the sign-in page is s
   }
 });
 
-const MINUTE = 60_000;
 const EXPIRED = "This sign-in request has expired";
 
 /** Each page with a form: the prompt that leads there, and the button that is pressed too late. */
@@ -171,7 +172,7 @@ async function finish(t: ExecutionContext, browser: TestBrowser, started: Page) 
 for (const [name, [prompt, button]] of Object.entries(PAGES))
   test.serial(`${name} that was open too long offers to start again, with the same request`, async (t) => {
     const { browser, page } = await start(prompt);
-    advanceClock(16 * MINUTE);
+    advanceClock(16 * MINUTE_MS);
     const { username, password } = user;
     const late = await browser.press(page, button, button === "Sign in" ? { username, password } : {});
     t.is(late.status, 400);
@@ -185,7 +186,7 @@ test.serial("a pushed request isn't repeated in a URL: the page leads back to th
   const query = new URLSearchParams({ client_id: app.clientId, request_uri: String(body.request_uri) });
   const browser = new TestBrowser(service.url);
   const page = await browser.open(`${service.url}/oauth/authorize?${query}`);
-  advanceClock(16 * MINUTE);
+  advanceClock(16 * MINUTE_MS);
   const late = await browser.signIn(page, user);
   t.is(titleOf(late), EXPIRED);
   t.regex(late.text, /Start again from the app\./);
@@ -197,7 +198,7 @@ test.serial("an expired form doesn't lead anywhere else", async (t) => {
   const others = ["/spring", "/dashboard/account", "/oauth/authorize/x", "javascript:alert(1)"];
   for (const restart of [...evil, ...others]) {
     const { browser, page } = await start();
-    advanceClock(16 * MINUTE);
+    advanceClock(16 * MINUTE_MS);
     const text = await (await sendForm(browser, page, { restart })).text();
     t.regex(text, new RegExp(EXPIRED));
     t.false(text.includes(`href="${restart}"`));

@@ -5,8 +5,8 @@ import { type HTMLElement, parse } from "node-html-parser";
 import { PROBLEM_CODES } from "../../../resources/http/problem-codes.ts";
 import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
 import { apiAt } from "../../harness/clients/api.ts";
+import { shareApi } from "../../harness/clients/authorization.ts";
 import { connectMcp } from "../../harness/clients/mcp.ts";
-import { shareApi } from "../../harness/clients/oauth.ts";
 import { ANSWERS } from "../../harness/documentation.ts";
 import { ROOT } from "../../harness/program.ts";
 import { postForm } from "../../harness/service.ts";
@@ -31,9 +31,7 @@ function textsOf(html: HTMLElement, selector: string): string[] {
   return html.querySelectorAll(selector).map(({ text }) => text);
 }
 
-function fieldsOf(html: HTMLElement): string[] {
-  return textsOf(html, ".definitions td:first-child code");
-}
+const fieldsOf = (html: HTMLElement): string[] => textsOf(html, ".definitions td:first-child code");
 
 async function statusOfRepeated({ url, headers }: Response): Promise<number> {
   const tag = headers.get("etag") as string;

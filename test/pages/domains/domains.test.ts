@@ -2,21 +2,14 @@ import test from "ava";
 import type { DomainView } from "../../../resources/domains/schema.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { isMissing, isProblem, type LinkBody } from "../../harness/clients/api.ts";
-import {
-  alertOn,
-  browserOf,
-  createTeam,
-  isMarked,
-  openSection,
-  textsOn,
-  typedIn,
-} from "../../harness/clients/dashboard.ts";
+import { browserOf, createTeam } from "../../harness/clients/dashboard.ts";
+import { alertOn, isMarked, openSection, textsOn, typedIn } from "../../harness/clients/pages.ts";
 import type { Page } from "../../harness/clients/test-browser.ts";
+import { DAY_MS } from "../../harness/clock.ts";
 import { startDomainService } from "../../harness/domains.ts";
 
 const { service, knex, records } = await startDomainService();
 
-const DAY_MS = 24 * 60 * 60 * 1000;
 const OWN_HOST = new URL(service.url).host;
 let count = 0;
 
@@ -45,9 +38,7 @@ async function withDomains() {
   };
 }
 
-function statusOn(page: Page): string {
-  return textsOn(page, "[data-fact=status]")[0] ?? "";
-}
+const statusOn = (page: Page): string => textsOn(page, "[data-fact=status]")[0] ?? "";
 
 test("an owner adds a domain, creates its DNS record and verifies it in the browser", async (t) => {
   const { browser, open, list } = await withDomains();

@@ -1,8 +1,8 @@
 import test from "ava";
 import type { AnalyticsView } from "../../../resources/links/analytics.ts";
 import { apiAt, BROWSER, isProblem, type LinkBody } from "../../harness/clients/api.ts";
-import { alertOn, follow, linksInBrowser, textsOn, typedIn } from "../../harness/clients/dashboard.ts";
-import { tokensFor } from "../../harness/clients/oauth.ts";
+import { tokensFor } from "../../harness/clients/authorization.ts";
+import { alertOn, follow, linksInBrowser, textsOn, typedIn } from "../../harness/clients/pages.ts";
 import type { Page } from "../../harness/clients/test-browser.ts";
 import { advanceToNoon } from "../../harness/clock.ts";
 import { startTestService } from "../../harness/service.ts";

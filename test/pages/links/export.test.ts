@@ -1,8 +1,8 @@
 import test from "ava";
 import { parse } from "csv-parse/sync";
 import { exportName } from "../../../server/csv.ts";
-import { linksInBrowser } from "../../harness/clients/dashboard.ts";
 import { importLinks } from "../../harness/clients/link-import.ts";
+import { linksInBrowser } from "../../harness/clients/pages.ts";
 import { advanceToNoon } from "../../harness/clock.ts";
 import { storeDomain } from "../../harness/domains.ts";
 import { startTestService } from "../../harness/service.ts";

@@ -1,8 +1,9 @@
 import test from "ava";
 import { slugOf } from "../../../resources/links/rules.ts";
 import { isProblem, type PageBody } from "../../harness/clients/api.ts";
-import { createTeam, isMarked, linksInBrowser, textsOn } from "../../harness/clients/dashboard.ts";
+import { createTeam } from "../../harness/clients/dashboard.ts";
 import { importLinks } from "../../harness/clients/link-import.ts";
+import { isMarked, linksInBrowser, textsOn } from "../../harness/clients/pages.ts";
 import type { Page } from "../../harness/clients/test-browser.ts";
 import { linkFields } from "../../harness/database/storage.ts";
 import { OPERATOR, startTestService } from "../../harness/service.ts";

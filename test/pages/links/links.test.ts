@@ -1,15 +1,8 @@
 import test from "ava";
 import { QR_FORMATS, qrQuery } from "../../../server/dashboard/links/qr-code.ts";
 import { BROWSER, isMissing, isProblem, type LinkBody, type PageBody } from "../../harness/clients/api.ts";
-import {
-  alertOn,
-  createTeam,
-  follow,
-  isMarked,
-  linksInBrowser,
-  textsOn,
-  typedIn,
-} from "../../harness/clients/dashboard.ts";
+import { createTeam } from "../../harness/clients/dashboard.ts";
+import { alertOn, follow, isMarked, linksInBrowser, textsOn, typedIn } from "../../harness/clients/pages.ts";
 import type { Page } from "../../harness/clients/test-browser.ts";
 import { linkFields } from "../../harness/database/storage.ts";
 import { OPERATOR, postForm, startTestService } from "../../harness/service.ts";

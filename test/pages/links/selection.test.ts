@@ -1,7 +1,7 @@
 import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { isProblem, type LinkBody } from "../../harness/clients/api.ts";
-import { alertOn, follow, isMarked, linksInBrowser, typedIn } from "../../harness/clients/dashboard.ts";
+import { alertOn, follow, isMarked, linksInBrowser, typedIn } from "../../harness/clients/pages.ts";
 import type { Filled, Page } from "../../harness/clients/test-browser.ts";
 import { storeManyLinks } from "../../harness/database/many-links.ts";
 import { startServiceWithDatabase } from "../../harness/database/service.ts";

@@ -4,20 +4,12 @@ import type { z } from "zod";
 import { ROLES } from "../../../resources/access/scopes.ts";
 import type { authorizedAppSchema } from "../../../server/operations/schemas.ts";
 import { isMissing, isProblem } from "../../harness/clients/api.ts";
+import { allow, openConsent, runCodeFlow, tokensFor } from "../../harness/clients/authorization.ts";
+import { authorizeUrl, REDIRECT_URI } from "../../harness/clients/authorization-request.ts";
 import { auditOf, createColleague, createTeam, openAs } from "../../harness/clients/dashboard.ts";
 import type { DocumentClient } from "../../harness/clients/document-client.ts";
 import { authorizeUrlOf, connectDocument, postAsDocument } from "../../harness/clients/document-client.ts";
-import {
-  allow,
-  authorizeUrl,
-  isAcceptedByApi,
-  openConsent,
-  REDIRECT_URI,
-  refresh,
-  register,
-  runCodeFlow,
-  tokensFor,
-} from "../../harness/clients/oauth.ts";
+import { isAcceptedByApi, refresh, register } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { createTestDatabase } from "../../harness/database/test-database.ts";
 import { startPublisher } from "../../harness/publisher.ts";

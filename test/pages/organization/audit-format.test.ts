@@ -5,9 +5,9 @@ import { AUDIT_EVENTS, WEBHOOK_EVENTS } from "../../../resources/events/delivere
 import { EVENT_DATA_SCHEMAS } from "../../../resources/events/schemas.ts";
 import { linkSchema } from "../../../resources/links/schema.ts";
 import { apiAt } from "../../harness/clients/api.ts";
+import { tokensFor } from "../../harness/clients/authorization.ts";
 import { auditOf, createColleague, createTeam, type Team } from "../../harness/clients/dashboard.ts";
 import { importLinks } from "../../harness/clients/link-import.ts";
-import { tokensFor } from "../../harness/clients/oauth.ts";
 import { addTotp, logIn, proveFactor } from "../../harness/clients/second-factor.ts";
 import { GITHUB_RULE } from "../../harness/clients/workload.ts";
 import { providerSettings } from "../../harness/providers/identity-provider.ts";

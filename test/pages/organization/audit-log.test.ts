@@ -3,15 +3,15 @@ import { writeFileSync } from "node:fs";
 import path from "node:path";
 import test from "ava";
 import { apiAt, isProblem } from "../../harness/clients/api.ts";
+import { tokensFor } from "../../harness/clients/authorization.ts";
 import {
   type AuditEntry,
   auditOf,
   createTeam,
   createTeamWithClient,
-  follow,
   openAs,
 } from "../../harness/clients/dashboard.ts";
-import { tokensFor } from "../../harness/clients/oauth.ts";
+import { follow } from "../../harness/clients/pages.ts";
 import type { Page } from "../../harness/clients/test-browser.ts";
 import { Program, temporaryFolder } from "../../harness/program.ts";
 import { providerSettings } from "../../harness/providers/identity-provider.ts";

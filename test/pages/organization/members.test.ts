@@ -1,19 +1,17 @@
 import test from "ava";
 import { ROLES, type Role } from "../../../resources/access/scopes.ts";
 import { isMissing, isProblem } from "../../harness/clients/api.ts";
+import { tokensFor } from "../../harness/clients/authorization.ts";
 import {
   auditOf,
   browserOf,
   createColleague,
   createTeam,
-  follow,
-  isMarked,
   openAs,
   type Team,
-  textsOn,
-  typedIn,
 } from "../../harness/clients/dashboard.ts";
-import { isAcceptedByApi, tokensFor } from "../../harness/clients/oauth.ts";
+import { isAcceptedByApi } from "../../harness/clients/oauth.ts";
+import { follow, isMarked, textsOn, typedIn } from "../../harness/clients/pages.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { atOnce } from "../../harness/database/storage.ts";
 import { OPERATOR, startTestService } from "../../harness/service.ts";

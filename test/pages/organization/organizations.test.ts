@@ -3,17 +3,16 @@ import type { AnalyticsView } from "../../../resources/links/analytics.ts";
 import { limitsOf } from "../../../resources/plans.ts";
 import { toLocalTime } from "../../../resources/time-zone.ts";
 import { apiAt, BROWSER, isMissing, isProblem, type LinkBody } from "../../harness/clients/api.ts";
+import { tokensFor } from "../../harness/clients/authorization.ts";
 import {
   browserOf,
   createColleague,
   createTeam,
   createTeamWithClient,
-  isMarked,
   openAs,
-  textsOn,
-  typedIn,
 } from "../../harness/clients/dashboard.ts";
-import { isAcceptedByApi, postAsClient, tokensFor } from "../../harness/clients/oauth.ts";
+import { isAcceptedByApi, postAsClient } from "../../harness/clients/oauth.ts";
+import { isMarked, textsOn, typedIn } from "../../harness/clients/pages.ts";
 import type { Page } from "../../harness/clients/test-browser.ts";
 import { OPERATOR, startTestService } from "../../harness/service.ts";
 import { uniqueUrl } from "../../harness/webhooks.ts";

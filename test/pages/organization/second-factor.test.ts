@@ -1,17 +1,10 @@
 import test from "ava";
 import { ROLES } from "../../../resources/access/scopes.ts";
 import { apiAt, isProblem } from "../../harness/clients/api.ts";
-import {
-  alertOn,
-  browserOf,
-  createColleague,
-  createTeam,
-  follow,
-  openAs,
-  textsOn,
-} from "../../harness/clients/dashboard.ts";
+import { authorizeUrl, createApp } from "../../harness/clients/authorization-request.ts";
+import { browserOf, createColleague, createTeam, openAs } from "../../harness/clients/dashboard.ts";
 import { secretOn } from "../../harness/clients/form-filling.ts";
-import { authorizeUrl, createApp } from "../../harness/clients/oauth.ts";
+import { alertOn, follow, textsOn } from "../../harness/clients/pages.ts";
 import { addTotp, codeOf, logIn, proveFactor } from "../../harness/clients/second-factor.ts";
 import { type Page, TestBrowser } from "../../harness/clients/test-browser.ts";
 import { OPERATOR, startTestService } from "../../harness/service.ts";

@@ -1,6 +1,7 @@
 import test from "ava";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import { browserOf, createTeam, follow, openAs, textsOn } from "../../harness/clients/dashboard.ts";
+import { browserOf, createTeam, openAs } from "../../harness/clients/dashboard.ts";
+import { follow, textsOn } from "../../harness/clients/pages.ts";
 import type { Page } from "../../harness/clients/test-browser.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
 import {

@@ -1,15 +1,7 @@
 import test from "ava";
 import { apiAt, isProblem } from "../../harness/clients/api.ts";
-import {
-  alertOn,
-  auditOf,
-  createTeamWithClient,
-  firstPartyToken,
-  isMarked,
-  openAs,
-  openSection,
-  typedIn,
-} from "../../harness/clients/dashboard.ts";
+import { auditOf, createTeamWithClient, firstPartyToken, openAs } from "../../harness/clients/dashboard.ts";
+import { alertOn, isMarked, openSection, typedIn } from "../../harness/clients/pages.ts";
 import type { Page } from "../../harness/clients/test-browser.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { OPERATOR, startTestService } from "../../harness/service.ts";

@@ -4,11 +4,11 @@ import { connect } from "node:net";
 import test from "ava";
 import { apiAt, BROWSER, type PageBody } from "../../harness/clients/api.ts";
 import { firstPartyToken } from "../../harness/clients/dashboard.ts";
+import { DAY_MS } from "../../harness/clock.ts";
 import { addressOf, refusalOf, runShell, startCommand, temporaryFolder } from "../../harness/program.ts";
 import { populate, postForm } from "../../harness/service.ts";
 import { until, type WebhookPage, waitUntilVerified } from "../../harness/webhooks.ts";
 
-const DAY_MS = 24 * 60 * 60 * 1000;
 const DAYS = 365;
 
 /** Sends a part of a request. */

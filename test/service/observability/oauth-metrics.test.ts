@@ -1,13 +1,8 @@
 import test from "ava";
 import { apiAt } from "../../harness/clients/api.ts";
-import {
-  authorizeUrl,
-  codeFor,
-  createApp,
-  postAsClient,
-  redeemCode,
-  refresh,
-} from "../../harness/clients/oauth.ts";
+import { codeFor } from "../../harness/clients/authorization.ts";
+import { authorizeUrl, createApp } from "../../harness/clients/authorization-request.ts";
+import { postAsClient, redeemCode, refresh } from "../../harness/clients/oauth.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { growth, readMetrics } from "../../harness/metrics.ts";

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import test, { type ExecutionContext } from "ava";
-import { authorizeUrl } from "../../harness/clients/oauth.ts";
+import { authorizeUrl } from "../../harness/clients/authorization-request.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { createTrustingOrganization, jobToken } from "../../harness/clients/workload.ts";
 import { attributesOf, type Span, startCollector, tracedBy } from "../../harness/collector.ts";

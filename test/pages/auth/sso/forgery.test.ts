@@ -2,6 +2,7 @@ import { createHmac, createPublicKey, createSign, generateKeyPairSync, type KeyO
 import test, { type ExecutionContext } from "ava";
 import { base64url, decodeJwt, decodeProtectedHeader } from "jose";
 import { type Page, TestBrowser } from "../../../harness/clients/test-browser.ts";
+import { now } from "../../../harness/clock.ts";
 import {
   isSignInRefused,
   providerSettings,
@@ -22,8 +23,6 @@ const foreign = generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey;
 const foreignJwk = foreign.export({ format: "jwk" });
 const { privateKey, publicKey } = provider;
 const pem = createPublicKey(privateKey).export({ type: "spki", format: "pem" });
-
-const now = () => Math.floor(Date.now() / 1000);
 
 const encode = (part: unknown) => base64url.encode(JSON.stringify(part));
 const readToken = (token: string): Parts => ({

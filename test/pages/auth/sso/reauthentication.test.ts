@@ -1,5 +1,5 @@
 import test from "ava";
-import { authorizeUrl, createApp } from "../../../harness/clients/oauth.ts";
+import { authorizeUrl, createApp } from "../../../harness/clients/authorization-request.ts";
 import { type Page, TestBrowser } from "../../../harness/clients/test-browser.ts";
 import { follow } from "../../../harness/clients/visits.ts";
 import { advanceClock, MINUTE_MS } from "../../../harness/clock.ts";
