@@ -8,7 +8,7 @@ import { describeBrowser, UNKNOWN_BROWSER } from "../http/describe-browser.ts";
 export type ReportError = (error: unknown) => void;
 
 // The minimum time between two updates of a last use: precise enough for display.
-const INTERVAL_MS = 60_000;
+export const INTERVAL_MS = 60_000;
 const MAX_TRACKED = 10_000;
 
 /** Stores a last use at most once a minute for each id. */
@@ -30,7 +30,6 @@ const USER_AGENT_MAX = 200;
 const SEPARATOR = "\n";
 // More than are listed. Otherwise a caller could cause a write per request, with a `User-Agent` each.
 const CALLERS_PER_MINUTE = 60;
-const MINUTE_MS = 60_000;
 const MAX_SECRETS = 10_000;
 
 /** Stores at most one use a minute for each caller, and for a limited number of callers. */
@@ -42,7 +41,7 @@ export function createSecretUseRecorder(
 
   function isOverLimit(secretId: string, now: number): boolean {
     const known = minutes.get(secretId);
-    const minute = known && now < known.startedAt + MINUTE_MS ? known : { startedAt: now, callers: 0 };
+    const minute = known && now < known.startedAt + INTERVAL_MS ? known : { startedAt: now, callers: 0 };
     minute.callers++;
     minutes.set(secretId, minute);
     return minute.callers > CALLERS_PER_MINUTE;

@@ -21,6 +21,8 @@ export type Access = (...roles: Role[]) => Middleware;
 
 /** The page that explains why a second factor is needed. */
 export const SECOND_FACTOR_SETUP = `${ACCOUNT}/second-factor`;
+/** Where the settings page has the time zone. */
+export const TIME_ZONE = "time-zone";
 
 type AccessOptions = {
   storage: Pick<Storage, "organizations" | "webhooks">;

@@ -223,6 +223,21 @@ test("during an overlap, the page says whether the previous secret is still used
   t.false(page.text.includes("<script>old"));
 });
 
+test("a use of the previous secret just before the rotation may hide later ones, which the page says", async (t) => {
+  const client = await createClient();
+  const { browser } = await browserOf(service, client.owner);
+  const previous = await client.rotate();
+  await use(previous, "old-program/1.0", "203.0.113.7");
+  await secretsOf(client, 1);
+  const current = await client.rotate();
+  await use(current, "current-program", "198.51.100.7");
+  await use(previous, "old-program/1.0", "203.0.113.7");
+  await secretsOf(client, 2);
+  const { text } = await browser.open(`${service.url}${client.base}/client`);
+  t.regex(text, /was used less than a minute before the rotation/);
+  t.notRegex(text, /You can revoke it/);
+});
+
 test.serial("a caller with a new User-Agent for each request doesn't cause a write each", async (t) => {
   const secret = await (await createClient()).rotate();
   let writes = 0;

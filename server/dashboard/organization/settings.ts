@@ -10,16 +10,21 @@ import * as ui from "../../ui/controls.ts";
 import { isManager, sectionPath } from "../../ui/dashboard-layout.ts";
 import { type Html, html } from "../../ui/html.ts";
 import { pathWith } from "../../ui/table.ts";
-import { controlOf, mayRun, membershipOf, pathTo, SECOND_FACTOR_SETUP, signedInUserOf } from "../access.ts";
+import {
+  controlOf,
+  mayRun,
+  membershipOf,
+  pathTo,
+  SECOND_FACTOR_SETUP,
+  signedInUserOf,
+  TIME_ZONE,
+} from "../access.ts";
 import { type FieldErrors, formFieldsOf, type Show, splitFieldErrors } from "../forms.ts";
 import { toUrl, urlField } from "../links/form.ts";
 import { addOperation, addOperationPage, addReading, runOperation } from "../operation-routes.ts";
 import { showPage } from "../responses.ts";
 import { ORGANIZATION, type RouteModule } from "../route.ts";
 import { appPolicyPanel, approvedAppsPanel } from "./app-policy.ts";
-
-/** The panel of the settings page. */
-export const TIME_ZONE = "time-zone";
 
 export const settingsRoutes: RouteModule = (router, options) => {
   const { settings } = options;
