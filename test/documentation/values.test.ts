@@ -5,6 +5,7 @@ import { analyticsSchema } from "../../resources/links/analytics.ts";
 import { linkSchema } from "../../resources/links/schema.ts";
 import { AUDIT_LOG_DAYS, limitsOf, PLANS, type Plan } from "../../resources/plans.ts";
 import { RETRY_DELAYS_MS } from "../../resources/webhooks/retry-policy.ts";
+import { dataSize } from "../../server/dashboard/organization/plan.ts";
 import { auditRetentionOf } from "../../server/settings/audit-retention.ts";
 import { tableIn } from "../harness/documentation.ts";
 import { blocksOf } from "../harness/examples.ts";
@@ -26,7 +27,7 @@ test("each limit of each plan is documented", (t) => {
     ["Webhook deliveries per day", ...ofPlans((plan) => number(limitsOf(plan).deliveries_per_day))],
     ["Domains", ...ofPlans((plan) => number(limitsOf(plan).domains))],
     ["Links", ...ofPlans((plan) => number(limitsOf(plan).links))],
-    ["Link data", ...ofPlans((plan) => `${number(limitsOf(plan).link_bytes / 1_000_000)} MB`)],
+    ["Link data", ...ofPlans((plan) => dataSize(limitsOf(plan).link_bytes))],
     ["Members", ...ofPlans((plan) => number(limitsOf(plan).members))],
     ["Days in the audit log", ...ofPlans((plan) => number(AUDIT_LOG_DAYS[plan]))],
   ]);

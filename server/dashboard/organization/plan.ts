@@ -79,9 +79,10 @@ function usagePanel({ links, link_bytes }: { links: number; link_bytes: number }
 
 const formatCount = (count: number) => count.toLocaleString("en");
 
-function dataSize(bytes: number): string {
-  const [size, unit] = bytes < 1_000_000 ? [bytes / 1_000, "KB"] : [bytes / 1_000_000, "MB"];
-  return `${size.toLocaleString("en", { maximumFractionDigits: 1 })} ${unit}`;
+export function dataSize(bytes: number): string {
+  const units = { GB: 1_000_000_000, MB: 1_000_000 };
+  const [unit, size] = Object.entries(units).find(([, size]) => bytes >= size) ?? ["KB", 1000];
+  return `${(bytes / size).toLocaleString("en", { maximumFractionDigits: 1 })} ${unit}`;
 }
 
 function benefits(plan: Plan): string[] {
