@@ -29,6 +29,9 @@ type Body = {
   accepts(body: unknown): boolean;
 };
 
+/** Removes unique values from an example, so it can be sent repeatedly. */
+const withoutSlug = ({ slug, ...rest }: Record<string, unknown> = {}) => rest;
+
 /** Every request body of the document, with the URL of an existing resource. */
 const bodies: Body[] = Object.entries(document.paths).flatMap(([template, operations]) =>
   Object.entries(operations).flatMap(([method, { requestBody }]) => {
@@ -53,9 +56,6 @@ const bodies: Body[] = Object.entries(document.paths).flatMap(([template, operat
     };
   }),
 );
-
-/** Removes unique values from an example, so it can be sent repeatedly. */
-const withoutSlug = ({ slug, ...rest }: Record<string, unknown> = {}) => rest;
 
 /** Returns whether a response rejects the whole body, or one item of a bulk request. */
 function isRejected({ status, body }: Reply<unknown>): boolean {
