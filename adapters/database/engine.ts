@@ -63,11 +63,7 @@ export function knexConfig(
       return {
         ...common,
         client: PostgresClient as unknown as typeof Knex.Client,
-        connection: {
-          connectionString: url,
-          connectionTimeoutMillis: connectTimeoutMs,
-          keepAlive: true,
-        },
+        connection: { connectionString: url, connectionTimeoutMillis: connectTimeoutMs, keepAlive: true },
         pool: { ...pool, max: CONNECTIONS - 1 }, // another is for requests to cancel
       };
     case "mysql":

@@ -135,11 +135,7 @@ type Dialect = {
   cut?(connection: object, error: Error): void;
 };
 
-type Config = Knex.Config & {
-  timeoutMs: number;
-  observer?: StatementObserver;
-  limits?: ConnectionLimits;
-};
+type Config = Knex.Config & { timeoutMs: number; observer?: StatementObserver; limits?: ConnectionLimits };
 
 // The server also ends the statement, a little later: one that waits for a lock would outlive its caller.
 export const SERVER_EXTRA_MS = 1000;

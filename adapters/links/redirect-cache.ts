@@ -6,10 +6,7 @@ import type { LinkOwner, LinkStore, ResolvedLink } from "../../resources/links/t
 import type { Database } from "../database/index.ts";
 
 /** What redirects read, as current as their request. */
-export type CurrentReads = {
-  resolveLink: LinkStore["resolve"];
-  resolveDomain: DomainStore["resolve"];
-};
+export type CurrentReads = { resolveLink: LinkStore["resolve"]; resolveDomain: DomainStore["resolve"] };
 
 /** What a lookup finds. */
 export type Resolved = ResolvedLink | ServedDomain | undefined;

@@ -188,13 +188,7 @@ export function toDomainEvent(
   reason?: "replay_detected",
 ): DomainEvent[] {
   if (!organization_id) return [];
-  const data = {
-    grant_id: id,
-    client_id,
-    user_id,
-    scopes: scopesOf(payload),
-    ...(reason && { reason }),
-  };
+  const data = { grant_id: id, client_id, user_id, scopes: scopesOf(payload), ...(reason && { reason }) };
   return [{ organizationId: organization_id, type, subject: id, data }];
 }
 

@@ -51,10 +51,9 @@ function codeOf(issues: z.core.$ZodIssue[]): string {
 function toFieldErrors(issue: z.core.$ZodIssue, value: unknown): FieldError[] {
   const field = issue.path.map(String).join(".");
   if (issue.code === "unrecognized_keys") {
-    return issue.keys.slice(0, ERRORS_MAX).map((key) => ({
-      field: field ? `${field}.${key}` : key,
-      message: "is not a known field",
-    }));
+    return issue.keys
+      .slice(0, ERRORS_MAX)
+      .map((key) => ({ field: field ? `${field}.${key}` : key, message: "is not a known field" }));
   }
   return [{ field, message: isMissing(value, issue.path) ? "is required" : issue.message }];
 }

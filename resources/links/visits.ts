@@ -37,10 +37,7 @@ export type Redirect = {
 /** Where a link is looked for: a path without the slash in front, on the server's own host or on that of a domain. */
 export type Place = { path: string; domain?: LinkDomain | undefined };
 
-export type Visit = Pick<Visitor, "query" | "readLanguage"> & {
-  source: ClickSource;
-  isCounted: boolean;
-};
+export type Visit = Pick<Visitor, "query" | "readLanguage"> & { source: ClickSource; isCounted: boolean };
 
 /** What visitors may know about a link: where it leads, its title, and when it was created; or that it has a password. */
 export type LinkPreview =

@@ -85,10 +85,7 @@ export function webhookRoutes(
     description: "Returns webhooks, newest first.",
     query: pageQuery,
     responses: { 200: { description: "A page of webhooks.", body: schema.webhookPageSchema } },
-    tool: {
-      name: "list_webhooks",
-      output: schema.webhookPageSchema.extend({ data: z.array(webhook) }),
-    },
+    tool: { name: "list_webhooks", output: schema.webhookPageSchema.extend({ data: z.array(webhook) }) },
     async run(caller, { query }) {
       const { webhooks: page, nextCursor } = await webhooks.list(caller, query);
       return { status: 200, body: { data: page.map(schema.toWebhookView), next_cursor: nextCursor } };
@@ -102,9 +99,7 @@ export function webhookRoutes(
     summary: "Retrieve a webhook",
     description: "Returns the webhook without its signing secret.",
     headers: ["If-None-Match"],
-    responses: {
-      200: { description: "The webhook.", body: schema.webhookSchema, headers: ["ETag"] },
-    },
+    responses: { 200: { description: "The webhook.", body: schema.webhookSchema, headers: ["ETag"] } },
     tool: { name: "get_webhook", title: "Get a webhook", description: "Returns a webhook." },
     run: async (caller, { params: { id } }) => schema.webhookResponse(await webhooks.get(caller, id)),
   });

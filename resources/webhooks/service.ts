@@ -90,10 +90,7 @@ export function createWebhookService({ store, cursors, allowed, countTest }: Opt
     const more = await read(limit + 1, cursor === undefined ? undefined : cursors.read(cursor, scope));
     const items = more.slice(0, limit);
     const last = items.at(-1);
-    return {
-      items,
-      nextCursor: more.length > limit && last ? cursors.write(positionOf(last), scope) : null,
-    };
+    return { items, nextCursor: more.length > limit && last ? cursors.write(positionOf(last), scope) : null };
   }
 
   return {

@@ -5,12 +5,7 @@ import { tableOf } from "./markdown-writer.ts";
 export type Schemas = Record<string, JsonSchema>;
 
 /** A row of a field table: a field, or a field nested in another one. */
-export type Field = {
-  name: string;
-  required: boolean;
-  schema: JsonSchema;
-  meaning?: string | undefined;
-};
+export type Field = { name: string; required: boolean; schema: JsonSchema; meaning?: string | undefined };
 
 /** Renders a table of fields with their type, constraints and description. `required` is left out of responses. */
 export function fieldTable(fields: Field[], { isResponse = false } = {}): string {

@@ -14,13 +14,7 @@ import {
 
 const REENCRYPT_MS = 60_000;
 
-type RefreshOptions = {
-  storage: Storage;
-  settings: Settings;
-  log: Log;
-  keys: Keys;
-  use(keys: Keys): void;
-};
+type RefreshOptions = { storage: Storage; settings: Settings; log: Log; keys: Keys; use(keys: Keys): void };
 
 /** Follows rotations without a restart, and re-encrypts in the background what older encryption keys encrypted. */
 export function startKeyRefresh({ storage, settings, log, keys, use }: RefreshOptions): Schedule {

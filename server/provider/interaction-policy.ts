@@ -6,10 +6,7 @@ const { Check, Prompt, base } = interactionPolicy;
 /** With `other`, another account must sign in. */
 export type AccountChoice = { other: boolean };
 
-export type ConsentDetails = {
-  missingOIDCScope: string[];
-  missingResourceScopes: Record<string, string[]>;
-};
+export type ConsentDetails = { missingOIDCScope: string[]; missingResourceScopes: Record<string, string[]> };
 
 /** Each authorization creates its own grant, unless an earlier consent covers the request. */
 export function prompts(): interactionPolicy.DefaultPolicy {

@@ -34,10 +34,7 @@ import {
 } from "./setting-types.ts";
 import { readTelemetrySettings, type TelemetrySettings } from "./telemetry-settings.ts";
 
-export type Settings = z.output<typeof schema> & {
-  isProduction: boolean;
-  telemetry?: TelemetrySettings;
-};
+export type Settings = z.output<typeof schema> & { isProduction: boolean; telemetry?: TelemetrySettings };
 
 /** The message lists all invalid settings. */
 export class InvalidSettings extends Error {

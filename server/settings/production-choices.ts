@@ -11,10 +11,7 @@ export const PRODUCTION_CHOICES: readonly { name: ChoiceName; meanings: Record<s
   },
   {
     name: "SELF_SERVICE_PLANS",
-    meanings: {
-      on: "owners and admins choose any plan at no charge",
-      off: "only the CLI changes plans",
-    },
+    meanings: { on: "owners and admins choose any plan at no charge", off: "only the CLI changes plans" },
   },
 ];
 

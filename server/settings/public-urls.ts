@@ -6,13 +6,7 @@ import { LOOPBACK } from "./setting-types.ts";
 export function publicUrlsOf(settings: Settings, port: number): PublicUrls {
   const base = settings.BASE_URL ?? `http://localhost:${port}`;
   const mcp = settings.MCP_URL ?? `${base}/mcp`;
-  return {
-    base,
-    api: `${base}/v1`,
-    mcp,
-    mcpRead: `${mcp}/read`,
-    short: settings.SHORT_URL ?? base,
-  };
+  return { base, api: `${base}/v1`, mcp, mcpRead: `${mcp}/read`, short: settings.SHORT_URL ?? base };
 }
 
 /** Every URL in a response comes from the settings, never from a request. */

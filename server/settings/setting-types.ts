@@ -130,10 +130,7 @@ export const daysByPlan = (otherwise: string) =>
       return Object.fromEntries(entries) as Record<Plan, number>;
     });
 
-export type AcceptedDocuments = {
-  accepted: "known" | "any" | "off";
-  addresses: ReadonlySet<string>;
-};
+export type AcceptedDocuments = { accepted: "known" | "any" | "off"; addresses: ReadonlySet<string> };
 
 /** `known`, which URLs of further documents may follow, separated by commas; `any` or `off`. */
 export const metadataDocuments = z.string().transform((text, context): AcceptedDocuments => {

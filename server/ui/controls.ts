@@ -123,11 +123,7 @@ export function field({
   isWide = false,
   attributes = html``,
   ...field
-}: Field & {
-  type?: string;
-  isWide?: boolean;
-  attributes?: Html;
-}): Html {
+}: Field & { type?: string; isWide?: boolean; attributes?: Html }): Html {
   const { name, value = "", prefix } = field;
   const input = html`<input id="${name}" name="${name}" type="${type}" value="${value}"${describedBy(field)} ${attributes}>`;
   return html`<div class="field${isWide ? " wide" : ""}">${labelOf(field)}
@@ -136,10 +132,7 @@ ${prefix ? html`<div class="prefixed"><span id="${name}-prefix">${prefix}</span>
 
 export type Options = readonly (readonly [value: string, name: string])[];
 
-type Select = Field & {
-  options: Options;
-  groups?: readonly (readonly [label: string, options: Options])[];
-};
+type Select = Field & { options: Options; groups?: readonly (readonly [label: string, options: Options])[] };
 
 export function select(field: Select): Html {
   return html`<div class="field">${labelOf(field)}

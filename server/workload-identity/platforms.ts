@@ -162,10 +162,7 @@ const GITLAB: Platform = {
       pattern: REF,
       message: REF_MESSAGE,
     },
-    protected: {
-      label: "Branches and tags",
-      options: { true: "Only protected ones", false: "Any" },
-    },
+    protected: { label: "Branches and tags", options: { true: "Only protected ones", false: "Any" } },
     project_id: {
       label: "Project ID (optional)",
       placeholder: "20",
@@ -210,8 +207,4 @@ const KUBERNETES: Platform = {
   },
 };
 
-export const PLATFORMS: Record<string, Platform> = {
-  github: GITHUB,
-  gitlab: GITLAB,
-  kubernetes: KUBERNETES,
-};
+export const PLATFORMS: Record<string, Platform> = { github: GITHUB, gitlab: GITLAB, kubernetes: KUBERNETES };

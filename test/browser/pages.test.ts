@@ -14,9 +14,7 @@ import { startReceiver } from "../harness/webhooks.ts";
 slowClock(10);
 
 const receiver = await startReceiver();
-const { service } = await startWithProvider({
-  WEBHOOK_ALLOW_HOSTS: new URL(receiver.url("/")).hostname,
-});
+const { service } = await startWithProvider({ WEBHOOK_ALLOW_HOSTS: new URL(receiver.url("/")).hostname });
 const gallery = await createGallery(service, receiver);
 // A service without self-service, whose identity provider is unavailable.
 const strict = await startTestService({

@@ -167,11 +167,7 @@ function testStarts(server: Server) {
     const service = await startTestService(own);
     t.teardown(service.close);
     const { url } = service;
-    t.deepEqual(await readiness(url), {
-      status: 503,
-      state: "read_only",
-      retryAfter: String(RETRY_AFTER_S),
-    });
+    t.deepEqual(await readiness(url), { status: 503, state: "read_only", retryAfter: String(RETRY_AFTER_S) });
     t.is((await fetch(`${url}/read`, { redirect: "manual" })).status, 302);
     t.like(await (await postForm(`${url}/oauth/introspect`, { token, ...credentials })).json(), {
       active: true,

@@ -53,9 +53,5 @@ export async function startCluster(changes: Record<string, string> = {}) {
   await Promise.all(members.map((one) => one.start()));
   closeAfterTests(() => Promise.all(members.map((one) => one.stop())));
 
-  return {
-    ...serviceAt(balancer.url, storage),
-    authorization,
-    resources,
-  };
+  return { ...serviceAt(balancer.url, storage), authorization, resources };
 }

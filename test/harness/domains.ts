@@ -56,10 +56,7 @@ export async function startDomainService(settings: Record<string, string> = {}) 
     /** Sends a request for a host. `body` is that of a JSON response. */
     async at(host: string, path: string, { headers = {}, url = service.url, ...options }: Visit = {}) {
       const named = Object.entries({ "user-agent": BROWSER, ...headers, host }).flat();
-      const { headers: received, ...reply } = await sendRaw(url, path, {
-        ...options,
-        headers: named,
-      });
+      const { headers: received, ...reply } = await sendRaw(url, path, { ...options, headers: named });
       const isJson = /json\b/.test(received["content-type"] ?? "");
       const body: unknown = isJson && reply.text ? JSON.parse(reply.text) : undefined;
       return { ...reply, headers: new Headers(received as Record<string, string>), body };

@@ -181,10 +181,7 @@ const SWITCHES = {
     while: { ...NO_CLIENT, ...PLAN_REQUIRED, "the API with a client's token": "403 plan_required" },
     on: ({ app }) => organizations.setPlan(app.id, "growth", OPERATOR),
   },
-  "a user leaves the organization": {
-    off: ({ own, user }) => leave(own, user),
-    while: NOT_A_MEMBER,
-  },
+  "a user leaves the organization": { off: ({ own, user }) => leave(own, user), while: NOT_A_MEMBER },
   "a link is disabled": {
     off: ({ links }) => disabledLinks.disable(links.own.id, "phishing", OPERATOR),
     while: { "a short link of the organization": "410" },

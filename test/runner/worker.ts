@@ -14,10 +14,7 @@ import { type Message, type RunnerEvent, toFailure, toMessage } from "./messages
 
 export type WorkerOptions = { compileCache: string; match: string[]; failFast: boolean };
 
-type Runner = {
-  chain: TestFn;
-  on(event: string, listen: (event: { data: RunnerEvent }) => void): void;
-};
+type Runner = { chain: TestFn; on(event: string, listen: (event: { data: RunnerEvent }) => void): void };
 
 const { compileCache, match, failFast } = workerData as WorkerOptions;
 enableCompileCache(compileCache);

@@ -38,11 +38,7 @@ test("more pieces than may wait are refused with Retry-After, and those of other
 
 const READS = 31;
 const callerOf = (organizationId: string) => ({ organizationId, actor: { id: "lgc_1" } });
-const RULES = {
-  cursors: createCursors("secret"),
-  passwords: {} as LinkPasswords,
-  ...NO_NAMES,
-};
+const RULES = { cursors: createCursors("secret"), passwords: {} as LinkPasswords, ...NO_NAMES };
 const serviceOf = (store: object) => createLinkService({ store: store as LinkStore, ...RULES });
 type Links = ReturnType<typeof createLinkService>;
 
@@ -69,12 +65,7 @@ for (const [what, read] of Object.entries(LONG_READS))
       reading++;
       return promise;
     };
-    const store = {
-      list: readSlowly,
-      listIds: readSlowly,
-      analytics: readSlowly,
-      ...QUICK_READS,
-    };
+    const store = { list: readSlowly, listIds: readSlowly, analytics: readSlowly, ...QUICK_READS };
     const links = serviceOf(store);
     const large = callerOf("org_large");
     const reads = Array.from({ length: READS }, () => read(links, large).catch(() => {}));

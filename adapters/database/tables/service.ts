@@ -10,11 +10,7 @@ export const schemaCompatibility = t.table("schema_compatibility", {
   version: t.string(64),
 });
 
-export const leases = t.table("leases", {
-  name: t.key(32).primary(),
-  holder: t.id(),
-  expires_at: t.time(),
-});
+export const leases = t.table("leases", { name: t.key(32).primary(), holder: t.id(), expires_at: t.time() });
 
 export const sealedKeys = t.table("sealed_keys", {
   purpose: t.key(32).primary(),

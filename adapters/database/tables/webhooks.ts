@@ -64,11 +64,7 @@ export const deliveries = t.table(
     /** The last request and its response as JSON; encrypted, but not again, because it is deleted after 30 days. */
     exchange: t.text().nullable(),
   },
-  {
-    primary: ["webhook_id", "event_id"],
-    indexes: [["due_at", "webhook_id"]],
-    purged: {},
-  },
+  { primary: ["webhook_id", "event_id"], indexes: [["due_at", "webhook_id"]], purged: {} },
 );
 export type DeliveryRow = t.RowOf<typeof deliveries>;
 

@@ -111,9 +111,7 @@ export const resourceChecks: Check[] = [
       const token = await conversation.accessToken();
       const { status } = await conversation.send(
         `${conversation.resource}?${encode({ access_token: token })}`,
-        {
-          headers: { authorization: `Bearer ${token}` },
-        },
+        { headers: { authorization: `Bearer ${token}` } },
       );
       expect(status >= 400, `the response is ${status}`);
     },

@@ -155,10 +155,7 @@ export const tokenChecks: Check[] = [
     clause: "RFC 6749 §3.2, Appendix B",
     async run(conversation) {
       const url = `${conversation.endpoint("token")}?grant_type=client_credentials`;
-      const { status } = await conversation.send(url, {
-        form: {},
-        headers: basic(conversation.client),
-      });
+      const { status } = await conversation.send(url, { form: {}, headers: basic(conversation.client) });
       expect(status >= 400, `the response is ${status}`);
     },
   },

@@ -183,12 +183,7 @@ ${shareTable("Link", rows, total)}
 </section>`;
 }
 
-type ClicksPanel = {
-  title: string;
-  empty: string;
-  more?: Html;
-  previous?: number | undefined;
-};
+type ClicksPanel = { title: string; empty: string; more?: Html; previous?: number | undefined };
 
 const COUNTRIES = new Intl.DisplayNames(["en"], { type: "region" });
 const RANGES = new Intl.DateTimeFormat("en-US", { dateStyle: "medium", timeZone: "UTC" });

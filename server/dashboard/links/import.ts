@@ -54,10 +54,7 @@ export const linkImport: RouteModule = (router, { services: { importLinks }, all
       const results: RowResult[] = [];
       const caller = actorOf(ctx);
       const report = await enqueue(caller.organizationId, async () =>
-        importLinks(caller, await readFew(bytes), {
-          isTrial,
-          onRow: (result) => void results.push(result),
-        }),
+        importLinks(caller, await readFew(bytes), { isTrial, onRow: (result) => void results.push(result) }),
       );
       if (prefersHtml(ctx)) await showResults(ctx, { report, results, isTrial, text: bytes.toString() });
       else sendJson(ctx, { dry_run: isTrial, ...reportToJson(report), results });

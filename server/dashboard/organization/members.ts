@@ -81,11 +81,7 @@ function memberActions(membership: Membership, { id, username, role }: Member): 
       html`<a href="${path}/${id}/role?role=${one}">Make ${one}<span class="visually-hidden"> ${username}</span></a>`,
   )}${
     mayRun(membership, operations.createResetLink) &&
-    ui.formButton({
-      action: `${path}/${id}/reset-link`,
-      text: "Create reset link",
-      about: `for ${username}`,
-    })
+    ui.formButton({ action: `${path}/${id}/reset-link`, text: "Create reset link", about: `for ${username}` })
   }${
     mayRun(membership, operations.signOutMember) &&
     html`<a href="${path}/${id}/sign-out">Sign out member<span class="visually-hidden"> ${username}</span></a>`

@@ -23,10 +23,7 @@ type Source = Redeemable & {
   resourceIndicators: ReadonlySet<string>;
   consume(): Promise<void>;
 };
-type SourceModel = {
-  prototype: Source;
-  find(id: string, options?: object): Promise<Source | undefined>;
-};
+type SourceModel = { prototype: Source; find(id: string, options?: object): Promise<Source | undefined> };
 type GrantModel = {
   find(id: string, options?: object): Promise<object | undefined>;
   verify(payload: object, options?: object): Promise<object>;

@@ -9,14 +9,7 @@ import { freePort } from "../../harness/program.ts";
 import { OPERATOR, startTestService } from "../../harness/service.ts";
 
 /** A request that a resource accepts with a valid proof. */
-type Target = {
-  name: string;
-  server: string;
-  method: string;
-  path: string;
-  headers: object;
-  body?: string;
-};
+type Target = { name: string; server: string; method: string; path: string; headers: object; body?: string };
 
 const LIST_TOOLS = modernRequest("tools/list");
 const REST = { method: "GET", path: "/v1/links", headers: {} };

@@ -20,10 +20,7 @@ let count = 0;
 const newKey = () => `key-${++count}`;
 
 const post = <Body = LinkBody>(path: string, key: string, json?: unknown) =>
-  api.send<Body>("POST", path, {
-    ...(json !== undefined && { json }),
-    headers: { "idempotency-key": key },
-  });
+  api.send<Body>("POST", path, { ...(json !== undefined && { json }), headers: { "idempotency-key": key } });
 const isReplayed = ({ headers }: Reply<unknown>) => headers.get("idempotency-replayed") === "true";
 const linksTagged = async (tag: string) =>
   (await api.get<PageBody>(`/v1/links?limit=100&tag=${tag}`)).body.data;

@@ -34,10 +34,7 @@ let count = 0;
 const newKey = () => `key-${++count}`;
 const url = "https://example.com/";
 const post = <Body = LinkBody>(api: Api, path: string, key: string, json?: unknown) =>
-  api.send<Body>("POST", path, {
-    ...(json !== undefined && { json }),
-    headers: { "idempotency-key": key },
-  });
+  api.send<Body>("POST", path, { ...(json !== undefined && { json }), headers: { "idempotency-key": key } });
 const isReplayed = ({ headers }: Reply<unknown>) => headers.get("idempotency-replayed") === "true";
 
 const WEBHOOK = { url: "https://example.com/hook", events: ["link.deleted"] };

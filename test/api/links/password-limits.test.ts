@@ -22,11 +22,7 @@ const limitedProblem = { status: 429, code: "rate_limited" };
 const protect = () => api.createLink({ password: PASSWORD });
 
 function enter({ slug }: LinkBody, password: string, address: string, { url } = service, accept = "*/*") {
-  const headers = {
-    "content-type": "application/x-www-form-urlencoded",
-    "x-forwarded-for": address,
-    accept,
-  };
+  const headers = { "content-type": "application/x-www-form-urlencoded", "x-forwarded-for": address, accept };
   return apiAt(url).send("POST", `/${slug}`, { body: new URLSearchParams({ password }).toString(), headers });
 }
 
