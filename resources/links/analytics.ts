@@ -7,10 +7,10 @@ import {
   type Analytics,
   CLICK_LISTS,
   CLICK_PROPERTIES,
-  type ClickedLink,
   type ClickFilter,
   type ClickList,
   type ClickProperty,
+  type LinkStore,
 } from "./types.ts";
 
 const DAY_HOURS = 24;
@@ -132,17 +132,6 @@ export const analyticsSchema = z
 
 export type AnalyticsView = z.output<typeof analyticsSchema>;
 
-/** What pages show of clicks: the analytics, and what they are compared with. */
-export type Report = {
-  found: AnalyticsView;
-  /** The clicks of people in the same number of days before; undefined if filters don't reach back to them. */
-  previous: number | undefined;
-  /** The links with the most clicks of people that match, most first, without deleted ones. */
-  topLinks: ClickedLink[];
-  /** The first day of which clicks can be filtered. */
-  earliest: string;
-};
-
 /** In days since 1970-01-01. */
 type Range = { from: number; to: number };
 
@@ -151,13 +140,10 @@ export function parseDateRange(query: unknown): Range {
   return toDays(validate(analyticsQuery, query), dayOf(Date.now(), "UTC"));
 }
 
-/** How far back clicks can be filtered: the current day is the last one. */
-type CountedDays = { filteredDays: number; timeZone: string };
-
 /** Returns the range of a query, its filter, and the first day of which clicks can be filtered. */
 export function parseAnalyticsQuery(
   query: unknown,
-  { filteredDays, timeZone }: CountedDays,
+  { filteredDays, timeZone }: Awaited<ReturnType<LinkStore["countedDays"]>>,
 ): Range & { filter: ClickFilter; first: number } {
   const { from, to, ...filter } = validate(analyticsQuery, query);
   const today = dayOf(Date.now(), timeZone);

@@ -11,7 +11,6 @@ import {
   dayOf,
   isFiltered,
   parseAnalyticsQuery,
-  type Report,
   toAnalyticsView,
   toDate,
 } from "./analytics.ts";
@@ -49,29 +48,25 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
     return assertNoConflict(await tryCreateLink(store, caller, fields, reserved));
   };
 
-  async function readReport(
-    caller: Caller,
-    id: string | undefined,
-    query: unknown,
-    { topCount, hasPrevious }: { topCount: number; hasPrevious: boolean },
-  ): Promise<Report> {
+  /**
+   * Returns the analytics of one link, or of all links if `id` is undefined. With `topCount`, a page gets what it shows
+   * beside them: the clicks of people in as many days before (`previous`), unless filters don't reach back to them, and
+   * the links with the most. Clicks can be filtered from the day `earliest` on.
+   */
+  async function report(caller: Caller, id: string | undefined, query: unknown, topCount?: number) {
     const { organizationId } = caller;
     const counted = await store.countedDays(organizationId);
     const { from, to, filter, first } = parseAnalyticsQuery(query, counted);
     if (id !== undefined) await get(caller, id);
     const before = from - (to - from) - 1;
-    const isReached = before >= (isFiltered(filter) ? first : 0);
+    const isCompared = topCount !== undefined && before >= (isFiltered(filter) ? first : 0);
     const read = () =>
       Promise.all([
         store.analytics(organizationId, id, from, to, filter),
-        hasPrevious && isReached
-          ? store.countClicks(organizationId, id, before, from - 1, filter)
-          : undefined,
-        topCount > 0 ? store.topLinks(organizationId, from, to, topCount, filter) : [],
+        isCompared ? store.countClicks(organizationId, id, before, from - 1, filter) : undefined,
+        topCount ? store.topLinks(organizationId, from, to, topCount, filter) : [],
       ]);
-    const [analytics, previous, topLinks] = await (id === undefined
-      ? queues.reads(organizationId, read)
-      : read());
+    const [analytics, previous, topLinks] = await (id ? read() : queues.reads(organizationId, read));
     const found = toAnalyticsView(analytics, { from, to }, counted.timeZone);
     return { found, previous, topLinks, earliest: toDate(first) };
   }
@@ -242,13 +237,10 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
       return links.find(({ domain }) => domain === null) ?? links[0];
     },
     ...createSuggestions(store, queues.reads),
-    /** Returns the analytics of one link, or of all links if `id` is undefined. */
+    report,
     async analytics(caller: Caller, id: string | undefined, query: unknown): Promise<AnalyticsView> {
-      return (await readReport(caller, id, query, { topCount: 0, hasPrevious: false })).found;
+      return (await report(caller, id, query)).found;
     },
-    /** Returns analytics with what they are compared with. @param topCount how many links with the most clicks */
-    report: (caller: Caller, id: string | undefined, query: unknown, topCount = 0) =>
-      readReport(caller, id, query, { topCount, hasPrevious: true }),
     /** Resolves to how many clicks of a link came with its import, so no analytics have them. */
     async importedClicks({ organizationId }: Caller, { id, clicks }: Link): Promise<number> {
       // Where a day begins before it does in UTC, today can be tomorrow.

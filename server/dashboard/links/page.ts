@@ -35,7 +35,7 @@ export async function showLink(
   const query = clicksQueryOf(ctx);
   const caller = actorOf(ctx);
   const [{ found: analytics, previous, earliest }, creator] = await Promise.all([
-    links.report(caller, link.id, query),
+    links.report(caller, link.id, query, 0),
     creatorOf(storage, link.organizationId, link),
   ]);
   const isEmpty = analytics.clicks + analytics.bot_clicks === 0;
