@@ -45,7 +45,11 @@ export interface Link {
     url: string;
   }[];
   /** What chats and social networks show of the link. `null` stands for the preview of the destination. */
-  card: { title: string; description: string | null; image_url: string | null } | null;
+  card: {
+    title: string;
+    description: string | null;
+    image_url: string | null;
+  } | null;
   /** Whether visitors must enter a password. */
   has_password: boolean;
   /** The number of redirects, without those of known bots. If a server is killed, the clicks that it had not written are lost, except for links with `max_clicks`: those of its last 100 ms, or more if it was waiting for the processor or the database. */
@@ -200,7 +204,11 @@ export interface Domain {
   /** Whether the host serves the links of the organization. */
   verified: boolean;
   /** The DNS record that verifies the domain, and has to stay. */
-  dns: { type: "TXT"; name: string; value: string };
+  dns: {
+    type: "TXT";
+    name: string;
+    value: string;
+  };
   /** Since when the record of a verified domain is missing. After 7 days, another organization that proves the host gets it. */
   record_lost_at: string | null;
   /** Whether new links without a `domain` get this one. */
@@ -315,7 +323,11 @@ export interface Delivery {
   next_attempt_at: string | null;
   created_at: string;
   /** The request body. */
-  request: { type: string; timestamp: string; data: Record<string, unknown> };
+  request: {
+    type: string;
+    timestamp: string;
+    data: Record<string, unknown>;
+  };
 }
 
 export interface DeliveryPage {
@@ -352,7 +364,11 @@ export interface DeliveryDetails {
   next_attempt_at: string | null;
   created_at: string;
   /** The request body. */
-  request: { type: string; timestamp: string; data: Record<string, unknown> };
+  request: {
+    type: string;
+    timestamp: string;
+    data: Record<string, unknown>;
+  };
   /** Those of the last request, or null. */
   request_headers: Record<string, string> | null;
   /** The response to the last request, or null. */
@@ -624,7 +640,11 @@ export interface NewLink {
     url: string;
   }[];
   /** What chats and social networks show of the link. */
-  card?: { title: string; description?: string | null; image_url?: string | null } | null;
+  card?: {
+    title: string;
+    description?: string | null;
+    image_url?: string | null;
+  } | null;
   /** What visitors must enter. */
   password?: string | null;
 }
@@ -665,7 +685,10 @@ export interface BulkLinkChanges {
     /** When the links expire, or null for no expiry. */
     expires_at?: string | null;
     /** Replaces each occurrence of a text in the destination. Upper and lower case differ. */
-    replace_in_url?: { find: string; with: string };
+    replace_in_url?: {
+      find: string;
+      with: string;
+    };
     /** UTM parameters to set in the destination after the replacement, or null to remove one. */
     utm?: {
       source?: string | null;
@@ -718,7 +741,11 @@ export interface LinkChanges {
     url: string;
   }[];
   /** What chats and social networks show of the link. */
-  card?: { title: string; description?: string | null; image_url?: string | null } | null;
+  card?: {
+    title: string;
+    description?: string | null;
+    image_url?: string | null;
+  } | null;
   /** What visitors must enter. */
   password?: string | null;
   /** Whether the link is archived. While it is, the short URL returns 410. */

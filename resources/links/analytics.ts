@@ -107,22 +107,10 @@ export const analyticsSchema = z
           { referrer: null, clicks: 3 },
         ],
         countries: [{ country: null, clicks: 17 }],
-        devices: [
-          { device: "mobile", clicks: 11 },
-          { device: "desktop", clicks: 6 },
-        ],
-        browsers: [
-          { browser: "Safari", clicks: 11 },
-          { browser: "Firefox", clicks: 6 },
-        ],
-        operating_systems: [
-          { operating_system: "iOS", clicks: 11 },
-          { operating_system: "Windows", clicks: 6 },
-        ],
-        destinations: [
-          { destination: "https://apps.example.com/store", clicks: 11 },
-          { destination: "https://example.com/spring", clicks: 6 },
-        ],
+        devices: [{ device: "mobile", clicks: 17 }],
+        browsers: [{ browser: "Safari", clicks: 17 }],
+        operating_systems: [{ operating_system: "iOS", clicks: 17 }],
+        destinations: [{ destination: "https://apps.example.com/store", clicks: 17 }],
         utm_sources: [{ utm_source: "newsletter", clicks: 9 }],
         utm_mediums: [{ utm_medium: "email", clicks: 9 }],
         utm_campaigns: [{ utm_campaign: "spring", clicks: 9 }],
