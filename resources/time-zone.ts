@@ -1,5 +1,3 @@
-import { LRUCache } from "lru-cache";
-
 // The runtime accepts these spellings, but lists the former ones.
 const RENAMED: Record<string, string> = {
   "Africa/Asmera": "Africa/Asmara",
@@ -20,16 +18,16 @@ const LISTED = Intl.supportedValuesOf("timeZone").map((name) => RENAMED[name] ??
 /** The names of the IANA database, `UTC` first. */
 export const TIME_ZONES = [...new Set(["UTC", ...LISTED.sort()])];
 
-// A format takes tens of kilobytes, and most organizations have one of a few zones.
-const formats = new LRUCache<string, Intl.DateTimeFormat>({
-  max: 100,
-  memoMethod: (timeZone) => new Intl.DateTimeFormat("en-US", { timeZone, timeZoneName: "longOffset" }),
-});
+// Creating a format takes longer than using it.
+const formats = new Map<string, Intl.DateTimeFormat>();
 
 /** Returns what clocks in a time zone show, as the milliseconds since 1970-01-01 at which they show it in UTC. */
 export function toLocalTime(at: number, timeZone: string): number {
   if (timeZone === "UTC") return at;
-  const parts = formats.memo(timeZone).formatToParts(at);
+  const format =
+    formats.get(timeZone) ?? new Intl.DateTimeFormat("en-US", { timeZone, timeZoneName: "longOffset" });
+  formats.set(timeZone, format);
+  const parts = format.formatToParts(at);
   // Such as “GMT+05:30”, or “GMT”.
   const offset = parts.find(({ type }) => type === "timeZoneName")?.value.slice(3);
   return at - Date.parse(`1970-01-01T00:00:00${offset || "Z"}`);

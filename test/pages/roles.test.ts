@@ -30,7 +30,7 @@ const RULES: [route: RegExp, roles: Role[]][] = [
   [/ \/members\/require-second-factor$/, OWNERS],
   [/ \/client\/(disable|enable|fapi|require-dpop)$/, OWNERS],
   [/ \/apps\/enterprise-authorization$/, OWNERS],
-  [/ \/(client|workload-identity|webhooks|domains|invitations|fallback-url)\b/, MANAGERS],
+  [/ \/(client|workload-identity|webhooks|domains|invitations|fallback-url|time-zone)\b/, MANAGERS],
   [/ \/audit(\.csv)?$/, MANAGERS],
   [/ \/apps\/approve/, MANAGERS],
   [/^(PUT|POST) \/(apps|plan)$|^GET \/plan\/:plan$/, MANAGERS],
