@@ -22,7 +22,7 @@ import {
 export const AGENT_SEPARATOR = "/";
 // The clicks that match a filter are added up for as many pairs of a link and a source, of the links with the most clicks:
 // to do so for all links would take seconds.
-const PAIRS = 1000;
+const PAIRS = 400;
 const CANDIDATES = { min: 12, max: 1000 };
 
 /** What rows are counted by beside the user agent. */
