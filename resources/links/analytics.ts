@@ -123,12 +123,10 @@ export type AnalyticsView = z.output<typeof analyticsSchema>;
 /** In days since 1970-01-01. */
 type Range = { from: number; to: number };
 
-/** Returns the range of a query. @throws Problem 422 `invalid_from` or `invalid_to` */
-export function parseDateRange(query: unknown): Range {
-  return toDays(validate(analyticsQuery, query), dayOf(Date.now(), "UTC"));
-}
-
-/** Returns the range of a query, its filter, and the first day of which clicks can be filtered. */
+/**
+ * Returns the range of a query, its filter, and the first day of which clicks can be filtered.
+ * @throws Problem 422 `invalid_from` or `invalid_to`
+ */
 export function parseAnalyticsQuery(
   query: unknown,
   { filteredDays, timeZone }: Awaited<ReturnType<LinkStore["countedDays"]>>,

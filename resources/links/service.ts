@@ -48,6 +48,12 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
     return assertNoConflict(await tryCreateLink(store, caller, fields, reserved));
   };
 
+  /** Reads the range of a query, in the organization's time zone. */
+  async function rangeOf({ organizationId }: Caller, query: unknown) {
+    const counted = await store.countedDays(organizationId);
+    return { ...parseAnalyticsQuery(query, counted), timeZone: counted.timeZone };
+  }
+
   /**
    * Returns the analytics of one link, or of all links if `id` is undefined. With `topCount`, a page gets what it shows
    * beside them: the clicks of people in as many days before (`previous`), unless filters don't reach back to them, and
@@ -55,8 +61,7 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
    */
   async function report(caller: Caller, id: string | undefined, query: unknown, topCount?: number) {
     const { organizationId } = caller;
-    const counted = await store.countedDays(organizationId);
-    const { from, to, filter, first } = parseAnalyticsQuery(query, counted);
+    const { from, to, filter, first, timeZone } = await rangeOf(caller, query);
     if (id !== undefined) await get(caller, id);
     const before = from - (to - from) - 1;
     const isCompared = topCount !== undefined && before >= (isFiltered(filter) ? first : 0);
@@ -67,7 +72,7 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
         topCount ? store.topLinks(organizationId, from, to, topCount, filter) : [],
       ]);
     const [analytics, previous, topLinks] = await (id ? read() : queues.reads(organizationId, read));
-    const found = toAnalyticsView(analytics, { from, to }, counted.timeZone);
+    const found = toAnalyticsView(analytics, { from, to }, timeZone);
     return { found, previous, topLinks, earliest: toDate(first) };
   }
 
@@ -237,6 +242,7 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
       return links.find(({ domain }) => domain === null) ?? links[0];
     },
     ...createSuggestions(store, queues.reads),
+    rangeOf,
     report,
     async analytics(caller: Caller, id: string | undefined, query: unknown): Promise<AnalyticsView> {
       return (await report(caller, id, query)).found;

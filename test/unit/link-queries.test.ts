@@ -4,7 +4,7 @@ import type { Context } from "koa";
 import { createCursors } from "../../resources/http/pagination.ts";
 import type { Problem } from "../../resources/http/problem.ts";
 import { readQuery, validate } from "../../resources/http/validate.ts";
-import { parseAnalyticsQuery, parseDateRange } from "../../resources/links/analytics.ts";
+import { parseAnalyticsQuery } from "../../resources/links/analytics.ts";
 import { listQuery } from "../../resources/links/list.ts";
 
 function parse(query: string) {
@@ -82,6 +82,8 @@ test("a cursor is read only as it was written, for its list and with its secret"
     t.throws(() => cursors.read(forge(cursor), "list"), { code: "invalid_cursor" } as object, what);
 });
 
+const parseRange = (query: object) => parseAnalyticsQuery(query, { filteredDays: 20, timeZone: "UTC" });
+
 const RANGES: [query: Record<string, unknown>, field: string][] = [
   [{ from: "yesterday" }, "from"],
   [{ from: "2030-02-30" }, "from"],
@@ -100,22 +102,20 @@ const RANGES: [query: Record<string, unknown>, field: string][] = [
 test("a range of days is refused if it doesn't exist, is reversed, before 1970 or longer than 366 days", (t) => {
   for (const [query, field] of RANGES) {
     const code = `invalid_${field}`;
-    t.throws(() => parseDateRange(query), { code } as object, JSON.stringify(query));
+    t.throws(() => parseRange(query), { code } as object, JSON.stringify(query));
   }
-  t.throws(() => parseDateRange({ day: "2030-01-01" }), { code: "unknown_field" } as object);
+  t.throws(() => parseRange({ day: "2030-01-01" }), { code: "unknown_field" } as object);
 });
 
 const dateBefore = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10);
 
 test("filters combine, may be empty, and are refused before the days whose details are kept", (t) => {
-  const counted = { filteredDays: 20, timeZone: "UTC" };
-  const parse = (query: object) => parseAnalyticsQuery(query, counted);
   const filter = { referrer: "", country: "SE", utm_campaign: "spring" };
-  const { from, to, filter: parsed } = parse(filter);
+  const { from, to, filter: parsed } = parseRange(filter);
   t.deepEqual([parsed, to - from + 1], [filter, 20]);
-  t.deepEqual(parse({ from: dateBefore(40) }).filter, {});
-  parse({ ...filter, from: dateBefore(19) });
-  t.throws(() => parse({ ...filter, from: dateBefore(20) }), {
+  t.deepEqual(parseRange({ from: dateBefore(40) }).filter, {});
+  parseRange({ ...filter, from: dateBefore(19) });
+  t.throws(() => parseRange({ ...filter, from: dateBefore(20) }), {
     message: /^from must be one of the last 20 days/,
   });
   for (const [name, value] of Object.entries({
@@ -123,18 +123,18 @@ test("filters combine, may be empty, and are refused before the days whose detai
     browser: "x".repeat(256),
     utm_medium: ["a", "b"],
   }))
-    t.throws(() => parse({ [name]: value }), { code: `invalid_${name}` } as object);
-  t.throws(() => parse({ city: "Basel" }), { code: "unknown_field" } as object);
+    t.throws(() => parseRange({ [name]: value }), { code: `invalid_${name}` } as object);
+  t.throws(() => parseRange({ city: "Basel" }), { code: "unknown_field" } as object);
 });
 
 test("a range of days has both its days, and 30 days by default", (t) => {
   const lengthOf = (query: object) => {
-    const { from, to } = parseDateRange(query);
+    const { from, to } = parseRange(query);
     return to - from + 1;
   };
   t.is(lengthOf({ from: "2030-03-01", to: "2030-03-01" }), 1);
   t.is(lengthOf({ from: "2029-03-04", to: "2030-03-04" }), 366);
   t.is(lengthOf({ to: "2030-03-30" }), 30);
   t.is(lengthOf({ to: "1970-01-02" }), 2, "no days before 1970");
-  t.is(parseDateRange({}).to, Math.floor(Date.now() / 86_400_000));
+  t.is(parseRange({}).to, Math.floor(Date.now() / 86_400_000));
 });

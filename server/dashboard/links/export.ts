@@ -2,7 +2,6 @@ import type { Context } from "koa";
 import { z } from "zod";
 import type { Caller } from "../../../resources/access/actor.ts";
 import { readQuery, validate } from "../../../resources/http/validate.ts";
-import { parseDateRange } from "../../../resources/links/analytics.ts";
 import { listQuery } from "../../../resources/links/list.ts";
 import { linkSchema, toView } from "../../../resources/links/schema.ts";
 import type { LinkService } from "../../../resources/links/service.ts";
@@ -33,9 +32,10 @@ export const linkExports: RouteModule = (router, { services: { links }, urls, al
       const caller = actorOf(ctx);
       const linkId = ctx.params.link_id as string | undefined;
       const query = withoutEmpty(ctx.query);
-      const { from } = parseDateRange(query);
+      const { from } = await links.rangeOf(caller, query);
       const link = linkId === undefined ? undefined : await links.get(caller, linkId);
-      const clicked = link ? [link] : clickedLinks(links, caller, from * DAY_MS);
+      // Where a day begins before it does in UTC, its first clicks are of the day before.
+      const clicked = link ? [link] : clickedLinks(links, caller, (from - 1) * DAY_MS);
       const what = link ? `${link.slug.replaceAll("/", "-")}-clicks` : "clicks";
       sendCsv(ctx, exportName(membershipOf(ctx).name, what), clicksAsCsv(links, caller, clicked, query));
     });

@@ -229,7 +229,13 @@ test("clicks are counted by the days and hours of their organization's time zone
         const clicked = hours.filter(({ clicks }) => clicks > 0).map(({ hour, clicks }) => [hour, clicks]);
         return [days[0]?.clicks, clicked.sort()];
       };
-      t.deepEqual(await read(TODAY), [3, [[18, 1], [23, 2]]]); // biome-ignore format: a row for each hour
+      t.deepEqual(await read(TODAY), [
+        3,
+        [
+          [18, 1],
+          [23, 2],
+        ],
+      ]);
       t.deepEqual(await read(TODAY + 1), [1, [[0, 1]]]);
     }
   t.is(await second.links.countClicks(id, undefined, TODAY, TODAY + 1), 4);

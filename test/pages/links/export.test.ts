@@ -1,11 +1,12 @@
 import test from "ava";
 import { parse } from "csv-parse/sync";
 import { exportName } from "../../../server/csv.ts";
+import { BROWSER } from "../../harness/clients/api.ts";
 import { importLinks } from "../../harness/clients/link-import.ts";
 import { linksInBrowser } from "../../harness/clients/pages.ts";
 import { advanceToNoon } from "../../harness/clock.ts";
 import { storeDomain } from "../../harness/domains.ts";
-import { startTestService } from "../../harness/service.ts";
+import { OPERATOR, startTestService } from "../../harness/service.ts";
 
 export const databases = "all";
 
@@ -114,4 +115,21 @@ test("the export of clicks has a row per link and day, with clicks and those of 
   t.deepEqual((await download(team, "/analytics.csv")).rows, expected);
   t.deepEqual((await download(team, `/links/${link.id}/analytics.csv?from=&to=`)).rows, expected);
   t.deepEqual((await download(team, "/analytics.csv?from=2020-01-01&to=2020-01-02")).rows, []);
+});
+
+test("the export of clicks has those of a day that began before it does in UTC", async (t) => {
+  const team = await linksInBrowser(service);
+  const settings = { timeZone: "Pacific/Kiritimati" };
+  await service.storage.organizationSettings.change(team.organization.id, settings, OPERATOR);
+  const link = await team.create();
+  await fetch(link.short_url, { redirect: "manual", headers: { "user-agent": BROWSER } });
+  const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
+  for (const query of ["", `?from=${tomorrow}`]) {
+    const { rows } = await download(team, `/analytics.csv${query}`);
+    t.deepEqual(
+      rows,
+      [{ date: tomorrow, link_id: link.id, slug: link.slug, clicks: "1", bot_clicks: "0" }],
+      query,
+    );
+  }
 });
