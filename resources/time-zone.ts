@@ -32,3 +32,8 @@ export function toLocalTime(at: number, timeZone: string): number {
   const offset = parts.find(({ type }) => type === "timeZoneName")?.value.slice(3);
   return at - Date.parse(`1970-01-01T00:00:00${offset || "Z"}`);
 }
+
+/** Returns what clocks in a time zone show now, as `toLocalTime`. */
+export function nowIn(timeZone: string): number {
+  return toLocalTime(Date.now(), timeZone);
+}

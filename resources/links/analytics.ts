@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { isText } from "../http/text.ts";
 import { invalidField, validate } from "../http/validate.ts";
-import { toLocalTime } from "../time-zone.ts";
+import { nowIn } from "../time-zone.ts";
 import { DEVICES } from "./redirect-rules.ts";
 import {
   type Analytics,
@@ -132,7 +132,7 @@ export function parseAnalyticsQuery(
   { filteredDays, timeZone }: Awaited<ReturnType<LinkStore["countedDays"]>>,
 ): Range & { filter: ClickFilter; first: number } {
   const { from, to, ...filter } = validate(analyticsQuery, query);
-  const today = dayOf(Date.now(), timeZone);
+  const today = dayIn(timeZone);
   const first = today - filteredDays + 1;
   if (!isFiltered(filter)) return { ...toDays({ from, to }, today), filter, first };
   const range = toDays({ from, to }, today, first);
@@ -148,9 +148,9 @@ export function isFiltered(filter: ClickFilter): boolean {
   return Object.keys(filter).length > 0;
 }
 
-/** Returns the number of the day that has a time. */
-export function dayOf(at: number, timeZone: string): number {
-  return Math.floor(toLocalTime(at, timeZone) / DAY_MS);
+/** Returns the number of the current day. */
+export function dayIn(timeZone: string): number {
+  return Math.floor(nowIn(timeZone) / DAY_MS);
 }
 
 /** @param first the earliest day by default */

@@ -8,7 +8,7 @@ import { type Limits, throwQuotaProblem } from "../plans.ts";
 import { createWorkQueue } from "../work-queue.ts";
 import {
   type AnalyticsView,
-  dayOf,
+  dayIn,
   isFiltered,
   parseAnalyticsQuery,
   toAnalyticsView,
@@ -250,7 +250,7 @@ export function createLinkService({ store, cursors, passwords, ...reserved }: Li
     /** Resolves to how many clicks of a link came with its import, so no analytics have them. */
     async importedClicks({ organizationId }: Caller, { id, clicks }: Link): Promise<number> {
       // Where a day begins before it does in UTC, today can be tomorrow.
-      const last = dayOf(Date.now(), "UTC") + 1;
+      const last = dayIn("UTC") + 1;
       return clicks - (await store.countClicks(organizationId, id, 0, last));
     },
   };

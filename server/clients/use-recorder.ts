@@ -8,7 +8,7 @@ import { describeBrowser, UNKNOWN_BROWSER } from "../http/describe-browser.ts";
 export type ReportError = (error: unknown) => void;
 
 // The minimum time between two updates of a last use: precise enough for display.
-export const INTERVAL_MS = 60_000;
+export const USE_INTERVAL_MS = 60_000;
 const MAX_TRACKED = 10_000;
 
 /** Stores a last use at most once a minute for each id. */
@@ -19,7 +19,7 @@ export function createUseRecorder(
   const recorded = new LRUCache<string, number>({ max: MAX_TRACKED });
   return (id) => {
     const now = Date.now();
-    if (now < (recorded.get(id) ?? 0) + INTERVAL_MS) return;
+    if (now < (recorded.get(id) ?? 0) + USE_INTERVAL_MS) return;
     recorded.set(id, now);
     store(id, now).catch(onError);
   };
@@ -41,7 +41,7 @@ export function createSecretUseRecorder(
 
   function isOverLimit(secretId: string, now: number): boolean {
     const known = minutes.get(secretId);
-    const minute = known && now < known.startedAt + INTERVAL_MS ? known : { startedAt: now, callers: 0 };
+    const minute = known && now < known.startedAt + USE_INTERVAL_MS ? known : { startedAt: now, callers: 0 };
     minute.callers++;
     minutes.set(secretId, minute);
     return minute.callers > CALLERS_PER_MINUTE;

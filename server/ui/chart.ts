@@ -1,4 +1,4 @@
-import { toLocalTime } from "../../resources/time-zone.ts";
+import { nowIn } from "../../resources/time-zone.ts";
 import { assetAddress } from "./asset-files.ts";
 import { type Html, html } from "./html.ts";
 import { table } from "./table.ts";
@@ -42,7 +42,7 @@ const MAX_OUTLINED = 92;
 /** Fills bars for people and outlines those for bots, so the difference does not depend on color. */
 export function chart({ time_zone, days, hours }: Clicked, range: string): Html {
   const unit = hours ? "hour" : "day";
-  const now = toLocalTime(Date.now(), time_zone);
+  const now = nowIn(time_zone);
   const points = hours ? pointsOfHours(days[0]?.date ?? "", hours, now) : pointsOfDays(days, now);
   const top = roundUp(Math.max(...points.map(({ clicks, bot_clicks }) => clicks + bot_clicks)));
   const width = points.length * STEP;

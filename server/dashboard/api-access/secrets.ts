@@ -1,7 +1,7 @@
 import type { Router } from "@koa/router";
 import type { Context } from "koa";
 import type { ClientView } from "../../../adapters/oauth/clients.ts";
-import { INTERVAL_MS } from "../../clients/use-recorder.ts";
+import { USE_INTERVAL_MS } from "../../clients/use-recorder.ts";
 import { type Input, textFieldOf } from "../../http/request-body.ts";
 import { removeSecrets, revokeSecret, rotateSecret } from "../../operations/client-secrets.ts";
 import type { Result } from "../../operations/operation.ts";
@@ -101,7 +101,7 @@ function overlapNotice({ secrets: [newest, previous] }: ClientView): Html {
   const isUsed = lastUsedAt > newest.createdAt;
   if (!isUsed && newest.lastUsedAt === null)
     return html`<p class="alert">The new secret hasn’t been used yet. Update your apps before you revoke the previous one, ending in <code>${previous.last4}</code>.</p>`;
-  if (!isUsed && lastUsedAt > newest.createdAt - INTERVAL_MS)
+  if (!isUsed && lastUsedAt > newest.createdAt - USE_INTERVAL_MS)
     return html`<p class="alert">The previous secret, ending in <code>${previous.last4}</code>, was used less than a minute before the rotation. Uses are recorded once a minute, so it may have been used since.</p>`;
   if (!isUsed)
     return html`<p class="notice">The previous secret, ending in <code>${previous.last4}</code>, hasn’t been used since the rotation. You can revoke it.</p>`;

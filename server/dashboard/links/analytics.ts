@@ -8,7 +8,7 @@ import {
   type ClickProperty,
   isOptional,
 } from "../../../resources/links/types.ts";
-import { toLocalTime } from "../../../resources/time-zone.ts";
+import { nowIn } from "../../../resources/time-zone.ts";
 import { prefersHtml } from "../../http/request-body.ts";
 import { chart } from "../../ui/chart.ts";
 import { field, hidden, icon, linkButton, meter } from "../../ui/controls.ts";
@@ -131,7 +131,7 @@ function rangeForm(
   const shown = rangeOf(found);
   // A month can be as long as one of the others.
   const isShown = ([, from, to]: string[]) => from === shown.from && to === shown.to;
-  const presets = presetsOf(toLocalTime(Date.now(), found.time_zone)).filter(
+  const presets = presetsOf(nowIn(found.time_zone)).filter(
     ([, from]) => filters.length === 0 || from >= earliest,
   );
   const current = presets.find(isShown);
@@ -220,7 +220,7 @@ export function formatRange({ days }: Period): string {
 
 function describeChange({ clicks, days, time_zone }: AnalyticsView, previous: number | undefined): string {
   if (previous === undefined) return "";
-  const isToday = days.length === 1 && days[0]?.date === toDate(toLocalTime(Date.now(), time_zone));
+  const isToday = days.length === 1 && days[0]?.date === toDate(nowIn(time_zone));
   // A day that isn't over can't be compared with a whole one.
   if (isToday) return `${pluralize(previous, "click")} yesterday.`;
   const before = days.length === 1 ? "the day before" : `the ${days.length} days before`;
@@ -273,7 +273,7 @@ export function sourcesPanel(
   const { clicks: total } = analytics;
   if (total === 0) return false;
   const { from = "", to = "" } = rangeOf(analytics);
-  const reach = (toLocalTime(Date.now(), analytics.time_zone) - Date.parse(earliest)) / DAY_MS;
+  const reach = (nowIn(analytics.time_zone) - Date.parse(earliest)) / DAY_MS;
   const lists = CLICK_PROPERTIES.map((by) => {
     const { title, head } = SOURCES[by];
     const counted: Counted[] = analytics[CLICK_LISTS[by]];
