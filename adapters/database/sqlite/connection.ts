@@ -11,8 +11,7 @@ export type LogFile = { name: string; device: number; inode: number };
 
 /** How long to wait for another process to release its lock, in milliseconds. */
 export const LOCK_WAIT_MS = 5000;
-const MAPPED_BYTES = 2 ** 30;
-// Half of the default: mapped pages are read in place, so the cache is for changed pages and those beyond the map.
+// Half of the default, since the system caches the file as well, and a commit by another connection empties the cache.
 const CACHE_KIB = 8000;
 // Far above the number of distinct statements in the service. Lists with filters add more.
 const MAX_STATEMENTS = 500;
@@ -35,8 +34,8 @@ export function openConnection({ filename }: SqliteSettings): Sqlite.Database {
   connection.pragma("journal_mode = WAL");
   connection.pragma("synchronous = NORMAL");
   connection.pragma("wal_autocheckpoint = 0");
-  // A commit by another process invalidates this process's cache. Memory-mapped pages don't have to be read again.
-  connection.pragma(`mmap_size = ${MAPPED_BYTES}`);
+  // A commit by another connection would remove the whole map, and each page would be a page fault again.
+  connection.pragma("mmap_size = 0");
   connection.pragma(`cache_size = -${CACHE_KIB}`);
   connection.pragma("foreign_keys = ON");
   // SQLite would wait for other processes on the event loop, so callers wait with timers instead.
