@@ -77,8 +77,6 @@ export type LookupQuery<Row> = {
   /** The column of the rows that has the key. */
   column: keyof Row & string;
   values?: () => Record<string, Value>;
-  /** Whether SQLite runs it with those of other requests, at the end of the turn of the event loop. */
-  inTurn?: boolean;
 };
 
 // `select` hides the number of keys from the planner, which would plan anew for each. `offset` makes it use the
@@ -90,10 +88,10 @@ const each = (sql: string) =>
 /** Returns rows as current as the call. On PostgreSQL, concurrent calls share a statement. */
 export function prepareLookup<Row>(
   { prepare, engine }: { prepare: Prepare; engine: Engine },
-  { sql, column, values = () => ({}), inTurn = false }: LookupQuery<Row>,
+  { sql, column, values = () => ({}) }: LookupQuery<Row>,
 ): (key: string) => Promise<Row[]> {
   if (engine !== "postgres") {
-    const find = prepare<Row[], string>(sql, { inTurn });
+    const find = prepare<Row[], string>(sql);
     return (key) => find({ ...values(), key });
   }
 

@@ -7,7 +7,7 @@ import { operationOf } from "./statement-observer.ts";
 
 export type Value = string | number | boolean | null;
 export type Row = Record<string, Value>;
-type Query = { sql: string; bindings: unknown[]; method: string; options: object; inTurn: boolean };
+type Query = { sql: string; bindings: unknown[]; method: string; options: object };
 
 export type Prepare = ReturnType<typeof createPrepare>["prepare"];
 
@@ -44,10 +44,9 @@ export function createPrepare(knex: Knex) {
   return {
     /**
      * Prepares SQL with parameters such as `:name`, and identifiers in double quotes where they need any. Resolves to
-     * rows or the number of changes. Arrays are for PostgreSQL only. With `inTurn`, SQLite reads at the end of the turn.
-     * A write that is `isLocal` doesn't wait for a standby.
+     * rows or the number of changes. Arrays are for PostgreSQL only. A write that is `isLocal` doesn't wait for a standby.
      */
-    prepare: <Answer, Name extends string>(text: string, { inTurn = false, isLocal = false } = {}) => {
+    prepare: <Answer, Name extends string>(text: string, { isLocal = false } = {}) => {
       const { sql, names } = compile(text);
       const operation = operationOf(sql);
       const isRead = operation === "select";
@@ -57,7 +56,7 @@ export function createPrepare(knex: Knex) {
         client.driverName === "pg" ? { name: `linkgate_${hash("sha256", sql, "base64url")}` } : {};
       return async (values: Record<Name, Value | readonly string[]>): Promise<Answer> => {
         const bindings = names.map((name) => values[name as Name]);
-        const run = () => send({ sql, bindings: [...bindings], method, options, inTurn }, isRead || isLocal);
+        const run = () => send({ sql, bindings: [...bindings], method, options }, isRead || isLocal);
         return (await withRetries<unknown>(run, isRead)) as Answer;
       };
     },

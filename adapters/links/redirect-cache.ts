@@ -78,7 +78,7 @@ export function sizeOf(value: Resolved): number {
 }
 
 function prepareLinkLookup({ lookup }: Pick<Database, "lookup">): CurrentReads["resolveLink"] {
-  const findByAddress = lookup<ResolvedRow>({ sql: LINK_BY_ADDRESS, column: "address", inTurn: true });
+  const findByAddress = lookup<ResolvedRow>({ sql: LINK_BY_ADDRESS, column: "address" });
   return async (key) => {
     const [row] = await findByAddress(key);
     if (!row) return undefined;
@@ -100,7 +100,7 @@ function prepareLinkLookup({ lookup }: Pick<Database, "lookup">): CurrentReads["
 }
 
 function prepareDomainLookup({ lookup }: Pick<Database, "lookup">): CurrentReads["resolveDomain"] {
-  const findByHost = lookup<ServedDomain>({ sql: DOMAIN_BY_HOST, column: "host", inTurn: true });
+  const findByHost = lookup<ServedDomain>({ sql: DOMAIN_BY_HOST, column: "host" });
   return async (host) => {
     const [row] = await findByHost(host);
     return row && { ...row, caseSensitive: Boolean(row.caseSensitive) };

@@ -59,7 +59,6 @@ export const TOKEN_BY_HASH: LookupQuery<JoinedTokenRow> = {
     left join approved_apps as a on a.organization_id = g.organization_id and a.client_id = t.client_id
     where t.id_hash = :key`,
   column: "hash",
-  inTurn: true,
 };
 
 export type JoinedTokenRow = {

@@ -27,8 +27,6 @@ type Connection = Sqlite.Database & { __knexTxId?: string };
 type Sent = {
   sql: string;
   bindings?: unknown[];
-  /** A read that runs at the end of the turn of the event loop, together with others. */
-  inTurn?: boolean;
   response?: unknown;
   context?: unknown;
 };
@@ -100,7 +98,7 @@ export class SqliteClient extends BetterSqliteClient {
     const bindings = this._formatBindings(query.bindings ?? []);
     if (statement.reader) {
       const read = () => statement.all(bindings);
-      query.response = query.inTurn ? await this.opened().turnReads.add(read) : read();
+      query.response = this.transacting ? read() : await this.opened().turnReads.add(read);
       return query;
     }
     // The client of a transaction (`transacting`) writes on its own connection.
