@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import { type Engine, engineOf } from "../../adapters/database/engine.ts";
+import { DETAIL_DAYS } from "../../adapters/links/click-details.ts";
 import { withDatabase } from "./workspace.ts";
 
 // The database generates the rows itself: ten million take minutes instead of hours.
@@ -135,9 +136,9 @@ const REFERRERS = 500;
 // Those with the most clicks.
 const TOP_LINKS = 100;
 const REFERRERS_PER_LINK = 20;
-// With those of the top links, about a million rows of 100 days.
+// With those of the top links, about a million rows of the days that have details: older ones would be folded meanwhile.
 const SOURCES = 500;
-const SOURCES_PER_LINK = 95;
+const SOURCES_PER_LINK = 106;
 const HOURS = Array.from({ length: 24 }, (_, hour) => String(hour).padStart(2, "0"));
 const DAY_MS = 86_400_000;
 
@@ -145,14 +146,14 @@ function clickRows({ organizationId, links, days }: NonNullable<Fill["clicks"]>,
   const today = Math.floor(Date.now() / DAY_MS);
   const linkAt = (number: string) => `'lnk_00' || ${PADDED[engine](number)}`;
   const siteAt = (number: string) => `'site-' || (${number}) || '.example'`;
-  const of = (perDay: number, dimension: string, name: string, link = "''"): Rows => ({
+  const of = (perDay: number, dimension: string, name: string, link = "''", lastDays = days): Rows => ({
     table: "click_counts",
-    count: perDay * days,
+    count: perDay * lastDays,
     values: {
       organization_id: `'${organizationId}'`,
       link_id: link,
       dimension: `'${dimension}'`,
-      day: `${today - days + 1} + floor((i - 1) / ${perDay})`,
+      day: `${today - lastDays + 1} + floor((i - 1) / ${perDay})`,
       name,
       clicks: "1 + i % 50",
     },
@@ -160,7 +161,7 @@ function clickRows({ organizationId, links, days }: NonNullable<Fill["clicks"]>,
   const topLink = linkAt(`1 + (i - 1) % ${TOP_LINKS}`);
   const referrer = `cast(floor((i - 1) / ${TOP_LINKS}) as integer) % ${REFERRERS_PER_LINK}`;
   const detailsOf = (perDay: number, source: string, link?: string): Rows => {
-    const { values, ...rows } = of(perDay, "", "", link);
+    const { values, ...rows } = of(perDay, "", "", link, Math.min(days, DETAIL_DAYS));
     const { dimension: _, name: __, ...shared } = values;
     const hours = { hour_9: "i % 25", hour_21: "1 + i % 50 - i % 25" };
     return {
