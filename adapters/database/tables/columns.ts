@@ -116,8 +116,11 @@ type Options<Name> = {
   primary?: readonly Name[];
   unique?: readonly (readonly Name[])[];
   indexes?: readonly (readonly Name[])[];
-  /** On SQLite, rows are in the order of the primary key, so that a range is read in one place. */
-  isClustered?: boolean;
+  /**
+   * The columns that are read for a range of the primary key, in one place: on SQLite, rows are in its order, as always on
+   * MariaDB; on PostgreSQL, its index includes these columns.
+   */
+  clustered?: readonly Name[];
   /** Rows are deleted some time after `expires_at`. */
   purged?: {
     /** Of the rows that expire, the ones that do so last are kept, up to this number. */
@@ -188,5 +191,11 @@ export function creationOf(knex: Knex, engine: Engine, { name, columns, options 
     for (const names of options.indexes ?? []) table.index([...names]);
   });
   const [create = "", ...indexes] = statements.toSQL().map(({ sql }) => sql);
-  return [engine === "sqlite" && options.isClustered ? `${create} without rowid` : create, ...indexes];
+  return [clusteredSql(engine, create, options.clustered), ...indexes];
+}
+
+function clusteredSql(engine: Engine, create: string, clustered?: readonly string[]): string {
+  if (clustered && engine === "sqlite") return `${create} without rowid`;
+  if (!clustered?.length || engine !== "postgres") return create;
+  return create.replace(/\)$/, ` include (${clustered}))`); // the primary key is the last that Knex writes
 }

@@ -71,7 +71,7 @@ export const clickCounts = t.table(
     name: t.key(t.HOST),
     clicks: t.count(),
   },
-  { primary: ["organization_id", "link_id", "dimension", "day", "name"], isClustered: true },
+  { primary: ["organization_id", "link_id", "dimension", "day", "name"], clustered: ["clicks"] },
 );
 export type ClickCountRow = t.RowOf<typeof clickCounts>;
 
@@ -99,7 +99,7 @@ export const clickSources = t.table(
     utm_medium: t.key(UTM),
     utm_campaign: t.key(UTM),
   },
-  { primary: ["organization_id", "source"], isClustered: true },
+  { primary: ["organization_id", "source"], clustered: [] },
 );
 export type ClickSourceRow = t.RowOf<typeof clickSources>;
 
@@ -119,7 +119,7 @@ export const clickDetails = t.table(
     clicks: t.count(),
     ...(Object.fromEntries(HOURS.map((name) => [name, t.integer().nullable()])) as Hours),
   },
-  { primary: ["organization_id", "link_id", "source", "day"], isClustered: true },
+  { primary: ["organization_id", "link_id", "source", "day"], clustered: ["clicks"] },
 );
 export type ClickDetailRow = t.RowOf<typeof clickDetails>;
 
