@@ -109,7 +109,7 @@ export function createClickAnalytics(database: Database, settled: () => Promise<
       await settled();
       const link = linkId ?? ALL_LINKS;
       const counts = isFiltered(filter)
-        ? details.matching(organizationId, link, [from, to], filter).where({ bot: 0 })
+        ? details.matching(organizationId, link, [from, to], { ...filter, bot: 0 })
         : countsOf(organizationId, [link], from, to).where({ dimension: "clicks" });
       const [row] = await readAside<Pick<NamedClicks, "clicks">>(counts.sum({ clicks: "clicks" }), READ_MS);
       return Number(row?.clicks ?? 0);
