@@ -38,7 +38,7 @@ export type DetailRow = Pick<ClickDetailRow, "organization_id" | "link_id" | "so
 // Some engines return sums as strings.
 type Sum = number | string;
 type TimedClicks = { day: number; bot: number; clicks: Sum } & Record<(typeof HOURS)[number], Sum | null>;
-/** The first and the last one, since 1970-01-01 UTC. */
+/** The first and the last one, since 1970-01-01. */
 type Days = readonly [from: number, to: number];
 /** A filter of clicks, or only of those of people. */
 type SourceFilter = ClickFilter & { bot?: 0 };

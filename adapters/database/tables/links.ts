@@ -65,7 +65,7 @@ export const clickCounts = t.table(
     link_id: t.id(),
     /** The names of `clicks` and `bots` are hours, those of `agent` a device, a browser and an operating system. */
     dimension: t.key(12).as<"clicks" | "bots" | "agent" | "link" | NamedProperty>(),
-    /** Days since January 1, 1970, UTC. */
+    /** Days since January 1, 1970, in the organization's time zone. */
     day: t.integer(),
     /** Empty if it is unknown. */
     name: t.key(t.HOST),
@@ -103,7 +103,7 @@ export const clickSources = t.table(
 );
 export type ClickSourceRow = t.RowOf<typeof clickSources>;
 
-/** The columns of the hours of a day, UTC. */
+/** The columns of the hours of a day. */
 export const HOURS = Array.from({ length: 24 }, (_, hour) => `hour_${hour}` as const);
 type Hours = Record<(typeof HOURS)[number], t.Column<number | null, true>>;
 
