@@ -15,6 +15,8 @@ export const BASE_CSS = concatenate(BASE_SHEETS);
 const [font, light, dark] = ["inter.woff2", "links-light.webp", "links-dark.webp"].map((name) =>
   readFileSync(new URL(`assets/${name}`, import.meta.url)),
 ) as [Buffer, Buffer, Buffer];
+/** The mark of the service, which pages have in their text: as an image, it would be a document of its own to a browser. */
+export const ICON = read("./assets/icon.svg");
 const utm = read("../../resources/links/utm.js");
 const search = read(import.meta.resolve("minisearch")) + read("../docs/search.js");
 const webauthn = new URL("../dist/bundle/index.umd.min.js", import.meta.resolve("@simplewebauthn/browser"));
@@ -35,7 +37,7 @@ const FILES = {
   "link-form.js": read("./link-form.js").replace("../../resources/links/utm.js", addressOf("utm.js", utm)),
   "utm.js": utm,
   "passkeys.js": read(webauthn) + read("./passkeys.js"),
-  "icon.svg": read("./assets/icon.svg"),
+  "icon.svg": ICON,
   "icons.svg": read("./assets/icons.svg"),
   "inter.woff2": font,
   "links-light.webp": light,

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { assetAddress, BASE_CSS } from "./asset-files.ts";
+import { assetAddress, BASE_CSS, ICON } from "./asset-files.ts";
 import { describing } from "./controls.ts";
 import { type Html, html, trusted } from "./html.ts";
 
@@ -34,7 +34,7 @@ ${body}
 }
 
 /** The name of the service with its mark. */
-export const BRAND = html`<img src="${assetAddress("icon.svg")}" alt="" width="24" height="24">linkgate`;
+export const BRAND = html`${trusted(ICON.trim())}linkgate`;
 
 export function page(title: string, body: Html, { brand = BRAND, style, owner }: PageLook = {}): string {
   return document(
