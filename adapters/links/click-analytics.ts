@@ -3,8 +3,8 @@ import { isFiltered } from "../../resources/links/analytics.ts";
 import {
   type Analytics,
   CLICK_LISTS,
-  type ClickFilter,
   type ClicksByName,
+  type LinkStore,
 } from "../../resources/links/types.ts";
 import type { Database } from "../database/index.ts";
 import type { ClickCountRow } from "../database/tables/links.ts";
@@ -34,6 +34,7 @@ export const NAMED = [
   "utm_medium",
   "utm_campaign",
 ] as const;
+type Range = Parameters<LinkStore["analytics"]>;
 type Named = (typeof NAMED)[number];
 type Dimension = ClickCountRow["dimension"];
 // Some engines return sums as strings. The name is empty if it is unknown.
@@ -69,13 +70,7 @@ export function createClickAnalytics(database: Database, settled: () => Promise<
 
   return {
     /** Sums the clicks of one link of the organization, or of all its links. */
-    async read(
-      organizationId: string,
-      linkId: string | undefined,
-      from: number,
-      to: number,
-      filter: ClickFilter = {},
-    ): Promise<Analytics> {
+    async read(...[organizationId, linkId, from, to, filter = {}]: Range): Promise<Analytics> {
       await settled();
       if (isFiltered(filter)) return details.read(organizationId, linkId ?? ALL_LINKS, [from, to], filter);
       const counts = () => countsOf(organizationId, [linkId ?? ALL_LINKS], from, to);
@@ -99,13 +94,7 @@ export function createClickAnalytics(database: Database, settled: () => Promise<
     },
 
     /** As `read`, but sums only the clicks of people. */
-    async count(
-      organizationId: string,
-      linkId: string | undefined,
-      from: number,
-      to: number,
-      filter: ClickFilter = {},
-    ): Promise<number> {
+    async count(...[organizationId, linkId, from, to, filter = {}]: Range): Promise<number> {
       await settled();
       const link = linkId ?? ALL_LINKS;
       const counts = isFiltered(filter)
@@ -119,13 +108,7 @@ export function createClickAnalytics(database: Database, settled: () => Promise<
      * Returns the IDs of the links with the most clicks, with these. With a filter, those with the most clicks that match,
      * among the links with the most clicks.
      */
-    async topLinks(
-      organizationId: string,
-      from: number,
-      to: number,
-      count: number,
-      filter: ClickFilter = {},
-    ) {
+    async topLinks(...[organizationId, from, to, count, filter = {}]: Parameters<LinkStore["topLinks"]>) {
       await settled();
       const ofAll = countsOf(organizationId, [ALL_LINKS], from, to);
       const toLinks = (sums: NamedClicks[]) =>
