@@ -34,8 +34,7 @@ export function openConnection({ filename }: SqliteSettings): Sqlite.Database {
   connection.pragma("journal_mode = WAL");
   connection.pragma("synchronous = NORMAL");
   connection.pragma("wal_autocheckpoint = 0");
-  // A commit by another connection would remove the whole map, and each page would be a page fault again.
-  connection.pragma("mmap_size = 0");
+  // No `mmap_size`: a commit by another connection removes the whole map, and each page is a page fault again.
   connection.pragma(`cache_size = -${CACHE_KIB}`);
   connection.pragma("foreign_keys = ON");
   // SQLite would wait for other processes on the event loop, so callers wait with timers instead.
