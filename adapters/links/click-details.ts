@@ -35,15 +35,14 @@ export type Source = Omit<ClickSourceRow, "organization_id" | "day">;
 /** Clicks of one hour. */
 export type DetailRow = Pick<ClickDetailRow, "organization_id" | "link_id" | "source" | "day" | "clicks">;
 
-// Some engines return sums as strings.
-type Sum = number | string;
-type TimedClicks = { day: number; bot: number; clicks: Sum } & Record<(typeof HOURS)[number], Sum | null>;
+// Some engines return sums as strings. Without rows, a subquery sums to null.
+type Sum = number | string | null;
+type TimedClicks = { day: number; bot: number; clicks: Sum } & Record<(typeof HOURS)[number], Sum>;
 /** The first and the last one, since 1970-01-01. */
 type Days = readonly [from: number, to: number];
 /** A filter of clicks, or only of those of people. */
 type SourceFilter = ClickFilter & { bot?: 0 };
-// `sum` is null for sources without clicks.
-type SourceClicks = Record<ClickProperty, string> & { sum: Sum | null };
+type SourceClicks = Record<ClickProperty, string> & { sum: Sum };
 export type NamedClicks = { name: string; clicks: Sum };
 
 /** Returns the source of a click. */
@@ -85,15 +84,22 @@ export function createClickDetails({ knex, engine, readAside }: Database) {
     return knex.from("click_sources as s").where(conditions) as Knex.QueryBuilder;
   }
 
+  /** Returns the condition of the counts `d` of a source `s`, on one link. */
+  const areOf = (link: string | Knex.Raw, days: Days): Knex.Raw =>
+    knex.raw(
+      `d.organization_id = s.organization_id and d.source = s.source
+        and d.link_id = ? and d.day between ? and ?`,
+      [link, ...days] as never,
+    );
+
   /** Queries the counts `d` of the sources `s` that match, on one link. */
   function matching(organizationId: string, link: string | Knex.Raw, days: Days, filter: SourceFilter) {
-    const on = `d.organization_id = s.organization_id and d.source = s.source
-      and d.link_id = ? and d.day between ? and ?`;
     const counts =
       engine === "postgres"
-        ? `(select * from click_details d where ${on} offset 0) d on true`
-        : `click_details d on ${on}`;
-    return sourcesOf(organizationId, filter).joinRaw(`${JOIN[engine]} ${counts}`, [link, ...days] as never);
+        ? "(select * from click_details d where ? offset 0) d on true"
+        : "click_details d on ?";
+    const joined = `${JOIN[engine]} ${counts}`;
+    return sourcesOf(organizationId, filter).joinRaw(joined, [areOf(link, days)] as never);
   }
 
   return {
@@ -101,14 +107,8 @@ export function createClickDetails({ knex, engine, readAside }: Database) {
 
     /** Sums the clicks of one link, or of all links. */
     async read(organizationId: string, linkId: string, days: Days, filter: ClickFilter): Promise<Analytics> {
-      const clicks = knex("click_details as d")
-        .whereRaw("d.organization_id = s.organization_id and d.source = s.source")
-        .where({ "d.link_id": linkId })
-        .whereBetween("d.day", days)
-        .sum("d.clicks");
-      const sources = sourcesOf(organizationId, { ...filter, bot: 0 }).select(...CLICK_PROPERTIES, {
-        sum: clicks,
-      });
+      const sum = knex("click_details as d").where(areOf(linkId, days)).sum("d.clicks");
+      const sources = sourcesOf(organizationId, { ...filter, bot: 0 }).select(...CLICK_PROPERTIES, { sum });
       const times = matching(organizationId, linkId, days, filter)
         .groupBy("d.day", "bot")
         .select("d.day", "bot")
@@ -135,7 +135,7 @@ export function createClickDetails({ knex, engine, readAside }: Database) {
     },
 
     /** Sums the clicks of people on each of these links. */
-    async sumByLink(
+    sumByLink(
       organizationId: string,
       linkIds: string[],
       days: Days,
@@ -144,30 +144,29 @@ export function createClickDetails({ knex, engine, readAside }: Database) {
       const counts = matching(organizationId, knex.ref("l.id"), days, { ...filter, bot: 0 });
       const links = knex("links as l").whereIn("l.id", linkIds) as Knex.QueryBuilder;
       // Not grouped: MariaDB would take twice as long.
-      const sums = links.select({ name: "l.id", sum: counts.sum("d.clicks") });
-      const found = await readAside<{ name: string; sum: Sum | null }>(sums, READ_MS);
-      return found.flatMap(({ name, sum }) => (sum === null ? [] : [{ name, clicks: sum }]));
+      return readAside(links.select({ name: "l.id", clicks: counts.sum("d.clicks") }), READ_MS);
     },
   };
 }
 
 function hoursOf({ bot, ...sums }: TimedClicks): Analytics["hours"] {
-  return HOURS.map((name, hour) => ({ hour, bot: bot === 1, clicks: Number(sums[name] ?? 0) }));
+  return HOURS.map((name, hour) => ({ hour, bot: bot === 1, clicks: Number(sums[name]) }));
 }
 
 function namesOf(sums: SourceClicks[]): Record<ClickList, ClicksByName[]> {
   const lists = CLICK_PROPERTIES.map((by) => {
-    const named = sums.flatMap(({ [by]: name, sum }) => (sum === null ? [] : [{ name, clicks: sum }]));
+    const named = sums.map(({ [by]: name, sum }) => ({ name, clicks: sum }));
     return [CLICK_LISTS[by], topNames(named.filter(({ name }) => name !== "" || !isOptional(by)))];
   });
   return Object.fromEntries(lists);
 }
 
-/** Sums clicks by name, and returns the names with the most clicks. */
+/** Sums clicks by name, and returns the names with the most clicks, none without any. */
 export function topNames(counts: NamedClicks[], count = TOP_COUNT): ClicksByName[] {
   const sums = new Map<string, number>();
   for (const { name, clicks } of counts) sums.set(name, (sums.get(name) ?? 0) + Number(clicks));
   return [...sums]
+    .filter(([, clicks]) => clicks > 0)
     .map(([name, clicks]) => ({ name: name || null, clicks }))
     .sort((one, other) => other.clicks - one.clicks || ((one.name ?? "") < (other.name ?? "") ? -1 : 1))
     .slice(0, count);

@@ -34,7 +34,7 @@ ${body}
 }
 
 /** The name of the service with its mark. */
-export const BRAND = html`${trusted(ICON.trim())}linkgate`;
+export const BRAND = html`${trusted(ICON)}linkgate`;
 
 export function page(title: string, body: Html, { brand = BRAND, style, owner }: PageLook = {}): string {
   return document(
