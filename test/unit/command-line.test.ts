@@ -75,6 +75,7 @@ const REFUSALS: [line: string, code: string, message: RegExp][] = [
   ["org create A --pln x", "usage", /^Unknown option "--pln"\. Did you mean --plan\?\nUsage: /],
   ["org plan org_1", "usage", /^Missing required argument "free\|growth\|premium"\.\nUsage: /],
   ["--plan", "usage", /^Unknown option "--plan"\.\nUsage: linkgate <command> \[options\]$/],
+  ["completion fish", "usage", /^Unexpected argument "fish"\.\nUsage: linkgate completion \[options\]$/],
   ["migrate now", "usage", /^Unexpected argument "now"\.\nUsage: linkgate migrate \[options\]$/],
 ];
 
@@ -84,12 +85,4 @@ test("a command line that isn't one says what is wrong and what to do", async (t
     const parsing = createProgram(async () => t.fail()).parseAsync(words, { from: "user" });
     await t.throwsAsync(parsing, { code, message }, line);
   }
-});
-
-test("completion of another shell is refused", async (t) => {
-  const program = createProgram(async (command, args, options) => {
-    if ("runAlone" in command) await command.runAlone({ args, options } as CommandInput);
-  });
-  const parsing = program.parseAsync(["completion", "cmd"], { from: "user" });
-  await t.throwsAsync(parsing, { code: "invalid_shell" });
 });
