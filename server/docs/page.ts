@@ -53,7 +53,7 @@ function layout(pages: readonly DocsPage[], { path, title, main, aside, head, qu
   return document(
     path === "/docs" ? title : `${title} · Documentation`,
     html`<body class="dashboard docs">
-<a class="skip" href="#content">Skip to content</a>
+<a class="visually-hidden" href="#content">Skip to content</a>
 <header class="top"><a class="brand" href="/docs">${BRAND}<span class="soft">Docs</span></a>
 <form role="search" action="/docs/search" class="finder"><input type="search" name="q" value="${query}" placeholder="Search" aria-label="Search the documentation" autocomplete="off"></form>
 <div class="end"><a class="tool" href="/v1/openapi.json">OpenAPI</a>${linkButton("/dashboard", "Dashboard", "quiet")}</div></header>

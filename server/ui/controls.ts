@@ -30,7 +30,7 @@ export function meter(share: number): Html {
   return html`<svg class="meter" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true"><rect width="${Math.ceil(share * 100)}" height="4"/></svg>`;
 }
 
-const HUES = 6;
+const HUES = 4;
 
 /** Renders the first letter of a name on a tile, whose color depends on the name; names that apps claim are quoted. */
 export function initial(name: string): Html {

@@ -74,7 +74,7 @@ export function dashboardPage(frame: Frame, content: PageContent): string {
   return document(
     organization ? `${name} · ${organization.name}` : name,
     html`<body class="dashboard">
-<a class="skip" href="#content">Skip to content</a>
+<a class="visually-hidden" href="#content">Skip to content</a>
 ${header(frame)}
 <div class="columns${organization ? "" : " single"}">
 ${organization && navigation(organization, section, frame.failingWebhooks)}

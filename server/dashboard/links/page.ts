@@ -57,7 +57,7 @@ export async function showLink(
   const sources = sourcesPanel(analytics, { path: `${path}/analytics`, query, earliest, needsCountries });
   const body = html`${disabledAlert(link)}<div class="panel beside">
 <div>${details(link, path, urls.short, creator)}${link.disabledAt === null && quickEdit(link, path)}</div>
-${qrCode({ path, shownUrl: name }, linkButton(`${path}/qr`, "Color", "quiet"))}
+${qrCode({ path, shownUrl: name }, html`<a class="button quiet small" href="${path}/qr">Color</a>`)}
 </div>
 ${filterChips(path, query)}
 ${clicks}
