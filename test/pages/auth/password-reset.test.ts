@@ -72,17 +72,6 @@ test.serial("using a link invalidates the user's other links, and no other user'
   t.deepEqual(statuses, [200, 404, 200]);
 });
 
-test.serial("a link that was changed, shortened or made up is not valid", async (t) => {
-  const { url } = await withLink();
-  const [, base = "", token = ""] = /^(.*\/)(.*)$/.exec(url) ?? [];
-  const changed = token.slice(0, -1) + (token.endsWith("A") ? "B" : "A");
-  for (const wrong of [changed, token.slice(0, -1), `${token}A`, token.toUpperCase(), "%00"]) {
-    t.is((await fetch(base + wrong)).status, 404, wrong);
-    t.is((await setPassword(base + wrong)).status, 404, wrong);
-  }
-  t.is((await setPassword(url)).status, 200);
-});
-
 test.serial("a reset ends every session, grant and token of the user", async (t) => {
   const { app, user } = await createApp(service);
   const url = await linkFor(user);
