@@ -94,25 +94,7 @@ test("another organization can be chosen, and after that the user chooses each t
   t.false(isBrief(await open()));
 });
 
-const WHOLE_AGAIN: Record<string, () => Promise<Page>> = {
-  async "another resource is requested"() {
-    const { open } = await allowedApp({ resource: `${service.url}/v1` });
-    return open({ resource: service.urls.mcp });
-  },
-  async "the consent was revoked"() {
-    const { user, open } = await allowedApp();
-    for (const { id } of await service.storage.grants.listByUser(user.id))
-      await service.storage.grants.revokeAny(id, OPERATOR);
-    return open();
-  },
-  async "another user of the organization allowed it"() {
-    const { app, own } = await allowedApp();
-    const colleague = await service.createUser([own.id], undefined, "owner");
-    const browser = new TestBrowser(service.url);
-    return browser.signIn(await browser.open(authorizeUrl(service, app)), colleague);
-  },
-};
-for (const [reason, open] of Object.entries(WHOLE_AGAIN))
-  test(`the whole request is shown if ${reason}`, async (t) => {
-    t.false(isBrief(await open()));
-  });
+test("the whole request is shown if another resource is requested", async (t) => {
+  const { open } = await allowedApp({ resource: `${service.url}/v1` });
+  t.false(isBrief(await open({ resource: service.urls.mcp })));
+});
