@@ -77,19 +77,6 @@ test("the menu of a row archives and restores its link only, without JavaScript"
   t.like(await lookAll(links), [{ archived: false }, { archived: false }]);
 });
 
-test("tags are added and removed once, and other tags are kept", async (t) => {
-  const { createMany, create, select, lookAll, change } = await openLinks();
-  const links = [...(await createMany(2, { tags: ["a"] })), await create({ tags: ["a", "new"] })];
-  const tagsOf = async () => (await lookAll(links)).map(({ tags }) => tags);
-  t.is(noticeOf(await select(links, { action: "add-tag", tag: "new" })), "Tag added to 3 links.");
-  t.deepEqual(await tagsOf(), Array(3).fill(["a", "new"]));
-  t.is(noticeOf(await select(links, { action: "remove-tag", tag: "a" })), "Tag removed from 3 links.");
-  t.deepEqual(await tagsOf(), Array(3).fill(["new"]));
-  const ids = links.map(({ id }) => id);
-  await Promise.all(["x", "y", "z"].map((tag) => change({ ids, action: "add-tag", tag })));
-  for (const tags of await tagsOf()) t.deepEqual(tags.toSorted(), ["new", "x", "y", "z"]);
-});
-
 test("without a tag, a page asks for it, and shows it again if it is invalid", async (t) => {
   const { createMany, select, look, browser } = await openLinks();
   const links = await createMany(25);
