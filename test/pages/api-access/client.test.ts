@@ -57,18 +57,6 @@ test("an organization that has never been on a paid plan has no client", async (
   t.regex(page.text, /Upgrade to Growth or Premium/);
 });
 
-test("a rotation with a wrong overlap, or a secret of the user's, is rejected and changes nothing", async (t) => {
-  const { send, look } = await withClient();
-  const before = (await look()).body;
-  for (const [json, code, field] of [
-    [{ overlap_hours: 168.1 }, "invalid_overlap_hours", "overlap_hours"],
-    [{ compromised: "yes" }, "invalid_compromised", "compromised"],
-    [{ client_secret: "lgs_mine" }, "unknown_field", "client_secret"],
-  ] as const)
-    isProblem(t, await send("POST", "/rotate", json), { status: 422, code, fields: [field] });
-  t.deepEqual((await look()).body, before);
-});
-
 test("every invalid redirect URI is listed, and the saved list doesn't change", async (t) => {
   const { send, look } = await withClient();
   const valid = ["https://app.example.com/callback", "com.example.app:/callback"];
@@ -170,16 +158,4 @@ test("in a browser, a rejected private key is explained at the field and not sen
   t.regex(page.html.querySelector("#key-error")?.text ?? "", /^Must be the public key, not the private one/);
   t.is(page.html.querySelector("#key")?.text, "");
   t.notRegex(page.html.toString(), /PRIVATE KEY/);
-});
-
-test("in a browser, only an owner requires DPoP, with a button", async (t) => {
-  const { path, owner, admin } = await withClient();
-  const { page: seen } = await openAs(service, admin, `${path}/security`);
-  t.regex(seen.text, /Only owners can change this\./);
-  t.notRegex(seen.text, /Require DPoP</);
-  const { browser, page } = await openAs(service, owner, `${path}/security`);
-  const required = await browser.press(page, "Require DPoP");
-  t.regex(required.text, /DPoP is now required\./);
-  const optional = await browser.press(required, "Stop requiring DPoP");
-  t.regex(optional.text, /DPoP is no longer required\./);
 });
