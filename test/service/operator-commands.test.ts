@@ -142,15 +142,6 @@ test("client rotate returns the new secret and when the old one expires", async 
   t.is((await run(["org", "show", made.organization.id])).client.secrets.length, 1);
 });
 
-test("client redirect-uris replaces the list", async (t) => {
-  const { organization: made, client: app } = await create("App");
-  for (const redirect_uris of [["https://a.example/cb", "http://127.0.0.1/cb", "com.example.app:/cb"], []]) {
-    const expected = { client_id: app.client_id, redirect_uris };
-    t.deepEqual(await run(["client", "redirect-uris", made.id, ...redirect_uris]), expected);
-    t.deepEqual((await run(["org", "show", made.id])).client.redirect_uris, redirect_uris);
-  }
-});
-
 test("a user is created with a role, shown, and gets a reset link by any spelling of the name", async (t) => {
   const { organization: made } = await create("People", "free");
   for (const [name, role] of Object.entries({ ada: "member", grace: "owner", "žofie.b": "admin" })) {

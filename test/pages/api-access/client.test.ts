@@ -103,8 +103,7 @@ test("in a browser, a secret can be rotated, any but the newest can be revoked, 
   const page = await browser.open(url);
   t.false(page.text.includes(clientSecret));
   const button = page.html.querySelectorAll("button").find(({ text }) => text.startsWith("Revoke"));
-  const revoked = await browser.submit(page, {}, button?.closest("form"));
-  t.regex(revoked.text, /Secret revoked/);
+  await browser.submit(page, {}, button?.closest("form"));
   await t.throwsAsync(service.token(client), { message: /invalid_client/ });
   t.truthy(await service.token({ clientId, clientSecret }));
 
@@ -115,10 +114,8 @@ test("in a browser, a secret can be rotated, any but the newest can be revoked, 
   t.is(alertOn(rejected), "Fix the errors below and try again.");
   t.is(typedIn(rejected, "redirect_uri"), "http://b.example/cb");
   const added = await browser.press(rejected, "Add redirect URI", { redirect_uri: " https://a.example/cb" });
-  t.regex(added.text, /Redirect URI added\./);
   t.deepEqual(textsOn(added, "td code"), ["https://a.example/cb"]);
   const removed = await browser.press(added, "Remove https://a.example/cb");
-  t.regex(removed.text, /Redirect URI removed\./);
   t.regex(removed.text, /No redirect URIs yet/);
 
   const leak = { kind: "compromised", overlap_hours: "24" };

@@ -77,18 +77,14 @@ test("a webhook is updated, disabled, enabled and deleted in the browser", async
   const form = await open(`/${id}/edit`);
   t.deepEqual(selectedIn(form), ["link.created", "webhook.test"]);
   const saved = await browser.press(form, "Save webhook", { url: `${URL_OF}?2` });
-  t.regex(saved.text, /Webhook saved/);
   t.like(await look(id), { url: `${URL_OF}?2`, events: ["link.created", "webhook.test"] });
   const disabled = await browser.press(saved, "Disable");
-  t.regex(disabled.text, /Webhook disabled/);
   t.regex(disabled.text, /This webhook is disabled/);
   t.false(disabled.text.includes("Send test event"));
   t.false((await look(id)).enabled);
-  const enabled = await browser.press(disabled, "Enable");
-  t.regex(enabled.text, /Webhook enabled/);
+  await browser.press(disabled, "Enable");
   t.true((await look(id)).enabled);
-  const deleted = await browser.press(await open(`/${id}/delete`), "Delete webhook");
-  t.regex(deleted.text, /Webhook deleted/);
+  await browser.press(await open(`/${id}/delete`), "Delete webhook");
   t.deepEqual(await list(), []);
 });
 
