@@ -129,11 +129,8 @@ test.serial("an account isn't deleted by an old sign-in, a wrong password or a l
   isProblem(t, await remove({ password }), { status: 409, code: "last_owner" });
   const page = await browser.press(await browser.open(PAGE), "Delete account", { password });
   t.is(page.status, 409);
-  t.regex(
-    textsOn(page, "main .danger form [role=alert]").join(),
-    /You are the only owner of Team/,
-    "at its form",
-  );
+  const atForm = textsOn(page, "main .danger form [role=alert]").join();
+  t.regex(atForm, /You are the only owner of Team/);
   t.is((await owner.api.send("GET", "/dashboard/me")).status, 200);
   await service.createUser([organization.id], undefined, "owner");
   advanceClock(11 * 60_000);

@@ -6,7 +6,6 @@ import type { SMTPServerOptions } from "smtp-server";
 import { createMailer } from "../../../server/mail/dispatcher.ts";
 import { createColleague } from "../../harness/clients/dashboard.ts";
 import { startMailServer } from "../../harness/mail-server.ts";
-import { freePort } from "../../harness/program.ts";
 import { selfSigned } from "../../harness/publisher.ts";
 import { startTestService } from "../../harness/service.ts";
 
@@ -76,16 +75,6 @@ async function startMailing(port: number) {
   const user = await createColleague(service, undefined);
   return (email: string) => user.api.send("POST", "/dashboard/account/email", { json: { email } });
 }
-
-test("emails wait while the server is away, and are sent when it is back", async (t) => {
-  const port = await freePort();
-  const confirm = await startMailing(port);
-  t.is((await confirm("patient@mail.example")).status, 202);
-  const server = await startMailServer({}, port);
-  const mail = await server.next(({ to }) => to.includes("patient@mail.example"));
-  t.true(mail.raw.includes("Confirm"));
-  t.is(server.received.length, 1);
-});
 
 test("a recipient that is refused for now is retried, and one refused for good is not", async (t) => {
   const attempts = new Map<string, number>();

@@ -1,6 +1,5 @@
 import test from "ava";
 import type { AnalyticsView } from "../../../resources/links/analytics.ts";
-import { limitsOf } from "../../../resources/plans.ts";
 import { toLocalTime } from "../../../resources/time-zone.ts";
 import { apiAt, BROWSER, isMissing, isProblem, type LinkBody } from "../../harness/clients/api.ts";
 import { tokensFor } from "../../harness/clients/authorization.ts";
@@ -35,16 +34,6 @@ test("a user who creates an organization becomes its owner, and can't set more t
   const json = { name: "Acme", plan: "premium" };
   const refused = await api.send("POST", "/dashboard/organizations", { json });
   isProblem(t, refused, { status: 422, code: "unknown_field", fields: ["plan"] });
-});
-
-test("an organization is shown with its limits and usage", async (t) => {
-  const { base, member, organization } = await createTeam(service);
-  await member.api.send("POST", `${base}/links`, { json: { url: "https://example.com/" } });
-  const { body } = await member.api.send<{ organization: object }>("GET", base);
-  const stored = await service.storage.links.usage(organization.id);
-  const usage = { ...stored, links: 1, domains: 0, webhooks: 0, deliveries_today: 0 };
-  const shown = { role: "member", fallback_url: null, limits: limitsOf("growth"), usage };
-  t.deepEqual(body.organization, { ...organization, ...shown });
 });
 
 test("the overview shows a box for the first link, then top links, activity to managers, and steps that can be dismissed", async (t) => {

@@ -103,18 +103,3 @@ for (const parameters of [{ prompt: "login" }, { max_age: "60", scope: "openid l
     t.truthy(callback.searchParams.get("code"));
   });
 }
-
-test.serial("a different account can also be chosen by SSO", async (t) => {
-  const { app, own } = await createApp(service);
-  const [before, next] = [await visitor(), await visitor()];
-  for (const { name } of [before, next]) await join(name, own.id);
-  const { browser } = before;
-  const choice = await browser.open(authorizeUrl(service, app, { prompt: "select_account" }));
-  const form = await browser.press(choice, "Use another account");
-  const away = await follow(browser, form, BUTTON);
-  const back = await provider.answerAs(next.name, away.url, new TestBrowser(provider.issuer));
-  const consent = await browser.open(back);
-  t.regex(consent.text, /<h1>Allow /);
-  t.true(consent.text.includes(next.name));
-  t.truthy(new URL((await browser.press(consent, "Allow")).url).searchParams.get("code"));
-});
