@@ -317,13 +317,9 @@ inChromium("keys search, create, move, select and go anywhere", async (t, browse
 
 const PLACES = [
   ["two-factor", "Two-factor authentication and passkeys"],
-  ["second factor", "Require two-factor authentication"],
   ["rotate secret", "Rotate secret"],
-  ["new link", "Create link"],
   ["redirect", "Redirect URIs"],
   ["GitHub Actions", "Workload identity"],
-  ["invite", "Invite a member"],
-  ["import", "Import links"],
   ["documentation", "Documentation"],
 ] as const;
 

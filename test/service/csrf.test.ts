@@ -77,6 +77,19 @@ test("a change from another origin is rejected, even with a CSRF token", async (
   await refusesAll(t, visit, FOREIGN, "cross_site_request", visit.csrf);
 });
 
+test("another site can neither sign a visitor in nor register one", async (t) => {
+  const { username, password } = await service.createUser([]);
+  for (const form of [
+    { username, password },
+    { username: `${username}-2`, password },
+  ])
+    for (const path of ["/auth/login", "/auth/register"]) {
+      const answer = await send(new TestBrowser(service.url), path, { form, headers: FOREIGN });
+      t.deepEqual([answer.status, answer.headers.getSetCookie()], [403, []], path);
+    }
+  t.is(await service.storage.accounts.findByUsername(`${username}-2`), undefined);
+});
+
 const TOKENS: Record<string, (visit: Visitor, other: Visitor) => string | undefined> = {
   "without a CSRF token": () => undefined,
   "with the token of another user's session": (_visit, { csrf }) => csrf,

@@ -156,7 +156,6 @@ function organizationPages(gallery: Gallery): Pages {
     "menus, owner": openThen(`${own}`, (page) => page.locator("summary").first().click()),
     "menu-account, owner": openThen(`${own}`, (page) => page.locator("header summary").last().click()),
     "overview-table, owner": openThen(`${own}`, (page) => page.locator("main summary").first().click()),
-    "rename-rejected, owner": submit(`${own}/settings`, "Rename organization", { name: " " }),
     "renamed, owner": submit(`${own}/settings`, "Rename organization", {}, "[role=status]"),
     "suspended, owner": ownSuspended,
     "suspended-refusal, owner": submit(`${ownSuspended}/settings`, "Rename organization", {}, "h1"),
@@ -227,7 +226,6 @@ function domainPages({ paths: { own }, domain, lostDomain, newDomain }: Gallery)
     "domain-new, owner": pathOf(newDomain),
     "domain-unproven, owner": submit(pathOf(newDomain), "Verify domain", {}),
     "domain-rejected, owner": submit(pathOf(domain), "Save settings", { not_found_url: "ftp://a.example/" }),
-    "domain-add-rejected, owner": submit(`${own}/domains/new`, "Add domain", { host: "https://a.example/" }),
     "links-of-domain, owner": `${own}/links?domain=${domain.host}`,
     "link-of-domain, owner": openThen(`${own}/links/new`, (page) =>
       page.getByLabel("Domain").selectOption(lostDomain.host),
@@ -274,12 +272,6 @@ function clientForms(gallery: Gallery): Pages {
     "client-uris-rejected, owner": submit(`${own}/client/redirect-uris`, "Add redirect URI", {
       redirect_uri: "http://a.example/",
     }),
-    "client-profile-rejected, owner": submit(`${own}/client/profile`, "Save", {
-      client_uri: "http://a.example",
-    }),
-    "client-key-rejected, owner": submit(`${own}/client/keys/new`, "Add key", {
-      key: "-----BEGIN PUBLIC KEY-----",
-    }),
     "client-key-remove, owner": openThen(`${own}/client/keys`, (page) =>
       page.getByRole("link", { name: /^Remove key/ }).click(),
     ),
@@ -316,12 +308,6 @@ function accountPages(gallery: Gallery): Pages {
       new_password: "another fine password",
     }),
     "totp-setup, founder": submit("/dashboard/account", "Set up authenticator app", {}, ".qr"),
-    "totp-rejected, founder": submit(
-      "/dashboard/account/totp",
-      "Confirm code",
-      { code: "000000" },
-      "#code-error",
-    ),
     "recovery-codes, founder": openThen("/dashboard/account/totp", async (page) => {
       const key = (await page.locator(".copyable code").textContent()) ?? "";
       await fill(page, { code: codeOf(key.replaceAll(" ", "")) });
