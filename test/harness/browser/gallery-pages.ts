@@ -56,7 +56,8 @@ function plainPages({ paths, popular, domain, newDomain, webhook }: Gallery): Pa
       client/endpoints client/quick-start client/secrets/remove client/disable
       workload-identity workload-identity/new workload-identity/new?platform=gitlab
       workload-identity/new?platform=kubernetes
-      connect connect?host=vscode connect?host=cursor connect?host=scripts`,
+      connect connect?host=vscode connect?host=cursor connect?host=scripts
+      apps/approve?client_id=${encodeURIComponent(CLAUDE.clientId)}`,
     ],
     [
       "link",
@@ -170,6 +171,7 @@ function organizationPages(gallery: Gallery): Pages {
     }),
     "members-menu, owner": openThen(`${own}/members`, openMenu),
     "invitation, founder": gallery.invitation,
+    "invitation-own, owner": gallery.invitation,
     "invitation-invalid, founder": "/dashboard/invitations/nothing",
   };
 }

@@ -124,16 +124,6 @@ test("other steps are rejected until an account is chosen", async (t) => {
   }
 });
 
-test.serial("without a session, or one older than max_age, the sign-in page is shown first", async (t) => {
-  const { browser: old } = await browserOf(service, user);
-  advanceClock(61_000);
-  for (const browser of [new TestBrowser(service.url), old]) {
-    const page = await open(browser, browser === old ? { max_age: "60" } : {});
-    t.true(isSignInForm(page));
-    t.true(isConsentPage(await browser.signIn(page, user), user));
-  }
-});
-
 const EXPIRED = "This sign-in request has expired";
 
 /** Each page with a form: the prompt that leads there, and the button that is pressed too late. */

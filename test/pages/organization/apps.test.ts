@@ -192,10 +192,8 @@ test("a member sends the approval link to an owner, who approves the app on its 
   const { browser, page: review } = await openAs(service, owner, address);
   t.regex(review.text, /Foreign app/);
   const done = await browser.press(review, "Approve app");
-  t.regex(done.text, /App approved\./);
   t.is((await owner.api.get<Apps>(path)).body.approved_apps.length, 1);
-  const after = await browser.press(done, "Withdraw approval of Foreign app");
-  t.regex(after.text, /Approval withdrawn\./);
+  await browser.press(done, "Withdraw approval of Foreign app");
   const summaries = (await auditOf({ base, owner }, "&category=changes")).map(({ summary }) => summary);
   t.deepEqual(summaries.slice(0, 3), [
     "withdrew the approval of an app of Foreign app",
