@@ -1,21 +1,11 @@
 import test from "ava";
 import { parse } from "node-html-parser";
 import { browserOf } from "../harness/clients/dashboard.ts";
-import { sendRaw } from "../harness/clients/raw.ts";
-import { freePort } from "../harness/program.ts";
 import { startTestService } from "../harness/service.ts";
 
-const shortPort = await freePort();
 const CONTACT = "mailto:security@example.com";
-const [service, invite, apart] = await Promise.all([
-  startTestService({ SECURITY_CONTACT: CONTACT }),
-  startTestService({ REGISTRATION: "invite" }),
-  startTestService({
-    PORT: String(shortPort),
-    BASE_URL: `http://localhost:${shortPort}`,
-    SHORT_URL: `http://127.0.0.1:${shortPort}`,
-  }),
-]);
+const service = await startTestService({ SECURITY_CONTACT: CONTACT });
+const invite = await startTestService({ REGISTRATION: "invite" });
 const resources = await startTestService({
   INTROSPECTION_URL: `${service.url}/oauth/introspect`,
   INTROSPECTION_CLIENT_SECRET: "a secret of the resource server",
@@ -110,15 +100,6 @@ test("a server without sign-in describes what it serves and offers no sign-in", 
   for (const href of hrefs) t.is((await fetch(new URL(href ?? "", base))).status, 200, href);
   const json = JSON.parse((await open("/", { base, headers: { accept: "application/json" } })).text);
   t.is(json.mcp_url, resources.urls.mcp);
-});
-
-test("the host of the short links has no landing page", async (t) => {
-  const at = (host: string) =>
-    sendRaw(apart.url, "/", { headers: ["host", `${host}:${shortPort}`, "accept", "text/html"] });
-  t.is((await at("localhost")).status, 200);
-  const short = await at("127.0.0.1");
-  t.is(short.status, 404);
-  t.notRegex(short.text, /Sign in|auth\/login/);
 });
 
 const ORGANIZATION = "/dashboard/organizations/org_1";

@@ -169,19 +169,6 @@ test("a trust rule is added, listed and removed", async (t) => {
   t.deepEqual(await run(["trust", "list", id]), { trust_rules: [] });
 });
 
-test("an app is approved, listed, and its approval withdrawn", async (t) => {
-  const { organization: made } = await create("Careful");
-  const { id } = made;
-  const approved = { organization: made, member_apps: "approved" };
-  t.deepEqual(await run(["org", "member-apps", id, "approved"]), approved);
-  const { client_id } = (await create("Reports")).client;
-  const { approved_app: app } = await run(["app", "approve", id, client_id]);
-  t.like(app, { client_id, app: "Reports", published_by: null, approved_by: "operator" });
-  t.deepEqual(await run(["app", "list", id]), { approved_apps: [app] });
-  t.deepEqual(await run(["app", "withdraw", id, app.id]), { withdrawn: app.id });
-  t.deepEqual(await run(["app", "list", id]), { approved_apps: [] });
-});
-
 type Refusal = [words: string[], code: string, message: RegExp, password?: string];
 const ANY = /^.{10,}/;
 const NAME = /^The name must be 1 to 100 characters long\.$/;

@@ -31,18 +31,6 @@ async function withClient() {
   };
 }
 
-test("the client is shown with its endpoints and without secrets", async (t) => {
-  const { client, look } = await withClient();
-  const { body, text } = await look();
-  t.is(body.client_id, client.clientId);
-  t.deepEqual(body.redirect_uris, []);
-  const names = ["id", "last4", "created_at", "expires_at", "last_used_at", "callers"];
-  t.deepEqual(Object.keys(body.secrets[0] ?? {}), names);
-  t.is(body.secrets[0]?.last4, client.clientSecret.slice(-4));
-  t.is(body.endpoints.token_endpoint, `${service.url}/oauth/token`);
-  t.false(text.includes(client.clientSecret));
-});
-
 test("an organization that has never been on a paid plan has no client", async (t) => {
   const { base, owner } = await createTeam(service, "free");
   const json = { name: "Deploy", issuer: "https://ci.example", subject: "job", scopes: ["links:read"] };

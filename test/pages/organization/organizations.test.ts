@@ -64,21 +64,6 @@ test("the overview shows a box for the first link, then top links, activity to m
   t.notRegex(others.html.querySelector("aside")?.text ?? "", /Webhooks/);
 });
 
-test("the settings are shown as JSON to each member", async (t) => {
-  const { base, organization, member } = await createTeam(service);
-  const { body } = await member.api.get<object>(`${base}/settings`);
-  t.deepEqual(body, {
-    name: organization.name,
-    fallback_url: null,
-    time_zone: "UTC",
-    allowed_clients: "known",
-    member_apps: "any",
-    approved_apps: [],
-    enterprise_authorization: false,
-    require_second_factor: false,
-  });
-});
-
 test("the fallback URL of an organization is set, shown, audited and removed", async (t) => {
   const { base, admin } = await createTeam(service);
   const json = { url: "https://example.com/" };
