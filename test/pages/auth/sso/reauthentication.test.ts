@@ -32,11 +32,6 @@ async function visitor() {
   return { name, browser, there, come };
 }
 
-async function join(name: string, organizationId: string): Promise<void> {
-  const user = await service.storage.accounts.findByUsername(name);
-  await service.storage.organizations.addMember(organizationId, user?.id as string, "member", OPERATOR);
-}
-
 // Serial, because each test moves the clock.
 test.serial("a sensitive action sends an SSO-only user to the provider and back", async (t) => {
   const { browser, there, name, come } = await visitor();
@@ -92,7 +87,8 @@ for (const parameters of [{ prompt: "login" }, { max_age: "60", scope: "openid l
   test.serial(`with ${what}, an authorization asks the provider again and continues`, async (t) => {
     const { app, own } = await createApp(service);
     const { name, browser, come } = await visitor();
-    await join(name, own.id);
+    const { id = "" } = (await service.storage.accounts.findByUsername(name)) ?? {};
+    await service.storage.organizations.addMember(own.id, id, "member", OPERATOR);
     advanceClock(2 * MINUTE_MS);
     const asked = await browser.open(authorizeUrl(service, app, parameters));
     t.truthy(asked.html.querySelector("#password"));
