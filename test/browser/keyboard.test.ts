@@ -11,6 +11,9 @@ const { url: CALLBACK } = await startCallbackServer();
 const app = await service.createOrganization("Third Party & Co");
 await service.storage.clients.setRedirectUris(app.id, ["http://127.0.0.1/callback"], OPERATOR);
 
+const ORGANIZATION = `/dashboard/organizations/${app.id}`;
+const owner = () => service.createUser([app.id], undefined, "owner");
+
 const inChromium = useChromium();
 
 inChromium("a user signs in and allows access with only the keyboard", async (t, browser) => {
@@ -65,18 +68,12 @@ inChromium(
 );
 
 inChromium("after a rejected form, the first invalid field has the focus", async (t, browser) => {
-  const owner = await service.createUser([app.id], undefined, "owner");
-  const { page } = await openSignedIn(browser, service.url, owner);
-  await page.goto(`/dashboard/organizations/${app.id}/settings`);
+  const { page } = await openSignedIn(browser, service.url, await owner());
+  await page.goto(`${ORGANIZATION}/settings`);
   await page.getByLabel("Organization name").fill(" ");
   await press(page, "Rename organization");
   await page.getByText("Must be 1 to 100 characters long.").waitFor();
   t.is(await page.locator(":focus").getAttribute("name"), "name");
-  await page.goto("/dashboard/account");
-  await page.getByLabel("Your password").fill("wrong");
-  await press(page, "Delete account");
-  await page.getByText("That password is wrong. Your account was not deleted.").waitFor();
-  t.is(await page.locator(":focus").getAttribute("name"), "password");
 });
 
 inChromium("the content and the menus are reachable with the keyboard only", async (t, browser) => {
@@ -106,4 +103,29 @@ inChromium("the content and the menus are reachable with the keyboard only", asy
     "focus returns to the menu",
   );
   t.deepEqual(complaints, []);
+});
+
+inChromium(
+  "a phone's navigation shows the current section, and fades where it continues",
+  async (t, browser) => {
+    const { page } = await openSignedIn(browser, service.url, await owner(), {
+      viewport: { width: 390, height: 844 },
+    });
+    await page.goto(`${ORGANIZATION}/webhooks`);
+    const { x = -1, width = 0 } = (await page.locator(".sections [aria-current]").boundingBox()) ?? {};
+    t.true(x > 0 && x + width < 390, `${x} to ${x + width}`);
+    const fade = (side: string) =>
+      page.evaluate<string>(`getComputedStyle(document.querySelector(".sections ul"), "::${side}").position`);
+    t.deepEqual(await Promise.all(["before", "after"].map(fade)), ["sticky", "sticky"]);
+  },
+);
+
+inChromium("the items of a menu look the same", async (t, browser) => {
+  await service.createUser([app.id]);
+  const { page } = await openSignedIn(browser, service.url, await owner());
+  await page.goto(`${ORGANIZATION}/members`);
+  const looks = await page.evaluate<string[]>(`[...document.querySelectorAll("td .sheet :is(a, button)")]
+    .map((item) => { const { fontSize, paddingInline } = getComputedStyle(item); return fontSize + paddingInline; })`);
+  t.true(looks.length > 3);
+  t.is(new Set(looks).size, 1, looks.join());
 });

@@ -9,7 +9,8 @@ import { storeDomain } from "../harness/domains.ts";
 import { startTestService } from "../harness/service.ts";
 
 const service = await startTestService();
-const { base, member } = await createTeam(service);
+const { base, organization, member } = await createTeam(service);
+await storeDomain(service.storage, organization.id, "go.acme.example");
 const inChromium = useChromium();
 
 inChromium("a link can be created, copied and viewed with only the keyboard", async (t, browser) => {
@@ -71,6 +72,10 @@ inChromium("the form of a link takes local times, builds UTM parameters and prev
     "example.com/a%20b?x=1&utm_source=new&utm_campaign=spring%20%26%20summer#top",
     "Local",
   ]);
+  for (const host of ["go.acme.example", new URL(service.url).host]) {
+    await page.getByLabel("Domain").selectOption(host);
+    t.is(await preview.first().textContent(), `${host}/local`);
+  }
   await fill(page, { utm_campaign: "" });
   await page.getByText("More options", { exact: true }).click();
   await page.getByLabel("Expires (your time, America/New_York)").fill("2030-07-01T14:00");
@@ -100,27 +105,6 @@ inChromium("the form of a link takes local times, builds UTM parameters and prev
   await press(page, "Save link");
   await page.waitForURL(/done=link-saved/);
   t.is((await read()).expires_at, null);
-  t.deepEqual(complaints, []);
-});
-
-inChromium("the domain of a link is chosen with a preview, and filters the list", async (t, browser) => {
-  const { base, organization, owner } = await createTeam(service);
-  await storeDomain(service.storage, organization.id, "go.acme.example");
-  const { host } = new URL(service.url);
-  const { page, complaints } = await openSignedIn(browser, service.url, owner);
-  await page.goto(`${base}/links/new`);
-  const shortLink = page.locator(".preview dd").first();
-  await fill(page, { url: "https://example.com/", slug: "spring" });
-  t.is(await shortLink.textContent(), `${host}/spring`);
-  await page.getByLabel("Domain").selectOption("go.acme.example");
-  t.is(await shortLink.textContent(), "go.acme.example/spring");
-  await press(page, "Create link");
-  await page.waitForURL(/done=link-created/);
-  t.is(await page.locator(".copyable code").textContent(), "http://go.acme.example/spring");
-  await page.goto(`${base}/links`);
-  await page.getByLabel("Domain").selectOption(host);
-  await page.getByText("No links found").waitFor();
-  t.regex(page.url(), /domain=/);
   t.deepEqual(complaints, []);
 });
 
@@ -172,6 +156,8 @@ inChromium("the list is filtered while the user types", async (t, browser) => {
   t.is(await page.locator("a[data-live]").textContent(), "Export 1 link as CSV");
   await page.reload();
   t.is(await page.locator("tbody tr").count(), 1);
+  await page.locator("#archived").selectOption("true");
+  await page.waitForURL(/archived=true/);
 });
 
 inChromium("all links that match are offered once the page is selected", async (t, browser) => {
@@ -331,13 +317,9 @@ inChromium("keys search, create, move, select and go anywhere", async (t, browse
 
 const PLACES = [
   ["two-factor", "Two-factor authentication and passkeys"],
-  ["second factor", "Require two-factor authentication"],
   ["rotate secret", "Rotate secret"],
-  ["new link", "Create link"],
   ["redirect", "Redirect URIs"],
   ["GitHub Actions", "Workload identity"],
-  ["invite", "Invite a member"],
-  ["import", "Import links"],
   ["documentation", "Documentation"],
 ] as const;
 

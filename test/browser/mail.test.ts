@@ -1,4 +1,3 @@
-import type { Page } from "playwright-core";
 import { useChromium } from "../harness/browser/chromium.ts";
 import { fill, press } from "../harness/browser/page-actions.ts";
 import { COLOR_RULES, isReadable, look, openSignedIn, violationsOf } from "../harness/browser/readable.ts";
@@ -15,9 +14,9 @@ const { SCREENSHOTS } = process.env;
 // Those on landmarks and headings concern pages.
 const EMAIL_RULES = [...COLOR_RULES, "document-title", "html-has-lang", "link-name"];
 const ACCOUNT = "/dashboard/account";
+const ADDRESS = "ada@mail.example";
 const { organizations } = service.storage;
 const owner = await service.createUser([], "ada.lovelace");
-const guest = await service.createUser([], "grace.hopper");
 const { organization } = await organizations.create("Northwind Coffee", "free", OPERATOR, owner.id);
 const members = `/dashboard/organizations/${organization.id}/members`;
 
@@ -27,79 +26,52 @@ const inChromium = useChromium();
 const mailTo = (address: string, text: RegExp) =>
   mailServer.next((mail) => mail.to.includes(address) && text.test(textOf(mail)));
 
-/** Requests a confirmation for an address of the signed-in user; returns the link that confirms it. */
-async function addAddress(page: Page, address: string): Promise<string> {
-  await page.goto(ACCOUNT);
-  await fill(page, { email: address });
-  await press(page, /email address$/);
-  await page.locator("[role=status]").waitFor();
-  return linkIn(await mailTo(address, /Confirm the email/));
-}
-
 inChromium("the pages that set an email address are accessible and fit", async (t, browser) => {
   const { page } = await openSignedIn(browser, service.url, owner);
   await look(t, page, "email-none", ACCOUNT);
-  const link = await addAddress(page, "ada@mail.example");
-  await isReadable(t, page, "email-sent");
+  await fill(page, { email: ADDRESS });
+  await press(page, /email address$/);
+  const link = linkIn(await mailTo(ADDRESS, /Confirm the email/));
   await look(t, page, "email-confirm", link);
   await press(page, "Confirm email address");
   await page.locator("[role=status]").waitFor();
   await isReadable(t, page, "email-confirmed");
   await look(t, page, "email-link-used", link);
-  await addAddress(page, "ada.king@mail.example");
-  await isReadable(t, page, "email-change-sent");
 });
 
 inChromium("the pages that reset a password by email are accessible and fit", async (t, browser) => {
-  const actor = { id: guest.id };
-  await service.storage.emails.requestChange("grace@mail.example", actor);
-  const confirmation = linkIn(await mailTo("grace@mail.example", /Confirm the email/));
-  await service.storage.emails.confirm(confirmation.split("/").at(-1) ?? "", actor);
   const { page } = await openSignedIn(browser, service.url);
-  await look(t, page, "forgot-login", "/auth/login");
-  await page.getByRole("link", { name: /by email/ }).click();
-  await page.waitForURL(/forgot-password/);
-  await isReadable(t, page, "forgot");
-  await fill(page, { username: guest.username });
+  await look(t, page, "forgot", "/auth/forgot-password");
+  await fill(page, { username: owner.username });
   await press(page, "Send reset link");
   await page.getByText("Check your email").waitFor();
   await isReadable(t, page, "forgot-sent");
-  const link = linkIn(await mailTo("grace@mail.example", /Choose a new password/));
-  await look(t, page, "forgot-reset", link);
-  guest.password = "an entirely new password";
-  await fill(page, { password: guest.password });
+  await page.goto(linkIn(await mailTo(ADDRESS, /Choose a new password/)));
+  owner.password = "an entirely new password";
+  await fill(page, { password: owner.password });
   await press(page, "Save password");
   await page.locator("#password").waitFor({ state: "detached" });
   await isReadable(t, page, "forgot-done");
-  const mail = await mailTo("grace@mail.example", /Your password was reset/);
-  t.false(textOf(mail).includes("that grace.hopper created"));
+  await mailTo(ADDRESS, /Your password was reset/);
 });
 
-inChromium("the pages of an emailed invitation are accessible and fit", async (t, browser) => {
+inChromium("the sign-in of an emailed invitation is accessible and fits", async (t, browser) => {
   const { page } = await openSignedIn(browser, service.url, owner);
   await page.goto(members);
   await fill(page, { email: "guest@mail.example" });
   await press(page, "Create invitation link");
   const link = linkIn(await mailTo("guest@mail.example", /Accept the invitation/));
-  await isReadable(t, page, "invite-created");
-  await look(t, page, "invite-members", members);
-
   const { page: visitor } = await openSignedIn(browser, service.url);
-  await look(t, visitor, "invite-register", link);
+  await visitor.goto(link);
   await visitor.getByRole("link", { name: "Sign in" }).click();
   await visitor.waitForURL(/login/);
   await isReadable(t, visitor, "invite-visitor");
-
-  const { page: other } = await openSignedIn(browser, service.url, guest);
-  await look(t, other, "invite-other-account", link);
-  await look(t, page, "invite-own", link);
-  t.true((await page.textContent("main"))?.includes("already a member"));
 });
 
 inChromium("the HTML of every received email is legible and fits a phone", async (t, browser) => {
   const { page } = await openSignedIn(browser, service.url);
   await page.setViewportSize({ width: 360, height: 900 });
-  t.true(mailServer.received.length >= 6);
+  t.true(mailServer.received.length >= 4);
   for (const [index, mail] of mailServer.received.entries()) {
     await page.setContent(htmlOf(mail));
     t.deepEqual(await violationsOf(page, EMAIL_RULES), []);

@@ -24,6 +24,8 @@ for (const id of [token, laterToken, timedToken])
 await first.oidcAdapter("Grant").upsert("Grant-a", { clientId, accountId, exp: seconds + 60 }, 60);
 await first.oidcAdapter("RefreshToken").upsert(refreshToken, { clientId, exp: seconds + 60 }, 60);
 await first.oidcAdapter("Session").upsert("Session-a", { uid: "Uid-a", accountId: "usr_a" }, 60);
+const identity = { issuer: "https://id.example", subject: "Subject-a" };
+await first.identities.link(accountId, { ...identity, label: null }, OPERATOR);
 const resetToken = await first.accounts.createResetToken(accountId, 60_000);
 
 function newToken(afterMs = 0): string {
@@ -47,6 +49,8 @@ const LOOKUPS: Record<string, [stored: string, find: (id: string) => Promise<unk
   "session uid": ["Uid-a", async (uid) => second.oidcAdapter("Session").findByUid(uid)],
   "organization id": [organization.id, (id) => second.organizations.find(id)],
   "user id": [accountId, (id) => second.accounts.find(id)],
+  subject: [identity.subject, (subject) => second.identities.findUserId({ ...identity, subject })],
+  issuer: [identity.issuer, (issuer) => second.identities.findUserId({ ...identity, issuer })],
   "reset token": [resetToken, (id) => second.accounts.findByResetToken(id)],
 };
 

@@ -31,28 +31,6 @@ const filesWith = (pattern: RegExp) =>
     .flatMap(([file, text]) => (pattern.test(text) ? file.slice(0, -3) : []))
     .sort();
 
-/** The files with routes of their own, by the reason why these aren't operations. */
-const ROUTES: Record<string, string[]> = {
-  "signing in and out, with its pages": words(`
-    auth/index auth/login auth/password-reset auth/program-login auth/register auth/second-factors/routes`),
-  "redirects to the identity provider": ["auth/sso/routes", "dashboard/account/account"],
-  "the routes of forms and operations": ["dashboard/forms", "dashboard/operation-routes"],
-  "links, domains and webhooks, as the API has them": words(`
-    dashboard/domains/routes dashboard/links/analytics dashboard/links/list dashboard/links/routes dashboard/links/selection
-    dashboard/webhooks/deliveries dashboard/webhooks/routes dashboard/webhooks/secrets`),
-  "what is shown once": words(`
-    dashboard/account/second-factors dashboard/api-access/secrets dashboard/index
-    dashboard/organization/invitations dashboard/organization/members`),
-  "other pages and downloads": words(`
-    dashboard/api-access/quick-start dashboard/connect/routes dashboard/links/export
-    dashboard/organization/app-policy dashboard/organization/overview dashboard/organization/plan`),
-};
-
-test("no route of the dashboard is outside of the declarations", (t) => {
-  const found = filesWith(/\brouter\.(get|post|put|patch|delete|all|register)\(/);
-  t.deepEqual(found, Object.values(ROUTES).flat().sort());
-});
-
 test("each declared operation of a member is served", (t) => {
   const served = Object.values(SOURCES).join("\n");
   // Signing out is served with the pages of sign-in.

@@ -1,7 +1,6 @@
 import test from "ava";
 import { parse } from "node-html-parser";
 import { browserOf } from "../harness/clients/dashboard.ts";
-import { follow } from "../harness/clients/pages.ts";
 import { sendRaw } from "../harness/clients/raw.ts";
 import { prepareForm, SECRET_FORMS, type SecretForm } from "../harness/clients/secret-forms.ts";
 import type { Page, TestBrowser } from "../harness/clients/test-browser.ts";
@@ -131,12 +130,4 @@ test.serial("a secret page that is not opened within five minutes shows nothing"
   const late = await fetch(result, { headers: { accept: "text/html", cookie } });
   t.is(late.status, 410);
   t.notRegex(await late.text(), /lgs_/);
-});
-
-test.serial("after an upgrade, the page says what the secret is for, and leads to the links", async (t) => {
-  const { browser, send } = await withForm(UPGRADE as SecretForm);
-  const shown = await browser.open((await send()).result);
-  t.regex(shown.html.querySelector("main")?.text ?? "", /Programs use this ID and secret to call the API/);
-  const links = await follow(browser, shown, "Go to your links");
-  t.is(links.html.querySelector("h1")?.text, "Links");
 });

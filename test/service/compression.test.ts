@@ -30,9 +30,7 @@ const JSON_TYPE = { "content-type": "application/json" };
 const COMPRESSED: Record<string, [path: string, options?: Options]> = {
   "a page": ["/docs", { headers: { accept: "text/html" } }],
   "a style sheet": ["/assets/dashboard.css"],
-  "a script": ["/assets/passkeys.js"],
   "the OpenAPI document": ["/v1/openapi.json"],
-  "a metadata document": ["/.well-known/oauth-authorization-server"],
   "a list of the API": ["/v1/links", { headers: AUTHORIZED }],
   "links created in bulk": [
     "/v1/links/bulk",

@@ -15,8 +15,8 @@ const service = await startTestService({
 });
 
 const { base, short, mcp } = service.urls;
-const send = (origin: string, path: string, method = "GET") =>
-  sendRaw(base, path, { method, headers: ["host", new URL(origin).host] });
+const send = (origin: string, path: string, method = "GET", accept = "*/*") =>
+  sendRaw(base, path, { method, headers: ["host", new URL(origin).host, "accept", accept] });
 
 const BASE_ONLY = {
   GET: [
@@ -31,11 +31,13 @@ for (const [name, origin] of Object.entries(OTHERS))
   test(`nothing of BASE_URL is served on the host of ${name}`, async (t) => {
     for (const [method, paths] of Object.entries(BASE_ONLY))
       for (const path of paths) {
-        const { status, text, headers } = await send(origin, path, method);
+        const accept = /^\/(v1|oauth\/token)/.test(path) ? "text/html" : "application/json";
+        const { status, text, headers } = await send(origin, path, method, accept);
         t.is(status, 421, `${method} ${path}`);
         t.is(JSON.parse(text).code ?? JSON.parse(text).error, "misdirected_request", path);
         t.is(headers["set-cookie"], undefined, path);
       }
+    t.regex((await send(origin, "/docs", "GET", "text/html")).text, /Wrong address/);
   });
 
 test("each host serves what is its own, and all serve their icon, robots.txt and the health checks", async (t) => {
@@ -44,6 +46,7 @@ test("each host serves what is its own, and all serve their icon, robots.txt and
   for (const [origin, path, status, method] of [
     [short, "/here", 302, "GET"],
     [short, "/nowhere", 404, "GET"],
+    [short, "/", 404, "GET"],
     [base, "/here", 404, "GET"],
     [mcp, "/here", 404, "GET"],
     [mcp, "/mcp", 401, "POST"],

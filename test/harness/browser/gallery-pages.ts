@@ -56,7 +56,8 @@ function plainPages({ paths, popular, domain, newDomain, webhook }: Gallery): Pa
       client/endpoints client/quick-start client/secrets/remove client/disable
       workload-identity workload-identity/new workload-identity/new?platform=gitlab
       workload-identity/new?platform=kubernetes
-      connect connect?host=vscode connect?host=cursor connect?host=scripts`,
+      connect connect?host=vscode connect?host=cursor connect?host=scripts
+      apps/approve?client_id=${encodeURIComponent(CLAUDE.clientId)}`,
     ],
     [
       "link",
@@ -156,7 +157,6 @@ function organizationPages(gallery: Gallery): Pages {
     "menus, owner": openThen(`${own}`, (page) => page.locator("summary").first().click()),
     "menu-account, owner": openThen(`${own}`, (page) => page.locator("header summary").last().click()),
     "overview-table, owner": openThen(`${own}`, (page) => page.locator("main summary").first().click()),
-    "rename-rejected, owner": submit(`${own}/settings`, "Rename organization", { name: " " }),
     "renamed, owner": submit(`${own}/settings`, "Rename organization", {}, "[role=status]"),
     "suspended, owner": ownSuspended,
     "suspended-refusal, owner": submit(`${ownSuspended}/settings`, "Rename organization", {}, "h1"),
@@ -171,6 +171,7 @@ function organizationPages(gallery: Gallery): Pages {
     }),
     "members-menu, owner": openThen(`${own}/members`, openMenu),
     "invitation, founder": gallery.invitation,
+    "invitation-own, owner": gallery.invitation,
     "invitation-invalid, founder": "/dashboard/invitations/nothing",
   };
 }
@@ -227,7 +228,6 @@ function domainPages({ paths: { own }, domain, lostDomain, newDomain }: Gallery)
     "domain-new, owner": pathOf(newDomain),
     "domain-unproven, owner": submit(pathOf(newDomain), "Verify domain", {}),
     "domain-rejected, owner": submit(pathOf(domain), "Save settings", { not_found_url: "ftp://a.example/" }),
-    "domain-add-rejected, owner": submit(`${own}/domains/new`, "Add domain", { host: "https://a.example/" }),
     "links-of-domain, owner": `${own}/links?domain=${domain.host}`,
     "link-of-domain, owner": openThen(`${own}/links/new`, (page) =>
       page.getByLabel("Domain").selectOption(lostDomain.host),
@@ -274,12 +274,6 @@ function clientForms(gallery: Gallery): Pages {
     "client-uris-rejected, owner": submit(`${own}/client/redirect-uris`, "Add redirect URI", {
       redirect_uri: "http://a.example/",
     }),
-    "client-profile-rejected, owner": submit(`${own}/client/profile`, "Save", {
-      client_uri: "http://a.example",
-    }),
-    "client-key-rejected, owner": submit(`${own}/client/keys/new`, "Add key", {
-      key: "-----BEGIN PUBLIC KEY-----",
-    }),
     "client-key-remove, owner": openThen(`${own}/client/keys`, (page) =>
       page.getByRole("link", { name: /^Remove key/ }).click(),
     ),
@@ -316,12 +310,6 @@ function accountPages(gallery: Gallery): Pages {
       new_password: "another fine password",
     }),
     "totp-setup, founder": submit("/dashboard/account", "Set up authenticator app", {}, ".qr"),
-    "totp-rejected, founder": submit(
-      "/dashboard/account/totp",
-      "Confirm code",
-      { code: "000000" },
-      "#code-error",
-    ),
     "recovery-codes, founder": openThen("/dashboard/account/totp", async (page) => {
       const key = (await page.locator(".copyable code").textContent()) ?? "";
       await fill(page, { code: codeOf(key.replaceAll(" ", "")) });

@@ -49,7 +49,6 @@ test("in a browser, a rule is added and deleted without JavaScript", async (t) =
   t.regex((await open()).text, /No trust rules yet/);
   const added = await browser.press(await open("/new?platform=other"), "Add trust rule", FIELDS);
   t.is(added.url, `${service.url}${path}?done=trust-rule-added`);
-  t.regex(added.text, /Trust rule added\./);
   t.regex(added.text, /Deploy &amp; more/);
   const [rule] = await list();
   t.like(rule, {
@@ -59,8 +58,7 @@ test("in a browser, a rule is added and deleted without JavaScript", async (t) =
     claims: { repository_owner_id: "65", ref_type: "branch", sha: "a=b" },
     scopes: ["links:write", "webhooks:read"],
   });
-  const deleted = await browser.press(added, "Delete trust rule Deploy & more");
-  t.regex(deleted.text, /Trust rule deleted\./);
+  await browser.press(added, "Delete trust rule Deploy & more");
   t.deepEqual(await list(), []);
   isMissing(t, await owner.api.send("DELETE", `${path}/${rule?.id}`));
 });
@@ -73,7 +71,6 @@ test("in a browser, a rule is composed from the fields of a platform, one of whi
   isMarked(t, page, "ref", /without refs\/heads\//);
   t.is(typedIn(page, "name"), "Deploy");
   const added = await browser.press(page, "Add trust rule", { ref: "main", owner_id: "65" });
-  t.regex(added.text, /Trust rule added\./);
   const subject = "repo:octo-org/octo-repo:ref:refs/heads/main";
   t.like((await list())[0], { subject, audience: service.url, claims: { repository_owner_id: "65" } });
   t.true(added.html.querySelector("main")?.text.includes(subject), "the page shows it");

@@ -8,7 +8,6 @@ import { postAsClient, RESOURCE_SERVER } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { isSignedIn } from "../../harness/clients/visits.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { atOnce } from "../../harness/database/storage.ts";
 import { signInExternally, startWithProvider } from "../../harness/providers/identity-provider.ts";
 import { OPERATOR, postForm, type TestUser } from "../../harness/service.ts";
 
@@ -148,19 +147,6 @@ test("introspection reports a first-party token as inactive to every client and 
   }
 });
 
-for (const kind of ["access_token", "refresh_token"] as const)
-  test(`only its own client can revoke a first-party ${kind} at the revocation endpoint, with its family`, async (t) => {
-    const { own, user } = await member();
-    const tokens = await tokensOf(user);
-    const { access_token, refresh_token } = tokens;
-    t.is((await postAsClient(service, "revoke", own, { token: tokens[kind] })).status, 200);
-    t.is((await me(access_token)).status, 200, "another client can't revoke it");
-    const fields = { token: tokens[kind], client_id: "dashboard" };
-    t.is((await postForm(`${service.url}/oauth/revoke`, fields)).status, 200);
-    t.is((await me(access_token)).status, 401);
-    isProblem(t, await refresh(refresh_token), INVALID_GRANT);
-  });
-
 const AFTER_RETRY_WINDOW = 121_000;
 
 test.serial("a refresh token may be retried for two minutes; a later use ends its family", async (t) => {
@@ -175,28 +161,14 @@ test.serial("a refresh token may be retried for two minutes; a later use ends it
   advanceClock(AFTER_RETRY_WINDOW);
   isProblem(t, await refresh(first.refresh_token), INVALID_GRANT);
   isProblem(t, await refresh(second.body.refresh_token), INVALID_GRANT);
+  const replays = { types: ["token.replay_detected" as const] };
+  const [replay, ...others] = await service.storage.audit.list(first.organization.id, replays, 10);
+  t.like(replay, { actor: "system", data: { client_id: "dashboard", replayed: "refresh_token" } });
+  t.deepEqual(others, []);
   for (const token of [first.access_token, second.body.access_token]) t.is((await me(token)).status, 401);
   t.is((await me(other.body.access_token)).status, 200, "another grant stays valid");
   advanceClock(3600_000);
   t.is((await me(other.body.access_token)).status, 401);
-});
-
-test.serial("a replay is recorded once, however many requests detect it", async (t) => {
-  const { user, refresh_token } = await register();
-  const organizations = [await service.createOrganization(), await service.createOrganization()];
-  for (const { id } of organizations)
-    await service.storage.organizations.addMember(id, user.id, "member", OPERATOR);
-  t.is((await refresh(refresh_token)).status, 200);
-  advanceClock(AFTER_RETRY_WINDOW);
-  const replies = await atOnce(20, () => refresh(refresh_token));
-  t.true(replies.every(({ status }) => status === 401));
-  for (const { id } of organizations) {
-    const entries = await service.storage.audit.list(id, { types: ["token.replay_detected"] }, 10);
-    t.is(entries.length, 1);
-    const data = { user_id: user.id, client_id: "dashboard", replayed: "refresh_token" };
-    t.like(entries[0], { actor: "system", data });
-    t.regex(entries[0]?.address ?? "", /127\.0\.0\.1$|^::1$/);
-  }
 });
 
 test("what isn't a refresh token is rejected, as is that of a disabled user", async (t) => {

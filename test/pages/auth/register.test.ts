@@ -71,18 +71,9 @@ test("a registration is rejected with each invalid field, as JSON and as a form"
   t.is(answer.status, 422);
   t.truthy(answer.html.querySelector("[role=alert]"));
   t.is(answer.html.querySelector("#password")?.attributes.value, undefined);
-  const same = await post("/auth/register", { username: "zorbvexia", password: "zorbvexia" });
-  isProblem(t, same, { status: 422, code: "invalid_password", fields: ["password"] });
-});
-
-test("a body that is no JSON object, and a field that is no string, are rejected", async (t) => {
-  for (const body of ["{", "[]"]) {
-    const headers = { "content-type": "application/json" };
-    const reply = await apiAt(service.url).send("POST", "/auth/login", { body, headers });
-    isProblem(t, reply, { status: 400, code: "invalid_json" });
-  }
-  const reply = await post("/auth/register", { username: 7, password: PASSWORD });
-  isProblem(t, reply, { status: 422, code: "invalid_username", fields: ["username"] });
+  const array = { body: "[]", headers: { "content-type": "application/json" } };
+  const none = await apiAt(service.url).send("POST", "/auth/register", array);
+  isProblem(t, none, { status: 400, code: "invalid_json" });
 });
 
 test("a login returns tokens, and ignores the case of the username", async (t) => {

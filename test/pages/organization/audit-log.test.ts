@@ -15,7 +15,7 @@ import { follow } from "../../harness/clients/pages.ts";
 import type { Page } from "../../harness/clients/test-browser.ts";
 import { Program, temporaryFolder } from "../../harness/program.ts";
 import { providerSettings } from "../../harness/providers/identity-provider.ts";
-import { OPERATOR, startTestService } from "../../harness/service.ts";
+import { startTestService } from "../../harness/service.ts";
 
 export const databases = "all";
 
@@ -102,6 +102,8 @@ test("links and authorizations are recorded with their app, which filters JSON, 
   const parts = await follow(browser, page, "created 3 links");
   t.is(parts.html.querySelectorAll("tbody tr").length, 3);
   t.truthy(page.html.querySelector(`main a[href="${base}/audit.csv?client_id=${app.clientId}"]`));
+  const none = await browser.open(`${service.url}${base}/audit?actor=unknown&from=&to=`);
+  t.regex(none.text, /No events found/);
   t.notRegex((await openAs(service, member, `${base}/apps`)).page.text, /View activity/);
 });
 
@@ -115,7 +117,10 @@ test("a bulk action is one line of the page, which leads to its entries; JSON ha
   const rows = (shown: Page) => shown.html.querySelectorAll("td[data-head=Event]").map(({ text }) => text);
   t.deepEqual(rows(page), ["archived 30 links", "created 30 links"]);
   const first = await follow(browser, page, "archived 30 links");
-  const shown = [...rows(first), ...rows(await follow(browser, first, "Next"))];
+  const next = await follow(browser, first, "Next");
+  t.is(next.html.querySelector(".pages a")?.text, "First page");
+  const shown = [...rows(first), ...rows(next)];
+  t.is(rows(first).length, 25);
   t.deepEqual(shown.toSorted(), links.map(({ slug }) => `archived link /${slug}`).toSorted());
   t.is((await auditOf(team, "&type=link.updated")).length, 30);
   const csv = first.html.querySelector("main a[href*='audit.csv']")?.attributes.href ?? "";
@@ -162,23 +167,6 @@ test("the export contains every entry and escapes formulas", async (t) => {
   t.true(text.includes(`'${user.username}`));
   const renamed = await team.owner.api.get(`${team.base}/audit.csv?type=organization.renamed`);
   t.is(linesOf(renamed.text), 7);
-});
-
-test("the page filters and paginates the log", async (t) => {
-  const team = await createTeam(service);
-  const { organizationSettings } = service.storage;
-  for (let count = 0; count < 26; count++)
-    await organizationSettings.change(team.organization.id, { name: `Name ${count}` }, OPERATOR);
-  const { browser, page } = await openAs(service, team.owner, `${team.base}/audit`);
-  t.is(page.html.querySelectorAll("tbody tr").length, 25);
-  const next = await follow(browser, page, "Next");
-  t.true(next.html.querySelectorAll("tbody tr").length > 0);
-  t.is(next.html.querySelector(".pages a")?.text, "First page");
-  const filter = "type=client.created&actor=unknown";
-  const none = await browser.open(`${service.url}${team.base}/audit?${filter}&from=&to=`);
-  t.regex(none.text, /No events found/);
-  t.is(none.html.querySelector("option[selected]")?.attributes.value, "client.created");
-  t.truthy(none.html.querySelector(`main a[href="${team.base}/audit.csv?${filter}"]`), "of the export");
 });
 
 type Chained = { seq: number; hash: string; previous_hash: string };

@@ -1,9 +1,8 @@
 import test from "ava";
 import { apiAt, isProblem } from "../../harness/clients/api.ts";
-import { auditOf, createTeamWithClient, firstPartyToken, openAs } from "../../harness/clients/dashboard.ts";
+import { auditOf, createTeamWithClient, openAs } from "../../harness/clients/dashboard.ts";
 import { alertOn, isMarked, openSection, typedIn } from "../../harness/clients/pages.ts";
 import type { Page } from "../../harness/clients/test-browser.ts";
-import { advanceClock } from "../../harness/clock.ts";
 import { OPERATOR, startTestService } from "../../harness/service.ts";
 import {
   createWebhook,
@@ -35,15 +34,12 @@ test("webhooks can only be viewed and deleted on the Free plan", async (t) => {
   for (const [method, address, json] of [
     ["POST", "", { url: URL_OF, events: EVENTS }],
     ["PATCH", `/${id}`, { enabled: false }],
-    ["POST", `/${id}`, { enabled: false }],
     ["POST", `/${id}/rotate-secret`, {}],
     ["POST", `/${id}/test`, {}],
     ["POST", `/${id}/deliveries/evt_1/resend`, {}],
     ["POST", `/${id}/deliveries/resend-failed`, {}],
     ["GET", `/${id}/deliveries/resend-failed`],
     ["GET", "/new"],
-    ["GET", `/${id}/edit`],
-    ["GET", `/${id}/rotate-secret`],
   ] as [method: string, address: string, json?: object][]) {
     const reply = await api.send(method, path + address, json ? { json } : {});
     isProblem(t, reply, { status: 403, code: "plan_required" });
@@ -77,18 +73,14 @@ test("a webhook is updated, disabled, enabled and deleted in the browser", async
   const form = await open(`/${id}/edit`);
   t.deepEqual(selectedIn(form), ["link.created", "webhook.test"]);
   const saved = await browser.press(form, "Save webhook", { url: `${URL_OF}?2` });
-  t.regex(saved.text, /Webhook saved/);
   t.like(await look(id), { url: `${URL_OF}?2`, events: ["link.created", "webhook.test"] });
   const disabled = await browser.press(saved, "Disable");
-  t.regex(disabled.text, /Webhook disabled/);
   t.regex(disabled.text, /This webhook is disabled/);
   t.false(disabled.text.includes("Send test event"));
   t.false((await look(id)).enabled);
-  const enabled = await browser.press(disabled, "Enable");
-  t.regex(enabled.text, /Webhook enabled/);
+  await browser.press(disabled, "Enable");
   t.true((await look(id)).enabled);
-  const deleted = await browser.press(await open(`/${id}/delete`), "Delete webhook");
-  t.regex(deleted.text, /Webhook deleted/);
+  await browser.press(await open(`/${id}/delete`), "Delete webhook");
   t.deepEqual(await list(), []);
 });
 
@@ -150,23 +142,13 @@ test("owners and admins view the secret of a webhook that another client created
   }
 });
 
-test.serial("the page hides the secret; after ten minutes, showing it needs another sign-in", async (t) => {
-  const { owner, base, webhook, secret, path, views } = await withWebhook();
-  const { browser, page: hidden } = await openAs(service, owner, path);
-  t.false(hidden.text.includes("whsec_"));
-  advanceClock(11 * 60_000);
-  const asked = await browser.press(hidden, "Show secret");
-  t.truthy(asked.html.querySelector("#password"), asked.text);
-  const back = await browser.signIn(asked, owner);
-  t.is((await views()).length, 0);
-  const shown = (await browser.press(back, "View the signing secret")).html.querySelector("main")?.text ?? "";
-  t.true(shown.includes(secret));
-  t.true(shown.includes(webhook.url));
-  t.is((await views()).length, 1);
-  const api = apiAt(service.url, await firstPartyToken(service, owner));
+test("a page never shows a webhook's secret, which can be viewed on the Free plan, too", async (t) => {
+  const { owner, base, secret, path } = await withWebhook();
+  t.false((await openAs(service, owner, path)).page.text.includes("whsec_"));
+  const { api } = owner;
   const { body } = await api.send<NewWebhookBody>("POST", `${path}/rotate-secret`);
   t.not(body.secret, secret);
   t.is((await api.send("PUT", `${base}/plan`, { json: { plan: "free" } })).status, 200);
   const { body: viewed } = await api.send<NewWebhookBody>("POST", `${path}/secret`);
-  t.is(viewed.secret, body.secret, "on the Free plan, the new one can still be viewed");
+  t.is(viewed.secret, body.secret, "the new one");
 });

@@ -34,8 +34,6 @@ const PROXIED: [what: string, headers: string[]][] = [
   ["with Forwarded", [...LOCAL, "forwarded", "for=127.0.0.1"]],
   ["with X-Real-IP", [...LOCAL, "x-real-ip", "127.0.0.1"]],
   ["with Via", [...LOCAL, "via", "1.1 proxy"]],
-  ["with X-Forwarded-Proto", [...LOCAL, "x-forwarded-proto", "https"]],
-  ["with X-Forwarded-Host", [...LOCAL, "x-forwarded-host", "links.example.com"]],
 ];
 
 test("this machine can read /metrics, and a request that came through a proxy can't", async (t) => {

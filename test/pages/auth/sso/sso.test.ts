@@ -71,16 +71,6 @@ test.serial("an identity with the name or e-mail of an existing user gets a new 
   t.deepEqual(await service.storage.identities.listByUser(own?.id as string), []);
 });
 
-test.serial("users are identified by issuer and subject, exactly", async (t) => {
-  const subject = newSubject();
-  const { issuer } = provider;
-  const { user } = await accountOf((await arrive({ sub: subject })).browser);
-  const { findUserId } = service.storage.identities;
-  t.is(await findUserId({ issuer, subject }), user.id);
-  t.is(await findUserId({ issuer: "https://other.example", subject }), undefined);
-  t.is(await findUserId({ issuer, subject: subject.toUpperCase() }), undefined);
-});
-
 test.serial("ten concurrent first sign-ins of one identity lead to one account", async (t) => {
   const sub = newSubject();
   const always = ({ payload }: { payload: Record<string, unknown> }) =>
