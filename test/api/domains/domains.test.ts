@@ -33,6 +33,7 @@ test("a domain serves the links of its organization once its DNS record is verif
   t.deepEqual([followed.status, followed.headers.get("location")], [302, `${URL}?a=1`]);
   t.is((await at(new globalThis.URL(service.url).host, "/spring")).status, 404);
   t.is((await at("go.acme.example", "/spring%2B")).status, 200, "its preview");
+  t.regex((await at("go.acme.example", "/robots.txt")).text, /Allow: \//);
   t.is((await api.get(`/v1/links/${link.id}`)).body.clicks, 1);
 });
 
@@ -72,18 +73,6 @@ test("a domain that ignores case has one link for all spellings", async (t) => {
   isProblem(t, await api.send("POST", "/v1/links", again), TAKEN);
 });
 
-test("new links get the default domain", async (t) => {
-  const api = await newApi(service);
-  const first = await addDomain(api, "first.example", { default: true });
-  t.is((await api.createLink()).domain, "first.example");
-  const second = await addDomain(api, "second.example");
-  await api.send("PATCH", `/v1/domains/${second.id}`, { json: { default: true } });
-  t.is((await api.createLink()).domain, "second.example");
-  t.false((await api.get<DomainView>(`/v1/domains/${first.id}`)).body.default);
-  await api.send("PATCH", `/v1/domains/${second.id}`, { json: { default: false } });
-  t.is((await api.createLink()).domain, new globalThis.URL(service.url).host);
-});
-
 test("links that are created in bulk on a domain are in the order of the request", async (t) => {
   const api = await newApi(service);
   await addDomain(api, "bulk.example", { default: true });
@@ -93,40 +82,6 @@ test("links that are created in bulk on a domain are in the order of the request
   const { body } = await api.get<PageBody>("/v1/links?limit=100&domain=bulk.example");
   const titles = body.data.map(({ title }) => title).toReversed();
   t.deepEqual(titles, links.map(({ title }) => title) as typeof titles);
-});
-
-test("a domain has a root, a page for unknown links, a fallback, robots.txt and the documents of apps", async (t) => {
-  const api = await newApi(service);
-  const { id, host } = await addDomain(api, "site.example");
-  t.is((await at(host, "/")).status, 404);
-  t.is((await at(host, "/.well-known/assetlinks.json")).status, 404);
-  const app_links = {
-    apple_app_site_association: { applinks: { details: [] } },
-    assetlinks: [{ relation: [] }],
-  };
-  const json = {
-    root_redirect_url: "https://acme.example/",
-    not_found_url: "https://acme.example/404",
-    fallback_url: "https://acme.example/gone",
-    app_links,
-  };
-  t.is((await api.send("PATCH", `/v1/domains/${id}`, { json })).status, 200);
-  const locationOf = async (path: string) => (await at(host, path)).headers.get("location");
-  t.is(await locationOf("/"), json.root_redirect_url);
-  t.is(await locationOf("/absent"), json.not_found_url);
-  t.is(await locationOf("/not/a%20slug"), json.not_found_url);
-  const link = await api.createLink({ domain: host, max_clicks: 1 });
-  await at(host, `/${link.slug}`);
-  t.is(await locationOf(`/${link.slug}`), json.fallback_url);
-  t.regex((await at(host, "/robots.txt")).text, /Allow: \//);
-  for (const [name, document] of [
-    ["apple-app-site-association", app_links.apple_app_site_association],
-    ["assetlinks.json", app_links.assetlinks],
-  ] as const) {
-    const { headers, body } = await at(host, `/.well-known/${name}`);
-    t.regex(headers.get("content-type") ?? "", /^application\/json/);
-    t.deepEqual(body, document as never);
-  }
 });
 
 test("a root or a not-found URL that leads to itself is no loop", async (t) => {
@@ -139,20 +94,4 @@ test("a root or a not-found URL that leads to itself is no loop", async (t) => {
   t.is((await at(host, "/")).headers.get("location"), json.not_found_url);
   await api.createLink({ url: URL, domain: host, slug: "lost" });
   t.is((await at(host, "/lost")).headers.get("location"), URL);
-});
-
-test("a domain with links is deleted only with what happens to them", async (t) => {
-  const api = await newApi(service);
-  const { id, host } = await addDomain(api, "leaving.example");
-  const { id: other } = await addDomain(api, "deleted.example");
-  const moved = await api.createLink({ domain: host, slug: "moves-along" });
-  const gone = await api.createLink({ domain: "deleted.example" });
-  isProblem(t, await api.send("DELETE", `/v1/domains/${id}`), { status: 409, code: "domain_in_use" });
-  t.is((await api.send("DELETE", `/v1/domains/${id}?links=move`)).status, 204);
-  t.is((await api.send("DELETE", `/v1/domains/${other}?links=delete`)).status, 204);
-  t.is((await at(host, "/moves-along")).status, 421);
-  const own = new globalThis.URL(service.url).host;
-  t.is((await api.get(`/v1/links/${moved.id}`)).body.domain, own);
-  t.is((await at(own, "/moves-along")).status, 302);
-  t.is((await api.send("GET", `/v1/links/${gone.id}`)).status, 404);
 });

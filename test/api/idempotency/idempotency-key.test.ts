@@ -4,7 +4,7 @@ import { contractOf } from "../../harness/clients/contract.ts";
 import { connectUntilEnd } from "../../harness/clients/mcp.ts";
 import { atOnce } from "../../harness/database/storage.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
-import { createWebhook, deliveriesOf, type NewWebhookBody } from "../../harness/webhooks.ts";
+import { createWebhook, deliveriesOf } from "../../harness/webhooks.ts";
 
 export const databases = "all";
 
@@ -68,27 +68,6 @@ test("repeating a POST with the same key replays the response and has no further
     t.false(isReplayed(anew));
     if (!path.includes("/resend")) t.notDeepEqual(essence(anew), essence(first));
   }
-});
-
-test("a webhook's secret is shown once, also with a key", async (t) => {
-  const { id } = await newWebhook();
-  const json = { url: receiver.url("/once"), events: ["link.deleted"] };
-  const calls: [path: string, json?: object][] = [
-    ["/v1/webhooks", json],
-    [`/v1/webhooks/${id}/rotate-secret`],
-  ];
-  for (const [path, body] of calls) {
-    const key = newKey();
-    const first = await post<NewWebhookBody>(path, key, body);
-    t.regex(first.body.secret, /^whsec_/);
-    for (let round = 0; round < 2; round++) {
-      const again = await post(path, key, body);
-      isProblem(t, again, { status: 409, code: "secret_shown_once" });
-      t.true(isReplayed(again));
-    }
-  }
-  const { body } = await api.get<PageBody>("/v1/webhooks?limit=100");
-  t.is(body.data.filter(({ url }) => url === json.url).length, 1);
 });
 
 test("the document describes the key for every POST and for the bulk update, and for no other operation", async (t) => {

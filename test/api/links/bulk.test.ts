@@ -84,22 +84,6 @@ test("a bulk request needs 1 to 100 links, and no other field, and creates nothi
   t.deepEqual((await caller.get<PageBody>("/v1/links")).body.data, []);
 });
 
-test("requests of another organization are answered between the bulk requests of one", async (t) => {
-  const [busy, other] = await Promise.all([newApi(service), newApi(service)]);
-  const metadata = Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`key${n}`, "x".repeat(100)]));
-  const links = Array.from({ length: 100 }, () => ({ url, metadata }));
-  let answered = 0;
-  const all = Array.from({ length: 12 }, async () => {
-    const { status } = await bulk(links, busy);
-    answered++;
-    return status;
-  });
-  await Promise.race(all);
-  t.is((await other.send("POST", "/v1/links", { json: { url } })).status, 201);
-  t.true(answered <= 6, `${answered} of 12 were answered before it`);
-  t.deepEqual(new Set(await Promise.all(all)), new Set([200]));
-});
-
 test("a file needs links, at most 10,000 of them, and imports none otherwise", async (t) => {
   const { base, owner } = await createTeam(service);
   const missing = await owner.api.send("POST", `${base}/links/import`, { json: {} });

@@ -128,12 +128,6 @@ test("an update changes updated_at and the ETag, and one with the values of the 
   }
 });
 
-test("a new slug redirects, and the old one no longer does", async (t) => {
-  const { id } = await api.createLink({ slug: "old-name" });
-  await patch(id, { slug: "new-name" });
-  t.deepEqual([await visit("new-name"), await visit("old-name")], [url, 404]);
-});
-
 test("concurrent updates and deletions never give one slug to two links", async (t) => {
   for (let round = 0; round < 3; round++) {
     const contested = `contested-${round}`;

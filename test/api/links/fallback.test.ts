@@ -105,17 +105,6 @@ test("no fallback is used for what the operator stopped, nor for a deleted organ
   }
 });
 
-test("a fallback counts as stored text", async (t) => {
-  const { app, api } = await createOwner();
-  const link = await api.createLink({ fallback_url: FALLBACK });
-  const used = async () => (await service.storage.links.usage(app.id)).link_bytes;
-  const before = await used();
-  await api.send("PATCH", `/v1/links/${link.id}`, { json: { fallback_url: null } });
-  t.is(before - (await used()), FALLBACK.length);
-  await api.send("DELETE", `/v1/links/${link.id}`);
-  t.is(await used(), 0);
-});
-
 test("the page of a link names its organization, and that of a missing or disabled one only the host", async (t) => {
   const { app, api, patch } = await createOwner();
   const [shown, locked, archived, deleted, disabled] = await Promise.all(
