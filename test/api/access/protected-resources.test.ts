@@ -116,15 +116,6 @@ test("MCP is served at MCP_URL and nowhere else", async (t) => {
     [other, "/mcp", 421],
   ] as const)
     t.is((await apiAt(origin, apartToken).send("POST", path, { json: ping })).status, status, origin + path);
-});
-
-test("the metadata of MCP is served at the well-known URL derived from MCP_URL", async (t) => {
-  const metadataUrl = `${other}${WELL_KNOWN}/agents/mcp`;
-  const challenge = challengeOf(await apiAt(other).send("POST", "/agents/mcp", { json: ping }));
-  t.is(challenge?.resource_metadata, metadataUrl);
-  const body = (await (await fetch(metadataUrl)).json()) as Record<string, unknown>;
-  t.is(body.resource, `${other}/agents/mcp`);
-  t.deepEqual(body.authorization_servers, [apart.url]);
   for (const wrong of [`${apart.url}${WELL_KNOWN}/agents/mcp`, `${apart.url}${WELL_KNOWN}/mcp`])
     t.is((await fetch(wrong)).status, 404, wrong);
   t.is((await fetch(`${other}${WELL_KNOWN}/mcp`)).status, 404);

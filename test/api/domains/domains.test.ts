@@ -1,6 +1,6 @@
 import test from "ava";
 import type { DomainView } from "../../../resources/domains/schema.ts";
-import { isInvalid, isProblem, type LinkBody, newApi, type PageBody } from "../../harness/clients/api.ts";
+import { isInvalid, isProblem, newApi, type PageBody } from "../../harness/clients/api.ts";
 import { startDomainService } from "../../harness/domains.ts";
 
 export const databases = "all";
@@ -35,32 +35,6 @@ test("a domain serves the links of its organization once its DNS record is verif
   t.is((await at("go.acme.example", "/spring%2B")).status, 200, "its preview");
   t.regex((await at("go.acme.example", "/robots.txt")).text, /Allow: \//);
   t.is((await api.get(`/v1/links/${link.id}`)).body.clicks, 1);
-});
-
-test("slugs are apart on each host", async (t) => {
-  const api = await newApi(service);
-  for (const host of ["one.example", "two.example"]) await addDomain(api, host);
-  const own = new globalThis.URL(service.url).host;
-  for (const domain of ["one.example", "two.example", own])
-    await api.createLink({ url: `https://example.com/${domain.slice(0, 3)}`, domain, slug: "apart" });
-  for (const host of ["one.example", "two.example", own])
-    t.is((await at(host, "/apart")).headers.get("location"), `https://example.com/${host.slice(0, 3)}`);
-  const again = { json: { url: URL, domain: "one.example", slug: "apart" } };
-  isProblem(t, await api.send("POST", "/v1/links", again), TAKEN);
-  const listed = async (query: string) =>
-    (await api.get<PageBody>(`/v1/links?${query}`)).body.data.map(({ domain }) => domain);
-  t.deepEqual(await listed("slug=apart"), [own, "two.example", "one.example"]);
-  t.deepEqual(await listed("domain=one.example"), ["one.example"]);
-  t.deepEqual(await listed(`domain=${own}&slug=apart`), [own]);
-});
-
-test("names that are reserved on the service's own host are slugs of a domain", async (t) => {
-  const api = await newApi(service);
-  await addDomain(api, "reserved.example");
-  const link = await api.createLink({ url: URL, domain: "reserved.example", slug: "dashboard/v1" });
-  t.is((await at("reserved.example", "/dashboard/v1")).headers.get("location"), URL);
-  const moved = await api.send<LinkBody>("PATCH", `/v1/links/${link.id}`, { json: { domain: null } });
-  isInvalid(t, moved, "slug");
 });
 
 test("a domain that ignores case has one link for all spellings", async (t) => {

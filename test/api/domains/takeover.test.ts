@@ -289,6 +289,8 @@ test("links that can't be moved keep their domain, and the others are moved", as
   const now = await Promise.all(links.map(async ({ id }) => (await api.get(`/v1/links/${id}`)).body.domain));
   t.deepEqual(now, [domain.host, domain.host, own, domain.host, own]);
   t.is((await at(domain.host, "/dashboard")).status, 302, "it works on");
+  const json = { domain: null };
+  isInvalid(t, await api.send("PATCH", `/v1/links/${links[1]?.id}`, { json }), "slug");
   t.is((await at(own, "/moving-free")).status, 302);
   t.is((await remove(api, domain, "delete")).status, 204);
   t.deepEqual((await api.get<PageBody>(`/v1/links?domain=${domain.host}`)).body.data, []);

@@ -46,18 +46,6 @@ test("an archived link leads to its fallback with a 302 that isn't stored or cou
   t.is((await follow(link.slug)).status, 301);
 });
 
-test("each click of a link that is archived meanwhile leads to the destination or the fallback", async (t) => {
-  const { api, patch, clicksOf } = await createOwner();
-  const link = await api.createLink({ fallback_url: FALLBACK });
-  const [, ...targets] = await Promise.all([
-    patch(link.id, { archived: true }),
-    ...Array.from({ length: 60 }, () => leadsTo(link.slug)),
-  ]);
-  const followed = targets.filter((target) => target === link.url).length;
-  t.is(targets.filter((target) => target === FALLBACK).length, 60 - followed);
-  t.is(await clicksOf(link), followed);
-});
-
 test("the fallback of the organization is for links without their own", async (t) => {
   const { app, api, patch } = await createOwner(DEFAULT);
   const link = await api.createLink();
