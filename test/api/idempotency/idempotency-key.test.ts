@@ -116,14 +116,9 @@ test("a key reused for another body, operation or path is rejected and has no ef
   t.true(isReplayed(await post("/v1/links", key, json)), "the response is still stored");
 });
 
-test("a key is compared exactly and its body by its values, and an invalid key creates nothing", async (t) => {
+test("a key is compared exactly, and an invalid one creates nothing", async (t) => {
   const key = newKey();
-  const first = await post("/v1/links", key, { url, metadata: { a: 1, b: 2 }, title: "x" });
-  const again = await api.send<LinkBody>("POST", "/v1/links", {
-    body: ` { "title":"x",\n"metadata": {"b":2, "a":1}, "url": "${url}" }`,
-    headers: { "idempotency-key": key, "content-type": "application/json" },
-  });
-  t.deepEqual(essence(again), essence(first));
+  await post("/v1/links", key, { url });
   t.false(isReplayed(await post("/v1/links", key.toUpperCase(), { url })));
   const refused = await post("/v1/links", "a b", { url, tags: ["wrong-key"] });
   isProblem(t, refused, { status: 422, code: "invalid_idempotency_key", fields: ["Idempotency-Key"] });

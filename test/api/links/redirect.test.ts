@@ -31,23 +31,6 @@ test("a link redirects with its redirect_type, 302 by default, and the redirect 
   }
 });
 
-test("every GET is counted and timestamped, in the link, lists and updates, without changing it; HEAD is not", async (t) => {
-  const link = await api.createLink();
-  await visitor.send("HEAD", `/${link.slug}`);
-  t.is((await read(link)).last_clicked_at, null);
-  const before = Date.now();
-  for (let n = 1; n <= 3; n++) {
-    await follow(link.slug);
-    const { clicks, last_clicked_at, updated_at } = await read(link);
-    t.deepEqual([clicks, updated_at], [n, link.updated_at]);
-    t.true(Date.parse(last_clicked_at ?? "") >= before);
-  }
-  await visitor.send("HEAD", `/${link.slug}`);
-  const { body } = await api.get<PageBody>("/v1/links?limit=100");
-  t.is(body.data.find(({ id }) => id === link.id)?.clicks, 3);
-  t.is((await patch(link.id, { title: "x" })).body.clicks, 3);
-});
-
 // Serial, because the test sets the clock: no time passes while a request is sent.
 test.serial("a link expires exactly at expires_at, and works again with a later one", async (t) => {
   const expiresAt = Date.now() + 60_000;
@@ -117,7 +100,10 @@ test("a trailing slash leads to the destination without another redirect, and co
     t.deepEqual([status, headers.get("location")], [302, `https://example.com/a${query}`]);
   }
   t.is((await visitor.send("HEAD", `/${link.slug}/`)).status, 302);
-  t.is((await read(link)).clicks, 2);
+  const { clicks, last_clicked_at, updated_at } = await read(link);
+  t.deepEqual([clicks, updated_at], [2, link.updated_at]);
+  const age = Date.now() - Date.parse(last_clicked_at ?? "");
+  t.true(age >= 0 && age < 60_000, `${last_clicked_at}`);
 });
 
 const wantsPage = [BROWSER, "text/html", "text/html, application/json;q=0.9", "TEXT/HTML"];
