@@ -3,7 +3,7 @@ import { parse } from "node-html-parser";
 import { isProblem, type LinkBody, type PageBody } from "../../harness/clients/api.ts";
 import { shareApi } from "../../harness/clients/authorization.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
-import { atOnce, OPERATOR } from "../../harness/database/storage.ts";
+import { OPERATOR } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 
@@ -133,26 +133,6 @@ test("what is unknown or unavailable is a page for browsers, a problem for other
       t.true(headers.get("content-security-policy")?.includes("default-src 'none'"));
       t.false(text.includes("request_id"));
     }
-});
-
-async function followConcurrently(slug: string, times: number): Promise<Record<number, number>> {
-  const counts: Record<number, number> = {};
-  for (const { status } of await atOnce(times, () => follow(slug)))
-    counts[status] = (counts[status] ?? 0) + 1;
-  return counts;
-}
-
-test("no click is lost while the link is updated, or for a limit that is set right after it", async (t) => {
-  const link = await api.createLink();
-  const [counts] = await Promise.all([
-    followConcurrently(link.slug, 100),
-    ...Array.from({ length: 10 }, (_, n) => patch(link.id, { title: `title ${n}` })),
-  ]);
-  t.deepEqual(counts, { 302: 100 });
-  t.is((await read(link)).clicks, 100);
-  await followConcurrently(link.slug, 100);
-  await patch(link.id, { max_clicks: 210 }); // these clicks may not be stored yet
-  t.deepEqual(await followConcurrently(link.slug, 20), { 302: 10, 410: 10 });
 });
 
 test("a disabled link says why to its owner, not to visitors, and can't be changed", async (t) => {
