@@ -134,9 +134,7 @@ test("each document refers to files and headings that exist", (t) => {
 
 /** Returns the tests that a cell names. The names of other things in code have no slash, or an extension. */
 function testsIn(t: ExecutionContext, cell: string, row: string): string[] {
-  const named = [...cell.matchAll(/`([a-z\d-]+(?:\/[a-z\d-]+)+|flow)`/g)].map(
-    ([, name]) => `${name}.test.ts`,
-  );
+  const named = [...cell.matchAll(/`([a-z\d-]+(?:\/[a-z\d-]+)+)`/g)].map(([, name]) => `${name}.test.ts`);
   t.is(new Set(named).size, named.length, `${row} names a test twice`);
   for (const file of named) t.true(files.includes(file), `${row}: there is no ${file}`);
   return named;

@@ -2,7 +2,6 @@ import test from "ava";
 import { apiAt, isProblem, type LinkBody, type PageBody, type Reply } from "../../harness/clients/api.ts";
 import { contractOf } from "../../harness/clients/contract.ts";
 import { connectUntilEnd } from "../../harness/clients/mcp.ts";
-import { atOnce } from "../../harness/database/storage.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
 import { createWebhook, deliveriesOf } from "../../harness/webhooks.ts";
 
@@ -14,7 +13,6 @@ const token = await service.token(app);
 const api = apiAt(service.url, token);
 
 const url = "https://example.com/";
-const IN_USE = { status: 409, code: "idempotency_key_in_use" };
 const REUSED = { status: 422, code: "idempotency_key_reused" };
 let count = 0;
 const newKey = () => `key-${++count}`;
@@ -79,21 +77,6 @@ test("the document describes the key for every POST and for the bulk update, and
   );
   const posts = Object.values(document.paths).filter((path) => "post" in path);
   t.deepEqual(methods.toSorted(), ["patch", ...posts.map(() => "post")]);
-});
-
-test("50 concurrent POSTs with one key create one link; the others are rejected with Retry-After", async (t) => {
-  const [key, tag] = [newKey(), "concurrent"];
-  const replies = await atOnce(50, () => post("/v1/links", key, { url, tags: [tag] }));
-  const created = replies.filter(({ status }) => status === 201);
-  t.is(created.filter((reply) => !isReplayed(reply)).length, 1);
-  t.is(new Set(created.map(({ body }) => body.id)).size, 1);
-  for (const reply of replies.filter(({ status }) => status !== 201)) {
-    isProblem(t, reply, IN_USE);
-    t.is(reply.headers.get("retry-after"), "1");
-    t.false(isReplayed(reply));
-  }
-  t.is((await linksTagged(tag)).length, 1);
-  t.true(isReplayed(await post("/v1/links", key, { url, tags: [tag] })));
 });
 
 test("a key reused for another body, operation or path is rejected and has no effect", async (t) => {

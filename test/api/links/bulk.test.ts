@@ -3,7 +3,6 @@ import { isInvalid, isProblem, type LinkBody, newApi, type PageBody } from "../.
 import { shareApi } from "../../harness/clients/authorization.ts";
 import { createTeam } from "../../harness/clients/dashboard.ts";
 import { importLinks } from "../../harness/clients/link-import.ts";
-import { atOnce } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 
@@ -59,19 +58,6 @@ test("each result is that of a separate request for the link", async (t) => {
     const named = error?.errors?.map(({ field }) => field);
     t.deepEqual(named, fields);
     t.not(error?.detail, "");
-  }
-});
-
-test("concurrent bulk requests for the same slugs, in either order, create each link once", async (t) => {
-  for (let round = 0; round < 3; round++) {
-    const tags = [`contended-${round}`];
-    const names = Array.from({ length: 40 }, (_, n) => `contended-${round}-${n}`);
-    const links = names.map((name) => ({ url, slug: name, external_id: name, tags }));
-    const results = await atOnce(8, (n) => resultsOf(n % 2 ? links : links.toReversed()));
-    const statuses = results.flat().map(({ status }) => status);
-    t.deepEqual(statuses.sort(), [...Array(40).fill(201), ...Array(280).fill(409)]);
-    const { body } = await api.get<PageBody>(`/v1/links?limit=100&tag=${tags}`);
-    t.is(body.data.length, 40);
   }
 });
 

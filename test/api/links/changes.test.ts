@@ -2,7 +2,6 @@ import test from "ava";
 import { apiAt, isInvalid, isProblem, type LinkBody, newApi } from "../../harness/clients/api.ts";
 import { shareApi, tokensFor } from "../../harness/clients/authorization.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { atOnce } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 
@@ -125,25 +124,6 @@ test("an update changes updated_at and the ETag, and one with the values of the 
   for (const same of [change, { metadata: { b: "x", a: 1 } }, {}]) {
     const again = await patch(created.id, same);
     t.deepEqual([again.body, again.headers.get("etag")], [body, headers.get("etag")]);
-  }
-});
-
-test("concurrent updates and deletions never give one slug to two links", async (t) => {
-  for (let round = 0; round < 3; round++) {
-    const contested = `contested-${round}`;
-    const links = await atOnce(6, () => api.createLink());
-    const replies = await Promise.all(
-      links.flatMap(({ id }, index) => [
-        patch(id, { slug: contested, external_id: contested }),
-        patch(id, { external_id: null, title: `${index}` }),
-        ...(index % 3 ? [] : [remove(id)]),
-      ]),
-    );
-    for (const { status, text } of replies) t.true([200, 204, 404, 409].includes(status), text);
-    const current = await Promise.all(links.map(({ id }) => read(id)));
-    const holders = current.filter(({ slug, external_id }) => [slug, external_id].includes(contested));
-    t.true(holders.length <= 1);
-    t.not(await visit(contested), 404, "the winner has the slug, or had it when it was deleted");
   }
 });
 
