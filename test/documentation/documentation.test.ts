@@ -33,10 +33,6 @@ const walkOf = ({ clientId, clientSecret }: TestOrganization) =>
     .map((code) => code.replace("CLIENT_ID=lgc_…", `CLIENT_ID=${clientId}`))
     .map((code) => code.replace("CLIENT_SECRET=lgs_…", `CLIENT_SECRET=${clientSecret}`));
 
-test("the README has at most 120 lines", (t) => {
-  t.true(read("README.md").trimEnd().split("\n").length <= 120);
-});
-
 test("the walk through the API in the README works when pasted", async (t) => {
   const organization = await service.createOrganization();
   const commands = walkOf(organization);

@@ -20,11 +20,9 @@ const noToken: [string, Record<string, string>, string?][] = [
   ["an empty header", { authorization: "" }],
   ["the scheme without a token", { authorization: "Bearer" }],
   ["Basic credentials", { authorization: `Basic ${btoa(`${app.clientId}:${app.clientSecret}`)}` }],
-  ["an unknown scheme", { authorization: `Token ${good}` }],
   ["a token without a scheme", { authorization: good }],
   ["a token in the query", {}, `?access_token=${good}`],
   ["a token in a cookie", { cookie: `access_token=${good}` }],
-  ["a token in another header", { "x-access-token": good }],
 ];
 for (const [name, headers, query] of noToken)
   test(`${name} counts as no token: 401 with a challenge without an error`, async (t) => {
@@ -35,10 +33,6 @@ for (const [name, headers, query] of noToken)
 
 const flipCase = (text: string) =>
   text.replace(/[a-z]/i, (c) => (c === c.toLowerCase() ? c.toUpperCase() : c.toLowerCase()));
-const claims = { iss: service.url, sub: app.id, aud: `${service.url}/v1`, exp: 4e9, scope: "links:write" };
-const jwt = (header: object) =>
-  [header, claims].map((part) => Buffer.from(JSON.stringify(part)).toString("base64url")).join(".");
-
 const invalid: [string, string][] = [
   ["an unknown token", `lga_${"A".repeat(43)}`],
   ["a token without its prefix", good.slice("lga_".length)],
@@ -47,10 +41,7 @@ const invalid: [string, string][] = [
   ["a refresh token", tokens.refresh_token as string],
   ["an id_token", tokens.id_token as string],
   ["an authorization code", code],
-  ["a client id", app.clientId],
   ["a client secret", app.clientSecret],
-  ["an unsigned JWT", `${jwt({ alg: "none", typ: "at+jwt" })}.`],
-  ["a JWT with a forged signature", `${jwt({ alg: "HS256", typ: "at+jwt" })}.c2lnbmF0dXJl`],
   ["a token of 6,000 characters", `lga_${"A".repeat(6000)}`],
 ];
 for (const [name, token] of invalid)
@@ -66,9 +57,6 @@ for (const [name, token] of invalid)
 const malformed: [name: string, token: string, query?: string][] = [
   ["a space inside", `${good.slice(0, 20)} ${good.slice(20)}`],
   ["a comma and a second token", `${good}, ${good}`],
-  ["quotes", `"${good}"`],
-  ["a percent-encoded suffix", `${good}%20`],
-  ["leading padding", `=${good}`],
   ["a non-ASCII letter", `${good}\u00e9`],
   ["a token that is also in the query", good, `?access_token=${good}`],
 ];
