@@ -110,13 +110,6 @@ test("a range of one day has its 24 hours, a longer one has none", async (t) => 
   t.false("hours" in (await analytics(link, "?from=2030-03-01&to=2030-03-02")));
 });
 
-test("the country comes from the header of the setting, and must be a country code", async (t) => {
-  for (const header of ["CH", "ch", "XX", "T1", "CHE", "<>"]) {
-    const { countries } = await analyticsAfter(t, [{ "cf-ipcountry": header }]);
-    t.deepEqual(countries, [{ country: header === "CH" ? "CH" : null, clicks: 1 }], header);
-  }
-});
-
 test("the totals include every link of the organization, deleted ones too, and none of another", async (t) => {
   const [mine, theirs] = [await newApi(service), await newApi(service)];
   const [one, two, three] = [await mine.createLink(), await mine.createLink(), await theirs.createLink()];

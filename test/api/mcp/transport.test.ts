@@ -86,11 +86,6 @@ test("a cursor that is null is the same as none, of a list of tools and of a too
   }
 });
 
-test("a notification is accepted without a response", async (t) => {
-  const reply = await postMcp(url, { jsonrpc: "2.0", method: "notifications/initialized" }, auth);
-  t.deepEqual([reply.status, reply.text], [202, ""]);
-});
-
 const ask = async (method: string, headers = auth) => {
   const modern = modernRequest(method);
   return (await postMcp(url, modern.message, { ...modern.headers, ...headers })).rpc?.result ?? {};
@@ -189,10 +184,8 @@ test("what is no JSON, or no message, is a JSON-RPC error of status 400", async 
 
 test("messages nested thousands of levels deep are refused, and those over 64 KB", async (t) => {
   const nested = `${"[".repeat(30_000)}${"]".repeat(30_000)}`;
-  const deep = `${'{"a":'.repeat(10_000)}1${"}".repeat(10_000)}`;
   const ofTool = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"arguments":{"url":${nested}}}}`;
-  for (const body of [ofTool, deep, nested])
-    isProblem(t, await postMcp(url, body, auth), { status: 400, code: "invalid_json" });
+  isProblem(t, await postMcp(url, ofTool, auth), { status: 400, code: "invalid_json" });
   const args = { url: `https://example.com/${"a".repeat(2 ** 16)}` };
   const call = { ...whoami, params: { name: "create_link", arguments: args } };
   isProblem(t, await postMcp(url, call, auth), { status: 413, code: "body_too_large" });

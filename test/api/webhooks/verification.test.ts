@@ -107,27 +107,24 @@ test.serial("each call sends at most one test event, and only the last one is re
   t.is(typesOn("/repeated").length, 5);
 });
 
-test.serial("an endpoint that refuses its test event with 410 gets another when it is enabled", async (t) => {
-  const api = await newApi();
-  receiver.exposeVerification("/gone");
-  respondWith("/gone", 410);
-  const path = `/v1/webhooks/${(await createWebhook(api, receiver.url("/gone"))).id}`;
-  await until(async () => !(await api.get<WebhookBody>(path)).body.enabled || undefined);
-  respondWith("/gone", 200);
-  await api.send("PATCH", path, { json: { enabled: true } });
-  await waitUntilVerified(api, path);
-  t.deepEqual(typesOn("/gone"), ["webhook.test", "webhook.test"]);
-});
-
-test.serial("a webhook that is created disabled is verified when it is enabled", async (t) => {
-  const api = await newApi();
-  receiver.exposeVerification("/off");
-  const json = { url: receiver.url("/off"), events: ["link.created"], enabled: false };
-  const { body } = await api.send<WebhookBody>("POST", "/v1/webhooks", { json });
-  t.like(body, { enabled: false, verified: false });
-  await passQueue();
-  t.deepEqual(typesOn("/off"), []);
-  await api.send("PATCH", `/v1/webhooks/${body.id}`, { json: { enabled: true } });
-  await waitUntilVerified(api, `/v1/webhooks/${body.id}`);
-  t.deepEqual(typesOn("/off"), ["webhook.test"]);
-});
+test.serial(
+  "an endpoint that refused its test event with 410, or got none as the webhook was disabled, gets one when it is enabled",
+  async (t) => {
+    const api = await newApi();
+    for (const path of ["/gone", "/off"]) receiver.exposeVerification(path);
+    respondWith("/gone", 410);
+    const gone = `/v1/webhooks/${(await createWebhook(api, receiver.url("/gone"))).id}`;
+    await until(async () => !(await api.get<WebhookBody>(gone)).body.enabled || undefined);
+    respondWith("/gone", 200);
+    const json = { url: receiver.url("/off"), events: ["link.created"], enabled: false };
+    const { body } = await api.send<WebhookBody>("POST", "/v1/webhooks", { json });
+    t.like(body, { enabled: false, verified: false });
+    await passQueue();
+    t.deepEqual(typesOn("/off"), []);
+    for (const path of [gone, `/v1/webhooks/${body.id}`]) {
+      await api.send("PATCH", path, { json: { enabled: true } });
+      await waitUntilVerified(api, path);
+    }
+    t.deepEqual([...typesOn("/gone"), ...typesOn("/off")], Array(3).fill("webhook.test"));
+  },
+);
