@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { Problem } from "../../resources/http/problem.ts";
 import { validate } from "../../resources/http/validate.ts";
 import { eventQuery } from "../../resources/webhooks/event-list.ts";
-import { webhookSchemas } from "../../resources/webhooks/schema.ts";
+import { deliveryQuery, webhookSchemas } from "../../resources/webhooks/schema.ts";
 
 const { create, update } = webhookSchemas(new Set());
 const HOOK = "https://example.com/hook";
@@ -61,6 +61,8 @@ const QUERIES: [query: object, code: string, field: string][] = [
   [{ after: "x" }, "unknown_field", "after"],
   [{ organization_id: "org_x" }, "unknown_field", "organization_id"],
 ];
-test("an invalid or unknown parameter of a list of events is rejected by name", (t) => {
+test("an invalid or unknown parameter of a list of events or deliveries is rejected by name", (t) => {
   for (const [query, code, field] of QUERIES) isRefused(t, eventQuery, query, code, [field]);
+  isRefused(t, deliveryQuery, { status: "lost" }, "invalid_status", ["status"]);
+  isRefused(t, deliveryQuery, { event_type: "link" }, "invalid_event_type", ["event_type"]);
 });

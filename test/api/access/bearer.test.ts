@@ -2,7 +2,6 @@ import test from "ava";
 import { isProblem, read } from "../../harness/clients/api.ts";
 import { authorize, tokensFor } from "../../harness/clients/authorization.ts";
 import { challengeOf } from "../../harness/clients/challenge.ts";
-import { postAsClient } from "../../harness/clients/oauth.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
 import { bearer, postForm, startTestService } from "../../harness/service.ts";
 
@@ -20,14 +19,10 @@ const noToken: [string, Record<string, string>, string?][] = [
   ["no Authorization header", {}],
   ["an empty header", { authorization: "" }],
   ["the scheme without a token", { authorization: "Bearer" }],
-  ["an empty token", { authorization: "Bearer " }],
   ["Basic credentials", { authorization: `Basic ${btoa(`${app.clientId}:${app.clientSecret}`)}` }],
-  ["an unknown scheme", { authorization: `Token ${good}` }],
   ["a token without a scheme", { authorization: good }],
-  ["a scheme that begins with Bearer", { authorization: `BearerX ${good}` }],
   ["a token in the query", {}, `?access_token=${good}`],
   ["a token in a cookie", { cookie: `access_token=${good}` }],
-  ["a token in another header", { "x-access-token": good }],
 ];
 for (const [name, headers, query] of noToken)
   test(`${name} counts as no token: 401 with a challenge without an error`, async (t) => {
@@ -38,30 +33,15 @@ for (const [name, headers, query] of noToken)
 
 const flipCase = (text: string) =>
   text.replace(/[a-z]/i, (c) => (c === c.toLowerCase() ? c.toUpperCase() : c.toLowerCase()));
-const flipLast = (token: string) =>
-  token.slice(0, -1) + flipCase(/[a-z]/i.test(token.slice(-1)) ? token.slice(-1) : "a");
-const claims = { iss: service.url, sub: app.id, aud: `${service.url}/v1`, exp: 4e9, scope: "links:write" };
-const jwt = (header: object) =>
-  [header, claims].map((part) => Buffer.from(JSON.stringify(part)).toString("base64url")).join(".");
-
 const invalid: [string, string][] = [
   ["an unknown token", `lga_${"A".repeat(43)}`],
-  ["a token missing its last character", good.slice(0, -1)],
-  ["only the prefix of a token", "lga_"],
   ["a token without its prefix", good.slice("lga_".length)],
-  ["a token with an extra character", `${good}A`],
   ["a token padded with =", `${good}=`],
   ["a token with the case of one letter changed", `lga_${flipCase(good.slice(4))}`],
-  ["a token with the last letter changed", flipLast(good)],
-  ["a token in uppercase", good.toUpperCase()],
   ["a refresh token", tokens.refresh_token as string],
   ["an id_token", tokens.id_token as string],
   ["an authorization code", code],
-  ["a client id", app.clientId],
   ["a client secret", app.clientSecret],
-  ["an unsigned JWT", `${jwt({ alg: "none", typ: "at+jwt" })}.`],
-  ["a JWT with a forged signature", `${jwt({ alg: "HS256", typ: "at+jwt" })}.c2lnbmF0dXJl`],
-  ["the word null", "null"],
   ["a token of 6,000 characters", `lga_${"A".repeat(6000)}`],
 ];
 for (const [name, token] of invalid)
@@ -77,9 +57,6 @@ for (const [name, token] of invalid)
 const malformed: [name: string, token: string, query?: string][] = [
   ["a space inside", `${good.slice(0, 20)} ${good.slice(20)}`],
   ["a comma and a second token", `${good}, ${good}`],
-  ["quotes", `"${good}"`],
-  ["a percent-encoded suffix", `${good}%20`],
-  ["leading padding", `=${good}`],
   ["a non-ASCII letter", `${good}\u00e9`],
   ["a token that is also in the query", good, `?access_token=${good}`],
 ];
@@ -113,11 +90,3 @@ for (const scheme of ["Bearer", "bearer", "BEARER"])
     for (const spaces of [" ", "   "])
       t.is((await call({ authorization: scheme + spaces + good })).status, 200);
   });
-
-test("a revoked token is rejected on the next request, and other tokens still work", async (t) => {
-  const [revoked, other] = [await service.token(app), await service.token(app)];
-  t.is((await call(bearer(revoked))).status, 200);
-  t.is((await postAsClient(service, "revoke", app, { token: revoked })).status, 200);
-  isProblem(t, await call(bearer(revoked)), { status: 401, code: "invalid_token" });
-  t.is((await call(bearer(other))).status, 200);
-});

@@ -1,4 +1,5 @@
 import test from "ava";
+import type { DomainView } from "../../../resources/domains/schema.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt, newApi } from "../../harness/clients/api.ts";
 import { startDomainService } from "../../harness/domains.ts";
@@ -48,13 +49,19 @@ test("each change of a domain and its links counts for the next visitor of every
     ["its root", "/", () => patch({ root_redirect_url: `${URL}root` }), `${URL}root`],
     ["that it has no root", "/", () => patch({ root_redirect_url: null }), 404],
     ["its not-found URL", "/absent", () => patch({ not_found_url: `${URL}404` }), `${URL}404`],
-    ["another not-found URL", "/absent", () => patch({ not_found_url: `${URL}none` }), `${URL}none`],
+    ["another not-found URL", "/not/a%20slug", () => patch({ not_found_url: `${URL}none` }), `${URL}none`],
     ["that it has no not-found URL", "/absent", () => patch({ not_found_url: null }), 404],
     [
       "its documents for apps",
       "/.well-known/assetlinks.json",
       () => patch({ app_links: { assetlinks: document } }),
       JSON.stringify(document),
+    ],
+    [
+      "its document for apps of Apple",
+      "/.well-known/apple-app-site-association",
+      () => patch({ app_links: { apple_app_site_association: { applinks: {} } } }),
+      '{"applinks":{}}',
     ],
     ["that its link is archived", "/sale", () => patchLink({ archived: true }), 410],
     ["its fallback", "/sale", () => patch({ fallback_url: `${URL}gone` }), `${URL}gone`],
@@ -90,7 +97,12 @@ test("the default domain of an organization counts for the next link at every pr
     await api.send("PATCH", `/v1/domains/${id}`, { json: { default: true } });
     t.is((await there.createLink()).domain, host);
   }
-  await api.send("DELETE", `/v1/domains/${domains[1]?.id}?links=delete`);
+  const [, { id, host }] = domains as [DomainView, DomainView];
+  for (const isDefault of [false, true]) {
+    await api.send("PATCH", `/v1/domains/${id}`, { json: { default: isDefault } });
+    t.is((await there.createLink()).domain, isDefault ? host : own);
+  }
+  await api.send("DELETE", `/v1/domains/${id}?links=delete`);
   t.is((await there.createLink()).domain, own);
 });
 

@@ -1,6 +1,6 @@
 import test from "ava";
 import type { DomainView } from "../../../resources/domains/schema.ts";
-import { isInvalid, isProblem, type LinkBody, newApi, type PageBody } from "../../harness/clients/api.ts";
+import { isInvalid, isProblem, newApi, type PageBody } from "../../harness/clients/api.ts";
 import { startDomainService } from "../../harness/domains.ts";
 
 export const databases = "all";
@@ -33,33 +33,8 @@ test("a domain serves the links of its organization once its DNS record is verif
   t.deepEqual([followed.status, followed.headers.get("location")], [302, `${URL}?a=1`]);
   t.is((await at(new globalThis.URL(service.url).host, "/spring")).status, 404);
   t.is((await at("go.acme.example", "/spring%2B")).status, 200, "its preview");
+  t.regex((await at("go.acme.example", "/robots.txt")).text, /Allow: \//);
   t.is((await api.get(`/v1/links/${link.id}`)).body.clicks, 1);
-});
-
-test("slugs are apart on each host", async (t) => {
-  const api = await newApi(service);
-  for (const host of ["one.example", "two.example"]) await addDomain(api, host);
-  const own = new globalThis.URL(service.url).host;
-  for (const domain of ["one.example", "two.example", own])
-    await api.createLink({ url: `https://example.com/${domain.slice(0, 3)}`, domain, slug: "apart" });
-  for (const host of ["one.example", "two.example", own])
-    t.is((await at(host, "/apart")).headers.get("location"), `https://example.com/${host.slice(0, 3)}`);
-  const again = { json: { url: URL, domain: "one.example", slug: "apart" } };
-  isProblem(t, await api.send("POST", "/v1/links", again), TAKEN);
-  const listed = async (query: string) =>
-    (await api.get<PageBody>(`/v1/links?${query}`)).body.data.map(({ domain }) => domain);
-  t.deepEqual(await listed("slug=apart"), [own, "two.example", "one.example"]);
-  t.deepEqual(await listed("domain=one.example"), ["one.example"]);
-  t.deepEqual(await listed(`domain=${own}&slug=apart`), [own]);
-});
-
-test("names that are reserved on the service's own host are slugs of a domain", async (t) => {
-  const api = await newApi(service);
-  await addDomain(api, "reserved.example");
-  const link = await api.createLink({ url: URL, domain: "reserved.example", slug: "dashboard/v1" });
-  t.is((await at("reserved.example", "/dashboard/v1")).headers.get("location"), URL);
-  const moved = await api.send<LinkBody>("PATCH", `/v1/links/${link.id}`, { json: { domain: null } });
-  isInvalid(t, moved, "slug");
 });
 
 test("a domain that ignores case has one link for all spellings", async (t) => {
@@ -70,18 +45,6 @@ test("a domain that ignores case has one link for all spellings", async (t) => {
   for (const path of ["/sale", "/SALE", "/Sale"]) t.is((await at("case.example", path)).status, 302);
   const again = { json: { url: URL, domain: "case.example", slug: "sALE" } };
   isProblem(t, await api.send("POST", "/v1/links", again), TAKEN);
-});
-
-test("new links get the default domain", async (t) => {
-  const api = await newApi(service);
-  const first = await addDomain(api, "first.example", { default: true });
-  t.is((await api.createLink()).domain, "first.example");
-  const second = await addDomain(api, "second.example");
-  await api.send("PATCH", `/v1/domains/${second.id}`, { json: { default: true } });
-  t.is((await api.createLink()).domain, "second.example");
-  t.false((await api.get<DomainView>(`/v1/domains/${first.id}`)).body.default);
-  await api.send("PATCH", `/v1/domains/${second.id}`, { json: { default: false } });
-  t.is((await api.createLink()).domain, new globalThis.URL(service.url).host);
 });
 
 test("links that are created in bulk on a domain are in the order of the request", async (t) => {
@@ -95,40 +58,6 @@ test("links that are created in bulk on a domain are in the order of the request
   t.deepEqual(titles, links.map(({ title }) => title) as typeof titles);
 });
 
-test("a domain has a root, a page for unknown links, a fallback, robots.txt and the documents of apps", async (t) => {
-  const api = await newApi(service);
-  const { id, host } = await addDomain(api, "site.example");
-  t.is((await at(host, "/")).status, 404);
-  t.is((await at(host, "/.well-known/assetlinks.json")).status, 404);
-  const app_links = {
-    apple_app_site_association: { applinks: { details: [] } },
-    assetlinks: [{ relation: [] }],
-  };
-  const json = {
-    root_redirect_url: "https://acme.example/",
-    not_found_url: "https://acme.example/404",
-    fallback_url: "https://acme.example/gone",
-    app_links,
-  };
-  t.is((await api.send("PATCH", `/v1/domains/${id}`, { json })).status, 200);
-  const locationOf = async (path: string) => (await at(host, path)).headers.get("location");
-  t.is(await locationOf("/"), json.root_redirect_url);
-  t.is(await locationOf("/absent"), json.not_found_url);
-  t.is(await locationOf("/not/a%20slug"), json.not_found_url);
-  const link = await api.createLink({ domain: host, max_clicks: 1 });
-  await at(host, `/${link.slug}`);
-  t.is(await locationOf(`/${link.slug}`), json.fallback_url);
-  t.regex((await at(host, "/robots.txt")).text, /Allow: \//);
-  for (const [name, document] of [
-    ["apple-app-site-association", app_links.apple_app_site_association],
-    ["assetlinks.json", app_links.assetlinks],
-  ] as const) {
-    const { headers, body } = await at(host, `/.well-known/${name}`);
-    t.regex(headers.get("content-type") ?? "", /^application\/json/);
-    t.deepEqual(body, document as never);
-  }
-});
-
 test("a root or a not-found URL that leads to itself is no loop", async (t) => {
   const api = await newApi(service);
   const { id, host } = await addDomain(api, "loop.example");
@@ -139,20 +68,4 @@ test("a root or a not-found URL that leads to itself is no loop", async (t) => {
   t.is((await at(host, "/")).headers.get("location"), json.not_found_url);
   await api.createLink({ url: URL, domain: host, slug: "lost" });
   t.is((await at(host, "/lost")).headers.get("location"), URL);
-});
-
-test("a domain with links is deleted only with what happens to them", async (t) => {
-  const api = await newApi(service);
-  const { id, host } = await addDomain(api, "leaving.example");
-  const { id: other } = await addDomain(api, "deleted.example");
-  const moved = await api.createLink({ domain: host, slug: "moves-along" });
-  const gone = await api.createLink({ domain: "deleted.example" });
-  isProblem(t, await api.send("DELETE", `/v1/domains/${id}`), { status: 409, code: "domain_in_use" });
-  t.is((await api.send("DELETE", `/v1/domains/${id}?links=move`)).status, 204);
-  t.is((await api.send("DELETE", `/v1/domains/${other}?links=delete`)).status, 204);
-  t.is((await at(host, "/moves-along")).status, 421);
-  const own = new globalThis.URL(service.url).host;
-  t.is((await api.get(`/v1/links/${moved.id}`)).body.domain, own);
-  t.is((await at(own, "/moves-along")).status, 302);
-  t.is((await api.send("GET", `/v1/links/${gone.id}`)).status, 404);
 });

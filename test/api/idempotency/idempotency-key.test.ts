@@ -2,9 +2,8 @@ import test from "ava";
 import { apiAt, isProblem, type LinkBody, type PageBody, type Reply } from "../../harness/clients/api.ts";
 import { contractOf } from "../../harness/clients/contract.ts";
 import { connectUntilEnd } from "../../harness/clients/mcp.ts";
-import { atOnce } from "../../harness/database/storage.ts";
 import { startWebhookService } from "../../harness/webhook-service.ts";
-import { createWebhook, deliveriesOf, type NewWebhookBody } from "../../harness/webhooks.ts";
+import { createWebhook, deliveriesOf } from "../../harness/webhooks.ts";
 
 export const databases = "all";
 
@@ -14,7 +13,6 @@ const token = await service.token(app);
 const api = apiAt(service.url, token);
 
 const url = "https://example.com/";
-const IN_USE = { status: 409, code: "idempotency_key_in_use" };
 const REUSED = { status: 422, code: "idempotency_key_reused" };
 let count = 0;
 const newKey = () => `key-${++count}`;
@@ -70,27 +68,6 @@ test("repeating a POST with the same key replays the response and has no further
   }
 });
 
-test("a webhook's secret is shown once, also with a key", async (t) => {
-  const { id } = await newWebhook();
-  const json = { url: receiver.url("/once"), events: ["link.deleted"] };
-  const calls: [path: string, json?: object][] = [
-    ["/v1/webhooks", json],
-    [`/v1/webhooks/${id}/rotate-secret`],
-  ];
-  for (const [path, body] of calls) {
-    const key = newKey();
-    const first = await post<NewWebhookBody>(path, key, body);
-    t.regex(first.body.secret, /^whsec_/);
-    for (let round = 0; round < 2; round++) {
-      const again = await post(path, key, body);
-      isProblem(t, again, { status: 409, code: "secret_shown_once" });
-      t.true(isReplayed(again));
-    }
-  }
-  const { body } = await api.get<PageBody>("/v1/webhooks?limit=100");
-  t.is(body.data.filter(({ url }) => url === json.url).length, 1);
-});
-
 test("the document describes the key for every POST and for the bulk update, and for no other operation", async (t) => {
   const { document } = await contractOf(service.url);
   const methods = Object.values(document.paths).flatMap((path) =>
@@ -100,21 +77,6 @@ test("the document describes the key for every POST and for the bulk update, and
   );
   const posts = Object.values(document.paths).filter((path) => "post" in path);
   t.deepEqual(methods.toSorted(), ["patch", ...posts.map(() => "post")]);
-});
-
-test("50 concurrent POSTs with one key create one link; the others are rejected with Retry-After", async (t) => {
-  const [key, tag] = [newKey(), "concurrent"];
-  const replies = await atOnce(50, () => post("/v1/links", key, { url, tags: [tag] }));
-  const created = replies.filter(({ status }) => status === 201);
-  t.is(created.filter((reply) => !isReplayed(reply)).length, 1);
-  t.is(new Set(created.map(({ body }) => body.id)).size, 1);
-  for (const reply of replies.filter(({ status }) => status !== 201)) {
-    isProblem(t, reply, IN_USE);
-    t.is(reply.headers.get("retry-after"), "1");
-    t.false(isReplayed(reply));
-  }
-  t.is((await linksTagged(tag)).length, 1);
-  t.true(isReplayed(await post("/v1/links", key, { url, tags: [tag] })));
 });
 
 test("a key reused for another body, operation or path is rejected and has no effect", async (t) => {
@@ -137,14 +99,9 @@ test("a key reused for another body, operation or path is rejected and has no ef
   t.true(isReplayed(await post("/v1/links", key, json)), "the response is still stored");
 });
 
-test("a key is compared exactly and its body by its values, and an invalid key creates nothing", async (t) => {
+test("a key is compared exactly, and an invalid one creates nothing", async (t) => {
   const key = newKey();
-  const first = await post("/v1/links", key, { url, metadata: { a: 1, b: 2 }, title: "x" });
-  const again = await api.send<LinkBody>("POST", "/v1/links", {
-    body: ` { "title":"x",\n"metadata": {"b":2, "a":1}, "url": "${url}" }`,
-    headers: { "idempotency-key": key, "content-type": "application/json" },
-  });
-  t.deepEqual(essence(again), essence(first));
+  await post("/v1/links", key, { url });
   t.false(isReplayed(await post("/v1/links", key.toUpperCase(), { url })));
   const refused = await post("/v1/links", "a b", { url, tags: ["wrong-key"] });
   isProblem(t, refused, { status: 422, code: "invalid_idempotency_key", fields: ["Idempotency-Key"] });

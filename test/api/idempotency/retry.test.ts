@@ -47,7 +47,9 @@ for (const [name, slug] of [
     const json = { url, tags, ...(slug && { slug }) };
     const { linkId } = await crashedAttempt("createLink", `crashed-${tags}`, json);
     if (slug !== null) await make(slug ?? "chance", tags, linkId(0));
-    isProblem(t, await post(`crashed-${tags}`, json), { status: 409, code: "idempotency_key_in_use" });
+    const held = await post(`crashed-${tags}`, json);
+    isProblem(t, held, { status: 409, code: "idempotency_key_in_use" });
+    t.is(held.headers.get("retry-after"), "1");
     advanceClock(MINUTE_MS);
     const reply = await post(`crashed-${tags}`, json);
     t.is(reply.status, 201);

@@ -3,7 +3,6 @@ import { isInvalid, isProblem, type LinkBody, newApi, type PageBody } from "../.
 import { shareApi } from "../../harness/clients/authorization.ts";
 import { createTeam } from "../../harness/clients/dashboard.ts";
 import { importLinks } from "../../harness/clients/link-import.ts";
-import { atOnce } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 
@@ -62,19 +61,6 @@ test("each result is that of a separate request for the link", async (t) => {
   }
 });
 
-test("concurrent bulk requests for the same slugs, in either order, create each link once", async (t) => {
-  for (let round = 0; round < 3; round++) {
-    const tags = [`contended-${round}`];
-    const names = Array.from({ length: 40 }, (_, n) => `contended-${round}-${n}`);
-    const links = names.map((name) => ({ url, slug: name, external_id: name, tags }));
-    const results = await atOnce(8, (n) => resultsOf(n % 2 ? links : links.toReversed()));
-    const statuses = results.flat().map(({ status }) => status);
-    t.deepEqual(statuses.sort(), [...Array(40).fill(201), ...Array(280).fill(409)]);
-    const { body } = await api.get<PageBody>(`/v1/links?limit=100&tag=${tags}`);
-    t.is(body.data.length, 40);
-  }
-});
-
 test("a bulk request needs 1 to 100 links, and no other field, and creates nothing otherwise", async (t) => {
   const caller = await newApi(service);
   for (const links of [[], Array(101).fill({ url }), { url }, null, undefined])
@@ -82,22 +68,6 @@ test("a bulk request needs 1 to 100 links, and no other field, and creates nothi
   const unknown = await caller.send("POST", "/v1/links/bulk", { json: { links: [{ url }], atomic: true } });
   isProblem(t, unknown, { status: 422, code: "unknown_field", fields: ["atomic"] });
   t.deepEqual((await caller.get<PageBody>("/v1/links")).body.data, []);
-});
-
-test("requests of another organization are answered between the bulk requests of one", async (t) => {
-  const [busy, other] = await Promise.all([newApi(service), newApi(service)]);
-  const metadata = Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`key${n}`, "x".repeat(100)]));
-  const links = Array.from({ length: 100 }, () => ({ url, metadata }));
-  let answered = 0;
-  const all = Array.from({ length: 12 }, async () => {
-    const { status } = await bulk(links, busy);
-    answered++;
-    return status;
-  });
-  await Promise.race(all);
-  t.is((await other.send("POST", "/v1/links", { json: { url } })).status, 201);
-  t.true(answered <= 6, `${answered} of 12 were answered before it`);
-  t.deepEqual(new Set(await Promise.all(all)), new Set([200]));
 });
 
 test("a file needs links, at most 10,000 of them, and imports none otherwise", async (t) => {

@@ -137,19 +137,6 @@ test("an unavailable link shows no card and no destination", async (t) => {
   t.deepEqual([status, headers.get("location")], [302, "https://example.com/over"]);
 });
 
-// Serial, because the test sets the clock.
-test.serial("an expired link shows no card", async (t) => {
-  const expiresAt = Date.now() + 60_000;
-  const link = await api.createLink({ card: CARD, expires_at: new Date(expiresAt).toISOString() });
-  t.is((await visit(link.slug, PREVIEW)).status, 200);
-  const now = Date.now;
-  t.teardown(() => {
-    Date.now = now;
-  });
-  Date.now = () => expiresAt;
-  t.is((await visit(link.slug, PREVIEW)).status, 410);
-});
-
 test("an update replaces the card, a merge patch its parts, and an upsert clears it", async (t) => {
   const merge = { "content-type": "application/merge-patch+json" };
   const link = await api.createLink({ external_id: "merged", card: CARD });

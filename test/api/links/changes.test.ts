@@ -2,7 +2,6 @@ import test from "ava";
 import { apiAt, isInvalid, isProblem, type LinkBody, newApi } from "../../harness/clients/api.ts";
 import { shareApi, tokensFor } from "../../harness/clients/authorization.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { atOnce } from "../../harness/database/storage.ts";
 
 export const databases = "all";
 
@@ -25,42 +24,18 @@ const visit = async (slug: string) => {
   return headers.get("location") ?? status;
 };
 
-test("a link created from only a URL has defaults for all other fields, its Location and its ETag", async (t) => {
+test("a link created from only a URL has an ID, a slug, its times, its Location and its ETag", async (t) => {
   const before = Date.now();
   const { status, headers, body } = await create({ url });
   t.is(status, 201);
-  const { id, slug, created_at, updated_at, ...rest } = body;
+  const { id, slug, short_url, created_at, updated_at, created_by, created_via } = body;
   t.regex(id, /^lnk_[0-9A-Z]{26}$/);
   t.regex(slug, /^[A-Za-z0-9]{7}$/);
+  t.is(short_url, `${service.url}/${slug}`);
   t.regex(created_at, RFC3339);
   t.true(Date.parse(created_at) >= before && Date.parse(created_at) <= Date.now());
   t.is(updated_at, created_at);
-  t.deepEqual(rest, {
-    url,
-    short_url: `${service.url}/${slug}`,
-    domain: new URL(service.url).host,
-    title: null,
-    tags: [],
-    external_id: null,
-    metadata: {},
-    archived: false,
-    expires_at: null,
-    max_clicks: null,
-    redirect_type: 302,
-    fallback_url: null,
-    forward_query: true,
-    forward_path: false,
-    rules: [],
-    card: null,
-    has_password: false,
-    clicks: 0,
-    bot_clicks: 0,
-    last_clicked_at: null,
-    created_by: app.clientId,
-    created_via: null,
-    disabled_at: null,
-    disabled_reason: null,
-  });
+  t.deepEqual([created_by, created_via], [app.clientId, null]);
   t.is(headers.get("location"), `/v1/links/${id}`);
   t.is((await api.get(`/v1/links/${id}`)).headers.get("etag"), headers.get("etag"));
 });
@@ -128,40 +103,6 @@ test("an update changes updated_at and the ETag, and one with the values of the 
   }
 });
 
-test("a new slug redirects, and the old one no longer does", async (t) => {
-  const { id } = await api.createLink({ slug: "old-name" });
-  await patch(id, { slug: "new-name" });
-  t.deepEqual([await visit("new-name"), await visit("old-name")], [url, 404]);
-});
-
-test("concurrent updates and deletions never give one slug to two links", async (t) => {
-  for (let round = 0; round < 3; round++) {
-    const contested = `contested-${round}`;
-    const links = await atOnce(6, () => api.createLink());
-    const replies = await Promise.all(
-      links.flatMap(({ id }, index) => [
-        patch(id, { slug: contested, external_id: contested }),
-        patch(id, { external_id: null, title: `${index}` }),
-        ...(index % 3 ? [] : [remove(id)]),
-      ]),
-    );
-    for (const { status, text } of replies) t.true([200, 204, 404, 409].includes(status), text);
-    const current = await Promise.all(links.map(({ id }) => read(id)));
-    const holders = current.filter(({ slug, external_id }) => [slug, external_id].includes(contested));
-    t.true(holders.length <= 1);
-    t.not(await visit(contested), 404, "the winner has the slug, or had it when it was deleted");
-  }
-});
-
-test("concurrent updates without If-Match all succeed, each on its own field", async (t) => {
-  const { id } = await api.createLink();
-  const fields = { title: "t", tags: ["t"], external_id: "t", max_clicks: 3, archived: true };
-  const patches = Object.entries(fields).map(([name, value]) => patch(id, { [name]: value }));
-  const replies = await Promise.all(patches);
-  t.true(replies.every(({ status }) => status === 200));
-  t.like(await read(id), fields);
-});
-
 const METADATA = { kept: "a", changed: 1, removed: true, empty: null };
 
 test("a merge patch sets the keys of the metadata, removes those that are null, and keeps the others", async (t) => {
@@ -183,8 +124,14 @@ test("a merge patch can't exceed the limits of the metadata", async (t) => {
   t.is((await mergePatch(id, { metadata: { ...many, removed: null, changed: null } })).status, 200);
 });
 
-test("concurrent merge patches of different keys all take effect", async (t) => {
+test("concurrent updates without If-Match, and merge patches of different keys, all take effect", async (t) => {
   const { id } = await api.createLink();
-  await atOnce(10, (key) => mergePatch(id, { metadata: { [key]: key } }));
+  const fields = { title: "t", tags: ["t"], external_id: "t", max_clicks: 3, archived: true };
+  const replies = await Promise.all([
+    ...Object.entries(fields).map(([name, value]) => patch(id, { [name]: value })),
+    ...Array.from({ length: 10 }, (_, key) => mergePatch(id, { metadata: { [key]: key } })),
+  ]);
+  t.true(replies.every(({ status }) => status === 200));
+  t.like(await read(id), fields);
   t.is(Object.keys((await read(id)).metadata).length, 10);
 });

@@ -46,18 +46,6 @@ test("an archived link leads to its fallback with a 302 that isn't stored or cou
   t.is((await follow(link.slug)).status, 301);
 });
 
-test("each click of a link that is archived meanwhile leads to the destination or the fallback", async (t) => {
-  const { api, patch, clicksOf } = await createOwner();
-  const link = await api.createLink({ fallback_url: FALLBACK });
-  const [, ...targets] = await Promise.all([
-    patch(link.id, { archived: true }),
-    ...Array.from({ length: 60 }, () => leadsTo(link.slug)),
-  ]);
-  const followed = targets.filter((target) => target === link.url).length;
-  t.is(targets.filter((target) => target === FALLBACK).length, 60 - followed);
-  t.is(await clicksOf(link), followed);
-});
-
 test("the fallback of the organization is for links without their own", async (t) => {
   const { app, api, patch } = await createOwner(DEFAULT);
   const link = await api.createLink();
@@ -103,17 +91,6 @@ test("no fallback is used for what the operator stopped, nor for a deleted organ
     await stop(app.id);
     for (const { slug } of [active, archived, deleted]) isProblem(t, await follow(slug), gone);
   }
-});
-
-test("a fallback counts as stored text", async (t) => {
-  const { app, api } = await createOwner();
-  const link = await api.createLink({ fallback_url: FALLBACK });
-  const used = async () => (await service.storage.links.usage(app.id)).link_bytes;
-  const before = await used();
-  await api.send("PATCH", `/v1/links/${link.id}`, { json: { fallback_url: null } });
-  t.is(before - (await used()), FALLBACK.length);
-  await api.send("DELETE", `/v1/links/${link.id}`);
-  t.is(await used(), 0);
 });
 
 test("the page of a link names its organization, and that of a missing or disabled one only the host", async (t) => {

@@ -3,7 +3,6 @@ import { newAddress } from "../../harness/clients/addresses.ts";
 import { apiAt, isProblem, type LinkBody } from "../../harness/clients/api.ts";
 import { advanceClock, MINUTE_MS } from "../../harness/clock.ts";
 import { startWithStorage } from "../../harness/database/service-storage.ts";
-import { atOnce } from "../../harness/database/storage.ts";
 import { startTestService } from "../../harness/service.ts";
 
 export const databases = "all";
@@ -49,14 +48,6 @@ test.serial("wrong passwords from an address are delayed, at every service on th
   advanceClock(4000);
   t.is((await enter(link, PASSWORD, address)).status, 303);
   t.is((await enter(link, "guess", address)).status, 403, "the right password ends the delays");
-});
-
-test.serial("of concurrent guesses at two services, no more are checked than in sequence", async (t) => {
-  const link = await protect();
-  const address = newAddress();
-  const guesses = await atOnce(40, (index) => enter(link, "guess", address, index % 2 ? service : other));
-  const checked = guesses.filter(({ status }) => status === 403).length;
-  t.true(checked >= 1 && checked <= FREE_FAILURES + 1, `${checked}`);
 });
 
 test.serial("guesses at many links from one network are limited", async (t) => {

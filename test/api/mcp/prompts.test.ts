@@ -79,9 +79,7 @@ const CAMPAIGN = { ref: { type: "ref/prompt", name: "create_campaign" }, name: "
 const COMPLETIONS = [
   [SLUG, "few", ["few_1"]],
   [SLUG, "FEW", []],
-  [SLUG, "few%", []],
   [TAG, "ma", ["Mail", "mailing list"]],
-  [TAG, "SA", ["sale"]],
   [TAG, "", ["Mail", "mailing list", "sale"]],
   [PAGE, "operate/mon", ["operate/monitoring"]],
   [{ ...SLUG, name: "id" }, "", []],

@@ -83,14 +83,6 @@ for (const era of ALL_ERAS) {
     }
   });
 
-  test(`${era}: text that isn't a URI is invalid`, async (t) => {
-    const client = await connectUntilEnd(t, url, token, era);
-    for (const uri of ["", "Spring-Sale", "linkgate:"]) {
-      const error = await t.throwsAsync(client.readResource({ uri }));
-      t.is((error as { code?: number } | undefined)?.code, -32602, uri);
-    }
-  });
-
   test(`${era}: a token without links:read has no template of links, but reads the documentation`, async (t) => {
     const client = await connectUntilEnd(t, url, webhooksToken, era);
     const { resourceTemplates } = await client.listResourceTemplates();

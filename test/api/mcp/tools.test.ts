@@ -140,7 +140,6 @@ const FAILURES: [tool: string, args: object, status: number, code: string, field
   ["list_links", { limit: "5" }, 422, "invalid_limit", "limit"],
   ["test_webhook", { id: "MINE" }, 409, "webhook_disabled", ""],
   ["resend_webhook_delivery", { id: "MINE" }, 422, "invalid_delivery_id", "delivery_id"],
-  ["resend_failed_webhook_deliveries", { id: "MINE" }, 409, "webhook_disabled", ""],
 ];
 const NEXT: Record<string, RegExp> = {
   slug_taken: /^Choose another slug, or omit it/,

@@ -101,15 +101,6 @@ test.serial("a hostname is resolved once per attempt, and the checked address is
   t.deepEqual(names.asked(host).sort(), ["A", "AAAA"]);
 });
 
-test.serial("no connection is made to a hostname that has become private", async (t) => {
-  const host = "moved.example.com";
-  names.resolve(host, [UNALLOCATED], ["10.0.0.1"]);
-  tried.length = 0;
-  t.not(await errorAt(`https://${host}/hook`), NOT_PUBLIC);
-  t.is(await errorAt(`https://${host}/other`), NOT_PUBLIC);
-  t.deepEqual(tried, [UNALLOCATED]);
-});
-
 test.serial("an endpoint on an allowed host is reachable by no other name", async (t) => {
   names.resolve("alias.example.com", ["127.0.0.1"]);
   requests.length = 0;

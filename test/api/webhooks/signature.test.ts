@@ -29,28 +29,23 @@ async function nextTest(api: Api, { id, url }: WebhookBody): Promise<Received> {
 
 const signaturesOf = ({ headers }: Received) => (headers["webhook-signature"] ?? "").split(" ");
 
-test.serial("a delivery of a link is accepted by the standard verifier", async (t) => {
-  const api = await caller();
-  const { secret, id } = await createWebhook(api, receiver.url("/created"));
-  const link = await api.createLink({ title: "delivered" });
-  const [request] = (await receiver.waitFor("/created", 1)) as [Received];
-  const message = verify(request, secret);
-  t.deepEqual(Object.keys(message), ["type", "timestamp", "data"]);
-  t.true(Date.parse(message.timestamp) >= Date.parse(link.created_at));
-  t.deepEqual(message.data, link);
-  t.is(request.method, "POST");
-  t.is(request.headers["content-type"], "application/json");
-  t.regex(request.headers["user-agent"] ?? "", /^linkgate\/\d/);
-  t.regex(request.headers["webhook-id"] ?? "", /^evt_[0-9A-Z]{26}$/);
-  const delivered = await waitForDelivery(api, { id }, ({ status }) => status === "succeeded");
-  t.is(delivered.id, request.headers["webhook-id"] as string);
-  t.is(JSON.stringify(delivered.request), request.text);
-  t.is(delivered.next_attempt_at, null);
-  t.like(delivered.attempts, [{ status: 204 }]);
-
-  const other = await createWebhook(api, receiver.url("/created-too"));
-  t.throws(() => verify(request, other.secret));
-});
+test.serial(
+  "a delivery of a link is accepted by the standard verifier, with its own secret only",
+  async (t) => {
+    const api = await caller();
+    const { secret } = await createWebhook(api, receiver.url("/created"));
+    const link = await api.createLink({ title: "delivered" });
+    const [request] = (await receiver.waitFor("/created", 1)) as [Received];
+    const message = verify(request, secret);
+    t.deepEqual(Object.keys(message), ["type", "timestamp", "data"]);
+    t.true(Date.parse(message.timestamp) >= Date.parse(link.created_at));
+    t.is(request.method, "POST");
+    t.regex(request.headers["user-agent"] ?? "", /^linkgate\/\d/);
+    t.regex(request.headers["webhook-id"] ?? "", /^evt_[0-9A-Z]{26}$/);
+    const other = await createWebhook(api, receiver.url("/created-too"));
+    t.throws(() => verify(request, other.secret));
+  },
+);
 
 test.serial("a secret is returned only at creation and by the rotation, and may not be stored", async (t) => {
   const api = await caller();

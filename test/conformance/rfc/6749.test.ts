@@ -89,8 +89,6 @@ const TOKEN_REQUESTS: Fields[] = [
   { grant_type: "authorization_code", code: HOSTILE, redirect_uri: HOSTILE, code_verifier: HOSTILE },
   { grant_type: "refresh_token", refresh_token: HOSTILE },
   { grant_type: "urn:ietf:params:oauth:grant-type:jwt-bearer", assertion: HOSTILE },
-  { grant_type: [HOSTILE, HOSTILE] },
-  { grant_type: "client_credentials", client_id: HOSTILE },
   { grant_type: "client_credentials", client_assertion: HOSTILE, client_assertion_type: HOSTILE },
 ];
 

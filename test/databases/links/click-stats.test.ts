@@ -98,6 +98,8 @@ test("the number of referrers, user agents and sources stored per day is limited
   ] as const) {
     const { referrers, browsers, days } = await first.links.analytics(id, linkId, TODAY, TODAY);
     t.deepEqual(referrers[0], { name: "(other)", clicks: others });
+    const tied = referrers.slice(1).map(({ name }) => name as string);
+    t.deepEqual([tied, tied.length], [tied.toSorted(), 19]);
     t.deepEqual(browsers[0], { name: null, clicks: others });
     t.is(days[0]?.clicks, clicks);
     for (const dimension of ["referrer", "agent"] as const) {

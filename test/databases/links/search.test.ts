@@ -16,8 +16,26 @@ const { first, second, database, knex, createOrganization } = storage;
 // Two pieces of a scan.
 const COUNT = 5_000;
 const WORDS = [
-  ...["spring sale", "SUMMER", "Grüße", "ÉTÉ à la Σίγμας", "日本語", "50% off"],
-  ...["snake_case", "back\\slash", "🎉 party"],
+  ...["spring sale", "SUMMER", "Grüße", "Grüße".normalize("NFD"), "ÉTÉ à la Σίγμας", "日本語 각", "50% off"],
+  ...["50 off", "snake_case", "back\\slash", "🎉 party", `it's "quoted"`],
+];
+const TAGS = [
+  ...[
+    "50%",
+    "500",
+    "a_b",
+    "axb",
+    "News",
+    "news ",
+    'say "hi"',
+    'x"y',
+    "a,b",
+    "back\\slash",
+    "ü",
+    "日本",
+    "[]",
+  ],
+  "🎉".repeat(50),
 ];
 
 const SAME_URL = `https://same.example/${"a".repeat(300)}`;
@@ -33,8 +51,8 @@ test.before(async () => {
   const links = await storeManyLinks(knex, organizationId, COUNT, (number) => ({
     url: `https://shop.example/items/${(number * 7919) % COUNT}?ref=${number % 13}`,
     ...(number >= 40 && number < 60 && { slug: `same-${number}`, url: urlOf(number) }),
-    title: number % 3 === 0 ? `${WORDS[number % WORDS.length]} ${number}` : null,
-    tags: number % 5 === 0 ? ["news", `tag-${number % 50}`] : [],
+    title: number % 3 === 0 ? `${WORDS[(number / 3) % WORDS.length]} ${number}` : null,
+    tags: number % 5 === 0 ? ["news", `tag-${number % 50}`, TAGS[(number / 5) % TAGS.length] as string] : [],
     archived: number % 11 === 0,
     externalId: number % 7 === 0 ? `own ${number}` : null,
     clicks: (number * 31) % 200,
@@ -55,7 +73,7 @@ function isMatch(link: Link, { search, tag, archived, ...exact }: LinkFilter): b
   );
 }
 
-const lower = (text: string) => text.toLowerCase().replace(/ς/g, "σ");
+const lower = (text: string) => text.normalize("NFC").toLowerCase().replace(/ς/g, "σ");
 
 const sortedValue = ({ clicks, lastClickedAt }: Link, sort: LinkSort) =>
   ({ created_at: 0, clicks, last_clicked_at: lastClickedAt ?? 0 })[sort];
@@ -81,10 +99,12 @@ async function found(filter: LinkFilter, limit: number, part?: ListPart): Promis
 
 const SEARCHES = [
   ...["https://", "items/2919", "summer", "Grüße", "gru", "été À LA", "é", "ΣΊΓΜΑΣ", "日本語", "🎉 p", "50%"],
-  ...["e.example/itemsshop.example", "e_c", "k\\s", "f=", "zq", "matches no link", "sale 4500"],
+  ...["e.example/itemsshop.example", "e_c", "k\\s", "f=", "zq", "matches no link", "sale 4500", "%", "_"],
+  ...["grüße".normalize("NFD"), "각".normalize("NFD"), "it's", '"quoted"', "\\%", "' or 1=1 --", "*"],
 ];
 const FILTERS: LinkFilter[] = [
   ...SEARCHES.map((search) => ({ search })),
+  ...[...TAGS, "hi", "y", "a"].map((tag) => ({ tag })),
   { tag: "news" },
   { tag: "tag-45" },
   { tag: "tag" },

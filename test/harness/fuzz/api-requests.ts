@@ -16,10 +16,9 @@ export type ApiRequest = {
 
 /** Returns the generators of requests for the operations of a document, some of which it forbids. They name existing objects. */
 export function apiRequests(document: OpenApiDocument): ((objects: Objects) => fc.Arbitrary<ApiRequest>)[] {
-  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+  return Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => requestsFor({ path, method, operation, document })),
   );
-  return [...operations, unknownOperations];
 }
 
 type Described = { path: string; method: string; operation: OperationObject; document: OpenApiDocument };
@@ -41,26 +40,22 @@ const requestsFor =
       const { values } = createGenerator({ find, named: inBody }, isOdd);
       const parametersIn = (place: string) =>
         objectsOf(objectOf(parameters.filter((one) => one.in === place)));
-      const none = fc.constant(undefined);
       return fc
         .record({
           params: parametersIn("path"),
           query: parametersIn("query"),
           headers: parametersIn("header"),
-          isHead: isOdd ? seldom(fc.constant(false), fc.constant(method === "get")) : fc.constant(false),
-          json: schema ? values(schema) : none,
-          more: isOdd ? oddHeaders(objects.reader) : fc.constant({}),
-          raw: schema && isOdd ? seldom(none, fc.constantFrom(...ODD_BODIES)) : none,
+          json: schema ? values(schema) : fc.constant(undefined),
         })
-        .map(({ isHead, params, query, headers, json, more, raw }) => {
-          const body = raw ?? (json === undefined ? undefined : JSON.stringify(json));
+        .map(({ params, query, headers, json }) => {
+          const body = json === undefined ? undefined : JSON.stringify(json);
           return {
             operationId,
-            method: isHead ? "HEAD" : method.toUpperCase(),
+            method: method.toUpperCase(),
             path: withParameters(path, params, query),
             headers: {
               ...(body !== undefined && { "content-type": "application/json" }),
-              ...toHeaders({ ...headers, ...more }),
+              ...toHeaders(headers),
             },
             ...(body !== undefined && { body }),
           };
@@ -96,39 +91,6 @@ function encode(value: unknown): string {
   if (/^%.*$/.test(text)) return text;
   return encodeURIComponent(text.toWellFormed()).slice(0, ENCODED_MAX);
 }
-
-const sometimes = (...values: string[]) => seldom(fc.constant(undefined), fc.constantFrom(...values));
-
-const ODD_CREDENTIALS = ["", "Bearer", "Bearer unknown", "Basic YTpi", "DPoP unknown"];
-
-const oddHeaders = (reader: string) =>
-  fc.record({
-    Accept: fc.constantFrom("*/*", "*/*", "application/json;q=0", "text/html", "", ";", "ü"),
-    Authorization: sometimes(...ODD_CREDENTIALS, `Bearer ${reader}`),
-    "Content-Type": sometimes("", "text/plain", "application/json; charset=utf-16", ";"),
-    "Content-Encoding": sometimes("gzip", "identity", "x"),
-    "Idempotency-Key": sometimes("", " ", "a b", "ü", "x".repeat(256)),
-  });
-
-const ODD_BODIES: readonly string[] = [
-  ...["", "{", "null", "[]", '"x"', "[{}]", '{"url":"https://example.com/","url":5}'],
-  '{"url":"https://example.com/","metadata":{"a":1e400}}',
-  '{"url":"https://example.com/","title":"\\ud800"}',
-  '{"__proto__":{"url":"https://example.com/"}}',
-  `{"url":"https://example.com/","metadata":${'{"a":'.repeat(2000)}1${"}".repeat(2000)}}`,
-  `{"links":[${'{"url":"https://example.com/"},'.repeat(101)}{}]}`,
-  `{"title":"${"x".repeat(70_000)}"}`,
-];
-
-const unknownOperations = ({ existing }: Objects) =>
-  fc.record({
-    operationId: fc.constant("none"),
-    method: fc.constantFrom("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"),
-    path: fc
-      .array(fc.constantFrom("links", "bulk", "webhooks", ...existing.link, ...ODD_TEXTS), { maxLength: 4 })
-      .map((segments) => `/v1/${segments.map(encode).join("/")}`),
-    headers: fc.constant({}),
-  });
 
 type Vocabulary = {
   find?(reference: string): JsonSchema;

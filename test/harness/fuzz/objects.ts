@@ -28,7 +28,6 @@ export async function createObjects(service: TestService, receiver: Receiver) {
   const theirs = await createWebhook(foreign, receiver.url(`/${prefix}-foreign`));
   return {
     api,
-    reader: await service.token(own, { scope: "links:read" }),
     host: domain.host,
     existing: {
       link: [first.id, second.id],
