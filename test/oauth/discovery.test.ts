@@ -109,7 +109,8 @@ test("only a host of the MCP server's own has copies of the metadata, also at th
     for (const end of ["", "/agents"]) t.is((await at("localhost:1", path + end)).text, text, path + end);
     t.is((await at(own, `${path}/agents`)).status, 404);
     t.is((await at("localhost:1", `${path}/mcp`)).status, 404);
-    t.is((await fetch(`${service.url}${path}/mcp`)).status, 404);
+    for (const other of [`${path}/mcp`, `${path}/mcp/read`, `/mcp${path}`])
+      t.is((await fetch(service.url + other)).status, 404, other);
   }
 });
 
