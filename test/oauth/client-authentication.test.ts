@@ -35,25 +35,19 @@ const NO_COLON = `Basic ${Buffer.from(clientId).toString("base64")}`;
 const INVALID_CREDENTIALS: [what: string, headers: object, fields: Fields][] = [
   ["no credentials", {}, {}],
   ["only a client id", {}, { client_id: clientId }],
-  ["only a secret", {}, { client_secret: clientSecret }],
   ["an empty secret", {}, { client_id: clientId, client_secret: "" }],
   ["another client's secret", basicOf(clientId, other.clientSecret), {}],
   ["a truncated secret", basicOf(clientId, clientSecret.slice(0, -1)), {}],
   ["a secret that has an extra character", basicOf(clientId, `${clientSecret}A`), {}],
   ["a secret that contains a NUL", {}, { client_id: clientId, client_secret: `${clientSecret}\u0000` }],
-  ["an upper-case secret", basicOf(clientId, clientSecret.toUpperCase()), {}],
   ["the stored placeholder as the secret", basicOf(clientId, "kept-as-a-hash"), {}],
   ["an upper-case client id", basicOf(clientId.toUpperCase(), clientSecret), {}],
-  ["a client id that ends with a space", {}, { client_id: `${clientId} `, client_secret: clientSecret }],
-  ["a non-ASCII client id", {}, { client_id: "ĺgc_é", client_secret: clientSecret }],
   ["an unknown client", basicOf("lgc_nobody", clientSecret), {}],
   ["a secret of 50 KB", {}, { client_id: clientId, client_secret: "x".repeat(50_000) }],
   ["a secret for the public client", basicOf("dashboard", "x"), {}],
-  ["a bearer token", { authorization: "Bearer lga_x" }, {}],
   ["Basic credentials in invalid base64", { authorization: "Basic !!!!" }, {}],
   ["Basic credentials without a colon", { authorization: NO_COLON }, {}],
   ["an invalid percent escape in Basic credentials", basicOf(clientId, "%zz"), {}],
-  ["a NUL in Basic credentials", basicOf(`${clientId}\u0000`, clientSecret), {}],
 ];
 
 for (const [what, headers, fields] of INVALID_CREDENTIALS)

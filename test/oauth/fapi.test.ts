@@ -172,19 +172,3 @@ test("tokens of workloads are refused", async (t) => {
   const answer = await request(client, { assertion, fields: { client_id: app.clientId } });
   refused(t, answer, "invalid_client", /an assertion that the client signed/);
 });
-
-test("a pushed request without a redirect URI is refused, even with one registered", async (t) => {
-  const client = await createFapiApp();
-  const code_challenge = (await pkce()).challenge;
-  const { clientId: client_id } = client.app;
-  const fields = { client_id, response_type: "code", code_challenge, code_challenge_method: "S256" };
-  const answer = await request(client, { url: `${service.url}/oauth/par`, fields });
-  refused(t, answer, "invalid_request", /^redirect_uri is required: the client follows FAPI 2\.0$/);
-});
-
-test("an assertion signed with ES384 is refused", async (t) => {
-  const client = await createFapiApp("ES384");
-  const assertion = await signAssertion(service, client.app, client.pair, {}, { alg: "ES384" });
-  const answer = await request(client, { assertion });
-  refused(t, answer, "invalid_client", /FAPI 2\.0 requires alg to be PS256, ES256 or EdDSA$/);
-});

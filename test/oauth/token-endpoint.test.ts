@@ -119,11 +119,8 @@ const ERRORS: [what: string, fields: Fields, status: number, error: string][] = 
   ["an empty grant type", { grant_type: "" }, 400, "invalid_request"],
   ["an unknown scope", { ...REQUEST, scope: "admin:all" }, 400, "invalid_scope"],
   ["a known and an unknown scope", { ...REQUEST, scope: "links:read admin:all" }, 400, "invalid_scope"],
-  ["scopes with a comma", { ...REQUEST, scope: "links:read,links:write" }, 400, "invalid_scope"],
   ["an unknown resource", { ...REQUEST, resource: EVIL }, 400, "invalid_target"],
-  ["a subpath of a resource", { ...REQUEST, resource: `${service.url}/v1/links` }, 400, "invalid_target"],
   ["two resources", { ...REQUEST, resource: [service.urls.api, service.urls.mcp] }, 400, "invalid_target"],
-  ["a valid and an invalid resource", { ...REQUEST, resource: [service.url, EVIL] }, 400, "invalid_target"],
   ["an unknown code", { grant_type: "authorization_code", ...UNKNOWN_CODE }, 400, "invalid_grant"],
   ["an unknown refresh token", { grant_type: "refresh_token", refresh_token: "lgr_x" }, 400, "invalid_grant"],
   ["no refresh token", { grant_type: "refresh_token" }, 400, "invalid_request"],
@@ -210,14 +207,11 @@ for (const grant_type of GRANT_TYPES)
 const MALFORMED: Record<string, string | Buffer> = {
   "60 KB of data": `grant_type=client_credentials&x=${"x".repeat(60_000)}`,
   "2 MB of data": `x=${"x".repeat(2_000_000)}`,
-  "100,000 parameters": Array.from({ length: 100_000 }, (_, index) => `a${index}=`).join("&"),
   "deeply nested names": `grant_type${"[a]".repeat(5000)}=x`,
   "prototype property names": "__proto__[grant_type]=client_credentials&constructor=x&toString=y",
   "invalid UTF-8": Buffer.from([0x67, 0x3d, 0xff, 0xfe, 0x00, 0x80]),
   "invalid percent escapes": "grant_type=%&scope=%zz&client_id=%c3%28",
   "NUL characters": "grant_type=client_credentials%00&scope=%00&client_id=%00",
-  "a NUL in a refresh token": "grant_type=refresh_token&refresh_token=lgr_%00",
-  "a NUL in a code": `grant_type=authorization_code&code=%00&code_verifier=${"x".repeat(43)}&redirect_uri=%00`,
 };
 
 for (const [what, body] of Object.entries(MALFORMED))
