@@ -96,23 +96,10 @@ const CHANGES: Record<string, Change> = {
     make: (subject, place) => revoke(subject.accessToken, subject, place),
     seen: { userToken: 401, refresh: "invalid_grant" },
   },
-  "the revocation of a refresh token": {
-    make: (subject, place) => revoke(subject.refreshToken, subject, place),
-    seen: { userToken: 401, refresh: "invalid_grant" },
-  },
-  "the revocation of a client's own token": {
-    make: (subject, place) => revoke(subject.token, subject, place),
-    seen: { ownToken: 401, introspection: false },
-  },
   "a downgrade": {
     make: ({ app }) => storage.organizations.setPlan(app.id, "free", OPERATOR),
     seen: { ...FORBIDDEN, ...UNAUTHORIZED },
     undo: ({ app }) => storage.organizations.setPlan(app.id, "growth", OPERATOR),
-  },
-  "the suspension of the client's organization": {
-    make: ({ app }) => storage.suspensions.suspend(app.id, null, OPERATOR),
-    seen: { ...FORBIDDEN, ...UNAUTHORIZED, redirect: 410 },
-    undo: ({ app }) => storage.suspensions.resume(app.id, OPERATOR),
   },
   "the suspension of the user's organization": {
     make: ({ own }) => storage.suspensions.suspend(own.id, null, OPERATOR),

@@ -234,8 +234,6 @@ if (engine !== "sqlite")
 
 const WRONG: Record<string, Record<string, string>> = {
   DATABASE_URL: { DATABASE_URL: "mysql://ada:hunter2@db1:3306,db2:3306/linkgate" },
-  SMTP_URL: { SMTP_URL: "smtp://ada:hunter2%zz@mail.example", SMTP_FROM: "ada@mail.example" },
-  REDIS_URL: { REDIS_URL: "redis://ada:hunter2%zz@127.0.0.1" },
   ENCRYPTION_KEY_FILE: { ENCRYPTION_KEY_FILE: KEY },
 };
 
