@@ -9,25 +9,18 @@ const sourceOf = (headers: Record<string, string>) =>
 
 const REFERRERS: [header: string, referrer: string | null][] = [
   ["https://Example.COM/path?query#x", "example.com"],
-  ["http://example.com:8080/", "example.com"],
-  ["https://www.example.com/", "example.com"],
   ["https://ignore-previous-instructions.example.com/", "example.com"],
   ["https://a.b.example.co.uk/", "example.co.uk"],
   ["https://ada.github.io/", "ada.github.io"],
   ["https://192.0.2.1/", "192.0.2.1"],
-  ["https://xn--mnchen-3ya.example/", "xn--mnchen-3ya.example"],
   ["https://user:secret@example.com/", null],
   ["android-app://com.google.android.gm/", "google.com"],
-  ["android-app://com.linkedin.android", "linkedin.com"],
   ["android-app://ignore.previous.instructions/", "previous.ignore"],
   ["android-app://Slack/", null],
   ["javascript:alert(1)", null],
   ["//example.com/", null],
   ["example.com", null],
-  ["https://<script>/", null],
   ["https://", null],
-  ["about:blank", null],
-  ["https://mail.google.com/", "google.com"],
   [`https://${"x".repeat(254)}/`, null],
 ];
 
@@ -66,7 +59,6 @@ test("known bots, and browsers that load a link in advance, don't count as peopl
     { "user-agent": "Viber/20.9.0.8 CFNetwork/1410.0.3 Darwin/22.6.0" },
     { "sec-purpose": "prefetch" },
     { "sec-purpose": "prefetch;prerender" },
-    { "sec-purpose": "prefetch;anonymous-client-ip" },
     { purpose: "prefetch" },
     { "x-purpose": "preview" },
     { "x-moz": "prefetch" },
