@@ -155,11 +155,9 @@ test("clicks are compared with those before in percent, except for a day that is
 test("the scale of a chart ends soon above its highest bar, and its middle is a whole number", (t) => {
   for (const [clicks, top] of [
     [1, 2],
-    [3, 4],
     [11, 12],
     [2117, 2400],
     [26, 30],
-    [41, 50],
     [81, 100],
   ] as const) {
     const { textsOf } = panelOf(viewOf("2026-01-05", "2026-01-06", { clicks, bot_clicks: 0 }));

@@ -17,7 +17,6 @@ const UPDATES: [what: string, changes: Changes, update: object][] = [
   ["tags are added after those of the link", { add_tags: ["c", "d"] }, { tags: ["a", "b", "c", "d"] }],
   ["tags that the link has are not added", { add_tags: ["b", "a"] }, {}],
   ["tags are removed", { remove_tags: ["a", "c"] }, { tags: ["b"] }],
-  ["tags that the link lacks are not removed", { remove_tags: ["c"] }, {}],
   ["tags are removed before others are added", { remove_tags: ["a"], add_tags: ["a"] }, { tags: ["b", "a"] }],
   ["the archived state is set", { archived: false }, { archived: false }],
   ["the expiry is cleared", { expires_at: null }, { expires_at: null }],
@@ -26,7 +25,6 @@ const UPDATES: [what: string, changes: Changes, update: object][] = [
   ["a text is found only in its letter case", replace("Spring", "fall"), {}],
   ["a text is no regular expression", replace(".", "!"), { url: link.url.replaceAll(".", "!") }],
   ["a replacement is no pattern", replace("/spring?", "/$&$1?"), at("/$&$1?a=1&utm_source=mail#spring")],
-  ["a replacement by the same text changes nothing", replace("spring", "spring"), {}],
   [
     "a parameter is set",
     utm({ term: "e & f" }),
@@ -68,11 +66,9 @@ const INVALID: [changes: unknown, field: string][] = [
   [{ expires_at: "2001-01-01T00:00:00Z" }, "expires_at"],
   [replace("", "x"), "replace_in_url.find"],
   [replace("x".repeat(2049), ""), "replace_in_url.find"],
-  [replace("x", "y".repeat(2049)), "replace_in_url.with"],
   [{ replace_in_url: { find: "x" } }, "replace_in_url.with"],
   [{ utm: { source: "" } }, "utm.source"],
   [{ utm: { source: "\ud800" } }, "utm.source"],
-  [{ utm: { source: "x".repeat(256) } }, "utm.source"],
   [{ utm: { utm_source: "x" } }, "utm.utm_source"],
   [{ archived: true, url: "https://example.com/" }, "url"],
 ];
@@ -89,7 +85,6 @@ const TARGETS: [target: object, code: string][] = [
   [{ filter: {} }, "invalid_request"],
   [{ expected_count: 1 }, "invalid_request"],
   [{ ids: ["a"], filter: {}, expected_count: 1 }, "invalid_request"],
-  [{ ids: ["a"], expected_count: 1 }, "invalid_request"],
   [{ ids: [] }, "invalid_ids"],
   [{ ids: tags(101) }, "invalid_ids"],
   [{ ids: [1] }, "invalid_ids"],
@@ -98,7 +93,6 @@ const TARGETS: [target: object, code: string][] = [
   ),
   [{ filter: { limit: 1 }, expected_count: 1 }, "unknown_field"],
   [{ filter: { tag: "" }, expected_count: 1 }, "invalid_filter"],
-  [{ filter: { archived: "true" }, expected_count: 1 }, "invalid_filter"],
 ].map(([target, code]) => [target, code] as [object, string]);
 test("changes are of up to 100 IDs, or of an expected count of links that match a filter", (t) => {
   for (const [target, code] of TARGETS) {
