@@ -77,34 +77,24 @@ const browser = new TestBrowser(service.url);
 const OTHER = "x".repeat(43);
 const PLAIN = { code_challenge: CHALLENGE, code_challenge_method: "plain" };
 /** What a redemption has instead of what is right. */
-const WRONG: Record<string, Fields | ((code: string) => Fields)> = {
+const WRONG: Record<string, Fields> = {
   "a repeated verifier": { code_verifier: [VERIFIER, OTHER] },
   "a missing verifier": { code_verifier: undefined },
   "a different verifier": { code_verifier: OTHER },
   "a verifier that is too short": { code_verifier: VERIFIER.slice(1) },
   "a verifier that is too long": { code_verifier: VERIFIER.repeat(3) },
   "a verifier with invalid characters": { code_verifier: `${VERIFIER.slice(1)}!` },
-  "a verifier with a NUL": { code_verifier: `${VERIFIER}\u0000` },
-  "an upper-case verifier": { code_verifier: VERIFIER.toUpperCase() },
   "the challenge itself": { code_verifier: CHALLENGE },
   "the challenge itself, with the method plain": { code_verifier: CHALLENGE, ...PLAIN },
   "a different verifier, with the method plain": { code_verifier: OTHER, ...PLAIN },
   "a redirect URI with a different path": { redirect_uri: "https://app.example.com/other" },
-  "a redirect URI with a trailing slash": { redirect_uri: `${REDIRECT_URI}/` },
-  "a redirect URI with a query": { redirect_uri: `${REDIRECT_URI}?x=1` },
   "a missing code": { code: undefined },
   "an unknown code": { code: OTHER },
-  "a code with an extra character": (code) => ({ code: `${code}A` }),
-  "a code with a NUL": (code) => ({ code: `${code}\u0000` }),
-  "a code with a letter in the other case": (code) => ({
-    code: code.replace(/[a-z]/i, (letter) => String.fromCharCode(letter.charCodeAt(0) ^ 32)),
-  }),
 };
 
-for (const [what, wrong] of Object.entries(WRONG))
+for (const [what, changes] of Object.entries(WRONG))
   test.serial(`${what} is rejected and leaves the code valid`, async (t) => {
     const code = await codeFor(service, app, user, { browser });
-    const changes = typeof wrong === "function" ? wrong(code) : wrong;
     const refused = () => outcomeOf(redeemCode(service, app, code, changes));
     t.regex(await refused(), /^400 invalid_(grant|request)$/);
     const { status, body } = await redeemCode(service, app, code);

@@ -123,11 +123,3 @@ test.serial("a client whose document requires DPoP gets no token without a proof
   t.is((await postAsDocument(service, "token", bound, again)).status, 400);
   t.is((await withProof(again)).body.token_type, "DPoP");
 });
-
-test.serial("a client with a document introspects its own tokens only", async (t) => {
-  const { accessToken } = await connectDocument(service, client, user);
-  const introspect = async (token: string) =>
-    (await postAsDocument(service, "introspect", client, { token })).body;
-  t.true((await introspect(accessToken)).active);
-  t.deepEqual(await introspect(await service.token(organization)), { active: false });
-});

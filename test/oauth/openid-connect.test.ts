@@ -5,7 +5,6 @@ import { authorize, discover, runCodeFlow, shareApp } from "../harness/clients/a
 import { createApp, formOf } from "../harness/clients/authorization-request.ts";
 import { firstPartyToken } from "../harness/clients/dashboard.ts";
 import { postAsClient, read, refresh } from "../harness/clients/oauth.ts";
-import { advanceClock } from "../harness/clock.ts";
 import { bearer, OPERATOR } from "../harness/service.ts";
 
 const { service, app, own, user } = await shareApp();
@@ -93,12 +92,6 @@ for (const [what, spoil] of Object.entries(INVALID))
     t.is(body.sub, undefined);
     t.regex(headers.get("www-authenticate") ?? "", /^Bearer .*error="invalid_token"/);
   });
-
-test.serial("an expired token gets 401 invalid_token", async (t) => {
-  const tokens = await tokensWith("openid");
-  advanceClock(3601_000);
-  t.is((await userinfo(tokens.accessToken)).body.error, "invalid_token");
-});
 
 test("a user whose role lost all API scopes of the token still gets the claims", async (t) => {
   const setup = await createApp(service);

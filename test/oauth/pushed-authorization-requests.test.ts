@@ -70,7 +70,6 @@ const INVALID_REQUESTS: [what: string, changes: Fields, error: RegExp][] = [
   ["no response_type", { response_type: undefined }, /^invalid_request$/],
   ["an unregistered redirect_uri", { redirect_uri: "https://evil.example/" }, URI_ERROR],
   ["no challenge", { code_challenge: undefined }, /^invalid_request$/],
-  ["the challenge method plain", { code_challenge_method: "plain" }, /^invalid_request$/],
   ["an unknown resource", { resource: "https://evil.example/" }, /^invalid_target$/],
   // RFC 9126 §2.1
   ["a request_uri", { request_uri: "urn:ietf:params:oauth:request_uri:x" }, /^invalid_request$/],
