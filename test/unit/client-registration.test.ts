@@ -18,8 +18,6 @@ const REPLACED: [string, Record<string, unknown>][] = [
   ["the code grant only", { grant_types: ["authorization_code"] }],
   ["further grants", { grant_types: ["authorization_code", "client_credentials", "implicit"] }],
   ["further response types", { response_types: ["code", "code id_token", "token"] }],
-  ["a web application", { application_type: "web" }],
-  ["a scope of another service", { scope: "read write" }],
   ["null members", { client_name: null, grant_types: null, token_endpoint_auth_method: null }],
   ["a client id of its own", { client_id: "lgc_other", client_secret: "x" }],
   ["keys", { jwks: { keys: [] }, jwks_uri: "https://example.com/jwks" }],
@@ -58,7 +56,6 @@ const REFUSED_URIS: Refusal[] = [
 
 const REFUSED: Record<string, Refusal[]> = {
   invalid_client_metadata: [
-    ["an array", [], /must be a JSON object/],
     ["null", null, /must be a JSON object/],
     ["a name that is a number", { client_name: 7 }, /^client_name must be a string/],
     ["a name of 101 characters", { client_name: "x".repeat(101) }, /^client_name must be 1 to 100 char/],

@@ -64,7 +64,6 @@ const REFUSALS: [line: string, code: string, message: RegExp][] = [
   ["frobnicate", UNKNOWN, /^Unknown command "frobnicate"\.\nRun "linkgate --help" for a list of commands\.$/],
   ["org frobnicate", UNKNOWN, /^Unknown command "org frobnicate"\.\nRun "linkgate org --help" for a list /],
   ["improt", UNKNOWN, /^Unknown command "improt"\. Did you mean import\?\nRun /],
-  ["org lst", UNKNOWN, /^Unknown command "org lst"\. Did you mean list\?\nRun "linkgate org --h/],
   ["org", UNKNOWN, /^Missing command\.\nRun "linkgate org --help" for a list of commands\.$/],
   ["", UNKNOWN, /^Missing command\./],
   ["org create", "usage", /^Missing required argument "name"\.\nUsage: linkgate org create <name> \[op/],

@@ -39,7 +39,6 @@ test("only the media types of JSON are accepted, and UTF-8 as their only charset
 const MALFORMED: Record<string, string | Buffer> = {
   nothing: "",
   "half an object": '{"url":"https://example.com"',
-  "a trailing comma": '{"url":"https://example.com",}',
   "a comment": `${GOOD} // comment`,
   "a control character in a string": '{"title":"a\0b"}',
   "UTF-16": Buffer.from(GOOD, "utf16le"),
@@ -60,7 +59,6 @@ test("malformed JSON, and a key that replaces a prototype, are syntax errors", a
 const CROWDED: [body: unknown, field: string, rule: string][] = [
   [named(101, 1), "", "100 fields"],
   [{ url: 1, metadata: named(101, 1) }, "metadata", "100 fields"],
-  [{ other: [[named(101, 1)]] }, "other", "100 fields"],
   [{ links: [{}, named(101, 1)] }, "links", "100 fields"],
   [{ url: 1, tags: many(1001, 1) }, "tags", "1,000 items"],
 ];

@@ -33,7 +33,6 @@ const WEBKIT = "AppleWebKit/605.1.15 (KHTML, like Gecko)";
 const BLINK = "AppleWebKit/537.36 (KHTML, like Gecko)";
 const INSTAGRAM = "Instagram 390.0.0.28.85 (iPhone15,2; iOS 18_5; en_US; en; scale=3.00; 1179x2556)";
 const AGENTS: [system: string, browser: string, os: Rule["if"]["os"], device: Rule["if"]["device"]][] = [
-  ["iPhone; CPU iPhone OS 18_5 like Mac OS X", `${WEBKIT} Version/18.5 Safari/604.1`, "iOS", "mobile"],
   ["iPhone; CPU iPhone OS 18_5 like Mac OS X", `${WEBKIT} Mobile/15E148 ${INSTAGRAM}`, "iOS", "mobile"],
   ["iPad; CPU OS 17_7 like Mac OS X", `${WEBKIT} CriOS/140.0.7339.101 Safari/604.1`, "iOS", "tablet"],
   ["Linux; Android 10; K", `${BLINK} Chrome/140.0.0.0 Mobile Safari/537.36`, "Android", "mobile"],
@@ -62,7 +61,6 @@ const LANGUAGES: [range: string, preferred: string | undefined, applies: boolean
   ["de", "de", true],
   ["de", "de-AT", true],
   ["DE", "de-at", true],
-  ["de-AT", "de-AT", true],
   ["de-AT", "de", false],
   ["de", "den", false],
   ["de", "en", false],
@@ -79,12 +77,10 @@ test("a language is a basic range, of the language that the visitor prefers (RFC
 
 const PARAMETERS: [wanted: string, query: string, applies: boolean][] = [
   ["ref=mail", "ref=mail", true],
-  ["ref=mail", "a=1&ref=mail", true],
   ["ref=mail", "ref=web&ref=mail", true],
   ["ref=mail", "ref=Mail", false],
   ["ref=mail", "Ref=mail", false],
   ["ref=mail", "ref=mailing", false],
-  ["ref=mail", "", false],
   ["ref", "ref=anything", true],
   ["ref", "ref", true],
   ["ref", "reference=1", false],

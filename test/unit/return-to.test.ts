@@ -13,13 +13,11 @@ const ELSEWHERE: Record<string, unknown> = {
   "dots that lead to two slashes": "/dashboard/..//evil.example/",
   "a backslash after an own page": "/dashboard/..\\\\evil.example/",
   "a script": "javascript:alert(1)",
-  data: "data:text/html,<script>alert(1)</script>",
   "a short link, which redirects anywhere": "/evil",
   "dots that lead to a short link": "/dashboard/../evil",
   "a name that starts like a page": "/dashboards",
   "the sign-in page itself": "/auth/login?return_to=/dashboard/account",
   "a relative URL": "evil.example",
-  nothing: "",
   "several values": ["/dashboard/account", "//evil.example/"],
 };
 

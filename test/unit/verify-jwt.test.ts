@@ -78,7 +78,6 @@ const bare = (header: object) => `${encode(header)}.${encode(CLAIMS)}.AAAA`;
 
 const REFUSED: [name: string, token: () => Promise<string> | string, message: string, further?: object][] = [
   ["another issuer", () => sign({ iss: "https://other.example" }), "iss has an unexpected value"],
-  ["the issuer with a slash", () => sign({ iss: `${ISSUER}/` }), "iss has an unexpected value"],
   ["no issuer", () => sign({ iss: undefined }), "iss is missing"],
   ["another audience", () => sign({ aud: "https://other.example" }), "aud has an unexpected value"],
   ["no audience", () => sign({ aud: undefined }), "aud is missing"],
@@ -100,7 +99,6 @@ const REFUSED: [name: string, token: () => Promise<string> | string, message: st
   ["not valid yet", () => sign({ nbf: now + 120 }), "the JWT is not valid yet"],
   ["a time as text", () => sign({ exp: "tomorrow" }), "exp has an unexpected value"],
   ["no token", () => "", MALFORMED],
-  ["not a JWT", () => "a.b.c", MALFORMED],
   ["claims that are a list", signList, MALFORMED],
   ["another key", () => sign({}, { key: otherKey }), WRONG_SIGNATURE],
   ["a key of its own header", () => sign({}, { key: otherKey, header: { jwk: otherJwk } }), WRONG_SIGNATURE],
