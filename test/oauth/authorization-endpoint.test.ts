@@ -37,7 +37,6 @@ const INVALID_REQUESTS: [what: string, changes: Fields, error: string][] = [
   ["an unknown prompt", { prompt: "create" }, "invalid_request"],
   ["prompt=none and another prompt", { prompt: "none login" }, "invalid_request"],
   ["an unknown resource", { resource: "https://evil.example/" }, "invalid_target"],
-  ["a request object", { request: "e30.e30." }, "request_not_supported"],
   ["a registration parameter", { registration: "{}" }, "registration_not_supported"],
   // They restrict who may sign in, so a client must not be led to believe that they took effect.
   ["max_age without openid", { max_age: "60" }, "invalid_request"],

@@ -1,17 +1,10 @@
 import test from "ava";
-import { codeFor, runCodeFlow, shareApp } from "../harness/clients/authorization.ts";
+import { shareApp } from "../harness/clients/authorization.ts";
 import { type Fields, formOf } from "../harness/clients/authorization-request.ts";
-import {
-  type Answer,
-  basic,
-  isAcceptedByApi,
-  outcomeOf,
-  read,
-  redeemCode,
-} from "../harness/clients/oauth.ts";
+import { type Answer, basic, outcomeOf, read } from "../harness/clients/oauth.ts";
 import { postForm } from "../harness/service.ts";
 
-const { service, app, user } = await shareApp();
+const { service, app } = await shareApp();
 const other = await service.createOrganization();
 
 const REQUESTS: Record<string, Fields> = {
@@ -135,15 +128,4 @@ test("the secret is accepted in the header, raw or form-encoded, and in the body
   ] as [object, Fields][]) {
     t.is((await postWith("token", headers, fields)).status, 200, JSON.stringify(headers));
   }
-});
-
-test("a code or refresh token is not redeemed without the client secret", async (t) => {
-  const code = await codeFor(service, app, user);
-  const bare = { ...app, clientSecret: "" };
-  t.true([400, 401].includes((await redeemCode(service, bare, code)).status));
-  const { accessToken, refreshToken } = await runCodeFlow(service, app, user);
-  const fields = { grant_type: "refresh_token", refresh_token: refreshToken, client_id: clientId };
-  t.is((await postWith("token", {}, fields)).status, 401);
-  t.is((await postWith("revoke", {}, { token: accessToken, client_id: clientId })).status, 401);
-  t.true(await isAcceptedByApi(service, accessToken));
 });

@@ -90,11 +90,6 @@ test.serial("with CIMD=known and the URL of a document, that one is fetched and 
   t.deepEqual(publisher.requests, [added]);
 });
 
-test("a known client is called back at its own redirect URIs only", async (t) => {
-  const others = [`${CLAUDE_REDIRECT}/`, "https://evil.example/", "http://localhost/callback"];
-  for (const uri of [NEW_REDIRECT, ...others]) await isRejected(t, authorize(known, CLAUDE, uri));
-});
-
 test.serial("with CIMD=any, a known client keeps its copy if its document is broken", async (t) => {
   const broken: Publication[] = [
     { status: 403, body: "<h1>Are you a robot?</h1>" },

@@ -117,15 +117,6 @@ test("a nonce of the token endpoint is valid at the resources, and the other way
   t.is(again.status, 200, again.text);
 });
 
-test("a client with a wrong clock gets a token with the nonce that it is offered", async (t) => {
-  const claims = { iat: now() - 86_400 };
-  const refused = await requestWithProof(service, app, key, { proof: { claims } });
-  t.is(refused.body.error, "use_dpop_nonce");
-  const nonce = refused.headers.get("dpop-nonce");
-  const answer = await requestWithProof(service, app, key, { proof: { claims: { ...claims, nonce } } });
-  t.is(answer.status, 200, answer.text);
-});
-
 test("a code is redeemed with a proof; its refresh token may be used with another key", async (t) => {
   const { status, body } = await redeemWith(await codeFor(service, app, user));
   t.is(status, 200);

@@ -69,10 +69,7 @@ const URI_ERROR = /^invalid_(request|redirect_uri)$/;
 const INVALID_REQUESTS: [what: string, changes: Fields, error: RegExp][] = [
   ["no response_type", { response_type: undefined }, /^invalid_request$/],
   ["an unregistered redirect_uri", { redirect_uri: "https://evil.example/" }, URI_ERROR],
-  ["no challenge", { code_challenge: undefined }, /^invalid_request$/],
   ["an unknown resource", { resource: "https://evil.example/" }, /^invalid_target$/],
-  // RFC 9126 §2.1
-  ["a request_uri", { request_uri: "urn:ietf:params:oauth:request_uri:x" }, /^invalid_request$/],
   ["a request object", { request: "e30.e30." }, /^request_not_supported$/],
   ["a repeated state", { state: ["a", "b"] }, /^invalid_request$/],
   ["no client_id (RFC 9126 §2.1)", { client_id: undefined }, /^invalid_request$/],

@@ -183,15 +183,6 @@ test("a token has the canonical audience of the resource in the request, or that
     t.is((await introspect((await requestOwn({ resource })).body.access_token)).aud, audience, resource);
 });
 
-test("the subject of a client credentials token is the client, never a user", async (t) => {
-  const { clientId } = app;
-  t.like(await introspect(await service.token(app)), { client_id: clientId, sub: clientId });
-  const { accessToken } = await runCodeFlow(service, app, user);
-  t.is((await introspect(accessToken)).sub, user.id);
-  t.regex(user.id, /^usr_/);
-  t.regex(clientId, /^lgc_/);
-});
-
 const GRANT_TYPES = [
   ...["password", "implicit", "CLIENT_CREDENTIALS", "client_credentials ", "__proto__"],
   "urn:ietf:params:oauth:grant-type:token-exchange",
