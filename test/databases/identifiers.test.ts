@@ -56,7 +56,6 @@ const VARIANTS: [string, (id: string) => string][] = [
   ["with a trailing space", (id) => `${id} `],
   ["with a leading space", (id) => ` ${id}`],
   ["with a trailing tab", (id) => `${id}\t`],
-  ["with a trailing line break", (id) => `${id}\n`],
   ["with an accent", (id) => id.replace("a", "á")],
   ["with a combining accent", (id) => `${id}\u0301`],
   [
@@ -70,8 +69,6 @@ const VARIANTS: [string, (id: string) => string][] = [
   ["with a trailing NUL", (id) => `${id}\0`],
   ["with a leading NUL", (id) => `\0${id}`],
   ["with a trailing lone surrogate", (id) => `${id}\ud800`],
-  ["with a leading lone surrogate", (id) => `\udc00${id}`],
-  ["as an emoji", () => "\u{1f512}"],
   ["as an empty string", () => ""],
   ["repeated a thousand times", (id) => id.repeat(1000)],
 ];
