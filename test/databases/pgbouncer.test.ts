@@ -8,7 +8,7 @@ import { apiAt } from "../harness/clients/api.ts";
 import { postAsClient } from "../harness/clients/oauth.ts";
 import { hasPgBouncer, startPgBouncer } from "../harness/database/pgbouncer.ts";
 import { hasPostgres, startPostgres } from "../harness/database/postgres.ts";
-import { atOnce, createTestStorage, linkFields, settledAtOnce } from "../harness/database/storage.ts";
+import { atOnce, createTestStorage, linkFields } from "../harness/database/storage.ts";
 import { engine } from "../harness/database/test-database.ts";
 import { startLoad } from "../harness/load.ts";
 import { OPERATOR, startTestService } from "../harness/service.ts";
@@ -63,12 +63,6 @@ else
       t.true(clients.every((one) => one?.id === client.clientId));
     }
     t.is((await first.links.list(organization.id, {}, 100)).length, 100);
-
-    const codes = processes.map((one) => one.oidcAdapter("AuthorizationCode"));
-    const exp = Math.floor(Date.now() / 1000) + 60;
-    await codes[0]?.upsert("pooled-code", { clientId: client.clientId, exp }, 60);
-    const uses = await settledAtOnce(20, async (index) => codes[index % 2]?.consume("pooled-code"));
-    t.is(uses.filter(({ status }) => status === "fulfilled").length, 1);
   });
 
 const SESSIONS =

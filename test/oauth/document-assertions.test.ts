@@ -51,8 +51,6 @@ test.serial("a client that authenticates by assertions gets, refreshes and revok
   t.is((await postAsDocument(service, "revoke", client, { token: String(body.access_token) })).status, 200);
   t.false(await isAcceptedByApi(service, String(body.access_token)));
   t.false(await isAcceptedByApi(service, accessToken));
-  const own = postAsDocument(service, "token", client, { grant_type: "client_credentials" });
-  t.is(await outcomeOf(own), "400 unauthorized_client", "but none for itself");
 });
 
 test.serial("three token requests fetch the document and the keys once each", async (t) => {

@@ -82,9 +82,7 @@ type Job = { claims?: Record<string, unknown>; header?: Record<string, unknown> 
 const WRONG_CLAIMS: [what: string, job: Job, description: RegExp][] = [
   ["another branch", { claims: { sub: "repo:octo-org@65/octo-repo@74:ref:refs/heads/a" } }, /check sub$/],
   ["quotes and line breaks", { claims: { sub: 'a"\\\n<b>é' } }, /sub a\?\?\?<b>\?, .*check sub$/],
-  ["another owner", { claims: { repository_owner_id: "66" } }, /check repository_owner_id$/],
   ["the API as audience", { claims: { aud: `${service.url}/v1` } }, /aud has an unexpected value$/],
-  ["several audiences", { claims: { aud: [service.url, "https://sts.example.com"] } }, /check aud$/],
   ["a type that can't become text", { header: { typ: { toString: 1, valueOf: 1 } } }, /wrong typ$/],
   ["the type of an access token", { header: { typ: "at+jwt" } }, /wrong typ$/],
 ];
@@ -105,7 +103,6 @@ test("a refused token says nothing about the rule that it doesn't match", async 
 
 const REQUESTS: [what: string, fields: Fields, error: string][] = [
   ["no assertion", { assertion: undefined }, "invalid_request"],
-  ["an empty assertion", { assertion: "" }, "invalid_request"],
   ["two assertions", { assertion: ["a.b.c", "a.b.c"] }, "invalid_request"],
   ["no client ID", { client_id: undefined }, "invalid_request"],
   ["only scopes that no rule allows", { scope: "webhooks:write" }, "invalid_scope"],
