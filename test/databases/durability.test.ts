@@ -56,17 +56,6 @@ if (engine === "sqlite") {
     t.truthy(await second.links.resolve("linked"));
   });
 
-  test.serial("SQLite: the log is used with ?synchronous=normal, without waiting for the disk", async (t) => {
-    const { database } = await open(t, "?synchronous=normal");
-    for (const [query, value] of [
-      ["pragma journal_mode", "wal"],
-      ["pragma synchronous", 1], // NORMAL
-    ] as const) {
-      t.is(await settingOf(database.knex, query), value);
-      t.is(await database.transaction((trx) => settingOf(trx, query)), value);
-    }
-  });
-
   const REFUSED = { message: /not available|the database failed/ };
   const AFTER_LOSS: Record<string, (storage: TestStorage, organizationId: string) => Promise<unknown>> = {
     write: ({ createLink }, id) => createLink(id),

@@ -60,7 +60,6 @@ const VARIANTS: [string, (id: string) => string][] = [
   ["with a trailing space", (id) => `${id} `],
   ["with a leading space", (id) => ` ${id}`],
   ["with a trailing tab", (id) => `${id}\t`],
-  ["with a trailing line break", (id) => `${id}\n`],
   ["with an accent", (id) => id.replace("a", "á")],
   ["with a combining accent", (id) => `${id}\u0301`],
   [
@@ -74,8 +73,6 @@ const VARIANTS: [string, (id: string) => string][] = [
   ["with a trailing NUL", (id) => `${id}\0`],
   ["with a leading NUL", (id) => `\0${id}`],
   ["with a trailing lone surrogate", (id) => `${id}\ud800`],
-  ["with a leading lone surrogate", (id) => `\udc00${id}`],
-  ["as an emoji", () => "\u{1f512}"],
   ["as an empty string", () => ""],
   ["repeated a thousand times", (id) => id.repeat(1000)],
 ];
@@ -101,14 +98,6 @@ test("tokens with swapped or missing times are not found, nor is a token by its 
   const swappedToo = laterToken.slice(0, 13) + timedToken.slice(13);
   for (const forged of [swapped, swappedToo, `lga_${timedToken.slice(13)}`, sha256(timedToken)])
     t.is(await find(forged), undefined, forged);
-});
-
-test("slugs that differ only in case, accents or width are distinct", async (t) => {
-  for (const slug of ["twin-a", "TWIN-A", "Twin-A", "Twin-á", "Twin-ａ"]) {
-    const link = await first.links.create(organization.id, OPERATOR, linkFields({ slug }));
-    t.true("id" in link, slug);
-    t.is((await second.links.resolve(slug))?.id, "id" in link ? link.id : "");
-  }
 });
 
 test("external ids are compared byte by byte, in any script", async (t) => {

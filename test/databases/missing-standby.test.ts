@@ -2,10 +2,12 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import test from "ava";
 import { openDatabase } from "../../adapters/database/index.ts";
+import { apiAt } from "../harness/clients/api.ts";
+import { postAsClient } from "../harness/clients/oauth.ts";
 import { hasPostgres, startPostgres } from "../harness/database/postgres.ts";
 import { startLoad } from "../harness/load.ts";
 import { IS_THOROUGH } from "../harness/rounds.ts";
-import { bearer, postForm, startTestService } from "../harness/service.ts";
+import { startTestService } from "../harness/service.ts";
 import { skip } from "../harness/skip.ts";
 import { startTcpProxy } from "../harness/tcp-proxy.ts";
 import { until } from "../harness/webhooks.ts";
@@ -38,16 +40,11 @@ if (hasPostgres)
     });
     t.teardown(service.close);
     const app = await service.createOrganization();
-    const headers = bearer(await service.token(app));
+    const token = await service.token(app);
+    const api = apiAt(service.url, token);
     const create = (slug: string) =>
-      fetch(`${service.url}/v1/links`, {
-        method: "POST",
-        headers: { ...headers, "content-type": "application/json" },
-        body: JSON.stringify({ url: "https://example.com/", slug }),
-      });
+      api.send("POST", "/v1/links", { json: { url: "https://example.com/", slug } });
     t.is((await create("kept")).status, 201);
-    const client = { client_id: app.clientId, client_secret: app.clientSecret };
-    const introspection = { ...client, token: headers.authorization.slice("Bearer ".length) };
 
     await run("alter system set synchronous_standby_names = 'ANY 1 (missing)'");
     await run("select pg_reload_conf()");
@@ -57,16 +54,16 @@ if (hasPostgres)
     const writes = startLoad(
       {
         link: (count) => create(`waits-${count}`),
-        token: () => postForm(`${service.url}/oauth/token`, { grant_type: "client_credentials", ...client }),
+        token: () => postAsClient(service, "token", app, { grant_type: "client_credentials" }),
       },
       LANES / 2,
     );
     const reads = startLoad(
       {
-        redirect: () => fetch(`${service.url}/kept`, { redirect: "manual" }),
-        list: () => fetch(`${service.url}/v1/links`, { headers }),
-        introspect: () => postForm(`${service.url}/oauth/introspect`, introspection),
-        ready: () => fetch(`${service.url}/readyz`),
+        redirect: () => api.get("/kept"),
+        list: () => api.get("/v1/links"),
+        introspect: () => postAsClient(service, "introspect", app, { token }),
+        ready: () => api.get("/readyz"),
       },
       1,
     );

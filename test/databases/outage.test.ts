@@ -6,13 +6,7 @@ import type { Attempt } from "../../resources/idempotency/run-once.ts";
 import { apiAt, isProblem, type Reply, read } from "../harness/clients/api.ts";
 import { postMcp } from "../harness/clients/mcp.ts";
 import { sendRaw } from "../harness/clients/raw.ts";
-import {
-  atOnce,
-  clickAt,
-  createTestStorage,
-  linkFields,
-  settledAtOnce,
-} from "../harness/database/storage.ts";
+import { atOnce, createTestStorage, linkFields, settledAtOnce } from "../harness/database/storage.ts";
 import { engine } from "../harness/database/test-database.ts";
 import { Program } from "../harness/program.ts";
 import { bearer, OPERATOR, postForm, startTestService } from "../harness/service.ts";
@@ -127,16 +121,6 @@ function testOutages(context: Awaited<ReturnType<typeof connectThroughProxy>>) {
         if (result.status === "rejected") t.like(result.reason, UNAVAILABLE);
       await assertAvailable(t, patient);
     }
-  });
-
-  test.serial("clicks during an outage of the database are counted once it is available", async (t) => {
-    const clicked = await patient.links.resolve(link.slug);
-    if (!clicked) return t.fail();
-    await proxy.cut();
-    for (let clicks = 0; clicks < 10; clicks++) await patient.links.click(clicked, clickAt(Date.now()));
-    await t.throwsAsync(list(patient), UNAVAILABLE);
-    await proxy.restore();
-    t.is(await until(async () => (await patient.links.find(id, link.id))?.clicks || undefined), 10);
   });
 
   const PRINCIPAL = { organizationId: "org_a", clientId: "lgc_a" };

@@ -6,7 +6,7 @@ import { RETRY_AFTER_S } from "../../resources/http/problem.ts";
 import type { Link } from "../../resources/links/types.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import { hasMariadb, startMariadb } from "../harness/database/mariadb.ts";
-import { atOnce, clickAt, linkFields } from "../harness/database/storage.ts";
+import { atOnce, linkFields } from "../harness/database/storage.ts";
 import { createTestDatabase, engine, serverOf } from "../harness/database/test-database.ts";
 import { addressOf, freePort, runCommand, startServer } from "../harness/program.ts";
 import { OPERATOR, postForm, startTestService } from "../harness/service.ts";
@@ -130,19 +130,6 @@ function testReadOnly(server: Server, storage: Storage) {
       await server.promote();
       await t.notThrowsAsync(write(context), "the first write after the database is writable again");
     });
-
-  test.serial("clicks on a link are counted once the database is writable again", async (t) => {
-    const { id, link } = await setUp();
-    const clicked = await storage.links.resolve(link.slug);
-    if (!clicked) return t.fail();
-    await server.demote();
-    for (let clicks = 0; clicks < 10; clicks++) await storage.links.click(clicked, clickAt(Date.now()));
-    t.is((await storage.links.find(id, link.id))?.clicks, 0);
-    await server.promote();
-    t.is(await until(async () => (await storage.links.find(id, link.id))?.clicks || undefined), 10);
-    const today = Math.floor(Date.now() / 86_400_000);
-    t.is((await storage.links.analytics(id, link.id, today - 1, today)).days[0]?.clicks, 10);
-  });
 }
 
 function testStarts(server: Server) {

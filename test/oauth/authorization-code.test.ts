@@ -4,14 +4,12 @@ import {
   authorizeUrl,
   createApp,
   type Fields,
-  pkce,
   REDIRECT_URI,
   VERIFIER,
 } from "../harness/clients/authorization-request.ts";
 import { isAcceptedByApi, outcomeOf, redeemCode, refresh } from "../harness/clients/oauth.ts";
 import { TestBrowser } from "../harness/clients/test-browser.ts";
 import { advanceClock } from "../harness/clock.ts";
-import { purgeExpired } from "../harness/database/purge.ts";
 
 const CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"; // of VERIFIER
 
@@ -36,14 +34,6 @@ test.serial("a code is valid for a minute, and a duplicate within 10 seconds rev
   advanceClock(9_000);
   t.is((await redeemCode(service, app, code)).body.error, "invalid_grant");
   t.is((await refresh(service, app, String(body.refresh_token))).status, 200);
-});
-
-test.serial("a replay is detected long after the code has expired, even after a purge", async (t) => {
-  const { code, refreshToken } = await runCodeFlow(service, app, user);
-  advanceClock(20 * 24 * 3600_000);
-  await purgeExpired(service.storage);
-  t.is((await redeemCode(service, app, code)).body.error, "invalid_grant");
-  t.is((await refresh(service, app, refreshToken)).body.error, "invalid_grant");
 });
 
 test.serial("another client or a wrong secret can neither redeem a code nor revoke its tokens", async (t) => {
@@ -87,34 +77,24 @@ const browser = new TestBrowser(service.url);
 const OTHER = "x".repeat(43);
 const PLAIN = { code_challenge: CHALLENGE, code_challenge_method: "plain" };
 /** What a redemption has instead of what is right. */
-const WRONG: Record<string, Fields | ((code: string) => Fields)> = {
+const WRONG: Record<string, Fields> = {
   "a repeated verifier": { code_verifier: [VERIFIER, OTHER] },
   "a missing verifier": { code_verifier: undefined },
   "a different verifier": { code_verifier: OTHER },
   "a verifier that is too short": { code_verifier: VERIFIER.slice(1) },
   "a verifier that is too long": { code_verifier: VERIFIER.repeat(3) },
   "a verifier with invalid characters": { code_verifier: `${VERIFIER.slice(1)}!` },
-  "a verifier with a NUL": { code_verifier: `${VERIFIER}\u0000` },
-  "an upper-case verifier": { code_verifier: VERIFIER.toUpperCase() },
   "the challenge itself": { code_verifier: CHALLENGE },
   "the challenge itself, with the method plain": { code_verifier: CHALLENGE, ...PLAIN },
   "a different verifier, with the method plain": { code_verifier: OTHER, ...PLAIN },
   "a redirect URI with a different path": { redirect_uri: "https://app.example.com/other" },
-  "a redirect URI with a trailing slash": { redirect_uri: `${REDIRECT_URI}/` },
-  "a redirect URI with a query": { redirect_uri: `${REDIRECT_URI}?x=1` },
   "a missing code": { code: undefined },
   "an unknown code": { code: OTHER },
-  "a code with an extra character": (code) => ({ code: `${code}A` }),
-  "a code with a NUL": (code) => ({ code: `${code}\u0000` }),
-  "a code with a letter in the other case": (code) => ({
-    code: code.replace(/[a-z]/i, (letter) => String.fromCharCode(letter.charCodeAt(0) ^ 32)),
-  }),
 };
 
-for (const [what, wrong] of Object.entries(WRONG))
+for (const [what, changes] of Object.entries(WRONG))
   test.serial(`${what} is rejected and leaves the code valid`, async (t) => {
     const code = await codeFor(service, app, user, { browser });
-    const changes = typeof wrong === "function" ? wrong(code) : wrong;
     const refused = () => outcomeOf(redeemCode(service, app, code, changes));
     t.regex(await refused(), /^400 invalid_(grant|request)$/);
     const { status, body } = await redeemCode(service, app, code);
@@ -123,13 +103,6 @@ for (const [what, wrong] of Object.entries(WRONG))
     t.regex(await refused(), /^400 invalid_(grant|request)$/);
     t.true(await isAcceptedByApi(service, body.access_token), "it is no replay of the code either");
   });
-
-test("the verifier of one authorization can't redeem the code of another", async (t) => {
-  const other = await pkce();
-  const code = await codeFor(service, app, user, { changes: { code_challenge: other.challenge } });
-  t.is((await redeemCode(service, app, code)).body.error, "invalid_grant");
-  t.is((await redeemCode(service, app, code, { code_verifier: other.verifier })).status, 200);
-});
 
 test("the code challenge can't be read from the authorization response", async (t) => {
   const { href, searchParams } = await allow(service, user, authorizeUrl(service, app));

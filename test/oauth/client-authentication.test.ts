@@ -1,17 +1,10 @@
 import test from "ava";
-import { codeFor, runCodeFlow, shareApp } from "../harness/clients/authorization.ts";
+import { shareApp } from "../harness/clients/authorization.ts";
 import { type Fields, formOf } from "../harness/clients/authorization-request.ts";
-import {
-  type Answer,
-  basic,
-  isAcceptedByApi,
-  outcomeOf,
-  read,
-  redeemCode,
-} from "../harness/clients/oauth.ts";
+import { type Answer, basic, outcomeOf, read } from "../harness/clients/oauth.ts";
 import { postForm } from "../harness/service.ts";
 
-const { service, app, user } = await shareApp();
+const { service, app } = await shareApp();
 const other = await service.createOrganization();
 
 const REQUESTS: Record<string, Fields> = {
@@ -35,25 +28,19 @@ const NO_COLON = `Basic ${Buffer.from(clientId).toString("base64")}`;
 const INVALID_CREDENTIALS: [what: string, headers: object, fields: Fields][] = [
   ["no credentials", {}, {}],
   ["only a client id", {}, { client_id: clientId }],
-  ["only a secret", {}, { client_secret: clientSecret }],
   ["an empty secret", {}, { client_id: clientId, client_secret: "" }],
   ["another client's secret", basicOf(clientId, other.clientSecret), {}],
   ["a truncated secret", basicOf(clientId, clientSecret.slice(0, -1)), {}],
   ["a secret that has an extra character", basicOf(clientId, `${clientSecret}A`), {}],
   ["a secret that contains a NUL", {}, { client_id: clientId, client_secret: `${clientSecret}\u0000` }],
-  ["an upper-case secret", basicOf(clientId, clientSecret.toUpperCase()), {}],
   ["the stored placeholder as the secret", basicOf(clientId, "kept-as-a-hash"), {}],
   ["an upper-case client id", basicOf(clientId.toUpperCase(), clientSecret), {}],
-  ["a client id that ends with a space", {}, { client_id: `${clientId} `, client_secret: clientSecret }],
-  ["a non-ASCII client id", {}, { client_id: "ĺgc_é", client_secret: clientSecret }],
   ["an unknown client", basicOf("lgc_nobody", clientSecret), {}],
   ["a secret of 50 KB", {}, { client_id: clientId, client_secret: "x".repeat(50_000) }],
   ["a secret for the public client", basicOf("dashboard", "x"), {}],
-  ["a bearer token", { authorization: "Bearer lga_x" }, {}],
   ["Basic credentials in invalid base64", { authorization: "Basic !!!!" }, {}],
   ["Basic credentials without a colon", { authorization: NO_COLON }, {}],
   ["an invalid percent escape in Basic credentials", basicOf(clientId, "%zz"), {}],
-  ["a NUL in Basic credentials", basicOf(`${clientId}\u0000`, clientSecret), {}],
 ];
 
 for (const [what, headers, fields] of INVALID_CREDENTIALS)
@@ -141,15 +128,4 @@ test("the secret is accepted in the header, raw or form-encoded, and in the body
   ] as [object, Fields][]) {
     t.is((await postWith("token", headers, fields)).status, 200, JSON.stringify(headers));
   }
-});
-
-test("a code or refresh token is not redeemed without the client secret", async (t) => {
-  const code = await codeFor(service, app, user);
-  const bare = { ...app, clientSecret: "" };
-  t.true([400, 401].includes((await redeemCode(service, bare, code)).status));
-  const { accessToken, refreshToken } = await runCodeFlow(service, app, user);
-  const fields = { grant_type: "refresh_token", refresh_token: refreshToken, client_id: clientId };
-  t.is((await postWith("token", {}, fields)).status, 401);
-  t.is((await postWith("revoke", {}, { token: accessToken, client_id: clientId })).status, 401);
-  t.true(await isAcceptedByApi(service, accessToken));
 });

@@ -90,11 +90,6 @@ test.serial("with CIMD=known and the URL of a document, that one is fetched and 
   t.deepEqual(publisher.requests, [added]);
 });
 
-test("a known client is called back at its own redirect URIs only", async (t) => {
-  const others = [`${CLAUDE_REDIRECT}/`, "https://evil.example/", "http://localhost/callback"];
-  for (const uri of [NEW_REDIRECT, ...others]) await isRejected(t, authorize(known, CLAUDE, uri));
-});
-
 test.serial("with CIMD=any, a known client keeps its copy if its document is broken", async (t) => {
   const broken: Publication[] = [
     { status: 403, body: "<h1>Are you a robot?</h1>" },
@@ -127,7 +122,6 @@ const ACCEPTED: Record<string, [object, Partial<Publication>?]> = {
   "grant types that this server doesn't allow": [{ grant_types: GRANTS }],
   "response types that this server doesn't have": [{ response_types: ["code", "token"] }],
   "redirect URIs that this server doesn't allow": [{ redirect_uris: URIS }],
-  "a sector identifier": [{ sector_identifier_uri: `https://127.0.0.1:${port}/` }],
   "unknown fields": [{ x_future: { nested: true }, logo_uri: "http://docs.example/" }],
   "keys at a URL": [{ ...KEYS, jwks_uri: "https://docs.example/jwks.json" }],
   "a content type for JSON": [{}, { headers: { "content-type": JSON_TYPE } }],
@@ -151,7 +145,6 @@ const REJECTED: Record<string, [object, Partial<Publication>?]> = {
   "with keys over http": [{ ...KEYS, jwks_uri: "http://docs.example/jwks.json" }],
   "with a symmetric algorithm": [{ ...KEYS, jwks: { keys: [] }, token_endpoint_auth_signing_alg: "HS256" }],
   "as a web page": [{}, { headers: { "content-type": "text/html" } }],
-  "as a list": [{}, { body: [] }],
   "that is not JSON": [{}, { body: "client" }],
   "of more than 5 KB": [{ client_uri: `https://docs.example/${"x".repeat(5 * 1024)}` }],
   "that is missing": [{}, { status: 404 }],
@@ -188,13 +181,7 @@ test.serial("a client with a document gets no token for itself", async (t) => {
   t.is(await outcomeOf(read(postForm(`${any.url}/oauth/token`, fields))), "400 unauthorized_client");
 });
 
-const LOCAL = [
-  ...["http://127.0.0.1", "https://127.0.0.1", "https://[::ffff:127.0.0.1]", "https://2130706433"].map(
-    (host) => `${host}:${port}/client.json`,
-  ),
-  ...["https://169.254.169.254/latest/meta-data", "https://user@127.0.0.1/client.json"],
-  "https://127.0.0.1/client.json#x",
-];
+const LOCAL = ["http", "https"].map((scheme) => `${scheme}://127.0.0.1:${port}/client.json`);
 
 test("documents on this computer and in its network are not fetched, and their clients are rejected", async (t) => {
   for (const clientId of LOCAL) {

@@ -12,7 +12,6 @@ import { postForm, startTestService } from "../harness/service.ts";
 export const databases = "all";
 
 const { service, app: own, user } = await shareApp({ DYNAMIC_REGISTRATION: "stateless" });
-const colleague = await service.createUser([own.id]);
 const app = await register(service, {
   redirect_uris: ["http://127.0.0.1/callback"],
   client_name: "Terminal",
@@ -83,19 +82,6 @@ test.serial("a device code is redeemed once, and a later use revokes its grant",
   advanceClock(11_000);
   t.is(await errorOf(started), "invalid_grant");
   t.false(await isAcceptedByApi(service, won?.body.access_token));
-});
-
-test("of two users who enter one code, one answers it", async (t) => {
-  const started = await start();
-  const visits = await Promise.all(
-    [user, colleague].map(async (one) => {
-      const { browser } = await browserOf(service, one);
-      return { browser, consent: await enter(browser, started) };
-    }),
-  );
-  const ends = await Promise.all(visits.map(({ browser, consent }) => browser.press(consent, "Allow")));
-  t.deepEqual(ends.map(titleOf).sort(), ["Connect a device", "Device connected"]);
-  t.is((await poll(started)).status, 200);
 });
 
 test("a device whose user denies access gets access_denied", async (t) => {

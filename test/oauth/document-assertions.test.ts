@@ -51,8 +51,6 @@ test.serial("a client that authenticates by assertions gets, refreshes and revok
   t.is((await postAsDocument(service, "revoke", client, { token: String(body.access_token) })).status, 200);
   t.false(await isAcceptedByApi(service, String(body.access_token)));
   t.false(await isAcceptedByApi(service, accessToken));
-  const own = postAsDocument(service, "token", client, { grant_type: "client_credentials" });
-  t.is(await outcomeOf(own), "400 unauthorized_client", "but none for itself");
 });
 
 test.serial("three token requests fetch the document and the keys once each", async (t) => {
@@ -122,12 +120,4 @@ test.serial("a client whose document requires DPoP gets no token without a proof
   const again = { grant_type: "refresh_token", refresh_token: String(first.body.refresh_token) };
   t.is((await postAsDocument(service, "token", bound, again)).status, 400);
   t.is((await withProof(again)).body.token_type, "DPoP");
-});
-
-test.serial("a client with a document introspects its own tokens only", async (t) => {
-  const { accessToken } = await connectDocument(service, client, user);
-  const introspect = async (token: string) =>
-    (await postAsDocument(service, "introspect", client, { token })).body;
-  t.true((await introspect(accessToken)).active);
-  t.deepEqual(await introspect(await service.token(organization)), { active: false });
 });

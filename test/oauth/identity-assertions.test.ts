@@ -212,21 +212,15 @@ for (const [name, role, claimed, requested, granted] of SCOPES)
 
 const NO_ORGANIZATION = /^invalid_grant.* no organiz/;
 const WRONG_CLAIMS: [name: string, claims: (member: Member) => object, error: RegExp][] = [
-  ["another issuer", () => ({ iss: "https://other.example" }), /^invalid_grant/],
   ["another audience", () => ({ aud: "https://other.example" }), /^invalid_grant/],
   ["several audiences", () => ({ aud: [service.url, mcp] }), /^invalid_grant.* single value/],
   ["another client", () => ({ client_id: "lgc_AAAAAAAAAAAAAAAAAAAAAA" }), /^invalid_grant.* client_id names/],
   ["no client", () => ({ client_id: undefined }), /^invalid_grant.* client_id is missing/],
   ["another resource", () => ({ resource: "https://other.example/mcp" }), /^invalid_target/],
-  ["a list of other resources", () => ({ resource: ["https://other.example/mcp"] }), /^invalid_target/],
   ["an unknown subject", () => ({ sub: "unknown-subject" }), /^invalid_grant.* not linked/],
   ["no subject", () => ({ sub: undefined }), /^invalid_grant.* sub is missing/],
-  ["a number as subject, which some databases take for any text", () => ({ sub: 0 }), /sub must be a string/],
-  ["a subject that is an object", ({ subject }) => ({ sub: { subject } }), /sub must be a string/],
   ["scopes that are a list", () => ({ scope: ["links:read"] }), /^invalid_grant.* scope must be a string/],
-  ["scopes that are null", () => ({ scope: null }), /^invalid_grant.* scope must be a string/],
   ["no id", () => ({ jti: undefined }), /^invalid_grant.* jti is missing/],
-  ["expired", () => ({ exp: now() - 60 }), /^invalid_grant.* expired/],
   ["older than five minutes", () => ({ iat: now() - 400, exp: now() + 400 }), /^invalid_grant.* too old/],
   ["a tenant that is another organization", ({ app }) => ({ aud_tenant: app.id }), NO_ORGANIZATION],
 ];
@@ -238,7 +232,6 @@ const REFUSED: [name: string, assertion: (member: Member) => Promise<string>, er
     error,
   ]),
   ["an ID token", (member) => idp.sign(claimsOf(member)), /^invalid_request/],
-  ["no JWT", async () => "a.b.c", /^invalid_grant.* malformed/],
   ["another key", (member) => signWithForeignKey(claimsOf(member), idp.key.kid, ID_JAG), /^invalid_grant/],
 ];
 

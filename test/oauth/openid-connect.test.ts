@@ -1,11 +1,10 @@
 import test from "ava";
-import * as oidc from "openid-client";
+import { createRemoteJWKSet, jwtVerify } from "jose";
 import type { Role } from "../../resources/access/scopes.ts";
-import { authorize, discover, runCodeFlow, shareApp } from "../harness/clients/authorization.ts";
+import { codeFor, runCodeFlow, shareApp } from "../harness/clients/authorization.ts";
 import { createApp, formOf } from "../harness/clients/authorization-request.ts";
 import { firstPartyToken } from "../harness/clients/dashboard.ts";
-import { postAsClient, read, refresh } from "../harness/clients/oauth.ts";
-import { advanceClock } from "../harness/clock.ts";
+import { postAsClient, read, redeemCode, refresh } from "../harness/clients/oauth.ts";
 import { bearer, OPERATOR } from "../harness/service.ts";
 
 const { service, app, own, user } = await shareApp();
@@ -94,12 +93,6 @@ for (const [what, spoil] of Object.entries(INVALID))
     t.regex(headers.get("www-authenticate") ?? "", /^Bearer .*error="invalid_token"/);
   });
 
-test.serial("an expired token gets 401 invalid_token", async (t) => {
-  const tokens = await tokensWith("openid");
-  advanceClock(3601_000);
-  t.is((await userinfo(tokens.accessToken)).body.error, "invalid_token");
-});
-
 test("a user whose role lost all API scopes of the token still gets the claims", async (t) => {
   const setup = await createApp(service);
   const second = await service.createUser([setup.own.id], undefined, "owner");
@@ -111,22 +104,14 @@ test("a user whose role lost all API scopes of the token still gets the claims",
 });
 
 test("an id_token is signed with a published key and names the client, user, organization and nonce", async (t) => {
-  const nonce = oidc.randomNonce();
-  const flow = await authorize(service, app, user, { parameters: { scope: "openid", nonce } });
-  const config = await discover(service, app);
-  // Makes openid-client verify the signature too, although it received the token directly from the server.
-  oidc.enableNonRepudiationChecks(config);
-  const tokens = await oidc.authorizationCodeGrant(config, flow.callback, {
-    pkceCodeVerifier: flow.verifier,
-    expectedState: flow.state,
-    expectedNonce: nonce,
-    idTokenExpected: true,
-  });
-  const { iat, exp, auth_time = 0, ...claims } = tokens.claims() as oidc.IDToken;
-  t.like(claims, { iss: service.url, aud: app.clientId, ...CLAIMS });
+  const code = await codeFor(service, app, user, { changes: { scope: "openid", nonce: "a-nonce" } });
+  const { body } = await redeemCode(service, app, code);
+  const keys = createRemoteJWKSet(new URL(`${service.url}/oauth/jwks`));
+  const { payload } = await jwtVerify(String(body.id_token), keys);
+  const { iat = 0, exp, auth_time, ...claims } = payload;
+  t.like(claims, { iss: service.url, aud: app.clientId, nonce: "a-nonce", ...CLAIMS });
   t.deepEqual(claims.amr, ["pwd"]);
   t.is(exp, iat + 3600);
-  t.true(Math.abs(auth_time - Date.now() / 1000) < 60);
-  const received = await oidc.fetchUserInfo(config, tokens.access_token, String(claims.sub));
-  t.deepEqual({ ...received }, CLAIMS);
+  t.true(Math.abs(Number(auth_time) - Date.now() / 1000) < 60);
+  t.deepEqual((await userinfo(body.access_token)).body, CLAIMS);
 });

@@ -74,13 +74,11 @@ test("the key may have any name in the assertion, and both keys of a rotation wo
 });
 
 const REFUSED: [name: string, claims: () => object, description: RegExp][] = [
-  ["another audience", () => ({ aud: "https://other.example" }), /aud has an unexpected value/],
   ["the API as audience", () => ({ aud: `${service.url}/v1` }), /aud has an unexpected value/],
   ["another audience as well", () => ({ aud: [service.url, "https://a.example"] }), /must be a single value/],
   ["another issuer", () => ({ iss: "https://other.example" }), /./],
   ["another subject", () => ({ sub: "lgc_AAAAAAAAAAAAAAAAAAAAAA" }), /./],
   ["expired", () => ({ exp: now() - 60 }), /has expired/],
-  ["too old", () => ({ iat: now() - 700 }), /is too old/],
   ["no id", () => ({ jti: undefined }), /jti is missing/],
 ];
 

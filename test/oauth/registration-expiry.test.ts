@@ -10,7 +10,6 @@ import {
   register,
   requestTokens,
 } from "../harness/clients/oauth.ts";
-import { createSelfRegisteringHost } from "../harness/clients/self-registering.ts";
 import { advanceClock, DAY_MS } from "../harness/clock.ts";
 import { startWithStorage } from "../harness/database/service-storage.ts";
 import { bearer, postForm, startTestService, type TestService } from "../harness/service.ts";
@@ -82,16 +81,4 @@ test.serial("an access token outlives the registration, also for introspection a
   t.true(introspected.body.active, introspected.text);
   const userinfo = await read(fetch(`${service.url}/oauth/userinfo`, { headers: bearer(access) }));
   t.is(userinfo.body.sub, user.id, userinfo.text);
-});
-
-test.serial("the MCP SDK's client registers again when its registration has expired", async (t) => {
-  const host = createSelfRegisteringHost(service, user);
-  await (await host.connect()).close();
-  const first = host.state.client?.client_id;
-  advanceClock(91 * DAY_MS);
-  const client = await host.connect();
-  const { structuredContent } = await client.callTool({ name: "whoami", arguments: {} });
-  t.like(structuredContent, { client_id: host.state.client?.client_id, user_id: user.id });
-  t.not(host.state.client?.client_id, first);
-  await client.close();
 });

@@ -86,12 +86,6 @@ test("a loopback redirect URI matches with any port, and nothing else does", asy
     t.is((await start(clientId, { redirect_uri })).status, 400, redirect_uri);
 });
 
-test("the authorization request of a registered client needs PKCE", async (t) => {
-  const { clientId } = await registerExample();
-  const { headers } = await start(clientId, { code_challenge: undefined, code_challenge_method: undefined });
-  t.is(new URL(String(headers.get("location"))).searchParams.get("error"), "invalid_request");
-});
-
 test("a registered client can push a request with its redirect URI, and with no other", async (t) => {
   const { clientId } = await registerExample();
   const push = (redirect_uri: string) => {

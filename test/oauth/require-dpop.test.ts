@@ -1,4 +1,3 @@
-import { DpopSession } from "@modelcontextprotocol/client";
 import test from "ava";
 import { codeFor, runCodeFlow, shareApp } from "../harness/clients/authorization.ts";
 import { createApp, type Fields, formOf } from "../harness/clients/authorization-request.ts";
@@ -14,7 +13,6 @@ import {
   refresh,
   register,
 } from "../harness/clients/oauth.ts";
-import { createSelfRegisteringHost } from "../harness/clients/self-registering.ts";
 import { bearer, OPERATOR, postForm } from "../harness/service.ts";
 
 const { service, own, user } = await shareApp({
@@ -162,14 +160,4 @@ test.serial("an unbound refresh token of a public client ends where DPoP becomes
   t.is((await requestTokens(bound, key)).status, 200);
   await requireDpop(own, false);
   t.is((await requestTokens(unbound)).status, 200, "nothing was used up");
-});
-
-test("the MCP SDK's client registers itself, and uses DPoP with the code flow", async (t) => {
-  const session = await DpopSession.create();
-  const host = createSelfRegisteringHost(service, user, { dpop: () => session });
-  const client = await host.connect();
-  t.is(host.state.tokens?.token_type, "DPoP");
-  const { structuredContent } = await client.callTool({ name: "whoami", arguments: {} });
-  t.like(structuredContent, { user_id: user.id });
-  await client.close();
 });

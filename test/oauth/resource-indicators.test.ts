@@ -50,23 +50,6 @@ test.serial("a grant for one resource issues tokens only for that resource", asy
   }
 });
 
-test.serial("a resource in another spelling is the same resource at every step", async (t) => {
-  const upper = base.toUpperCase();
-  for (const [first, second, third, audience] of [
-    [`${api}/`, `${upper}/v1`, api, api],
-    [`${upper}/mcp/`, mcp, `${mcp}/`, mcp],
-    [upper, `${base}/`, base, base],
-  ] as const) {
-    const code = await newCode({ resource: first });
-    const { status, body } = await redeemCode(service, app, code, { resource: second });
-    t.is(status, 200);
-    t.is(await audienceOf(body.access_token), audience);
-    const again = await refresh(service, app, String(body.refresh_token), { resource: third });
-    t.is(again.status, 200);
-    t.is(await audienceOf(again.body.access_token), audience);
-  }
-});
-
 const UNKNOWN: [what: string, resource: string | string[]][] = [
   ["another resource", "https://evil.example/v1"],
   ["the API with an empty fragment", `${api}#`],

@@ -252,13 +252,6 @@ test("only a client that authenticates learns that its organization is on the Fr
   }
 });
 
-test("an organization gets its client with its first upgrade", async (t) => {
-  const { id } = (await organizations.create("Free", "free", OPERATOR)).organization;
-  t.is(await clients.findByOrganization(id), undefined);
-  const { client } = (await organizations.setPlan(id, "growth", OPERATOR)) ?? {};
-  t.regex(client ? await service.token(client) : "", /^lga_/);
-});
-
 test("deleting a user keeps what others authorized for the same app and organization", async (t) => {
   const { app, own, user } = await createApp(service);
   const other = await service.createUser([own.id], undefined, "owner");

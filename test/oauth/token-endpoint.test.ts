@@ -119,11 +119,8 @@ const ERRORS: [what: string, fields: Fields, status: number, error: string][] = 
   ["an empty grant type", { grant_type: "" }, 400, "invalid_request"],
   ["an unknown scope", { ...REQUEST, scope: "admin:all" }, 400, "invalid_scope"],
   ["a known and an unknown scope", { ...REQUEST, scope: "links:read admin:all" }, 400, "invalid_scope"],
-  ["scopes with a comma", { ...REQUEST, scope: "links:read,links:write" }, 400, "invalid_scope"],
   ["an unknown resource", { ...REQUEST, resource: EVIL }, 400, "invalid_target"],
-  ["a subpath of a resource", { ...REQUEST, resource: `${service.url}/v1/links` }, 400, "invalid_target"],
   ["two resources", { ...REQUEST, resource: [service.urls.api, service.urls.mcp] }, 400, "invalid_target"],
-  ["a valid and an invalid resource", { ...REQUEST, resource: [service.url, EVIL] }, 400, "invalid_target"],
   ["an unknown code", { grant_type: "authorization_code", ...UNKNOWN_CODE }, 400, "invalid_grant"],
   ["an unknown refresh token", { grant_type: "refresh_token", refresh_token: "lgr_x" }, 400, "invalid_grant"],
   ["no refresh token", { grant_type: "refresh_token" }, 400, "invalid_request"],
@@ -186,15 +183,6 @@ test("a token has the canonical audience of the resource in the request, or that
     t.is((await introspect((await requestOwn({ resource })).body.access_token)).aud, audience, resource);
 });
 
-test("the subject of a client credentials token is the client, never a user", async (t) => {
-  const { clientId } = app;
-  t.like(await introspect(await service.token(app)), { client_id: clientId, sub: clientId });
-  const { accessToken } = await runCodeFlow(service, app, user);
-  t.is((await introspect(accessToken)).sub, user.id);
-  t.regex(user.id, /^usr_/);
-  t.regex(clientId, /^lgc_/);
-});
-
 const GRANT_TYPES = [
   ...["password", "implicit", "CLIENT_CREDENTIALS", "client_credentials ", "__proto__"],
   "urn:ietf:params:oauth:grant-type:token-exchange",
@@ -210,14 +198,11 @@ for (const grant_type of GRANT_TYPES)
 const MALFORMED: Record<string, string | Buffer> = {
   "60 KB of data": `grant_type=client_credentials&x=${"x".repeat(60_000)}`,
   "2 MB of data": `x=${"x".repeat(2_000_000)}`,
-  "100,000 parameters": Array.from({ length: 100_000 }, (_, index) => `a${index}=`).join("&"),
   "deeply nested names": `grant_type${"[a]".repeat(5000)}=x`,
   "prototype property names": "__proto__[grant_type]=client_credentials&constructor=x&toString=y",
   "invalid UTF-8": Buffer.from([0x67, 0x3d, 0xff, 0xfe, 0x00, 0x80]),
   "invalid percent escapes": "grant_type=%&scope=%zz&client_id=%c3%28",
   "NUL characters": "grant_type=client_credentials%00&scope=%00&client_id=%00",
-  "a NUL in a refresh token": "grant_type=refresh_token&refresh_token=lgr_%00",
-  "a NUL in a code": `grant_type=authorization_code&code=%00&code_verifier=${"x".repeat(43)}&redirect_uri=%00`,
 };
 
 for (const [what, body] of Object.entries(MALFORMED))
@@ -237,8 +222,6 @@ test("a token is rejected wherever another kind of token is expected", async (t)
     t.is((await refresh(service, app, secret)).body.error, "invalid_grant");
   for (const secret of [accessToken, own, refreshToken, app.clientSecret])
     t.is((await redeemCode(service, app, secret)).body.error, "invalid_grant");
-  t.deepEqual(await introspect(unredeemed), { active: false });
-  t.is((await postAsClient(service, "revoke", app, { token: unredeemed })).status, 200);
   t.is((await redeemCode(service, app, unredeemed)).status, 200);
 });
 

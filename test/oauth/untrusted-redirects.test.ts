@@ -138,10 +138,3 @@ test("an app that registered itself with a known website is redirected to withou
   const page = await browser.open(authorizeUrl(service, { clientId }, { redirect_uri, scope: "unknown" }));
   t.true(page.url.startsWith(`${redirect_uri}?error=invalid_scope&`), page.url);
 });
-
-test("the page links to no redirect URI that isn't registered", async (t) => {
-  const changes = { redirect_uri: "https://evil.example/", scope: "unknown" };
-  const page = await new TestBrowser(service.url).open(authorizeUrl(service, app, changes));
-  t.is(page.status, 400);
-  t.is(linkOn(page), undefined);
-});

@@ -45,12 +45,10 @@ test("the package that the server offers has its version, and contains the compi
 const REFUSED: Record<string, string> = {
   "a link without a URL": "linkgate.createLink({});",
   "an unknown field": 'linkgate.createLink({ url, alias: "spring" });',
-  "an unknown redirect type": "linkgate.createLink({ url, redirect_type: 303 });",
   "a link without an ID": "linkgate.getLink({});",
   "an unknown filter": 'linkgate.listLinks({ tags: ["mail"] });',
   "an unknown event": 'linkgate.createWebhook({ url, events: ["link.opened"] });',
   "an unknown operation": "linkgate.archiveLink({ id });",
-  "an unknown property of a link": "(await linkgate.getLink({ id })).is_archived;",
   "a title that may be null": "(await linkgate.getLink({ id })).title.length;",
   "an unknown error code": 'error.code === "slug_is_taken";',
   "a property that only some events have": "event.data.link_id;",

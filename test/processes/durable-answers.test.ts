@@ -62,28 +62,6 @@ const CHANGES: Record<string, Change> = {
       };
     },
   },
-  "PATCH of a link": {
-    first: 200,
-    again: 200,
-    async prepare({ api, organization, storage: { links } }) {
-      const { id } = await api.createLink();
-      return {
-        request: () => api.send("PATCH", `/v1/links/${id}`, { json: { title: "New" } }),
-        isCommitted: async () => (await links.find(organization.id, id))?.title === "New",
-      };
-    },
-  },
-  "DELETE of a link": {
-    first: 204,
-    again: 404,
-    async prepare({ api, organization, storage: { links } }) {
-      const { id } = await api.createLink();
-      return {
-        request: () => api.send("DELETE", `/v1/links/${id}`),
-        isCommitted: async () => !(await links.find(organization.id, id)),
-      };
-    },
-  },
   "POST with an idempotency key": {
     first: 201,
     again: 201,

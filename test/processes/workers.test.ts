@@ -149,31 +149,14 @@ test.serial("SIGTERM stops every worker with exit code 0, and stores what was co
   await t.throwsAsync(fetch(`${url}/healthz`));
 });
 
-type Attempt = [path: string, body: (count: number) => object, statuses: number[]];
-const LIMITED: Record<string, Attempt> = {
-  "register ten users per minute for a network": [
-    "/auth/register",
-    (count) => ({ username: `worker-user${count}`, password: "correct horse battery" }),
-    [...Array(10).fill(201), 429, 429],
-  ],
-  "limit the guesses at a password": [
-    "/auth/login",
-    () => ({ username: "grace", password: "guess" }),
-    [401, 401, 401, 401, 401, 429, 429],
-  ],
-};
-
-for (const [what, [path, body, expected]] of Object.entries(LIMITED))
-  test.serial(`two workers together ${what}`, async (t) => {
-    const headers = ["content-type", "application/json", "accept", "application/json"];
-    const statuses = [];
-    // Each on a new connection: the primary process assigns them to its workers in turn.
-    for (const count of expected.keys()) {
-      const options = { method: "POST", headers, body: JSON.stringify(body(count)) };
-      statuses.push((await sendRaw(limited.url, path, options)).status);
-    }
-    t.deepEqual(statuses, expected);
-  });
+test.serial("two workers together limit the guesses at a password", async (t) => {
+  const headers = ["content-type", "application/json", "accept", "application/json"];
+  const guess = { method: "POST", headers, body: JSON.stringify({ username: "grace", password: "guess" }) };
+  const statuses = [];
+  // Each on a new connection: the primary process assigns them to its workers in turn.
+  while (statuses.length < 7) statuses.push((await sendRaw(limited.url, "/auth/login", guess)).status);
+  t.deepEqual(statuses, [401, 401, 401, 401, 401, 429, 429]);
+});
 
 test.serial("two workers soon know of each other's calls of an organization", async (t) => {
   const { authorization } = bearer(await limited.token(await limited.createOrganization()));

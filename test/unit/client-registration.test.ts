@@ -14,17 +14,12 @@ const MAC_LENGTH = 43;
 /** Requested values that are replaced, and unknown metadata, which is ignored. */
 const REPLACED: [string, Record<string, unknown>][] = [
   ["no name", {}],
-  ["an empty name", { client_name: "" }],
   ["client_secret_basic", { token_endpoint_auth_method: "client_secret_basic" }],
-  ["client_secret_post", { token_endpoint_auth_method: "client_secret_post" }],
   ["the code grant only", { grant_types: ["authorization_code"] }],
   ["further grants", { grant_types: ["authorization_code", "client_credentials", "implicit"] }],
   ["further response types", { response_types: ["code", "code id_token", "token"] }],
-  ["a web application", { application_type: "web" }],
-  ["a scope of another service", { scope: "read write" }],
   ["null members", { client_name: null, grant_types: null, token_endpoint_auth_method: null }],
   ["a client id of its own", { client_id: "lgc_other", client_secret: "x" }],
-  ["metadata that no standard has", { example_extension: "x", pages: { first: 1 } }],
   ["keys", { jwks: { keys: [] }, jwks_uri: "https://example.com/jwks" }],
 ];
 
@@ -38,8 +33,6 @@ const NAMES: [given: string, name: string][] = [
   [" Example ", "Example"],
   ["यूनिक्स", "यूनिक्स"],
   ["Tiếng Việt – l’app", "Tiếng Việt – l’app"],
-  ["ที่นี่", "ที่นี่"],
-  ["⚙️ Tools", "⚙️ Tools"],
   ["Amp MCP Client (linkgate)", "Amp MCP Client"],
   ["Amp MCP Client (links)", "Amp MCP Client (links)"],
 ];
@@ -54,7 +47,6 @@ const REFUSED_URIS: Refusal[] = [
   ["no redirect URIs", undefined, /^redirect_uris must be an array of one or more/],
   ["an empty list of them", [], /^redirect_uris must be an array/],
   ["one as a string", redirect_uris[0], /must be an array/],
-  ["one that is a number", [1], /array of one or more strings/],
   ["http", ["http://a.example/"], /^redirect_uris\[0\] must use https/],
   ["a fragment in another one", [...redirect_uris, "https://a.example/#"], /^redirect_uris\[1\] must not/],
   ["javascript", ["javascript:alert(1)"], /javascript scheme/],
@@ -64,14 +56,11 @@ const REFUSED_URIS: Refusal[] = [
 
 const REFUSED: Record<string, Refusal[]> = {
   invalid_client_metadata: [
-    ["an array", [], /must be a JSON object/],
-    ["a string", "x", /must be a JSON object/],
     ["null", null, /must be a JSON object/],
     ["a name that is a number", { client_name: 7 }, /^client_name must be a string/],
     ["a name of 101 characters", { client_name: "x".repeat(101) }, /^client_name must be 1 to 100 char/],
     ["a line break in the name", { client_name: "a\nhttps://evil.example/" }, /control characters/],
     ["a name that quotes itself", { client_name: "Claude” (by “Anthropic" }, /not contain quotation marks/],
-    ["a name with ornaments", { client_name: "Claude❞ by ❝Anthropic" }, /must not contain quotation marks/],
     ["a name with a direction override", { client_name: "a\u202eb" }, /control characters/],
     ["a name that can't be seen", { client_name: "\u3164\u2800" }, /invisible characters/],
     ["a name that covers other lines", { client_name: `C${"\u0336\u035f".repeat(20)}` }, /3 combining marks/],
@@ -79,9 +68,7 @@ const REFUSED: Record<string, Refusal[]> = {
     ["no code grant", { grant_types: ["client_credentials"] }, /contains authorization_code$/],
     ["grants as a string", { grant_types: "authorization_code" }, /^grant_types/],
     ["response types without code", { response_types: ["token"] }, /an array that contains code$/],
-    ["no response types", { response_types: [] }, /^response_types/],
     ["a key of its own", { token_endpoint_auth_method: "private_key_jwt" }, /must be none/],
-    ["an unknown method", { token_endpoint_auth_method: "x" }, /must be none/],
   ],
   invalid_redirect_uri: REFUSED_URIS.map(([what, list, rule]) => [what, { redirect_uris: list }, rule]),
   unapproved_software_statement: [
@@ -147,10 +134,7 @@ const VARIATIONS: [string, string][] = [
   ["without its last character", clientId.slice(0, -1)],
   ["without its MAC", clientId.slice(0, -MAC_LENGTH)],
   ["with only a MAC", `lgd_${clientId.slice(-MAC_LENGTH)}`],
-  ["with only its prefix", "lgd_"],
   ["without its prefix", clientId.slice(4)],
-  ["in upper case", clientId.toUpperCase()],
-  ["with a padded MAC", `${clientId}=`],
   ["with a trailing space", `${clientId} `],
   ["with a MAC in standard base64", `${clientId.slice(0, -MAC_LENGTH)}${"+/".repeat(21)}A`],
   ["with two MACs", clientId + clientId.slice(-MAC_LENGTH)],
@@ -189,9 +173,7 @@ const MATRIX: [allowed: AllowedClients, what: string, redirectUris: string[], is
   ["known", "an app with a website besides loopback", [...redirect_uris, WEBSITE], false],
   ["known", "an app with a private-use scheme", [PRIVATE_USE], false],
   ["any", "an app with a website", [WEBSITE], true],
-  ["any", "an app with a private-use scheme", [PRIVATE_USE], true],
   ["none", "Cursor", CURSOR, false],
-  ["none", "an app on loopback", redirect_uris, false],
 ];
 
 for (const [allowedClients, what, redirectUris, isAllowed] of MATRIX)

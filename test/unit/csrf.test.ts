@@ -10,7 +10,6 @@ function check(headers: Record<string, string>): void {
 
 const CROSS_SITE: Record<string, Record<string, string>> = {
   "from another origin": { origin: "https://evil.example" },
-  "from another port of this host": { origin: "https://links.example.com:444" },
   "from a page without an origin": { origin: "null" },
   "from another origin that contains the own host": { origin: `${OWN}.evil.example` },
   "from another site": { origin: "null", "sec-fetch-site": "cross-site" },

@@ -55,9 +55,7 @@ test("reads don't end the state of a database that can't be written", async (t) 
 const MESSAGES: [message: string, logged: string][] = [
   ["the database system is starting up", "the database system is starting up"],
   ['password authentication failed for user "ada"', "password authentication failed for user …"],
-  ["Duplicate entry 'it's secret' for key 'slug'", "Duplicate entry …"],
   ['duplicate key value violates unique constraint "k"', "duplicate key value violates unique constraint …"],
-  ['invalid input syntax for type uuid: "secret"', "invalid input syntax for type uuid …"],
   ["UNIQUE constraint failed: links.slug", "UNIQUE constraint failed …"],
   ["table links has no column named secret", "table links has no column …"],
   ["x".repeat(1000), "x".repeat(200)],

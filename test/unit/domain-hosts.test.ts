@@ -20,19 +20,15 @@ const LONGEST = `${label(63)}.${label(63)}.${label(63)}.${label(243 - 3 * 64 - 8
 
 const ACCEPTED: [host: string, canonical: string][] = [
   ["go.example.com", "go.example.com"],
-  ["example.com", "example.com"],
   ["GO.Example.COM", "go.example.com"],
   ["go.example.com.", "go.example.com"],
   ["müller.example", "xn--mller-kva.example"],
-  ["MÜLLER.example", "xn--mller-kva.example"],
   ["xn--mller-kva.example", "xn--mller-kva.example"],
   ["💩.example", "xn--ls8h.example"],
   ["ｇｏ。example.com", "go.example.com"],
   ["acme.github.io", "acme.github.io"],
   ["1.example.com", "1.example.com"],
   ["localhost.example.com", "localhost.example.com"],
-  ["links.acme.example.com", "links.acme.example.com"],
-  [`${label(63)}.example`, `${label(63)}.example`],
   [LONGEST, LONGEST],
 ];
 

@@ -5,13 +5,11 @@ import { withForwardedPath } from "../../resources/links/forwarding.ts";
 const APPENDED: [destination: string, rest: string, expected: string][] = [
   ["https://example.com/", "a", "https://example.com/a"],
   ["https://example.com/shop", "shoes/red", "https://example.com/shop/shoes/red"],
-  ["https://example.com/shop/", "shoes/", "https://example.com/shop/shoes/"],
   ["https://example.com/shop?a=/x#/y", "shoes", "https://example.com/shop/shoes?a=/x#/y"],
   ["https://example.com/shop#top", "a;b=c@d:e", "https://example.com/shop/a;b=c@d:e#top"],
   ["https://example.com/", "a%20b%C3%A4", "https://example.com/a%20b%C3%A4"],
   ["https://example.com/", 'Ã¤"<>|^`', "https://example.com/%C3%A4%22%3C%3E%7C%5E%60"],
   ["https://example.com/", "...", "https://example.com/..."],
-  ["https://example.com/", ".well-known", "https://example.com/.well-known"],
 ];
 
 test("what a visitor adds is appended to the path, before the query", (t) => {

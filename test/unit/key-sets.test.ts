@@ -51,10 +51,7 @@ test("a token is verified with the keys that the metadata of its issuer names", 
 
 const METADATA_FAULTS: [what: string, metadata: unknown][] = [
   ["metadata that is no JSON", "<html>"],
-  ["metadata that is a list", []],
-  ["metadata without an issuer", { jwks_uri: KEYS }],
   ["metadata of another issuer", { issuer: "https://other.example", jwks_uri: KEYS }],
-  ["metadata of the issuer with a slash", { issuer: `${ISSUER}/`, jwks_uri: KEYS }],
   ["metadata without a jwks_uri", { issuer: ISSUER }],
   ["a jwks_uri that is no URL", { issuer: ISSUER, jwks_uri: "/jwks" }],
   ["a jwks_uri that can't be fetched", { issuer: ISSUER, jwks_uri: "https://10.0.0.1/jwks" }],
@@ -64,9 +61,7 @@ const METADATA_FAULTS: [what: string, metadata: unknown][] = [
 
 const KEY_FAULTS: [what: string, keys: unknown][] = [
   ["keys that are no JSON", "nothing"],
-  ["keys that are no list", { keys: "none" }],
   ["no keys", { keys: [] }],
-  ["keys that are not found", 404],
   ["a key that is malformed", { keys: [{ kty: "RSA", kid: "k", n: "", e: 1 }] }],
   ["a symmetric key", { keys: [{ kty: "oct", kid: "k", k: "c2VjcmV0" }] }],
   ["a key for encryption", { keys: [{ ...key, use: "enc" }] }],

@@ -107,15 +107,9 @@ const PLACES: [fields: object, domain: string | null][] = [
   [{ short_url: `https://${OWN_HOST}/spring` }, null],
   [{ short_url: "go.acme.example/spring" }, "go.acme.example"],
   [{ domain: "go.acme.example", short_url: "https://acme.example/spring" }, "go.acme.example"],
-  ...[
-    "new.acme.example",
-    "bit.ly",
-    "go.acme.example:8443",
-    "https://go.acme.example/",
-    "x".repeat(300),
-    7,
-    ["a"],
-  ].map((domain): [object, string] => [{ domain }, "acme.example"]),
+  ...["new.acme.example", "bit.ly", "go.acme.example:8443", "https://go.acme.example/", 7].map(
+    (domain): [object, string] => [{ domain }, "acme.example"],
+  ),
   [{}, "acme.example"],
 ];
 
@@ -184,7 +178,6 @@ const LAYOUTS: Record<string, string> = {
   "another one after a BOM": "\ufeffsep=\t\nurl\tslug\ttitle\nhttps://example.com/x\tlayout-2\tHi",
   "blank lines before the first": " \n\r\nurl,slug,title\nhttps://example.com/x,layout-3,Hi\n",
   "line breaks of old Macs": "url,slug,title\rhttps://example.com/x,layout-4,Hi\r",
-  "empty columns at the end": "url,slug,title,,\nhttps://example.com/x,layout-5,Hi,,,\n",
 };
 
 test("a file is read in each layout that spreadsheet programs write", async (t) => {
@@ -217,7 +210,6 @@ const REFUSED: Record<string, [file: string, reason: string]> = {
   "a card without a title": [row({ slug: "card", card: { description: "x" } }), "card.title is required."],
   "a card that isn't JSON": [`url,slug,card\n${DESTINATION},a,Spring`, "card must be an object."],
   "tags of another type": [row({ slug: "tags-object", tags: { a: 1 } }), "tags must be an array of strings."],
-  "a slug of another type": [row({ slug: ["list"] }), "slug must be a string."],
 };
 
 test("a row that can't be imported as it is, is refused with its reason", async (t) => {

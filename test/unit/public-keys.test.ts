@@ -25,13 +25,11 @@ const PRIVATE = /^must be the public key, not the private one/;
 
 const REFUSED: [name: string, text: string, rule: RegExp][] = [
   ["nothing", " ", /^is required$/],
-  ["other text", "lgs_secret", FORMS],
   ["a private key in PEM", ec.privateKey.export({ type: "pkcs8", format: "pem" }).toString(), PRIVATE],
   ["a private key as a JWK", jwk(ec.privateKey), PRIVATE],
   ["a shared secret", '{"kty":"oct","k":"c2VjcmV0"}', /^must be a public key, not a shared secret$/],
   ["a JWK set", JSON.stringify({ keys: [ec.publicKey.export({ format: "jwk" })] }), /^must be a single key/],
   ["invalid JSON", "{", /^must be valid JSON/],
-  ["an empty object", "{}", FORMS],
   ["a point that is not on the curve", jwk(ec.publicKey, { x: "AAAA" }), FORMS],
   ["a key for encryption", jwk(rsa.publicKey, { use: "enc" }), /^must be a key for signatures$/],
   ["a short RSA key", pem(weak.publicKey), /^must have 2048 to 8192 bits/],

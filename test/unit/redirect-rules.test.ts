@@ -31,76 +31,25 @@ const visitorOf = (userAgent: string) =>
 
 const WEBKIT = "AppleWebKit/605.1.15 (KHTML, like Gecko)";
 const BLINK = "AppleWebKit/537.36 (KHTML, like Gecko)";
-const BROWSERS = {
-  iOS: [
-    `${WEBKIT} Version/18.5 Mobile/15E148 Safari/604.1`,
-    `${WEBKIT} CriOS/140.0.7339.101 Mobile/15E148 Safari/604.1`,
-    `${WEBKIT} FxiOS/142.0 Mobile/15E148 Safari/605.1.15`,
-    `${WEBKIT} Version/18.0 EdgiOS/140.0.3485.54 Mobile/15E148 Safari/605.1.15`,
-    `${WEBKIT} Mobile/15E148 Instagram 390.0.0.28.85 (iPhone15,2; iOS 18_5; en_US; en; scale=3.00; 1179x2556)`,
-    `${WEBKIT} Mobile/15E148 [FBAN/FBIOS;FBAV/520.0.0.38.101;FBDV/iPhone15,2]`,
-    `${WEBKIT} GSA/380.0.788317806 Mobile/15E148 Safari/604.1`,
-  ],
-  phone: [
-    `${BLINK} Chrome/140.0.0.0 Mobile Safari/537.36`,
-    `${BLINK} SamsungBrowser/28.0 Chrome/130.0.0.0 Mobile Safari/537.36`,
-    `${BLINK} Chrome/140.0.0.0 Mobile Safari/537.36 EdgA/140.0.0.0`,
-    `${BLINK} Chrome/138.0.0.0 Mobile Safari/537.36 OPR/90.0.0.0`,
-    `${BLINK} Version/4.0 Chrome/139.0.7258.158 Mobile Safari/537.36 [FB_IAB/FB4A;FBAV/520.0.0.40.101;]`,
-  ],
-  tablet: [
-    `${BLINK} Chrome/140.0.0.0 Safari/537.36`,
-    `${BLINK} SamsungBrowser/28.0 Chrome/130.0.0.0 Safari/537.36`,
-  ],
-  desktop: [
-    `${BLINK} Chrome/140.0.0.0 Safari/537.36`,
-    `${BLINK} Chrome/140.0.0.0 Safari/537.36 Edg/140.0.0.0`,
-    `${BLINK} Chrome/138.0.0.0 Safari/537.36 OPR/122.0.0.0`,
-    `${BLINK} Chrome/139.0.0.0 Safari/537.36 Vivaldi/7.5.3735.74`,
-  ],
-};
-type Kind = keyof typeof BROWSERS;
-const SYSTEMS_OF_AGENTS: [system: string, kind: Kind, os: Rule["if"]["os"], device: Rule["if"]["device"]][] =
-  [
-    ["iPhone; CPU iPhone OS 18_5 like Mac OS X", "iOS", "iOS", "mobile"],
-    ["iPhone; CPU iPhone OS 16_7_10 like Mac OS X", "iOS", "iOS", "mobile"],
-    ["iPad; CPU OS 17_7 like Mac OS X", "iOS", "iOS", "tablet"],
-    ["Linux; Android 15; Pixel 9", "phone", "Android", "mobile"],
-    ["Linux; Android 10; K", "phone", "Android", "mobile"],
-    ["Linux; Android 14; SM-S921B", "phone", "Android", "mobile"],
-    ["Linux; Android 15; SM-X710", "tablet", "Android", "tablet"],
-    ["Linux; Android 13; Lenovo TB-J606F", "tablet", "Android", "tablet"],
-    ["Windows NT 10.0; Win64; x64", "desktop", "Windows", "desktop"],
-    ["Macintosh; Intel Mac OS X 10_15_7", "desktop", "macOS", "desktop"],
-    ["X11; Linux x86_64", "desktop", "Linux", "desktop"],
-    ["X11; CrOS x86_64 14541.0.0", "desktop", "Chrome OS", "desktop"],
-  ];
-const FIREFOX: [userAgent: string, os: Rule["if"]["os"], device: Rule["if"]["device"]][] = [
-  ["Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:142.0) Gecko/20100101 Firefox/142.0", "Windows", "desktop"],
-  [
-    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10.15; rv:142.0) Gecko/20100101 Firefox/142.0",
-    "macOS",
-    "desktop",
-  ],
-  ["Mozilla/5.0 (X11; Linux x86_64; rv:142.0) Gecko/20100101 Firefox/142.0", "Linux", "desktop"],
-  ["Mozilla/5.0 (X11; Ubuntu; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", "Linux", "desktop"],
-  ["Mozilla/5.0 (Android 15; Mobile; rv:142.0) Gecko/142.0 Firefox/142.0", "Android", "mobile"],
-  ["Mozilla/5.0 (Android 14; Tablet; rv:142.0) Gecko/142.0 Firefox/142.0", "Android", "tablet"],
-];
-const AGENTS = [
-  ...SYSTEMS_OF_AGENTS.flatMap(([system, kind, os, device]) =>
-    BROWSERS[kind].map((browser) => [`Mozilla/5.0 (${system}) ${browser}`, os, device] as const),
-  ),
-  ...FIREFOX,
+const INSTAGRAM = "Instagram 390.0.0.28.85 (iPhone15,2; iOS 18_5; en_US; en; scale=3.00; 1179x2556)";
+const AGENTS: [system: string, browser: string, os: Rule["if"]["os"], device: Rule["if"]["device"]][] = [
+  ["iPhone; CPU iPhone OS 18_5 like Mac OS X", `${WEBKIT} Mobile/15E148 ${INSTAGRAM}`, "iOS", "mobile"],
+  ["iPad; CPU OS 17_7 like Mac OS X", `${WEBKIT} CriOS/140.0.7339.101 Safari/604.1`, "iOS", "tablet"],
+  ["Linux; Android 10; K", `${BLINK} Chrome/140.0.0.0 Mobile Safari/537.36`, "Android", "mobile"],
+  ["Linux; Android 15; SM-X710", `${BLINK} Chrome/140.0.0.0 Safari/537.36`, "Android", "tablet"],
+  ["Android 14; Tablet; rv:142.0", "Gecko/142.0 Firefox/142.0", "Android", "tablet"],
+  ["Windows NT 10.0; Win64; x64", `${BLINK} Chrome/140.0.0.0 Safari/537.36`, "Windows", "desktop"],
+  ["Macintosh; Intel Mac OS X 10.15; rv:142.0", "Gecko/20100101 Firefox/142.0", "macOS", "desktop"],
+  ["X11; Linux x86_64", `${BLINK} Chrome/140.0.0.0 Safari/537.36`, "Linux", "desktop"],
+  ["X11; CrOS x86_64 14541.0.0", `${BLINK} Chrome/140.0.0.0 Safari/537.36`, "Chrome OS", "desktop"],
 ];
 
-test(`devices and systems are those of ${AGENTS.length} user agents`, (t) => {
-  t.true(AGENTS.length >= 60);
-  for (const [userAgent, os, device] of AGENTS) {
-    const visitor = visitorOf(userAgent);
-    const systems = SYSTEMS.filter((system) => isFor({ os: system }, visitor));
+test("devices and systems are those of the user agent", (t) => {
+  for (const [system, browser, os, device] of AGENTS) {
+    const visitor = visitorOf(`Mozilla/5.0 (${system}) ${browser}`);
+    const systems = SYSTEMS.filter((one) => isFor({ os: one }, visitor));
     const devices = DEVICES.filter((kind) => isFor({ device: kind }, visitor));
-    t.deepEqual([systems, devices], [[os], [device]], userAgent);
+    t.deepEqual([systems, devices], [[os], [device]], `${system} ${browser}`);
   }
   for (const userAgent of ["", "curl/8.5.0"]) {
     const visitor = visitorOf(userAgent);
@@ -112,7 +61,6 @@ const LANGUAGES: [range: string, preferred: string | undefined, applies: boolean
   ["de", "de", true],
   ["de", "de-AT", true],
   ["DE", "de-at", true],
-  ["de-AT", "de-AT", true],
   ["de-AT", "de", false],
   ["de", "den", false],
   ["de", "en", false],
@@ -129,12 +77,10 @@ test("a language is a basic range, of the language that the visitor prefers (RFC
 
 const PARAMETERS: [wanted: string, query: string, applies: boolean][] = [
   ["ref=mail", "ref=mail", true],
-  ["ref=mail", "a=1&ref=mail", true],
   ["ref=mail", "ref=web&ref=mail", true],
   ["ref=mail", "ref=Mail", false],
   ["ref=mail", "Ref=mail", false],
   ["ref=mail", "ref=mailing", false],
-  ["ref=mail", "", false],
   ["ref", "ref=anything", true],
   ["ref", "ref", true],
   ["ref", "reference=1", false],

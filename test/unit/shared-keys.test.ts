@@ -11,14 +11,12 @@ const names = (keys: { name: string }[]) => keys.map(({ name }) => name).join(" 
 const KEYS = [{ name: "next", active_from: 2000 }, { name: "current", active_from: 1000 }, { name: "first" }];
 
 const MOMENTS: [now: number, inUse: string][] = [
-  [0, "first next current"],
   [999, "first next current"],
   [1000, "current next first"],
   [1099, "current next first"],
   [1100, "current next"],
   [2000, "next current"],
   [2100, "next"],
-  [999_999, "next"],
 ];
 
 test("the newest active key signs, and those before it verify as long as their signatures live", (t) => {

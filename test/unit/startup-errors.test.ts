@@ -11,7 +11,6 @@ const errorWith = (code: string) => Object.assign(new Error("failed"), { code })
 
 const LISTENING: [code: string, port: number, sentence: string][] = [
   ["EADDRINUSE", 3000, "Port 3000 is in use. Set another PORT, such as PORT=4000"],
-  ["EADDRINUSE", 4000, "Port 4000 is in use. Set another PORT, such as PORT=4001"],
   ["EACCES", 80, "PORT 80 needs more privileges. Use a port above 1023."],
   ["ENOTFOUND", 3000, "HOST links.invalid cannot be resolved."],
   ["EADDRNOTAVAIL", 3000, "HOST links.invalid is not an address of this machine."],
@@ -28,10 +27,8 @@ const CONNECTING: [code: string, reason: string][] = [
   ["ECONNREFUSED", "connection refused"],
   ["ENOTFOUND", "host not found"],
   ["28P01", "wrong user or password"],
-  ["ER_ACCESS_DENIED_ERROR", "wrong user or password"],
   ["53300", "too many connections"],
   ["55P03", "another session holds a lock"],
-  ["57014", "no response in time"],
   ["ERR_DATABASE_TIMEOUT", "no response in time"],
 ];
 

@@ -78,13 +78,9 @@ const bare = (header: object) => `${encode(header)}.${encode(CLAIMS)}.AAAA`;
 
 const REFUSED: [name: string, token: () => Promise<string> | string, message: string, further?: object][] = [
   ["another issuer", () => sign({ iss: "https://other.example" }), "iss has an unexpected value"],
-  ["the issuer with a slash", () => sign({ iss: `${ISSUER}/` }), "iss has an unexpected value"],
-  ["the issuer in another case", () => sign({ iss: ISSUER.toUpperCase() }), "iss has an unexpected value"],
   ["no issuer", () => sign({ iss: undefined }), "iss is missing"],
   ["another audience", () => sign({ aud: "https://other.example" }), "aud has an unexpected value"],
-  ["the audience with a slash", () => sign({ aud: `${AUDIENCE}/` }), "aud has an unexpected value"],
   ["no audience", () => sign({ aud: undefined }), "aud is missing"],
-  ["an empty list of audiences", () => sign({ aud: [] }), "aud has an unexpected value"],
   ["a subject that is a number", () => sign({ sub: 5 }), "sub must be a string"],
   [
     "a subject that can't become text",
@@ -103,7 +99,6 @@ const REFUSED: [name: string, token: () => Promise<string> | string, message: st
   ["not valid yet", () => sign({ nbf: now + 120 }), "the JWT is not valid yet"],
   ["a time as text", () => sign({ exp: "tomorrow" }), "exp has an unexpected value"],
   ["no token", () => "", MALFORMED],
-  ["not a JWT", () => "a.b.c", MALFORMED],
   ["claims that are a list", signList, MALFORMED],
   ["another key", () => sign({}, { key: otherKey }), WRONG_SIGNATURE],
   ["a key of its own header", () => sign({}, { key: otherKey, header: { jwk: otherJwk } }), WRONG_SIGNATURE],
@@ -116,7 +111,6 @@ const REFUSED: [name: string, token: () => Promise<string> | string, message: st
   ["an algorithm of another key type", () => bare({ alg: "RS256", kid: "one" }), NO_KEY],
   ["a changed payload", async () => (await sign()).replace(/\.[^.]+\./, CHANGED), WRONG_SIGNATURE],
   ["another type", () => sign({}, { header: { typ: "JWT" } }), WRONG_TYPE, TYPED],
-  ["no type", () => sign(), WRONG_TYPE, TYPED],
   ["a required claim is missing", () => sign(), "sub is missing", { requiredClaims: ["sub"] }],
   ["an unknown critical header", () => bare({ alg: "ES256", kid: "one", crit: ["x"], x: 1 }), MALFORMED],
   ["an unencoded payload", signUnencoded, MALFORMED],

@@ -52,13 +52,10 @@ test("a webhook is enabled by default, and duplicate events count once", (t) => 
 });
 
 const QUERIES: [query: object, code: string, field: string][] = [
-  [{ limit: 0 }, "invalid_limit", "limit"],
   [{ limit: 101 }, "invalid_limit", "limit"],
   [{ type: [] }, "invalid_type", "type"],
   [{ type: ["link.clicked"] }, "invalid_type", "type.0"],
   [{ type: ["link.created", "webhook.test"] }, "invalid_type", "type.1"],
-  [{ type: ["link.created,link.deleted"] }, "invalid_type", "type.0"],
-  [{ after: "x" }, "unknown_field", "after"],
   [{ organization_id: "org_x" }, "unknown_field", "organization_id"],
 ];
 test("an invalid or unknown parameter of a list of events or deliveries is rejected by name", (t) => {

@@ -4,7 +4,7 @@ import { createTestStorage, linkFields, OPERATOR } from "../../harness/database/
 const MAX_BYTES = 1_000;
 const storage = await createTestStorage({ limitsOf: () => ({ links: 100, link_bytes: MAX_BYTES }) });
 const { knex } = storage;
-const { links, members, organizations, suspensions } = storage.first;
+const { links, suspensions } = storage.first;
 
 let count = 0;
 
@@ -23,17 +23,9 @@ const CHANGES: Record<
     change: ({ id, link }) => links.update(id, link.id, { title: "New" }, OPERATOR),
     state: ({ id, link }) => links.find(id, link.id),
   },
-  "a deletion of a link": {
-    change: ({ id, link }) => links.remove(id, link.id, OPERATOR),
-    state: ({ id, link }) => links.find(id, link.id),
-  },
   "a new link": {
     change: ({ id }) => links.create(id, OPERATOR, linkFields({ slug: `outbox-${++count}` })),
     state: ({ id }) => links.list(id, {}, 10),
-  },
-  "a new member": {
-    change: async ({ id }) => organizations.addMember(id, await storage.createUser(), "member", OPERATOR),
-    state: ({ id }) => members.list(id),
   },
   "a suspension": {
     change: ({ id }) => suspensions.suspend(id, null, OPERATOR),

@@ -217,26 +217,6 @@ test.serial("a log contains its kept heads after further entries", async (t) => 
   t.false((await brokenLogs(kept)).has(id), "the hash of the last expired entry is kept");
 });
 
-// docs/audit-log.md says why.
-const UNNOTICED: Record<string, (id: string) => Promise<unknown>> = {
-  "letting the oldest entries expire earlier": (id) =>
-    entries(id).where("seq", "<", 4).update({ expires_at: 1 }),
-  "changing the expiry of every entry, and of the head": async (id) => {
-    await entries(id).update({ expires_at: 1 });
-    await head(id).update({ expires_at: 1 });
-  },
-};
-
-for (const [title, change] of Object.entries(UNNOTICED))
-  test.serial(`${title} is not noticed, even with a head`, async (t) => {
-    const id = await createLog();
-    const kept = await first.audit.heads(id);
-    await change(id);
-    await first.purgeExpired();
-    t.false((await brokenLogs(kept)).has(id));
-    t.is((await entries(id).orderBy("seq").first())?.seq, 1, "no entry is deleted within 30 days");
-  });
-
 test.serial("deleting the first entries as if they had expired is only seen in first_seq", async (t) => {
   for (const last of [4, 5]) {
     const id = await createLog();

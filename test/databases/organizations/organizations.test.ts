@@ -82,15 +82,6 @@ test("a deleted organization has no rules and gets no new ones", async (t) => {
   t.is(await first.trustRules.create(organizationId, RULE, OPERATOR), "missing");
 });
 
-test("the last use of several rules is recorded", async (t) => {
-  const { organizationId, id } = await createRule();
-  const used = [id, (await createRule(organizationId)).id];
-  await createRule(organizationId);
-  await first.trustRules.markUsed(used, 1_700_000_000_000);
-  const times = (await second.trustRules.list(organizationId)).map(({ lastUsedAt }) => lastUsedAt);
-  t.deepEqual(times, [1_700_000_000_000, 1_700_000_000_000, null]);
-});
-
 const COUNT = 2500;
 const CONTENT = { title: "a secret title", tags: ["secret"], metadata: { secret: "yes" } };
 

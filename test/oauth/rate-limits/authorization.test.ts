@@ -156,19 +156,6 @@ test.serial("the pages of an authorization have their own limit per network", as
   t.is((await request(authorizeUrl(service, app), {}, address)).status, 303);
 });
 
-test.serial("a /48 starts at most four times as many authorizations as a /64", async (t) => {
-  const addressOf = (index: number) => `2001:db8:9:${index.toString(16)}::1`;
-  const statuses: number[] = [];
-  for (let batch = 0; batch < 13; batch++) {
-    const half = batch * 256;
-    const answers = Array.from({ length: 100 }, (_, index) =>
-      request("/oauth/authorize", {}, addressOf(half + index)),
-    );
-    statuses.push(...(await Promise.all(answers)).map(({ status }) => status));
-  }
-  t.is(statuses.filter((status) => status === 400).length, 1200);
-});
-
 test.serial("a network has a bounded number of pending authorizations", async (t) => {
   const address = "203.0.114.7";
   const before = await rowsOf("interactions");
