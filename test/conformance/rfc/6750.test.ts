@@ -15,8 +15,6 @@ const REFUSED: Record<string, [path: string, headers: Record<string, string>]> =
 const LACKS_SCOPE: typeof REFUSED = { "with a token that lacks the scope": ["", bearer(accessToken)] };
 
 for (const [path, method, requests] of [
-  ["/v1/links", "GET", { ...REFUSED, ...LACKS_SCOPE }],
-  ["/mcp", "POST", REFUSED],
   ["/oauth/userinfo", "GET", { ...REFUSED, ...LACKS_SCOPE }],
   ["/dashboard/me", "GET", REFUSED],
 ] as const)
