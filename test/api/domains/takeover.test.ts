@@ -166,33 +166,30 @@ async function verifyAll(parties: { organization: TestOrganization }[], claims: 
   return Promise.all(apis.map((api, index) => verify(api, claims[index] as DomainView)));
 }
 
-test("one of two organizations that prove a host at the same time has it", async (t) => {
-  for (let round = 0; round < 5; round++) {
-    const host = `race${round}.example`;
-    const parties = await atOnce(2, async () => newParty());
-    const claims = await Promise.all(parties.map(({ api }) => create(api, host)));
-    records.set(`_linkgate.${host}`, valuesOf(claims));
-    const replies = await verifyAll(parties, claims);
-    t.deepEqual(replies.map(({ status }) => status).sort(), [200, 409], replies[0]?.text);
-    isTaken(t, replies.find(({ status }) => status !== 200) as (typeof replies)[0]);
-    const live = await knex("domains").where({ live_host: host });
-    t.is(live.length, 1);
-  }
-});
-
-test.serial("one of two organizations takes over a host at the same time", async (t) => {
-  const host = "orphan.example";
-  const first = await newParty();
-  const domain = await addDomain(first.api, host);
-  const rivals = await atOnce(2, () => newParty());
-  const claims = await Promise.all(rivals.map(({ api }) => create(api, host)));
-  records.set(domain.dns.name, valuesOf(claims));
-  isTaken(t, await verify((rivals[0] as (typeof rivals)[0]).api, claims[0] as DomainView));
-  advanceClock(7 * DAY_MS + 1000);
-  const replies = await verifyAll(rivals, claims);
-  t.deepEqual(replies.map(({ status }) => status).sort(), [200, 409]);
-  t.is((await auditOf(first.organization, domain)).filter((type) => type === "domain.taken_over").length, 1);
-});
+test.serial(
+  "one of two organizations that prove a host at the same time has it, whoever had it before",
+  async (t) => {
+    for (let round = 0; round < 5; round++) {
+      const host = `race${round}.example`;
+      const first = round > 2 ? await newParty() : undefined;
+      const domain = first && (await addDomain(first.api, host));
+      const parties = await atOnce(2, () => newParty());
+      const claims = await Promise.all(parties.map(({ api }) => create(api, host)));
+      records.set(`_linkgate.${host}`, valuesOf(claims));
+      if (domain) {
+        isTaken(t, await verify((parties[0] as (typeof parties)[0]).api, claims[0] as DomainView));
+        advanceClock(7 * DAY_MS + 1000);
+      }
+      const replies = await verifyAll(parties, claims);
+      t.deepEqual(replies.map(({ status }) => status).sort(), [200, 409], replies[0]?.text);
+      isTaken(t, replies.find(({ status }) => status !== 200) as (typeof replies)[0]);
+      t.is((await knex("domains").where({ live_host: host })).length, 1);
+      if (!domain) continue;
+      const ends = (await auditOf(first.organization, domain)).filter((type) => type === "domain.taken_over");
+      t.is(ends.length, 1);
+    }
+  },
+);
 
 test("a deleted organization's host serves nothing, and is another's without delay", async (t) => {
   const { organization, api } = await newParty();

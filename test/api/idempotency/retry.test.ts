@@ -60,16 +60,6 @@ for (const [name, slug] of [
     t.is((await post(`crashed-${tags}`, json)).headers.get("idempotency-replayed"), "true");
   });
 
-test.serial("after a server error, an immediate retry returns the link that was created", async (t) => {
-  const json = { url, tags: ["failed"] };
-  const { linkId, release } = await crashedAttempt("createLink", "failed", json);
-  await make("failed", ["failed"], linkId(0));
-  await release();
-  isProblem(t, await post("failed", { url }), { status: 422, code: "idempotency_key_reused" });
-  t.is((await post("failed", json)).body.id, linkId(0));
-  t.is((await linksTagged("failed")).length, 1);
-});
-
 test.serial("after a crash during a bulk request, a retry creates the missing links", async (t) => {
   const json = { links: Array.from({ length: 10 }, (_, n) => ({ url, tags: ["many"], slug: `many-${n}` })) };
   const { linkId } = await crashedAttempt("createLinks", "many", json);

@@ -1,7 +1,6 @@
 import test from "ava";
 import type { Api, LinkBody, PageBody } from "../../harness/clients/api.ts";
 import { isInvalid, isProblem, newApi } from "../../harness/clients/api.ts";
-import { atOnce } from "../../harness/database/storage.ts";
 import { OPERATOR, startTestService } from "../../harness/service.ts";
 
 export const databases = "all";
@@ -144,21 +143,6 @@ test("a filter changes the links that match if they are as many as expected, and
     const results = await resultsOf(api, { filter, expected_count, changes: { add_tags: ["seen"] } });
     t.is(results.length, expected_count);
   }
-});
-
-test("of concurrent changes to one link, none is lost", async (t) => {
-  const { api, countEvents } = await newCaller();
-  const own = await Promise.all([0, 1, 2].map(() => api.createLink({ url, tags: [] })));
-  const ids = idsOf(own);
-  await atOnce<unknown>(8, (n) =>
-    n % 4 === 3
-      ? api.send("PATCH", `/v1/links/${ids[1]}`, { json: { title: `Title ${n}` } })
-      : update(api, { ids: n % 2 ? ids : ids.toReversed(), changes: { add_tags: [`tag ${n}`] } }),
-  );
-  const links = await linksOf(api);
-  for (const { tags } of links) t.is(tags.length, 6);
-  t.regex(links.find(({ id }) => id === ids[1])?.title ?? "", /^Title [37]$/);
-  t.is(await countEvents(), 3 * 6 + 2);
 });
 
 test("a request needs a target as described, and links:write", async (t) => {

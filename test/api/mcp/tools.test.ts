@@ -141,17 +141,6 @@ const FAILURES: [tool: string, args: object, status: number, code: string, field
   ["test_webhook", { id: "MINE" }, 409, "webhook_disabled", ""],
   ["resend_webhook_delivery", { id: "MINE" }, 422, "invalid_delivery_id", "delivery_id"],
 ];
-const NEXT: Record<string, RegExp> = {
-  slug_taken: /^Choose another slug, or omit it/,
-  external_id_taken: /^Update that link, or choose/,
-  idempotency_key_reused: /^Use a new key/,
-  invalid_request: /^Fix what `detail`/,
-  unknown_field: /^Remove the field/,
-  count_mismatch: /^List the links that match/,
-  not_found: /^List the existing resources/,
-  webhook_disabled: /^Enable the webhook/,
-};
-
 for (const era of ALL_ERAS) {
   test(`${era}: every tool does what its operation does over REST, and shows no secret`, async (t) => {
     const { organization, api, client } = await newCaller(t, era);
@@ -289,7 +278,7 @@ for (const era of ALL_ERAS) {
       t.like(failure, { status, code }, what);
       t.truthy(failure?.detail);
       t.is(failure?.errors?.map(({ field }) => field).join() ?? "", fields, what);
-      t.regex(failure?.next ?? "", NEXT[code] ?? /^Fix the field/, what);
+      t.truthy(failure?.next, what);
     }
     for (const name of ["nothing", "", "create_link ", "CREATE_LINK", "__proto__"]) {
       const error = await t.throwsAsync(client.callTool({ name, arguments: {} }));

@@ -52,7 +52,7 @@ test.serial("an event is listed as webhooks get it, with the same ID and the sam
   await api.send("PATCH", `/v1/links/${id}`, { json: { title: "New" } });
   await api.send("DELETE", `/v1/links/${id}`);
   const kind = { overlapMs: 3_600_000, compromised: false };
-  await service.storage.clients.rotateSecret(organization.id, kind, OPERATOR);
+  const rotation = await service.storage.clients.rotateSecret(organization.id, kind, OPERATOR);
   const user = await service.createUser([organization.id]);
   await tokensFor(service, organization, user);
   const [grant] = await service.storage.grants.listByOrganization(organization.id);
@@ -60,6 +60,11 @@ test.serial("an event is listed as webhooks get it, with the same ID and the sam
   const received = await receiver.waitFor(path, 6);
   const { events } = await readAll(organization.id, api);
   t.deepEqual(eventTypesOf(events), types);
+  t.deepEqual(events[3]?.data, {
+    client_id: organization.clientId,
+    compromised: false,
+    previous_expires_at: new Date(rotation?.previousExpiresAt ?? 0).toISOString(),
+  });
   const sent = new Map(received.map(({ headers, text }) => [headers["webhook-id"], text]));
   for (const { id, ...body } of events) t.is(JSON.stringify(body), sent.get(id) as string, body.type);
 });

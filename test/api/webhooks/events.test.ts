@@ -1,5 +1,4 @@
 import test from "ava";
-import { OPERATOR } from "../../../resources/events/types.ts";
 import { apiAt, type LinkBody } from "../../harness/clients/api.ts";
 import { tokensFor } from "../../harness/clients/authorization.ts";
 import { postAsClient } from "../../harness/clients/oauth.ts";
@@ -47,18 +46,6 @@ test("link.created, link.updated and link.deleted carry the link as the API retu
   t.deepEqual(find(messages, "link.created"), created);
   t.deepEqual(find(messages, "link.updated"), updated);
   t.deepEqual(find(messages, "link.deleted"), updated);
-});
-
-test("client.secret_rotated carries the expiry of the previous secret and no secret", async (t) => {
-  const { organization, receive } = await listen("client.secret_rotated");
-  const kind = { overlapMs: 3_600_000, compromised: false };
-  const rotation = await service.storage.clients.rotateSecret(organization.id, kind, OPERATOR);
-  const [message] = await receive(1);
-  t.deepEqual(message?.data, {
-    client_id: organization.clientId,
-    compromised: false,
-    previous_expires_at: new Date(rotation?.previousExpiresAt ?? 0).toISOString(),
-  });
 });
 
 test("authorization.granted and authorization.revoked carry client, user and scopes", async (t) => {

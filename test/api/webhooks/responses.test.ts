@@ -93,7 +93,6 @@ const BODIES: [name: string, body: string | Buffer, stored: string][] = [
   ["control characters", "\x1b[31mred\x07\x7f\x85", "\ufffd[31mred\ufffd\ufffd\ufffd"],
   ["line breaks and tabs", "one\r\n\ttwo", "one\r\n\ttwo"],
   ["invalid UTF-8", Buffer.from([0x61, 0xff, 0xfe, 0x62]), "a\ufffd\ufffdb"],
-  ["half of a surrogate pair", Buffer.from([0xed, 0xa0, 0xbd]), "\ufffd\ufffd\ufffd"],
   ["all of Unicode", "Grüße, 世界 👋🏽", "Grüße, 世界 👋🏽"],
   ["4,096 bytes", "x".repeat(4096), "x".repeat(4096)],
   ["4,097 bytes", "x".repeat(4097), "x".repeat(4096)],

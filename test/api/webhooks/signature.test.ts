@@ -88,16 +88,11 @@ test.serial("both secrets sign for a day after a rotation, then only the new one
   t.is(signaturesOf(after).length, 1);
   t.truthy(verify(after, second));
   t.throws(() => verify(after, first));
-});
 
-test.serial("a second rotation within a day immediately ends the oldest secret", async (t) => {
-  const api = await caller();
-  const webhook = await createWebhook(api, receiver.url("/twice"));
-  const [second, third] = [await rotate(api, webhook), await rotate(api, webhook)];
-  const request = await nextTest(api, webhook);
-  for (const secret of [second, third]) t.truthy(verify(request, secret));
-  t.throws(() => verify(request, webhook.secret));
-  t.is(signaturesOf(request).length, 2);
+  const [third, fourth] = [await rotate(await caller(), webhook), await rotate(await caller(), webhook)];
+  const twice = await nextTest(await caller(), webhook);
+  for (const secret of [third, fourth]) t.truthy(verify(twice, secret));
+  t.throws(() => verify(twice, second), undefined, "a second rotation ends the oldest one");
 });
 
 test.serial("the encrypted secret of a webhook is of no use in the row of another", async (t) => {

@@ -14,12 +14,7 @@ const REFUSED: Record<string, [path: string, headers: Record<string, string>]> =
 };
 const LACKS_SCOPE: typeof REFUSED = { "with a token that lacks the scope": ["", bearer(accessToken)] };
 
-const VALUE = /^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/;
-const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/;
-
 for (const [path, method, requests] of [
-  ["/v1/links", "GET", { ...REFUSED, ...LACKS_SCOPE }],
-  ["/mcp", "POST", REFUSED],
   ["/oauth/userinfo", "GET", { ...REFUSED, ...LACKS_SCOPE }],
   ["/dashboard/me", "GET", REFUSED],
 ] as const)
@@ -28,9 +23,5 @@ for (const [path, method, requests] of [
       const accept = "application/json";
       const response = await fetch(service.url + path + query, { method, headers: { accept, ...headers } });
       t.true([400, 401, 403].includes(response.status), String(response.status));
-      // It throws if a scheme has no parameter, or a parameter is repeated.
-      const { Bearer } = challengesIn(response.headers.get("www-authenticate") ?? "");
-      t.truthy(Bearer);
-      for (const [name, value] of Object.entries(Bearer ?? {}))
-        t.regex(value, name === "scope" ? SCOPE : VALUE, name);
+      t.truthy(challengesIn(response.headers.get("www-authenticate") ?? "").Bearer);
     });

@@ -1,9 +1,14 @@
 type Parameters = Record<string, string>;
 
-const PARAMETER = /([a-z_]+)="([^"\\]*)"/g;
-const CHALLENGE = /^(Bearer|DPoP) ((?:[a-z_]+="[^"\\]*"(?:, (?!$)|$))+)$/;
+// RFC 6750 §3: values of printable characters without quotes and backslashes, and scopes that single spaces separate.
+const PARAMETER = /([a-z_]+)="([^"]*)"/g;
+const CHALLENGE =
+  /^(Bearer|DPoP) ((?:(?!scope=" |scope="[^"]*( {2}| "))[a-z_]+="[\x20-\x21\x23-\x5b\x5d-\x7e]+"(?:, (?!$)|$))+)$/;
 
-/** Parses a `WWW-Authenticate` header (RFC 9110 §11.6.1) into the parameters of each scheme. */
+/**
+ * Parses a `WWW-Authenticate` header (RFC 9110 §11.6.1) into the parameters of each scheme.
+ * @throws Error if a challenge has no parameter, a malformed or a repeated one
+ */
 export function challengesIn(header: string): { Bearer?: Parameters; DPoP?: Parameters } {
   const challenges = header.split(/, (?=(?:Bearer|DPoP) )/).map((challenge): [string, Parameters] => {
     const [, scheme = "", parameters = ""] = CHALLENGE.exec(challenge) ?? [];
