@@ -100,16 +100,14 @@ function testReadOnly(server: Server, storage: Storage) {
   test.beforeEach(() => server.promote());
 
   const setUp = async () => {
-    const { organization, client } = await storage.organizations.create("Demoted", "growth", OPERATOR);
+    const { organization } = await storage.organizations.create("Demoted", "growth", OPERATOR);
     const fields = linkFields({ slug: `demoted-${++count}` });
     const link = (await storage.links.create(organization.id, OPERATOR, fields)) as Link;
-    return { id: organization.id, link, clientId: client?.clientId as string };
+    return { id: organization.id, link };
   };
   type Context = Awaited<ReturnType<typeof setUp>>;
   const writes: Record<string, (context: Context) => Promise<unknown>> = {
     "a new link": ({ id }) => storage.links.create(id, OPERATOR, linkFields({ slug: `demoted-${++count}` })),
-    "an idempotency key": ({ id, clientId }) =>
-      storage.idempotency.begin({ organizationId: id, clientId }, `key-${++count}`, "a request"),
     "a session": async () =>
       storage
         .oidcAdapter("Session")

@@ -62,6 +62,17 @@ const CHANGES: Record<string, Change> = {
       };
     },
   },
+  "DELETE of a link": {
+    first: 204,
+    again: 404,
+    async prepare({ api, organization, storage: { links } }) {
+      const { id } = await api.createLink();
+      return {
+        request: () => api.send("DELETE", `/v1/links/${id}`),
+        isCommitted: async () => !(await links.find(organization.id, id)),
+      };
+    },
+  },
   "POST with an idempotency key": {
     first: 201,
     again: 201,

@@ -22,19 +22,15 @@ const textsOver = (max: number) => ["", "x".repeat(max + 1), "🎉".repeat(max +
 const DESTINATIONS: Record<string, unknown[]> = {
   "must be a string": NOT_STRINGS,
   "must be an absolute URL, for example https://example.com/page": [
-    ...["", "example.com", "//example.com", "/path", "?q", "https:", "https://", "https://[::1"],
-    ...["https://example.com:99999", "https://%00/", "https://a<b/"],
+    ...["", "example.com", "//example.com", "https://", "https://[::1", "https://a:99999", "https://%00/"],
   ],
   "must not contain spaces or control characters": [
-    ...[" ", ` ${URL}`, `${URL} `, `${URL}a b`, `${URL}\t`, "https://exa mple.com"],
-    ...["java\nscript:alert(1)", "ht\ntps://example.com", `${URL}\r\nSet-Cookie: a=b`],
-    ...["\0", "\ud800", "\udc00", "\u007f"].map((character) => URL + character),
+    ...[` ${URL}`, `${URL} `, `${URL}a b`, "https://exa mple.com", "java\nscript:alert(1)"],
+    ...["\t", "\r\nSet-Cookie: a=b", "\0", "\ud800", "\udc00", "\u007f"].map((end) => URL + end),
   ],
   "must have // after the scheme": ["https:example.com", "https:/example.com", "http:\\\\example.com"],
   "must be an http or https URL": [
-    ...["javascript:alert(1)", "JavaScript:alert(1)", "data:text/html,x", "file:///etc/passwd"],
-    ...["ftp://example.com", "mailto:a@example.com", "blob:https://example.com/x"],
-    "view-source:https://example.com",
+    ...["JavaScript:alert(1)", "data:text/html,x", "file:///etc/passwd", "blob:https://example.com/x"],
   ],
   "must not contain a username or password": ["user", "user:pw", ":pw"].map(
     (user) => `https://${user}@example.com`,
@@ -59,12 +55,9 @@ const INVALID: Record<string, Record<string, unknown[]>> = {
   slug: {
     "must be a string": [null, ...NOT_STRINGS],
     [SLUG_RULE]: [
-      ...["", " ", ".", "..", "+", "~", "a b", "a.b", "a%20b", "a\0", "a\n", "a?b", "a#b", "ä", "ａ", "日本"],
-      ...[
-        ...["/", "/a", "a/", "a//b", "a/../b", "a\\b", "a%2Fb", "\ud800", "x".repeat(65)],
-        `a/${"x".repeat(65)}`,
-      ],
-      ...["1/2/3/4/5/6/7/8/9", Array(4).fill("x".repeat(64)).join("/")],
+      ...["", ".", "+", "a b", "a.b", "a%2Fb", "a\0", "a\n", "a?b", "ä", "ａ", "/a", "a/", "a//b", "a\\b"],
+      ...["\ud800", "x".repeat(65), `a/${"x".repeat(65)}`, "1/2/3/4/5/6/7/8/9"],
+      Array(4).fill("x".repeat(64)).join("/"),
     ],
   },
   title: {
@@ -98,9 +91,8 @@ const INVALID: Record<string, Record<string, unknown[]>> = {
     "must be before the year 10000 in UTC": ["9999-12-31T23:59:59-00:01"],
     "must be in the future": ["2020-01-01T00:00:00Z", "1970-01-01T00:00:00Z"],
     "must be an RFC 3339 time with a time zone, for example 2030-01-31T12:00:00Z": [
-      ...["2099-01-01T00:00:00", "2099-01-01", "2099-02-30T00:00:00Z", "2099-13-01T00:00:00Z", "tomorrow"],
-      ...["2099-01-01T25:00:00Z", "2099-01-01 00:00:00Z", "", "+275761-01-01T00:00:00Z"],
-      ...["Thu, 01 Jan 2099 00:00:00 GMT", "2099-01-01T00:00:00Z\n", 4102444800, 4102444800000, true, [], {}],
+      ...["2099-01-01T00:00:00", "2099-01-01", "2099-02-30T00:00:00Z", "2099-01-01T25:00:00Z", "tomorrow"],
+      ...["", "2099-01-01 00:00:00Z", "+275761-01-01T00:00:00Z", "2099-01-01T00:00:00Z\n", 4102444800, {}],
     ],
   },
   max_clicks: {

@@ -97,13 +97,11 @@ test("an endpoint is paused as long as its Retry-After says, for a day at most",
 test("a Retry-After that is shorter than the usual delay, invalid, or of another status changes nothing", (t) => {
   for (const [status, retryAfter] of [
     [429, "1"],
-    [429, "0"],
     [429, "-60"],
     [429, inSeconds(-60)],
     [429, "soon"],
     [429, ""],
     [500, "120"],
-    [301, "120"],
   ] as const)
     t.true(isAround(delayOf({ status, retryAfter }), 5 * SECOND_MS), `${status} ${retryAfter}`);
 });

@@ -119,13 +119,11 @@ const EXACT: LinkFilter[] = [
   { url: SAME_URL.toUpperCase() },
   { url: `${SAME_URL}?` },
   { url: SAME_URL, archived: true },
-  { url: SAME_URL, tag: "news" },
   { url: "https://shop.example/items/2919?ref=1" },
   { slug: "same-44" },
   { slug: "SAME-44" },
   { externalId: "own 700" },
   { externalId: "OWN 700" },
-  { externalId: "own 701" },
 ];
 
 const PAGES = [{}, below(oldLinkId(COUNT / 2)), below(oldLinkId(3)), below("lnk_00")];
