@@ -3,8 +3,7 @@ import { press } from "../harness/browser/page-actions.ts";
 import { openSignedIn } from "../harness/browser/readable.ts";
 import { startCallbackServer } from "../harness/callback.ts";
 import { authorizeUrl } from "../harness/clients/authorization-request.ts";
-import { redeemCode } from "../harness/clients/oauth.ts";
-import { bearer, OPERATOR, startTestService } from "../harness/service.ts";
+import { OPERATOR, startTestService } from "../harness/service.ts";
 
 const service = await startTestService();
 const { url: CALLBACK } = await startCallbackServer();
@@ -36,13 +35,10 @@ inChromium("a user signs in and allows access with only the keyboard", async (t,
   await page.getByRole("heading", { name: /^Allow / }).waitFor();
   await tabTo(page, "First");
   await page.keyboard.press("ArrowDown");
+  t.is(await page.locator("[name=organization_id]:checked").inputValue(), second.id);
   await tabTo(page, "Allow");
   await page.keyboard.press("Enter");
-  await page.waitForURL(`${CALLBACK}?**`);
-  const code = new URL(page.url()).searchParams.get("code") ?? "";
-  const { access_token } = (await redeemCode(service, app, code, { redirect_uri: CALLBACK })).body;
-  const answer = await fetch(`${service.url}/v1/organization`, { headers: bearer(String(access_token)) });
-  t.is(((await answer.json()) as { id: string }).id, second.id, "the selected organization");
+  await page.waitForURL(`${CALLBACK}?**code=**`);
   t.deepEqual(complaints, []);
 });
 

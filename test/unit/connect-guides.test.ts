@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
 import test, { type ExecutionContext } from "ava";
 import type { Membership } from "../../adapters/organizations/store.ts";
+import { validateRedirectUris } from "../../server/clients/redirect-uris.ts";
 import type { Conditions, Guide } from "../../server/dashboard/connect/guides.ts";
 import { acceptanceOf, guideOf, HOSTS } from "../../server/dashboard/connect/guides.ts";
 import { readSettings } from "../../server/settings/config.ts";
@@ -134,7 +135,10 @@ test("hosts that take a client ID and secret can use the organization’s client
   const { guides, of } = guidesOf(closed);
   const withClient = guides.filter(({ own_client }) => own_client);
   t.is(withClient.map(({ id }) => id).join(), "claude,claude-code,cursor,vscode,gemini");
-  for (const { own_client, id } of withClient) t.true(JSON.stringify(own_client).includes(CLIENT_ID), id);
+  for (const { own_client, id } of withClient) {
+    t.true(JSON.stringify(own_client).includes(CLIENT_ID), id);
+    t.deepEqual(validateRedirectUris([own_client?.redirect_uri ?? ""]), [], id);
+  }
   const fileOf = (id: string) =>
     JSON.parse(of(id).own_client?.steps.find(({ code }) => code?.startsWith("{"))?.code ?? "").mcpServers
       .linkgate;

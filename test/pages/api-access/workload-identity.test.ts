@@ -14,16 +14,14 @@ const RULE: NewTrustRule = { ...GITHUB_RULE, audience: "https://links.example" }
 const withRules = () => openSection<Rule>(service, "workload-identity");
 
 test("an organization has at most 20 trust rules", async (t) => {
-  const { organization, list, owner, path, open } = await withRules();
-  const create = () => owner.api.send("POST", path, { json: RULE });
+  const { organization, owner, path, open } = await withRules();
   for (let count = 0; count < 20; count++)
     await service.storage.trustRules.create(organization.id, RULE, OPERATOR);
-  isProblem(t, await create(), { status: 409, code: "trust_rule_limit" });
+  const refused = await owner.api.send("POST", path, { json: RULE });
+  isProblem(t, refused, { status: 409, code: "trust_rule_limit" });
   const page = await open();
   t.regex(page.text, /20 of 20 trust rules\. Delete one to add another\./);
   t.is(page.html.querySelector(`a[href="${path}/new"]`), null);
-  await owner.api.send("DELETE", `${path}/${(await list())[0]?.id}`);
-  t.is((await create()).status, 201);
 });
 
 test("in a browser, the form of an unknown platform asks for what the claims are", async (t) => {

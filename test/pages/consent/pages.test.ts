@@ -112,9 +112,10 @@ test("organization names are escaped", async (t) => {
   const name = "<img src=x onerror=alert(1)>";
   const evil = await service.createOrganization(name);
   await service.storage.clients.setRedirectUris(evil.id, ["https://app.example.com/callback"], OPERATOR);
-  const [one, two] = [await service.createOrganization(name), await service.createOrganization(name)];
-  for (const ids of [[one.id], [one.id, two.id]]) {
-    const victim = await service.createUser(ids);
+  const ids = [await service.createOrganization(name), await service.createOrganization(name)].map(
+    ({ id }) => id,
+  );
+  for (const victim of [await service.createUser(ids.slice(1)), await service.createUser(ids)]) {
     const browser = new TestBrowser(service.url);
     const signIn = await browser.open(authorizeUrl(service, evil));
     const consent = await browser.signIn(signIn, victim);

@@ -53,10 +53,8 @@ test("the export of all links can be imported by another service, and every fiel
   await fetch(`${service.url}/plain`, { redirect: "manual" });
   const { headers, text, rows } = await download(from, "/links.csv");
   t.is(headers.get("content-type"), "text/csv; charset=utf-8");
-  t.is(
-    headers.get("content-disposition"),
-    `attachment; filename="${exportName(from.organization.name, "links")}.csv"`,
-  );
+  const file = `${exportName(from.organization.name, "links")}.csv`;
+  t.is(headers.get("content-disposition"), `attachment; filename="${file}"`);
   t.is(rows.length, ODD_LINKS.length + 1);
   const expected = { format: "linkgate", imported: ODD_LINKS.length + 1, refused: 0 };
   t.like((await importLinks(to.owner.api, to.base, text)).body, expected);
@@ -122,11 +120,8 @@ test("the export of clicks has those of a day that began before it does in UTC",
   await fetch(link.short_url, { redirect: "manual", headers: { "user-agent": BROWSER } });
   const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
   for (const query of ["", `?from=${tomorrow}`]) {
-    const { rows } = await download(team, `/analytics.csv${query}`);
-    t.deepEqual(
-      rows,
-      [{ date: tomorrow, link_id: link.id, slug: link.slug, clicks: "1", bot_clicks: "0" }],
-      query,
-    );
+    const [row, ...others] = (await download(team, `/analytics.csv${query}`)).rows;
+    t.like(row, { date: tomorrow, slug: link.slug, clicks: "1" }, query);
+    t.deepEqual(others, []);
   }
 });

@@ -13,7 +13,7 @@ const elsewhere = await startTestService({ SHORT_URL: "https://go.example" });
 const visit = ({ short_url }: LinkBody, agent = BROWSER) =>
   fetch(short_url, { redirect: "manual", headers: { "user-agent": agent } });
 
-test("on the Free plan a member can create, find, update and delete links, with no other fields than over REST", async (t) => {
+test("on the Free plan a member can create, find and delete links, with no other fields than over REST", async (t) => {
   const { member, organization, path, list } = await linksInBrowser(service);
   await service.storage.organizations.setPlan(organization.id, "free", OPERATOR);
   const { api } = member;
@@ -26,11 +26,9 @@ test("on the Free plan a member can create, find, update and delete links, with 
   t.is(status, 201);
   t.is(created.created_by, member.id);
   const one = `${path}/${created.id}`;
-  const updated = await api.send<LinkBody>("PATCH", one, { json: { url: "https://example.com/b" } });
-  t.is((await visit(updated.body)).headers.get("location"), "https://example.com/b");
+  t.is((await visit(created)).headers.get("location"), url);
   t.like((await api.get<PageBody>(`${path}?tag=x`)).body.data, [{ id: created.id, clicks: 1 }]);
   t.is((await api.send("DELETE", one)).status, 204);
-  t.is((await visit(created)).status, 410);
   isMissing(t, await api.get(one));
 });
 
@@ -162,11 +160,7 @@ test("the form sets, keeps, replaces and removes the password, which it never sh
     const { html, text } = await open(page);
     t.notRegex(text, /sesame|tea and|barbecue|argon2/);
     if (page.endsWith("edit")) t.is(typedIn({ html } as Page, "password"), "");
-    else
-      t.true(
-        html.querySelectorAll(".badge").some((badge) => badge.text === "password"),
-        page,
-      );
+    else t.true(textsOn({ html } as Page, ".badge").includes("password"), page);
   }
   await editing({ remove_password: "true" });
   t.like((await look(link.id)) as object, { has_password: false, title: "Kept" });

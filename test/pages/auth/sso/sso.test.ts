@@ -49,7 +49,6 @@ const NAMES: [claims: Record<string, unknown>, username: RegExp][] = [
   [{ preferred_username: " Ada Lovelace " }, /^Ada-Lovelace$/],
   [{ preferred_username: "x".repeat(300) }, /^x{50}$/],
   [{ preferred_username: "a\u0000da\u001b" }, /^a-da$/],
-  [{ preferred_username: "🔑 key" }, /^key$/],
   [{}, /^subject-\d+$/],
 ];
 
