@@ -30,29 +30,22 @@ const TOO_LARGE = { status: 413, code: "body_too_large" };
 const post = (body: RequestInit["body"], headers: Record<string, string> = JSON_TYPE) =>
   api.send<LinkBody>("POST", "/v1/links", { body, headers });
 
-test("a body of another type is refused with 415, and PATCH says what it accepts", async (t) => {
-  for (const type of ["text/plain", "application/json; charset=utf-16"])
-    for (const [method, path] of OF_LINKS) {
+test("a body of another type, or without one, is refused with 415, and no body with 400", async (t) => {
+  for (const [method, path] of OF_LINKS) {
+    for (const type of ["text/plain", "application/json; charset=utf-16"]) {
       const reply = await api.send(method, path, { body: good, headers: { "content-type": type } });
       isProblem(t, reply, UNSUPPORTED);
       t.is(reply.headers.get("accept-patch"), method === "PATCH" ? ACCEPT_PATCH : null);
     }
-});
-
-test("a body without a type is refused with 415, whether its length is known or not, and no body with 400", async (t) => {
-  for (const [method, path] of OF_LINKS) {
     const send = async (headers: string[], body = {}) => {
       const own = ["authorization", `Bearer ${token}`, ...headers];
       const { status, text } = await sendRaw(service.url, path, { method, headers: own, ...body });
-      return [status, JSON.parse(text).code];
+      return `${status} ${JSON.parse(text).code}`;
     };
-    for (const framing of [
-      ["content-length", String(good.length)],
-      ["transfer-encoding", "chunked"],
-    ])
-      t.deepEqual(await send(framing, { body: good }), [415, "unsupported_media_type"]);
-    for (const type of [[], ["content-type", "application/json"]])
-      t.deepEqual(await send(type), [400, "invalid_json"]);
+    const framings = { "content-length": String(good.length), "transfer-encoding": "chunked" };
+    for (const framing of Object.entries(framings))
+      t.is(await send(framing, { body: good }), "415 unsupported_media_type");
+    for (const type of [[], ["content-type", "application/json"]]) t.is(await send(type), "400 invalid_json");
   }
 });
 

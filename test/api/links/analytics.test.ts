@@ -1,7 +1,7 @@
 import test from "ava";
 import type { AnalyticsView } from "../../../resources/links/analytics.ts";
 import type { Click } from "../../../resources/links/types.ts";
-import { BROWSER, isMissing, isProblem, type LinkBody, newApi } from "../../harness/clients/api.ts";
+import { BROWSER, isProblem, type LinkBody } from "../../harness/clients/api.ts";
 import { shareApi } from "../../harness/clients/authorization.ts";
 import { advanceToNoon } from "../../harness/clock.ts";
 import { clickAt } from "../../harness/database/storage.ts";
@@ -108,16 +108,4 @@ test("a range of one day has its 24 hours, a longer one has none", async (t) => 
   t.true(hours.slice(1, 23).every(({ clicks, bot_clicks }) => clicks + bot_clicks === 0));
   t.like(day, { clicks: 2, bot_clicks: 1 });
   t.false("hours" in (await analytics(link, "?from=2030-03-01&to=2030-03-02")));
-});
-
-test("the totals include every link of the organization, deleted ones too, and none of another", async (t) => {
-  const [mine, theirs] = [await newApi(service), await newApi(service)];
-  const [one, two, three] = [await mine.createLink(), await mine.createLink(), await theirs.createLink()];
-  for (const link of [one, two, two, three, three, three])
-    await click(link, { referer: "https://a.example/" });
-  await mine.send("DELETE", `/v1/links/${two.id}`);
-  const { clicks, referrers } = (await mine.get<AnalyticsView>("/v1/analytics")).body;
-  t.is(clicks, 3);
-  t.deepEqual(referrers, [{ referrer: "a.example", clicks: 3 }]);
-  isMissing(t, await mine.get(`/v1/links/${two.id}/analytics`));
 });

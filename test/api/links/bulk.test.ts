@@ -1,8 +1,6 @@
 import test from "ava";
 import { isInvalid, isProblem, type LinkBody, newApi, type PageBody } from "../../harness/clients/api.ts";
 import { shareApi } from "../../harness/clients/authorization.ts";
-import { createTeam } from "../../harness/clients/dashboard.ts";
-import { importLinks } from "../../harness/clients/link-import.ts";
 
 export const databases = "all";
 
@@ -68,14 +66,4 @@ test("a bulk request needs 1 to 100 links, and no other field, and creates nothi
   const unknown = await caller.send("POST", "/v1/links/bulk", { json: { links: [{ url }], atomic: true } });
   isProblem(t, unknown, { status: 422, code: "unknown_field", fields: ["atomic"] });
   t.deepEqual((await caller.get<PageBody>("/v1/links")).body.data, []);
-});
-
-test("a file needs links, at most 10,000 of them, and imports none otherwise", async (t) => {
-  const { base, owner } = await createTeam(service);
-  const missing = await owner.api.send("POST", `${base}/links/import`, { json: {} });
-  isInvalid(t, missing, "file");
-  const large = await importLinks(owner.api, base, `url\n${`${url}\n`.repeat(10_001)}`);
-  isInvalid(t, large, "file");
-  t.regex(large.body.detail ?? "", /at most 10,000 rows/);
-  t.deepEqual((await owner.api.get<PageBody>(`${base}/links`)).body.data, []);
 });

@@ -128,6 +128,7 @@ test("the links with the most clicks, of all or of those that match a filter, ar
     click(crawled, 9, { ...fromA, bot: true }),
   ]);
   await first.links.remove(id, gone?.id as string, OPERATOR);
+  t.is(await first.links.countClicks(id, undefined, ...RANGE), 18, "of deleted links, too");
   const topOf = async (filter?: ClickFilter, count = 5, owner = id) =>
     (await first.links.topLinks(owner, ...RANGE, count, filter)).map(({ link, clicks }) => [link.id, clicks]);
   const other = await createOrganization();

@@ -77,6 +77,7 @@ test("sending the confirmation again imports nothing twice, and a preview withou
   for (const [file, reason] of [
     ["name\nvalue\n", /columns of a known format\. Found: name\. Needed: linkgate \(url\)/],
     ["", /Must not be empty/],
+    [`url\n${"https://example.com/\n".repeat(10_001)}`, /at most 10,000 rows/],
   ] as const) {
     const rejected = await previewOf(file);
     t.is(rejected.status, 422);
