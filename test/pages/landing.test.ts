@@ -31,14 +31,6 @@ test("a signed-out visitor sees what linkgate is and where to start", async (t) 
   t.is(page.html.querySelectorAll("h1").length, 1);
   const hrefs = hrefsIn(page);
   t.is(hrefs[0], "/auth/register");
-  const picture = [
-    page.html.querySelector("source")?.attributes.srcset,
-    page.html.querySelector("main img")?.attributes.src,
-  ];
-  for (const address of picture) {
-    const { headers } = await fetch(new URL(address ?? "", service.url));
-    t.is(headers.get("content-type"), "image/webp", address);
-  }
   for (const href of ["/auth/login", "/auth/register", "/docs", "/.well-known/oauth-authorization-server"])
     t.true(hrefs.includes(href), href);
   for (const href of hrefs) t.is((await fetch(new URL(href ?? "", service.url))).status, 200, href);
@@ -58,8 +50,6 @@ test("a signed-in user is redirected to the dashboard", async (t) => {
   const answer = await browser.open(`${service.url}/`);
   t.is(answer.status, 303);
   t.is(answer.headers.get("location"), "/dashboard");
-  browser.follows = true;
-  t.is((await browser.open(`${service.url}/`)).status, 200);
 });
 
 test("a program gets the URLs as JSON, signed in or not", async (t) => {

@@ -135,15 +135,15 @@ test("a login hint is escaped", async (t) => {
   t.is(page.html.querySelector("#username")?.getAttribute("value"), hint);
 });
 
-const REDIRECT_URI = "https://press.example.com/oauth/callback";
-
-/** Opens the consent page of an app that no organization accepts by default. */
-async function openExcluded(role: Role, name = "Press") {
-  const { id } = await service.createOrganization(name);
+/** Opens the consent page of an app that the organization doesn't accept, by default one that none does. */
+async function openExcluded(role: Role, redirect_uri = "https://press.example.com/callback") {
+  const { id } = await service.createOrganization("Press");
   const visitor = await service.createUser([id], undefined, role);
-  const client = await register(service, { client_name: "Chat", redirect_uris: [REDIRECT_URI] });
+  const allowedClients = redirect_uri.startsWith("https:") ? "known" : "none";
+  await service.storage.organizationSettings.change(id, { allowedClients }, OPERATOR);
+  const client = await register(service, { client_name: "Chat", redirect_uris: [redirect_uri] });
   const browser = new TestBrowser(service.url);
-  const url = authorizeUrl(service, client, { redirect_uri: REDIRECT_URI });
+  const url = authorizeUrl(service, client, { redirect_uri });
   return { id, visitor, browser, page: await openConsent(browser, visitor, url) };
 }
 
@@ -210,13 +210,7 @@ for (const [how, prepare] of Object.entries(ACCEPTANCES))
   });
 
 test("what has to be accepted is no more than the app needs", async (t) => {
-  const { id } = await service.createOrganization("Press");
-  const visitor = await service.createUser([id], undefined, "owner");
-  await service.storage.organizationSettings.change(id, { allowedClients: "none" }, OPERATOR);
-  const redirect_uri = "http://127.0.0.1/callback";
-  const client = await register(service, { client_name: "Local", redirect_uris: [redirect_uri] });
-  const browser = new TestBrowser(service.url);
-  const page = await openConsent(browser, visitor, authorizeUrl(service, client, { redirect_uri }));
+  const { id, browser, page } = await openExcluded("owner", "http://127.0.0.1/callback");
   t.true(page.text.includes("choose “Known AI clients”"));
   await browser.press(page, "Accept known AI clients in Press");
   t.is(await acceptedBy(id), "known");

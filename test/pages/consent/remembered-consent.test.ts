@@ -178,7 +178,7 @@ test("a lower role narrows what is granted without asking; a higher one doesn't 
 });
 
 test("the apps page and the audit log have one consent once, and revoking it revokes everything that follows", async (t) => {
-  const { app, own, user, browser, open } = await allowedApp();
+  const { app, own, user, open } = await allowedApp();
   const tokens = [];
   for (let times = 0; times < 3; times++)
     tokens.push((await redeemCode(service, app, codeOf(await open()))).body);
@@ -192,8 +192,6 @@ test("the apps page and the audit log have one consent once, and revoking it rev
   const { body } = await api.get<{ data: { id: string; granted_at: string }[] }>(path);
   const listed = body.data.map(({ id, granted_at }) => `${id} ${Date.parse(granted_at)}`);
   t.deepEqual(listed, [`${first?.id} ${first?.created_at}`]);
-  const page = await browser.open(service.url + path);
-  t.is(page.html.querySelector("main tbody")?.querySelectorAll("tr").length, 1);
   t.is((await api.send("DELETE", `${path}/${first?.id}`)).status, 204);
   for (const { access_token, refresh_token } of tokens) {
     t.false(await isAcceptedByApi(service, access_token));

@@ -22,10 +22,6 @@ async function open(address: string): Promise<HTMLElement> {
   return parse(await response.text(), { blockTextElements: { script: true } });
 }
 
-function addressOf(operationId: string): string {
-  return `/docs/api/${operationId.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
-}
-
 function textsOf(html: HTMLElement, selector: string): string[] {
   return html.querySelectorAll(selector).map(({ text }) => text);
 }
@@ -71,7 +67,8 @@ test("every operation is documented with its request, scopes, fields and respons
     for (const name of fieldsOf(await open(address))) all.add(name);
   for (const operation of operations) {
     const { operationId, route, method, summary, security, parameters, requestBody, responses } = operation;
-    const html = await open(addressOf(operationId));
+    const name = operationId.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+    const html = await open(`/docs/api/${name}`);
     t.is(html.querySelector("h1")?.text, summary);
     const shown = html.querySelector("main")?.text ?? "";
     t.true(shown.includes(`${method.toUpperCase()} ${route}`), operationId);

@@ -108,14 +108,12 @@ test("a failed delivery shows every attempt and is resent with the same ID", asy
 });
 
 test("an automatically disabled webhook shows the reason, can be enabled again, and gets what has failed", async (t) => {
-  const { api, base, path, browser, open, newest, answer, list, look, log } = await withReceiver("/gone");
+  const { api, path, browser, open, newest, answer, list, look, log } = await withReceiver("/gone");
   answer(410);
   await api.send("POST", `${path}/test`);
   await newest(({ status }) => status === "failed");
   t.like(await look(), { enabled: false, disabled_reason: "The endpoint responded with 410 Gone." });
   t.regex((await list()).text, /title="The endpoint responded with 410 Gone\."><span[^>]*>Disabled</);
-  const audit = await browser.open(`${service.url}${base}/audit`);
-  t.regex(audit.text, /disabled webhook http\S+…: The endpoint responded with 410 Gone\./);
   const page = await open();
   t.regex(page.html.querySelector("main")?.text ?? "", /This webhook was disabled automatically.*410 Gone/);
   t.false(/Send test event|Resend/.test(page.text));

@@ -82,23 +82,17 @@ test("a webhook is updated, disabled, enabled and deleted in the browser", async
   t.deepEqual(await list(), []);
 });
 
-const INVALID_URLS: [url: string, message: RegExp][] = [
-  ["", /absolute URL/],
-  ["https://192.168.0.1/in", /public internet/],
-];
-
 test("an invalid webhook is rejected, and a form shown again with the error and what was selected", async (t) => {
   const { browser, send, create, open, look, list } = await withWebhooks();
   const { id, secret: _, ...webhook } = await create();
   const forms = { "Create webhook": await open("/new"), "Save webhook": await open(`/${id}/edit`) };
   for (const [button, form] of Object.entries(forms)) {
-    for (const [url, message] of INVALID_URLS) {
-      const again = await browser.press(form, button, { url, events: ["link.deleted", "link.updated"] });
-      t.is(again.status, 422);
-      isMarked(t, again, "url", message);
-      t.is(typedIn(again, "url"), url);
-      t.deepEqual(selectedIn(again), ["link.updated", "link.deleted"]);
-    }
+    const url = "https://192.168.0.1/in";
+    const marked = await browser.press(form, button, { url, events: ["link.deleted", "link.updated"] });
+    t.is(marked.status, 422);
+    isMarked(t, marked, "url", /public internet/);
+    t.is(typedIn(marked, "url"), url);
+    t.deepEqual(selectedIn(marked), ["link.updated", "link.deleted"]);
     const again = await browser.press(form, button, { url: URL_OF, events: [] });
     t.is(again.status, 422);
     const group = again.html.querySelector("fieldset");
