@@ -12,13 +12,10 @@ const REFUSED: Record<string, [path: string, headers: Record<string, string>]> =
   "with a malformed token": ["", bearer('é "\\" é')],
   "with a second token in the query": ["?access_token=x", bearer(accessToken)],
 };
-const OF_TOKENS: typeof REFUSED = {
-  ...REFUSED,
-  "with a token that lacks the scope": ["", bearer(accessToken)],
-};
+const LACKS_SCOPE: typeof REFUSED = { "with a token that lacks the scope": ["", bearer(accessToken)] };
 
 for (const [path, method, requests] of [
-  ["/oauth/userinfo", "GET", OF_TOKENS],
+  ["/oauth/userinfo", "GET", { ...REFUSED, ...LACKS_SCOPE }],
   ["/dashboard/me", "GET", REFUSED],
 ] as const)
   for (const [what, [query, headers]] of Object.entries(requests))
