@@ -174,11 +174,8 @@ for (const alg of ["Ed25519", "EdDSA"])
     t.is((await send(api, [await proofFor(api, {}, bound, edKey)], `DPoP ${bound}`)).status, 200);
   });
 
-test("the query of a request isn't part of htu, and the case of the scheme doesn't matter", async (t) => {
+test("htu has no query and may have other escapes, and the case of the scheme doesn't matter", async (t) => {
   t.is((await send(api, [await proofFor(api)], `dPOP  ${token}`, "?limit=1")).status, 200);
-});
-
-test("escapes in the path of a request may be written differently in htu", async (t) => {
   const target = { ...api, path: "/v1/links/%7e%c3%a9" };
   const htu = `${service.url}/v1/links/~%C3%A9`;
   t.is((await send(target, [await proofFor(target, { htu })])).status, 404);
