@@ -1,15 +1,13 @@
 import test from "ava";
 import { isProblem, read } from "../../harness/clients/api.ts";
-import { authorize, tokensFor } from "../../harness/clients/authorization.ts";
+import { authorize, shareApi, tokensFor } from "../../harness/clients/authorization.ts";
 import { challengeOf } from "../../harness/clients/challenge.ts";
 import { sendRaw } from "../../harness/clients/raw.ts";
-import { bearer, postForm, startTestService } from "../../harness/service.ts";
+import { bearer, postForm } from "../../harness/service.ts";
 
-const service = await startTestService();
-const app = await service.createOrganization();
+const { service, app, token: good } = await shareApi();
 const user = await service.createUser([app.id]);
 const tokens = await tokensFor(service, app, user, { parameters: { scope: "openid links:write" } });
-const good = await service.token(app);
 const code = (await authorize(service, app, user)).callback.searchParams.get("code") ?? "";
 const metadata = `${service.url}/.well-known/oauth-protected-resource/v1`;
 const call = async (headers: Record<string, string>, query = "") =>

@@ -1,11 +1,11 @@
 import test from "ava";
 import { apiAt, isInvalid, isProblem } from "../../harness/clients/api.ts";
-import { tokensFor } from "../../harness/clients/authorization.ts";
+import { shareApi, tokensFor } from "../../harness/clients/authorization.ts";
 import { challengeOf } from "../../harness/clients/challenge.ts";
 import { freePort } from "../../harness/program.ts";
 import { startTestService } from "../../harness/service.ts";
 
-const service = await startTestService();
+const { service, app, anonymous: api } = await shareApi();
 
 // One server with two host names: the service is on localhost, MCP and short links are on 127.0.0.1.
 const port = await freePort();
@@ -17,11 +17,9 @@ const apart = await startTestService({
 });
 const apartToken = await apart.token(await apart.createOrganization());
 
-const app = await service.createOrganization();
 const user = await service.createUser([app.id]);
 
 const { url } = service;
-const api = apiAt(url);
 const WELL_KNOWN = "/.well-known/oauth-protected-resource";
 
 const ALL = ["links:read", "links:write", "domains:read", "domains:write", "webhooks:read", "webhooks:write"];

@@ -1,7 +1,7 @@
 import test from "ava";
 import type { DomainView } from "../../../resources/domains/schema.ts";
 import { OPERATOR } from "../../../resources/events/types.ts";
-import { apiAt, newApi } from "../../harness/clients/api.ts";
+import { apiAt, isProblem, newApi } from "../../harness/clients/api.ts";
 import { startDomainService } from "../../harness/domains.ts";
 
 export const databases = "all";
@@ -40,6 +40,9 @@ test("each change of a domain and its links counts for the next visitor of every
       "/sale",
       async () => {
         link = (await api.createLink({ url: `${URL}1`, domain: host, slug: "Sale" })).id;
+        const again = { json: { url: URL, domain: host, slug: "sALE" } };
+        const taken = { status: 409, code: "slug_taken", fields: ["slug"] };
+        isProblem(t, await api.send("POST", "/v1/links", again), taken);
       },
       `${URL}1`,
     ],

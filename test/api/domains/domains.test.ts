@@ -8,7 +8,6 @@ export const databases = "all";
 const { service, records, at, addDomain, create } = await startDomainService();
 
 const URL = "https://example.com/spring";
-const TAKEN = { status: 409, code: "slug_taken", fields: ["slug"] };
 
 test("a domain serves the links of its organization once its DNS record is verified", async (t) => {
   const api = await newApi(service);
@@ -35,16 +34,6 @@ test("a domain serves the links of its organization once its DNS record is verif
   t.is((await at("go.acme.example", "/spring%2B")).status, 200, "its preview");
   t.regex((await at("go.acme.example", "/robots.txt")).text, /Allow: \//);
   t.is((await api.get(`/v1/links/${link.id}`)).body.clicks, 1);
-});
-
-test("a domain that ignores case has one link for all spellings", async (t) => {
-  const api = await newApi(service);
-  await addDomain(api, "case.example", { case_sensitive: false });
-  const link = await api.createLink({ url: URL, domain: "case.example", slug: "Sale" });
-  t.is(link.slug, "Sale");
-  for (const path of ["/sale", "/SALE", "/Sale"]) t.is((await at("case.example", path)).status, 302);
-  const again = { json: { url: URL, domain: "case.example", slug: "sALE" } };
-  isProblem(t, await api.send("POST", "/v1/links", again), TAKEN);
 });
 
 test("links that are created in bulk on a domain are in the order of the request", async (t) => {

@@ -1,15 +1,15 @@
 import { InsufficientScopeError } from "@modelcontextprotocol/client";
 import test from "ava";
 import { apiAt, isProblem, type Reply } from "../../harness/clients/api.ts";
+import { shareApi } from "../../harness/clients/authorization.ts";
 import { challengeOf } from "../../harness/clients/challenge.ts";
 import { ALL_ERAS, connectUntilEnd, postMcp } from "../../harness/clients/mcp.ts";
 import { postAsClient } from "../../harness/clients/oauth.ts";
-import { bearer, OPERATOR, startTestService } from "../../harness/service.ts";
+import { bearer, OPERATOR } from "../../harness/service.ts";
 
-const service = await startTestService({ ALLOWED_ORIGINS: "https://inspector.example.com" });
-const app = await service.createOrganization();
+const allowed = { ALLOWED_ORIGINS: "https://inspector.example.com" };
+const { service, app, token: full, api } = await shareApi(allowed);
 const reader = await service.token(app, { scope: "links:read" });
-const full = await service.token(app);
 
 const url = service.urls.mcp;
 const OFFERED = {
@@ -81,7 +81,7 @@ test("a read-only token cannot create a link by malformed or duplicate messages"
     const { rpc } = await postMcp(url, body, { ...headers, ...bearer(reader) });
     t.is(rpc?.result, undefined, JSON.stringify(headers));
   }
-  const { body } = await apiAt(service.url, full).get<{ data: unknown[] }>("/v1/links?search=detour");
+  const { body } = await api.get<{ data: unknown[] }>("/v1/links?search=detour");
   t.deepEqual(body.data, []);
 });
 

@@ -1,16 +1,13 @@
 import test, { type ExecutionContext } from "ava";
-import { apiAt, isMissing } from "../../harness/clients/api.ts";
-import { tokensFor } from "../../harness/clients/authorization.ts";
+import { isMissing } from "../../harness/clients/api.ts";
+import { shareApi, tokensFor } from "../../harness/clients/authorization.ts";
 import { createColleague } from "../../harness/clients/dashboard.ts";
 import { connectUntilEnd, modernRequest, postMcp, refusalOf } from "../../harness/clients/mcp.ts";
 import { advanceClock } from "../../harness/clock.ts";
-import { bearer, startTestService } from "../../harness/service.ts";
+import { bearer } from "../../harness/service.ts";
 import { createWebhook } from "../../harness/webhooks.ts";
 
-const service = await startTestService();
-const organization = await service.createOrganization();
-const token = await service.token(organization);
-const api = apiAt(service.url, token);
+const { service, app: organization, token, api } = await shareApi();
 const hook = await createWebhook(api, "https://hooks.example.com/in");
 const link = await api.createLink({ url: "https://example.com/target" });
 

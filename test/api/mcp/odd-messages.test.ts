@@ -1,9 +1,9 @@
 import test, { type ExecutionContext } from "ava";
-import { apiAt } from "../../harness/clients/api.ts";
+import { shareApi } from "../../harness/clients/authorization.ts";
 import { connectMcp, modernRequest, postMcp, type RpcBody, refusalOf } from "../../harness/clients/mcp.ts";
 import { toHeaders } from "../../harness/fuzz/headers.ts";
 import { ODD_TEXTS, ODD_VALUES } from "../../harness/fuzz/odd-values.ts";
-import { bearer, startTestService } from "../../harness/service.ts";
+import { bearer } from "../../harness/service.ts";
 import { createWebhook } from "../../harness/webhooks.ts";
 
 export const stage = "long";
@@ -11,9 +11,7 @@ export const stage = "long";
 const INTERNAL_ERROR = -32603;
 const HOOK = "http://localhost:1/";
 
-const service = await startTestService({ WEBHOOK_ALLOW_HOSTS: "localhost:1" });
-const token = await service.token(await service.createOrganization());
-const api = apiAt(service.url, token);
+const { service, token, api } = await shareApi({ WEBHOOK_ALLOW_HOSTS: "localhost:1" });
 const client = await connectMcp(service.urls.mcp, token);
 const { tools } = await client.listTools();
 await client.close();

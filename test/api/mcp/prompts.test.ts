@@ -1,20 +1,17 @@
 import { InsufficientScopeError } from "@modelcontextprotocol/client";
 import test from "ava";
 import { PROMPTS } from "../../../resources/mcp/prompts.ts";
-import { apiAt } from "../../harness/clients/api.ts";
+import { newApi } from "../../harness/clients/api.ts";
+import { shareApi } from "../../harness/clients/authorization.ts";
 import { ALL_ERAS, connectUntilEnd } from "../../harness/clients/mcp.ts";
-import { startTestService } from "../../harness/service.ts";
 
-const service = await startTestService();
+const { service, app, token, api } = await shareApi();
 const url = `${service.url}/mcp`;
-const [app, other] = [await service.createOrganization(), await service.createOrganization()];
-const token = await service.token(app);
-const api = apiAt(service.url, token);
 const links = Array.from({ length: 100 }, (_, n) => ({ url: "https://example.com/", slug: `many-${n}` }));
 await api.send("POST", "/v1/links/bulk", { json: { links } });
 await api.createLink({ slug: "many-more", tags: ["Mail", "mailing list", "sale"] });
 await api.createLink({ slug: "few_1", tags: ["Mail"] });
-await apiAt(service.url, await service.token(other)).createLink({ slug: "few_2", tags: ["mail of others"] });
+await (await newApi(service)).createLink({ slug: "few_2", tags: ["mail of others"] });
 
 const EXAMPLES: Record<string, Record<string, string>> = {
   create_campaign: { urls: "https://example.com/a", campaign: "Spring" },

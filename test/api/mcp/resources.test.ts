@@ -1,20 +1,18 @@
 import { ResourceNotFoundError } from "@modelcontextprotocol/client";
 import test from "ava";
-import { apiAt, isProblem } from "../../harness/clients/api.ts";
+import { isProblem, newApi } from "../../harness/clients/api.ts";
+import { shareApi } from "../../harness/clients/authorization.ts";
 import { challengeOf } from "../../harness/clients/challenge.ts";
 import { ALL_ERAS, connectUntilEnd, modernRequest, postMcp } from "../../harness/clients/mcp.ts";
-import { bearer, OPERATOR, startTestService } from "../../harness/service.ts";
+import { bearer, OPERATOR } from "../../harness/service.ts";
 
-const service = await startTestService();
+const { service, app, token, api } = await shareApi();
 const url = `${service.url}/mcp`;
-const [app, other] = [await service.createOrganization(), await service.createOrganization()];
-const token = await service.token(app);
 const webhooksToken = await service.token(app, { scope: "webhooks:write" });
-const api = apiAt(service.url, token);
 const link = await api.createLink({ slug: "Spring-Sale", metadata: { a: 1 }, tags: ["mail"] });
 const deleted = await api.createLink({ slug: "deleted" });
 await api.send("DELETE", `/v1/links/${deleted.id}`);
-await apiAt(service.url, await service.token(other)).createLink({ slug: "foreign" });
+await (await newApi(service)).createLink({ slug: "foreign" });
 
 const uriOf = (slug: string) => `linkgate://links/${slug}`;
 const NO_SLUGS = [

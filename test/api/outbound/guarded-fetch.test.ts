@@ -31,13 +31,10 @@ test.serial("a host that the operator exempts may be private and use http", asyn
   t.is(response.headers.get("set-cookie"), null);
 });
 
-test.serial("a redirect is not followed", async (t) => {
+test.serial("a redirect is not followed, and a status without a body is no document", async (t) => {
   requests.length = 0;
   t.is((await fetch(`${origin}/redirect`)).status, 302);
   t.deepEqual(requests, ["GET /redirect"]);
-});
-
-test.serial("a status without a body is no document", async (t) => {
   t.is((await fetch(`${origin}/empty`)).status, 502);
 });
 
