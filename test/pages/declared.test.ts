@@ -26,6 +26,32 @@ const SOURCES = Object.fromEntries(
       .map((file) => [`${folder}/${file}`, readFileSync(path.join(ROOT, "server", folder, file), "utf8")]),
   ),
 );
+const filesWith = (pattern: RegExp) =>
+  Object.entries(SOURCES)
+    .flatMap(([file, text]) => (pattern.test(text) ? file.slice(0, -3) : []))
+    .sort();
+
+/** The files with routes of their own, by the reason why these aren't operations. */
+const ROUTES: Record<string, string[]> = {
+  "signing in and out, with its pages": words(`
+    auth/index auth/login auth/password-reset auth/program-login auth/register auth/second-factors/routes`),
+  "redirects to the identity provider": ["auth/sso/routes", "dashboard/account/account"],
+  "the routes of forms and operations": ["dashboard/forms", "dashboard/operation-routes"],
+  "links, domains and webhooks, as the API has them": words(`
+    dashboard/domains/routes dashboard/links/analytics dashboard/links/list dashboard/links/routes dashboard/links/selection
+    dashboard/webhooks/deliveries dashboard/webhooks/routes dashboard/webhooks/secrets`),
+  "what is shown once": words(`
+    dashboard/account/second-factors dashboard/api-access/secrets dashboard/index
+    dashboard/organization/invitations dashboard/organization/members`),
+  "other pages and downloads": words(`
+    dashboard/api-access/quick-start dashboard/connect/routes dashboard/links/export
+    dashboard/organization/app-policy dashboard/organization/overview dashboard/organization/plan`),
+};
+
+test("no route of the dashboard is outside of the declarations", (t) => {
+  const found = filesWith(/\brouter\.(get|post|put|patch|delete|all|register)\(/);
+  t.deepEqual(found, Object.values(ROUTES).flat().sort());
+});
 
 test("each declared operation of a member is served", (t) => {
   const served = Object.values(SOURCES).join("\n");
@@ -41,8 +67,7 @@ const FORMS = words(`
   dashboard/webhooks/deliveries dashboard/webhooks/form dashboard/webhooks/secrets`);
 
 test("no form of the dashboard is outside of the declarations", (t) => {
-  const found = Object.entries(SOURCES).filter(([, text]) => /\badd(Form|Change)\(/.test(text));
-  t.deepEqual(found.map(([file]) => file.slice(0, -3)).sort(), FORMS);
+  t.deepEqual(filesWith(/\badd(Form|Change)\(/), FORMS);
 });
 
 /** The commands that aren't declared, by what they are about. */

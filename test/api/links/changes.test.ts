@@ -24,21 +24,44 @@ const visit = async (slug: string) => {
   return headers.get("location") ?? status;
 };
 
-test("a link created from only a URL has an ID, a slug, its times, its Location and its ETag", async (t) => {
+test("a link created from only a URL has defaults for all other fields, its Location and its ETag", async (t) => {
   const before = Date.now();
   // Parameters of the query are no fields.
   const path = "/v1/links?clicks=5&slug=query";
   const { status, headers, body } = await api.send<LinkBody>("POST", path, { json: { url } });
   t.is(status, 201);
-  t.is(body.clicks, 0);
-  const { id, slug, short_url, created_at, updated_at, created_by, created_via } = body;
+  const { id, slug, created_at, updated_at, ...rest } = body;
   t.regex(id, /^lnk_[0-9A-Z]{26}$/);
   t.regex(slug, /^[A-Za-z0-9]{7}$/);
-  t.is(short_url, `${service.url}/${slug}`);
   t.regex(created_at, RFC3339);
   t.true(Date.parse(created_at) >= before && Date.parse(created_at) <= Date.now());
   t.is(updated_at, created_at);
-  t.deepEqual([created_by, created_via], [app.clientId, null]);
+  t.deepEqual(rest, {
+    url,
+    short_url: `${service.url}/${slug}`,
+    domain: new URL(service.url).host,
+    title: null,
+    tags: [],
+    external_id: null,
+    metadata: {},
+    archived: false,
+    expires_at: null,
+    max_clicks: null,
+    redirect_type: 302,
+    fallback_url: null,
+    forward_query: true,
+    forward_path: false,
+    rules: [],
+    card: null,
+    has_password: false,
+    clicks: 0,
+    bot_clicks: 0,
+    last_clicked_at: null,
+    created_by: app.clientId,
+    created_via: null,
+    disabled_at: null,
+    disabled_reason: null,
+  });
   t.is(headers.get("location"), `/v1/links/${id}`);
   t.is((await api.get(`/v1/links/${id}`)).headers.get("etag"), headers.get("etag"));
 });

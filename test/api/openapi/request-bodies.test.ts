@@ -1,7 +1,7 @@
 import test from "ava";
 import type { DomainView } from "../../../resources/domains/schema.ts";
 import type { JsonSchema } from "../../../resources/openapi/json-schema.ts";
-import { type Api, newApi, type Reply } from "../../harness/clients/api.ts";
+import { type Api, isProblem, newApi, type Reply } from "../../harness/clients/api.ts";
 import { contractOf } from "../../harness/clients/contract.ts";
 import { ODD_VALUES } from "../../harness/fuzz/odd-values.ts";
 import { startTestService } from "../../harness/service.ts";
@@ -24,7 +24,7 @@ type Body = {
   api: Api;
   method: string;
   path: string;
-  schema: JsonSchema & { properties: Record<string, JsonSchema> };
+  schema: JsonSchema & { properties: Record<string, JsonSchema>; required?: string[] };
   valid: Record<string, unknown>;
   accepts(body: unknown): boolean;
 };
@@ -63,18 +63,42 @@ function isRejected({ status, body }: Reply<unknown>): boolean {
   return status === 422 || results.some((result) => result.status === 422);
 }
 
-for (const { name, api, method, path, schema, valid, accepts } of bodies)
+for (const { name, api, method, path, schema, valid, accepts } of bodies) {
+  const send = (json: unknown) => api.send(method, path, { json });
+
+  // Before the others, which may reach the limit of webhooks.
+  test.serial(`${name}: the example of the document is accepted`, async (t) => {
+    const { status, text } = await send(valid);
+    t.true(status === 200 || status === 201, text);
+  });
+
+  test(`${name}: an undocumented field is rejected by name`, async (t) => {
+    t.false(accepts({ ...valid, nothing: 1 }));
+    const unknown = { status: 422, code: "unknown_field", fields: ["nothing"] };
+    isProblem(t, await send({ ...valid, nothing: 1 }), unknown);
+  });
+
+  const required = schema.required ?? [];
+  if (required.length > 0)
+    test(`${name}: ${required.join(" and ")} must be sent, as documented`, async (t) => {
+      for (const field of required) {
+        const { [field]: _, ...rest } = valid;
+        isProblem(t, await send(rest), { status: 422, code: `invalid_${field}`, fields: [field] });
+      }
+    });
+
   test(`${name}: values that the document forbids are rejected`, async (t) => {
     for (const field of Object.keys(schema.properties)) {
       const wrong = ODD_VALUES.filter((value) => !accepts({ ...valid, [field]: value }));
       t.true(wrong.length > 5, `the document constrains ${field}`);
       for (const value of wrong) {
-        const reply = await api.send(method, path, { json: { ...valid, [field]: value } });
+        const reply = await send({ ...valid, [field]: value });
         t.true(isRejected(reply), `${field} ${JSON.stringify(value).slice(0, 60)}: ${reply.text}`);
         t.true((reply.body.errors ?? []).every((error) => error.field.split(".")[0] === field));
       }
     }
   });
+}
 
 test("every request body of the document is tested", (t) => {
   t.true(bodies.length >= 6);
