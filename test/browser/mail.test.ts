@@ -18,7 +18,6 @@ const ADDRESS = "ada@mail.example";
 const { organizations } = service.storage;
 const owner = await service.createUser([], "ada.lovelace");
 const { organization } = await organizations.create("Northwind Coffee", "free", OPERATOR, owner.id);
-const members = `/dashboard/organizations/${organization.id}/members`;
 
 const inChromium = useChromium();
 
@@ -57,7 +56,7 @@ inChromium("the pages that reset a password by email are accessible and fit", as
 
 inChromium("the sign-in of an emailed invitation is accessible and fits", async (t, browser) => {
   const { page } = await openSignedIn(browser, service.url, owner);
-  await page.goto(members);
+  await page.goto(`/dashboard/organizations/${organization.id}/members`);
   await fill(page, { email: "guest@mail.example" });
   await press(page, "Create invitation link");
   const link = linkIn(await mailTo("guest@mail.example", /Accept the invitation/));

@@ -45,8 +45,7 @@ test("the settings page sends an owner without a second factor to set one up bef
 
   const setup = await follow(browser, refused, "Set up two-factor authentication");
   const app = await browser.press(setup, "Set up authenticator app");
-  const mistyped = await browser.press(app, "Confirm code", { code: "000000x" });
-  const codes = await browser.press(mistyped, "Confirm code", { code: codeOn(app) });
+  const codes = await browser.press(app, "Confirm code", { code: codeOn(app) });
   const listed = textsOn(codes, ".codes li");
   t.is(listed.length, 10);
   t.is(codes.html.querySelector("[data-copy]")?.attributes["data-copy"], listed.join("\n"));
