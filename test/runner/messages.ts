@@ -1,3 +1,6 @@
+/** Asks a thread what it waits for. */
+export const WAITS_FOR = "what do you wait for?";
+
 /** What a thread tells about the test file that it runs. */
 export type Message = {
   type: string;

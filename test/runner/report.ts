@@ -119,6 +119,7 @@ export function createReport({ fileCount, isVerbose }: { fileCount: number; isVe
         fail(type === "uncaught-exception" ? "uncaught exception" : "unhandled rejection", message);
         break;
       case "output":
+      case "waits":
         if (file) file.output += text;
         break;
       case "silent":

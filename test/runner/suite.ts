@@ -6,7 +6,7 @@ import path from "node:path";
 import { createInterface } from "node:readline";
 import { Worker } from "node:worker_threads";
 import type { Engine } from "./files.ts";
-import type { Message } from "./messages.ts";
+import { type Message, WAITS_FOR } from "./messages.ts";
 import { createReport, type Durations, type Report, type TestResult } from "./report.ts";
 import type { WorkerOptions } from "./worker.ts";
 
@@ -35,6 +35,8 @@ const COMPILED = path.join(CACHE, "linkgate");
 const DURATIONS = path.join(CACHE, "linkgate-tests/durations.json");
 // How long a thread may send no message.
 const SILENCE_MS = 5 * 60_000;
+// How long it has to say what it waits for.
+const LAST_WORDS_MS = 2000;
 // With V8's default, collecting short-lived objects took a tenth of the processor time.
 const HEAP = { maxYoungGenerationSizeMb: 192 };
 // Files that move the clock forward share threads, in which it never goes back.
@@ -131,6 +133,11 @@ function startThread(report: Report, workerData: WorkerOptions, env: NodeJS.Proc
     report.receive(message);
     hear(message);
   });
+  let silence: NodeJS.Timeout;
+  const giveUp = () => {
+    worker.postMessage(WAITS_FOR);
+    silence = setTimeout(fail, LAST_WORDS_MS, "silent");
+  };
   for (const stream of [worker.stdout, worker.stderr])
     stream.on("data", (chunk) => report.receive({ type: "output", testFile, text: String(chunk) }));
 
@@ -140,11 +147,12 @@ function startThread(report: Report, workerData: WorkerOptions, env: NodeJS.Proc
       testFile = file;
       const { promise, resolve } = Promise.withResolvers<boolean>();
       settle = resolve;
-      let silence = setTimeout(fail, SILENCE_MS, "silent");
+      silence = setTimeout(giveUp, SILENCE_MS);
       hear = ({ type }) => {
+        if (type === "waits") return;
         clearTimeout(silence);
         if (type === "worker-finished") return settle?.(true);
-        silence = setTimeout(fail, SILENCE_MS, "silent");
+        silence = setTimeout(giveUp, SILENCE_MS);
       };
       worker.postMessage(file);
       const isUsable = await promise;

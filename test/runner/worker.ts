@@ -10,7 +10,7 @@ import type { TestFn } from "ava";
 import { closeAll } from "../harness/closing.ts";
 import { declareWith } from "./current-test.ts";
 import "./load-bundle.ts";
-import { type Message, type RunnerEvent, toFailure, toMessage } from "./messages.ts";
+import { type Message, type RunnerEvent, toFailure, toMessage, WAITS_FOR } from "./messages.ts";
 
 export type WorkerOptions = { compileCache: string; match: string[]; failFast: boolean };
 
@@ -52,6 +52,8 @@ process.exit = (code) => {
 };
 
 port.on("message", (file: string | undefined) => {
+  if (file === WAITS_FOR)
+    return send({ type: "waits", text: `waits for ${process.getActiveResourcesInfo().join(", ")}\n` });
   if (file !== undefined) return void run(file);
   // Those of a file that did not finish.
   sendUnhandled();
