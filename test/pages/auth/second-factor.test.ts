@@ -60,7 +60,7 @@ test("a login token is for one login, of one account, and can't be forged", asyn
   t.is((await proveFactor(service, login_token, { totp: user.code() })).status, 200);
   const recovery = { recovery_code: user.recoveryCodes[0] };
   isRefused(t, await proveFactor(service, login_token, recovery), "invalid_login_token");
-  for (const wrong of ["", "v1.AAAA", `${login_token.slice(0, -2)}AA`, "x".repeat(5000)])
+  for (const wrong of ["", "v1.AAAA", login_token.slice(0, -2), "x".repeat(5000)])
     isRefused(t, await proveFactor(service, wrong, { totp: user.code() }), "invalid_login_token");
 });
 
