@@ -115,7 +115,7 @@ test.serial("a host is another organization's only after its record is lost for 
 });
 
 test.serial(
-  "the daily check marks a domain without its record, which keeps redirecting, and one that has it again",
+  "the daily check marks a domain that lost its record, which keeps redirecting, and one that has it again",
   async (t) => {
     const host = "daily.example";
     const { organization, api } = await newParty();
@@ -171,7 +171,7 @@ async function verifyAll(parties: { organization: TestOrganization }[], claims: 
 }
 
 test.serial(
-  "one of two organizations that prove a host at the same time has it, whoever had it before",
+  "when two organizations prove a host at the same time, one gets it, also from a third",
   async (t) => {
     for (let round = 0; round < 5; round++) {
       const host = `race${round}.example`;

@@ -108,7 +108,7 @@ test.serial("each call sends at most one test event, and only the last one is re
 });
 
 test.serial(
-  "an endpoint that refused its test event with 410, or got none as the webhook was disabled, gets one when it is enabled",
+  "a webhook that a 410 disabled, or that was created disabled, is tested when it is enabled",
   async (t) => {
     const api = await newApi();
     for (const path of ["/gone", "/off"]) receiver.exposeVerification(path);

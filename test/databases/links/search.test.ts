@@ -20,22 +20,8 @@ const WORDS = [
   ...["50 off", "snake_case", "back\\slash", "🎉 party", `it's "quoted"`],
 ];
 const TAGS = [
-  ...[
-    "50%",
-    "500",
-    "a_b",
-    "axb",
-    "News",
-    "news ",
-    'say "hi"',
-    'x"y',
-    "a,b",
-    "back\\slash",
-    "ü",
-    "日本",
-    "[]",
-  ],
-  "🎉".repeat(50),
+  ...["50%", "500", "a_b", "axb", "News", "news ", 'say "hi"', 'x"y', "a,b", "back\\slash", "ü", "日本"],
+  ...["[]", "🎉".repeat(50)],
 ];
 
 const SAME_URL = `https://same.example/${"a".repeat(300)}`;

@@ -1,9 +1,10 @@
 type Parameters = Record<string, string>;
 
-// RFC 6750 §3: values of printable characters without quotes and backslashes, and scopes that single spaces separate.
-const PARAMETER = /([a-z_]+)="([^"]*)"/g;
-const CHALLENGE =
-  /^(Bearer|DPoP) ((?:(?!scope=" |scope="[^"]*( {2}| "))[a-z_]+="[\x20-\x21\x23-\x5b\x5d-\x7e]+"(?:, (?!$)|$))+)$/;
+const PARAMETER = /([a-z_]+)="([^"\\]*)"/g;
+const CHALLENGE = /^(Bearer|DPoP) ((?:[a-z_]+="[^"\\]*"(?:, (?!$)|$))+)$/;
+// RFC 6750 §3: printable characters without quotes and backslashes; scopes are separated by single spaces.
+const VALUE = /^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/;
+const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/;
 
 /**
  * Parses a `WWW-Authenticate` header (RFC 9110 §11.6.1) into the parameters of each scheme.
@@ -13,8 +14,11 @@ export function challengesIn(header: string): { Bearer?: Parameters; DPoP?: Para
   const challenges = header.split(/, (?=(?:Bearer|DPoP) )/).map((challenge): [string, Parameters] => {
     const [, scheme = "", parameters = ""] = CHALLENGE.exec(challenge) ?? [];
     if (!scheme) throw new Error(`not a challenge: ${challenge}`);
-    const pairs = [...parameters.matchAll(PARAMETER)];
-    return [scheme, unique(pairs.map(([, name = "", value = ""]) => [name, value]))];
+    const pairs = [...parameters.matchAll(PARAMETER)].map(([, name = "", value = ""]): [string, string] => {
+      if (!(name === "scope" ? SCOPE : VALUE).test(value)) throw new Error(`malformed: ${name}="${value}"`);
+      return [name, value];
+    });
+    return [scheme, unique(pairs)];
   });
   return unique(challenges);
 }
