@@ -145,7 +145,7 @@ test("a filter changes the links that match if they are as many as expected, and
   }
 });
 
-test("a request updates at most 600 links, and needs links:write", async (t) => {
+test("a request expects at most as many links as the plan has requests per minute, and needs links:write", async (t) => {
   const { api, organization } = await newCaller();
   const { id } = await api.createLink({ url });
   const changes = { archived: true };
