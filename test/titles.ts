@@ -1,27 +1,60 @@
-// Compares the titles of two runs: node test/titles.ts before after
-// Each file is written by `npm test -- --results=<file>`. Exits with 1 if a title was removed.
+// What became of the titles of a commit: node test/titles.ts <commit> [<map>]
+// Compares the titles that the sources declare, with "…" for what a table fills in. A line of the map is a former title,
+// what became of it, and the file and title that keep its promise ("unit/cors: no origin …"), between tabs. What is "removed"
+// or has "none" has no such title, and is listed. Exits with 1 if a former title is neither kept nor in the map, or if the
+// map names a title that doesn't exist.
 
-import { readFileSync } from "node:fs";
-import type { TestResult } from "./runner/report.ts";
+import { execFileSync } from "node:child_process";
+import { globSync, readFileSync } from "node:fs";
+import { parseSync, Visitor } from "rolldown/utils";
 
-const [before, after] = process.argv.slice(2);
-if (!before || !after) throw new Error("usage: node test/titles.ts before after");
+type Call = Parameters<Required<ConstructorParameters<typeof Visitor>[0]>["CallExpression"]>[0];
+type Node = Call["callee"] | Call["arguments"][number];
 
-const difference = countsOf(after);
-for (const [title, count] of countsOf(before)) difference.set(title, (difference.get(title) ?? 0) - count);
-let removed = 0;
-let added = 0;
-for (const [title, count] of [...difference].toSorted()) {
-  for (let times = 0; times < Math.abs(count); times++) console.log(`${count < 0 ? "-" : "+"} ${title}`);
-  if (count < 0) removed -= count;
-  else added += count;
+const [commit, map] = process.argv.slice(2);
+if (!commit) throw new Error("usage: node test/titles.ts <commit> [<map>]");
+
+const git = (...args: string[]) => execFileSync("git", args, { encoding: "utf8" });
+const formerFiles = git("ls-tree", "-r", "--name-only", commit, "test").match(/^.+\.ts$/gm) ?? [];
+const former = formerFiles.flatMap((file) => titlesOf(file, git("show", `${commit}:${file}`)));
+const places = globSync("test/**/*.ts").flatMap((file) =>
+  titlesOf(file, readFileSync(file, "utf8")).map((title) => [nameOf(file), title]),
+);
+const kept = new Set(places.map(([, title]) => title));
+const existing = new Set(places.map((place) => place.join(": ")));
+const lines = map ? readFileSync(map, "utf8").trimEnd().split("\n") : [];
+const became = new Map(lines.map((line) => line.split("\t")).map(([title, ...rest]) => [title, rest]));
+
+const counts = new Map<string, number>();
+for (const title of new Set(former)) {
+  const [what = "unknown", where = ""] = kept.has(title) ? ["kept"] : (became.get(title) ?? []);
+  counts.set(what, (counts.get(what) ?? 0) + 1);
+  const hasSuccessor = what === "kept" || existing.has(where);
+  if (!hasSuccessor) console.log(`${what}: ${title}${where && ` (${where})`}`);
+  if (!hasSuccessor && what !== "removed" && what !== "none") process.exitCode = 1;
 }
-console.log(`${added} added, ${removed} removed`);
-if (removed > 0) process.exitCode = 1;
+console.log([...counts].map(([what, count]) => `${count} ${what}`).join(", "));
 
-function countsOf(file: string): Map<string, number> {
-  const titles = (JSON.parse(readFileSync(file, "utf8")) as TestResult[]).map(({ title }) => title);
-  return new Map(
-    Object.entries(Object.groupBy(titles, (title) => title)).map(([title, all]) => [title, all?.length ?? 0]),
-  );
+function nameOf(file: string): string {
+  return file.replace(/^test\//, "").replace(/(\.test)?\.ts$/, "");
+}
+
+/** The first arguments of calls such as `test(title, run)` and `databaseTest.serial(title, …)`. */
+function titlesOf(file: string, code: string): string[] {
+  const found: string[] = [];
+  const addCall = ({ callee, arguments: [title, run] }: Call) => {
+    let name = callee;
+    while (name.type === "MemberExpression" || name.type === "CallExpression")
+      name = name.type === "MemberExpression" ? name.object : name.callee;
+    if (name.type === "Identifier" && /test/i.test(name.name) && title && run) found.push(textOf(title));
+  };
+  new Visitor({ CallExpression: addCall }).visit(parseSync(file, code).program);
+  return found.filter((text) => text.includes(" "));
+}
+
+function textOf(node: Node): string {
+  if (node.type === "Literal") return String(node.value);
+  if (node.type === "TemplateLiteral") return node.quasis.map(({ value }) => value.cooked).join("…");
+  if (node.type === "BinaryExpression") return textOf(node.left as Node) + textOf(node.right as Node);
+  return "…";
 }
