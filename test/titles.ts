@@ -11,6 +11,9 @@ import { parseSync, Visitor } from "rolldown/utils";
 type Call = Parameters<Required<ConstructorParameters<typeof Visitor>[0]>["CallExpression"]>[0];
 type Node = Call["callee"] | Call["arguments"][number];
 
+// Those of the harness as well: `databaseTest`, `inChromium`, `onServers`, `withRedis`.
+const CALLS = /test|Test|^(in|on|with)[A-Z]/;
+
 const [commit, map] = process.argv.slice(2);
 if (!commit) throw new Error("usage: node test/titles.ts <commit> [<map>]");
 
@@ -39,22 +42,36 @@ function nameOf(file: string): string {
   return file.replace(/^test\//, "").replace(/(\.test)?\.ts$/, "");
 }
 
-/** The first arguments of calls such as `test(title, run)` and `databaseTest.serial(title, …)`. */
+/** The first arguments of calls such as `test(title, run)` and `databaseTest.serial(title, run)`. */
 function titlesOf(file: string, code: string): string[] {
-  const found: string[] = [];
-  const addCall = ({ callee, arguments: [title, run] }: Call) => {
-    let name = callee;
-    while (name.type === "MemberExpression" || name.type === "CallExpression")
-      name = name.type === "MemberExpression" ? name.object : name.callee;
-    if (name.type === "Identifier" && /test/i.test(name.name) && title && run) found.push(textOf(title));
-  };
-  new Visitor({ CallExpression: addCall }).visit(parseSync(file, code).program);
-  return found.filter((text) => text.includes(" "));
+  const constants: [name: string, text: string][] = [];
+  const given: Node[] = [];
+  new Visitor({
+    VariableDeclarator({ id, init }) {
+      if (id.type === "Identifier" && init) constants.push([id.name, textOf(init)]);
+    },
+    CallExpression({ callee, arguments: [title, run] }) {
+      let name = callee;
+      while (name.type === "MemberExpression" || name.type === "CallExpression")
+        name = name.type === "MemberExpression" ? name.object : name.callee;
+      if (name.type === "Identifier" && CALLS.test(name.name) && title && run) given.push(title);
+    },
+  }).visit(parseSync(file, code).program);
+  return given
+    .flatMap((title) =>
+      title.type === "Identifier"
+        ? constants.filter(([name]) => name === title.name).map(([, text]) => text)
+        : textOf(title),
+    )
+    .filter((text) => /[a-z]/i.test(text) && text.includes(" "));
 }
 
 function textOf(node: Node): string {
   if (node.type === "Literal") return String(node.value);
   if (node.type === "TemplateLiteral") return node.quasis.map(({ value }) => value.cooked).join("…");
   if (node.type === "BinaryExpression") return textOf(node.left as Node) + textOf(node.right as Node);
+  // As of `title.trim()`.
+  if (node.type === "CallExpression" && node.callee.type === "MemberExpression")
+    return textOf(node.callee.object);
   return "…";
 }
