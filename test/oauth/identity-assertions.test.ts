@@ -10,6 +10,7 @@ import type { Role } from "../../resources/access/scopes.ts";
 import { apiAt } from "../harness/clients/api.ts";
 import { discover } from "../harness/clients/authorization.ts";
 import type { Fields } from "../harness/clients/authorization-request.ts";
+import { createKeyFor, signAssertion, withAssertion } from "../harness/clients/client-key.ts";
 import { firstPartyToken } from "../harness/clients/dashboard.ts";
 import { createDpopKey, requestWithProof } from "../harness/clients/dpop.ts";
 import { postMcp } from "../harness/clients/mcp.ts";
@@ -243,13 +244,16 @@ for (const [name, assertion, error] of REFUSED)
     t.regex(`${body.error}: ${body.error_description}`, error);
   });
 
-test("the client must authenticate", async (t) => {
+test("the client must authenticate, by a secret or a key", async (t) => {
   const member = await createMember();
   const fields = { grant_type: GRANT, assertion: await assertionFor(member), client_id: member.app.clientId };
   t.is((await read(postForm(`${service.url}/oauth/token`, fields))).status, 401);
   const wrong = { ...member.app, clientSecret: "lgs_wrong" };
   t.is((await exchange(wrong, await assertionFor(member))).status, 401);
   t.is((await exchange(member.app, await assertionFor(member))).status, 200);
+  const own = await signAssertion(service, member.app, await createKeyFor(service, member.app));
+  const keyed = withAssertion(own, { ...fields, assertion: await assertionFor(member) });
+  t.is((await read(postForm(`${service.url}/oauth/token`, keyed))).status, 200);
 });
 
 test("there is no token without the organization's consent, on the Free plan, after leaving or for a disabled user", async (t) => {

@@ -9,6 +9,7 @@ import { authorizeUrl, createApp, type Fields } from "../harness/clients/authori
 import { addKey, signAssertion, withAssertion } from "../harness/clients/client-key.ts";
 import { basic, isAcceptedByApi, outcomeOf, read } from "../harness/clients/oauth.ts";
 import { now } from "../harness/clock.ts";
+import { atOnce } from "../harness/database/storage.ts";
 import { OPERATOR, postForm, startTestService } from "../harness/service.ts";
 
 const service = await startTestService();
@@ -154,6 +155,13 @@ test("an assertion in another encoding than UTF-8 is refused", async (t) => {
   t.is(await statusOf("utf8", "utf16le"), 401);
   t.is(await statusOf("utf16le", "utf8"), 401);
   t.is(await statusOf("utf16le", "utf16le"), 401);
+});
+
+test("of twenty concurrent uses of an assertion, exactly one succeeds", async (t) => {
+  const { app, pair } = await createKeyed();
+  const assertion = await sign(app, pair);
+  const outcomes = await atOnce(20, () => outcomeOf(request(assertion)));
+  t.deepEqual(outcomes.toSorted(), ["200", ...Array(19).fill("401 invalid_client")]);
 });
 
 test("two assertions in one request are refused, and both can still be used", async (t) => {
