@@ -56,11 +56,12 @@ for (const [number, [endpoint, fields]] of Object.entries(REQUESTS).entries())
   test(`guesses of a secret at ${endpoint} get 429, while the client is served on other networks`, async (t) => {
     const { app: own } = await createApp(service);
     const wrong = withWrongSecret(own);
-    const [first] = await statusesOf(61, (guess) =>
-      requestFrom(`198.51.${number}.${guess}`, wrong, endpoint, fields),
-    );
+    // A /24 of IPv4, or a /48 of IPv6.
+    const addressOf = (guess: number) =>
+      number % 2 ? `2001:db8:${number}:${guess}::1` : `198.51.${number}.${guess}`;
+    const [first] = await statusesOf(61, (guess) => requestFrom(addressOf(guess), wrong, endpoint, fields));
     t.is(first, 401);
-    const { status, headers } = await requestFrom(`198.51.${number}.1`, wrong, endpoint, fields);
+    const { status, headers } = await requestFrom(addressOf(1), wrong, endpoint, fields);
     t.is(status, 429);
     t.regex(headers.get("retry-after") ?? "", /^([1-9]|[1-5]\d|60)$/);
     t.is((await requestFrom("203.0.113.1", own)).status, 200);
