@@ -7,7 +7,7 @@ import { firstPartyAt, isTokenAnswer, PASSWORD } from "../../harness/clients/fir
 import { postAsClient, RESOURCE_SERVER } from "../../harness/clients/oauth.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { isSignedIn } from "../../harness/clients/visits.ts";
-import { advanceClock } from "../../harness/clock.ts";
+import { advanceClock, DAY_MS } from "../../harness/clock.ts";
 import { signInExternally, startWithProvider } from "../../harness/providers/identity-provider.ts";
 import { OPERATOR, postForm, type TestUser } from "../../harness/service.ts";
 
@@ -170,6 +170,32 @@ test.serial("a refresh token may be retried for two minutes; a later use ends it
   advanceClock(3600_000);
   t.is((await me(other.body.access_token)).status, 401);
 });
+
+test.serial("a refresh token lasts 30 days without a use, and its family 90 days with any", async (t) => {
+  const { refresh_token: unused } = await register();
+  advanceClock(DAY_MS);
+  let { refresh_token } = await register();
+  for (let round = 1; round <= 3; round++) {
+    advanceClock(29 * DAY_MS);
+    const { status, body } = await refresh(refresh_token);
+    t.is(status, 200, `round ${round}`);
+    if (round === 1) isProblem(t, await refresh(unused), INVALID_GRANT);
+    ({ refresh_token } = body);
+  }
+  advanceClock(3 * DAY_MS);
+  isProblem(t, await refresh(refresh_token), INVALID_GRANT);
+});
+
+for (const kind of ["access_token", "refresh_token"] as const)
+  test(`only its own client can revoke a first-party ${kind} at the revocation endpoint, with its family`, async (t) => {
+    const tokens = await register();
+    const { own } = await member();
+    t.is((await postAsClient(service, "revoke", own, { token: tokens[kind] })).status, 200);
+    t.is((await me(tokens.access_token)).status, 200);
+    await postForm(`${service.url}/oauth/revoke`, { client_id: "dashboard", token: tokens[kind] });
+    t.is((await me(tokens.access_token)).status, 401);
+    isProblem(t, await refresh(tokens.refresh_token), INVALID_GRANT);
+  });
 
 test("what isn't a refresh token is rejected, as is that of a disabled user", async (t) => {
   const { user, refresh_token: disabled } = await register();

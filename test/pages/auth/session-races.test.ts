@@ -110,7 +110,8 @@ for (const [index, kind] of ["token", "session"].entries())
     t.false(await isIn());
   });
 
-const ENDS: Record<string, (id: string) => Promise<unknown>> = {
+const ENDS: Record<string, (id: string, uid: string) => Promise<unknown>> = {
+  "signs out of it": (id, uid) => other.sessions.signOut(id, uid),
   "signs the user out": (id) => other.disabledAccounts.signOut(id, { apps: false }, OPERATOR),
   async "disables the user"(id) {
     await other.disabledAccounts.disable(id, null, OPERATOR);
@@ -129,7 +130,7 @@ for (const [what, end] of Object.entries(ENDS))
       let seen = 0;
       let ended: Promise<unknown> | undefined;
       const stop = service.onStatement(() => {
-        if (++seen === count) ended = end(accountId);
+        if (++seen === count) ended = end(accountId, session.uid);
       });
       await sessions.upsert(newId, { ...session, replaces: id }, 600);
       stop();
