@@ -27,7 +27,7 @@ inChromium("the chosen language is that of all tabs, and of the next page", asyn
   t.deepEqual(complaints, []);
 });
 
-inChromium("an example is copied as it is shown", async (t, browser) => {
+inChromium("an example is copied as it is shown, and a page as Markdown", async (t, browser) => {
   const { page } = await open(browser, "/api/create-link");
   const block = page.locator(".block:visible").first();
   await block.hover();
@@ -35,6 +35,10 @@ inChromium("an example is copied as it is shown", async (t, browser) => {
   const copied = await page.evaluate<string>("navigator.clipboard.readText()");
   t.is(copied, (await block.locator("code").textContent()) ?? "");
   t.regex(copied, /^curl http/);
+  await page.getByRole("button", { name: "Copy page" }).click();
+  await page.waitForFunction(
+    "navigator.clipboard.readText().then((text) => /^# Create a link\\n/.test(text))",
+  );
 });
 
 inChromium("the search finds pages while the user types, with the keyboard only", async (t, browser) => {

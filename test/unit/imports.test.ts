@@ -34,6 +34,20 @@ test("no import violates the rules of the folders and packages", async (t) => {
   for (const file of files) t.true(!file.includes("/") || checked.includes(file), `${file} is checked`);
 });
 
+test("every rule names files and packages that exist", (t) => {
+  const { dependencies } = JSON.parse(read("package.json")) as { dependencies: object };
+  const packages = Object.keys(dependencies).map((name) => `node_modules/${name}/`);
+  const named = [...files, ...packages, "test/", "https"];
+  for (const { name, from, to } of config.forbidden) {
+    const patterns = [from.path, from.pathNot, to.path, to.pathNot].flat();
+    for (const pattern of patterns.filter((pattern) => pattern !== undefined))
+      t.true(
+        named.some((file) => new RegExp(pattern).test(file)),
+        `${name}: ${pattern}`,
+      );
+  }
+});
+
 const MODELS =
   "(Client|Grant|Session|Interaction|ReplayDetection|OIDCContext|\\w*Token|\\w*Code|\\w+Credentials)";
 const OVERRIDE = new RegExp(`${MODELS}\\.prototype|IN_PAYLOAD|Object\\.\\w+\\((\\w+\\.)?${MODELS}\\b`);

@@ -2,11 +2,14 @@ import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import test from "ava";
 import { importJWK, type JWK } from "jose";
+import { openConsent } from "../../harness/clients/authorization.ts";
+import { authorizeUrl } from "../../harness/clients/authorization-request.ts";
 import { createDpopKey } from "../../harness/clients/dpop.ts";
 import { read } from "../../harness/clients/oauth.ts";
+import { TestBrowser } from "../../harness/clients/test-browser.ts";
 import { createTestDatabase } from "../../harness/database/test-database.ts";
 import { Program, ROOT } from "../../harness/program.ts";
-import { deploy } from "./deployment.ts";
+import { deploy, REDIRECT_URI } from "./deployment.ts";
 import { createFapiFlow, type FapiClient } from "./fapi-client.ts";
 import { BASIC, CONFIG, FAPI } from "./plans.ts";
 
@@ -70,6 +73,23 @@ test("the clients of the OpenID Connect plan have secrets, and overrides are of 
   const fapi = FAPI.modules.map((name) => `fapi2-security-profile-final-${name}`);
   const modules = new Set([...BASIC.modules, ...CONFIG.modules, ...fapi]);
   t.deepEqual([...new Set(Object.keys(plan.override)).difference(modules)], []);
+});
+
+test("the elements and words that the scripts look for are on the pages", async (t) => {
+  const { service, clients, user } = deployment;
+  const browser = new TestBrowser(issuer);
+  const url = authorizeUrl(service, { clientId: clients[0].id }, { redirect_uri: REDIRECT_URI });
+  const failed = await browser.open(authorizeUrl(service, { clientId: "unknown" }));
+  const pages = [await browser.open(`${issuer}/auth/login`), await browser.open(url)];
+  pages.push(await openConsent(browser, user, url));
+  const scripts = readFileSync(`${import.meta.dirname}/plan.json`, "utf8");
+  const ofSuite = "submission_complete";
+  for (const [, kind, target] of scripts.matchAll(/"(id|css)", "([^"]+)"/g)) {
+    const selector = kind === "id" ? `#${target}` : String(target);
+    t.true(target === ofSuite || pages.some(({ html }) => html.querySelector(selector)), selector);
+  }
+  for (const [, words] of scripts.matchAll(/"xpath", [^\]]*, "([A-Z][^"]+)"/g))
+    t.true(failed.text.includes(String(words)), words);
 });
 
 const EXAMPLES = /links\.example\.com|linkgate-conformance|suite-password|"client-\d"|"secret-\d"/;
