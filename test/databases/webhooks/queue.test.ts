@@ -91,7 +91,7 @@ test.serial("exactly the committed changes have an event and deliveries", async 
   t.is((await knex("events").where({ organization_id: id, type: "link.created" })).length, 16);
 });
 
-test.serial("the limits per webhook, for failing webhooks and in total are respected", async (t) => {
+test.serial("limits hold per webhook, in total, and of failing ones per host and organization", async (t) => {
   const { id, webhooks } = await createWebhooks(storage, 3);
   const [fine, weak, dead] = webhooks as [Webhook, Webhook, Webhook];
   await change([weak.id, dead.id], { failing_since: 1 });
@@ -105,6 +105,8 @@ test.serial("the limits per webhook, for failing webhooks and in total are respe
   const others = await lease({ failing: { ...FAILING, max: 0 } }, second);
   t.deepEqual(new Set(others.map(({ webhookId }) => webhookId)), new Set([fine.id]));
   t.is((await lease({ max: 3 }, second)).length, 3);
+  for (const place of ["perHost", "perOrganization"])
+    t.is((await lease({ failing: { ...FAILING, [place]: 2 } }, second)).length, 2, place);
 });
 
 test.serial("organizations with a backlog take turns, within their limits and those per host", async (t) => {

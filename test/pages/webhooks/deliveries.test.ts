@@ -90,6 +90,7 @@ test("a failed delivery shows every attempt and is resent with the same ID", asy
   t.regex(entryOf(page)?.text ?? "", /Retrying.*503/s);
   t.true(page.text.includes("Refresh"));
   t.false(page.text.includes("a response body"));
+  t.regex(textsOn(page, "tbody button").join(), /^Send now webhook\.test at \S+$/, "and no other");
   const opened = await openFirst(page);
   t.is(contentOf(opened, "Response body"), "a response body");
 
@@ -191,6 +192,10 @@ test("an unverified webhook waits for a test event, which can be sent from its p
   t.regex(textOf(page, `${IN_LOG}:nth-child(1)`), /^link\.created.*Waiting.*once the endpoint is verified$/);
   t.regex(textOf(page, `${IN_LOG}:nth-child(2)`), /^webhook\.test at \S+ ?Retrying ?500/);
   t.false(page.text.includes("Resend"));
+  receiver.respond("/waiting", (response) => response.destroy());
+  await browser.press(page, "Send test event");
+  await until(async () => (await log()).data[0]?.attempts[0]);
+  t.regex(textOf(await open(), "main .alert.bad"), /event couldn’t be delivered\. The connection was closed/);
   answer(204);
   await browser.press(page, "Send test event");
   await waitUntilVerified(api, path);
@@ -199,14 +204,15 @@ test("an unverified webhook waits for a test event, which can be sent from its p
 
 test("a failing webhook shows since when it fails, its last success, and when the next attempt is due", async (t) => {
   const { base, member, browser, attempt, answer, look, list, open } = await withReceiver("/failing");
+  await attempt();
   const healthy = await look();
-  t.like(healthy, { next_attempt_at: null, recent_deliveries: { succeeded: 1, failed: 0, pending: 0 } });
-  t.regex(textOf(await open(), "main dl"), /Last 24 hours ?100% of 1 delivered/);
+  t.like(healthy, { next_attempt_at: null, recent_deliveries: { succeeded: 2, failed: 0, pending: 0 } });
+  t.regex(textOf(await open(), "main dl"), /Last 24 hours ?100% of 2 delivered/);
   answer(500);
   await attempt();
   const failing = await look();
   const { last_success_at } = healthy;
-  const recent_deliveries = { succeeded: 1, failed: 0, pending: 1 };
+  const recent_deliveries = { succeeded: 2, failed: 0, pending: 1 };
   t.like(failing, { status: "failing", enabled: true, last_success_at, recent_deliveries });
   const since = Date.parse(failing.failing_since ?? "");
   t.true(Date.parse(failing.next_attempt_at ?? "") > since);
@@ -216,6 +222,7 @@ test("a failing webhook shows since when it fails, its last success, and when th
   t.regex(textOf(inTable, IN_LIST), /next attempt in \d+ (min|h)/);
   const page = await open();
   t.deepEqual(badgeIn(page, IN_DETAIL), ["Failing", "bad"]);
+  t.regex(textOf(page, "main dl"), /Last 24 hours ?67% of 3 delivered 1 waiting/);
   t.true(textOf(page, IN_DETAIL).includes(shown));
   t.regex(textOf(page, ".alert.bad"), /failing since .* Next attempt: [A-Z][a-z]{2} \d{1,2}, .* UTC\./);
   t.deepEqual(badgeIn(page, IN_LOG), ["Retrying", "warn"]);
@@ -243,6 +250,7 @@ test("a webhook is paused on the Free plan, even if it was failing", async (t) =
   t.deepEqual(badgeIn(await list(), IN_LIST), ["Paused", "warn"]);
   const page = await open();
   t.deepEqual(badgeIn(page, IN_DETAIL), ["Paused", "warn"]);
+  t.regex(textOf(page, "main .alert"), /^Webhooks are paused on the Free plan\. Upgrade/);
   t.is(page.html.querySelector(".alert.bad"), null);
   t.deepEqual(textsOn(page, "main form"), ["Show secret"]);
   t.is(textOf(page, `${IN_LOG} [data-head="Next attempt"]`).trim(), "", "nothing is sent");

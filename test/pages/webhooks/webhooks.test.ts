@@ -28,7 +28,7 @@ async function withWebhooks() {
 }
 
 test("webhooks can only be viewed and deleted on the Free plan", async (t) => {
-  const { organization, api, path, create } = await withWebhooks();
+  const { organization, api, path, create, open } = await withWebhooks();
   const { id } = await create();
   await service.storage.organizations.setPlan(organization.id, "free", OPERATOR);
   for (const [method, address, json] of [
@@ -50,12 +50,13 @@ test("webhooks can only be viewed and deleted on the Free plan", async (t) => {
     t.false(text.includes("whsec_"), address);
   }
   t.is((await api.send("DELETE", `${path}/${id}`)).status, 204);
+  t.regex((await open()).text, /Webhooks require a paid plan/);
 });
 
-test("the limit of 20 webhooks is enforced and shown on the page", async (t) => {
+test("the limit of 20 webhooks, disabled ones included, is enforced and shown on the page", async (t) => {
   const { create, browser, open } = await withWebhooks();
   const form = await open("/new");
-  for (let count = 0; count < 20; count++) await create({ url: uniqueUrl() });
+  for (let count = 0; count < 20; count++) await create({ url: uniqueUrl(), enabled: count > 0 });
   const rejected = await browser.press(form, "Create webhook", { url: URL_OF });
   t.is(rejected.status, 409);
   t.regex(alertOn(rejected), /limit of 20 webhooks/);
