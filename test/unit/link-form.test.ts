@@ -77,13 +77,15 @@ test("the fields of rules are one value: unchanged, changed, without an emptied 
   t.deepEqual(toInput({ url: DESTINATION, ...ROWS }).rules, [first, sent]);
 });
 
-test("of a new link, the form sends a card only if one of its fields is filled in", (t) => {
+test("of a new link, the form sends a card only if one of its fields is filled in, and UTM parameters in the URL", (t) => {
   t.deepEqual(toInput(EMPTY), { card: null });
   const filled = { title: "A", description: null, image_url: null };
   t.deepEqual(toInput({ ...EMPTY, card_title: "A" }), { card: filled });
   t.deepEqual(toInput({ ...EMPTY, card_image_url: "example.com" }), {
     card: { description: null, image_url: "https://example.com" },
   });
+  const withTerm = { url: "example.com?utm_term=old", utm_term: "a b" };
+  t.deepEqual(toInput(withTerm), { url: "https://example.com?utm_term=a%20b" });
 });
 
 test("errors are shown beside the field of the form, those of a card beside its parts", (t) => {

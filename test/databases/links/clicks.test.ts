@@ -131,6 +131,17 @@ test("clicks on the same links, in another order in each process, are all counte
   for (const link of links) t.is(await clicksOf(link), 10);
 });
 
+test("no click is lost while its link is updated, also by another process", async (t) => {
+  const link = await createResolvedLink();
+  for (let round = 0; round < 10; round++)
+    await Promise.all([
+      ...Array.from({ length: 10 }, () => first.links.click(link, clickAt(NOW))),
+      atOnce(5, (n) => second.links.update(link.organizationId, link.id, { title: `${n}` }, OPERATOR)),
+      clicksOf(link),
+    ]);
+  t.is(await clicksOf(link), 100);
+});
+
 // Enough for two statements with equally many clicks.
 const MANY = 700;
 

@@ -1,10 +1,12 @@
 import test from "ava";
 import type { AnalyticsView } from "../../../resources/links/analytics.ts";
+import type { ResolvedLink } from "../../../resources/links/types.ts";
 import { apiAt, BROWSER, isProblem, type LinkBody } from "../../harness/clients/api.ts";
 import { tokensFor } from "../../harness/clients/authorization.ts";
 import { alertOn, follow, linksInBrowser, textsOn, typedIn } from "../../harness/clients/pages.ts";
 import type { Page } from "../../harness/clients/test-browser.ts";
 import { advanceToNoon } from "../../harness/clock.ts";
+import { clickAt } from "../../harness/database/storage.ts";
 import { startTestService } from "../../harness/service.ts";
 
 advanceToNoon();
@@ -53,7 +55,7 @@ test("the JSON analytics of a link, and of all links, are those of the API, filt
   }
 });
 
-test("the page of a link shows its clicks and their sources, and each preset marks itself", async (t) => {
+test("a link's pages show its clicks, their sources, and those of as many days before; each preset marks itself", async (t) => {
   const { browser, open, link } = await createClickedLink();
   const shown = await open(`/${link.id}`);
   t.is(shown.html.querySelectorAll("svg[role=img] g").length, 30);
@@ -70,6 +72,11 @@ test("the page of a link shows its clicks and their sources, and each preset mar
   }
   const today = await open(`/${link.id}/analytics?from=${TODAY}`);
   t.regex(today.text, /0 clicks yesterday\./);
+  const resolved = (await service.storage.links.resolve(link.slug)) as ResolvedLink;
+  for (const day of [2, 2, 3, 4, 5, 5, 6])
+    await service.storage.links.click(resolved, clickAt(Date.UTC(2026, 0, day, 23)));
+  const past = await open(`/${link.id}/analytics?from=2026-01-05&to=2026-01-06`);
+  t.regex(past.text, /\+50% compared with the 2 days before\./);
 });
 
 const figureOn = (page: Page) => page.html.querySelector("p strong.figure")?.text;
@@ -84,6 +91,7 @@ test("filters combine, are kept with another date range, and can be removed", as
   t.is(figureOn(page), "4");
   t.deepEqual(textsOn(page, '[data-head="Link"]'), ["Followed", "Once"]);
   t.deepEqual(textsOn(page, '[data-head="Share"]').slice(0, 2), ["75%", "25%"]);
+  t.is(new URL((await follow(browser, page, "All-time top links")).url).search, "?archived=all&sort=-clicks");
   const sweden = await follow(browser, page, "Sweden");
   t.is(figureOn(sweden), "2");
   t.deepEqual(textsOn(sweden, '[data-head="Country"]'), ["Sweden"]);

@@ -135,7 +135,7 @@ test("an organization imports one file at a time, and a user uploads one; more t
   }
 });
 
-test("a larger file, a form with a file elsewhere, and one without a CSRF token are refused", async (t) => {
+test("a larger file, no file, a form with a file elsewhere, and one without a CSRF token are refused", async (t) => {
   const { base, owner, browser, path } = await linksInBrowser(service);
   const form = new FormData();
   form.set("file", new File(["url\nhttps://example.com/\n"], "links.csv"));
@@ -148,6 +148,8 @@ test("a larger file, a form with a file elsewhere, and one without a CSRF token 
   t.regex(large.body.detail ?? "", /at most 5 MB/);
   const larger = await importLinks(owner.api, base, "x".repeat(11 * 2 ** 20));
   isProblem(t, larger, { status: 413, code: "body_too_large" });
+  const none = await owner.api.send("POST", `${base}/links/import`, { json: {} });
+  isProblem(t, none, { status: 422, code: "invalid_file", fields: ["file"] });
   const elsewhere = await owner.api.send("POST", `${base}/links`, { body: new FormData() });
   isProblem(t, elsewhere, { status: 415, code: "unsupported_media_type" });
 });

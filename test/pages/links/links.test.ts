@@ -115,7 +115,8 @@ test("the form creates and edits every field of a link, also of its card and rul
   const created = await browser.press(blank, "Create link", filled);
   t.is(created.html.querySelector("h1")?.text, "Spring & <more>");
   const facts = textsOn(created, "dl.facts").join("\n");
-  for (const text of [...Object.values(CARD), "System iOS"]) t.true(facts.includes(text), text);
+  const shown = [...Object.values(CARD), "System iOS", "limit 100", "Jan 31, 2030", FILLED.fallback_url];
+  for (const text of shown) t.true(facts.includes(text), text);
   const [link] = await list();
   if (!link) return t.fail();
   const values = { tags: ["mail", "spring"], max_clicks: 100, redirect_type: 307 };
@@ -191,7 +192,7 @@ test("an invalid field is rejected with an error beside it, and every value is k
   const link = await create();
   const forms = { "Create link": await open("/new"), "Save link": await open(`/${link.id}/edit`) };
   for (const [field, value, message] of INVALID_VALUES) {
-    const filled = { ...FILLED, ...RULE, card_title: "Card", slug: "not-taken", [field]: value };
+    const filled = { ...FILLED, ...RULE, card_title: "Card", utm_term: "a", slug: "free", [field]: value };
     for (const [button, form] of Object.entries(forms)) {
       const rejected = await browser.press(form, button, filled);
       t.true([409, 422].includes(rejected.status), String(rejected.status));
@@ -253,12 +254,14 @@ test("a link can be archived and restored, and each undone from the confirmation
     t.is((await open(`?done=${done}`)).html.querySelector("[role=status]"), null, done);
 });
 
-test("a link is deleted only after a confirmation page", async (t) => {
-  const { browser, path, create, open, list } = await linksInBrowser(service);
+test("a link is deleted only after a confirmation page, which can archive it instead", async (t) => {
+  const { browser, path, create, open, list, look } = await linksInBrowser(service);
   const link = await create();
   const confirmation = await open(`/${link.id}/delete`);
   t.regex(confirmation.text, /cannot be undone/);
   t.is((await list()).length, 1);
+  await browser.press(confirmation, "Archive instead");
+  t.true((await look(link.id)).archived);
   const deleted = await browser.press(confirmation, "Delete link");
   t.is(deleted.url, `${service.url}${path}?done=link-deleted`);
   t.deepEqual(await list(), []);
@@ -294,6 +297,16 @@ test("a concurrent change is not overwritten until the form is saved again", asy
   t.like(await look(link.id), { ...saved, card: { ...CARD, title: "Mine" } });
 });
 
+test("an update or deletion of an outdated version is refused", async (t) => {
+  const { api, path, create } = await linksInBrowser(service);
+  const one = `${path}/${(await create()).id}`;
+  const headers = { "if-match": (await api.get(one)).headers.get("etag") ?? "" };
+  const send = (method: string) => api.send(method, one, { json: { title: "New" }, headers });
+  t.is((await send("PATCH")).status, 200);
+  for (const method of ["PATCH", "DELETE"])
+    isProblem(t, await send(method), { status: 412, code: "precondition_failed" });
+});
+
 test("links that expired or reached their limit are marked among those that aren't archived", async (t) => {
   const { create, open, organization } = await linksInBrowser(service);
   // The API rejects such an expiry.
@@ -319,7 +332,7 @@ test("links that expired or reached their limit are marked among those that aren
 const shownIn = (page: Page) => textsOn(page, "a.short").map((text) => text.split("/").at(-1) ?? "");
 const positionOn = (page: Page) => page.html.querySelector(".pages .soft")?.text;
 
-test("a list says which of how many links a page has, also of a filtered one", async (t) => {
+test("a list says which of how many links a page has, also of a filtered one, and after links were created", async (t) => {
   const { browser, create, open } = await linksInBrowser(service);
   for (let number = 0; number < 7; number++) await create({ tags: number === 0 ? [] : ["news"] });
   t.is(positionOn(await open()), "7 links");
@@ -335,6 +348,9 @@ test("a list says which of how many links a page has, also of a filtered one", a
     t.is(positionOn(await follow(browser, second, "Previous")), `1–3 of ${total} links`);
   }
   t.is(positionOn(await open("?tag=news&limit=6")), "6 links");
+  const first = await open("?limit=4");
+  await create();
+  t.is(positionOn(await follow(browser, first, "Next")), "6–8 of 8 links");
 });
 
 test("links are filtered by text, tag and archived state, and a filter that can't be is named", async (t) => {

@@ -196,9 +196,12 @@ async function openTagged() {
   };
 }
 
-test("all links that match are archived, restored and tagged, and no others", async (t) => {
+test("all links that match are exported, archived, restored and tagged, and no others", async (t) => {
   const { open, pressForAll, lookAll, tagged, others, audited, path, browser, change } = await openTagged();
   const second = await follow(browser, await open("?tag=news&limit=2"), "Next");
+  const ids = tagged.map(({ id }) => id);
+  const { text } = await pressForAll(second, "Export");
+  t.deepEqual(text.match(/^lnk_\w+/gm), ids.toReversed());
   const archived = await pressForAll(second, "Archive");
   t.is(noticeOf(archived), "6 links archived.");
   t.regex(archived.url, new RegExp(`^${service.url}${path}\\?tag=news&limit=2&done=`), "the first page");
@@ -213,12 +216,11 @@ test("all links that match are archived, restored and tagged, and no others", as
   t.is(noticeOf(restored), "6 links restored.");
   t.deepEqual(await lookAll(others), others);
   t.is(await audited("link.updated"), 24);
-  const ids = tagged.map(({ id }) => id);
   await Promise.all(["x", "y"].map((tag) => change({ ids, action: "add-tag", tag })));
   for (const { tags } of await lookAll(tagged)) t.deepEqual(tags.toSorted(), ["new", "x", "y"]);
 });
 
-test("a deletion of all names their number, and spares links that match only later", async (t) => {
+test("a deletion of all names their number, offers to archive them instead, and spares links that match only later", async (t) => {
   const { open, pressForAll, browser, create, list, member, path, others, tagged, audited } =
     await openTagged();
   const page = await open("?tag=news&limit=2");
@@ -228,6 +230,7 @@ test("a deletion of all names their number, and spares links that match only lat
   const named = question.html.querySelector("main")?.text ?? "";
   for (const one of [...tagged, later]) t.is(named.includes(`/${one.slug}`), one !== later, one.slug);
   t.is((await list()).length, 9, "it asks first");
+  t.is(noticeOf(await browser.press(question, "Archive instead")), "6 links archived.");
   const [added, untagged] = others;
   await member.api.send("PATCH", `${path}/${added.id}`, { json: { tags: ["news"] } });
   t.is(noticeOf(await browser.press(question, "Delete 6 links")), "6 links deleted.");
