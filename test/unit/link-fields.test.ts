@@ -4,6 +4,7 @@ import { validate } from "../../resources/http/validate.ts";
 import { assertAllowedSlug } from "../../resources/links/create.ts";
 import { reservedNamesOf, SLUG_RULE } from "../../resources/links/rules.ts";
 import { linkSchemas, toFields, withExternalId } from "../../resources/links/schema.ts";
+import { GUESSED_SEGMENTS } from "../../server/http/redirects.ts";
 
 const BASE = "http://localhost:3000";
 const SHORT = "https://go.example";
@@ -128,6 +129,7 @@ const INVALID: Record<string, Record<string, unknown[]>> = {
 const RESERVED = [
   ...["v1", "V1", "mcp", "MCP", "oauth", "OAuth", "auth", "dashboard", "Dashboard", "DASHBOARD", "docs"],
   ...["healthz", "readyz", "metrics", "assets", "tools", "v1/links", "OAuth/a/b", "tools/a"],
+  ...["Logout", ...GUESSED_SEGMENTS],
 ];
 
 test("the addresses of the service are no slugs on its own host, but on domains", (t) => {

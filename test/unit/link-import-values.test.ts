@@ -5,7 +5,7 @@ import { NO_NAMES } from "../../resources/links/rules.ts";
 import { linkSchemas } from "../../resources/links/schema.ts";
 
 const { shape } = linkSchemas(NO_NAMES).imported;
-const { created_at: time, archived, clicks } = shape;
+const { created_at: time, expires_at: expiry, archived, clicks } = shape;
 
 const stored = {
   time: (written: unknown) => outcome(time.safeParse(toTime(written)), (text) => Date.parse(text ?? "")),
@@ -64,9 +64,10 @@ const REFUSED: Record<string, unknown[]> = {
   "other types": [["2024-03-01"], { date: "2024-03-01" }, true, false],
 };
 
-test("a time is stored as it is written, or refused, and never read as another time", (t) => {
+test("a time is stored as it is written, also a past expiry, or refused, and never read as another time", (t) => {
   for (const [written, expected] of ACCEPTED)
     t.is(stored.time(written), Date.parse(expected), String(written));
+  t.is(expiry.parse("2020-01-01T00:00:00Z"), "2020-01-01T00:00:00Z");
   for (const [why, values] of Object.entries(REFUSED))
     for (const written of values) t.is(stored.time(written), "refused", `${why} ${written}`);
 });

@@ -150,12 +150,13 @@ for (const target of targets) {
     },
   );
 
-  test.serial(`${target.name} offers a nonce until a proof contains it`, async (t) => {
+  test.serial(`${target.name} offers a nonce to proofs only, until one contains it`, async (t) => {
     const { nonce } = await send(target, [await proofFor(target)]);
     t.truthy(nonce);
     const answer = await send(target, [await proofFor(target, { nonce })]);
     t.is(answer.status, 200);
     t.is(answer.nonce, undefined);
+    t.is((await send(target, [], `Bearer ${bearerToken}`)).nonce, undefined);
   });
 
   test.serial(`${target.name} accepts a proof with a nonce from a client with a wrong clock`, async (t) => {

@@ -24,13 +24,16 @@ const calls: [method: string, path: string, json?: object][] = [
   ["GET", "/v1/organization"],
   ["GET", `/${slug}`],
 ];
-test("a failure of an operation is a 500 that reveals only a request id", async (t) => {
+test("a failure of an operation is a 500, as JSON and as a page, that reveals only a request id", async (t) => {
   for (const [method, path, json] of calls) {
     const reply = await api.send(method, path, { json });
     isProblem(t, reply, { status: 500, code: "internal_error" });
     t.notRegex(reply.text.replaceAll(service.url, ""), LEAKS);
     for (const [name, value] of reply.headers) t.notRegex(`${name}: ${value}`, /sqlite|knex|no such|\.ts:/i);
   }
+  const { status, headers, text } = await api.get(`/${slug}`, { accept: "text/html" });
+  t.deepEqual([status, headers.get("content-type")], [500, "text/html; charset=utf-8"]);
+  t.notRegex(text, /sql|links_|no such table|\.ts|knex/i);
 });
 
 const tools: [name: string, args: Record<string, unknown>][] = [

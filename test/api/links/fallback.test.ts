@@ -46,7 +46,7 @@ test("an archived link leads to its fallback with a 302 that isn't stored or cou
   t.is((await follow(link.slug)).status, 301);
 });
 
-test("the fallback of the organization is for links without their own", async (t) => {
+test("the fallback of the organization is for links without their own, also after a downgrade", async (t) => {
   const { app, api, patch } = await createOwner(DEFAULT);
   const link = await api.createLink();
   await patch(link.id, { archived: true });
@@ -55,6 +55,8 @@ test("the fallback of the organization is for links without their own", async (t
   await patch(link.id, { fallback_url: FALLBACK });
   t.is(await leadsTo(link.slug), FALLBACK);
   await patch(link.id, { fallback_url: null });
+  t.is(await leadsTo(link.slug), DEFAULT);
+  await organizations.setPlan(app.id, "free", OPERATOR);
   t.is(await leadsTo(link.slug), DEFAULT);
   await organizationSettings.change(app.id, { fallbackUrl: null }, OPERATOR);
   isProblem(t, await follow(link.slug), gone);

@@ -205,14 +205,16 @@ const BOUND = [{}, { tag: "third" }, { search: "x" }, { archived: false }, { tag
 const refused = { code: "invalid_cursor" };
 const SORTS = [{ sort: "clicks" }, { sort: "-clicks" }, { sort: "last_clicked_at" }];
 
-test("a cursor is refused with another filter or order, and by another organization", async (t) => {
+test("a cursor is bound to its filter, sort and organization, but not to a limit, an actor or the order of parameters", async (t) => {
   const stranger = await createCaller();
   for (const from of [...BOUND, ...SORTS]) {
     const { nextCursor: cursor } = await service.list(large, { limit: 2, ...from });
     for (const to of [...BOUND, ...SORTS].filter((other) => other !== from))
       await t.throwsAsync(service.list(large, { ...to, cursor }), refused, JSON.stringify([from, to]));
     await t.throwsAsync(service.list(stranger, { ...from, cursor }), refused);
-    t.is((await service.list(large, { limit: 2, cursor, ...from })).links.length, 2);
+    const reversed = Object.fromEntries(Object.entries({ ...from, cursor, limit: 3 }).toReversed());
+    const colleague = { ...large, actor: { id: "usr_1", via: "lgc_1" } };
+    t.is((await service.list(colleague, reversed)).links.length, 3);
   }
 });
 

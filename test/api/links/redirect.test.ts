@@ -32,7 +32,7 @@ test("a link redirects with its redirect_type, 302 by default, and the redirect 
 });
 
 // Serial, because the test sets the clock: no time passes while a request is sent.
-test.serial("a link expires exactly at expires_at, and works again with a later one", async (t) => {
+test.serial("a link expires exactly at expires_at, has its fallback then, and can be renewed", async (t) => {
   const expiresAt = Date.now() + 60_000;
   const link = await api.createLink({ expires_at: new Date(expiresAt).toISOString() });
   const now = Date.now;
@@ -45,7 +45,9 @@ test.serial("a link expires exactly at expires_at, and works again with a later 
   for (const _ of [1, 2]) isProblem(t, await follow(link.slug), gone);
   t.is((await visitor.send("HEAD", `/${link.slug}`)).status, 410);
   t.is((await read(link)).clicks, 1);
-  await patch(link.id, { expires_at: "2099-01-01T00:00:00Z" });
+  await patch(link.id, { fallback_url: "https://example.com/sorry" });
+  t.is((await follow(link.slug)).headers.get("location"), "https://example.com/sorry");
+  await patch(link.id, { expires_at: "2099-01-01T00:00:00Z", fallback_url: null });
   t.is((await follow(link.slug)).status, 302);
 });
 

@@ -210,6 +210,9 @@ for (const era of ALL_ERAS) {
     const second = await call<typeof first>("upsert_link", { ...put, title: "Second" });
     t.deepEqual([first.created, second.created], [true, false]);
     t.deepEqual(await read(`/links/${first.link.id}`), second.link);
+    const { next_cursor: cursor } = await call<PageBody>("list_links", { limit: 1 });
+    const nextPage = await call<PageBody>("list_links", { limit: 1, cursor });
+    t.deepEqual(nextPage, await read<PageBody>(`/links?limit=1&cursor=${cursor}`));
     const days = { from: "2026-01-01", to: "2026-01-03" };
     const query = new URLSearchParams(days);
     const ofLink = await call<object>("get_link_analytics", { id, ...days });
