@@ -61,6 +61,7 @@ for (const [what, changes, error] of INVALID_REQUESTS)
     const url = await redirectFor(changes);
     t.is(url?.origin + String(url?.pathname), REDIRECT_URI);
     t.is(url?.searchParams.get("error"), error);
+    if (what.includes("response_type")) t.regex(String(url), /error_description=[^&]*response_type/);
     t.is(url?.searchParams.get("state"), state);
     t.is(url?.searchParams.get("iss"), service.url);
     t.is(url?.searchParams.get("code"), null);

@@ -117,6 +117,8 @@ test("prompt=none in a pushed request leads to no code without a session or cons
   t.is((await errorOf(urlFor(await requestUriFor({ prompt: "none" })))).error, "login_required");
   const browser = new TestBrowser(service.url);
   await allow(service, user, urlFor(await requestUriFor()), { browser });
+  const allowed = await browser.open(urlFor(await requestUriFor({ prompt: "none" })));
+  t.truthy(new URL(allowed.url).searchParams.get("code"));
   const url = urlFor(await requestUriFor({ prompt: "none", scope: "webhooks:write" }));
   const page = await browser.open(url);
   t.is(new URL(page.url).searchParams.get("error"), "consent_required");

@@ -229,6 +229,8 @@ test("tokens, codes, ids and secrets are long and random, and use only URL-safe 
   const { accessToken, refreshToken, code } = await runCodeFlow(service, app, user);
   for (const token of [accessToken, await service.token(app)]) t.regex(token, /^lga_[A-Za-z0-9_-]{43,}$/);
   t.regex(refreshToken, /^lgr_[A-Za-z0-9_-]{43,}$/);
+  for (const token of [accessToken, refreshToken])
+    t.true(Math.abs(Date.now() - Number.parseInt(token.slice(4, 13), 36)) < 60_000, "it was issued now");
   t.regex(code, /^[A-Za-z0-9_-]{43,}$/);
   t.regex(app.clientId, /^lgc_[A-Za-z0-9_-]{22,}$/);
   t.regex(app.clientSecret, /^lgs_[A-Za-z0-9_-]{43,}$/);

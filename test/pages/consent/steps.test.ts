@@ -83,6 +83,13 @@ test("the sign-in form isn't skipped by the current session, which a wrong passw
   await assertApproves(t, browser, consent, user);
 });
 
+test("a sign-in with another account in another tab completes the sign-in form", async (t) => {
+  const { browser, page } = await openChoice();
+  const form = await browser.press(page, ANOTHER);
+  await browser.signIn(await browser.open(`${service.url}/auth/login?again=1`), other);
+  t.true(isConsentPage(await browser.open(form.url), other));
+});
+
 test("an account that signs in before the form's redirect is followed takes its place", async (t) => {
   const browser = new TestBrowser(service.url);
   const form = await open(browser);
@@ -126,6 +133,7 @@ const EXPIRED = "This sign-in request has expired";
 /** Each page with a form: the prompt that leads there, and the button that is pressed too late. */
 const PAGES = {
   "the sign-in page": [undefined, "Sign in"],
+  "the sign-in page for any account": ["select_account login consent", "Sign in"],
   "the consent page": ["consent", "Allow"],
   "the page to choose an account": ["select_account consent", ANOTHER],
 } as const;
