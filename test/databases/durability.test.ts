@@ -36,6 +36,7 @@ test("the commit of a transaction waits for the disk, unless it need not be dura
   t.is(await database.transaction(ask, { isDurable: false }), other);
   t.is(await database.transaction(ask), durable);
   if (engine !== "sqlite") t.is(await ask(database.knex), durable);
+  else t.is(await (await open(t, "?synchronous=normal")).database.transaction(ask), other, "not OFF");
 });
 
 if (engine === "mysql")

@@ -172,6 +172,12 @@ function testOutages(context: Awaited<ReturnType<typeof connectThroughProxy>>) {
       // A background attempt to connect may still wait for its time limit.
       await available();
       await assertAvailable(t);
+      // Of connections that are lost while all are idle, the first one that is used is enough.
+      await fillPool();
+      await proxy.cut("freeze");
+      proxy.reopen();
+      await t.throwsAsync(list(), UNAVAILABLE);
+      for (let reads = 0; reads < CONNECTIONS; reads++) t.truthy(await list());
     });
 
   test.serial("a statement that waits for a locked table fails, and ends on the server", async (t) => {

@@ -181,6 +181,15 @@ testOnce("a server that is stopped during a restart exits with 0", async (t) => 
   t.notRegex(stdout, /"level"/);
 });
 
+testOnce("a stop doesn't cut off a worker that a restart is stopping", async (t) => {
+  const server = start({ WORKERS: "2", SHUTDOWN_DELAY: "2" });
+  const url = await addressOf(server);
+  server.kill("SIGHUP");
+  while ((await fetch(`${url}/readyz`, { headers: { connection: "close" } })).status !== 503) await sleep(5);
+  await sleep(600); // for half a second, a worker takes another signal for the same one
+  t.like(await server.stop(), { code: 0, stderr: "" });
+});
+
 for (const workers of ["1", "2"])
   testOnce(`with WORKERS=${workers}, a second signal ends a shutdown that is still waiting`, async (t) => {
     const server = start({ WORKERS: workers });
@@ -203,10 +212,10 @@ for (const workers of ["1", "2"])
       await until(async () => ((await fetch(`${url}/healthz`).catch(() => undefined)) ? undefined : true));
   });
 
-for (const signal of ["SIGINT", "SIGHUP"] as const)
-  testOnce(`without workers, ${signal} stops the server`, async (t) => {
+for (const signals of [["SIGINT"], ["SIGHUP"], ["SIGTERM", "SIGINT"]] as const)
+  testOnce(`without workers, ${signals.join(" with ")} stops the server`, async (t) => {
     const server = start();
     await addressOf(server);
-    server.kill(signal);
+    for (const signal of signals) server.kill(signal);
     t.like(await server.ended, { code: 0, stderr: "" });
   });

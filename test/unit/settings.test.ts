@@ -80,7 +80,7 @@ test("all invalid settings are reported together, including those that only prod
   const production = { PORT: "abc", RATE_LIMIT: "off", DATABASE_URL: "postgres://db/linkgate" };
   const inProduction = words("PORT RATE_LIMIT ENCRYPTION_KEY REGISTRATION SELF_SERVICE_PLANS");
   for (const [settings, names] of [
-    [all, Object.keys(WRONG)],
+    [{ ...all, OTEL_METRICS_EXPORTER: "otlp" }, [...Object.keys(WRONG), "OTEL_METRICS_EXPORTER"]],
     [{ ...production, NODE_ENV: "production" }, inProduction],
   ] as const) {
     const { message } = t.throws(() => readSettings(settings), { instanceOf: InvalidSettings });

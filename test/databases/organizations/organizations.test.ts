@@ -24,6 +24,11 @@ test("concurrent upgrades create exactly one client", async (t) => {
   }
 });
 
+test("an organization whose owner doesn't exist isn't created", async (t) => {
+  await t.throwsAsync(first.organizations.create("Ownerless", "growth", OPERATOR, "usr_unknown"));
+  t.deepEqual(await knex("organizations").where({ name: "Ownerless" }), []);
+});
+
 const RULE: NewTrustRule = {
   name: "Deploy",
   issuer: "https://issuer.example",
