@@ -29,6 +29,7 @@ test("a signed-out visitor sees what linkgate is and where to start", async (t) 
   t.is(page.headers.get("cache-control"), "no-store");
   t.regex(page.headers.get("vary") ?? "", /Accept/);
   t.is(page.html.querySelectorAll("h1").length, 1);
+  t.is((await open("/", { headers: { ...HTML, cookie: "session=made-up" } })).status, 200);
   const hrefs = hrefsIn(page);
   t.is(hrefs[0], "/auth/register");
   for (const href of ["/auth/login", "/auth/register", "/docs", "/.well-known/oauth-authorization-server"])

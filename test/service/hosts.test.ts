@@ -61,6 +61,8 @@ test("each host serves what is its own, and all serve their icon, robots.txt and
     ),
   ] as const)
     t.is((await send(origin, path, method)).status, status, `${method} ${origin} ${path}`);
+  const [icon, asset] = [await send(short, "/favicon.ico"), await send(base, "/assets/icon.svg")];
+  t.deepEqual([icon.headers["content-type"], icon.text], ["image/svg+xml", asset.text]);
 });
 
 test("the host of SHORT_URL redirects visitors of its root and of unknown links, if it has settings for them", async (t) => {

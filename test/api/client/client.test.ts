@@ -46,6 +46,7 @@ test("an update that another one preceded is refused", async (t) => {
 
 test("for await goes through all pages of a list", async (t) => {
   const own = createClient({ baseUrl: service.url, ...(await service.createOrganization()) });
+  t.deepEqual(await Array.fromAsync(own.listLinks()), []);
   const urls = Array.from({ length: 7 }, (_, index) => `https://example.com/${index}`);
   const { results } = await own.createLinks({ links: urls.map((url) => ({ url })) });
   t.true(results.every(({ status }) => status === 201));

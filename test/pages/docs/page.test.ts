@@ -6,6 +6,7 @@ import { PROBLEM_CODES } from "../../../resources/http/problem-codes.ts";
 import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { shareApi } from "../../harness/clients/authorization.ts";
+import { connectUntilEnd } from "../../harness/clients/mcp.ts";
 import { ANSWERS } from "../../harness/documentation.ts";
 import { ROOT } from "../../harness/program.ts";
 import { postForm } from "../../harness/service.ts";
@@ -89,6 +90,18 @@ test("every operation is documented with its request, scopes, fields and respons
     for (const field of Object.keys(properties)) t.true(all.has(field), `${name}: ${field}`);
 });
 
+test("every event is documented with its body, and every MCP tool with its parameters", async (t) => {
+  const [events, reference] = [await open("/docs/api/events"), await open("/docs/api/mcp-tools")];
+  const types = textsOf(events, "pre").map((text) => JSON.parse(text).type);
+  const names = Object.keys(document.webhooks);
+  t.deepEqual([textsOf(events, "main h2"), types], [names, names]);
+  const { tools } = await (await connectUntilEnd(t, service.urls.mcp, token)).listTools();
+  const toolNames = tools.map(({ name }) => name);
+  const parameters = tools.flatMap(({ inputSchema }) => Object.keys(inputSchema.properties ?? {}));
+  const shown = fieldsOf(reference).filter((name) => !/\W/.test(name));
+  t.deepEqual([textsOf(reference, "main h2"), shown], [toolNames, parameters]);
+});
+
 function propertiesOf(body: { content?: Record<string, { schema: object }> } | undefined): string[] {
   const { $ref = "" } = (body?.content?.["application/json"]?.schema ?? {}) as { $ref?: string };
   return Object.keys(document.components.schemas[$ref.split("/").at(-1) as string]?.properties ?? {});
@@ -109,6 +122,8 @@ test("every error code is documented at its type, and that of the API with its s
     t.is(html.querySelector("h1")?.text, code);
     t.is(JSON.parse(html.querySelector("pre")?.text ?? "").type, `${service.url}/docs/errors/${code}`);
   }
+  const links = (await open("/docs/errors/slug_taken")).querySelectorAll(".prose ul a").join();
+  for (const verb of ["create", "update", "upsert"]) t.true(links.includes(`"/docs/api/${verb}-link"`), verb);
   for (const [code, { status, next }] of Object.entries(PROBLEM_CODES)) {
     const shown = (await open(`/docs/errors/${code}`)).querySelector(".prose")?.text ?? "";
     t.true(shown.includes(`Status ${status}, API and MCP.`), code);
@@ -133,6 +148,8 @@ unsupported_token_type use_dpop_nonce
 
 test("every error code that the metrics of OAuth count is documented", async (t) => {
   for (const code of ERRORS) t.is((await open(`/docs/errors/${code}`)).querySelector("h1")?.text, code);
+  const example = JSON.parse((await open("/docs/errors/invalid_scope")).querySelector("pre")?.text ?? "");
+  t.like(example, { error: "invalid_scope", error_uri: `${service.url}/docs/errors/invalid_scope` });
 });
 
 function thrownCodes(): string[] {

@@ -21,7 +21,9 @@ test("the examples have the client ID for managers of the organization, and no p
     if (role !== "stranger") t.is(/lgc_…/.test(text), !isManager, role);
     const hint = isManager ? "Examples use the client ID of Team." : undefined;
     if (role !== "stranger") t.is(html.querySelector("main .hint")?.text, hint);
-    for (const page of [headers, (await browser.open(`${service.url}/docs/errors/slug_taken`)).headers]) {
+    const other = await browser.open(`${service.url}/docs/errors/slug_taken`);
+    t.is(other.html.querySelector("main .hint"), null, "it has no such examples");
+    for (const page of [headers, other.headers]) {
       t.is(page.get("cache-control"), "private, no-store", role);
       t.is(page.get("etag"), null);
       t.truthy(page.get("content-encoding"), "compressed: it has no secret");
