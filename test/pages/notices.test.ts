@@ -19,6 +19,9 @@ test.serial("a password change is announced on every page until the user dismiss
   t.is((await owner.api.send("POST", "/dashboard/account/password", { json })).status, 204);
   const { browser, page } = await browserOf(service, { ...owner, password: new_password });
   t.true(page.text.includes("Security notice:"));
+  const settings = await browser.open(`${service.url}${team.base}/settings`);
+  const refused = await browser.press(settings, "Rename organization", { name: " " });
+  for (const { text } of [settings, refused]) t.regex(text, /<span class="count">[1-9]/);
   const listed = await browser.open(service.url + NOTICES);
   t.true(listed.text.includes("Your password was changed"));
   t.regex(listed.text, /from (127\.0\.0\.1|::1)/);

@@ -86,7 +86,7 @@ test.serial("a reset ends every session, grant and token of the user", async (t)
   t.false(String(consent.url).includes("code="), "an earlier consent page issues no code");
 });
 
-test.serial("a link expires after an hour", async (t) => {
+test.serial("a link expires after an hour, and the sign-in page says whom to ask for another", async (t) => {
   const { user, url } = await withLink();
   const other = await linkFor(user);
   advanceClock(59 * 60_000);
@@ -94,12 +94,13 @@ test.serial("a link expires after an hour", async (t) => {
   advanceClock(61_000);
   t.is((await fetch(url)).status, 404);
   t.is((await setPassword(url)).status, 404);
+  t.regex(await (await fetch(`${service.url}/auth/login`)).text(), /Ask an organization owner or your /);
 });
 
 const add = (organizationId: string, userId: string) =>
   organizations.addMember(organizationId, userId, "owner", OPERATOR);
 
-test("the audit log of every organization of the user names who created the link", async (t) => {
+test("the audit log of every organization of the user names who created the link, also the operator", async (t) => {
   const team = await createTeam(service);
   const { other, owner, member } = team;
   for (const { id } of [owner, member]) await add(other.id, id);
@@ -114,6 +115,9 @@ test("the audit log of every organization of the user names who created the link
     const how = `using a reset link created by ${owner.username}`;
     t.is(entry?.summary, `set a new password for ${member.username}, ${how}`);
   }
+  await setPassword(await linkFor(member));
+  const [entry] = await auditOf(team, "&type=member.password_changed");
+  t.regex(entry?.summary ?? "", /using a reset link created by the operator$/);
 });
 
 test("a reset link is refused for a user without a password, or of an organization that the owner doesn't own", async (t) => {

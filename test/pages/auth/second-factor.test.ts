@@ -5,7 +5,7 @@ import { createColleague } from "../../harness/clients/dashboard.ts";
 import { secretOn } from "../../harness/clients/form-filling.ts";
 import { addTotp, codeOf, createProtected, logIn, proveFactor } from "../../harness/clients/second-factor.ts";
 import { TestBrowser } from "../../harness/clients/test-browser.ts";
-import { cookieOf, isSignedIn } from "../../harness/clients/visits.ts";
+import { cookieOf, follow, isSignedIn } from "../../harness/clients/visits.ts";
 import { advanceClock } from "../../harness/clock.ts";
 import { rounds } from "../../harness/rounds.ts";
 import { OPERATOR, postForm, startTestService, type TestUser } from "../../harness/service.ts";
@@ -138,7 +138,7 @@ test("a pending sign-in belongs to its browser, and is none of a program", async
   t.is((await stranger.open(asked.url)).status, 400, "with the token of a program");
 });
 
-test("the pages set up an authenticator app and show its recovery codes once", async (t) => {
+test("the pages set up an authenticator app, show its recovery codes once, and lead back to the account", async (t) => {
   const user = await service.createUser([]);
   const { browser, page: before } = await ask(user);
   const setup = await browser.press(before, "Set up authenticator app");
@@ -149,6 +149,8 @@ test("the pages set up an authenticator app and show its recovery codes once", a
   t.is((await logIn(service, user)).status, 200, "an unconfirmed app doesn't count");
   const shown = await browser.press(wrong, "Confirm code", { code: codeOf(secret) });
   t.is(shown.html.querySelectorAll(".codes li").length, 10);
+  t.is((await follow(browser, shown, "Done")).url, ACCOUNT);
+  t.is((await browser.press(wrong, "Confirm code", { code: "000000" })).url, ACCOUNT, "also if sent twice");
   t.is((await browser.open(shown.url)).status, 410);
   const after = await browser.open(ACCOUNT);
   t.regex(after.text, /10 unused codes/);
@@ -168,7 +170,7 @@ test.serial("a login token expires after five minutes", async (t) => {
   isRefused(t, await proveFactor(service, login_token, { totp: user.code() }), "invalid_login_token");
 });
 
-test("wrong codes and passkeys after the right password are recorded in the audit log, twice an hour at most", async (t) => {
+test("wrong codes and passkeys after the right password are recorded in the audit log before the sign-in, twice an hour at most", async (t) => {
   const own = await service.createOrganization();
   const user = await addTotp(service, await createColleague(service, own.id));
   const failures = async () =>
@@ -182,6 +184,8 @@ test("wrong codes and passkeys after the right password are recorded in the audi
     ["anonymous", true, user.id, 2],
     ["anonymous", true, user.id, 1],
   ]);
+  const [newest] = await service.storage.audit.list(own.id, {}, 1);
+  t.is(newest?.type, "member.signed_in");
 
   const other = await addTotp(service, await createColleague(service, own.id));
   const { browser, page } = await ask(other);

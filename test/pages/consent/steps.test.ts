@@ -3,7 +3,7 @@ import { decodeJwt } from "jose";
 import { sendForm, shareApp } from "../../harness/clients/authorization.ts";
 import { authorizeUrl } from "../../harness/clients/authorization-request.ts";
 import { browserOf } from "../../harness/clients/dashboard.ts";
-import { postAsClient, redeemCode } from "../../harness/clients/oauth.ts";
+import { isAcceptedByApi, postAsClient, redeemCode } from "../../harness/clients/oauth.ts";
 import { type Page, TestBrowser } from "../../harness/clients/test-browser.ts";
 import { accountIn, follow, thiefOf } from "../../harness/clients/visits.ts";
 import { advanceClock, MINUTE_MS } from "../../harness/clock.ts";
@@ -30,7 +30,7 @@ const isSignInForm = ({ html }: Page) => html.querySelector("#password") !== nul
 const isConsentPage = (page: Page, { username }: TestUser) =>
   titleOf(page)?.startsWith("Allow ") && page.html.toString().includes(username);
 
-/** Asserts that approving leads to tokens of a user, who stays signed in. */
+/** Asserts that approving leads to tokens of a user, who stays signed in, and returns the one for the API. */
 async function assertApproves(
   t: ExecutionContext,
   browser: TestBrowser,
@@ -41,6 +41,7 @@ async function assertApproves(
   const { body } = await redeemCode(service, app, String(callback.searchParams.get("code")));
   t.is(decodeJwt(String(body.id_token)).sub, id);
   t.is(await signedInAs(browser), username);
+  return body.access_token;
 }
 
 const signedInAs = async (browser: TestBrowser) => (await accountIn(service, browser))?.user.username;
@@ -57,8 +58,10 @@ test("with a session the user continues without a password", async (t) => {
   await assertApproves(t, browser, consent, user);
 });
 
-test("signing in with another account replaces the previous session", async (t) => {
-  const { browser, page } = await openChoice();
+test("signing in with another account replaces the previous session, and revokes no token", async (t) => {
+  const { browser, page: first } = await openChoice();
+  const token = await assertApproves(t, browser, await browser.press(first, CONTINUE), user);
+  const page = await open(browser);
   const before = await thiefOf(service, browser);
   const form = await browser.press(page, ANOTHER);
   t.true(isSignInForm(form));
@@ -68,6 +71,7 @@ test("signing in with another account replaces the previous session", async (t) 
   t.false(consent.text.includes(user.username));
   await assertApproves(t, browser, consent, other);
   t.is(await signedInAs(before), undefined, "the previous session has ended");
+  t.true(await isAcceptedByApi(service, token));
 });
 
 test("the sign-in form isn't skipped by the current session, which a wrong password keeps", async (t) => {
