@@ -1,7 +1,7 @@
 import test, { type ExecutionContext } from "ava";
 import { apiAt, isMissing } from "../harness/clients/api.ts";
 import { tokensFor } from "../harness/clients/authorization.ts";
-import { browserOf, createTeam } from "../harness/clients/dashboard.ts";
+import { browserOf, createTeam, openAs } from "../harness/clients/dashboard.ts";
 import { isAcceptedByApi } from "../harness/clients/oauth.ts";
 import { OPERATOR, startTestService, type TestOrganization, type TestUser } from "../harness/service.ts";
 import { createWebhook, uniqueUrl } from "../harness/webhooks.ts";
@@ -86,11 +86,13 @@ for (const [where, pathOf] of Object.entries({ organization: inOrganization, acc
   });
 }
 
-test("removing a member, and leaving, delete the webhooks that the member created, if asked to", async (t) => {
+test("removing a member, and leaving, show what is lost, and delete the webhooks that the member created, if asked to", async (t) => {
   for (const who of ["owner", "admin"] as const) {
     const team = await createWebhooks();
     const { base, admin } = team;
     const path = `${base}/members/${who === "admin" ? "me" : admin.id}/delete`;
+    const { text } = (await openAs(service, team[who], path)).page.html;
+    t.regex(text, /The 2 apps .*: Alerts, Reports\..*3 webhooks.*example\.com \(3\)/s);
     t.is((await team[who].api.send("POST", path, { json: CHECKED })).status, 204);
     await isRevoked(t, team, ["byOwner"]);
     isMissing(t, await admin.api.get(base));

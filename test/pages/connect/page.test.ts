@@ -16,8 +16,8 @@ const known = await startTestService();
 
 const connectOf = async (user = team.owner) => (await user.api.get<ConnectBody>(path)).body;
 
-test("every tab is a link that shows the steps of its host, with a copy button for each code", async (t) => {
-  const { base, owner, member } = await createTeam(known);
+test("every tab is a link that shows the steps of its host, with a copy button for each code, or that DPoP is required", async (t) => {
+  const { organization, base, owner, member } = await createTeam(known);
   const { hosts } = (await owner.api.get<ConnectBody>(`${base}/connect`)).body;
   const { browser } = await browserOf(known, owner);
   const open = async (query: string) => {
@@ -47,6 +47,8 @@ test("every tab is a link that shows the steps of its host, with a copy button f
   const { html } = (await openAs(known, member, `${base}/connect`)).page;
   t.regex(html.querySelector(".steps")?.text ?? "", new RegExp(`Sign in as ${member.username}.*Team`));
   t.truthy(html.querySelector(`main a[href="${base}/apps"]`), "where to revoke access");
+  await known.storage.organizationSettings.change(organization.id, { requiresDpop: true }, OPERATOR);
+  t.is((await open("?host=codex")).text.match(/Team requires DPoP[,:]/g)?.length, 2);
 });
 
 const SCOPES = { owner: 6, admin: 6, member: 2 };

@@ -2,7 +2,9 @@ import { randomBytes } from "node:crypto";
 import test from "ava";
 import type { z } from "zod";
 import { ROLES } from "../../../resources/access/scopes.ts";
+import { allowedClientsOn } from "../../../server/operations/apps.ts";
 import type { authorizedAppSchema } from "../../../server/operations/schemas.ts";
+import { readSettings } from "../../../server/settings/config.ts";
 import { isMissing, isProblem } from "../../harness/clients/api.ts";
 import { allow, openConsent, runCodeFlow, tokensFor } from "../../harness/clients/authorization.ts";
 import { authorizeUrl, REDIRECT_URI } from "../../harness/clients/authorization-request.ts";
@@ -100,12 +102,13 @@ test("the client of an organization works with every setting", async (t) => {
   t.true(await isAcceptedByApi(service, (await connect(member)).accessToken));
 });
 
-test("a server that accepts known clients only offers no more", async (t) => {
+test("a server that accepts known clients only offers no more, unless others can register", async (t) => {
   const strict = await startTestService();
   const { owner, base } = await createTeam(strict);
   const answer = await owner.api.send("PUT", `${base}/apps`, { json: { allowed_clients: "any" } });
   isProblem(t, answer, { status: 422, code: "invalid_allowed_clients", fields: ["allowed_clients"] });
   t.regex(answer.text, /must be known or none/);
+  t.true(allowedClientsOn(readSettings({ DYNAMIC_REGISTRATION: "stateless" })).includes("any"));
 });
 
 test("after a change of its settings, a server rejects the tokens of clients that it no longer accepts", async (t) => {

@@ -58,7 +58,7 @@ test("a lost role loses its access immediately", async (t) => {
   isMissing(t, await admin.api.send("GET", base));
 });
 
-test("the last owner can't leave or be removed, and an admin can't remove an owner", async (t) => {
+test("the last owner can't leave, and reads why, or be removed, and an admin can't remove an owner", async (t) => {
   const { base, owner, admin, organization } = await createTeam(service);
   const before = await rolesIn(organization.id);
   const isLast = { status: 409, code: "last_owner" };
@@ -66,6 +66,12 @@ test("the last owner can't leave or be removed, and an admin can't remove an own
     isProblem(t, await owner.api.send("DELETE", `${base}/members/${who}`), isLast);
   const byAdmin = await admin.api.send("DELETE", `${base}/members/${owner.id}`);
   isProblem(t, byAdmin, { status: 403, code: "role_required" });
+  const second = await createColleague(service, organization.id, "owner");
+  const { browser, page } = await openAs(service, owner, `${base}/members/me/delete`);
+  t.is((await second.api.send("DELETE", `${base}/members/me`)).status, 204);
+  const late = await browser.press(page, "Leave organization");
+  t.deepEqual([late.status, late.html.querySelector("main form")], [409, null]);
+  t.regex(late.html.text, /must have an owner.*You’re the only owner/s);
   t.deepEqual(await rolesIn(organization.id), before);
 });
 
@@ -227,6 +233,7 @@ test("an invitation has an optional label of at most 100 visible characters, in 
   t.regex(created.html.querySelector("main")?.text ?? "", /Send it to Mary <Jackson>\./);
   const listed = await browser.open(`${service.url}${base}/members`);
   t.true(listed.html.querySelectorAll("td[data-head=For]").some(({ text }) => text === "Mary <Jackson>"));
+  t.regex(textsOn(listed, "button").join(), /Revoke invitation for Mary <Jackson> from \w+ \d+, \d{4}, /);
   const [entry] = await auditOf({ base, owner }, "&category=members");
   t.is(entry?.summary, "created an invitation for Mary <Jackson> with the role admin");
 });

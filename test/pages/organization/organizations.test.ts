@@ -64,6 +64,18 @@ test("the overview shows a box for the first link, then top links, activity to m
   t.notRegex(others.html.querySelector("aside")?.text ?? "", /Webhooks/);
 });
 
+test("the dashboard lists the organizations of a user, and then opens the one of its menu that was viewed last", async (t) => {
+  const own = [await service.createOrganization("One"), await service.createOrganization("Two")];
+  const { browser, page } = await browserOf(service, await service.createUser(own.map(({ id }) => id)));
+  t.deepEqual(textsOn(page, "main h2 a").toSorted(), ["One", "Two"]);
+  for (const { id, name } of own) {
+    const link = page.html.querySelector(`header .sheet a[href$="${id}"]`);
+    await browser.open(service.url + link?.attributes.href);
+    const home = await browser.open(`${service.url}/dashboard`);
+    t.deepEqual(textsOn(home, "header [aria-current] bdi, h1"), [name, name]);
+  }
+});
+
 test("the fallback URL of an organization is set, shown, audited and removed", async (t) => {
   const { base, admin } = await createTeam(service);
   const json = { url: "https://example.com/" };
@@ -118,10 +130,11 @@ test("with SELF_SERVICE_PLANS=off plans can't be changed in the dashboard, and t
   t.is((await browser.open(`${managed.url}${path}/free`)).status, 403, "no downgrade page either");
 });
 
-test("the downgrade page lists what stops, and exists for lower plans only", async (t) => {
+test("the downgrade page lists what stops, and exists for lower plans only; afterwards pages show the usage and offer plans", async (t) => {
   const { base, owner, member, organization } = await createTeam(service, "premium");
   const app = await service.createOrganization();
   await tokensFor(service, app, member, { organizationId: organization.id });
+  await owner.api.send("POST", `${base}/links`, { json: { url: `https://example.com/${"x".repeat(200)}` } });
   for (const enabled of [true, true, false]) {
     const json = { url: uniqueUrl(), events: ["link.created"], enabled };
     await owner.api.send("POST", `${base}/webhooks`, { json });
@@ -133,6 +146,9 @@ test("the downgrade page lists what stops, and exists for lower plans only", asy
   t.regex(page.html.text, /2 webhooks stop receiving events/);
   const done = await browser.press(page, "Downgrade to Free");
   t.regex(done.text, /Plan changed/);
+  t.regex(done.html.text, /1 of 1,000\b.*0\.\d KB of /s);
+  for (const path of ["client", "connect"])
+    t.is(textsOn(await browser.open(`${service.url}${base}/${path}`), "main a.button")[0], "Compare plans");
   for (const plan of ["free", "growth", "gold"])
     isMissing(t, await owner.api.send("GET", `${base}/plan/${plan}`));
 });
