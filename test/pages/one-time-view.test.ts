@@ -39,7 +39,7 @@ const buttonsOf = ({ html }: Page) => html.querySelectorAll("main a.button").map
 for (const form of SECRET_FORMS) {
   const { name } = form;
 
-  test.serial(`${name} redirects to a page that shows the secret once`, async (t) => {
+  test.serial(`${name} redirects to a page that shows the secret once, and leads on`, async (t) => {
     const { browser, send, created } = await withForm(form);
     const before = await created();
     const { status, text, path, result, cookie } = await send();
@@ -51,6 +51,7 @@ for (const form of SECRET_FORMS) {
     const secret = secretIn(shown, form) ?? "no secret";
     t.regex(secret, form.secret, shown.text);
     t.is(shown.status, 200);
+    t.regex(buttonsOf(shown).join(), /^(Done|(Done|Go to your links),Open quick start)$/);
     t.is(shown.headers.get("cache-control"), "no-store");
     t.regex(cookie, /; httponly/i);
     t.regex(cookie, /; samesite=lax/i);

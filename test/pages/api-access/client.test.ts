@@ -2,7 +2,7 @@ import { generateKeyPairSync } from "node:crypto";
 import test from "ava";
 import { isMissing, isProblem } from "../../harness/clients/api.ts";
 import { createTeam, createTeamWithClient, openAs } from "../../harness/clients/dashboard.ts";
-import { alertOn, isMarked, textsOn, typedIn } from "../../harness/clients/pages.ts";
+import { alertOn, follow, isMarked, textsOn, typedIn } from "../../harness/clients/pages.ts";
 import { startTestService } from "../../harness/service.ts";
 
 const service = await startTestService();
@@ -40,6 +40,16 @@ test("an organization that has never been on a paid plan has no client", async (
     await owner.api.send("POST", `${base}/workload-identity`, { json }),
   ])
     isProblem(t, refused, { status: 404, code: "no_client" });
+});
+
+test("each tab of API access is a page that marks it, and that of the endpoints has what programs get", async (t) => {
+  const { owner, path } = await withClient();
+  const { browser, page } = await openAs(service, owner, path);
+  for (const tab of "Public keys,Workload identity,Redirect URIs,Name and homepage,Security".split(","))
+    t.deepEqual(textsOn(await follow(browser, page, tab), ".tabs [aria-current]"), [tab]);
+  const { body } = await owner.api.get<Record<string, string>>(`${path}/endpoints`);
+  const endpoints = await follow(browser, page, "Endpoints");
+  t.deepEqual(textsOn(endpoints, ".copyable code"), Object.values(body));
 });
 
 test("every invalid redirect URI is listed, and the saved list doesn't change", async (t) => {

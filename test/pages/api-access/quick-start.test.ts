@@ -12,7 +12,7 @@ const run = promisify(execFile);
 const service = await startTestService();
 const { client, ...team } = await createTeamWithClient(service);
 const { clientId, clientSecret } = client;
-const { page } = await openAs(service, team.owner, `${team.base}/client/quick-start`);
+const { browser, page } = await openAs(service, team.owner, `${team.base}/client/quick-start`);
 const env = { ...process.env, CLIENT_SECRET: clientSecret };
 
 function snippet(name: string): string {
@@ -23,7 +23,7 @@ function snippet(name: string): string {
 
 const isLink = /["']?id["']?: ?["']lnk_/;
 
-test("the page contains the client ID and no secret", (t) => {
+test("the page contains the client ID and no secret, and that of workloads the client ID", async (t) => {
   t.is(page.status, 200);
   t.truthy(page.html.querySelector(`main a[href="${team.base}/connect"]`));
   t.false(page.text.includes(clientSecret));
@@ -32,6 +32,7 @@ test("the page contains the client ID and no secret", (t) => {
     t.true(snippet(name).includes(clientId), name);
     t.is(page.html.querySelector(`#${name} [data-copy]`)?.attributes["data-copy"], snippet(name));
   }
+  t.true((await browser.open(`${service.url}${team.base}/workload-identity`)).text.includes(clientId));
 });
 
 test("with a wrong secret, or none, the curl snippet prints the reason and sends no request to the API", async (t) => {

@@ -1,7 +1,7 @@
 import test from "ava";
 import type { NewTrustRule } from "../../../adapters/organizations/trust-rules.ts";
 import { isMissing, isProblem } from "../../harness/clients/api.ts";
-import { isMarked, openSection, typedIn } from "../../harness/clients/pages.ts";
+import { follow, isMarked, openSection, typedIn } from "../../harness/clients/pages.ts";
 import { GITHUB_RULE } from "../../harness/clients/workload.ts";
 import { OPERATOR, startTestService } from "../../harness/service.ts";
 
@@ -45,7 +45,8 @@ const FIELDS = {
 test("in a browser, a rule is added and deleted without JavaScript", async (t) => {
   const { browser, open, list, path, owner } = await withRules();
   t.regex((await open()).text, /No trust rules yet/);
-  const added = await browser.press(await open("/new?platform=other"), "Add trust rule", FIELDS);
+  const form = await follow(browser, await open("/new"), "Other issuer");
+  const added = await browser.press(form, "Add trust rule", FIELDS);
   t.is(added.url, `${service.url}${path}?done=trust-rule-added`);
   t.regex(added.text, /Deploy &amp; more/);
   const [rule] = await list();
@@ -61,10 +62,10 @@ test("in a browser, a rule is added and deleted without JavaScript", async (t) =
   isMissing(t, await owner.api.send("DELETE", `${path}/${rule?.id}`));
 });
 
-test("in a browser, a rule is composed from the fields of a platform, one of which can be wrong", async (t) => {
+test("in a browser, a rule is composed from the fields of a platform, GitHub by default, one of which can be wrong", async (t) => {
   const { browser, open, list } = await withRules();
   const fields = { name: "Deploy", owner: "octo-org", repository: "octo-repo", ref: "refs/heads/main" };
-  const page = await browser.press(await open("/new?platform=github"), "Add trust rule", fields);
+  const page = await browser.press(await open("/new"), "Add trust rule", fields);
   t.is(page.status, 422);
   isMarked(t, page, "ref", /without refs\/heads\//);
   t.is(typedIn(page, "name"), "Deploy");

@@ -68,6 +68,7 @@ const JOBS: Record<string, () => Promise<{ script: string; settings: Record<stri
     const mounted = path.posix.join(volumeMounts[0].mountPath, serviceAccountToken.path);
     const file = path.join(folder, "token");
     writeFileSync(file, await issuer.sign(kubernetesClaims(issuer.issuer, serviceAccountToken.audience)));
+    if (serviceAccountToken.expirationSeconds !== 600) throw new Error("renewed less often than possible");
     if (command.join(" ") !== "sh -c" || !args[0].includes(mounted)) throw new Error("another script");
     return { script: args[0].replaceAll(mounted, file), settings: {} };
   },

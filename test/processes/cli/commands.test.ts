@@ -26,6 +26,7 @@ test.serial("migrate lists the migrations it applied, and none the second time",
   const applied = MIGRATIONS.map(({ name }) => name);
   t.deepEqual(await resultOf(["migrate"], { settings }), { applied });
   t.deepEqual(await resultOf(["migrate"], { settings }), { applied: [] });
+  t.is((await runCommand(["migrate"], { settings })).stdout, "applied: none\n", "as text");
 });
 
 test.serial("--json prints one document, or an error with its code on stderr", async (t) => {
