@@ -1,8 +1,7 @@
 // What became of the titles of a commit: node test/titles.ts <commit> [<map>]
-// Compares the titles that the sources declare, with "…" for what a table fills in. A line of the map is a former title,
-// what became of it, and the file and title that keep its promise ("unit/cors: no origin …"), between tabs. What is "removed"
-// or has "none" has no such title, and is listed. Exits with 1 if a former title is neither kept nor in the map, or if the
-// map names a title that doesn't exist.
+// Compares the titles that the sources declare, with "…" for what a table fills in. A line of the map has, between tabs, a
+// former title, what became of it, and what keeps its promise ("unit/cors: no origin …"). What is "removed" or has "none" is
+// listed. Exits with 1 if a former title is neither kept nor in the map, or if the map names a title that doesn't exist.
 
 import { execFileSync } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
@@ -12,37 +11,35 @@ type Call = Parameters<Required<ConstructorParameters<typeof Visitor>[0]>["CallE
 type Node = Call["callee"] | Call["arguments"][number];
 
 // Those of the harness as well: `databaseTest`, `inChromium`, `onServers`, `withRedis`.
-const CALLS = /test|Test|^(in|on|with)[A-Z]/;
+const CALLS = /^(\w*[tT]est|(in|on|with)[A-Z])\w*(\.|$)/;
 
 const [commit, map] = process.argv.slice(2);
 if (!commit) throw new Error("usage: node test/titles.ts <commit> [<map>]");
 
 const git = (...args: string[]) => execFileSync("git", args, { encoding: "utf8" });
-const formerFiles = git("ls-tree", "-r", "--name-only", commit, "test").match(/^.+\.ts$/gm) ?? [];
-const former = formerFiles.flatMap((file) => titlesOf(file, git("show", `${commit}:${file}`)));
-const places = globSync("test/**/*.ts").flatMap((file) =>
-  titlesOf(file, readFileSync(file, "utf8")).map((title) => [nameOf(file), title]),
-);
-const kept = new Set(places.map(([, title]) => title));
-const existing = new Set(places.map((place) => place.join(": ")));
+const files = git("ls-tree", "-r", "--name-only", commit, "test").match(/^.+\.ts$/gm) ?? [];
+const former = new Set(files.flatMap((file) => titlesOf(file, git("show", `${commit}:${file}`))));
+const kept = new Set<string>();
+const existing = new Set<string>();
+for (const file of globSync("test/**/*.ts"))
+  for (const title of titlesOf(file, readFileSync(file, "utf8"))) {
+    kept.add(title);
+    existing.add(`${file.replace(/^test\/|(\.test)?\.ts$/g, "")}: ${title}`);
+  }
 const lines = map ? readFileSync(map, "utf8").trimEnd().split("\n") : [];
 const became = new Map(lines.map((line) => line.split("\t")).map(([title, ...rest]) => [title, rest]));
 
 const counts = new Map<string, number>();
-for (const title of new Set(former)) {
+for (const title of former) {
   const [what = "unknown", where = ""] = kept.has(title) ? ["kept"] : (became.get(title) ?? []);
   counts.set(what, (counts.get(what) ?? 0) + 1);
-  const hasSuccessor = what === "kept" || existing.has(where);
-  if (!hasSuccessor) console.log(`${what}: ${title}${where && ` (${where})`}`);
-  if (!hasSuccessor && what !== "removed" && what !== "none") process.exitCode = 1;
+  if (what === "kept" || existing.has(where)) continue;
+  console.log(`${what}: ${title}${where && ` (${where})`}`);
+  if (what !== "removed" && what !== "none") process.exitCode = 1;
 }
 console.log([...counts].map(([what, count]) => `${count} ${what}`).join(", "));
 
-function nameOf(file: string): string {
-  return file.replace(/^test\//, "").replace(/(\.test)?\.ts$/, "");
-}
-
-/** The first arguments of calls such as `test(title, run)` and `databaseTest.serial(title, run)`. */
+/** The first arguments of calls such as `test(title, run)`, or the constants of the file that they name. */
 function titlesOf(file: string, code: string): string[] {
   const constants: [name: string, text: string][] = [];
   const given: Node[] = [];
@@ -51,19 +48,14 @@ function titlesOf(file: string, code: string): string[] {
       if (id.type === "Identifier" && init) constants.push([id.name, textOf(init)]);
     },
     CallExpression({ callee, arguments: [title, run] }) {
-      let name = callee;
-      while (name.type === "MemberExpression" || name.type === "CallExpression")
-        name = name.type === "MemberExpression" ? name.object : name.callee;
-      if (name.type === "Identifier" && CALLS.test(name.name) && title && run) given.push(title);
+      if (CALLS.test(code.slice(callee.start, callee.end)) && title && run) given.push(title);
     },
   }).visit(parseSync(file, code).program);
-  return given
-    .flatMap((title) =>
-      title.type === "Identifier"
-        ? constants.filter(([name]) => name === title.name).map(([, text]) => text)
-        : textOf(title),
-    )
-    .filter((text) => /[a-z]/i.test(text) && text.includes(" "));
+  const titles = given.flatMap((title) => {
+    if (title.type !== "Identifier") return textOf(title);
+    return constants.filter(([name]) => name === title.name).map(([, text]) => text);
+  });
+  return titles.filter((text) => /[a-z]/i.test(text) && text.includes(" "));
 }
 
 function textOf(node: Node): string {
