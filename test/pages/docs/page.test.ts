@@ -6,7 +6,6 @@ import { PROBLEM_CODES } from "../../../resources/http/problem-codes.ts";
 import type { OpenApiDocument } from "../../../resources/openapi/document.ts";
 import { apiAt } from "../../harness/clients/api.ts";
 import { shareApi } from "../../harness/clients/authorization.ts";
-import { connectUntilEnd } from "../../harness/clients/mcp.ts";
 import { ANSWERS } from "../../harness/documentation.ts";
 import { ROOT } from "../../harness/program.ts";
 import { postForm } from "../../harness/service.ts";
@@ -88,18 +87,6 @@ test("every operation is documented with its request, scopes, fields and respons
   }
   for (const [name, { properties = {} }] of Object.entries(document.components.schemas))
     for (const field of Object.keys(properties)) t.true(all.has(field), `${name}: ${field}`);
-});
-
-test("every event is documented with its body, and every MCP tool with its parameters", async (t) => {
-  const [events, reference] = [await open("/docs/api/events"), await open("/docs/api/mcp-tools")];
-  const types = textsOf(events, "pre").map((text) => JSON.parse(text).type);
-  const names = Object.keys(document.webhooks);
-  t.deepEqual([textsOf(events, "main h2"), types], [names, names]);
-  const { tools } = await (await connectUntilEnd(t, service.urls.mcp, token)).listTools();
-  const toolNames = tools.map(({ name }) => name);
-  const parameters = tools.flatMap(({ inputSchema }) => Object.keys(inputSchema.properties ?? {}));
-  const shown = fieldsOf(reference).filter((name) => !/\W/.test(name));
-  t.deepEqual([textsOf(reference, "main h2"), shown], [toolNames, parameters]);
 });
 
 function propertiesOf(body: { content?: Record<string, { schema: object }> } | undefined): string[] {

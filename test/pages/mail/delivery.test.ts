@@ -70,19 +70,6 @@ test("nothing is sent unencrypted to another machine that doesn't offer STARTTLS
   t.notRegex(seen.join(), /AUTH|MAIL|ada@/);
 });
 
-test("an email waits while the server is away", async (t) => {
-  const away = createServer((socket) => socket.destroy()).listen(0, "127.0.0.1");
-  await once(away, "listening");
-  const { port } = away.address() as { port: number };
-  const service = await startTestService({ SMTP_URL: `smtp://127.0.0.1:${port}`, SMTP_FROM });
-  const { api } = await createColleague(service, undefined);
-  void api.send("POST", "/dashboard/account/email", { json: { email: MESSAGE.to } });
-  await once(away, "connection");
-  away.close();
-  const { next } = await startMailServer({}, port);
-  t.deepEqual((await next(() => true)).to, [MESSAGE.to]);
-});
-
 test("a recipient that is refused for now is retried, and one refused for good is not", async (t) => {
   const attempts = new Map<string, number>();
   const server = await startMailServer({
