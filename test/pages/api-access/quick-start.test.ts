@@ -23,7 +23,7 @@ function snippet(name: string): string {
 
 const isLink = /["']?id["']?: ?["']lnk_/;
 
-test("the page contains the client ID and no secret, and that of workloads the client ID", async (t) => {
+test("the page contains the client ID and no secret; that of workloads contains it, too", async (t) => {
   t.is(page.status, 200);
   t.truthy(page.html.querySelector(`main a[href="${team.base}/connect"]`));
   t.false(page.text.includes(clientSecret));

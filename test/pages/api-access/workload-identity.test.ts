@@ -62,7 +62,7 @@ test("in a browser, a rule is added and deleted without JavaScript", async (t) =
   isMissing(t, await owner.api.send("DELETE", `${path}/${rule?.id}`));
 });
 
-test("in a browser, a rule is composed from the fields of a platform, GitHub by default, one of which can be wrong", async (t) => {
+test("in a browser, a rule is composed from the fields of a platform, at first of GitHub; a wrong one is named", async (t) => {
   const { browser, open, list } = await withRules();
   const fields = { name: "Deploy", owner: "octo-org", repository: "octo-repo", ref: "refs/heads/main" };
   const page = await browser.press(await open("/new"), "Add trust rule", fields);

@@ -16,7 +16,7 @@ const known = await startTestService();
 
 const connectOf = async (user = team.owner) => (await user.api.get<ConnectBody>(path)).body;
 
-test("every tab is a link that shows the steps of its host, with a copy button for each code, or that DPoP is required", async (t) => {
+test("every tab shows the steps of its host, with a copy button for each code, and whether DPoP is required", async (t) => {
   const { organization, base, owner, member } = await createTeam(known);
   const { hosts } = (await owner.api.get<ConnectBody>(`${base}/connect`)).body;
   const { browser } = await browserOf(known, owner);

@@ -58,7 +58,7 @@ test("a lost role loses its access immediately", async (t) => {
   isMissing(t, await admin.api.send("GET", base));
 });
 
-test("the last owner can't leave, and reads why, or be removed, and an admin can't remove an owner", async (t) => {
+test("the last owner can't leave or be removed, and reads why; an admin can't remove an owner", async (t) => {
   const { base, owner, admin, organization } = await createTeam(service);
   const before = await rolesIn(organization.id);
   const isLast = { status: 409, code: "last_owner" };

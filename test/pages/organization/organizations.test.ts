@@ -64,7 +64,7 @@ test("the overview shows a box for the first link, then top links, activity to m
   t.notRegex(others.html.querySelector("aside")?.text ?? "", /Webhooks/);
 });
 
-test("the dashboard lists the organizations of a user, and then opens the one of its menu that was viewed last", async (t) => {
+test("the dashboard lists a user's organizations, and then opens the one that was viewed last", async (t) => {
   const own = [await service.createOrganization("One"), await service.createOrganization("Two")];
   const { browser, page } = await browserOf(service, await service.createUser(own.map(({ id }) => id)));
   t.deepEqual(textsOn(page, "main h2 a").toSorted(), ["One", "Two"]);
@@ -130,7 +130,7 @@ test("with SELF_SERVICE_PLANS=off plans can't be changed in the dashboard, and t
   t.is((await browser.open(`${managed.url}${path}/free`)).status, 403, "no downgrade page either");
 });
 
-test("the downgrade page lists what stops, and exists for lower plans only; afterwards pages show the usage and offer plans", async (t) => {
+test("the downgrade page lists what stops, for lower plans only; then pages show the usage and offer plans", async (t) => {
   const { base, owner, member, organization } = await createTeam(service, "premium");
   const app = await service.createOrganization();
   await tokensFor(service, app, member, { organizationId: organization.id });
