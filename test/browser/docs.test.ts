@@ -36,9 +36,8 @@ inChromium("an example is copied as it is shown, and a page as Markdown", async 
   t.is(copied, (await block.locator("code").textContent()) ?? "");
   t.regex(copied, /^curl http/);
   await page.getByRole("button", { name: "Copy page" }).click();
-  await page.waitForFunction(
-    "navigator.clipboard.readText().then((text) => /^# Create a link\\n/.test(text))",
-  );
+  await page.locator("[data-markdown]", { hasText: "Copied" }).waitFor();
+  t.regex(await page.evaluate<string>("navigator.clipboard.readText()"), /^# Create a link\n/);
 });
 
 inChromium("the search finds pages while the user types, with the keyboard only", async (t, browser) => {
